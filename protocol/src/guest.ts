@@ -1,0 +1,81 @@
+// The wire between the host daemon and the guest daemon: HTTP/1.1 with JSON bodies on the guest's fixed address.
+// Owns the shapes and bounds of that wire. Everything that comes from a guest is parsed with these schemas and never trusted.
+import { z } from 'zod';
+
+/** TCP port of the guest daemon. Below 1024: an unprivileged process of the tenant cannot take it over. */
+export const GUEST_PORT = 987;
+
+/** Address and prefix of every guest, and its gateway (the TAP end in its own network namespace, also its DNS resolver). */
+export const GUEST_NETWORK = { address: '169.254.0.21', prefixLength: 30, gateway: '169.254.0.22', mac: '52:54:00:b0:00:01' } as const;
+
+/** Bytes kept of each of stdout and stderr (spec: Limits, exec output). The tail is kept. */
+export const EXEC_OUTPUT_BYTES = 65_536;
+export const EXEC_TIMEOUT_SECONDS = { default: 120, min: 1, max: 600 } as const;
+
+/** Longest answer of the guest to an exec, in bytes: two outputs whose every byte became a six byte JSON escape, and room for the rest. */
+export const EXEC_ANSWER_MAX_BYTES = 2 * 6 * EXEC_OUTPUT_BYTES + 4_096;
+
+/**
+ * `POST /identity`: what makes a restored machine its own. The daemon of a template has no secret and takes the first one that is set;
+ * after that, the call needs the secret in force. Answers 200 with {@link guestIdentityResult} only when every part was applied and read back;
+ * otherwise 500 with `{ error: { message } }`, and the machine must not be used.
+ */
+export const guestIdentity = z.strictObject({
+  /** Bearer secret of this VM from now on: 32 random bytes, base64url. */
+  secret: z.string().min(43).max(64),
+  hostname: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/),
+  /** 32 lowercase hex digits. */
+  machineId: z.string().regex(/^[0-9a-f]{32}$/),
+  /** Milliseconds since 1970, of the host's clock at the moment of sending. */
+  clockUnixMs: z.int().positive(),
+  /** Random bytes for the guest's kernel pool and user-space generators: 64 bytes, base64. */
+  entropy: z.base64().length(88),
+  /** One OpenSSH host key pair (ed25519). */
+  sshHostKey: z.strictObject({ privateKey: z.string().max(4_096), publicKey: z.string().max(1_024) }),
+  /** Public key lines for the user `berth`; empty: nobody may sign in by ssh. */
+  sshAuthorizedKeys: z.array(z.string().max(16_384)).max(16),
+  /** What the guest must see before it counts as running: online vCPUs and memory, after hotplug. */
+  vcpu: z.int().min(1).max(64),
+  memoryMib: z.int().min(128),
+  /** Size of the root disk; the file system is grown to it when it is smaller. */
+  diskGib: z.int().min(1),
+});
+export type GuestIdentity = z.infer<typeof guestIdentity>;
+
+/** Answer of `POST /identity`: what the guest reads back from itself after applying it. */
+export const guestIdentityResult = z.object({
+  hostname: z.string().max(64),
+  machineId: z.string().max(64),
+  clockUnixMs: z.int(),
+  vcpu: z.int().min(1),
+  memoryMib: z.int().min(1),
+  diskGib: z.number().positive(),
+});
+export type GuestIdentityResult = z.infer<typeof guestIdentityResult>;
+
+/** `GET /health` (needs the secret once one is set): 200 when the daemon can run commands. */
+export const guestHealth = z.object({ ok: z.literal(true), version: z.string().max(64), uptimeSeconds: z.number() });
+export type GuestHealth = z.infer<typeof guestHealth>;
+
+/** `POST /exec`: one `/bin/sh -c` command in `/code` as user `berth`. Closing the connection ends its process group. */
+export const guestExecRequest = z.strictObject({
+  command: z.string().min(1).max(1_048_576),
+  timeoutSeconds: z.int().min(EXEC_TIMEOUT_SECONDS.min).max(EXEC_TIMEOUT_SECONDS.max),
+});
+export type GuestExecRequest = z.infer<typeof guestExecRequest>;
+
+/**
+ * Answer of `POST /exec`. Headers are sent at once, then a space every 10 s, then this as JSON: a silent command keeps its connection.
+ * `exitCode` is the shell's, 128 + n when signal n ended it, 124 with `timedOut`.
+ */
+export const guestExecResult = z.object({
+  exitCode: z.int().min(0).max(255),
+  stdout: z.string(),
+  stderr: z.string(),
+  truncated: z.boolean(),
+  timedOut: z.boolean(),
+});
+export type GuestExecResult = z.infer<typeof guestExecResult>;
+
+/** Body of every refused call. */
+export const guestError = z.object({ error: z.object({ message: z.string().max(4_096) }) });
