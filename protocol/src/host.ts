@@ -83,9 +83,7 @@ export const hostError = z.object({
     code: z.enum(Object.keys(HOST_ERRORS) as [HostErrorCode, ...HostErrorCode[]]),
     message: z.string(),
     /** With `insufficient_capacity`. Amounts in the resource's unit: vCPUs, MiB or GiB. */
-    shortage: z
-      .object({ resource: z.enum(['vcpu', 'memoryMib', 'diskGib']), requested: z.number(), available: z.number() })
-      .optional(),
+    shortage: z.object({ resource: z.enum(['vcpu', 'memoryMib', 'diskGib']), requested: z.number(), available: z.number() }).optional(),
   }),
 });
 export type HostErrorBody = z.infer<typeof hostError>;

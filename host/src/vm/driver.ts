@@ -82,4 +82,3 @@ export interface VmDriver {
 export class DriverError extends Error {
   override readonly name = 'DriverError';
 }
-
