@@ -37,6 +37,12 @@ export type VmView = z.infer<typeof vmView>;
 export const vmCreate = z.strictObject({ epoch: z.int().min(1), spec: vmSpec });
 export type VmCreate = z.infer<typeof vmCreate>;
 
+/**
+ * `DELETE /vms/{id}?epoch=N`: answers 200 with the VM `destroyed` and that epoch, once nothing of it is left; again 200 when it was gone already, and for
+ * a VM the host never saw: the epoch is remembered and refuses a create that arrives late. Ends a create that is under way (`superseded`).
+ */
+export const vmDestroyQuery = z.strictObject({ epoch: z.coerce.number<string>().int().min(1) });
+
 /** `GET /host` */
 export const hostInfo = z.object({
   hostId: z.string(),
