@@ -1,0 +1,34 @@
+// Makes ids: a type prefix and 120 random bits in lowercase base32. The one place that does. Keys' tokens are in api-key-token.ts.
+import { randomBytes } from 'node:crypto';
+
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
+const RANDOM_BYTES = 15;
+
+export const ID_PREFIXES = {
+  user: 'usr_',
+  org: 'org_',
+  project: 'prj_',
+  sandbox: 'sbx_',
+  apiKey: 'key_',
+  activity: 'act_',
+  usageInterval: 'use_',
+} as const;
+export type IdKind = keyof typeof ID_PREFIXES;
+
+/** A new id, e.g. `sbx_` + 24 characters of a-z2-7. */
+export function newId(kind: IdKind): string {
+  const bytes = randomBytes(RANDOM_BYTES);
+  let text = '';
+  let buffered = 0;
+  let bits = 0;
+  for (const byte of bytes) {
+    buffered = (buffered << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      text += ALPHABET[(buffered >> bits) & 31];
+    }
+    buffered &= (1 << bits) - 1;
+  }
+  return ID_PREFIXES[kind] + text;
+}

@@ -1,0 +1,31 @@
+// Brings the database to the newest shape. Safe with any number of replicas starting at once: Kysely's migrator holds an advisory
+// lock while it looks and applies, and applies everything in one transaction.
+import { Migrator, type Migration } from 'kysely/migration';
+import * as identity from '../../migrations/0001_identity.ts';
+import * as sandboxes from '../../migrations/0002_sandboxes.ts';
+import * as records from '../../migrations/0003_records.ts';
+import { openDatabase } from './database.ts';
+
+const MIGRATIONS: Record<string, Migration> = {
+  '0001_identity': identity,
+  '0002_sandboxes': sandboxes,
+  '0003_records': records,
+};
+
+/** Applies what is missing, over a connection of its own; returns the names applied. Throws when one failed: nothing of this run is then kept. */
+export async function migrate(url: string): Promise<string[]> {
+  let broken: Error | undefined;
+  const onIdleError = (error: Error): void => {
+    broken = error;
+  };
+  const { db } = openDatabase({ url, maxConnections: 1, statementTimeoutMs: null, onIdleError });
+  try {
+    const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve(MIGRATIONS) } });
+    const { error, results } = await migrator.migrateToLatest();
+    if (error !== undefined) throw error;
+    if (broken !== undefined) throw broken;
+    return (results ?? []).map((result) => result.migrationName);
+  } finally {
+    await db.destroy();
+  }
+}

@@ -1,0 +1,108 @@
+// Tells whoever waits that a sandbox's row changed, whichever replica changed it: one LISTEN connection a process.
+// It carries no state: a waiter reads the row again. When the connection breaks, every waiter is woken to look for itself.
+import pg from 'pg';
+
+/** Postgres channel; the payload is the sandbox's id. `writeSandboxStatus` notifies on it. */
+export const SANDBOX_CHANGES_CHANNEL = 'berth_sandbox_changes';
+
+const RECONNECT_MS = 500;
+/** A notice can be lost with a connection; no waiter sleeps longer than this without looking again. */
+const LOOK_AGAIN_MS = 1_000;
+
+export interface SandboxWatch {
+  /** Resolves at the next change since the last call (at once if there was one), after a while at the latest, or when the signal aborts. */
+  next(signal: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+export class SandboxChanges {
+  readonly #url: string;
+  readonly #onError: (error: Error) => void;
+  readonly #waiters = new Map<string, Set<() => void>>();
+  #client: pg.Client | undefined;
+  #reconnect: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(url: string, onError: (error: Error) => void) {
+    this.#url = url;
+    this.#onError = onError;
+  }
+
+  /** Resolves when listening. Later breaks are mended in the background. */
+  async start(): Promise<void> {
+    const client = new pg.Client({ connectionString: this.#url, application_name: 'berth-api-listen', connectionTimeoutMillis: 10_000 });
+    client.on('notification', (notice) => {
+      if (notice.payload !== undefined) this.#wake(notice.payload);
+    });
+    client.on('error', (error) => this.#lost(client, error));
+    client.on('end', () => this.#lost(client, new Error('the listening connection to Postgres was closed')));
+    this.#client = client;
+    await client.connect();
+    await client.query(`listen ${SANDBOX_CHANGES_CHANNEL}`);
+  }
+
+  /** Starts to note changes of one sandbox. Watch first, then read the row: no change falls between. */
+  watch(sandboxId: string): SandboxWatch {
+    let changed = false;
+    let resolveNext: (() => void) | undefined;
+    const wake = (): void => {
+      changed = true;
+      resolveNext?.();
+    };
+    const waiters = this.#waiters.get(sandboxId) ?? new Set();
+    waiters.add(wake);
+    this.#waiters.set(sandboxId, waiters);
+    return {
+      next: async (signal) => {
+        if (!changed && !signal.aborted) {
+          await new Promise<void>((resolve) => {
+            const timer = setTimeout(resolve, LOOK_AGAIN_MS);
+            const done = (): void => {
+              clearTimeout(timer);
+              signal.removeEventListener('abort', done);
+              resolve();
+            };
+            resolveNext = done;
+            signal.addEventListener('abort', done, { once: true });
+          });
+          resolveNext = undefined;
+        }
+        changed = false;
+      },
+      close: () => {
+        waiters.delete(wake);
+        if (waiters.size === 0 && this.#waiters.get(sandboxId) === waiters) this.#waiters.delete(sandboxId);
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#reconnect);
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.end();
+  }
+
+  #wake(sandboxId: string): void {
+    for (const wake of this.#waiters.get(sandboxId) ?? []) wake();
+  }
+
+  #lost(client: pg.Client, error: Error): void {
+    if (this.#closed || this.#client !== client) return;
+    this.#client = undefined;
+    this.#onError(error);
+    for (const sandboxId of this.#waiters.keys()) this.#wake(sandboxId);
+    this.#reconnect = setTimeout(() => {
+      this.start().then(
+        () => {
+          for (const sandboxId of this.#waiters.keys()) this.#wake(sandboxId);
+        },
+        (cause: unknown) => {
+          const failed = this.#client;
+          if (failed !== undefined) this.#lost(failed, cause instanceof Error ? cause : new Error(String(cause)));
+        },
+      );
+    }, RECONNECT_MS);
+  }
+}

@@ -1,0 +1,164 @@
+// The tables as Kysely sees them: one interface a table, columns named as in the database. Mirrors ../../migrations; holds no queries.
+import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
+import type { ColumnType, Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely';
+
+type Instant = Date;
+type GeneratedInstant = ColumnType<Date, Date | undefined, Date>;
+/** jsonb: read as a value, written as JSON text. */
+type Json<T> = ColumnType<T, string, string>;
+
+/** The sign-in library's user table: its column names are camelCase. */
+export interface UserTable {
+  id: string;
+  name: string;
+  email: string;
+  emailVerified: boolean;
+  image: string | null;
+  createdAt: GeneratedInstant;
+  updatedAt: GeneratedInstant;
+}
+
+export interface OrgTable {
+  id: string;
+  name: string;
+  created_at: GeneratedInstant;
+}
+
+export interface MembershipTable {
+  org_id: string;
+  user_id: string;
+  role: string;
+  created_at: GeneratedInstant;
+}
+
+export interface ApiKeyTable {
+  id: string;
+  org_id: string;
+  created_by: string | null;
+  name: string;
+  token_sha256: Buffer;
+  token_prefix: string;
+  /** null: unscoped. Empty: grants nothing. */
+  scopes: string[] | null;
+  created_at: GeneratedInstant;
+  expires_at: Instant | null;
+  revoked_at: Instant | null;
+  last_used_at: Instant | null;
+}
+
+export interface HostTable {
+  id: string;
+  url: string;
+  start_id: string;
+  driver: string;
+  accelerator: string;
+  capacity_vcpu: number;
+  capacity_memory_mib: number;
+  capacity_disk_gib: number;
+  reserved_vcpu: number;
+  reserved_memory_mib: number;
+  reserved_disk_gib: number;
+  last_seen_at: Instant;
+  created_at: GeneratedInstant;
+}
+
+export interface ProjectTable {
+  id: string;
+  org_id: string;
+  name: string;
+  use_case: string;
+  default_repository: string | null;
+  default_branch: string | null;
+  default_profile: string | null;
+  default_persistence_policy: string | null;
+  default_idle_minutes: number | null;
+  sandbox_machine_hour_limit: number | null;
+  created_by: string | null;
+  created_at: GeneratedInstant;
+  updated_at: GeneratedInstant;
+}
+
+export interface SandboxTable {
+  id: string;
+  org_id: string;
+  project_id: string;
+  host_id: string | null;
+  created_by: string | null;
+  name: string;
+  agent: string;
+  status: SandboxStatus;
+  status_reason_code: string | null;
+  status_reason_message: string | null;
+  status_changed_at: GeneratedInstant;
+  epoch: number;
+  profile: string;
+  persistence_policy: string;
+  mode: string;
+  ttl_seconds: number | null;
+  expires_at: Instant | null;
+  repository: string | null;
+  branch: string | null;
+  ssh_public_key: string | null;
+  end_user_id: string | null;
+  metadata: Json<Record<string, string | number | boolean>>;
+  allocated_vcpu: number;
+  allocated_memory_gb: number;
+  allocated_disk_gb: number;
+  pending_vcpu: number | null;
+  pending_memory_gb: number | null;
+  pending_disk_gb: number | null;
+  created_at: GeneratedInstant;
+  updated_at: GeneratedInstant;
+  deleted_at: Instant | null;
+}
+
+export interface ActivityTable {
+  id: string;
+  org_id: string;
+  project_id: string | null;
+  sandbox_id: string | null;
+  actor_kind: string;
+  actor_id: string | null;
+  actor_user_id: string | null;
+  kind: string;
+  details: Json<Record<string, unknown>>;
+  at: GeneratedInstant;
+}
+
+export interface UsageIntervalTable {
+  id: string;
+  sandbox_id: string;
+  org_id: string;
+  project_id: string;
+  end_user_id: string | null;
+  vcpu: number;
+  memory_gb: number;
+  disk_gb: number;
+  /** Text form of a tstzrange; read its bounds with lower() and upper(). */
+  during: Generated<string>;
+}
+
+export interface Tables {
+  user: UserTable;
+  org: OrgTable;
+  membership: MembershipTable;
+  api_key: ApiKeyTable;
+  host: HostTable;
+  project: ProjectTable;
+  sandbox: SandboxTable;
+  activity: ActivityTable;
+  usage_interval: UsageIntervalTable;
+}
+
+export type Database = Kysely<Tables>;
+export type DatabaseTransaction = Transaction<Tables>;
+
+export type UserRow = Selectable<UserTable>;
+export type OrgRow = Selectable<OrgTable>;
+export type ApiKeyRow = Selectable<ApiKeyTable>;
+export type HostRow = Selectable<HostTable>;
+export type ProjectRow = Selectable<ProjectTable>;
+export type SandboxRow = Selectable<SandboxTable>;
+export type ActivityRow = Selectable<ActivityTable>;
+export type NewSandbox = Insertable<SandboxTable>;
+export type NewProject = Insertable<ProjectTable>;
