@@ -53,37 +53,33 @@ export class HostClient {
 
   /** Who the host is, what it can hold and what of it is taken. */
   info(options: CallOptions = {}): Promise<HostInfo> {
-    return this.#call({ deadlineMs: HOST_DEADLINES_MS.read, ...given(options), ...this.#verb('GET', '/host', hostInfo) });
+    return this.#call(this.#verb('GET', '/host', hostInfo, HOST_DEADLINES_MS.read, options));
   }
 
   /** Every VM the host has on record, without destroyed ones. */
   async listVms(options: CallOptions = {}): Promise<VmView[]> {
-    const answer = await this.#call({ deadlineMs: HOST_DEADLINES_MS.read, ...given(options), ...this.#verb('GET', '/vms', vmList) });
+    const answer = await this.#call(this.#verb('GET', '/vms', vmList, HOST_DEADLINES_MS.read, options));
     return answer.vms;
   }
 
   /** Resolves when the VM runs, whether this call or an earlier one of the same epoch made it. */
   createVm(id: string, create: VmCreate, options: CallOptions = {}): Promise<VmView> {
-    return this.#call({
-      deadlineMs: HOST_DEADLINES_MS.create,
-      ...given(options),
-      ...this.#verb('PUT', `/vms/${encodeURIComponent(id)}`, vmView),
-      body: create,
-    });
+    const path = `/vms/${encodeURIComponent(id)}`;
+    return this.#call({ ...this.#verb('PUT', path, vmView, HOST_DEADLINES_MS.create, options), body: create });
   }
 
   /** Resolves when nothing of the VM is left, and the host remembers the epoch. */
   destroyVm(id: string, epoch: number, options: CallOptions = {}): Promise<VmView> {
     const path = `/vms/${encodeURIComponent(id)}?epoch=${epoch}`;
-    return this.#call({ deadlineMs: HOST_DEADLINES_MS.destroy, ...given(options), ...this.#verb('DELETE', path, vmView) });
+    return this.#call(this.#verb('DELETE', path, vmView, HOST_DEADLINES_MS.destroy, options));
   }
 
   /** Runs one command in the guest. The host answers headers and spaces at once and the result in the end. */
   exec(id: string, request: GuestExecRequest, options: CallOptions = {}): Promise<GuestExecResult> {
+    const path = `/vms/${encodeURIComponent(id)}/exec`;
+    const deadlineMs = request.timeoutSeconds * 1_000 + HOST_DEADLINES_MS.execMargin;
     return this.#call({
-      deadlineMs: request.timeoutSeconds * 1_000 + HOST_DEADLINES_MS.execMargin,
-      ...given(options),
-      ...this.#verb('POST', `/vms/${encodeURIComponent(id)}/exec`, guestExecResult),
+      ...this.#verb('POST', path, guestExecResult, deadlineMs, options),
       body: request,
       maxBytes: EXEC_ANSWER_MAX_BYTES,
       agent: this.#single,
@@ -96,8 +92,8 @@ export class HostClient {
     this.#single.destroy();
   }
 
-  #verb<S extends z.ZodType>(method: Request<S>['method'], path: string, schema: S) {
-    return { method, path, schema, agent: this.#pooled };
+  #verb<S extends z.ZodType>(method: Request<S>['method'], path: string, schema: S, deadlineMs: number, options: CallOptions): Request<S> {
+    return { method, path, schema, agent: this.#pooled, deadlineMs: options.deadlineMs ?? deadlineMs, signal: options.signal };
   }
 
   async #call<S extends z.ZodType>(request: Request<S>): Promise<z.output<S>> {
@@ -227,14 +223,6 @@ function parseAnswer<S extends z.ZodType>(
   if (answer.success) return { value: answer.data };
   const issue = answer.error.issues[0];
   return new HostError('invalid_answer', `${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'unknown fault'}`);
-}
-
-/** Options without their undefined members, so that they do not replace a verb's own deadline. */
-function given(options: CallOptions): CallOptions {
-  return {
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
-    ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
-  };
 }
 
 function asError(reason: unknown): Error {
