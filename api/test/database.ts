@@ -29,7 +29,7 @@ export interface TestPostgres {
 
 /** Makes and starts a server. Takes about a second. */
 export async function startPostgres(): Promise<TestPostgres> {
-  const binaries = await ensurePostgresBinaries(defaultCacheFolder());
+  const binaries = await ensurePostgresBinaries(defaultCacheFolder(process.env));
   const folder = await mkdtemp(join(tmpdir(), 'berth-postgres-'));
   const data = join(folder, 'data');
   await mkdir(data, { mode: 0o700 });
