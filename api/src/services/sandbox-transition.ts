@@ -1,7 +1,7 @@
 // The one way a sandbox's status changes: fenced by its epoch, checked against the contract's state table, and committed together
 // with its usage interval, its activity row and the notice to whoever waits.
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
-import type { ActivityKind } from '../rules/activity-kinds.ts';
+import type { ActivityKind } from '@berth/contract/activity.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
 import { lockSandbox, writeSandboxStatus } from '../store/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';

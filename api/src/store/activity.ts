@@ -1,6 +1,6 @@
-// The rows of the activity feed. SQL only; which events exist is said in rules/activity-kinds.ts.
-import { newId } from '../rules/ids.ts';
-import type { ActivityKind } from '../rules/activity-kinds.ts';
+// The rows of the activity feed. SQL only; which events exist is said in the contract.
+import { newId } from './ids.ts';
+import type { ActivityKind } from '@berth/contract/activity.ts';
 import type { Database } from './schema.ts';
 
 /** Who did it. `system`: the service itself, carrying out what somebody asked for or finding a machine lost. `operator`: a person on the machine. */

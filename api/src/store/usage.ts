@@ -1,6 +1,6 @@
 // The metered machine time: one interval a stretch of time that a sandbox's machine ran in one size. SQL only.
 import { sql } from 'kysely';
-import { newId } from '../rules/ids.ts';
+import { newId } from './ids.ts';
 import type { Database, SandboxRow } from './schema.ts';
 
 /** Opens an interval from now on, in the sandbox's present size. The database refuses one that overlaps another of the same sandbox. */

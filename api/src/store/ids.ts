@@ -1,4 +1,4 @@
-// Makes ids: a type prefix and 120 random bits in lowercase base32. The one place that does. Keys' tokens are in api-key-token.ts.
+// Makes ids: a type prefix and 120 random bits in lowercase base32. The one place that does. Keys' tokens are made in services/api-key-token.ts.
 import { randomBytes } from 'node:crypto';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';

@@ -1,7 +1,8 @@
-// The kinds of events in the activity feed. Named as the spec names one of them (`sandbox_metrics_sample`): noun first, snake case.
+// The kinds of events in an org's activity feed, named as the spec names one of them (`sandbox_metrics_sample`): noun first, snake case.
+import { z } from 'zod';
 
 /** `sandbox_exec` carries the time limit, never the command or its output: those are the tenant's. */
-export const ACTIVITY_KINDS = [
+export const activityKind = z.enum([
   'org_created',
   'api_key_created',
   'project_created',
@@ -12,5 +13,5 @@ export const ACTIVITY_KINDS = [
   'sandbox_exec',
   'sandbox_destroy_requested',
   'sandbox_deleted',
-] as const;
-export type ActivityKind = (typeof ACTIVITY_KINDS)[number];
+]);
+export type ActivityKind = z.infer<typeof activityKind>;

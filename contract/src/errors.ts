@@ -1,0 +1,40 @@
+// Every error the API answers: its code, HTTP status and meaning, and the envelope. Clients decide on the code, never on the message.
+import { z } from 'zod';
+
+export const ERRORS = {
+  invalid_json: { status: 400, meaning: 'The body is not JSON in UTF-8.' },
+  invalid_request: {
+    status: 400,
+    meaning: 'A parameter or field is missing, has a wrong value, or is unknown; the message names it and what is allowed.',
+  },
+  unknown_project: { status: 400, meaning: 'projectId names no project of this org.' },
+  not_available_yet: { status: 400, meaning: 'The field belongs to a feature that this version does not have; the message names it.' },
+  unauthenticated: { status: 401, meaning: 'The bearer token is missing, malformed, unknown, expired or revoked.' },
+  auth_kind_not_allowed: { status: 403, meaning: 'The route does not take this kind of token.' },
+  org_access_denied: { status: 403, meaning: 'The caller is not a member of the org, or its key belongs to another one.' },
+  permission_denied: { status: 403, meaning: 'The caller lacks the permission that the message names.' },
+  route_not_found: { status: 404, meaning: 'There is no such path.' },
+  org_not_found: { status: 404, meaning: 'There is no such org.' },
+  sandbox_not_found: { status: 404, meaning: 'There is no such sandbox.' },
+  method_not_allowed: { status: 405, meaning: 'The path exists, but not with this method; see the header Allow.' },
+  sandbox_state_conflict: { status: 409, meaning: 'The sandbox is in a status in which this is not possible; the message names both.' },
+  payload_too_large: { status: 413, meaning: 'The body is longer than the route takes.' },
+  unsupported_media_type: { status: 415, meaning: 'A body must be application/json.' },
+  request_header_too_large: { status: 431, meaning: 'The headers are too long.' },
+  internal: { status: 500, meaning: 'A fault in the service; the header x-request-id finds it in the log.' },
+  insufficient_capacity: { status: 503, meaning: 'No host has room for the machine; the message names the shortage. See Retry-After.' },
+  host_unavailable: { status: 503, meaning: 'The machine that runs sandboxes does not answer. See Retry-After.' },
+  sandbox_unreachable: {
+    status: 503,
+    meaning: 'The sandbox is awake by record, but its machine did not answer; a command may or may not have run.',
+  },
+  shutting_down: { status: 503, meaning: 'This instance is stopping; try again.' },
+} as const satisfies Record<string, { status: number; meaning: string }>;
+export type ErrorCode = keyof typeof ERRORS;
+
+const codes = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
+export const errorCode = z.enum(codes);
+
+/** The body of every error answer (spec: Errors). Clients accept codes they do not know. */
+export const errorEnvelope = z.strictObject({ error: z.strictObject({ message: z.string().min(1), code: errorCode }) });
+export type ErrorEnvelope = z.infer<typeof errorEnvelope>;

@@ -1,0 +1,19 @@
+// The health check.
+import { z } from 'zod';
+import { defineRoute } from './route.ts';
+
+export const SERVICE_NAME = 'berth';
+
+export const getHealth = defineRoute({
+  name: 'getHealth',
+  summary: 'Says that the service answers',
+  method: 'GET',
+  path: '/health',
+  auth: [],
+  permission: null,
+  request: {},
+  response: { status: 200, body: z.strictObject({ ok: z.literal(true), service: z.literal(SERVICE_NAME) }) },
+  errors: [],
+  activity: null,
+  published: true,
+});

@@ -1,0 +1,43 @@
+// The machine tiers and the profiles, and which tier a profile starts with. The one home of both lists.
+import { z } from 'zod';
+
+export interface Allocation {
+  vcpu: number;
+  memoryGb: number;
+  diskGb: number;
+}
+
+export const machineSize = z.enum(['small', 'medium', 'large', 'xlarge']);
+export type MachineSize = z.infer<typeof machineSize>;
+
+export const MACHINE_SIZES: { readonly [size in MachineSize]: Allocation } = {
+  small: { vcpu: 1, memoryGb: 1, diskGb: 10 },
+  medium: { vcpu: 2, memoryGb: 4, diskGb: 20 },
+  large: { vcpu: 4, memoryGb: 8, diskGb: 40 },
+  xlarge: { vcpu: 8, memoryGb: 16, diskGb: 80 },
+};
+
+export const DEFAULT_MACHINE_SIZE: MachineSize = 'small';
+
+/** spec: Sandbox, `profile`. */
+export const profile = z.enum(['auto', 'agent-small', 'agent-standard', 'build-heavy', 'browser-heavy', 'repo-large', 'long-running']);
+export type Profile = z.infer<typeof profile>;
+
+/** The tier a sandbox of the profile starts with. */
+export const PROFILE_SIZES: { readonly [name in Profile]: MachineSize } = {
+  auto: 'small',
+  'agent-small': 'small',
+  'agent-standard': 'medium',
+  'build-heavy': 'large',
+  'browser-heavy': 'large',
+  'repo-large': 'xlarge',
+  'long-running': 'medium',
+};
+
+/** The profile of a sandbox for which only a tier is known (spec: "the profile is inferred from the requested machine size"). */
+export const SIZE_PROFILES: { readonly [size in MachineSize]: Profile } = {
+  small: 'agent-small',
+  medium: 'agent-standard',
+  large: 'build-heavy',
+  xlarge: 'repo-large',
+};

@@ -1,0 +1,73 @@
+// What a route of the public API is, as data. Everything that the server, its tests and the published document know of a route is here.
+import type { z } from 'zod';
+import type { ActivityKind } from './activity.ts';
+import { ERRORS, type ErrorCode } from './errors.ts';
+import type { Permission } from './permissions.ts';
+
+/** Kinds of bearer tokens (spec: Authentication). A route that does not list `api_key` is outside the keys' allow-list. */
+export type AuthKind = 'session' | 'api_key' | 'agent_token';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export interface RouteRequest {
+  /** The `{names}` of the path. `orgId` and `sandboxId` also say whose resource it is, and access is decided by them. */
+  params?: z.ZodObject;
+  query?: z.ZodObject;
+  body?: z.ZodType;
+}
+
+export interface Route {
+  /** Name of the operation, unique. */
+  name: string;
+  summary: string;
+  method: Method;
+  /** With `{params}` in braces. */
+  path: string;
+  /** Kinds of tokens taken; empty: no token is needed. */
+  auth: readonly AuthKind[];
+  /** Needed in the org of the resource; null: any caller, or any member of the org. */
+  permission: Permission | null;
+  request: RouteRequest;
+  /** Longest body in bytes; the default is in limits.ts. */
+  bodyBytes?: number;
+  /** The successful answer. */
+  response: { status: 200 | 201; body: z.ZodType };
+  /** Errors beyond those that follow from `auth`, `permission`, `request` and the path. */
+  errors: readonly ErrorCode[];
+  /** The row that a success leaves in the activity feed; null for reads only. */
+  activity: ActivityKind | null;
+  /** Part of the published OpenAPI document. */
+  published: boolean;
+}
+
+/** Types a route value and keeps its literal types. */
+export function defineRoute<const R extends Route>(route: R): R {
+  return route;
+}
+
+type Part<R extends Route, K extends keyof RouteRequest> = R['request'] extends { [key in K]: z.ZodType }
+  ? z.output<R['request'][K]>
+  : undefined;
+
+export type RouteParams<R extends Route> = Part<R, 'params'>;
+export type RouteQuery<R extends Route> = Part<R, 'query'>;
+export type RouteBody<R extends Route> = Part<R, 'body'>;
+/** What a handler gives for the answer's body, before it is written as JSON. */
+export type RouteAnswer<R extends Route> = z.input<R['response']['body']>;
+
+/** Every code the route may answer with. */
+export function errorsOf(route: Route): Set<ErrorCode> {
+  const codes = new Set<ErrorCode>(['internal', 'shutting_down', 'request_header_too_large', ...route.errors]);
+  if (route.auth.length > 0) codes.add('unauthenticated').add('auth_kind_not_allowed');
+  if (route.permission !== null) codes.add('permission_denied');
+  if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');
+  if (route.path.includes('{sandboxId}')) codes.add('sandbox_not_found').add('org_access_denied');
+  if (route.request.query !== undefined || route.request.body !== undefined) codes.add('invalid_request');
+  if (route.method !== 'GET') codes.add('invalid_json').add('payload_too_large').add('unsupported_media_type');
+  return codes;
+}
+
+/** The HTTP status of a code. */
+export function statusOf(code: ErrorCode): number {
+  return ERRORS[code].status;
+}

@@ -1,0 +1,20 @@
+// Every route of the public API. The server serves exactly these; a test proves it.
+import { execInSandbox } from './exec.ts';
+import { getHealth } from './health.ts';
+import { getMe, listMyOrgs } from './identity.ts';
+import { createProject, listProjects } from './projects.ts';
+import type { Route } from './route.ts';
+import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
+
+export const ROUTES: readonly Route[] = [
+  getHealth,
+  getMe,
+  listMyOrgs,
+  listProjects,
+  createProject,
+  listSandboxes,
+  createSandbox,
+  getSandbox,
+  execInSandbox,
+  destroySandbox,
+];

@@ -1,0 +1,23 @@
+// Values that sandboxes and the defaults of projects have in common.
+import { z } from 'zod';
+
+/** spec: Sandbox, `agent`: neutral stand-ins for the two supported agents. */
+export const agent = z.enum(['agent_one', 'agent_two']);
+export type Agent = z.infer<typeof agent>;
+
+/** `always_on` bills continuously; `sleep_resume` bills while awake and keeps the disk. */
+export const persistencePolicy = z.enum(['always_on', 'sleep_resume']);
+export type PersistencePolicy = z.infer<typeof persistencePolicy>;
+
+export const DEFAULT_PERSISTENCE_POLICY: PersistencePolicy = 'sleep_resume';
+
+export const repositoryName = z
+  .string()
+  .max(200)
+  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\/[A-Za-z0-9._-]+$/, 'must have the form owner/repo');
+
+export const branchName = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^(?!-)[^\s~^:?*[\\\0\p{Cc}\p{Cs}]+$/u, 'must be a git branch name');

@@ -1,0 +1,139 @@
+// Sandboxes: the resource, and the routes that create, list, fetch and destroy it. Commands are in exec.ts, statuses in sandbox-state.ts.
+import { z } from 'zod';
+import { END_USER_ID_CHARACTERS, METADATA_LIMITS, NAME_CHARACTERS } from './limits.ts';
+import { machineSize, profile } from './machine-sizes.ts';
+import { defineRoute } from './route.ts';
+import { agent, branchName, persistencePolicy, repositoryName } from './sandbox-fields.ts';
+import { sandboxStatus } from './sandbox-state.ts';
+import { idText, text, timestamp } from './text.ts';
+
+const metadataValue = z.union([text(0, METADATA_LIMITS.valueCharacters), z.number(), z.boolean()]);
+
+/** Flat labels (spec: Sandbox, `metadata`). At most 24 keys. */
+export const metadata = z
+  .record(text(1, METADATA_LIMITS.keyCharacters), metadataValue)
+  .check((context) => {
+    const keys = Object.keys(context.value).length;
+    if (keys <= METADATA_LIMITS.keys) return;
+    context.issues.push({ code: 'custom', input: context.value, message: `must have at most ${METADATA_LIMITS.keys} keys, has ${keys}` });
+  })
+  .meta({ description: `Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.` });
+
+/** The create request (spec: Sandbox). The table is complete: unknown fields are refused by name. */
+export const createSandboxBody = z.strictObject({
+  agent,
+  projectId: idText,
+  name: text(1, NAME_CHARACTERS).optional(),
+  repository: repositoryName.optional(),
+  branch: branchName.optional(),
+  profile: profile.optional(),
+  machineSize: machineSize.optional(),
+  sshPublicKey: text(1, 16_384).optional(),
+  endUserId: text(1, END_USER_ID_CHARACTERS).optional(),
+  metadata: metadata.optional(),
+  persistencePolicy: persistencePolicy.optional(),
+  mode: z.enum(['ephemeral']).optional(),
+  ttlSeconds: z.int().min(1).optional(),
+});
+export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
+
+/** Fields of the create request whose feature is not built: refused by name rather than ignored. */
+export const SANDBOX_FIELDS_NOT_AVAILABLE_YET = [
+  'repository',
+  'branch',
+  'sshPublicKey',
+  'mode',
+  'ttlSeconds',
+] as const satisfies (keyof CreateSandboxBody)[];
+
+const count = z.int().positive();
+
+/** A sandbox as callers see it. The names in snake case are the spec's. */
+export const sandbox = z.strictObject({
+  id: idText,
+  orgId: idText,
+  projectId: idText,
+  name: z.string(),
+  agent,
+  status: sandboxStatus,
+  /** Why, with `failed`; null otherwise. The code is for programs, the message for people. */
+  statusReason: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+  statusChangedAt: timestamp,
+  sandbox_profile: profile,
+  allocated_vcpu: count,
+  allocated_memory_gb: count,
+  allocated_disk_gb: count,
+  /** Present when a resize is stored for the next wake. */
+  pendingAllocation: z.strictObject({ vcpu: count, memoryGb: count, diskGb: count }).optional(),
+  persistencePolicy,
+  mode: z.enum(['persistent', 'ephemeral']),
+  repository: z.string().nullable(),
+  branch: z.string().nullable(),
+  endUserId: z.string().nullable(),
+  metadata: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+  deletedAt: timestamp.nullable(),
+});
+export type Sandbox = z.infer<typeof sandbox>;
+
+const sandboxAnswer = z.strictObject({ sandbox });
+const orgParams = z.object({ orgId: idText });
+export const sandboxParams = z.object({ sandboxId: idText });
+
+export const listSandboxes = defineRoute({
+  name: 'listSandboxes',
+  summary: "The org's sandboxes, newest first, without deleted ones",
+  method: 'GET',
+  path: '/v1/orgs/{orgId}/sandboxes',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.read',
+  request: { params: orgParams, query: z.object({ endUserId: text(1, END_USER_ID_CHARACTERS).optional() }) },
+  response: { status: 200, body: z.strictObject({ sandboxes: z.array(sandbox) }) },
+  errors: [],
+  activity: null,
+  published: true,
+});
+
+export const createSandbox = defineRoute({
+  name: 'createSandbox',
+  summary: 'Creates a sandbox; the answer waits up to 2 s for it to be running, or not at all with `Prefer: respond-async`',
+  method: 'POST',
+  path: '/v1/orgs/{orgId}/sandboxes',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.create',
+  request: { params: orgParams, body: createSandboxBody },
+  response: { status: 201, body: sandboxAnswer },
+  errors: ['unknown_project', 'not_available_yet', 'insufficient_capacity', 'host_unavailable'],
+  activity: 'sandbox_created',
+  published: true,
+});
+
+export const getSandbox = defineRoute({
+  name: 'getSandbox',
+  summary: 'One sandbox, a deleted one too',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.read',
+  request: { params: sandboxParams },
+  response: { status: 200, body: sandboxAnswer },
+  errors: [],
+  activity: null,
+  published: true,
+});
+
+export const destroySandbox = defineRoute({
+  name: 'destroySandbox',
+  summary: 'Deletes the machine and its disk for good; waits and answers like create. A second call gives the same answer',
+  method: 'POST',
+  path: '/v1/sandboxes/{sandboxId}/destroy',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.destroy',
+  /** Takes no body (spec: Sandboxes rule 8); an empty object is taken for none. */
+  request: { params: sandboxParams, body: z.strictObject({}).optional() },
+  response: { status: 200, body: sandboxAnswer },
+  errors: [],
+  activity: 'sandbox_destroy_requested',
+  published: true,
+});
