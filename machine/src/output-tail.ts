@@ -1,0 +1,15 @@
+// The last words of a program, for the message about its failure. Bounded.
+
+const KEPT_CHARACTERS = 4_096;
+
+export class OutputTail {
+  #text = '';
+
+  add(chunk: Buffer): void {
+    this.#text = (this.#text + chunk.toString('utf8')).slice(-KEPT_CHARACTERS);
+  }
+
+  text(): string {
+    return this.#text.trim();
+  }
+}

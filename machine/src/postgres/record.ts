@@ -1,0 +1,26 @@
+// Which process serves a PostgreSQL folder: server.json. Pids in postmaster.pid are those of a pid namespace and say nothing outside.
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { VmProcess } from '@berth/host/vm/driver.ts';
+
+const serverRecord = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() });
+
+/** Notes which process serves the folder. */
+export async function writeRecord(folder: string, process: VmProcess): Promise<void> {
+  const draft = join(folder, `server.json.draft-${process.pid}`);
+  await writeFile(draft, `${JSON.stringify(process)}\n`);
+  await rename(draft, join(folder, 'server.json'));
+}
+
+/** The process that served the folder last, or null. Whether it still runs is for the reader to find out. */
+export async function readRecord(folder: string): Promise<VmProcess | null> {
+  try {
+    return serverRecord.parse(JSON.parse(await readFile(join(folder, 'server.json'), 'utf8')));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+      return null;
+    }
+    throw error;
+  }
+}
