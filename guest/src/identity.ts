@@ -1,0 +1,151 @@
+// Makes a restored machine its own: secret, clock, random numbers, names, ssh keys, size. Fails closed: the new secret is in force first, and
+// nothing runs under it before every part was applied and read back. The daemon's own random generators were cloned with the template and
+// are used for nothing.
+import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { GuestIdentity, GuestIdentityResult } from '@berth/protocol/guest.ts';
+import type { GuestConfig, GuestUser } from './config.ts';
+import { growRoot, onlineCpuCount, onlineCpus, onlineMemory, onlineMemoryMib, rootDiskGib } from './hotplug.ts';
+import type { KernelCalls } from './kernel-calls.ts';
+import type { Secret } from './secret.ts';
+
+/** How long hot-plugged vCPUs, memory and disk may take to be usable. */
+const HOTPLUG_DEADLINE_MS = 30_000;
+/** How far the clock may be off after it was set. */
+const CLOCK_TOLERANCE_MS = 2_000;
+const SSH_FOLDER = '/etc/ssh';
+
+export class IdentityStep {
+  readonly #config: GuestConfig;
+  readonly #secret: Secret;
+  /** Absent when identities are only kept. */
+  readonly #kernel: KernelCalls | undefined;
+  #underWay = false;
+
+  constructor(config: GuestConfig, secret: Secret, kernel: KernelCalls | undefined) {
+    this.#config = config;
+    this.#secret = secret;
+    this.#kernel = kernel;
+  }
+
+  /** Whether an identity is being applied. */
+  get underWay(): boolean {
+    return this.#underWay;
+  }
+
+  /**
+   * Applies an identity that was received at `receivedAt` (of `performance.now()`). Rejects with a message that names the part that failed.
+   */
+  async apply(identity: GuestIdentity, receivedAt: number, signal: AbortSignal): Promise<GuestIdentityResult> {
+    if (this.#underWay) {
+      throw new Error('another identity is being applied');
+    }
+    this.#underWay = true;
+    try {
+      await part('secret', () => this.#secret.begin(identity.secret));
+      const kernel = this.#kernel;
+      const result = kernel === undefined ? recorded(identity) : await this.#applyAll(identity, kernel, receivedAt, signal);
+      await part('secret', () => this.#secret.complete());
+      return result;
+    } finally {
+      this.#underWay = false;
+    }
+  }
+
+  async #applyAll(identity: GuestIdentity, kernel: KernelCalls, receivedAt: number, signal: AbortSignal): Promise<GuestIdentityResult> {
+    const bounded = AbortSignal.any([signal, AbortSignal.timeout(HOTPLUG_DEADLINE_MS)]);
+    const now = (): number => identity.clockUnixMs + performance.now() - receivedAt;
+    await part('clock and random numbers', () => kernel.setClockAndReseed(now, Buffer.from(identity.entropy, 'base64')));
+    await part('hostname', () => setHostname(identity.hostname));
+    await part('machine-id', () => replaceFile('/etc/machine-id', `${identity.machineId}\n`, 0o444));
+    await part('ssh host key', () => setHostKey(identity.sshHostKey));
+    await part('ssh authorized keys', () => setAuthorizedKeys(this.#config.user, identity.sshAuthorizedKeys));
+    await part('vCPUs', () => onlineCpus(identity.vcpu, bounded));
+    await part('memory', () => onlineMemory(identity.memoryMib, bounded));
+    await part('disk', () => growRoot(identity.diskGib, bounded));
+    return part('reading back', () => readBack(identity, now()));
+  }
+}
+
+function recorded(identity: GuestIdentity): GuestIdentityResult {
+  const { machineId, vcpu, memoryMib, diskGib } = identity;
+  return { hostname: identity.hostname, machineId, clockUnixMs: Date.now(), vcpu, memoryMib, diskGib };
+}
+
+function readBack(identity: GuestIdentity, expectedUnixMs: number): GuestIdentityResult {
+  const result: GuestIdentityResult = {
+    hostname: hostname(),
+    machineId: readFileSync('/etc/machine-id', 'latin1').trim(),
+    clockUnixMs: Date.now(),
+    vcpu: onlineCpuCount(),
+    memoryMib: onlineMemoryMib(),
+    diskGib: rootDiskGib(),
+  };
+  for (const name of ['hostname', 'machineId', 'vcpu', 'memoryMib'] as const) {
+    if (result[name] !== identity[name]) {
+      throw new Error(`${name} is ${result[name]} instead of ${identity[name]}`);
+    }
+  }
+  if (result.diskGib < identity.diskGib) {
+    throw new Error(`diskGib is ${result.diskGib} instead of ${identity.diskGib}`);
+  }
+  if (Math.abs(result.clockUnixMs - expectedUnixMs) > CLOCK_TOLERANCE_MS) {
+    throw new Error(`the clock is ${result.clockUnixMs - expectedUnixMs} ms off`);
+  }
+  return result;
+}
+
+function setHostname(name: string): void {
+  writeFileSync('/proc/sys/kernel/hostname', name);
+  replaceFile('/etc/hostname', `${name}\n`, 0o644);
+  const lines = readFileSync('/etc/hosts', 'utf8').split('\n');
+  const others = lines.filter((line) => line !== '' && !/^127\.0\.1\.1\s/.test(line));
+  replaceFile('/etc/hosts', [...others, `127.0.1.1 ${name}`, ''].join('\n'), 0o644);
+}
+
+function setHostKey(pair: { privateKey: string; publicKey: string }): void {
+  mkdirSync(SSH_FOLDER, { recursive: true });
+  for (const name of readdirSync(SSH_FOLDER)) {
+    if (/^ssh_host_.*_key(\.pub)?$/.test(name)) {
+      rmSync(`${SSH_FOLDER}/${name}`);
+    }
+  }
+  replaceFile(`${SSH_FOLDER}/ssh_host_ed25519_key`, endLine(pair.privateKey), 0o600);
+  replaceFile(`${SSH_FOLDER}/ssh_host_ed25519_key.pub`, endLine(pair.publicKey), 0o644);
+}
+
+function setAuthorizedKeys(user: GuestUser, keys: readonly string[]): void {
+  const folder = `${user.home}/.ssh`;
+  const existing = lstatSync(folder, { throwIfNoEntry: false });
+  if (existing !== undefined && !existing.isDirectory()) {
+    // Through a link, this root process would change some other folder.
+    renameSync(folder, `${folder}.set-aside`);
+  }
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  chmodSync(folder, 0o700);
+  chownSync(folder, user.uid, user.gid);
+  replaceFile(`${folder}/authorized_keys`, keys.map(endLine).join(''), 0o600, user);
+}
+
+/** Writes a file under another name and moves it into place: a link by that name is replaced, not followed. */
+function replaceFile(path: string, content: string, mode: number, owner?: { uid: number; gid: number }): void {
+  const fresh = `${path}.berth-new`;
+  rmSync(fresh, { force: true });
+  writeFileSync(fresh, content, { mode, flag: 'wx' });
+  if (owner !== undefined) {
+    chownSync(fresh, owner.uid, owner.gid);
+  }
+  renameSync(fresh, path);
+}
+
+function endLine(text: string): string {
+  return text.endsWith('\n') ? text : `${text}\n`;
+}
+
+async function part<T>(name: string, apply: () => T | Promise<T>): Promise<T> {
+  try {
+    return await apply();
+  } catch (error) {
+    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}

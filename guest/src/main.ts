@@ -1,0 +1,44 @@
+// The guest daemon: wires its parts together and serves. Runs as root in the machine, under a supervisor that starts it again.
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Commands } from './commands.ts';
+import { readConfig } from './config.ts';
+import { IdentityStep } from './identity.ts';
+import { KernelCalls } from './kernel-calls.ts';
+import { PipeStore } from './pipes.ts';
+import { Secret } from './secret.ts';
+import { createGuestServer } from './server.ts';
+
+const config = readConfig(process.env);
+process.umask(0o022);
+mkdirSync(config.runFolder, { recursive: true });
+chmodSync(config.runFolder, 0o700);
+
+const secret = new Secret(join(config.runFolder, 'secret'));
+const pipes = new PipeStore(join(config.runFolder, 'pipes'), config.user);
+const commands = new Commands(config, pipes);
+let kernel: KernelCalls | undefined;
+if (config.appliesIdentity) {
+  kernel = new KernelCalls();
+  kernel.start();
+}
+await pipes.full();
+
+const server = createGuestServer({ secret, pipes, commands, identity: new IdentityStep(config, secret, kernel) });
+server.listen(config.port, config.address);
+await once(server, 'listening');
+const { port } = server.address() as AddressInfo;
+if (config.portFile !== undefined) {
+  writeFileSync(`${config.portFile}.new`, `${port}\n`);
+  renameSync(`${config.portFile}.new`, config.portFile);
+}
+console.log(`the guest daemon listens on ${config.address}:${port}`);
+
+for (const name of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(name, () => {
+    commands.killAll();
+    process.exit(0);
+  });
+}

@@ -1,0 +1,153 @@
+// The guest daemon's HTTP face: finds the route, lets nobody in without the secret, bounds and checks every body, shapes every answer.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { guestExecRequest, guestIdentity, type GuestHealth } from '@berth/protocol/guest.ts';
+import type { ZodType } from 'zod';
+import { CommandRefused, type Commands } from './commands.ts';
+import type { IdentityStep } from './identity.ts';
+import type { PipeStore } from './pipes.ts';
+import type { Secret } from './secret.ts';
+
+/** The longest command of the protocol, every character as a six byte escape, and the rest of its body. */
+const BODY_BYTES = 6 * 1_048_576 + 1_024;
+const SPACE_EVERY_MS = 10_000;
+const MAX_CONNECTIONS = 1_024;
+const VERSION = '0.1.0';
+
+/** A request that is refused with this status. */
+class Refused extends Error {
+  override readonly name = 'Refused';
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export interface GuestParts {
+  secret: Secret;
+  identity: IdentityStep;
+  commands: Commands;
+  pipes: PipeStore;
+}
+
+type Handler = (parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal) => Promise<void>;
+
+const routes: Readonly<Record<string, Handler>> = {
+  'POST /exec': exec,
+  'GET /health': health,
+  'POST /identity': identity,
+};
+
+/** Makes the server; it does not listen yet. */
+export function createGuestServer(parts: GuestParts): Server {
+  const server = createServer({ keepAliveTimeout: 75_000, headersTimeout: 20_000, requestTimeout: 60_000 }, (request, response) => {
+    const closed = new AbortController();
+    response.once('close', () => closed.abort());
+    answer(parts, request, response, closed.signal).catch((error: unknown) => refuse(request, response, error));
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  return server;
+}
+
+async function answer(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  if (!parts.secret.accepts(request.headers.authorization)) {
+    throw new Refused(401, 'this call needs the secret of the machine as a bearer token');
+  }
+  const handler = routes[`${request.method} ${request.url}`];
+  if (handler === undefined) {
+    throw new Refused(404, `the guest daemon has no ${request.method} ${request.url}; it has ${Object.keys(routes).join(', ')}`);
+  }
+  await handler(parts, request, response, signal);
+}
+
+async function exec(
+  { commands, secret }: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  if (secret.state === 'incomplete') {
+    throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
+  }
+  const body = await readBody(request, guestExecRequest);
+  const command = await commands.start(body, signal);
+  const kill = (): void => command.kill();
+  signal.addEventListener('abort', kill, { once: true });
+  if (signal.aborted) {
+    command.kill();
+  }
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.flushHeaders();
+  const spaces = setInterval(() => response.write(' '), SPACE_EVERY_MS);
+  const result = await command.result;
+  clearInterval(spaces);
+  response.end(JSON.stringify(result));
+}
+
+async function health({ pipes, secret }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (secret.state === 'incomplete') {
+    throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
+  }
+  await pipes.full();
+  send(response, 200, { ok: true, version: VERSION, uptimeSeconds: process.uptime() } satisfies GuestHealth);
+}
+
+async function identity(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  const receivedAt = performance.now();
+  const body = await readBody(request, guestIdentity);
+  if (parts.identity.underWay) {
+    throw new Refused(409, 'another identity is being applied');
+  }
+  send(response, 200, await parts.identity.apply(body, receivedAt, signal));
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  response.end(text);
+}
+
+function refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  if (response.destroyed || response.headersSent) {
+    // Nobody listens any more, or the answer has begun: only its end can be missing.
+    if (!response.destroyed) {
+      console.error('an answer could not be ended:', error);
+      response.destroy();
+    }
+    return;
+  }
+  const known = error instanceof Refused || error instanceof CommandRefused;
+  const status = known ? error.status : 500;
+  if (status >= 500) {
+    console.error(`${request.method} ${request.url}:`, error);
+  }
+  if (!request.complete) {
+    // What is left of the body is not read.
+    response.setHeader('connection', 'close');
+  }
+  send(response, status, { error: { message: (error instanceof Error ? error.message : String(error)).slice(0, 4_096) } });
+}
+
+async function readBody<T>(request: IncomingMessage, schema: ZodType<T>): Promise<T> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > BODY_BYTES) {
+      throw new Refused(413, `the body is longer than ${BODY_BYTES} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  } catch {
+    throw new Refused(400, 'the body is not JSON');
+  }
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) {
+    throw new Refused(400, parsed.error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`).join('; '));
+  }
+  return parsed.data;
+}
