@@ -34,7 +34,7 @@ export const execInSandbox = defineRoute({
   auth: ['session', 'api_key'],
   permission: 'sandbox.exec',
   request: { params: sandboxParams, body: execBody },
-  bodyBytes: 1024 * 1024,
+  bodyBytes: 8 * 1024 * 1024,
   response: { status: 200, body: execResult },
   errors: ['sandbox_state_conflict', 'sandbox_unreachable', 'host_unavailable'],
   activity: 'sandbox_exec',

@@ -4,7 +4,7 @@
 export const EXEC_LIMITS = {
   timeoutSeconds: { default: 120, min: 1, max: 600 },
   outputBytes: 65_536,
-  commandCharacters: 131_072,
+  commandCharacters: 1_048_576,
 } as const;
 
 export const METADATA_LIMITS = { keys: 24, keyCharacters: 128, valueCharacters: 1_024 } as const;

@@ -32,3 +32,8 @@ export function newId(kind: IdKind): string {
   }
   return ID_PREFIXES[kind] + text;
 }
+
+/** Whether the text can be an id of the kind. Anything else is not worth a query (and may hold what Postgres cannot read, such as NUL). */
+export function isId(kind: IdKind, text: string): boolean {
+  return text.startsWith(ID_PREFIXES[kind]) && /^[a-z]{3}_[a-z2-7]{24}$/.test(text);
+}

@@ -1,0 +1,16 @@
+// An expected failure: a code of the contract's table and a message for people. Mapped to HTTP in one place, http/errors.ts.
+import type { ErrorCode } from '@berth/contract/errors.ts';
+
+export class CodedError extends Error {
+  override readonly name = 'CodedError';
+  readonly code: ErrorCode;
+  /** Sent as `Retry-After`. */
+  readonly retryAfterSeconds: number | undefined;
+
+  /** The message says what was wrong, what is allowed, and where. */
+  constructor(code: ErrorCode, message: string, options: { retryAfterSeconds?: number; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}

@@ -1,0 +1,14 @@
+// What services are given: the database, the lifecycle's queue, the notices of changes, and hosts. Wired in main.ts.
+import type { Logger } from 'pino';
+import type { HostClients } from '../hosts/clients.ts';
+import type { SandboxChanges } from '../store/sandbox-changes.ts';
+import type { Database } from '../store/schema.ts';
+import type { LifecycleQueue } from './lifecycle-port.ts';
+
+export interface ServiceContext {
+  db: Database;
+  changes: SandboxChanges;
+  lifecycle: LifecycleQueue;
+  hosts: HostClients;
+  log: Logger;
+}

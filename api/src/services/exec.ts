@@ -1,0 +1,94 @@
+// Runs a command in a sandbox: data plane, straight through the host, no queue. Decides by the state table and maps the host's errors.
+import type { ExecResult } from '@berth/contract/exec.ts';
+import { SANDBOX_ACTION_RULES, SANDBOX_STATES, statusesAllowing } from '@berth/contract/sandbox-state.ts';
+import { HostError } from '../hosts/error.ts';
+import type { Actor } from '../rules/access.ts';
+import { CodedError } from '../rules/coded-error.ts';
+import { insertActivity } from '../store/activity.ts';
+import { findHost } from '../store/hosts.ts';
+import { findSandbox } from '../store/sandboxes.ts';
+import type { SandboxRow } from '../store/schema.ts';
+import type { ServiceContext } from './context.ts';
+
+const RETRY_AFTER_SECONDS = 2;
+
+export interface ExecRequest {
+  command: string;
+  timeoutSeconds: number;
+}
+
+/**
+ * Runs one command and resolves with its result, whatever its exit code. The signal ends the command's process group.
+ * Throws `sandbox_state_conflict`, `sandbox_unreachable` or `host_unavailable`.
+ */
+export async function execInSandbox(
+  context: ServiceContext,
+  actor: Actor,
+  sandbox: SandboxRow,
+  request: ExecRequest,
+  signal: AbortSignal,
+): Promise<ExecResult> {
+  requireAwake(sandbox);
+  const host = sandbox.host_id === null ? undefined : await findHost(context.db, sandbox.host_id);
+  if (host === undefined) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without a host`);
+  const noted = insertActivity(context.db, {
+    orgId: sandbox.org_id,
+    projectId: sandbox.project_id,
+    sandboxId: sandbox.id,
+    actor,
+    kind: 'sandbox_exec',
+    details: { timeoutSeconds: request.timeoutSeconds },
+  });
+  // The row is written while the command runs; when it cannot be, the command ends.
+  const unrecorded = new AbortController();
+  noted.catch((error: unknown) => unrecorded.abort(error));
+  try {
+    const result = await context.hosts.at(host.url).exec(sandbox.id, request, { signal: AbortSignal.any([signal, unrecorded.signal]) });
+    await noted;
+    return result;
+  } catch (error) {
+    await noted;
+    if (error instanceof HostError) throw await explain(context, sandbox, error);
+    throw error;
+  }
+}
+
+function requireAwake(sandbox: SandboxRow): void {
+  if (SANDBOX_ACTION_RULES.exec[sandbox.status] === 'do') return;
+  const legal = statusesAllowing('exec').join(' or ');
+  throw new CodedError(
+    'sandbox_state_conflict',
+    `the sandbox is ${sandbox.status} (${SANDBOX_STATES[sandbox.status].meaning}); a command needs it ${legal}`,
+  );
+}
+
+/** What a host's refusal means to the caller. The sandbox's row is read again: it may have changed while the command ran. */
+async function explain(context: ServiceContext, sandbox: SandboxRow, error: HostError): Promise<Error> {
+  switch (error.code) {
+    case 'vm_not_found':
+    case 'vm_not_running':
+    case 'superseded':
+    case 'stale_epoch':
+    case 'guest_unreachable': {
+      const now = await findSandbox(context.db, sandbox.id);
+      if (now !== undefined) requireAwake(now);
+      return new CodedError('sandbox_unreachable', "the sandbox's machine did not answer; the command may or may not have run", {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+        cause: error,
+      });
+    }
+    case 'host_unreachable':
+    case 'host_timeout':
+    case 'invalid_answer':
+    case 'unauthorized': {
+      const now = await findSandbox(context.db, sandbox.id);
+      if (now !== undefined) requireAwake(now);
+      return new CodedError('host_unavailable', 'the host of the sandbox did not answer; the command may or may not have run', {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+        cause: error,
+      });
+    }
+    default:
+      return error;
+  }
+}

@@ -1,0 +1,35 @@
+// Holds a request, bounded, until what it started is done. It never does the work itself: the worker does, here or in another replica.
+import { TRANSITION_WAIT_MS } from '@berth/contract/limits.ts';
+import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
+import type { SandboxWatch } from '../store/sandbox-changes.ts';
+import { findSandbox } from '../store/sandboxes.ts';
+import type { SandboxRow } from '../store/schema.ts';
+import type { ServiceContext } from './context.ts';
+
+/** How a caller wants a transition answered. */
+export interface TransitionAnswer {
+  /** `Prefer: respond-async`: answer at once. */
+  respondAsync: boolean;
+  /** Aborted when the caller went away; the transition goes on. */
+  signal: AbortSignal;
+}
+
+/**
+ * The sandbox once nothing is under way for it, or as it is when the time is up or the caller gone. The watch was opened before the
+ * change was committed, so that no notice is missed.
+ */
+export async function waitUntilSettled(
+  context: ServiceContext,
+  watch: SandboxWatch,
+  sandbox: SandboxRow,
+  answer: TransitionAnswer,
+): Promise<SandboxRow> {
+  let latest = sandbox;
+  if (answer.respondAsync) return latest;
+  const signal = AbortSignal.any([answer.signal, AbortSignal.timeout(TRANSITION_WAIT_MS)]);
+  while (!SANDBOX_STATES[latest.status].settled && !signal.aborted) {
+    await watch.next(signal);
+    latest = (await findSandbox(context.db, sandbox.id)) ?? latest;
+  }
+  return latest;
+}
