@@ -1,0 +1,25 @@
+// One client per host address, kept for the life of the process. Which host a sandbox is on is asked of the database, not of this.
+import { HostClient } from './client.ts';
+
+export class HostClients {
+  readonly #token: string;
+  readonly #byUrl = new Map<string, HostClient>();
+
+  constructor(token: string) {
+    this.#token = token;
+  }
+
+  /** The client of the host at this address (`unix:/path` or `http://address:port`). */
+  at(url: string): HostClient {
+    const known = this.#byUrl.get(url);
+    if (known !== undefined) return known;
+    const client = new HostClient({ url, token: this.#token });
+    this.#byUrl.set(url, client);
+    return client;
+  }
+
+  /** Closes idle connections of all hosts; calls under way fail. */
+  close(): void {
+    for (const client of this.#byUrl.values()) client.close();
+  }
+}

@@ -1,0 +1,177 @@
+// Starts and stops the durable work of one API replica: DBOS on its own pool, the lifecycle steps, and the schedules that watch over
+// them. One per process (DBOS is a singleton). The services see of it only the queue.
+//
+// Versions: DBOS runs a step only on replicas of the same `applicationVersion`, so it is a constant: a rolling upgrade must not strand
+// what the old replica began. A workflow that changes its steps gets a new name and a new queue instead (queue.ts).
+import { randomUUID } from 'node:crypto';
+import { DBOS, DBOSClient, type DLogger } from '@dbos-inc/dbos-sdk';
+import { ensureSystemDatabase } from '@dbos-inc/dbos-sdk/internal/system_database';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import type { HostClients } from '../hosts/clients.ts';
+import type { LifecycleQueue, LifecycleStep } from '../services/lifecycle-port.ts';
+import type { Database } from '../store/schema.ts';
+import { destroy } from './destroy.ts';
+import { Dispatch } from './dispatch.ts';
+import { HostHealth } from './host-health.ts';
+import { provision } from './provision.ts';
+import { DurableQueue, LIFECYCLE_QUEUE, type StepKind } from './queue.ts';
+import { ReplicaSession } from './replica-session.ts';
+import { runEvery } from './schedule.ts';
+import type { StepContext } from './step-context.ts';
+import { Takeover } from './takeover.ts';
+
+const APPLICATION = { name: 'berth', applicationVersion: '1' } as const;
+const DBOS_SCHEMA = 'dbos';
+/** DBOS insists on a URL it can parse even when it is given a pool, and then only logs it. */
+const UNUSED_URL = 'postgres://pool@localhost/pool';
+const POOL_SIZE = 10;
+/** The safety net under Dispatch; see docs/decisions/durable-work.md for what it costs. */
+const QUEUE_POLL_MS = 1_000;
+const TAKEOVER_EVERY_MS = 500;
+const HOST_HEALTH_EVERY_MS = 1_000;
+/** How long a stopping process lets running steps come to their end. */
+const STOP_GRACE_MS = 2_000;
+/** A step is tried until it is done, however often that takes a new process. */
+const UNLIMITED = 1_000_000_000;
+
+export interface DurableOptions {
+  databaseUrl: string;
+  db: Database;
+  hosts: HostClients;
+  /** Addresses of the hosts this replica watches over. */
+  hostUrls: string[];
+  log: Logger;
+  /** Poll of the queue; the default is a safety net only, and measured to be enough. */
+  queuePollMs?: number;
+}
+
+export interface DurableWork {
+  queue: LifecycleQueue;
+  /** Id of this process among those that run durable steps. */
+  executorId: string;
+  /** Claims nothing more, lets running steps end for a moment, and leaves the rest to whoever runs next. */
+  stop(): Promise<void>;
+}
+
+/** Brings DBOS's own tables up to date. Any number of replicas may call it at once; must be done before {@link startDurable}. */
+export async function migrateDurable(databaseUrl: string, log: Logger): Promise<void> {
+  const pool = openPool(databaseUrl, 2, log);
+  try {
+    const lock = await pool.connect();
+    try {
+      // Two first migrations at once deadlock inside DBOS.
+      await lock.query(`select pg_advisory_lock(hashtextextended('berth:migrate-dbos', 0))`);
+      await ensureSystemDatabase(UNUSED_URL, dbosLogger(log) as never, pool, DBOS_SCHEMA, false);
+    } finally {
+      lock.release(true);
+    }
+  } finally {
+    await pool.end();
+  }
+}
+
+/** Starts the durable work. Rejects when the database cannot be reached; a host that cannot is only logged. */
+export async function startDurable(options: DurableOptions): Promise<DurableWork> {
+  const { databaseUrl, db, hosts, log } = options;
+  const executorId = randomUUID();
+  const stopping = new AbortController();
+  const context: StepContext = { db, hosts, log, stopping: stopping.signal };
+  const session = new ReplicaSession({ databaseUrl, executorId, log });
+  await session.open();
+
+  const pool = openPool(databaseUrl, POOL_SIZE, log);
+  const running = new Set<string>();
+  const register = (kind: StepKind, run: (context: StepContext, step: LifecycleStep) => Promise<void>): void => {
+    const tracked = async (step: LifecycleStep): Promise<void> => {
+      const id = DBOS.workflowID ?? '';
+      running.add(id);
+      try {
+        await run(context, step);
+      } finally {
+        running.delete(id);
+      }
+    };
+    DBOS.registerWorkflow(tracked, { name: kind, maxRecoveryAttempts: UNLIMITED });
+  };
+  DBOS.setConfig({
+    ...APPLICATION,
+    executorID: executorId,
+    systemDatabaseUrl: UNUSED_URL,
+    systemDatabasePool: pool,
+    systemDatabaseSchemaName: DBOS_SCHEMA,
+    runMigrations: false,
+    // Serves DBOS's messages and events, which nothing here uses; it would cost a connection and 100 ms of start.
+    useListenNotify: false,
+    listenQueues: [LIFECYCLE_QUEUE],
+    logger: dbosLogger(log),
+  });
+  register('provision', provision);
+  register('destroy', destroy);
+  await DBOS.launch();
+  await DBOS.registerQueue(LIFECYCLE_QUEUE, {
+    minPollingIntervalMs: options.queuePollMs ?? QUEUE_POLL_MS,
+    onConflict: 'always_update',
+  });
+
+  const client = await DBOSClient.create({
+    systemDatabaseUrl: UNUSED_URL,
+    systemDatabasePool: pool,
+    systemDatabaseSchemaName: DBOS_SCHEMA,
+    applicationName: APPLICATION.name,
+    logger: dbosLogger(log),
+  });
+  const dispatch = new Dispatch(LIFECYCLE_QUEUE, log);
+  const takeover = new Takeover({ context, session, dispatch, client, executorId, running });
+  const health = options.hostUrls.map((url) => new HostHealth(context, url));
+  dispatch.wake();
+  // A first look before the first request: its host has a row then.
+  await Promise.all(health.map((host) => host.tick()));
+
+  const schedules = [
+    runEvery({ name: 'takeover', everyMs: TAKEOVER_EVERY_MS, run: () => takeover.tick() }, stopping.signal, log),
+    ...health.map((host) =>
+      runEvery(
+        {
+          name: 'host health',
+          everyMs: HOST_HEALTH_EVERY_MS,
+          run: async () => {
+            if (await session.leads('host-health')) await host.tick();
+          },
+        },
+        stopping.signal,
+        log,
+      ),
+    ),
+  ];
+
+  return {
+    queue: new DurableQueue(client, dispatch),
+    executorId,
+    stop: async () => {
+      await DBOS.shutdown({ deregister: true, workflowCompletionTimeoutMS: STOP_GRACE_MS });
+      stopping.abort();
+      await Promise.all(schedules);
+      await client.destroy();
+      await session.close();
+      await pool.end();
+    },
+  };
+}
+
+function openPool(databaseUrl: string, max: number, log: Logger): pg.Pool {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max, connectionTimeoutMillis: 10_000, application_name: 'berth-api-durable' });
+  pool.on('error', (error) => log.warn({ err: error }, 'a connection of the durable work broke'));
+  return pool;
+}
+
+/** DBOS tells of every launch and claim at `info`; that is detail here. */
+function dbosLogger(log: Logger): DLogger {
+  const child = log.child({ part: 'dbos' });
+  return {
+    debug: (entry) => child.debug(String(entry)),
+    info: (entry) => child.debug(String(entry)),
+    warn: (entry) => child.warn(String(entry)),
+    error: (entry, metadata) => child.error({ stack: metadata?.stack }, String(entry)),
+  };
+}

@@ -1,0 +1,63 @@
+// Puts lifecycle steps into the durable queue, in the transaction of their intent, and starts them right after its commit.
+// A step's id is its kind, its sandbox and its epoch: to enqueue it twice is to enqueue it once.
+import { CompiledQuery } from 'kysely';
+import type { DBOSClient } from '@dbos-inc/dbos-sdk';
+import type { ClientBase } from 'pg';
+import type { LifecycleQueue, LifecycleStep } from '../services/lifecycle-port.ts';
+import type { DatabaseTransaction } from '../store/schema.ts';
+import { crashPoint } from './crash-point.ts';
+import type { Dispatch } from './dispatch.ts';
+
+/** A workflow whose steps change in kind or order gets a new name and a new queue, which only replicas that know it listen to. */
+export const LIFECYCLE_QUEUE = 'lifecycle';
+
+export type StepKind = 'provision' | 'destroy';
+
+/** Id of the durable step; store/lifecycle.ts builds the same in SQL. */
+export function stepId(kind: StepKind, step: LifecycleStep): string {
+  return `${kind}:${step.sandboxId}:${step.epoch}`;
+}
+
+export class DurableQueue implements LifecycleQueue {
+  readonly #client: DBOSClient;
+  readonly #dispatch: Dispatch;
+
+  constructor(client: DBOSClient, dispatch: Dispatch) {
+    this.#client = client;
+    this.#dispatch = dispatch;
+  }
+
+  async enqueueProvision(trx: DatabaseTransaction, step: LifecycleStep): Promise<void> {
+    await this.#enqueue(trx, 'provision', step);
+    crashPoint('create:enqueued');
+  }
+
+  async enqueueDestroy(trx: DatabaseTransaction, step: LifecycleStep): Promise<void> {
+    await this.#enqueue(trx, 'destroy', step);
+    crashPoint('destroy:enqueued');
+  }
+
+  started(_step: LifecycleStep): void {
+    crashPoint('step:committed');
+    this.#dispatch.wake();
+  }
+
+  async #enqueue(trx: DatabaseTransaction, kind: StepKind, step: LifecycleStep): Promise<void> {
+    await this.#client.enqueueInTransaction(
+      clientOf(trx),
+      { queueName: LIFECYCLE_QUEUE, workflowName: kind, workflowID: stepId(kind, step) },
+      { sandboxId: step.sandboxId, epoch: step.epoch },
+    );
+  }
+}
+
+/** The transaction's connection as DBOS wants it: of a `pg` client it calls `query(text, values)` and reads `rows`, nothing else. */
+function clientOf(trx: DatabaseTransaction): ClientBase {
+  const client = {
+    query: async (text: string, values: unknown[]) => {
+      const { rows } = await trx.executeQuery(CompiledQuery.raw(text, values));
+      return { rows, rowCount: rows.length };
+    },
+  };
+  return client as unknown as ClientBase;
+}

@@ -1,0 +1,117 @@
+// This process's session with Postgres: while it lives, so do the advisory locks that say "this executor is alive" and "I lead this".
+// Owns one connection, outside every pool, and mends it when it breaks. Locks are only a matter of economy: the work is fenced anyway.
+import pg from 'pg';
+import type { Logger } from 'pino';
+
+const RECONNECT_MS = 100;
+const QUERY_TIMEOUT_MS = 5_000;
+/** After a break nobody is declared dead for this long: when Postgres itself was away, everyone is mending their session now. */
+const QUIET_AFTER_BREAK_MS = 3_000;
+
+export interface ReplicaSessionOptions {
+  databaseUrl: string;
+  /** Id of this process among the executors of durable steps. */
+  executorId: string;
+  log: Logger;
+}
+
+export class ReplicaSession {
+  readonly #options: ReplicaSessionOptions;
+  readonly #held = new Set<string>();
+  #client: pg.Client | undefined;
+  #reconnect: NodeJS.Timeout | undefined;
+  #quietUntil = 0;
+  #closed = false;
+
+  constructor(options: ReplicaSessionOptions) {
+    this.#options = options;
+  }
+
+  /** Connects and declares this executor alive. Must come before the first step is claimed. */
+  async open(): Promise<void> {
+    const client = new pg.Client({
+      connectionString: this.#options.databaseUrl,
+      application_name: 'berth-api-session',
+      connectionTimeoutMillis: QUERY_TIMEOUT_MS,
+      query_timeout: QUERY_TIMEOUT_MS,
+      // The server finds out within half a minute that the machine of a replica is gone, and lets go of its locks.
+      options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
+    });
+    client.on('error', (error) => this.#lost(client, error));
+    client.on('end', () => this.#lost(client, new Error('the session with Postgres was closed')));
+    this.#client = client;
+    try {
+      await client.connect();
+      if (!(await tryLock(client, executorLock(this.#options.executorId)))) {
+        throw new Error(`another process runs as executor ${this.#options.executorId}`);
+      }
+    } catch (error) {
+      this.#client = undefined;
+      await client.end().catch((cause: unknown) => this.#options.log.debug({ err: cause }, 'closing a session that never was'));
+      throw error;
+    }
+  }
+
+  /** True while this replica is the one that does `task`. The first to ask leads until its session ends. */
+  async leads(task: string): Promise<boolean> {
+    const client = this.#client;
+    if (client === undefined) return false;
+    if (this.#held.has(task)) return true;
+    if (!(await tryLock(client, `berth:task:${task}`))) return false;
+    if (this.#client === client) this.#held.add(task);
+    return this.#client === client;
+  }
+
+  /** Runs `takeOver` while it is certain that no live process runs as this executor; false when one does, or nobody can tell now. */
+  async ifDead(executorId: string, takeOver: () => Promise<void>): Promise<boolean> {
+    const client = this.#client;
+    if (client === undefined || Date.now() < this.#quietUntil) return false;
+    if (!(await tryLock(client, executorLock(executorId)))) return false;
+    try {
+      await takeOver();
+    } finally {
+      await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [executorLock(executorId)]);
+    }
+    return true;
+  }
+
+  /** Lets go of everything. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#reconnect);
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.end();
+  }
+
+  #lost(client: pg.Client, error: Error): void {
+    if (this.#closed || this.#client !== client) return;
+    this.#options.log.warn({ err: error }, 'lost the session with Postgres; mending it');
+    this.#client = undefined;
+    this.#held.clear();
+    this.#mend();
+  }
+
+  #mend(): void {
+    this.#quietUntil = Date.now() + QUIET_AFTER_BREAK_MS;
+    this.#reconnect = setTimeout(() => {
+      this.open().then(
+        () => this.#options.log.info('the session with Postgres is mended'),
+        (error: unknown) => {
+          if (this.#closed) return;
+          this.#options.log.debug({ err: error }, 'the session with Postgres cannot be mended yet');
+          this.#mend();
+        },
+      );
+    }, RECONNECT_MS);
+  }
+}
+
+function executorLock(executorId: string): string {
+  return `berth:executor:${executorId}`;
+}
+
+async function tryLock(client: pg.Client, name: string): Promise<boolean> {
+  const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock(hashtextextended($1, 0)) as locked', [name]);
+  return rows[0]?.locked === true;
+}
