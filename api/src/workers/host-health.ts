@@ -9,7 +9,7 @@ import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import type { VmView } from '@berth/protocol/host.ts';
 import type { HostClient } from '../hosts/client.ts';
 import { transitionSandbox } from '../services/sandbox-transition.ts';
-import { recordHost } from '../store/hosts.ts';
+import { upsertHost } from '../store/hosts.ts';
 import { findFences, listAwakeOnHost, type SandboxFence } from '../store/lifecycle.ts';
 import { crashPoint } from './crash-point.ts';
 import type { StepContext } from './step-context.ts';
@@ -35,7 +35,7 @@ export class HostHealth {
     try {
       const info = await this.#client.info({ signal: stopping });
       hostId = info.hostId;
-      await recordHost(db, { ...info, id: info.hostId, url: this.#client.url });
+      await upsertHost(db, { ...info, id: info.hostId, url: this.#client.url });
       awake = await listAwakeOnHost(db, hostId);
       listed = await this.#client.listVms({ signal: stopping });
     } catch (error) {
