@@ -1,6 +1,6 @@
 // The guest daemon's settings: the only reader of its environment. In a machine nothing is set and the defaults are the machine's;
 // tests and the fake driver run the same daemon as a local process with other values.
-import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { GUEST_PORT } from '@berth/protocol/guest-limits.ts';
 
 /** The account that commands run as. */
 export interface GuestUser {

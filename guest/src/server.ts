@@ -1,7 +1,7 @@
 // The guest daemon's HTTP face: finds the route, lets nobody in without the secret, bounds and checks every body, shapes every answer.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { guestExecRequest, guestIdentity, type GuestHealth } from '@berth/protocol/guest.ts';
-import type { ZodType } from 'zod';
+import type { GuestHealth } from '@berth/protocol/guest.ts';
+import { BodyRefused, checkExecRequest, checkIdentity } from './checks.ts';
 import { CommandRefused, type Commands } from './commands.ts';
 import type { IdentityStep } from './identity.ts';
 import type { PipeStore } from './pipes.ts';
@@ -70,7 +70,7 @@ async function exec(
   if (secret.state === 'incomplete') {
     throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
   }
-  const body = await readBody(request, guestExecRequest);
+  const body = checkExecRequest(await readJson(request));
   const command = await commands.start(body, signal);
   const kill = (): void => command.kill();
   signal.addEventListener('abort', kill, { once: true });
@@ -95,7 +95,7 @@ async function health({ pipes, secret }: GuestParts, _request: IncomingMessage, 
 
 async function identity(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
   const receivedAt = performance.now();
-  const body = await readBody(request, guestIdentity);
+  const body = checkIdentity(await readJson(request));
   if (parts.identity.underWay) {
     throw new Refused(409, 'another identity is being applied');
   }
@@ -117,8 +117,7 @@ function refuse(request: IncomingMessage, response: ServerResponse, error: unkno
     }
     return;
   }
-  const known = error instanceof Refused || error instanceof CommandRefused;
-  const status = known ? error.status : 500;
+  const status = error instanceof BodyRefused ? 400 : error instanceof Refused || error instanceof CommandRefused ? error.status : 500;
   if (status >= 500) {
     console.error(`${request.method} ${request.url}:`, error);
   }
@@ -129,7 +128,7 @@ function refuse(request: IncomingMessage, response: ServerResponse, error: unkno
   send(response, status, { error: { message: (error instanceof Error ? error.message : String(error)).slice(0, 4_096) } });
 }
 
-async function readBody<T>(request: IncomingMessage, schema: ZodType<T>): Promise<T> {
+async function readJson(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -139,15 +138,9 @@ async function readBody<T>(request: IncomingMessage, schema: ZodType<T>): Promis
     }
     chunks.push(chunk);
   }
-  let value: unknown;
   try {
-    value = JSON.parse(Buffer.concat(chunks).toString('utf8'));
-  } catch {
-    throw new Refused(400, 'the body is not JSON');
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  } catch (error) {
+    throw new BodyRefused(`the body is not JSON: ${(error as Error).message}`);
   }
-  const parsed = schema.safeParse(value);
-  if (!parsed.success) {
-    throw new Refused(400, parsed.error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`).join('; '));
-  }
-  return parsed.data;
 }

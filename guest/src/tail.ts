@@ -1,5 +1,5 @@
 // The last bytes of a stream, in bounded memory, read back as text that never begins with half a character.
-import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest.ts';
+import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 
 const FIRST_BYTES = 4_096;
 

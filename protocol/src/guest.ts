@@ -1,16 +1,12 @@
 // The wire between the host daemon and the guest daemon: HTTP/1.1 with JSON bodies on the guest's fixed address.
 // Owns the shapes and bounds of that wire. Everything that comes from a guest is parsed with these schemas and never trusted.
 import { z } from 'zod';
+import { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from './guest-limits.ts';
 
-/** TCP port of the guest daemon. Below 1024: an unprivileged process of the tenant cannot take it over. */
-export const GUEST_PORT = 987;
+export { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS, GUEST_PORT } from './guest-limits.ts';
 
 /** Address and prefix of every guest, and its gateway (the TAP end in its own network namespace, also its DNS resolver). */
 export const GUEST_NETWORK = { address: '169.254.0.21', prefixLength: 30, gateway: '169.254.0.22', mac: '52:54:00:b0:00:01' } as const;
-
-/** Bytes kept of each of stdout and stderr (spec: Limits, exec output). The tail is kept. */
-export const EXEC_OUTPUT_BYTES = 65_536;
-export const EXEC_TIMEOUT_SECONDS = { default: 120, min: 1, max: 600 } as const;
 
 /** Longest answer of the guest to an exec, in bytes: two outputs whose every byte became a six byte JSON escape, and room for the rest. */
 export const EXEC_ANSWER_MAX_BYTES = 2 * 6 * EXEC_OUTPUT_BYTES + 4_096;
@@ -59,7 +55,7 @@ export type GuestHealth = z.infer<typeof guestHealth>;
 
 /** `POST /exec`: one `/bin/sh -c` command in `/code` as user `berth`. Closing the connection ends its process group. */
 export const guestExecRequest = z.strictObject({
-  command: z.string().min(1).max(1_048_576),
+  command: z.string().min(1).max(EXEC_COMMAND_LENGTH),
   timeoutSeconds: z.int().min(EXEC_TIMEOUT_SECONDS.min).max(EXEC_TIMEOUT_SECONDS.max),
 });
 export type GuestExecRequest = z.infer<typeof guestExecRequest>;

@@ -1,0 +1,11 @@
+// The numbers of the guest wire. Imports nothing: the guest daemon bundles this file alone, because zod would cost every machine 12 MB of
+// memory and its first command some milliseconds. Everybody else imports them from `guest.ts`.
+
+/** TCP port of the guest daemon. Below 1024: an unprivileged process of the tenant cannot take it over. */
+export const GUEST_PORT = 987;
+
+/** Bytes kept of each of stdout and stderr (spec: Limits, exec output). The tail is kept. */
+export const EXEC_OUTPUT_BYTES = 65_536;
+export const EXEC_TIMEOUT_SECONDS = { default: 120, min: 1, max: 600 } as const;
+/** Longest command, in UTF-16 code units. */
+export const EXEC_COMMAND_LENGTH = 1_048_576;
