@@ -1,0 +1,135 @@
+// What the daemon is told: the only reader of its flags and of the environment. A flag wins over its variable. Wrong values are refused by name.
+import { homedir } from 'node:os';
+import { isAbsolute, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { AdmissionPolicy } from './admission.ts';
+import type { ListenOn } from './server/server.ts';
+
+export interface HostConfig {
+  dataFolder: string;
+  cacheFolder: string;
+  driver: 'qemu' | 'fake';
+  /** Folder of the built image; null: the newest in the cache folder. */
+  imageFolder: string | null;
+  listenOn: ListenOn;
+  tokenFile: string;
+  policy: AdmissionPolicy;
+  /** Range that the addresses of the network slots come from. */
+  guestCidr: string;
+  createDeadlineMs: number;
+  logLevel: string;
+  /** Tests only; see vm/crash-point.ts. */
+  crashAt: string | null;
+}
+
+interface Option {
+  flag: string;
+  variable: string;
+  fallback?: string;
+}
+
+const OPTIONS = {
+  dataFolder: { flag: 'data-dir', variable: 'BERTH_DATA_DIR' },
+  cacheFolder: { flag: 'cache-dir', variable: 'BERTH_CACHE_DIR' },
+  driver: { flag: 'driver', variable: 'BERTH_DRIVER', fallback: 'qemu' },
+  imageFolder: { flag: 'image-folder', variable: 'BERTH_IMAGE_FOLDER' },
+  socket: { flag: 'socket', variable: 'BERTH_HOST_SOCKET' },
+  socketUid: { flag: 'socket-uid', variable: 'BERTH_HOST_SOCKET_UID' },
+  socketGid: { flag: 'socket-gid', variable: 'BERTH_HOST_SOCKET_GID' },
+  listen: { flag: 'listen', variable: 'BERTH_HOST_LISTEN' },
+  tokenFile: { flag: 'token-file', variable: 'BERTH_HOST_TOKEN_FILE' },
+  cpuOvercommit: { flag: 'cpu-overcommit', variable: 'BERTH_CPU_OVERCOMMIT', fallback: '8' },
+  memoryReserveMib: { flag: 'memory-reserve-mib', variable: 'BERTH_MEMORY_RESERVE_MIB', fallback: '2048' },
+  vmOverheadMib: { flag: 'vm-overhead-mib', variable: 'BERTH_VM_OVERHEAD_MIB', fallback: '128' },
+  diskOvercommit: { flag: 'disk-overcommit', variable: 'BERTH_DISK_OVERCOMMIT', fallback: '4' },
+  diskReserveGib: { flag: 'disk-reserve-gib', variable: 'BERTH_DISK_RESERVE_GIB', fallback: '5' },
+  guestCidr: { flag: 'guest-cidr', variable: 'BERTH_GUEST_CIDR', fallback: '10.200.0.0/16' },
+  createDeadlineSeconds: { flag: 'create-deadline-seconds', variable: 'BERTH_CREATE_DEADLINE_SECONDS', fallback: '60' },
+  logLevel: { flag: 'log-level', variable: 'BERTH_LOG_LEVEL', fallback: 'info' },
+} satisfies Record<string, Option>;
+type OptionName = keyof typeof OPTIONS;
+
+/** @throws Error with one line that names the flag or variable and what is allowed */
+export function readConfig(argv: readonly string[], environment: NodeJS.ProcessEnv): HostConfig {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: Object.fromEntries(Object.values(OPTIONS).map(({ flag }) => [flag, { type: 'string' as const }])),
+    strict: true,
+    allowPositionals: false,
+  });
+  const text = (name: OptionName): string | null => {
+    const option: Option = OPTIONS[name];
+    const given = values[option.flag] ?? environment[option.variable] ?? option.fallback;
+    return typeof given === 'string' && given !== '' ? given : null;
+  };
+  const number = (name: OptionName, min: number, max: number): number => {
+    const given = text(name) ?? '';
+    const value = Number(given);
+    if (given.trim() === '' || !Number.isFinite(value) || value < min || value > max) {
+      throw new Error(`${said(name)}: '${given}' is not a number from ${min} to ${max}`);
+    }
+    return value;
+  };
+
+  const dataFolder = resolve(text('dataFolder') ?? defaultFolder(environment, 'XDG_STATE_HOME', '/var/lib/berth', '.local/state'));
+  const driver = text('driver');
+  if (driver !== 'qemu' && driver !== 'fake') {
+    throw new Error(`${said('driver')}: '${driver ?? ''}' is neither qemu nor fake`);
+  }
+  const imageFolder = text('imageFolder');
+  return {
+    dataFolder,
+    cacheFolder: resolve(text('cacheFolder') ?? defaultFolder(environment, 'XDG_CACHE_HOME', '/var/cache/berth', '.cache')),
+    driver,
+    imageFolder: imageFolder === null ? null : resolve(imageFolder),
+    listenOn: listenOn(text, number, dataFolder),
+    tokenFile: resolve(text('tokenFile') ?? join(dataFolder, 'secrets', 'host-token')),
+    policy: {
+      cpuOvercommit: number('cpuOvercommit', 0.1, 1_000),
+      memoryReserveMib: number('memoryReserveMib', 0, 16_777_216),
+      vmOverheadMib: number('vmOverheadMib', 0, 65_536),
+      diskOvercommit: number('diskOvercommit', 0.1, 1_000),
+      diskReserveGib: number('diskReserveGib', 0, 1_048_576),
+    },
+    guestCidr: text('guestCidr') ?? '',
+    createDeadlineMs: number('createDeadlineSeconds', 1, 3_600) * 1_000,
+    logLevel: text('logLevel') ?? 'info',
+    crashAt: environment['BERTH_CRASH_AT'] ?? null,
+  };
+}
+
+/** TCP when an address is given (`127.0.0.1:4801`), a unix socket otherwise. */
+function listenOn(
+  text: (name: OptionName) => string | null,
+  number: (name: OptionName, min: number, max: number) => number,
+  dataFolder: string,
+): ListenOn {
+  const listen = text('listen');
+  if (listen === null) {
+    const socket = text('socket') ?? join(dataFolder, 'run', 'host.sock');
+    if (!isAbsolute(socket) || Buffer.byteLength(socket) > 107) {
+      throw new Error(`${said('socket')}: '${socket}' is not an absolute path of at most 107 bytes`);
+    }
+    const id = (name: 'socketUid' | 'socketGid'): number | null => (text(name) === null ? null : number(name, 0, 4_294_967_294));
+    return { socket, uid: id('socketUid'), gid: id('socketGid') };
+  }
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen);
+  const address = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (address === undefined || port > 65_535) {
+    throw new Error(`${said('listen')}: '${listen}' is not ADDRESS:PORT`);
+  }
+  return { address, port };
+}
+
+function said(name: OptionName): string {
+  return `--${OPTIONS[name].flag} (${OPTIONS[name].variable})`;
+}
+
+function defaultFolder(environment: NodeJS.ProcessEnv, variable: string, asRoot: string, underHome: string): string {
+  if (process.getuid?.() === 0) {
+    return asRoot;
+  }
+  const base = environment[variable];
+  return join(base !== undefined && isAbsolute(base) ? base : join(homedir(), underHome), 'berth');
+}

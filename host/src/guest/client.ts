@@ -1,0 +1,226 @@
+// HTTP client to one guest daemon. The guest is hostile: every answer is bounded in bytes and time, parsed by its schema, and never followed elsewhere.
+// One instance for each VM; its connections are kept open, because setting one up costs milliseconds in an emulated guest.
+import { Agent, request as httpRequest, type ClientRequestArgs, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex, Readable } from 'node:stream';
+import { EXEC_ANSWER_MAX_BYTES, guestError, guestHealth, type GuestExecRequest, type GuestHealth } from '@berth/protocol/guest.ts';
+import type { z } from 'zod';
+import { HostError, messageOf } from '../host-error.ts';
+import type { GuestEndpoint } from '../vm/driver.ts';
+import { atMost, readAtMost } from '../bounded-body.ts';
+import { dial } from './dial.ts';
+
+/** Beyond the command's own time: connection, start of the shell in a slow guest, and the answer itself. */
+export const EXEC_GRACE_MS = 30_000;
+/** The guest sends headers before it runs the command. */
+const EXEC_HEADERS_MS = 30_000;
+const SMALL_ANSWER_BYTES = 16_384;
+const HEADER_BYTES = 8_192;
+const CONNECTIONS = 256;
+const IDLE_CONNECTIONS = 8;
+const IDLE_MS = 10 * 60_000;
+
+export interface CallOptions {
+  signal: AbortSignal;
+  deadlineMs: number;
+}
+
+export interface JsonCall<T> extends CallOptions {
+  method: 'GET' | 'POST';
+  path: string;
+  body?: unknown;
+  answer: z.ZodType<T>;
+}
+
+/** A call of a guest that answered properly, but with a refusal. */
+export class GuestRefusal extends HostError {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super('guest_unreachable', message);
+    this.status = status;
+  }
+}
+
+export class GuestClient {
+  readonly #endpoint: GuestEndpoint;
+  readonly #agent = new GuestAgent({
+    keepAlive: true,
+    maxSockets: CONNECTIONS,
+    maxFreeSockets: IDLE_CONNECTIONS,
+    scheduling: 'lifo',
+    // Idle time; a shorter one that the guest announces (Keep-Alive: timeout) is obeyed.
+    timeout: IDLE_MS,
+  });
+  #secret: string | null;
+
+  constructor(endpoint: GuestEndpoint, secret: string | null = null) {
+    this.#endpoint = endpoint;
+    this.#secret = secret;
+  }
+
+  /** From now on calls carry this secret. */
+  useSecret(secret: string): void {
+    this.#secret = secret;
+  }
+
+  /** Waits until the guest daemon accepts a connection; the next call uses that one. */
+  async reach(options: CallOptions): Promise<void> {
+    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.deadlineMs)]);
+    try {
+      this.#agent.lend(await dial(this.#endpoint, signal));
+    } catch (error) {
+      throw this.#failure(error, options, 'the guest did not accept a connection');
+    }
+  }
+
+  async health(options: CallOptions): Promise<GuestHealth> {
+    return this.json({ ...options, method: 'GET', path: '/health', answer: guestHealth });
+  }
+
+  /** One small call. Rejects with {@link GuestRefusal} for a status other than 200, with `guest_unreachable` for anything else that went wrong. */
+  async json<T>(call: JsonCall<T>): Promise<T> {
+    const signal = AbortSignal.any([call.signal, AbortSignal.timeout(call.deadlineMs)]);
+    const what = `${call.method} ${call.path}`;
+    let text: string;
+    try {
+      const response = await this.#send(call.method, call.path, call.body, signal);
+      text = await readAtMost(response, SMALL_ANSWER_BYTES);
+      if (response.statusCode !== 200) {
+        throw refusal(what, response.statusCode ?? 0, text);
+      }
+    } catch (error) {
+      throw this.#failure(error, call, what);
+    }
+    const parsed = call.answer.safeParse(parseJson(text));
+    if (!parsed.success) {
+      throw new HostError('guest_unreachable', `${what}: the guest's answer is not of its protocol`);
+    }
+    return parsed.data;
+  }
+
+  /**
+   * Runs a command. Resolves when the guest has accepted it, with its JSON answer as a stream of bounded length; the stream fails with a
+   * {@link HostError} when the guest breaks off, sends too much or passes the command's time. Destroying the stream ends the command.
+   */
+  async exec(command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
+    const headers = new AbortController();
+    const headersTimer = setTimeout(() => headers.abort(timedOut(EXEC_HEADERS_MS)), EXEC_HEADERS_MS);
+    const deadlineMs = command.timeoutSeconds * 1_000 + EXEC_GRACE_MS;
+    const all = AbortSignal.any([signal, headers.signal, AbortSignal.timeout(deadlineMs)]);
+    try {
+      const response = await this.#send('POST', '/exec', command, all);
+      if (response.statusCode !== 200) {
+        throw refusal('POST /exec', response.statusCode ?? 0, await readAtMost(response, SMALL_ANSWER_BYTES));
+      }
+      // One space every 10 s, while the command runs; one a second is more than enough room.
+      return atMost(response, EXEC_ANSWER_MAX_BYTES + command.timeoutSeconds, (error) =>
+        this.#failure(error, { signal, deadlineMs }, 'POST /exec'),
+      );
+    } catch (error) {
+      throw this.#failure(error, { signal, deadlineMs: EXEC_HEADERS_MS }, 'POST /exec');
+    } finally {
+      clearTimeout(headersTimer);
+    }
+  }
+
+  /** Closes every connection; calls under way fail. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<IncomingMessage> {
+    const payload = body === undefined ? null : Buffer.from(JSON.stringify(body));
+    return new Promise((resolve, reject) => {
+      const request = httpRequest({
+        host: this.#endpoint.address,
+        port: this.#endpoint.port,
+        method,
+        path,
+        agent: this.#agent,
+        signal,
+        maxHeaderSize: HEADER_BYTES,
+        headers: {
+          accept: 'application/json',
+          ...(this.#secret === null ? {} : { authorization: `Bearer ${this.#secret}` }),
+          ...(payload === null ? {} : { 'content-type': 'application/json', 'content-length': payload.length }),
+        },
+      });
+      request.once('response', resolve);
+      request.on('error', reject);
+      // A hostile guest can end the exchange in ways that are neither (an upgrade nobody asked for).
+      request.once('close', () => reject(new Error('the guest closed the connection')));
+      request.end(payload ?? undefined);
+    });
+  }
+
+  /** The caller's own abort stays what it is; everything else is the guest's. */
+  #failure(error: unknown, options: CallOptions, what: string): Error {
+    if (options.signal.aborted) {
+      return options.signal.reason instanceof Error ? options.signal.reason : new Error(String(options.signal.reason));
+    }
+    if (error instanceof HostError) {
+      return error;
+    }
+    const late = error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError');
+    const message = late ? `no answer within ${options.deadlineMs / 1_000} s` : messageOf(error);
+    return new HostError('guest_unreachable', `${what}: ${message}`, { cause: error });
+  }
+}
+
+/** Keeps connections open, and takes one that was opened beforehand instead of opening its own. */
+class GuestAgent extends Agent {
+  readonly #lent: Socket[] = [];
+
+  lend(socket: Socket): void {
+    socket.once('close', () => this.#take(socket));
+    this.#lent.push(socket);
+  }
+
+  override createConnection(
+    options: ClientRequestArgs,
+    callback?: (error: Error | null, stream: Duplex) => void,
+  ): Duplex | null | undefined {
+    const lent = this.#lent.find((socket) => !socket.destroyed && socket.readable);
+    if (lent !== undefined) {
+      this.#take(lent);
+      return lent;
+    }
+    return super.createConnection(options, callback);
+  }
+
+  override destroy(): void {
+    for (const socket of this.#lent.splice(0)) {
+      socket.destroy();
+    }
+    super.destroy();
+  }
+
+  #take(socket: Socket): void {
+    const at = this.#lent.indexOf(socket);
+    if (at >= 0) {
+      this.#lent.splice(at, 1);
+    }
+  }
+}
+
+function refusal(what: string, status: number, text: string): GuestRefusal {
+  const parsed = guestError.safeParse(parseJson(text));
+  return new GuestRefusal(status, `${what}: the guest answered ${status}${parsed.success ? `: ${parsed.data.error.message}` : ''}`);
+}
+
+function timedOut(ms: number): DOMException {
+  return new DOMException(`no answer within ${ms / 1_000} s`, 'TimeoutError');
+}
+
+/** Undefined for what is not JSON; no schema accepts that. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) {
+      return undefined;
+    }
+    throw error;
+  }
+}

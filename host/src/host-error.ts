@@ -1,0 +1,22 @@
+// Expected failures of the daemon: a code of the protocol's table with a message. Mapped to HTTP in server/answer.ts alone.
+import type { HostErrorBody, HostErrorCode } from '@berth/protocol/host.ts';
+
+export type Shortage = NonNullable<HostErrorBody['error']['shortage']>;
+
+export class HostError extends Error {
+  override readonly name = 'HostError';
+  readonly code: HostErrorCode;
+  readonly shortage: Shortage | undefined;
+
+  constructor(code: HostErrorCode, message: string, options: { shortage?: Shortage; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.code = code;
+    this.shortage = options.shortage;
+  }
+}
+
+/** The text of anything thrown, for a reason or a log line; bounded, because a guest may have had a say in it. */
+export function messageOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.length > 1_000 ? `${text.slice(0, 1_000)}…` : text;
+}

@@ -1,0 +1,102 @@
+// The host daemon: wires its parts, takes over what an earlier daemon left, serves, and leaves its VMs running when told to stop (SIGTERM, SIGINT).
+// Start one for development (the fake driver runs the guest daemon as a local process; it isolates nothing):
+//   mkdir -p /tmp/berth/secrets && (umask 077; head -c 32 /dev/urandom | base64 -w0 | tr -d '+/=' > /tmp/berth/secrets/host-token)
+//   node_modules/.bin/node host/src/main.ts --driver fake --data-dir /tmp/berth --listen 127.0.0.1:4801
+// Without --listen it serves on the unix socket DATA/run/host.sock. One line with "the host daemon is ready" and its url says that it takes calls.
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { pino, type Logger } from 'pino';
+import { readMachine } from './admission.ts';
+import { readConfig, type HostConfig } from './config.ts';
+import { openDataFolder, randomLetters, readToken, type DataFolder } from './data-folder.ts';
+import { messageOf } from './host-error.ts';
+import { routesOf } from './server/routes.ts';
+import { HostServer } from './server/server.ts';
+import { armCrashPoint } from './vm/crash-point.ts';
+import { FenceDirectory } from './vm/directory/fence.ts';
+import { VmDirectory } from './vm/directory/record.ts';
+import { VmLifecycle } from './vm/lifecycle.ts';
+import { makeDriver } from './vm/make-driver.ts';
+
+/** How long calls under way get when the daemon is told to stop. */
+const STOP_PATIENCE_MS = 10_000;
+/** How long an adopted guest may take to answer its first call. */
+const ADOPT_DEADLINE_MS = 10_000;
+
+async function run(config: HostConfig, log: Logger): Promise<void> {
+  const stop = stopSignal(log);
+  const data = await openDataFolder(config.dataFolder);
+  try {
+    await serveUntil(stop, config, data, log);
+  } finally {
+    await data.unlock();
+  }
+}
+
+async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFolder, log: Logger): Promise<void> {
+  const startedMs = performance.now();
+  const token = await readToken(config.tokenFile);
+  const { driver, qemuVersion, templateId } = await makeDriver(config, data, log);
+  const directory = new VmDirectory(data.vms);
+  const fences = new FenceDirectory(data.fences);
+  await directory.open();
+  for (const name of await fences.open()) {
+    log.error({ name }, 'a fence could not be understood and was removed');
+  }
+  const lifecycle = new VmLifecycle(
+    { driver, directory, fences, log, createDeadlineMs: config.createDeadlineMs, adoptDeadlineMs: ADOPT_DEADLINE_MS },
+    { policy: config.policy, readMachine: () => readMachine(config.dataFolder) },
+  );
+  await lifecycle.recover();
+
+  const host = {
+    hostId: data.hostId,
+    startId: `run_${randomLetters(24)}`,
+    driver: driver.name,
+    accelerator: driver.accelerator,
+    qemuVersion,
+    templateId,
+  };
+  const server = new HostServer({ routes: routesOf({ lifecycle, host }), token, log });
+  if ('socket' in config.listenOn) {
+    await mkdir(dirname(config.listenOn.socket), { recursive: true, mode: 0o711 });
+  }
+  const url = await server.listen(config.listenOn);
+  log.info({ ...host, url, vms: lifecycle.list().length, tookMs: Math.round(performance.now() - startedMs) }, 'the host daemon is ready');
+
+  await stop;
+  const patience = AbortSignal.timeout(STOP_PATIENCE_MS);
+  await Promise.all([server.close(patience), lifecycle.close(patience)]);
+  await driver.close();
+  log.info('the host daemon ends; its VMs go on');
+}
+
+/** Resolves at the first SIGTERM or SIGINT. Listening from the start: a stop during recovery must not leave a half-taken-over VM. */
+function stopSignal(log: Logger): Promise<void> {
+  const stop = Promise.withResolvers<void>();
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, () => {
+      log.info({ signal: name }, 'told to stop');
+      stop.resolve();
+    });
+  }
+  return stop.promise;
+}
+
+// Sockets, records and secrets are for this user alone unless a call says otherwise.
+process.umask(0o077);
+try {
+  const config = readConfig(process.argv.slice(2), process.env);
+  if (config.crashAt !== null) {
+    armCrashPoint(config.crashAt);
+  }
+  const log = pino({ level: config.logLevel, base: { part: 'host' } });
+  process.on('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'a bug ended the host daemon; the next one takes over its VMs');
+    process.exit(70);
+  });
+  await run(config, log);
+} catch (error) {
+  process.stderr.write(`berth host: ${messageOf(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,114 @@
+// The routes of the internal protocol (protocol/src/host.ts), each bound to a verb of the lifecycle. Parses what comes in; decides nothing.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { guestExecRequest } from '@berth/protocol/guest.ts';
+import { vmCreate, vmDestroyQuery, vmId, type HostInfo } from '@berth/protocol/host.ts';
+import { z } from 'zod';
+import { readAtMost, TooLong } from '../bounded-body.ts';
+import { HostError } from '../host-error.ts';
+import type { VmLifecycle } from '../vm/lifecycle.ts';
+import { answerJson } from './answer.ts';
+
+/** Sixteen long keys, with every character escaped. */
+const CREATE_BODY_BYTES = 2 * 1_024 * 1_024;
+/** A command of 1 MiB with every byte a six byte JSON escape. */
+const EXEC_BODY_BYTES = 7 * 1_024 * 1_024;
+
+export interface RouteParts {
+  lifecycle: VmLifecycle;
+  /** Everything of `GET /host` that does not change while the daemon runs. */
+  host: Omit<HostInfo, 'capacity' | 'reserved'>;
+}
+
+export interface Call {
+  request: IncomingMessage;
+  response: ServerResponse;
+  url: URL;
+  /** The VM's id in the path; empty for routes without. */
+  id: string;
+  /** Aborted when the caller goes away. */
+  signal: AbortSignal;
+}
+
+export interface Route {
+  method: 'GET' | 'PUT' | 'POST' | 'DELETE';
+  path: RegExp;
+  handle(call: Call): Promise<void>;
+}
+
+const ONE_VM = /^\/vms\/([^/]+)$/;
+
+export function routesOf({ lifecycle, host }: RouteParts): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: /^\/host$/,
+      handle: async ({ response }) => answerJson(response, 200, { ...host, ...lifecycle.capacity() } satisfies HostInfo),
+    },
+    {
+      method: 'GET',
+      path: /^\/vms$/,
+      handle: async ({ response }) => answerJson(response, 200, { vms: lifecycle.list() }),
+    },
+    {
+      method: 'GET',
+      path: ONE_VM,
+      handle: async ({ response, id }) => answerJson(response, 200, lifecycle.get(id)),
+    },
+    {
+      method: 'PUT',
+      path: ONE_VM,
+      handle: async ({ request, response, id }) => {
+        const body = parse(vmCreate, await readJson(request, CREATE_BODY_BYTES), 'the body');
+        answerJson(response, 200, await lifecycle.create(id, body));
+      },
+    },
+    {
+      method: 'DELETE',
+      path: ONE_VM,
+      handle: async ({ response, url, id }) => {
+        const { epoch } = parse(vmDestroyQuery, Object.fromEntries(url.searchParams), 'the query');
+        answerJson(response, 200, await lifecycle.destroy(id, epoch));
+      },
+    },
+    {
+      method: 'POST',
+      path: /^\/vms\/([^/]+)\/exec$/,
+      handle: async ({ request, response, id, signal }) => {
+        const command = parse(guestExecRequest, await readJson(request, EXEC_BODY_BYTES), 'the body');
+        const output = await lifecycle.exec(id, command, signal);
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.flushHeaders();
+        await pipeline(output, response);
+      },
+    },
+  ];
+}
+
+/** The id in a path that a route matched. Throws `invalid_request` when it is no id. */
+export function idIn(match: RegExpExecArray): string {
+  return match[1] === undefined ? '' : parse(vmId, match[1], 'the id in the path');
+}
+
+function parse<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) {
+    throw new HostError('invalid_request', `${what} is not valid: ${z.prettifyError(parsed.error)}`);
+  }
+  return parsed.data;
+}
+
+async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
+  try {
+    // The request's socket must stay open for the answer, whatever becomes of its body.
+    return JSON.parse(await readAtMost(request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>, maxBytes));
+  } catch (error) {
+    if (error instanceof SyntaxError) {
+      throw new HostError('invalid_request', 'the body is not JSON', { cause: error });
+    }
+    if (error instanceof TooLong) {
+      throw new HostError('invalid_request', error.message, { cause: error });
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,130 @@
+// The daemon's HTTP server: listens on a unix socket or TCP, lets in who knows the token, finds the route, answers failures.
+// Must not know VMs.
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { chmod, chown, rm } from 'node:fs/promises';
+import type { Logger } from 'pino';
+import { HostError } from '../host-error.ts';
+import { answerError } from './answer.ts';
+import { idIn, type Route } from './routes.ts';
+
+/** For a whole request to arrive; the local control plane takes milliseconds. Answers may take as long as a command. */
+const REQUEST_MS = 60_000;
+/** Longer than the control plane keeps an idle connection, so that it never sends on one that is closing. */
+const KEEP_ALIVE_MS = 120_000;
+
+export type ListenOn = { socket: string; uid: number | null; gid: number | null } | { address: string; port: number };
+
+export interface ServerParts {
+  routes: readonly Route[];
+  token: string;
+  log: Logger;
+}
+
+export class HostServer {
+  readonly #parts: ServerParts;
+  readonly #tokenHash: Buffer;
+  readonly #server: Server;
+  #calls = 0;
+
+  constructor(parts: ServerParts) {
+    this.#parts = parts;
+    this.#tokenHash = sha256(parts.token);
+    this.#server = createServer({ requestTimeout: REQUEST_MS, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true }, (request, response) => {
+      void this.#serve(request, response);
+    });
+  }
+
+  /** Resolves with the address it listens on, as a URL (`unix:/path` or `http://...`). A socket file left by an earlier daemon is replaced. */
+  async listen(on: ListenOn): Promise<string> {
+    const listening = Promise.withResolvers<void>();
+    this.#server.once('error', listening.reject);
+    if ('socket' in on) {
+      await rm(on.socket, { force: true });
+      this.#server.listen({ path: on.socket }, listening.resolve);
+    } else {
+      this.#server.listen({ host: on.address, port: on.port }, listening.resolve);
+    }
+    await listening.promise;
+    this.#server.off('error', listening.reject);
+    if ('socket' in on) {
+      await chmod(on.socket, 0o600);
+      if (on.uid !== null || on.gid !== null) {
+        await chown(on.socket, on.uid ?? process.getuid?.() ?? 0, on.gid ?? process.getgid?.() ?? 0);
+      }
+      return `unix:${on.socket}`;
+    }
+    const { address, port } = this.#server.address() as AddressInfo;
+    return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
+  }
+
+  /** Takes no new calls; those under way get until the signal aborts, then their connections are cut. */
+  async close(patience: AbortSignal): Promise<void> {
+    const closed = Promise.withResolvers<void>();
+    const cut = (): void => this.#server.closeAllConnections();
+    patience.addEventListener('abort', cut, { once: true });
+    this.#server.close(() => closed.resolve());
+    this.#server.closeIdleConnections();
+    if (patience.aborted) {
+      cut();
+    }
+    await closed.promise;
+    patience.removeEventListener('abort', cut);
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const startedMs = performance.now();
+    const log = this.#parts.log.child({ call: ++this.#calls, method: request.method, path: pathOf(request) });
+    const gone = new AbortController();
+    response.once('close', () => {
+      if (!response.writableFinished) {
+        gone.abort(new DOMException('the caller went away', 'AbortError'));
+      }
+      log.debug(
+        { status: response.statusCode, finished: response.writableFinished, tookMs: Math.round(performance.now() - startedMs) },
+        'a call',
+      );
+    });
+    // A body that breaks off; whoever reads it sees the failure there.
+    request.on('error', (error) => log.debug({ err: error }, 'a request broke off'));
+    try {
+      this.#letIn(request);
+      await this.#route(request, response, gone.signal);
+    } catch (error) {
+      if (gone.signal.aborted) {
+        log.debug({ err: error }, 'the caller went away');
+      } else {
+        answerError(response, error, log);
+      }
+    }
+  }
+
+  #letIn(request: IncomingMessage): void {
+    const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+    if (!timingSafeEqual(sha256(token), this.#tokenHash)) {
+      throw new HostError('unauthorized', 'the bearer token is missing or wrong');
+    }
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+    const path = pathOf(request);
+    for (const route of this.#parts.routes) {
+      const match = route.method === request.method ? route.path.exec(path) : null;
+      if (match !== null) {
+        const url = new URL(request.url ?? '/', 'http://host.invalid');
+        await route.handle({ request, response, url, id: idIn(match), signal });
+        return;
+      }
+    }
+    throw new HostError('route_not_found', `no route ${request.method ?? ''} ${path}`);
+  }
+}
+
+function pathOf(request: IncomingMessage): string {
+  return (request.url ?? '/').split('?', 1)[0] ?? '/';
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,96 @@
+// What is remembered of a destroyed VM: its epoch, so that a create that arrives late is refused. One small file each, bounded in time and number.
+// Must not outlive its use: the control plane gives up on a call within minutes, a fence is kept for a day.
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { vmId } from '@berth/protocol/host.ts';
+import { z } from 'zod';
+import { makeFolderDurably, readIfPresent, writeDurably } from './durable-file.ts';
+
+export const FENCE_KEPT_MS = 24 * 3_600_000;
+export const FENCES_KEPT = 5_000;
+
+const fence = z.strictObject({ epoch: z.int().min(1), destroyedAtUnixMs: z.int() });
+type Fence = z.infer<typeof fence>;
+
+export class FenceDirectory {
+  readonly #root: string;
+  readonly #now: () => number;
+  /** Oldest first. */
+  readonly #fences = new Map<string, Fence>();
+
+  /** @param root absolute path of `host/fences` */
+  constructor(root: string, now: () => number = Date.now) {
+    this.#root = root;
+    this.#now = now;
+  }
+
+  /** Reads what an earlier daemon left. Returns the names of files that could not be understood; they are removed. */
+  async open(): Promise<string[]> {
+    await makeFolderDurably(this.#root);
+    const found: { id: string; fence: Fence }[] = [];
+    const corrupt: string[] = [];
+    for (const name of await readdir(this.#root)) {
+      const id = name.replace(/\.json$/, '');
+      const parsed = vmId.safeParse(id).success ? await readFence(join(this.#root, name)) : null;
+      if (parsed === null) {
+        // A name that begins with a dot is a write that a crash cut short.
+        if (!name.startsWith('.')) {
+          corrupt.push(name);
+        }
+        await rm(join(this.#root, name), { force: true });
+      } else {
+        found.push({ id, fence: parsed });
+      }
+    }
+    found.sort((a, b) => a.fence.destroyedAtUnixMs - b.fence.destroyedAtUnixMs);
+    for (const { id, fence } of found) {
+      this.#fences.set(id, fence);
+    }
+    await this.#prune();
+    return corrupt;
+  }
+
+  /** The newest epoch under which this VM was destroyed; null when it is not known to be. */
+  epochOf(id: string): number | null {
+    return this.#fences.get(id)?.epoch ?? null;
+  }
+
+  /** Remembers that the VM is gone under this epoch. Durable when this resolves; an older epoch than the known one changes nothing. */
+  async raise(id: string, epoch: number): Promise<void> {
+    if (epoch <= (this.epochOf(id) ?? 0)) {
+      return;
+    }
+    const raised = { epoch, destroyedAtUnixMs: this.#now() };
+    await writeDurably(this.#path(id), JSON.stringify(raised));
+    this.#fences.delete(id);
+    this.#fences.set(id, raised);
+    await this.#prune();
+  }
+
+  async #prune(): Promise<void> {
+    const limit = this.#now() - FENCE_KEPT_MS;
+    for (const [id, fence] of this.#fences) {
+      if (this.#fences.size <= FENCES_KEPT && fence.destroyedAtUnixMs >= limit) {
+        return;
+      }
+      this.#fences.delete(id);
+      await rm(this.#path(id), { force: true });
+    }
+  }
+
+  #path(id: string): string {
+    return join(this.#root, `${id}.json`);
+  }
+}
+
+async function readFence(path: string): Promise<Fence | null> {
+  const text = await readIfPresent(path);
+  try {
+    return fence.parse(JSON.parse(text ?? ''));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof z.ZodError) {
+      return null;
+    }
+    throw error;
+  }
+}

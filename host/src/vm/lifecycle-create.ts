@@ -1,0 +1,117 @@
+// How a VM comes up: folders, record, secret, restore, identity, running. Each step is on disk before the next begins, so that a daemon
+// that is killed anywhere finds all of it. Runs in the VM's turn; must not answer callers.
+import { giveIdentity, makeGuestSecret, makeIdentity } from '../identity.ts';
+import { GuestClient } from '../guest/client.ts';
+import { HostError, messageOf } from '../host-error.ts';
+import { crashPoint } from './crash-point.ts';
+import type { VmProcess } from './driver.ts';
+import { cameDown, release, stopWatching } from './lifecycle-exit.ts';
+import type { LifecycleParts, OwnedVm, Watch } from './owned-vm.ts';
+
+/**
+ * Brings the VM up to `running`, or to `dead` with nothing of it left; rejects then with `create_failed`. When a destroy overtook it, it stops where it
+ * is and rejects with `superseded`: the destroy cleans up.
+ */
+export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortController): Promise<void> {
+  const startedMs = performance.now();
+  const deadline = AbortSignal.timeout(parts.createDeadlineMs);
+  const signal = AbortSignal.any([abort.signal, deadline]);
+  try {
+    await makeRunning(parts, vm, signal);
+  } catch (error) {
+    stopWatching(vm);
+    vm.guest?.close();
+    vm.guest = null;
+    if (vm.ending !== null) {
+      throw new HostError('superseded', 'a destroy overtook the create', { cause: error });
+    }
+    const late = deadline.aborted && !abort.signal.aborted;
+    const reason = late ? `it was not running within ${parts.createDeadlineMs / 1_000} s: ${messageOf(error)}` : messageOf(error);
+    parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not come up');
+    await giveUp(parts, vm, reason);
+    if (abort.signal.aborted) {
+      // The daemon is closing: no fault of the VM, the same call may succeed at the next one.
+      throw abort.signal.reason;
+    }
+    throw new HostError('create_failed', reason, { cause: error });
+  }
+  parts.log.info({ vmId: vm.id, epoch: vm.record.epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is running');
+}
+
+async function makeRunning(parts: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<void> {
+  const { driver, directory } = parts;
+  const { id, spec } = { id: vm.id, spec: vm.record.spec };
+  signal.throwIfAborted();
+  crashPoint('create:accepted');
+  if (vm.record.driverState !== null) {
+    // Left by an earlier attempt that could not be cleaned up then.
+    await release(parts, vm);
+    vm.record = { ...vm.record, driverState: null, freed: false };
+  }
+
+  await directory.makeFolders(id);
+  crashPoint('create:folders-made');
+  await directory.write(vm.record);
+  crashPoint('create:recorded');
+  const secret = makeGuestSecret();
+  await directory.writeSecret(id, secret);
+  crashPoint('create:secret-written');
+
+  signal.throwIfAborted();
+  const running = await driver.create({
+    id,
+    spec,
+    folder: directory.driverFolder(id),
+    signal,
+    saveState: async (driverState) => {
+      vm.record = { ...vm.record, driverState };
+      await directory.write(vm.record);
+      crashPoint('create:driver-state-saved');
+    },
+  });
+  crashPoint('create:restored');
+
+  const watch = startWatching(parts, vm, running.process);
+  vm.guest = new GuestClient(running.guest);
+  const died = new AbortController();
+  void watch.gone.then((why) => died.abort(new HostError('create_failed', why)));
+  await giveIdentity(vm.guest, makeIdentity(spec, secret), AbortSignal.any([signal, died.signal]), parts.createDeadlineMs);
+  crashPoint('create:identified');
+
+  signal.throwIfAborted();
+  await directory.write({ ...vm.record, status: 'running', everRan: true });
+  crashPoint('create:running-recorded');
+  vm.record = { ...vm.record, status: 'running', everRan: true };
+  if (vm.ending !== null) {
+    throw new HostError('superseded', 'a destroy overtook the create');
+  }
+}
+
+/** Watches a process that runs; when it ends while the VM is `running`, the VM becomes `dead`. */
+export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: VmProcess): Watch {
+  const stop = new AbortController();
+  const watch: Watch = { stop, gone: parts.driver.exited(process, stop.signal) };
+  vm.watch = watch;
+  void watch.gone.then(async (why) => {
+    if (!stop.signal.aborted) {
+      await vm.turns.take(() => cameDown(parts, vm, watch, why));
+    }
+  });
+  return watch;
+}
+
+/** Never rejects: the reason of the failure must reach the caller. What could not be freed stays in the record for the destroy or the next start. */
+async function giveUp(parts: LifecycleParts, vm: OwnedVm, reason: string): Promise<void> {
+  vm.record = { ...vm.record, status: 'dead', reason: reason.slice(0, 4_096) };
+  try {
+    await release(parts, vm);
+    await parts.directory.removeContents(vm.id);
+  } catch (error) {
+    parts.log.error({ vmId: vm.id, err: error }, `a VM that did not come up was not cleaned up: ${messageOf(error)}`);
+  }
+  try {
+    await parts.directory.write(vm.record);
+  } catch (error) {
+    parts.log.error({ vmId: vm.id, err: error }, `the record of a VM that did not come up was not written: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,29 @@
+// How a VM is destroyed: the intent is recorded, the driver frees the machine's resources, the files go, the epoch is fenced, the record goes last.
+// Every step may be repeated; a daemon that is killed anywhere goes on from the record.
+import { crashPoint } from './crash-point.ts';
+import { release, stopWatching } from './lifecycle-exit.ts';
+import type { LifecycleParts, OwnedVm } from './owned-vm.ts';
+
+/** In the VM's turn. When this resolves nothing of the VM is left but its fence. Rejects with what failed; the record stays and says `destroying`. */
+export async function tearDown(parts: LifecycleParts, vm: OwnedVm, epoch: number): Promise<void> {
+  const { directory, fences, log } = parts;
+  const startedMs = performance.now();
+  crashPoint('destroy:accepted');
+  stopWatching(vm);
+  vm.guest?.close();
+  vm.guest = null;
+
+  vm.record = { ...vm.record, epoch, status: 'destroying' };
+  await directory.makeFolders(vm.id);
+  await directory.write(vm.record);
+  crashPoint('destroy:recorded');
+  await release(parts, vm);
+  crashPoint('destroy:driver-done');
+  await directory.removeContents(vm.id);
+  crashPoint('destroy:contents-removed');
+  await fences.raise(vm.id, epoch);
+  crashPoint('destroy:fenced');
+  await directory.remove(vm.id);
+  crashPoint('destroy:removed');
+  log.info({ vmId: vm.id, epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is destroyed');
+}

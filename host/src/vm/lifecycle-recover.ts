@@ -1,0 +1,132 @@
+// What a daemon does at its start with what an earlier one left, whatever step that one was killed at: a VM that runs is adopted, a half-made one is
+// ended, a half-destroyed one is finished, and what no record names is reaped. Nothing here may stop the daemon from starting.
+import { GuestClient, GuestRefusal } from '../guest/client.ts';
+import { messageOf } from '../host-error.ts';
+import type { VmRecord } from './directory/record.ts';
+import { startWatching } from './lifecycle-create.ts';
+import { tearDown } from './lifecycle-destroy.ts';
+import { markDead, release, stopWatching } from './lifecycle-exit.ts';
+import { OwnedVm, type LifecycleParts } from './owned-vm.ts';
+
+/** How many VMs are taken over at once: each may cost a process start or a call of a slow guest. */
+const AT_ONCE = 8;
+
+/** Resolves with every VM that still has a record. */
+export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
+  const records: VmRecord[] = [];
+  const unreadable: string[] = [];
+  for (const id of await parts.directory.list()) {
+    const found = await parts.directory.read(id);
+    if (found.kind === 'record') {
+      records.push(found.record);
+    } else {
+      unreadable.push(id);
+      // Without a record: killed between the folder and the record, nothing was made yet. A corrupt one is worth an operator's look.
+      parts.log[found.kind === 'none' ? 'info' : 'error']({ vmId: id, found }, 'a VM without a usable record is removed');
+    }
+  }
+  const owned: OwnedVm[] = [];
+  await eachOf(records, async (record) => {
+    const vm = new OwnedVm(record);
+    if (await recoverOne(parts, vm)) {
+      owned.push(vm);
+    }
+  });
+  await eachOf(unreadable, (id) =>
+    attempt(parts, id, 'removing a VM without a usable record', () => parts.driver.destroy(parts.directory.driverFolder(id), null)),
+  );
+
+  const known = new Set(owned.filter((vm) => !vm.record.freed).map((vm) => vm.id));
+  await attempt(parts, null, 'reaping', async () => {
+    const reaped = await parts.driver.reapOrphans(known);
+    if (reaped.length > 0) {
+      parts.log.warn({ reaped }, 'reaped what no record names');
+    }
+  });
+  // The folders last: the driver may have read from them what to end.
+  await eachOf(unreadable, (id) => attempt(parts, id, 'removing its folder', () => parts.directory.remove(id)));
+  return owned;
+}
+
+/** False when nothing of the VM is left. */
+async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
+  const { id, record } = { id: vm.id, record: vm.record };
+  const destroyedEpoch = parts.fences.epochOf(id) ?? 0;
+  if (record.status === 'destroying' || destroyedEpoch >= record.epoch) {
+    return !(await attempt(parts, id, 'finishing its destroy', () => tearDown(parts, vm, Math.max(record.epoch, destroyedEpoch))));
+  }
+  if (record.status === 'running') {
+    await attempt(parts, id, 'adopting it', () => adopt(parts, vm));
+  } else if (record.status === 'creating') {
+    parts.log.warn({ vmId: id }, 'a half-made VM is ended');
+    vm.record = { ...record, status: 'dead', reason: 'the host daemon ended while the VM was being created' };
+    await attempt(parts, id, 'ending a half-made VM', () => clear(parts, vm));
+  } else if (!record.freed) {
+    await attempt(parts, id, 'freeing a dead VM', () => clear(parts, vm));
+  }
+  return true;
+}
+
+async function clear(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  await release(parts, vm);
+  if (!vm.record.everRan) {
+    await parts.directory.removeContents(vm.id);
+  }
+  await parts.directory.write(vm.record);
+}
+
+/** Takes over a VM that runs, when it is the recorded process and its guest knows the recorded secret; otherwise it becomes `dead`. */
+async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { driver, directory, log } = parts;
+  const running = await driver.recover(directory.driverFolder(vm.id), vm.record.driverState ?? {});
+  if (running === null) {
+    await markDead(parts, vm, 'its process ended while no host daemon ran');
+    return;
+  }
+  const secret = await directory.readSecret(vm.id);
+  if (secret === null) {
+    await markDead(parts, vm, 'the secret of its guest daemon is lost');
+    return;
+  }
+  vm.guest = new GuestClient(running.guest, secret);
+  const watch = startWatching(parts, vm, running.process);
+  const died = new AbortController();
+  void watch.gone.then((why) => died.abort(new Error(why)));
+  try {
+    await vm.guest.health({ signal: died.signal, deadlineMs: parts.adoptDeadlineMs });
+  } catch (error) {
+    if (died.signal.aborted) {
+      // The watch marks it dead.
+      return;
+    }
+    if (error instanceof GuestRefusal) {
+      stopWatching(vm);
+      await markDead(parts, vm, `its guest does not know the recorded secret: ${error.message}`);
+      return;
+    }
+    // It is the recorded process and it runs: a guest too busy to answer now is no reason to take a tenant's machine away.
+    log.warn({ vmId: vm.id, err: error }, 'an adopted guest did not answer yet');
+  }
+  log.info({ vmId: vm.id, epoch: vm.record.epoch, pid: running.process.pid }, 'a VM is adopted');
+}
+
+/** Whether it went well; what did not is logged, and the VM's record still says what is to be done. */
+async function attempt(parts: LifecycleParts, vmId: string | null, what: string, work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    parts.log.error({ vmId, err: error }, `${what} failed: ${messageOf(error)}`);
+    return false;
+  }
+}
+
+async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  const left = [...items];
+  const worker = async (): Promise<void> => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) {
+      await work(item);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker));
+}

@@ -1,0 +1,12 @@
+// One after the other: work on one VM never overlaps with other work on it. Failures reach their own caller and never block the next in line.
+
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
+
+  take<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.#last.then(work);
+    // The failure is the caller's, who holds `mine`; the line only needs to know when it is over.
+    this.#last = mine.catch(() => undefined);
+    return mine;
+  }
+}
