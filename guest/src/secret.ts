@@ -1,13 +1,13 @@
 // The secret of this machine, of which only a hash is kept, in a file of the daemon alone: a daemon that was restarted never falls back to
 // having none. Fails closed: a file that cannot be understood stops the daemon.
 import { hash, timingSafeEqual } from 'node:crypto';
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 const SCHEME = 'Bearer ';
 
 /**
  * none: a template, nobody has claimed it yet -- begin() --> incomplete: claimed, its identity is being applied --
- * complete() --> complete: it may be used. begin() leads back to incomplete.
+ * complete() --> complete: it may be used. begin() leads back to incomplete, forget() to none (a template that was rehearsed).
  */
 export type SecretState = 'none' | 'incomplete' | 'complete';
 
@@ -63,6 +63,13 @@ export class Secret {
       throw new Error('there is no secret to complete');
     }
     this.#save(this.#digest, 'complete');
+  }
+
+  /** Back to being a template that nobody has claimed; only who holds the secret can ask for it. */
+  forget(): void {
+    rmSync(this.#path, { force: true });
+    this.#digest = undefined;
+    this.#state = 'none';
   }
 
   #save(digest: Buffer, state: SecretState): void {

@@ -37,6 +37,7 @@ const routes: Readonly<Record<string, Handler>> = {
   'POST /exec': exec,
   'GET /health': health,
   'POST /identity': identity,
+  'POST /template': template,
 };
 
 /** Makes the server; it does not listen yet. */
@@ -100,6 +101,14 @@ async function identity(parts: GuestParts, request: IncomingMessage, response: S
     throw new Refused(409, 'another identity is being applied');
   }
   send(response, 200, await parts.identity.apply(body, receivedAt, signal));
+}
+
+async function template({ identity, secret }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (identity.underWay) {
+    throw new Refused(409, 'an identity is being applied');
+  }
+  secret.forget();
+  send(response, 200, {});
 }
 
 function send(response: ServerResponse, status: number, body: object): void {

@@ -49,6 +49,12 @@ export const guestIdentityResult = z.object({
 });
 export type GuestIdentityResult = z.infer<typeof guestIdentityResult>;
 
+/**
+ * `POST /template`: the daemon forgets its secret and is as it was before the first identity, with its code warm. Needs the secret in force; asked for
+ * by the template's builder alone, after rehearsing {@link guestIdentity}. Answers 200 with `{}`.
+ */
+export const guestTemplateResult = z.object({});
+
 /** `GET /health` (needs the secret once one is set): 200 when the daemon can run commands. */
 export const guestHealth = z.object({ ok: z.literal(true), version: z.string().max(64), uptimeSeconds: z.number() });
 export type GuestHealth = z.infer<typeof guestHealth>;
