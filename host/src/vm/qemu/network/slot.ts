@@ -14,6 +14,10 @@ export const INNER_VETH_NAME = 'up0';
  */
 export const GATEWAY_MAC = '52:54:00:b0:00:02';
 
+/** Names of the slots' namespaces and of the host's ends of their veth pairs begin so; the number follows. Nothing else on a machine may be called so. */
+export const NAMESPACE_PREFIX = 'berth';
+export const HOST_VETH_PREFIX = 'bv';
+
 /** First uid of the slots: slot n's QEMU runs as this plus n. */
 export const FIRST_SLOT_UID = 200_000;
 
@@ -110,12 +114,12 @@ export const TAP_PREFIX_LENGTH = GUEST_NETWORK.prefixLength;
 
 /** Name of the namespace of a slot. */
 export function namespaceName(number: number): string {
-  return `berth${number}`;
+  return `${NAMESPACE_PREFIX}${number}`;
 }
 
 /** Name of the host's end of a slot's veth pair. */
 export function hostVethName(number: number): string {
-  return `bv${number}`;
+  return `${HOST_VETH_PREFIX}${number}`;
 }
 
 /** Everything that follows from a slot's number. */

@@ -1,0 +1,137 @@
+// The little of DNS's wire format that a relay must read: header and question. Reads bytes of guests and of name servers, trusts neither.
+// Pure; whatever the bytes, nothing here throws or reads outside of them.
+
+const HEADER_BYTES = 12;
+
+/** Longest question a guest may send: a name, and room for EDNS options. */
+export const QUERY_MAX_BYTES = 4_096;
+
+/** Size of a UDP answer that a guest without EDNS takes. */
+const PLAIN_UDP_BYTES = 512;
+
+/** Longest UDP answer that is passed on, whatever the guest says it takes; a longer one is fetched by TCP. */
+const UDP_ANSWER_MAX_BYTES = 4_096;
+
+const TYPE_OPT = 41;
+const TYPE_IXFR = 251;
+const TYPE_AXFR = 252;
+const CLASS_INTERNET = 1;
+const CLASS_ANY = 255;
+
+const FLAG_ANSWER = 0x8000;
+const FLAG_TRUNCATED = 0x0200;
+const FLAG_RECURSION_DESIRED = 0x0100;
+const FLAG_RECURSION_AVAILABLE = 0x0080;
+const OPCODE_MASK = 0x7800;
+
+export const RCODE = { formatError: 1, serverFailure: 2, notImplemented: 4, refused: 5 } as const;
+
+/** One question as a guest sent it. */
+export interface Query {
+  bytes: Buffer;
+  id: number;
+  /** End of the question section within `bytes`. */
+  questionEnd: number;
+  /** Longest UDP answer the guest takes, in bytes. */
+  udpAnswerBytes: number;
+}
+
+/** What to do with bytes that came from a guest: relay them, answer with an error, or nothing at all. */
+export type ReadQuery = { relay: Query } | { answer: Buffer } | 'drop';
+
+/** Reads one message of a guest. Answers to questions nobody asked, and what is too short to answer, are dropped. */
+export function readQuery(bytes: Buffer): ReadQuery {
+  if (bytes.length < HEADER_BYTES || bytes.length > QUERY_MAX_BYTES) return 'drop';
+  const flags = bytes.readUInt16BE(2);
+  if (flags & FLAG_ANSWER) return 'drop';
+  if (flags & OPCODE_MASK) return { answer: failure(bytes, HEADER_BYTES, RCODE.notImplemented) };
+  const questions = bytes.readUInt16BE(4);
+  const otherRecords = bytes.readUInt16BE(6) + bytes.readUInt16BE(8);
+  const questionEnd = endOfQuestion(bytes);
+  if (questions !== 1 || otherRecords !== 0 || questionEnd === null) return { answer: failure(bytes, HEADER_BYTES, RCODE.formatError) };
+  const type = bytes.readUInt16BE(questionEnd - 4);
+  const dnsClass = bytes.readUInt16BE(questionEnd - 2);
+  // Zone transfers, and questions about the name server itself.
+  if (type === TYPE_AXFR || type === TYPE_IXFR || (dnsClass !== CLASS_INTERNET && dnsClass !== CLASS_ANY)) {
+    return { answer: failure(bytes, questionEnd, RCODE.refused) };
+  }
+  return { relay: { bytes, id: bytes.readUInt16BE(0), questionEnd, udpAnswerBytes: udpAnswerBytes(bytes, questionEnd) } };
+}
+
+/** The question again, under another id, for a name server. */
+export function withId(message: Buffer, id: number): Buffer {
+  const copy = Buffer.from(message);
+  copy.writeUInt16BE(id, 0);
+  return copy;
+}
+
+/** Whether a name server's bytes are an answer to the query under this id. Letters' case may differ: some servers change it. */
+export function answers(message: Buffer, query: Query, id: number): boolean {
+  if (message.length < HEADER_BYTES || message.readUInt16BE(0) !== id) return false;
+  const flags = message.readUInt16BE(2);
+  if (!(flags & FLAG_ANSWER) || flags & OPCODE_MASK) return false;
+  const questions = message.readUInt16BE(4);
+  // A server that could not read the question may leave it out; then only the error itself is believed.
+  if (questions === 0) return message.length === HEADER_BYTES && rcodeOf(message) !== 0;
+  if (questions !== 1 || message.length < query.questionEnd) return false;
+  return lowerCase(message, query.questionEnd) === lowerCase(query.bytes, query.questionEnd);
+}
+
+export function rcodeOf(message: Buffer): number {
+  return message.readUInt16BE(2) & 0x000f;
+}
+
+/** The answer for a guest whose question could not be answered. */
+export function serverFailure(query: Query): Buffer {
+  return failure(query.bytes, query.questionEnd, RCODE.serverFailure);
+}
+
+/** A name server's answer as the guest gets it by UDP: with the guest's id; cut to header and question where it is too long. */
+export function udpAnswer(message: Buffer, query: Query): Buffer {
+  if (message.length <= query.udpAnswerBytes) return withId(message, query.id);
+  const cut = Buffer.from(message.subarray(0, query.questionEnd));
+  cut.writeUInt16BE(query.id, 0);
+  cut.writeUInt16BE(cut.readUInt16BE(2) | FLAG_TRUNCATED, 2);
+  cut.writeUInt32BE(0, 6);
+  cut.writeUInt16BE(0, 10);
+  return cut;
+}
+
+function failure(bytes: Buffer, end: number, rcode: number): Buffer {
+  const answer = Buffer.from(bytes.subarray(0, end));
+  const kept = bytes.readUInt16BE(2) & (OPCODE_MASK | FLAG_RECURSION_DESIRED);
+  answer.writeUInt16BE(FLAG_ANSWER | FLAG_RECURSION_AVAILABLE | kept | rcode, 2);
+  answer.writeUInt16BE(end > HEADER_BYTES ? 1 : 0, 4);
+  answer.writeUInt32BE(0, 6);
+  answer.writeUInt16BE(0, 10);
+  return answer;
+}
+
+function endOfQuestion(bytes: Buffer): number | null {
+  const nameEnd = endOfName(bytes, HEADER_BYTES);
+  return nameEnd === null || nameEnd + 4 > bytes.length ? null : nameEnd + 4;
+}
+
+/** A name in a question has no compression pointers: there is nothing before it to point at. */
+function endOfName(bytes: Buffer, start: number): number | null {
+  let offset = start;
+  for (;;) {
+    const length = bytes[offset];
+    if (length === undefined || length > 63) return null;
+    offset += 1 + length;
+    if (offset - start > 255) return null;
+    if (length === 0) return offset;
+  }
+}
+
+/** What the EDNS record says, when it is the first record after the question, where every resolver library puts it. */
+function udpAnswerBytes(bytes: Buffer, questionEnd: number): number {
+  const isEdns = bytes.readUInt16BE(10) > 0 && bytes.length >= questionEnd + 11 && bytes[questionEnd] === 0;
+  if (!isEdns || bytes.readUInt16BE(questionEnd + 1) !== TYPE_OPT) return PLAIN_UDP_BYTES;
+  return Math.min(UDP_ANSWER_MAX_BYTES, Math.max(PLAIN_UDP_BYTES, bytes.readUInt16BE(questionEnd + 3)));
+}
+
+function lowerCase(bytes: Buffer, questionEnd: number): string {
+  const name = bytes.subarray(HEADER_BYTES, questionEnd - 4).toString('latin1');
+  return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) + bytes.subarray(questionEnd - 4, questionEnd).toString('latin1');
+}

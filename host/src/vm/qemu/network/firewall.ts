@@ -1,0 +1,146 @@
+// The rule sets: one in each slot's namespace, one in the root namespace that all instances on the machine share.
+// Text only, for `nft -f`; loads nothing. Both close by default, and either alone keeps a guest from the machine and its neighbours.
+import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
+import { BLOCKED_RANGES } from './blocked-ranges.ts';
+import { HOST_VETH_PREFIX, INNER_VETH_NAME, TAP_NAME } from './slot.ts';
+import type { Slot } from './slot.ts';
+
+/**
+ * Where the resolver listens, on the host's end of each slot's veth pair. Below 1024, so that no unprivileged process of the machine can
+ * listen there first; below 512, so that no outgoing NFS or RPC connection takes it by chance; not 53, which a resolver of the machine may hold on
+ * all addresses.
+ */
+export const RESOLVER_PORT = 353;
+
+/** Connections of one guest that the kernel tracks at a time; the next is refused. */
+export const CONNECTIONS_PER_GUEST = 4_096;
+
+/** Packets a second from one guest to the resolver, beyond which they are dropped before they cost the daemon anything. */
+const RESOLVER_PACKETS_PER_SECOND = 1_000;
+
+/** The table of the root namespace, shared by all instances: its text depends on nothing but the names of the slots' veths. */
+export const ROOT_TABLE = 'inet berth';
+
+const blockedSet = `
+  set blocked {
+    type ipv4_addr
+    flags interval
+    elements = { ${BLOCKED_RANGES.map((range) => range.block).join(', ')} }
+  }`;
+
+/**
+ * Rules of the root namespace; loading them replaces an earlier version in one step, without a gap.
+ * The blocked addresses are closed here once more because the machine may rewrite destinations before this hook, for example to a
+ * container behind a port it publishes.
+ */
+export function rootRules(): string {
+  return `
+table ${ROOT_TABLE}
+delete table ${ROOT_TABLE}
+table ${ROOT_TABLE} {${blockedSet}
+
+  chain forward {
+    type filter hook forward priority filter; policy accept;
+    iifname "${HOST_VETH_PREFIX}*" goto forward_from_guest
+    oifname "${HOST_VETH_PREFIX}*" goto forward_to_guest
+  }
+  chain forward_from_guest {
+    meta nfproto != ipv4 drop
+    oifname "${HOST_VETH_PREFIX}*" drop
+    fib saddr . iif oif missing drop
+    ct state established,related accept
+    ct state invalid drop
+    ip daddr @blocked drop
+    accept
+  }
+  chain forward_to_guest {
+    meta nfproto ipv4 ct state established,related accept
+    drop
+  }
+
+  chain input {
+    type filter hook input priority filter; policy accept;
+    iifname "${HOST_VETH_PREFIX}*" goto input_from_guest
+  }
+  chain input_from_guest {
+    meta nfproto != ipv4 drop
+    fib saddr . iif oif missing drop
+    ct state established,related accept
+    ct state invalid drop
+    meta l4proto { tcp, udp } th dport ${RESOLVER_PORT} fib daddr . iif type local accept
+    drop
+  }
+
+  chain output {
+    type filter hook output priority filter; policy accept;
+    oifname "${HOST_VETH_PREFIX}*" goto output_to_guest
+  }
+  chain output_to_guest {
+    meta nfproto != ipv4 drop
+    meta skuid != 0 drop
+  }
+
+  chain postrouting {
+    type nat hook postrouting priority srcnat; policy accept;
+    iifname "${HOST_VETH_PREFIX}*" oifname != "${HOST_VETH_PREFIX}*" masquerade
+  }
+}
+`;
+}
+
+/**
+ * Rules of one slot's namespace. The limit on packets to the resolver stands before the rule for known connections: one socket of the
+ * guest is one connection, however much it sends.
+ */
+export function slotRules(slot: Slot): string {
+  const { address: guest, gateway, mac } = GUEST_NETWORK;
+  return `
+table netdev berth {
+  chain from_guest {
+    type filter hook ingress device "${TAP_NAME}" priority filter; policy drop;
+    ether type ip ether saddr ${mac} ip saddr ${guest} accept
+    ether type arp ether saddr ${mac} arp saddr ether ${mac} arp saddr ip ${guest} accept
+  }
+}
+table inet berth {${blockedSet}
+
+  chain dstnat {
+    type nat hook prerouting priority dstnat; policy accept;
+    iifname "${INNER_VETH_NAME}" ip saddr ${slot.hostAddress} ip daddr ${slot.address} dnat ip to ${guest}
+    iifname "${TAP_NAME}" ip daddr ${gateway} meta l4proto { tcp, udp } th dport 53 dnat ip to ${slot.hostAddress}:${RESOLVER_PORT}
+  }
+  chain srcnat {
+    type nat hook postrouting priority srcnat; policy accept;
+    iifname "${TAP_NAME}" oifname "${INNER_VETH_NAME}" snat ip to ${slot.address}
+  }
+
+  chain forward {
+    type filter hook forward priority filter; policy drop;
+    meta nfproto != ipv4 drop
+    iifname "${TAP_NAME}" ip daddr ${slot.hostAddress} limit rate over ${RESOLVER_PACKETS_PER_SECOND}/second burst 500 packets drop
+    ct state established,related accept
+    ct state invalid drop
+    iifname "${INNER_VETH_NAME}" oifname "${TAP_NAME}" ip saddr ${slot.hostAddress} ct status dnat accept
+    iifname "${TAP_NAME}" oifname "${INNER_VETH_NAME}" goto guest_out
+  }
+  chain guest_out {
+    ip daddr ${slot.hostAddress} meta l4proto { tcp, udp } th dport ${RESOLVER_PORT} ct original ip daddr ${gateway} goto counted
+    ip daddr @blocked reject with icmpx admin-prohibited
+    goto counted
+  }
+  chain counted {
+    ct count over ${CONNECTIONS_PER_GUEST} reject with icmpx admin-prohibited
+    accept
+  }
+
+  chain input {
+    type filter hook input priority filter; policy drop;
+    iifname "${TAP_NAME}" meta nfproto ipv4 reject with icmpx admin-prohibited
+  }
+  chain output {
+    type filter hook output priority filter; policy drop;
+    icmp type { destination-unreachable, time-exceeded, parameter-problem } accept
+  }
+}
+`;
+}

@@ -1,0 +1,92 @@
+// The machine's registry of slots: one file a slot, named by its number, made in one step that only one process of the machine can win.
+// The file stands before anything of the slot is made and until all of it is gone. It lives as long as the machine's uptime, like the slots.
+import { randomBytes } from 'node:crypto';
+import { link, mkdir, readFile, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+
+const slotEntry = z.object({
+  instanceId: z.string(),
+  /** Data folder of the instance. When it is gone, nobody will free the slot. */
+  dataFolder: z.string(),
+  /** The VM that claimed the slot; null while it is idle or being made. */
+  vmId: z.string().nullable(),
+});
+export type SlotEntry = z.infer<typeof slotEntry>;
+
+/** Default of the registry's folder. All instances on a machine share it. */
+export const DEFAULT_REGISTRY_FOLDER = '/run/berth/slots';
+
+/** File that every change of the machine's network locks. */
+export function lockFile(folder: string): string {
+  return join(folder, '.lock');
+}
+
+export async function makeRegistry(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+}
+
+/** Enters the slot for the instance; false when any instance has it. */
+export async function enterSlot(folder: string, number: number, entry: SlotEntry): Promise<boolean> {
+  const draft = await writeDraft(folder, entry);
+  try {
+    await link(draft, join(folder, String(number)));
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await unlink(draft);
+  }
+}
+
+/** Replaces the entry of a slot the instance has; a reader sees the old one or the new one. */
+export async function replaceEntry(folder: string, number: number, entry: SlotEntry): Promise<void> {
+  await rename(await writeDraft(folder, entry), join(folder, String(number)));
+}
+
+/** The entry of a slot; null when nobody has it. Throws when the file is not an entry. */
+export async function readEntry(folder: string, number: number): Promise<SlotEntry | null> {
+  let text: string;
+  try {
+    text = await readFile(join(folder, String(number)), 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+  return slotEntry.parse(JSON.parse(text));
+}
+
+export async function removeEntry(folder: string, number: number): Promise<void> {
+  await rm(join(folder, String(number)), { force: true });
+}
+
+/** Numbers of all slots of the machine that some instance has. */
+export async function enteredNumbers(folder: string): Promise<number[]> {
+  const names = await readdir(folder);
+  return names.filter((name) => /^\d+$/.test(name)).map(Number);
+}
+
+/** Slots of one instance, or of all. */
+export async function readRegistry(folder: string, instanceId?: string): Promise<Map<number, SlotEntry>> {
+  const entries = new Map<number, SlotEntry>();
+  for (const number of await enteredNumbers(folder)) {
+    const entry = await readEntry(folder, number);
+    if (entry && (instanceId === undefined || entry.instanceId === instanceId)) entries.set(number, entry);
+  }
+  return entries;
+}
+
+/** Removes the drafts an earlier daemon of the instance left when it was killed. */
+export async function removeDrafts(folder: string, instanceId: string): Promise<void> {
+  const own = `.draft-${instanceId}-`;
+  for (const name of await readdir(folder)) {
+    if (name.startsWith(own) && !name.startsWith(`${own}${process.pid}-`)) await rm(join(folder, name), { force: true });
+  }
+}
+
+async function writeDraft(folder: string, entry: SlotEntry): Promise<string> {
+  const draft = join(folder, `.draft-${entry.instanceId}-${process.pid}-${randomBytes(6).toString('hex')}`);
+  await writeFile(draft, `${JSON.stringify(entry)}\n`, { flag: 'wx', mode: 0o600 });
+  return draft;
+}
