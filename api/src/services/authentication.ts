@@ -6,6 +6,8 @@ import { findApiKeyByHash, touchApiKey } from '../store/api-keys.ts';
 import { isToken, tokenSha256 } from './api-key-token.ts';
 import type { ServiceContext } from './context.ts';
 
+export type { Actor };
+
 /** Who holds the token of an `Authorization` header. Throws `unauthenticated`. A token whose checksum is wrong costs no query. */
 export async function authenticate(context: ServiceContext, authorization: string | undefined): Promise<Actor> {
   if (authorization === undefined) throw unauthenticated('a bearer token is needed: send the header Authorization: Bearer <API key>');

@@ -1,0 +1,76 @@
+// The only reader of the environment in the control plane. Every variable is listed here, with its default; a wrong value stops the start
+// with a message that names the variable.
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+export interface DatabaseConfig {
+  /** `BERTH_DATABASE_URL`, or else `DATABASE_URL`. */
+  databaseUrl: string;
+  /** `BERTH_LOG_LEVEL`, default `info`. */
+  logLevel: (typeof LOG_LEVELS)[number];
+}
+
+export interface ServeConfig extends DatabaseConfig {
+  /** `BERTH_LISTEN`: the address to listen on, default 127.0.0.1. */
+  listenAddress: string;
+  /** `BERTH_PORT`, default 4800; 0 takes a free one. */
+  port: number;
+  /** `BERTH_DATABASE_CONNECTIONS`: size of the pool that answers requests, default 20. */
+  databaseConnections: number;
+  /** `BERTH_HOST_URL`: `unix:/path/to/socket` or `http://address:port`. */
+  hostUrl: string;
+  /** Content of the file `BERTH_HOST_TOKEN_FILE`. */
+  hostToken: string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const databaseEnvironment = z.object({
+  BERTH_DATABASE_URL: z.string().startsWith('postgres', 'must be a URL postgres://...'),
+  BERTH_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
+});
+
+const serveEnvironment = databaseEnvironment.extend({
+  BERTH_LISTEN: z.string().min(1).default('127.0.0.1'),
+  BERTH_PORT: z.coerce.number().int().min(0).max(65_535).default(4_800),
+  BERTH_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1_000).default(20),
+  BERTH_HOST_URL: z.string().regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port'),
+  BERTH_HOST_TOKEN_FILE: z.string().min(1),
+});
+
+/** What every command needs. Throws naming the variable that is missing or wrong. */
+export function readDatabaseConfig(environment: Environment): DatabaseConfig {
+  const values = read(databaseEnvironment, environment);
+  return { databaseUrl: values.BERTH_DATABASE_URL, logLevel: values.BERTH_LOG_LEVEL };
+}
+
+/** What `serve` needs. Throws naming the variable that is missing or wrong. */
+export function readServeConfig(environment: Environment): ServeConfig {
+  const values = read(serveEnvironment, environment);
+  return {
+    databaseUrl: values.BERTH_DATABASE_URL,
+    logLevel: values.BERTH_LOG_LEVEL,
+    listenAddress: values.BERTH_LISTEN,
+    port: values.BERTH_PORT,
+    databaseConnections: values.BERTH_DATABASE_CONNECTIONS,
+    hostUrl: values.BERTH_HOST_URL,
+    hostToken: readSecret('BERTH_HOST_TOKEN_FILE', values.BERTH_HOST_TOKEN_FILE),
+  };
+}
+
+function read<S extends z.ZodObject>(schema: S, environment: Environment): z.output<S> {
+  const given = Object.entries({ ...environment, BERTH_DATABASE_URL: environment['BERTH_DATABASE_URL'] || environment['DATABASE_URL'] });
+  // An empty variable is as good as none.
+  const result = schema.safeParse(Object.fromEntries(given.filter(([, value]) => value !== '')));
+  if (result.success) return result.data;
+  const told = result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
+  throw new Error(`the environment is not usable: ${told}`);
+}
+
+function readSecret(variable: string, path: string): string {
+  const secret = readFileSync(path, 'utf8').trim();
+  if (secret === '') throw new Error(`the environment is not usable: ${variable}: ${path} is empty`);
+  return secret;
+}

@@ -1,0 +1,107 @@
+// Parses what a caller sent with the contract's schemas and says what is wrong: where, what was found, what is allowed.
+import type { z } from 'zod';
+import { CodedError } from '../rules/coded-error.ts';
+
+type Issue = z.core.$ZodIssue;
+
+const MAX_ISSUES_TOLD = 5;
+const MAX_VALUE_CHARACTERS = 60;
+
+/** The parsed value. Throws `invalid_request` naming every fault (at most five); `place` is where it stood: body, query or path. */
+export function parseWith<S extends z.ZodType>(schema: S, value: unknown, place: 'body' | 'query' | 'path'): z.output<S> {
+  const result = schema.safeParse(value, { reportInput: true });
+  if (result.success) return result.data;
+  const told = result.error.issues.slice(0, MAX_ISSUES_TOLD).map((issue) => sentence(issue, schema, place));
+  const more = result.error.issues.length - told.length;
+  throw new CodedError('invalid_request', told.join('; ') + (more > 0 ? `; and ${more} more` : ''));
+}
+
+function sentence(issue: Issue, schema: z.ZodType, place: string): string {
+  const where = [place, ...issue.path.map(String)].join('.');
+  switch (issue.code) {
+    case 'unrecognized_keys': {
+      const names = issue.keys.map((key) => `${where}.${shorten(key)}`).join(', ');
+      const allowed = fieldsAt(schema, issue.path);
+      return `${names}: unknown field${issue.keys.length === 1 ? '' : 's'}; ${allowed.length === 0 ? 'none is allowed here' : `allowed: ${allowed.join(', ')}`}`;
+    }
+    case 'invalid_type':
+      if (issue.input === undefined) return `${where} is required: ${article(issue.expected)}`;
+      return `${where} must be ${article(issue.expected)}, not ${show(issue.input)}`;
+    case 'invalid_value': {
+      const allowed = issue.values.map((value) => JSON.stringify(value)).join(', ');
+      return issue.input === undefined
+        ? `${where} is required: one of ${allowed}`
+        : `${where} must be one of ${allowed}, not ${show(issue.input)}`;
+    }
+    case 'invalid_union':
+      return `${where} must be ${alternatives(issue)}, not ${show(issue.input)}`;
+    case 'too_small':
+      return `${where} must ${bound(issue.origin, 'at least', issue.minimum)}, not ${measure(issue.origin, issue.input)}`;
+    case 'too_big':
+      return `${where} must ${bound(issue.origin, 'at most', issue.maximum)}, not ${measure(issue.origin, issue.input)}`;
+    case 'invalid_key':
+      return `${where}: the field's name ${issue.issues[0]?.message ?? 'is not allowed'}`;
+    case 'invalid_format':
+    case 'custom':
+    default:
+      return `${where} ${issue.message}`;
+  }
+}
+
+/** The names of the fields of the object that the path leads to. */
+function fieldsAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  let at: unknown = schema;
+  for (const step of [...path, undefined]) {
+    while (isWrapper(at)) at = at.unwrap();
+    if (step === undefined) break;
+    at = (at as { shape?: Record<PropertyKey, unknown> }).shape?.[step];
+  }
+  return Object.keys((at as { shape?: object } | undefined)?.shape ?? {});
+}
+
+function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
+  return typeof (schema as { unwrap?: unknown } | undefined)?.unwrap === 'function';
+}
+
+/** A union of plain types is told as a list of them; within the right type, its own fault. */
+function alternatives(issue: Extract<Issue, { code: 'invalid_union' }>): string {
+  const nearer = issue.errors.find((options) => options.every((option) => option.code !== 'invalid_type'))?.[0];
+  if (nearer?.code === 'too_big') return `at most ${String(nearer.maximum)} characters long`;
+  if (nearer !== undefined) return `text that ${nearer.message}`;
+  const types = issue.errors.flatMap((options) =>
+    options.flatMap((option) => (option.code === 'invalid_type' ? [article(option.expected)] : [])),
+  );
+  return `${types.slice(0, -1).join(', ')} or ${types.at(-1) ?? 'another value'}`;
+}
+
+function article(expected: string): string {
+  switch (expected) {
+    case 'int':
+      return 'an integer';
+    case 'object':
+    case 'record':
+      return 'an object';
+    case 'array':
+      return 'an array';
+    default:
+      return `a ${expected}`;
+  }
+}
+
+function bound(origin: string, limit: string, amount: number | bigint): string {
+  return origin === 'string' ? `be ${limit} ${amount} characters long` : `be ${limit} ${amount}`;
+}
+
+function measure(origin: string, input: unknown): string {
+  return origin === 'string' && typeof input === 'string' ? String(input.length) : show(input);
+}
+
+function show(input: unknown): string {
+  if (typeof input === 'string' || typeof input === 'number' || typeof input === 'boolean' || input === null)
+    return shorten(JSON.stringify(input));
+  return Array.isArray(input) ? 'an array' : 'an object';
+}
+
+function shorten(text: string): string {
+  return text.length <= MAX_VALUE_CHARACTERS ? text : `${text.slice(0, MAX_VALUE_CHARACTERS)}...`;
+}

@@ -1,0 +1,158 @@
+// The control plane's process, and the only wiring of its parts. Commands:
+//   serve (default)   migrate, then answer the public API and do the durable work until SIGTERM
+//   migrate           bring the database to the newest shape and end
+//   bootstrap         make the first account, org, project and API key, unless there are any; one line of JSON on stdout
+//   keys create       mint an API key that acts as the owner of an org; one line of JSON on stdout
+import { parseArgs } from 'node:util';
+import { permission } from '@berth/contract/permissions.ts';
+import { pino, type Logger } from 'pino';
+import { readDatabaseConfig, readServeConfig } from './config.ts';
+import { HostClients } from './hosts/clients.ts';
+import { buildApp, listen } from './http/app.ts';
+import { mintOwnerKey } from './services/api-keys.ts';
+import { bootstrap } from './services/bootstrap.ts';
+import { openDatabase } from './store/database.ts';
+import { migrate } from './store/migrate.ts';
+import { SandboxChanges } from './store/sandbox-changes.ts';
+import type { Database } from './store/schema.ts';
+import { migrateDurable, startDurable } from './workers/durable.ts';
+
+const STATEMENT_TIMEOUT_MS = 30_000;
+/** How long a stopping process lets open requests end; longer execs are then broken off, which ends their commands. */
+const STOP_GRACE_MS = 10_000;
+
+const [command = 'serve', ...rest] = process.argv.slice(2);
+try {
+  switch (command) {
+    case 'serve':
+      await serve();
+      break;
+    case 'migrate':
+      await migrateAll(readDatabaseConfig(process.env).databaseUrl, pino({ level: 'silent' }));
+      break;
+    case 'bootstrap':
+      await runBootstrap(rest);
+      break;
+    case 'keys':
+      await runKeys(rest);
+      break;
+    default:
+      throw new Error(`unknown command ${command}; known: serve, migrate, bootstrap, keys create`);
+  }
+} catch (error) {
+  process.stderr.write(`berth-api: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}
+
+async function serve(): Promise<void> {
+  const config = readServeConfig(process.env);
+  const log = pino({ level: config.logLevel, base: { part: 'api' }, timestamp: pino.stdTimeFunctions.isoTime });
+  await migrateAll(config.databaseUrl, log);
+  const { db } = openDatabase({
+    url: config.databaseUrl,
+    maxConnections: config.databaseConnections,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    onIdleError: (error) => log.warn({ err: error }, 'a connection to Postgres broke'),
+  });
+  const changes = new SandboxChanges(config.databaseUrl, (error) => log.warn({ err: error }, 'the listening connection to Postgres broke'));
+  await changes.start();
+  const hosts = new HostClients(config.hostToken);
+  const durable = await startDurable({ databaseUrl: config.databaseUrl, db, hosts, hostUrls: [config.hostUrl], log });
+  const app = await buildApp({ context: { db, changes, lifecycle: durable.queue, hosts, log } });
+  const { address, port } = await listen(app, config.listenAddress, config.port);
+  log.info({ address, port }, 'ready');
+
+  const signal = await stopSignal();
+  log.info({ signal }, 'stopping');
+  const cutOff = setTimeout(() => app.server.closeAllConnections(), STOP_GRACE_MS);
+  await app.close();
+  clearTimeout(cutOff);
+  await durable.stop();
+  hosts.close();
+  await changes.close();
+  await db.destroy();
+  log.info('stopped');
+}
+
+async function migrateAll(databaseUrl: string, log: Logger): Promise<void> {
+  const applied = await migrate(databaseUrl);
+  if (applied.length > 0) log.info({ applied }, 'brought the database to the newest shape');
+  await migrateDurable(databaseUrl, log);
+}
+
+function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);
+  });
+}
+
+async function runBootstrap(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      'owner-email': { type: 'string', default: 'owner@localhost' },
+      'owner-name': { type: 'string', default: 'Owner' },
+      'org-name': { type: 'string', default: 'First org' },
+      'project-name': { type: 'string', default: 'First project' },
+      'key-name': { type: 'string', default: 'operator' },
+    },
+  });
+  await withDatabase(async (db) => {
+    print(
+      await bootstrap(db, {
+        ownerEmail: values['owner-email'].toLowerCase(),
+        ownerName: values['owner-name'],
+        orgName: values['org-name'],
+        projectName: values['project-name'],
+        keyName: values['key-name'],
+      }),
+    );
+  });
+}
+
+async function runKeys(args: string[]): Promise<void> {
+  const [verb, ...options] = args;
+  if (verb !== 'create') throw new Error(`unknown command keys ${verb ?? ''}; known: keys create`);
+  const { values } = parseArgs({
+    args: options,
+    options: {
+      name: { type: 'string', default: 'operator' },
+      org: { type: 'string' },
+      'expires-in-days': { type: 'string' },
+      scopes: { type: 'string' },
+    },
+  });
+  const days = values['expires-in-days'];
+  if (days !== undefined && !(/^\d{1,3}$/.test(days) && Number(days) >= 1 && Number(days) <= 365)) {
+    throw new Error(`--expires-in-days must be an integer from 1 to 365, not ${days}`);
+  }
+  const scopes = values.scopes === undefined ? null : values.scopes.split(',').filter((scope) => scope !== '');
+  const unknown = scopes?.find((scope) => !permission.options.some((name) => name === scope));
+  if (unknown !== undefined) throw new Error(`--scopes: ${unknown} is no permission; known: ${permission.options.join(', ')}`);
+  await withDatabase(async (db) => {
+    print(
+      await mintOwnerKey(db, { name: values.name, orgId: values.org, scopes, expiresInDays: days === undefined ? null : Number(days) }),
+    );
+  });
+}
+
+/** Runs a command of the operator on the migrated database, and closes it. */
+async function withDatabase(run: (db: Database) => Promise<void>): Promise<void> {
+  const { databaseUrl } = readDatabaseConfig(process.env);
+  await migrate(databaseUrl);
+  const { db } = openDatabase({
+    url: databaseUrl,
+    maxConnections: 1,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    onIdleError: (error) => process.stderr.write(`berth-api: a connection to Postgres broke: ${error.message}\n`),
+  });
+  try {
+    await run(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+function print(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}

@@ -1,0 +1,57 @@
+// Ties a route value of the contract to what answers it, with the types that follow from the value.
+import type { Route, RouteAnswer, RouteBody, RouteParams, RouteQuery } from '@berth/contract/route.ts';
+import type { Actor } from '../services/authentication.ts';
+import type { ServiceContext } from '../services/context.ts';
+import type { SandboxRow } from '../services/sandboxes.ts';
+
+/** One request, authenticated, allowed and parsed. */
+export interface Call<R extends Route> {
+  params: RouteParams<R>;
+  query: RouteQuery<R>;
+  body: RouteBody<R>;
+  actor: R['auth'] extends readonly [] ? undefined : Actor;
+  /** The sandbox of the path, as it was when access was decided. */
+  sandbox: R['path'] extends `${string}{sandboxId}${string}` ? SandboxRow : undefined;
+  /** `Prefer: respond-async` was sent and the route honours it. */
+  respondAsync: boolean;
+  /** Aborts when the caller goes away. */
+  signal: AbortSignal;
+}
+
+/** A call whose route is not known to the type checker. */
+export interface AnyCall {
+  params: unknown;
+  query: unknown;
+  body: unknown;
+  actor: Actor | undefined;
+  sandbox: SandboxRow | undefined;
+  respondAsync: boolean;
+  signal: AbortSignal;
+}
+
+export interface BindOptions {
+  /** The route's answer waits for a transition, unless the caller prefers not to. */
+  honoursRespondAsync?: boolean;
+  /** The answer may take minutes: headers and white space are sent ahead of it. */
+  keepsAlive?: boolean;
+}
+
+export interface BoundRoute extends Required<BindOptions> {
+  route: Route;
+  answer(context: ServiceContext, call: AnyCall): Promise<unknown>;
+}
+
+/** `answer` gives the body of the successful answer; every failure is thrown. */
+export function bind<const R extends Route>(
+  route: R,
+  answer: (context: ServiceContext, call: Call<R>) => Promise<RouteAnswer<R>>,
+  options: BindOptions = {},
+): BoundRoute {
+  return {
+    route,
+    // The server parses with this very route's schemas before it calls.
+    answer: (context, call) => answer(context, call as Call<R>),
+    honoursRespondAsync: options.honoursRespondAsync ?? false,
+    keepsAlive: options.keepsAlive ?? false,
+  };
+}

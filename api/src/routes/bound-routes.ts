@@ -1,0 +1,9 @@
+// Every route with what answers it. A test holds this list against the contract's.
+import type { BoundRoute } from './bind.ts';
+import { execRoutes } from './exec.ts';
+import { healthRoutes } from './health.ts';
+import { identityRoutes } from './identity.ts';
+import { projectRoutes } from './projects.ts';
+import { sandboxRoutes } from './sandboxes.ts';
+
+export const BOUND_ROUTES: readonly BoundRoute[] = [...healthRoutes, ...identityRoutes, ...projectRoutes, ...sandboxRoutes, ...execRoutes];
