@@ -6,13 +6,10 @@ import { join } from 'node:path';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
 import { RunningCommand } from './command.ts';
 import type { GuestConfig } from './config.ts';
+import type { OomProtection } from './oom-protection.ts';
 import { Output } from './output.ts';
 import type { Pipe, PipeStore } from './pipes.ts';
 
-/** Commands under way at once. */
-const MAX_RUNNING = 256;
-/** Outputs of ended commands that background processes still hold; the oldest beyond it is closed. */
-const MAX_LEFT_OPEN = 1_024;
 /** Longest string that Linux takes as one argument (MAX_ARG_STRLEN), with its end mark. */
 const MAX_ARGUMENT_BYTES = 131_072;
 
@@ -34,11 +31,14 @@ export class Commands {
   readonly #scriptFolder: string;
   readonly #running = new Set<RunningCommand>();
   readonly #leftOpen = new Set<Output>();
+  readonly #protection: OomProtection | undefined;
   #starting = 0;
   #scripts = 0;
 
-  constructor(config: GuestConfig, pipes: PipeStore) {
+  /** `protection`: that of this process, which commands do not inherit. */
+  constructor(config: GuestConfig, pipes: PipeStore, protection?: OomProtection) {
     this.#config = config;
+    this.#protection = protection;
     this.#pipes = pipes;
     this.#scriptFolder = join(config.runFolder, 'scripts');
     rmSync(this.#scriptFolder, { recursive: true, force: true });
@@ -68,8 +68,9 @@ export class Commands {
     if (request.command.includes('\0')) {
       throw new CommandRefused(400, 'command contains a NUL character, which no shell command can');
     }
-    if (this.#running.size + this.#starting >= MAX_RUNNING) {
-      throw new CommandRefused(429, `${MAX_RUNNING} commands are running in this machine already; try again when one has ended`);
+    const { maxRunning } = this.#config;
+    if (this.#running.size + this.#starting >= maxRunning) {
+      throw new CommandRefused(429, `${maxRunning} commands are running in this machine already; try again when one has ended`);
     }
     this.#starting += 1;
     const outputs: Output[] = [];
@@ -122,7 +123,7 @@ export class Commands {
     this.#leftOpen.add(output);
     output.onEnded(() => this.#leftOpen.delete(output));
     const [oldest] = this.#leftOpen;
-    if (this.#leftOpen.size > MAX_LEFT_OPEN && oldest !== undefined) {
+    if (this.#leftOpen.size > this.#config.maxLeftOpen && oldest !== undefined) {
       oldest.close();
     }
   }
@@ -138,6 +139,7 @@ export class Commands {
   async #spawn(command: string, writeFds: readonly number[]): Promise<ChildProcess> {
     let scriptFd: number | undefined;
     let child: ChildProcess;
+    this.#protection?.lift();
     try {
       if (Buffer.byteLength(command) >= MAX_ARGUMENT_BYTES) {
         scriptFd = this.#scriptFile(command);
@@ -149,6 +151,7 @@ export class Commands {
     } catch (error) {
       throw this.#notStarted(error);
     } finally {
+      this.#protection?.restore();
       if (scriptFd !== undefined) {
         closeSync(scriptFd);
       }

@@ -23,6 +23,12 @@ export interface GuestConfig {
   user: GuestUser;
   /** Whether an identity is applied to the machine (clock, hostname, keys, disk ...) or only kept: a local process must not touch its machine. */
   appliesIdentity: boolean;
+  /** Commands under way at once. */
+  maxRunning: number;
+  /** Outputs of ended commands that background processes still hold; the oldest beyond it is closed. */
+  maxLeftOpen: number;
+  /** While a command runs, its answer gets a space this often, so that nobody on the way takes the connection for dead. */
+  spaceEveryMs: number;
 }
 
 /** Reads the settings; throws on a value that cannot be meant. */
@@ -40,6 +46,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): G
       home: env['BERTH_GUEST_HOME'] ?? '/home/berth',
     },
     appliesIdentity: oneOf(env, 'BERTH_GUEST_IDENTITY', ['apply', 'record']) === 'apply',
+    maxRunning: integer(env, 'BERTH_GUEST_MAX_RUNNING', 256, 4_096),
+    maxLeftOpen: integer(env, 'BERTH_GUEST_MAX_LEFT_OPEN', 1_024, 65_536),
+    spaceEveryMs: integer(env, 'BERTH_GUEST_SPACE_EVERY_MS', 10_000, 60_000),
   };
 }
 

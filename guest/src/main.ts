@@ -7,6 +7,7 @@ import { Commands } from './commands.ts';
 import { readConfig } from './config.ts';
 import { IdentityStep } from './identity.ts';
 import { KernelCalls } from './kernel-calls.ts';
+import { OomProtection } from './oom-protection.ts';
 import { PipeStore } from './pipes.ts';
 import { Secret } from './secret.ts';
 import { createGuestServer } from './server.ts';
@@ -18,15 +19,18 @@ chmodSync(config.runFolder, 0o700);
 
 const secret = new Secret(join(config.runFolder, 'secret'));
 const pipes = new PipeStore(join(config.runFolder, 'pipes'), config.user);
-const commands = new Commands(config, pipes);
 let kernel: KernelCalls | undefined;
+let protection: OomProtection | undefined;
 if (config.appliesIdentity) {
+  protection = new OomProtection();
   kernel = new KernelCalls();
   kernel.start();
 }
+const commands = new Commands(config, pipes, protection);
 await pipes.full();
 
-const server = createGuestServer({ secret, pipes, commands, identity: new IdentityStep(config, secret, kernel) });
+const identity = new IdentityStep(config, secret, kernel);
+const server = createGuestServer({ secret, pipes, commands, identity, spaceEveryMs: config.spaceEveryMs });
 server.listen(config.port, config.address);
 await once(server, 'listening');
 const { port } = server.address() as AddressInfo;

@@ -9,7 +9,6 @@ import type { Secret } from './secret.ts';
 
 /** The longest command of the protocol, every character as a six byte escape, and the rest of its body. */
 const BODY_BYTES = 6 * 1_048_576 + 1_024;
-const SPACE_EVERY_MS = 10_000;
 const MAX_CONNECTIONS = 1_024;
 const VERSION = '0.1.0';
 
@@ -29,6 +28,8 @@ export interface GuestParts {
   identity: IdentityStep;
   commands: Commands;
   pipes: PipeStore;
+  /** While a command runs, its answer gets a space this often. */
+  spaceEveryMs: number;
 }
 
 type Handler = (parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal) => Promise<void>;
@@ -63,7 +64,7 @@ async function answer(parts: GuestParts, request: IncomingMessage, response: Ser
 }
 
 async function exec(
-  { commands, secret }: GuestParts,
+  { commands, secret, spaceEveryMs }: GuestParts,
   request: IncomingMessage,
   response: ServerResponse,
   signal: AbortSignal,
@@ -80,7 +81,7 @@ async function exec(
   }
   response.writeHead(200, { 'content-type': 'application/json' });
   response.flushHeaders();
-  const spaces = setInterval(() => response.write(' '), SPACE_EVERY_MS);
+  const spaces = setInterval(() => response.write(' '), spaceEveryMs);
   const result = await command.result;
   clearInterval(spaces);
   response.end(JSON.stringify(result));
@@ -118,38 +119,46 @@ function send(response: ServerResponse, status: number, body: object): void {
 }
 
 function refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
-  if (response.destroyed || response.headersSent) {
-    // Nobody listens any more, or the answer has begun: only its end can be missing.
-    if (!response.destroyed) {
-      console.error('an answer could not be ended:', error);
-      response.destroy();
-    }
+  if (response.destroyed || request.errored !== null) {
+    // The caller has gone.
+    return;
+  }
+  if (response.headersSent) {
+    console.error('an answer could not be ended:', error);
+    response.destroy();
     return;
   }
   const status = error instanceof BodyRefused ? 400 : error instanceof Refused || error instanceof CommandRefused ? error.status : 500;
   if (status >= 500) {
     console.error(`${request.method} ${request.url}:`, error);
   }
-  if (!request.complete) {
-    // What is left of the body is not read.
-    response.setHeader('connection', 'close');
-  }
   send(response, status, { error: { message: (error instanceof Error ? error.message : String(error)).slice(0, 4_096) } });
 }
 
 async function readJson(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > BODY_BYTES) {
-      throw new Refused(413, `the body is longer than ${BODY_BYTES} bytes`);
-    }
-    chunks.push(chunk);
-  }
+  const text = await readText(request);
   try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    return JSON.parse(text);
   } catch (error) {
     throw new BodyRefused(`the body is not JSON: ${(error as Error).message}`);
   }
+}
+
+function readText(request: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= BODY_BYTES) {
+        chunks.push(chunk);
+      } else {
+        // The rest is read and dropped, within the server's time for a request: a caller that still sends would not see the answer otherwise.
+        chunks.length = 0;
+        reject(new Refused(413, `the body is longer than ${BODY_BYTES} bytes`));
+      }
+    });
+    request.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
+    request.once('error', reject);
+  });
 }

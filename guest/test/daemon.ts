@@ -1,0 +1,184 @@
+// Runs the guest daemon as in a machine, from its bundle and as a process of its own, and talks to it over HTTP. For tests.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { request, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { guestExecResult, type GuestExecResult, type GuestIdentity } from '@berth/protocol/guest.ts';
+import { bundleGuestDaemon } from '../src/bundle.ts';
+
+/** As root, commands run as an unprivileged user nobody else is; without root there is only one user. */
+export const testUid = process.getuid?.() === 0 ? 199_998 : (process.getuid?.() ?? 0);
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+}
+
+const bundleFolder = await mkdtemp(join(tmpdir(), 'berth-guest-bundle-'));
+const bundlePath = join(bundleFolder, 'guestd.mjs');
+await writeFile(bundlePath, (await bundleGuestDaemon()).code);
+after(() => rm(bundleFolder, { recursive: true }));
+
+export class TestDaemon {
+  readonly folder: string;
+  readonly codeFolder: string;
+  readonly #env: Record<string, string>;
+  #child: ChildProcess | undefined;
+  #port = 0;
+
+  constructor(folder: string, env: Record<string, string>) {
+    this.folder = folder;
+    this.codeFolder = join(folder, 'code');
+    this.#env = env;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  /** Starts the process and waits until it listens. Rejects when it ends first. */
+  async start(): Promise<void> {
+    const portFile = join(this.folder, 'port');
+    await rm(portFile, { force: true });
+    const log: Buffer[] = [];
+    const child = spawn(process.execPath, [bundlePath], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        PATH: process.env['PATH'],
+        BERTH_GUEST_ADDRESS: '127.0.0.1',
+        BERTH_GUEST_PORT: '0',
+        BERTH_GUEST_PORT_FILE: portFile,
+        BERTH_GUEST_CODE_FOLDER: this.codeFolder,
+        BERTH_GUEST_RUN_FOLDER: join(this.folder, 'run'),
+        BERTH_GUEST_UID: String(testUid),
+        BERTH_GUEST_GID: String(testUid),
+        BERTH_GUEST_HOME: this.codeFolder,
+        BERTH_GUEST_IDENTITY: 'record',
+        ...this.#env,
+      },
+    });
+    this.#child = child;
+    child.stdout.on('data', (chunk: Buffer) => log.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => log.push(chunk));
+    await until('the daemon listens', async () => {
+      if (child.exitCode !== null || child.signalCode !== null) {
+        throw new Error(`the daemon ended: ${Buffer.concat(log).toString()}`);
+      }
+      this.#port = Number(await readFile(portFile, 'utf8').catch(() => '0'));
+      return this.#port > 0;
+    });
+  }
+
+  /** Ends the process and waits for that. */
+  async stop(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child;
+    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
+      const ended = once(child, 'exit');
+      child.kill(signal);
+      await ended;
+    }
+  }
+
+  /** Sends a request and gives it back with its answer, so that a test can break it off. */
+  open(method: string, path: string, body?: string, secret?: string): { request: ClientRequest; answer: Promise<Answer> } {
+    const sent = request({
+      host: '127.0.0.1',
+      port: this.#port,
+      method,
+      path,
+      agent: false,
+      headers: { ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }) },
+    });
+    const answer = new Promise<Answer>((resolve, reject) => {
+      sent.once('error', reject);
+      sent.once('response', (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.once('error', reject);
+        response.once('end', () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString('utf8') }),
+        );
+      });
+    });
+    sent.end(body);
+    return { request: sent, answer };
+  }
+
+  call(method: string, path: string, body?: unknown, secret?: string): Promise<Answer> {
+    return this.open(method, path, body === undefined ? undefined : JSON.stringify(body), secret).answer;
+  }
+
+  /** Runs a command; throws when the daemon refuses it. */
+  async exec(command: string, timeoutSeconds = 60): Promise<GuestExecResult> {
+    const answer = await this.call('POST', '/exec', { command, timeoutSeconds });
+    if (answer.status !== 200) {
+      throw new Error(`${answer.status}: ${answer.text}`);
+    }
+    return guestExecResult.parse(JSON.parse(answer.text));
+  }
+
+  /** A number that a command wrote into a file of the code folder, once it is there. */
+  async number(name: string): Promise<number> {
+    let value = 0;
+    await until(`a number in ${name}`, async () => {
+      const text = await readFile(join(this.codeFolder, name), 'utf8').catch(() => '');
+      value = text.endsWith('\n') ? Number(text) : 0;
+      return value > 0;
+    });
+    return value;
+  }
+}
+
+/** A daemon of this test's own, ended with everything it started when the test ends. */
+export async function startDaemon(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-guest-test-'));
+  await chmod(folder, 0o755);
+  const daemon = new TestDaemon(folder, env);
+  await mkdir(daemon.codeFolder);
+  await chown(daemon.codeFolder, testUid, testUid);
+  t.after(async () => {
+    await daemon.stop('SIGTERM');
+    await rm(folder, { recursive: true });
+  });
+  await daemon.start();
+  return daemon;
+}
+
+/** Waits for a condition; throws after 30 s. */
+export async function until(what: string, condition: () => Promise<boolean> | boolean): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  while (!(await condition())) {
+    if (performance.now() > deadline) {
+      throw new Error(`waited 30 s in vain until ${what}`);
+    }
+    await delay(5);
+  }
+}
+
+/** Whether a process runs; a zombie does not. */
+export async function runs(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
+  return stat !== '' && stat.slice(stat.lastIndexOf(')') + 2)[0] !== 'Z';
+}
+
+/** An identity that the daemon accepts. */
+export function anIdentity(changes: Partial<GuestIdentity> = {}): GuestIdentity {
+  return {
+    secret: 'a'.repeat(43),
+    hostname: 'sandbox',
+    machineId: '0123456789abcdef0123456789abcdef',
+    clockUnixMs: Date.now(),
+    entropy: Buffer.alloc(64, 7).toString('base64'),
+    sshHostKey: { privateKey: 'private', publicKey: 'public' },
+    sshAuthorizedKeys: [],
+    vcpu: 2,
+    memoryMib: 4_096,
+    diskGib: 20,
+    ...changes,
+  };
+}
