@@ -37,6 +37,10 @@ export class TestDaemon {
     this.#env = env;
   }
 
+  get port(): number {
+    return this.#port;
+  }
+
   get pid(): number {
     return this.#child?.pid ?? 0;
   }

@@ -1,0 +1,26 @@
+// The bundle is the same wherever it is made, small, and needs nothing but Node.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { isBuiltin } from 'node:module';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { bundleGuestDaemon } from '../src/bundle.ts';
+
+test('the same sources give the same bytes, without a path of the machine that made them', async () => {
+  const [one, two] = await Promise.all([bundleGuestDaemon(), bundleGuestDaemon()]);
+  assert.deepEqual(one, two);
+  assert.equal(one.sha256, createHash('sha256').update(one.code).digest('hex'));
+  const text = Buffer.from(one.code).toString('utf8');
+  assert.equal(text.includes(fileURLToPath(new URL('../..', import.meta.url))), false);
+});
+
+test('the bundle imports nothing but what Node brings, and no zod', async () => {
+  const text = Buffer.from((await bundleGuestDaemon()).code).toString('utf8');
+  const imports = [...text.matchAll(/from"([^"]+)"/g)].map(([, name = '']) => name);
+  assert.ok(imports.includes('node:http'));
+  assert.deepEqual(
+    imports.filter((name) => !isBuiltin(name)),
+    [],
+  );
+  assert.ok(text.length < 100_000, `${text.length} bytes`);
+});
