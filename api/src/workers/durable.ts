@@ -30,6 +30,7 @@ const POOL_SIZE = 10;
 const QUEUE_POLL_MS = 1_000;
 const TAKEOVER_EVERY_MS = 500;
 const HOST_HEALTH_EVERY_MS = 1_000;
+const HOST_PATIENCE_MS = 120_000;
 /** How long a stopping process lets running steps come to their end. */
 const STOP_GRACE_MS = 2_000;
 /** A step is tried until it is done, however often that takes a new process. */
@@ -44,6 +45,8 @@ export interface DurableOptions {
   log: Logger;
   /** Poll of the queue; the default is a safety net only, and measured to be enough. */
   queuePollMs?: number;
+  /** How long after its request a sandbox waits for a host that does not answer. Default: two minutes. */
+  hostPatienceMs?: number;
 }
 
 export interface DurableWork {
@@ -76,7 +79,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const { databaseUrl, db, hosts, log } = options;
   const executorId = randomUUID();
   const stopping = new AbortController();
-  const context: StepContext = { db, hosts, log, stopping: stopping.signal };
+  const context: StepContext = { db, hosts, log, stopping: stopping.signal, hostPatienceMs: options.hostPatienceMs ?? HOST_PATIENCE_MS };
   const session = new ReplicaSession({ databaseUrl, executorId, log });
   await session.open();
 
@@ -161,7 +164,10 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
 
 function openPool(databaseUrl: string, max: number, log: Logger): pg.Pool {
   const pool = new pg.Pool({ connectionString: databaseUrl, max, connectionTimeoutMillis: 10_000, application_name: 'berth-api-durable' });
-  pool.on('error', (error) => log.warn({ err: error }, 'a connection of the durable work broke'));
+  const broke = (error: Error): void => log.warn({ err: error }, 'a connection of the durable work broke');
+  // The pool listens to idle connections only; one that breaks between two queries of its user would end the process.
+  pool.on('connect', (client) => client.on('error', broke));
+  pool.on('error', broke);
   return pool;
 }
 

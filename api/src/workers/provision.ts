@@ -11,9 +11,8 @@ import { crashPoint } from './crash-point.ts';
 import { parked, pause, untilCommitted, worthLogging, type StepContext } from './step-context.ts';
 import { vmSpecOf } from './vm-spec.ts';
 
-/** How long after its request a sandbox waits for a host that does not answer, and how long at least after a recovery. */
-const HOST_PATIENCE_MS = 120_000;
-const HOST_PATIENCE_AFTER_RECOVERY_MS = 15_000;
+/** A host gets at least this long when the step starts late, after a recovery; or its whole patience when that is shorter. */
+const LATE_PATIENCE_MS = 15_000;
 
 /** `void`: a newer intent (a destroy) is in force, or the work is done already. */
 type Made = { kind: 'made' } | { kind: 'void' } | { kind: 'failed'; code: string; message: string };
@@ -29,7 +28,7 @@ export async function provision(context: StepContext, step: LifecycleStep): Prom
 }
 
 async function makeMachine(context: StepContext, step: LifecycleStep): Promise<Made> {
-  const { db, hosts, log, stopping } = context;
+  const { db, hosts, log, stopping, hostPatienceMs } = context;
   const startedAt = Date.now();
   let overtaken: HostError | undefined;
   for (let attempt = 0; ; attempt += 1) {
@@ -43,7 +42,7 @@ async function makeMachine(context: StepContext, step: LifecycleStep): Promise<M
       if (overtaken !== undefined) return { kind: 'failed', code: overtaken.code, message: overtaken.message };
       const host = sandbox.host_id === null ? undefined : await findHost(db, sandbox.host_id);
       if (host === undefined) return { kind: 'failed', code: 'host_unknown', message: 'no host was chosen for its machine' };
-      giveUpAt = Math.max(sandbox.status_changed_at.getTime() + HOST_PATIENCE_MS, startedAt + HOST_PATIENCE_AFTER_RECOVERY_MS);
+      giveUpAt = Math.max(sandbox.status_changed_at.getTime() + hostPatienceMs, startedAt + Math.min(hostPatienceMs, LATE_PATIENCE_MS));
       crashPoint('provision:looked-up');
       await hosts.at(host.url).createVm(sandbox.id, { epoch: step.epoch, spec: vmSpecOf(sandbox) }, { signal: stopping });
       crashPoint('provision:made');

@@ -9,6 +9,8 @@ export interface StepContext {
   db: Database;
   hosts: HostClients;
   log: Logger;
+  /** How long after its request a sandbox waits for a host that does not answer. */
+  hostPatienceMs: number;
   /** Aborts when this process stops doing durable work. */
   stopping: AbortSignal;
 }

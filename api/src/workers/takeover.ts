@@ -9,9 +9,9 @@ import type { ReplicaSession } from './replica-session.ts';
 import type { StepContext } from './step-context.ts';
 
 /** A step on record as ours that is not in this process for this long was claimed and lost. */
-const QUIET_MS = 5_000;
+const QUIET_MS = 3_000;
 /** How often the slower looks are taken. */
-const SLOW_EVERY_MS = 5_000;
+const SLOW_EVERY_MS = 2_000;
 const HISTORY_EVERY_MS = 60_000;
 const HISTORY_KEPT_MS = 24 * 3_600_000;
 const HISTORY_BATCH = 500;

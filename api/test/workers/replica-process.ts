@@ -1,0 +1,84 @@
+// One API replica as a process of its own, without HTTP: the real services and the real durable work, driven by messages of its parent.
+// Tests kill it; its crash point is armed by BERTH_CRASH_AT as in the real server.
+import pino from 'pino';
+import { HostClients } from '../../src/hosts/clients.ts';
+import type { LifecycleQueue } from '../../src/services/lifecycle-port.ts';
+import { createSandbox, destroySandbox } from '../../src/services/sandboxes.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { SandboxChanges } from '../../src/store/sandbox-changes.ts';
+import { armCrashPoint } from '../../src/workers/crash-point.ts';
+import { startDurable } from '../../src/workers/durable.ts';
+import type { ReplicaAnswer, ReplicaOptions, ReplicaRequest, ReplicaValue } from './replica.ts';
+
+const options = JSON.parse(process.argv[2] ?? '') as ReplicaOptions;
+const crashAt = process.env['BERTH_CRASH_AT'];
+if (crashAt !== undefined) armCrashPoint(crashAt);
+const log = pino({ level: options.logLevel }, pino.destination(2));
+const { db } = openDatabase({
+  url: options.databaseUrl,
+  maxConnections: 20,
+  statementTimeoutMs: 30_000,
+  onIdleError: (error) => log.debug({ err: error }, 'idle connection broke'),
+});
+const changes = new SandboxChanges(options.databaseUrl, (error) => log.debug({ err: error }, 'listening broke'));
+await changes.start();
+const hosts = new HostClients(options.hostToken);
+const work = await startDurable({
+  databaseUrl: options.databaseUrl,
+  db,
+  hosts,
+  hostUrls: [options.hostUrl],
+  log,
+  ...(options.queuePollMs === undefined ? {} : { queuePollMs: options.queuePollMs }),
+  ...(options.hostPatienceMs === undefined ? {} : { hostPatienceMs: options.hostPatienceMs }),
+});
+const lifecycle: LifecycleQueue = {
+  enqueueProvision: (trx, step) => work.queue.enqueueProvision(trx, step),
+  enqueueDestroy: (trx, step) => work.queue.enqueueDestroy(trx, step),
+  started: (step) => {
+    if (options.startAtOnce) work.queue.started(step);
+  },
+};
+const context = { db, changes, hosts, lifecycle, log };
+const actor = { kind: 'api_key', id: 'key_test', userId: options.userId, orgId: options.orgId, scopes: null, role: 'owner' } as const;
+
+const send = (answer: ReplicaAnswer): void => {
+  process.send?.(answer);
+};
+
+async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
+  const answer = { respondAsync: request.respondAsync ?? false, signal: new AbortController().signal };
+  switch (request.verb) {
+    case 'create': {
+      const startedAt = performance.now();
+      const sandbox = await createSandbox(context, actor, options.orgId, { agent: 'agent_one', projectId: options.projectId }, answer);
+      return { id: sandbox.id, status: sandbox.status, ms: performance.now() - startedAt };
+    }
+    case 'destroy': {
+      const startedAt = performance.now();
+      const sandbox = await destroySandbox(context, actor, request.sandboxId ?? '', answer);
+      return { id: sandbox.id, status: sandbox.status, ms: performance.now() - startedAt };
+    }
+    case 'cpu': {
+      const { user, system } = process.cpuUsage();
+      return { id: '', status: '', ms: (user + system) / 1_000 };
+    }
+    case 'stop': {
+      await work.stop();
+      hosts.close();
+      await changes.close();
+      await db.destroy();
+      return { id: '', status: '', ms: 0 };
+    }
+  }
+}
+
+process.on('message', (request: ReplicaRequest) => {
+  serve(request).then(
+    (value) => send({ id: request.id, value }),
+    (error: unknown) => send({ id: request.id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+  );
+});
+// The parent is gone: nothing is left to serve.
+process.on('disconnect', () => process.exit());
+send({ id: 0, value: { id: work.executorId, status: 'started', ms: performance.now() } });

@@ -1,0 +1,81 @@
+// What tests of the durable work stand in: a Postgres of their own with one org and project, a stand-in host, and a look at the rows.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pino from 'pino';
+import { bootstrap } from '../../src/services/bootstrap.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import type { Database, SandboxRow } from '../../src/store/schema.ts';
+import { migrateDurable } from '../../src/workers/durable.ts';
+import { startPostgres, type TestPostgres } from '../database.ts';
+import { HostStandIn } from './host-stand-in.ts';
+import type { ReplicaOptions } from './replica.ts';
+
+export interface World {
+  postgres: TestPostgres;
+  db: Database;
+  host: HostStandIn;
+  replica: ReplicaOptions;
+  /** The row once `done` says so; fails with what it saw when that takes longer than `deadlineMs`. */
+  until(sandboxId: string, done: (row: SandboxRow) => boolean, deadlineMs?: number): Promise<SandboxRow>;
+  close(): Promise<void>;
+}
+
+const LOOK_EVERY_MS = 20;
+
+export async function openWorld(): Promise<World> {
+  const postgres = await startPostgres();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-host-'));
+  const databaseUrl = await postgres.createDatabase();
+  await migrate(databaseUrl);
+  await migrateDurable(databaseUrl, pino({ level: 'silent' }));
+  const { db } = openDatabase({
+    url: databaseUrl,
+    maxConnections: 5,
+    statementTimeoutMs: 30_000,
+    // Tests restart the server; the pool dials again at the next query.
+    onIdleError: () => undefined,
+  });
+  const { orgId, projectId, userId } = await bootstrap(db, {
+    ownerEmail: 'owner@example.test',
+    ownerName: 'Owner',
+    orgName: 'Org',
+    projectName: 'Project',
+    keyName: 'key',
+  });
+  if (projectId === null) throw new Error('bootstrap made no project');
+  const host = new HostStandIn(join(folder, 'host.sock'));
+  await host.start();
+  return {
+    postgres,
+    db,
+    host,
+    replica: {
+      databaseUrl,
+      hostUrl: host.url,
+      hostToken: host.token,
+      orgId,
+      projectId,
+      userId,
+      logLevel: process.env['BERTH_TEST_LOG'] ?? 'warn',
+      startAtOnce: true,
+    },
+    until: async (sandboxId, done, deadlineMs = 20_000) => {
+      const deadline = Date.now() + deadlineMs;
+      for (;;) {
+        const row = await db.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).executeTakeFirstOrThrow();
+        if (done(row)) return row;
+        if (Date.now() > deadline) throw new Error(`still ${row.status} (epoch ${row.epoch}) after ${deadlineMs} ms`);
+        await delay(LOOK_EVERY_MS);
+      }
+    },
+    close: async () => {
+      await db.destroy();
+      await host.stop();
+      await postgres.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
