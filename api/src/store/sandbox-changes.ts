@@ -1,6 +1,6 @@
 // Tells whoever waits that a sandbox's row changed, whichever replica changed it: one LISTEN connection a process.
 // It carries no state: a waiter reads the row again. When the connection breaks, every waiter is woken to look for itself.
-import pg from 'pg';
+import { Client } from 'pg';
 
 /** Postgres channel; the payload is the sandbox's id. `writeSandboxStatus` notifies on it. */
 export const SANDBOX_CHANGES_CHANNEL = 'berth_sandbox_changes';
@@ -19,7 +19,7 @@ export class SandboxChanges {
   readonly #url: string;
   readonly #onError: (error: Error) => void;
   readonly #waiters = new Map<string, Set<() => void>>();
-  #client: pg.Client | undefined;
+  #client: Client | undefined;
   #reconnect: NodeJS.Timeout | undefined;
   #closed = false;
 
@@ -30,7 +30,7 @@ export class SandboxChanges {
 
   /** Resolves when listening. Later breaks are mended in the background. */
   async start(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#url, application_name: 'berth-api-listen', connectionTimeoutMillis: 10_000 });
+    const client = new Client({ connectionString: this.#url, application_name: 'berth-api-listen', connectionTimeoutMillis: 10_000 });
     client.on('notification', (notice) => {
       if (notice.payload !== undefined) this.#wake(notice.payload);
     });
@@ -88,7 +88,7 @@ export class SandboxChanges {
     for (const wake of this.#waiters.get(sandboxId) ?? []) wake();
   }
 
-  #lost(client: pg.Client, error: Error): void {
+  #lost(client: Client, error: Error): void {
     if (this.#closed || this.#client !== client) return;
     this.#client = undefined;
     this.#onError(error);

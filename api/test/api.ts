@@ -1,0 +1,262 @@
+// The control plane of the tests: real Postgres, real HTTP on loopback, the real services; hosts are a stand-in. Every answer that passes
+// through `call` is held against the contract: successes against the route's schema, failures against the envelope and the route's errors.
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ERRORS, errorEnvelope, type ErrorCode } from '@berth/contract/errors.ts';
+import type { Method, Route } from '@berth/contract/route.ts';
+import { errorsOf } from '@berth/contract/route.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import type { Role } from '@berth/contract/permissions.ts';
+import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
+import type { FastifyInstance } from 'fastify';
+import { pino } from 'pino';
+import { HostClients } from '../src/hosts/clients.ts';
+import { buildApp, listen, type AppOptions } from '../src/http/app.ts';
+import { mintApiKey } from '../src/services/api-keys.ts';
+import { bootstrap } from '../src/services/bootstrap.ts';
+import type { ServiceContext } from '../src/services/context.ts';
+import type { LifecycleQueue, LifecycleStep } from '../src/services/lifecycle-port.ts';
+import { openDatabase } from '../src/store/database.ts';
+import { upsertHost } from '../src/store/hosts.ts';
+import { insertMembership, insertOrg, insertUser } from '../src/store/identity.ts';
+import { newId } from '../src/store/ids.ts';
+import { migrate } from '../src/store/migrate.ts';
+import { insertProject } from '../src/store/projects.ts';
+import { SandboxChanges } from '../src/store/sandbox-changes.ts';
+import { insertSandbox } from '../src/store/sandboxes.ts';
+import type { Database, NewSandbox, SandboxRow } from '../src/store/schema.ts';
+import { migrateDurable, startDurable, type DurableWork } from '../src/workers/durable.ts';
+import { startPostgres } from './database.ts';
+import { startExecFront, type ExecFront } from './exec-front.ts';
+import { HostStandIn } from './workers/host-stand-in.ts';
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** Parsed JSON; what a test reads of it is its own claim. */
+  body: any; // oxlint-disable-line typescript/no-explicit-any
+}
+
+export interface CallOptions {
+  token?: string | null;
+  body?: unknown;
+  /** Sent as it is, instead of `body`. */
+  rawBody?: string | Uint8Array<ArrayBuffer>;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** An org with an owner's key, as the bootstrap makes one. */
+export interface TestOrg {
+  orgId: string;
+  projectId: string;
+  userId: string;
+  token: string;
+}
+
+export interface TestApi extends TestOrg {
+  url: string;
+  databaseUrl: string;
+  app: FastifyInstance;
+  context: ServiceContext;
+  db: Database;
+  host: HostStandIn;
+  front: ExecFront;
+  /** Steps that services enqueued; only without durable work. */
+  steps: { kind: 'provision' | 'destroy'; step: LifecycleStep }[];
+  /** Error codes seen by `call`, for sweeps. */
+  call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
+  /** Another org with its own owner and key. */
+  makeOrg(): Promise<TestOrg>;
+  /** A key of the first org whose creator has the role. */
+  makeKey(options: { role?: Role; scopes?: string[] | null; expiresInDays?: number | null }): Promise<string>;
+  /** A sandbox's row as it would be in the status, with no machine behind it. */
+  makeSandbox(status: SandboxStatus, changes?: Partial<NewSandbox>): Promise<SandboxRow>;
+  close(): Promise<void>;
+}
+
+export interface TestApiOptions {
+  /** Run the real durable work against the stand-in host; otherwise steps are only noted. */
+  durable: boolean;
+  keepAlive?: AppOptions['keepAlive'];
+}
+
+export async function startApi(options: TestApiOptions): Promise<TestApi> {
+  const postgres = await startPostgres();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
+  const databaseUrl = await postgres.createDatabase();
+  await migrate(databaseUrl);
+  const { db } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  const first = await bootstrap(db, {
+    ownerEmail: 'owner@example.test',
+    ownerName: 'Olive Owner',
+    orgName: 'First org',
+    projectName: 'First project',
+    keyName: 'operator',
+  });
+  assert.ok(first.created);
+
+  const host = new HostStandIn(join(folder, 'behind.sock'));
+  await host.start();
+  const front = await startExecFront(join(folder, 'host.sock'), join(folder, 'behind.sock'));
+  const log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' }, pino.destination(2));
+  const hosts = new HostClients(host.token);
+  const changes = new SandboxChanges(databaseUrl, (error) => log.warn({ err: error }));
+  await changes.start();
+
+  const steps: TestApi['steps'] = [];
+  const noting: LifecycleQueue = {
+    enqueueProvision: (_trx, step) => Promise.resolve(void steps.push({ kind: 'provision', step })),
+    enqueueDestroy: (_trx, step) => Promise.resolve(void steps.push({ kind: 'destroy', step })),
+    started: () => undefined,
+  };
+  let durable: DurableWork | undefined;
+  if (options.durable) {
+    await migrateDurable(databaseUrl, log);
+    durable = await startDurable({ databaseUrl, db, hosts, hostUrls: [front.url], log });
+  } else {
+    await upsertHost(db, {
+      id: host.hostId,
+      url: front.url,
+      startId: '1',
+      driver: 'fake',
+      accelerator: 'none',
+      capacity: { vcpu: 1_000, memoryMib: 1_000_000, diskGib: 100_000 },
+      reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
+    });
+  }
+  const context: ServiceContext = { db, changes, lifecycle: durable?.queue ?? noting, hosts, log };
+  const app = await buildApp({
+    context,
+    onAnswer: (route, answer) => void route.response.body.parse(answer),
+    ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
+  });
+  const { port } = await listen(app, '127.0.0.1', 0);
+  const url = `http://127.0.0.1:${port}`;
+  const own: TestOrg = { orgId: first.orgId, projectId: first.projectId, userId: first.userId, token: first.token };
+
+  return {
+    ...own,
+    url,
+    databaseUrl,
+    app,
+    context,
+    db,
+    host,
+    front,
+    steps,
+    call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }),
+    makeOrg: () => makeOrg(db),
+    makeKey: async ({ role, scopes = null, expiresInDays = null }) => {
+      let createdBy = own.userId;
+      if (role !== undefined) {
+        createdBy = newId('user');
+        await insertUser(db, { id: createdBy, name: role, email: `${createdBy}@example.test` });
+        await insertMembership(db, { orgId: own.orgId, userId: createdBy, role });
+      }
+      return (await mintApiKey(db, { orgId: own.orgId, createdBy, name: 'test', scopes, expiresInDays })).token;
+    },
+    makeSandbox: (status, changed = {}) => makeSandbox(db, own, host.hostId, status, changed),
+    close: async () => {
+      app.server.closeAllConnections();
+      await app.close();
+      await durable?.stop();
+      hosts.close();
+      await changes.close();
+      await db.destroy();
+      await front.stop();
+      await host.stop();
+      await postgres.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function call(url: string, method: Method | 'HEAD' | 'OPTIONS', path: string, options: CallOptions): Promise<Answer> {
+  const payload = options.rawBody ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(typeof options.token === 'string' ? { authorization: `Bearer ${options.token}` } : {}),
+      ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+      ...options.headers,
+    },
+    ...(payload === undefined ? {} : { body: payload }),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+  const text = await response.text();
+  const body: unknown = text === '' ? undefined : JSON.parse(text);
+  assert.match(response.headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
+  if (method !== 'HEAD') {
+    const route = routeOf(method, path);
+    if (response.status < 300) assertSuccess(route, response.status, body);
+    else assertFailure(route, response.status, body);
+  }
+  return { status: response.status, headers: response.headers, body };
+}
+
+/** The contract's route for a method and a path. */
+export function routeOf(method: string, path: string): Route | undefined {
+  const bare = path.split('?', 1)[0] ?? '';
+  return ROUTES.find((route) => route.method === method && new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(bare));
+}
+
+function assertSuccess(route: Route | undefined, status: number, body: unknown): void {
+  assert.ok(route !== undefined, 'a success on a path that the contract does not have');
+  assert.equal(status, route.response.status);
+  route.response.body.parse(body);
+}
+
+function assertFailure(route: Route | undefined, status: number, body: unknown): void {
+  const { error } = errorEnvelope.parse(body);
+  assert.equal(status, ERRORS[error.code].status, `${error.code} came with ${status}`);
+  const possible: ReadonlySet<ErrorCode> =
+    route === undefined
+      ? new Set<ErrorCode>(['route_not_found', 'method_not_allowed', 'invalid_request', 'unsupported_media_type'])
+      : errorsOf(route);
+  assert.ok(possible.has(error.code), `${error.code} is not among the errors of ${route?.name ?? 'an unknown path'}`);
+}
+
+async function makeOrg(db: Database): Promise<TestOrg> {
+  const userId = newId('user');
+  const orgId = newId('org');
+  const projectId = newId('project');
+  await insertUser(db, { id: userId, name: 'Other', email: `${userId}@example.test` });
+  await insertOrg(db, { id: orgId, name: 'Other org' });
+  await insertMembership(db, { orgId, userId, role: 'owner' });
+  await insertProject(db, { id: projectId, org_id: orgId, name: 'Other project', use_case: 'internal', created_by: userId });
+  const { token } = await mintApiKey(db, { orgId, createdBy: userId, name: 'other', scopes: null, expiresInDays: null });
+  return { orgId, projectId, userId, token };
+}
+
+async function makeSandbox(
+  db: Database,
+  org: TestOrg,
+  hostId: string,
+  status: SandboxStatus,
+  changed: Partial<NewSandbox>,
+): Promise<SandboxRow> {
+  return await insertSandbox(db, {
+    id: newId('sandbox'),
+    org_id: org.orgId,
+    project_id: org.projectId,
+    host_id: hostId,
+    created_by: org.userId,
+    name: 'made by a test',
+    agent: 'agent_one',
+    status,
+    ...(status === 'failed' ? { status_reason_code: 'create_failed', status_reason_message: 'made so by a test' } : {}),
+    epoch: 1,
+    profile: 'agent-small',
+    persistence_policy: 'sleep_resume',
+    mode: 'persistent',
+    metadata: '{}',
+    allocated_vcpu: 1,
+    allocated_memory_gb: 1,
+    allocated_disk_gb: 10,
+    ...(status === 'deleted' ? { deleted_at: new Date() } : {}),
+    ...changed,
+  });
+}

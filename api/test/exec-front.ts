@@ -1,0 +1,72 @@
+// A host of the tests that runs scripted commands: it stands in front of the stand-in host and passes everything but exec on to it.
+import http from 'node:http';
+import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/guest.ts';
+import { HOST_ERRORS, type HostErrorCode } from '@berth/protocol/host.ts';
+
+/** What an exec does: answers the result, or throws an {@link ExecRefusal}. The signal aborts when the API closes the connection. */
+export type ExecScript = (request: GuestExecRequest, signal: AbortSignal) => Promise<unknown>;
+
+export class ExecRefusal extends Error {
+  readonly code: HostErrorCode;
+
+  constructor(code: HostErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export interface ExecFront {
+  url: string;
+  exec: ExecScript;
+  stop(): Promise<void>;
+}
+
+/** Listens on `socketPath`; `behind` is the socket of the stand-in. */
+export async function startExecFront(socketPath: string, behind: string): Promise<ExecFront> {
+  const front: ExecFront = {
+    url: `unix:${socketPath}`,
+    exec: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  const server = http.createServer((request, response) => {
+    if (request.method !== 'POST' || !/^\/vms\/[^/]+\/exec$/.test(request.url ?? '')) {
+      const { method, url, headers } = request;
+      const onward = http.request({ socketPath: behind, method: method ?? 'GET', path: url ?? '/', headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 500, answer.headers);
+        answer.pipe(response);
+      });
+      onward.on('error', () => response.destroy());
+      request.pipe(onward);
+      return;
+    }
+    void runExec(request, response, front);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(socketPath, resolve);
+  });
+  return front;
+}
+
+async function runExec(request: http.IncomingMessage, response: http.ServerResponse, front: ExecFront): Promise<void> {
+  const gone = new AbortController();
+  response.on('close', () => {
+    if (!response.writableFinished) gone.abort(new Error('the caller closed the connection'));
+  });
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  try {
+    const body = guestExecRequest.parse(JSON.parse(Buffer.concat(chunks).toString('utf8')));
+    const result = await front.exec(body, gone.signal);
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result));
+  } catch (error) {
+    if (gone.signal.aborted) return;
+    const code = error instanceof ExecRefusal ? error.code : 'internal';
+    const body = { error: { code, message: error instanceof Error ? error.message : String(error) } };
+    response.writeHead(HOST_ERRORS[code], { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  }
+}
