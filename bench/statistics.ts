@@ -42,6 +42,9 @@ export function renderTable(rows: readonly TableRow[]): string {
   });
   const widths = header.map((text, column) => Math.max(text.length, ...cells.map((row) => (row[column] ?? '').length)));
   const line = (row: readonly string[]): string =>
-    row.map((text, column) => (column < 2 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0))).join('  ').trimEnd();
+    row
+      .map((text, column) => (column < 2 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd();
   return [line(header), widths.map((width) => '─'.repeat(width)).join('  '), ...cells.map(line)].join('\n');
 }

@@ -1,0 +1,111 @@
+// The three processes of an installation, started one by one so that a test can kill each at a chosen step and start it again:
+// the real services of `berth up`, without its supervisor.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bootstrap } from '@berth/machine/api-command.ts';
+import { readConfig, type Config } from '@berth/machine/config.ts';
+import { CHECKOUT } from '@berth/machine/installation.ts';
+import { instancePaths, prepareInstance, type InstancePaths } from '@berth/machine/instance.ts';
+import { findServiceUser } from '@berth/machine/service-user.ts';
+import { apiService, apiUrl } from '@berth/machine/services/api.ts';
+import { databaseService } from '@berth/machine/services/database.ts';
+import { hostService } from '@berth/machine/services/host.ts';
+import type { RunningService, Service } from '@berth/machine/services/service.ts';
+import type { Caller } from './client.ts';
+import { freePort } from './instance.ts';
+
+export const PARTS = ['database', 'host', 'api'] as const;
+export type PartName = (typeof PARTS)[number];
+
+/** Never aborted: the parts of a test end when they are told to. */
+const NEVER = new AbortController().signal;
+const LOG_KEPT_CHARACTERS = 200_000;
+
+export class Parts {
+  readonly caller: Caller;
+  readonly dataFolder: string;
+  readonly paths: InstancePaths;
+  readonly #service: (name: PartName, environment: Record<string, string>) => Service;
+  readonly #running = new Map<PartName, RunningService>();
+  #log = '';
+
+  private constructor(caller: Caller, paths: InstancePaths, service: (name: PartName, environment: Record<string, string>) => Service) {
+    this.caller = caller;
+    this.dataFolder = paths.root;
+    this.paths = paths;
+    this.#service = service;
+  }
+
+  /** A new data folder with its first account, everything running. */
+  static async start(): Promise<Parts> {
+    const dataFolder = await mkdtemp(join(tmpdir(), 'berth-parts-'));
+    const config: Config = readConfig({ dataDir: dataFolder, port: String(await freePort()) }, process.env);
+    const user = await findServiceUser(process.env);
+    const paths = instancePaths(dataFolder);
+    await prepareInstance(paths, user);
+    const service = (name: PartName, environment: Record<string, string>): Service => {
+      const shared = { checkout: CHECKOUT, config, paths, user, environment };
+      if (name === 'database') return databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder });
+      return name === 'host' ? hostService(shared) : apiService(shared);
+    };
+    const caller: Caller = { url: apiUrl(config), token: '', orgId: '', projectId: '' };
+    const parts = new Parts(caller, paths, service);
+    for (const name of PARTS) await parts.run(name);
+    const first = await bootstrap({ checkout: CHECKOUT, config, paths, user, environment: {} });
+    if (!first.created) throw new Error('a new data folder has an account already');
+    Object.assign(caller, { token: first.token, orgId: first.orgId, projectId: first.projectId });
+    return parts;
+  }
+
+  /** Starts a part that does not run, armed to kill itself at `crashAt`. Resolves when it answers. */
+  async run(name: PartName, crashAt?: string): Promise<void> {
+    if (this.#running.has(name)) throw new Error(`${name} runs already`);
+    const service = this.#service(name, crashAt === undefined ? {} : { BERTH_CRASH_AT: crashAt });
+    const running = await service.start((chunk) => (this.#log = (this.#log + chunk.toString()).slice(-LOG_KEPT_CHARACTERS)), NEVER);
+    this.#running.set(name, running);
+    void running.exited.then(() => {
+      if (this.#running.get(name) === running) this.#running.delete(name);
+    });
+  }
+
+  isRunning(name: PartName): boolean {
+    return this.#running.has(name);
+  }
+
+  /** Resolves when the part has ended by itself. */
+  async ended(name: PartName): Promise<void> {
+    await this.#running.get(name)?.exited;
+  }
+
+  /** `kill -9`, and gone when this resolves. */
+  async kill(name: PartName): Promise<void> {
+    const running = this.#running.get(name);
+    if (running === undefined) return;
+    process.kill(running.process.pid, 'SIGKILL');
+    await running.exited;
+    await running.stop();
+  }
+
+  /** Starts whatever does not run. */
+  async runAll(): Promise<void> {
+    for (const name of PARTS) if (!this.isRunning(name)) await this.run(name);
+  }
+
+  /** The last words of all parts, for a failed test. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** Stops everything in order. */
+  async stop(): Promise<void> {
+    for (const name of PARTS.toReversed()) {
+      await this.#running.get(name)?.stop();
+      this.#running.delete(name);
+    }
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.dataFolder, { recursive: true, force: true });
+  }
+}
