@@ -57,7 +57,7 @@ export async function giveIdentity(
     body,
     answer: guestIdentityResult,
     signal,
-    deadlineMs: Math.max(1, deadlineMs - (sentMs - startedMs)),
+    deadlineMs: Math.max(1, Math.ceil(deadlineMs - (sentMs - startedMs))),
   });
   const fault = faultIn(seen, body, performance.now() - sentMs);
   if (fault !== null) {

@@ -66,11 +66,11 @@ export class GuestClient {
 
   /** Waits until the guest daemon accepts a connection; the next call uses that one. */
   async reach(options: CallOptions): Promise<void> {
-    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.deadlineMs)]);
+    const time = new CallTime(options);
     try {
-      this.#agent.lend(await dial(this.#endpoint, signal));
+      this.#agent.lend(await dial(this.#endpoint, time.signal));
     } catch (error) {
-      throw this.#failure(error, options, 'the guest did not accept a connection');
+      throw time.failure(error, 'no connection to the guest');
     }
   }
 
@@ -80,17 +80,17 @@ export class GuestClient {
 
   /** One small call. Rejects with {@link GuestRefusal} for a status other than 200, with `guest_unreachable` for anything else that went wrong. */
   async json<T>(call: JsonCall<T>): Promise<T> {
-    const signal = AbortSignal.any([call.signal, AbortSignal.timeout(call.deadlineMs)]);
+    const time = new CallTime(call);
     const what = `${call.method} ${call.path}`;
     let text: string;
     try {
-      const response = await this.#send(call.method, call.path, call.body, signal);
+      const response = await this.#send(call.method, call.path, call.body, time.signal);
       text = await readAtMost(response, SMALL_ANSWER_BYTES);
       if (response.statusCode !== 200) {
         throw refusal(what, response.statusCode ?? 0, text);
       }
     } catch (error) {
-      throw this.#failure(error, call, what);
+      throw time.failure(error, what);
     }
     const parsed = call.answer.safeParse(parseJson(text));
     if (!parsed.success) {
@@ -104,23 +104,21 @@ export class GuestClient {
    * {@link HostError} when the guest breaks off, sends too much or passes the command's time. Destroying the stream ends the command.
    */
   async exec(command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
+    const time = new CallTime({ signal, deadlineMs: command.timeoutSeconds * 1_000 + EXEC_GRACE_MS });
     const headers = new AbortController();
-    const headersTimer = setTimeout(() => headers.abort(timedOut(EXEC_HEADERS_MS)), EXEC_HEADERS_MS);
-    const deadlineMs = command.timeoutSeconds * 1_000 + EXEC_GRACE_MS;
-    const all = AbortSignal.any([signal, headers.signal, AbortSignal.timeout(deadlineMs)]);
+    const late = new HostError('guest_unreachable', `POST /exec: no headers within ${EXEC_HEADERS_MS / 1_000} s`);
+    const timer = setTimeout(() => headers.abort(late), EXEC_HEADERS_MS);
     try {
-      const response = await this.#send('POST', '/exec', command, all);
+      // The signal goes on ending the exchange while the answer comes in.
+      const response = await this.#send('POST', '/exec', command, AbortSignal.any([time.signal, headers.signal]));
       if (response.statusCode !== 200) {
         throw refusal('POST /exec', response.statusCode ?? 0, await readAtMost(response, SMALL_ANSWER_BYTES));
       }
-      // One space every 10 s, while the command runs; one a second is more than enough room.
-      return atMost(response, EXEC_ANSWER_MAX_BYTES + command.timeoutSeconds, (error) =>
-        this.#failure(error, { signal, deadlineMs }, 'POST /exec'),
-      );
+      return atMost(response, EXEC_ANSWER_MAX_BYTES + command.timeoutSeconds, (error) => time.failure(error, 'POST /exec'));
     } catch (error) {
-      throw this.#failure(error, { signal, deadlineMs: EXEC_HEADERS_MS }, 'POST /exec');
+      throw time.failure(headers.signal.aborted ? late : error, 'POST /exec');
     } finally {
-      clearTimeout(headersTimer);
+      clearTimeout(timer);
     }
   }
 
@@ -153,17 +151,30 @@ export class GuestClient {
       request.end(payload ?? undefined);
     });
   }
+}
+
+/** How long one call may take, and what its failure is called. */
+class CallTime {
+  readonly signal: AbortSignal;
+  readonly #options: CallOptions;
+  readonly #deadline: AbortSignal;
+
+  constructor(options: CallOptions) {
+    this.#options = options;
+    this.#deadline = AbortSignal.timeout(options.deadlineMs);
+    this.signal = AbortSignal.any([options.signal, this.#deadline]);
+  }
 
   /** The caller's own abort stays what it is; everything else is the guest's. */
-  #failure(error: unknown, options: CallOptions, what: string): Error {
-    if (options.signal.aborted) {
-      return options.signal.reason instanceof Error ? options.signal.reason : new Error(String(options.signal.reason));
+  failure(error: unknown, what: string): Error {
+    const { signal, deadlineMs } = this.#options;
+    if (signal.aborted) {
+      return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason));
     }
     if (error instanceof HostError) {
       return error;
     }
-    const late = error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError');
-    const message = late ? `no answer within ${options.deadlineMs / 1_000} s` : messageOf(error);
+    const message = this.#deadline.aborted ? `no answer within ${deadlineMs / 1_000} s` : messageOf(error);
     return new HostError('guest_unreachable', `${what}: ${message}`, { cause: error });
   }
 }
@@ -207,10 +218,6 @@ class GuestAgent extends Agent {
 function refusal(what: string, status: number, text: string): GuestRefusal {
   const parsed = guestError.safeParse(parseJson(text));
   return new GuestRefusal(status, `${what}: the guest answered ${status}${parsed.success ? `: ${parsed.data.error.message}` : ''}`);
-}
-
-function timedOut(ms: number): DOMException {
-  return new DOMException(`no answer within ${ms / 1_000} s`, 'TimeoutError');
 }
 
 /** Undefined for what is not JSON; no schema accepts that. */

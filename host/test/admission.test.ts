@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { tmpdir } from 'node:os';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import {
+  capacityOf,
+  parseMeminfo,
+  promisedTo,
+  readMachine,
+  shortageFor,
+  type AdmissionPolicy,
+  type HeldVm,
+  type MachineFigures,
+} from '../src/admission.ts';
+
+const POLICY: AdmissionPolicy = { cpuOvercommit: 2, memoryReserveMib: 1_000, vmOverheadMib: 100, diskOvercommit: 2, diskReserveGib: 10 };
+const MACHINE: MachineFigures = { cores: 2, memTotalMib: 5_000, memAvailableMib: 4_500, diskTotalGib: 110, diskFreeGib: 100 };
+const VM = { vcpu: 1, memoryMib: 1_000, diskGib: 10 };
+
+function held(count: number, holds: HeldVm['holds'] = 'using', size = VM): HeldVm[] {
+  return Array.from({ length: count }, () => ({ holds, size }));
+}
+
+describe('admission', () => {
+  it('promises cores times overcommit, memory without reserve, and disk times overcommit', () => {
+    assert.deepEqual(capacityOf(MACHINE, POLICY), { vcpu: 4, memoryMib: 4_000, diskGib: 200 });
+  });
+
+  it('lets in what fits', () => {
+    assert.equal(shortageFor(VM, held(2), MACHINE, POLICY), null);
+  });
+
+  it('names vCPUs that are short', () => {
+    const wanted = { ...VM, vcpu: 3 };
+    assert.deepEqual(shortageFor(wanted, held(2, 'using', { ...VM, memoryMib: 1 }), MACHINE, POLICY), {
+      resource: 'vcpu',
+      requested: 3,
+      available: 2,
+    });
+  });
+
+  it('names memory that is short, each VM costing its overhead too', () => {
+    assert.deepEqual(shortageFor(VM, held(3), MACHINE, POLICY), { resource: 'memoryMib', requested: 1_000, available: 600 });
+  });
+
+  it('names memory that the kernel does not have, although less is promised', () => {
+    assert.deepEqual(shortageFor(VM, [], { ...MACHINE, memAvailableMib: 900 }, POLICY), {
+      resource: 'memoryMib',
+      requested: 1_000,
+      available: 800,
+    });
+  });
+
+  it('counts VMs let in a moment ago as using their memory already', () => {
+    assert.equal(shortageFor(VM, held(1, 'using'), { ...MACHINE, memAvailableMib: 1_200 }, POLICY), null);
+    assert.deepEqual(shortageFor(VM, held(1, 'growing'), { ...MACHINE, memAvailableMib: 1_200 }, POLICY), {
+      resource: 'memoryMib',
+      requested: 1_000,
+      available: 0,
+    });
+  });
+
+  it('names disk that is short, promised or really', () => {
+    const wanted = { ...VM, diskGib: 150 };
+    assert.deepEqual(shortageFor(wanted, held(6, 'disk'), MACHINE, POLICY), { resource: 'diskGib', requested: 150, available: 140 });
+    assert.deepEqual(shortageFor(VM, [], { ...MACHINE, diskFreeGib: 10 }, POLICY), { resource: 'diskGib', requested: 10, available: 0 });
+  });
+
+  it('counts only the disk of a VM that died', () => {
+    assert.deepEqual(promisedTo(held(2, 'disk'), POLICY), { vcpu: 0, memoryMib: 0, diskGib: 20 });
+  });
+
+  it('never promises more than there is, whatever is asked for in whatever order', () => {
+    const size = fc.record({
+      vcpu: fc.integer({ min: 1, max: 8 }),
+      memoryMib: fc.integer({ min: 1, max: 4_000 }),
+      diskGib: fc.integer({ min: 1, max: 80 }),
+    });
+    fc.assert(
+      fc.property(fc.array(size, { maxLength: 30 }), (asked) => {
+        const inside: HeldVm[] = [];
+        for (const wanted of asked) {
+          const shortage = shortageFor(wanted, inside, MACHINE, POLICY);
+          if (shortage === null) {
+            inside.push({ holds: 'using', size: wanted });
+          } else {
+            assert.ok(shortage.available < shortage.requested);
+            const { resource, available } = shortage;
+            // What it says is available can be had, as far as that resource goes.
+            const less =
+              available === 0 ? null : shortageFor({ vcpu: 0, memoryMib: 0, diskGib: 0, [resource]: available }, inside, MACHINE, POLICY);
+            assert.notEqual(less?.resource, resource);
+          }
+        }
+        const [promised, capacity] = [promisedTo(inside, POLICY), capacityOf(MACHINE, POLICY)];
+        assert.ok(promised.vcpu <= capacity.vcpu && promised.memoryMib <= capacity.memoryMib && promised.diskGib <= capacity.diskGib);
+      }),
+    );
+  });
+
+  it('reads the figures of this machine, and refuses to guess missing ones', () => {
+    const machine = readMachine(tmpdir());
+    assert.ok(machine.cores >= 1 && machine.memTotalMib >= machine.memAvailableMib && machine.memAvailableMib > 0);
+    assert.ok(machine.diskTotalGib >= machine.diskFreeGib && machine.diskTotalGib > 0);
+    assert.deepEqual(parseMeminfo('MemTotal:        2048 kB\nMemFree: 1 kB\nMemAvailable:    1024 kB\n'), {
+      memTotalMib: 2,
+      memAvailableMib: 1,
+    });
+    assert.throws(() => parseMeminfo('MemTotal: 2048 kB\n'), /MemAvailable/);
+  });
+});

@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { GuestClient } from '../../src/guest/client.ts';
+import { HostError } from '../../src/host-error.ts';
+import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
+
+const NEVER = new AbortController().signal;
+const SHORT = { signal: NEVER, deadlineMs: 400 };
+
+describe('the client of a guest', () => {
+  let guest: ScriptedGuest;
+  let client: GuestClient;
+  beforeEach(async () => {
+    guest = await ScriptedGuest.start();
+    client = new GuestClient(guest.endpoint, 'the-secret');
+  });
+  afterEach(async () => {
+    client.close();
+    await guest.stop();
+  });
+
+  it('sends its secret, and one connection serves one call after the other', async () => {
+    const sockets = new Set<Socket>();
+    guest.handler = (request, response) => {
+      sockets.add(request.socket);
+      json(response, 200, { ok: true, version: '1', uptimeSeconds: 1 });
+    };
+    await client.reach(SHORT);
+    for (let call = 0; call < 3; call += 1) {
+      assert.deepEqual(await client.health(SHORT), { ok: true, version: '1', uptimeSeconds: 1 });
+    }
+    assert.equal(guest.requests[0]?.authorization, 'Bearer the-secret');
+    assert.equal(sockets.size, 1);
+  });
+
+  it('reaches a guest that begins to listen later', async () => {
+    const { port } = guest.endpoint;
+    await guest.stop();
+    const reached = client.reach({ signal: NEVER, deadlineMs: 5_000 });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 30);
+    });
+    guest = await ScriptedGuest.start(port);
+    await reached;
+    assert.equal((await client.health(SHORT)).ok, true);
+  });
+
+  it('gives up on a guest that nobody listens in, at the deadline or when told to', async () => {
+    await guest.stop();
+    await assert.rejects(client.reach({ signal: NEVER, deadlineMs: 100 }), { code: 'guest_unreachable', message: /within 0\.1 s/ });
+    const abort = new AbortController();
+    const reached = client.reach({ signal: abort.signal, deadlineMs: 60_000 });
+    abort.abort(new Error('destroyed'));
+    await assert.rejects(reached, /destroyed/);
+    guest = await ScriptedGuest.start();
+  });
+
+  it('says what a guest refused', async () => {
+    guest.handler = (_request, response) => json(response, 401, { error: { message: 'wrong secret' } });
+    await assert.rejects(client.health(SHORT), { code: 'guest_unreachable', status: 401, message: /401: wrong secret/ });
+  });
+
+  const hostile: [string, (guest: ScriptedGuest) => void, RegExp][] = [
+    ['never answers', (guest) => (guest.handler = () => {}), /no answer within 0\.4 s/],
+    [
+      'sends its answer for ever',
+      (guest) =>
+        (guest.handler = (_request, response) => {
+          const pour = (): void => {
+            while (!response.destroyed && response.write('x'.repeat(4_096))) {
+              // until the buffer is full
+            }
+          };
+          response.on('drain', pour);
+          pour();
+        }),
+      /longer than 16384 bytes/,
+    ],
+    [
+      'drips its answer',
+      (guest) =>
+        (guest.handler = (_request, response) => {
+          const timer = setInterval(() => response.write(' '), 20);
+          response.on('close', () => clearInterval(timer));
+        }),
+      /no answer within 0\.4 s/,
+    ],
+    [
+      'answers something that is not JSON',
+      (guest) => (guest.handler = (_request, response) => void response.end('<html>')),
+      /not of its protocol/,
+    ],
+    [
+      'answers with wrong types',
+      (guest) => (guest.handler = (_request, response) => json(response, 200, { ok: 'yes' })),
+      /not of its protocol/,
+    ],
+    [
+      'sends huge headers',
+      (guest) => (guest.handler = (_request, response) => void response.writeHead(200, { 'x-huge': 'x'.repeat(10_000) }).end('{}')),
+      /Header/i,
+    ],
+    [
+      'redirects elsewhere',
+      (guest) => (guest.handler = (_request, response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()),
+      /answered 302/,
+    ],
+    ['closes the connection', (guest) => (guest.handler = (request) => void request.socket.destroy()), /hang up|closed|ECONNRESET/],
+    [
+      'breaks off in the middle of its answer',
+      (guest) =>
+        (guest.handler = (request, response) => {
+          response.writeHead(200, { 'content-length': 1_000 });
+          response.write('{"ok":', () => request.socket.destroy());
+        }),
+      /aborted|closed|ECONNRESET/,
+    ],
+  ];
+  for (const [what, script, message] of hostile) {
+    it(`is not harmed by a guest that ${what}`, async () => {
+      script(guest);
+      await assert.rejects(client.health(SHORT), (error: HostError) => {
+        assert.ok(error instanceof HostError);
+        assert.equal(error.code, 'guest_unreachable');
+        assert.match(error.message, message);
+        return true;
+      });
+    });
+  }
+
+  it('is not harmed by a guest that does not speak HTTP, or switches to another protocol', async () => {
+    for (const bytes of ['SSH-2.0-OpenSSH_9.2\r\n', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n']) {
+      await withRawGuest(
+        (socket) => socket.write(bytes),
+        async (raw) => {
+          await assert.rejects(raw.health(SHORT), { code: 'guest_unreachable' });
+        },
+      );
+    }
+  });
+
+  it('is not harmed by a guest that says 102 for ever', async () => {
+    await withRawGuest(
+      (socket) => {
+        const timer = setInterval(() => socket.write('HTTP/1.1 102 Processing\r\n\r\n'), 5);
+        socket.on('close', () => clearInterval(timer));
+      },
+      async (raw) => {
+        await assert.rejects(raw.health(SHORT), { code: 'guest_unreachable', message: /no answer within/ });
+      },
+    );
+  });
+
+  describe('running a command', () => {
+    it('passes the answer on as it comes', async () => {
+      const go = Promise.withResolvers<void>();
+      guest.handler = (_request, response) => {
+        response.writeHead(200);
+        response.write(' ');
+        void go.promise.then(() => response.end('{"exitCode":0}'));
+      };
+      const output = await client.exec({ command: 'true', timeoutSeconds: 5 }, NEVER);
+      const [first] = (await once(output, 'data')) as [Buffer];
+      assert.equal(first.toString(), ' ');
+      go.resolve();
+      assert.equal(String(Buffer.concat(await output.toArray())), '{"exitCode":0}');
+    });
+
+    it('closes the connection of a caller who went away, before and during the answer', async () => {
+      for (const early of [false, true]) {
+        const closed = Promise.withResolvers<void>();
+        const asked = Promise.withResolvers<void>();
+        guest.handler = (_request, response) => {
+          response.once('close', closed.resolve);
+          if (early) {
+            response.writeHead(200);
+            response.flushHeaders();
+          }
+          asked.resolve();
+        };
+        const caller = new AbortController();
+        const exec = client.exec({ command: 'sleep 60', timeoutSeconds: 60 }, caller.signal);
+        await asked.promise;
+        if (early) {
+          (await exec).destroy();
+        } else {
+          caller.abort(new Error('the caller went away'));
+          await assert.rejects(exec, /the caller went away/);
+        }
+        await closed.promise;
+      }
+    });
+
+    it('cuts off a guest that sends more than any answer can be', async () => {
+      guest.handler = (_request, response) => {
+        response.writeHead(200);
+        const pour = (): void => {
+          while (!response.destroyed && response.write('x'.repeat(65_536))) {
+            // until the buffer is full
+          }
+        };
+        response.on('drain', pour);
+        pour();
+      };
+      const output = await client.exec({ command: 'yes', timeoutSeconds: 5 }, NEVER);
+      let bytes = 0;
+      await assert.rejects(
+        async () => {
+          for await (const chunk of output as AsyncIterable<Buffer>) {
+            bytes += chunk.length;
+          }
+        },
+        { code: 'guest_unreachable', message: /longer than/ },
+      );
+      assert.ok(bytes <= 800_000, `${bytes} bytes came through`);
+    });
+
+    it('fails what is under way when the client is closed', async () => {
+      const asked = Promise.withResolvers<void>();
+      guest.handler = (_request, response) => {
+        response.writeHead(200);
+        response.flushHeaders();
+        asked.resolve();
+      };
+      const output = await client.exec({ command: 'sleep 60', timeoutSeconds: 60 }, NEVER);
+      await asked.promise;
+      client.close();
+      await assert.rejects(output.toArray(), { code: 'guest_unreachable' });
+    });
+  });
+});
+
+async function withRawGuest(talk: (socket: Socket) => void, use: (client: GuestClient) => Promise<void>): Promise<void> {
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => socket.destroy());
+    socket.once('data', () => talk(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = new GuestClient({ address: '127.0.0.1', port: (server.address() as AddressInfo).port });
+  try {
+    await use(client);
+  } finally {
+    client.close();
+    for (const socket of sockets) {
+      socket.destroy();
+    }
+    server.close();
+    await once(server, 'close');
+  }
+}

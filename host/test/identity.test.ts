@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { guestIdentity, type GuestIdentityResult } from '@berth/protocol/guest.ts';
+import { GuestClient } from '../src/guest/client.ts';
+import { faultIn, giveIdentity, makeGuestSecret, makeIdentity } from '../src/identity.ts';
+import { SMALL } from './vm/lifecycle-fixture.ts';
+import { ScriptedGuest } from './vm/scripted-guest.ts';
+
+const NEVER = new AbortController().signal;
+
+describe('the identity of a guest', () => {
+  it('is of the protocol, and shares nothing with another one of the same spec', () => {
+    const [one, two] = [makeIdentity(SMALL, makeGuestSecret()), makeIdentity(SMALL, makeGuestSecret())];
+    guestIdentity.parse({ ...one, clockUnixMs: Date.now() });
+    for (const part of ['secret', 'machineId', 'entropy'] as const) {
+      assert.notEqual(one[part], two[part]);
+    }
+    assert.notEqual(one.sshHostKey.privateKey, two.sshHostKey.privateKey);
+  });
+
+  it('is given with the time of sending, and its secret is used from then on', async () => {
+    const guest = await ScriptedGuest.start();
+    const client = new GuestClient(guest.endpoint);
+    try {
+      const identity = makeIdentity(SMALL, makeGuestSecret());
+      const beforeUnixMs = Date.now();
+      await giveIdentity(client, identity, NEVER, 5_000);
+      assert.ok(guest.identity && guest.identity.clockUnixMs >= beforeUnixMs && guest.identity.clockUnixMs <= Date.now());
+      assert.equal((await client.health({ signal: NEVER, deadlineMs: 5_000 })).ok, true);
+      assert.deepEqual(
+        guest.requests.map(({ authorization }) => authorization),
+        [undefined, `Bearer ${identity.secret}`],
+      );
+    } finally {
+      client.close();
+      await guest.stop();
+    }
+  });
+
+  const told = { ...makeIdentity({ ...SMALL, vcpu: 2, memoryMib: 2_048, diskGib: 20 }, makeGuestSecret()), clockUnixMs: 1_000_000 };
+  const right: GuestIdentityResult = {
+    hostname: 'berth',
+    machineId: told.machineId,
+    clockUnixMs: 1_000_050,
+    vcpu: 2,
+    memoryMib: 1_950,
+    diskGib: 19.5,
+  };
+
+  it('is accepted when every part is read back', () => {
+    assert.equal(faultIn(right, told, 100), null);
+  });
+
+  for (const [change, fault] of [
+    [{ hostname: 'template' }, /hostname is 'template'/],
+    [{ machineId: 'f'.repeat(32) }, /machine-id/],
+    [{ clockUnixMs: 998_000 }, /clock is -2000 ms/],
+    [{ clockUnixMs: 1_001_500 }, /clock is 1500 ms/],
+    [{ vcpu: 1 }, /1 vCPUs, not 2/],
+    [{ vcpu: 3 }, /3 vCPUs, not 2/],
+    [{ memoryMib: 1_024 }, /1024 MiB/],
+    [{ diskGib: 10 }, /10 GiB, not 20/],
+  ] as const) {
+    it(`is refused when ${Object.keys(change)[0]} is read back as ${Object.values(change)[0]}`, () => {
+      assert.match(faultIn({ ...right, ...change }, told, 100) ?? '', fault);
+    });
+  }
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { FENCE_KEPT_MS, FenceDirectory } from '../../../src/vm/directory/fence.ts';
+import { vmIdOf } from '../lifecycle-fixture.ts';
+
+const A = vmIdOf('a');
+
+describe('the fences of destroyed VMs', () => {
+  let root: string;
+  let nowUnixMs: number;
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'berth-fences-'));
+    nowUnixMs = 1_000_000;
+  });
+  afterEach(async () => {
+    await rm(root, { recursive: true });
+  });
+
+  async function open(): Promise<FenceDirectory> {
+    const fences = new FenceDirectory(root, () => nowUnixMs);
+    await fences.open();
+    return fences;
+  }
+
+  it('are known to the next daemon, and only ever rise', async () => {
+    const fences = await open();
+    assert.equal(fences.epochOf(A), null);
+    await fences.raise(A, 5);
+    await fences.raise(A, 3);
+    assert.equal(fences.epochOf(A), 5);
+    assert.equal((await open()).epochOf(A), 5);
+  });
+
+  it('are forgotten after their time', async () => {
+    await (await open()).raise(A, 5);
+    nowUnixMs += FENCE_KEPT_MS;
+    assert.equal((await open()).epochOf(A), 5);
+    nowUnixMs += 1;
+    const fences = await open();
+    assert.equal(fences.epochOf(A), null);
+    await fences.raise(vmIdOf('b'), 1);
+    assert.deepEqual(await readdir(root), [`${vmIdOf('b')}.json`]);
+  });
+
+  it('report and remove a file that is none, and drop without a word a write that was cut short', async () => {
+    await writeFile(join(root, `${A}.json`), '{"epoch":');
+    await writeFile(join(root, `.${A}.json.tmp`), '{"ep');
+    const fences = new FenceDirectory(root);
+    assert.deepEqual(await fences.open(), [`${A}.json`]);
+    assert.deepEqual(await readdir(root), []);
+  });
+});

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import type { VmRecord } from '../../src/vm/directory/record.ts';
+import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
+
+const A = vmIdOf('a');
+const B = vmIdOf('b');
+
+describe('what a new daemon does with what an earlier one left', () => {
+  let host: LifecycleFixture;
+  beforeEach(async () => {
+    host = await LifecycleFixture.start();
+  });
+  afterEach(async () => {
+    await host.stop();
+  });
+
+  /** Puts a VM's record back to an earlier step, as a daemon killed there leaves it. */
+  async function rewind(change: Partial<VmRecord>): Promise<void> {
+    const found = await host.directory.read(A);
+    assert.equal(found.kind, 'record');
+    await host.directory.write({ ...(found as { record: VmRecord }).record, ...change });
+  }
+
+  it('adopts a VM that runs, with its secret, and goes on watching it', async () => {
+    await host.lifecycle.create(A, { epoch: 3, spec: SMALL });
+    await host.restart();
+    assert.deepEqual(host.lifecycle.get(A), { id: A, epoch: 3, status: 'running', spec: SMALL });
+    assert.equal(host.machine.of(A).length, 1);
+    assert.equal((await host.lifecycle.create(A, { epoch: 3, spec: SMALL })).status, 'running');
+    assert.equal(host.driver.creates, 0);
+    const output = await host.lifecycle.exec(A, { command: 'true', timeoutSeconds: 5 }, new AbortController().signal);
+    assert.match(String(await output.toArray()), /"exitCode":0/);
+    await host.machine.kill(A);
+    await host.becomes(A, 'dead');
+  });
+
+  it('marks dead a VM whose process ended meanwhile, and keeps its disk until it is destroyed', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await host.machine.kill(A);
+    await host.restart();
+    assert.equal(host.lifecycle.get(A).status, 'dead');
+    assert.match(host.lifecycle.get(A).reason ?? '', /ended while no host daemon ran/);
+    assert.equal(await readFile(join(host.directory.driverFolder(A), 'disk'), 'utf8'), 'disk');
+    await host.lifecycle.destroy(A, 1);
+    assert.deepEqual(await host.folders(), []);
+  });
+
+  it('marks dead a VM whose guest does not know the recorded secret', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await host.directory.writeSecret(A, 'x'.repeat(43));
+    await host.restart();
+    assert.match(host.lifecycle.get(A).reason ?? '', /does not know the recorded secret/);
+    assert.equal(host.machine.running.size, 0);
+  });
+
+  it('adopts a VM whose guest is too busy to answer in time', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    const guest = host.machine.of(A)[0]?.guest;
+    assert.ok(guest);
+    guest.handler = () => {};
+    await host.restart();
+    assert.equal(host.lifecycle.get(A).status, 'running');
+    assert.equal(host.machine.running.size, 1);
+  });
+
+  it('ends a half-made VM and lets the same epoch make it again', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await rewind({ status: 'creating', everRan: false });
+    await host.restart();
+    assert.equal(host.machine.running.size, 0);
+    assert.equal(host.lifecycle.get(A).status, 'dead');
+    assert.equal(await host.directory.readSecret(A), null);
+    assert.equal((await host.lifecycle.create(A, { epoch: 1, spec: SMALL })).status, 'running');
+    assert.equal(host.machine.running.size, 1);
+  });
+
+  it('finishes a destroy that was begun, and one whose fence was written', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await rewind({ status: 'destroying', epoch: 2 });
+    await host.restart();
+    assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
+    assert.deepEqual(host.lifecycle.get(A), { id: A, epoch: 2, status: 'destroyed' });
+
+    await host.lifecycle.create(B, { epoch: 1, spec: SMALL });
+    await host.fences.raise(B, 1);
+    await host.restart();
+    assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
+  });
+
+  it('frees what an earlier daemon could not free of a dead VM', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await rewind({ status: 'dead', reason: 'ended', freed: false });
+    await host.restart();
+    assert.equal(host.machine.running.size, 0);
+    const found = await host.directory.read(A);
+    assert.equal(found.kind === 'record' && found.record.freed, true);
+  });
+
+  it('starts although a clean-up fails, and finishes it when the VM is destroyed', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await rewind({ status: 'destroying', epoch: 2 });
+    await host.restart({
+      onDestroy: async () => {
+        throw new Error('busy');
+      },
+    });
+    assert.deepEqual([host.lifecycle.get(A).status, host.machine.running.size], ['dead', 1]);
+    await assert.rejects(host.lifecycle.create(A, { epoch: 2, spec: SMALL }), { code: 'superseded' });
+    host.driver.onDestroy = async () => {};
+    await host.lifecycle.destroy(A, 2);
+    assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
+  });
+
+  it('removes a folder without a record and a corrupt record, ends what they were of, and reports rather than fails', async () => {
+    await mkdir(join(host.root, 'vms', B), { recursive: true });
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await writeFile(join(host.root, 'vms', A, 'record.json'), '{"version": 1, "id"');
+    await host.restart();
+    assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
+    assert.deepEqual(host.driver.reapedWith, [[]]);
+    assert.throws(() => host.lifecycle.get(A), { code: 'vm_not_found' });
+  });
+
+  it('tells the driver which VMs may stay, and leaves alone what has no name of a VM', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await host.lifecycle.create(B, { epoch: 1, spec: SMALL });
+    await host.machine.kill(B);
+    await mkdir(join(host.root, 'vms', 'lost+found'));
+    await host.restart();
+    assert.deepEqual(host.driver.reapedWith, [[A]]);
+    assert.ok((await stat(join(host.root, 'vms', 'lost+found'))).isDirectory());
+  });
+
+  it('never writes the secret into the record', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    const secret = await host.directory.readSecret(A);
+    assert.ok(secret);
+    assert.ok(!(await readFile(join(host.root, 'vms', A, 'record.json'), 'utf8')).includes(secret));
+    assert.equal((await stat(join(host.root, 'vms', A, 'guest-secret'))).mode & 0o777, 0o600);
+  });
+});

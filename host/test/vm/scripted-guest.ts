@@ -1,0 +1,81 @@
+// A guest daemon inside the test process that follows a script: answers properly unless told to be slow, wrong or gone.
+// For tests of what the host does with a guest; the real one has its own tests.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { guestIdentity, type GuestIdentity, type GuestIdentityResult } from '@berth/protocol/guest.ts';
+import type { GuestEndpoint } from '../../src/vm/driver.ts';
+
+export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+export class ScriptedGuest {
+  readonly endpoint: GuestEndpoint;
+  /** The last identity it was given. */
+  identity: GuestIdentity | null = null;
+  /** Changes what it reads back. */
+  readBack: (result: GuestIdentityResult) => unknown = (result) => result;
+  /** Takes over every answer. */
+  handler: Handler | null = null;
+  requests: { method: string; url: string; authorization: string | undefined }[] = [];
+  readonly #close: () => Promise<void>;
+
+  private constructor(endpoint: GuestEndpoint, close: () => Promise<void>) {
+    this.endpoint = endpoint;
+    this.#close = close;
+  }
+
+  static async start(port = 0): Promise<ScriptedGuest> {
+    const server = createServer((request, response) => {
+      void guest.#answer(request, response);
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, '127.0.0.1', resolve);
+    });
+    const guest: ScriptedGuest = new ScriptedGuest({ address: '127.0.0.1', port: (server.address() as AddressInfo).port }, async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    });
+    return guest;
+  }
+
+  async stop(): Promise<void> {
+    await this.#close();
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.requests.push({ method: request.method ?? '', url: request.url ?? '', authorization: request.headers.authorization });
+    if (this.handler !== null) {
+      this.handler(request, response);
+      return;
+    }
+    const text = await textOf(request);
+    if (this.identity !== null && request.headers.authorization !== `Bearer ${this.identity.secret}`) {
+      json(response, 401, { error: { message: 'wrong secret' } });
+    } else if (request.url === '/identity') {
+      const told = guestIdentity.parse(JSON.parse(text));
+      this.identity = told;
+      const { hostname, machineId, vcpu, memoryMib, diskGib } = told;
+      json(response, 200, this.readBack({ hostname, machineId, clockUnixMs: Date.now(), vcpu, memoryMib, diskGib }));
+    } else if (request.url === '/health') {
+      json(response, 200, { ok: true, version: 'scripted', uptimeSeconds: 1 });
+    } else if (request.url === '/exec') {
+      json(response, 200, { exitCode: 0, stdout: text, stderr: '', truncated: false, timedOut: false });
+    } else {
+      json(response, 404, { error: { message: 'no route' } });
+    }
+  }
+}
+
+export function json(response: ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(value));
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
