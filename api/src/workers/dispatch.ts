@@ -3,16 +3,14 @@
 import { randomUUID } from 'node:crypto';
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import { DBOSExecutor } from '@dbos-inc/dbos-sdk/internal/dbos-executor';
-import { WorkflowQueue } from '@dbos-inc/dbos-sdk/internal/wfqueue';
+import type { WorkflowQueue } from '@dbos-inc/dbos-sdk/internal/wfqueue';
 import type { Logger } from 'pino';
-
-type QueueHandle = InstanceType<typeof WorkflowQueue>;
 
 /** Claims and starts what waits in one queue, whenever told that there may be something. */
 export class Dispatch {
   readonly #queueName: string;
   readonly #log: Logger;
-  #queue: QueueHandle | undefined;
+  #queue: WorkflowQueue | undefined;
   #claiming = false;
   #again = false;
 
@@ -40,7 +38,7 @@ export class Dispatch {
       this.#again = false;
       const executor = DBOSExecutor.globalInstance;
       if (executor?.initialized !== true) return;
-      this.#queue ??= (await DBOS.retrieveQueue(this.#queueName)) as QueueHandle | undefined;
+      this.#queue ??= (await DBOS.retrieveQueue(this.#queueName)) ?? undefined;
       if (this.#queue === undefined) throw new Error(`there is no queue ${this.#queueName}`);
       const owner = randomUUID();
       const claimed = await executor.systemDatabase.findAndMarkStartableWorkflows(

@@ -70,6 +70,8 @@ async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
       await db.destroy();
       return { id: '', status: '', ms: 0 };
     }
+    default:
+      throw new Error(`unknown request ${String(request.verb)}`);
   }
 }
 

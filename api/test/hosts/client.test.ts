@@ -1,0 +1,208 @@
+// The client against a server that behaves well, badly and not at all.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import http from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { EXEC_ANSWER_MAX_BYTES } from '@berth/protocol/guest.ts';
+import { HostClient } from '../../src/hosts/client.ts';
+import { HostError } from '../../src/hosts/error.ts';
+
+const VM = 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa';
+const SPEC = { vcpu: 1, memoryMib: 1024, diskGib: 10, hostname: 'a', sshAuthorizedKeys: [] };
+const RUNNING = { id: VM, epoch: 1, status: 'running' };
+const RESULT = { exitCode: 3, stdout: 'out', stderr: 'err', truncated: false, timedOut: false };
+const EXEC = { command: 'true', timeoutSeconds: 10 };
+
+let server: http.Server;
+let folder: string;
+let client: HostClient;
+let answer: (request: http.IncomingMessage, response: http.ServerResponse) => void;
+const sockets = new Set<Socket>();
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-client-'));
+  server = http.createServer((request, response) => answer(request, response));
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  server.listen(join(folder, 's'));
+  await once(server, 'listening');
+  client = new HostClient({ url: `unix:${join(folder, 's')}`, token: 'secret' });
+});
+
+afterEach(async () => {
+  client.close();
+  server.closeAllConnections();
+  if (server.listening) {
+    server.close();
+    await once(server, 'close');
+  }
+  await rm(folder, { recursive: true });
+});
+
+const json = (status: number, body: unknown): typeof answer => {
+  return (request, response) => {
+    request.resume().on('end', () => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body)));
+  };
+};
+const failsWith = (code: string, message = /./) => {
+  return (error: unknown): boolean => error instanceof HostError && error.code === code && message.test(error.message);
+};
+
+test('a create is a PUT with the epoch, the spec and the bearer token', async () => {
+  let seen: unknown;
+  answer = (request, response) => {
+    let body = '';
+    request.on('data', (chunk) => (body += String(chunk)));
+    request.on('end', () => {
+      seen = [request.method, request.url, request.headers.authorization, JSON.parse(body)];
+      response.end(JSON.stringify(RUNNING));
+    });
+  };
+  assert.deepEqual(await client.createVm(VM, { epoch: 1, spec: SPEC }), RUNNING);
+  assert.deepEqual(seen, ['PUT', `/vms/${VM}`, 'Bearer secret', { epoch: 1, spec: SPEC }]);
+});
+
+test('a destroy names its epoch in the query', async () => {
+  let seen = '';
+  answer = (request, response) => {
+    seen = `${request.method} ${request.url}`;
+    response.end(JSON.stringify({ id: VM, epoch: 7, status: 'destroyed' }));
+  };
+  assert.equal((await client.destroyVm(VM, 7)).status, 'destroyed');
+  assert.equal(seen, `DELETE /vms/${VM}?epoch=7`);
+});
+
+test('a host over TCP is reached by its http address', async () => {
+  answer = json(200, { vms: [RUNNING] });
+  server.close();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const overTcp = new HostClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: 'secret' });
+  assert.deepEqual(await overTcp.listVms(), [RUNNING]);
+  overTcp.close();
+});
+
+test('an address of another kind is refused at once', () => {
+  assert.throws(() => new HostClient({ url: 'https://host', token: 'secret' }), /unix:\/path or http:\/\/address:port/);
+});
+
+test('a refusal keeps its code, its message and its shortage', async () => {
+  const shortage = { resource: 'memoryMib' as const, requested: 4096, available: 1024 };
+  answer = json(507, { error: { code: 'insufficient_capacity', message: 'no memory', shortage } });
+  await assert.rejects(client.createVm(VM, { epoch: 1, spec: SPEC }), (error) => {
+    assert.ok(error instanceof HostError);
+    assert.deepEqual([error.code, error.message, error.shortage, error.transient], ['insufficient_capacity', 'no memory', shortage, false]);
+    return true;
+  });
+});
+
+test('an answer outside the protocol is invalid_answer: another shape, another status, no JSON, an unknown code', async () => {
+  const bad: (typeof answer)[] = [
+    json(200, { id: VM, epoch: 'one', status: 'running' }),
+    json(404, {}),
+    json(500, { error: { code: 'gremlins', message: 'x' } }),
+    (_request, response) => response.end('<html>'),
+  ];
+  for (answer of bad) await assert.rejects(client.createVm(VM, { epoch: 1, spec: SPEC }), failsWith('invalid_answer'));
+});
+
+test('a host that is not there is host_unreachable, and worth another try', async () => {
+  const absent = new HostClient({ url: `unix:${join(folder, 'absent')}`, token: 'secret' });
+  await assert.rejects(absent.info(), (error) => failsWith('host_unreachable', /ENOENT/)(error) && (error as HostError).transient);
+});
+
+test('no answer within the deadline is host_timeout, and the connection is closed', async () => {
+  const closed = new Promise<void>((resolve) => {
+    answer = (request) => request.socket.on('close', resolve);
+  });
+  await assert.rejects(client.info({ deadlineMs: 30 }), failsWith('host_timeout', /within 30 ms/));
+  await closed;
+});
+
+test("the caller's signal ends an exec with its own reason and closes the connection", async () => {
+  const caller = new AbortController();
+  const closed = new Promise<void>((resolve) => {
+    answer = (request, response) => {
+      request.socket.on('close', resolve);
+      response.flushHeaders();
+      caller.abort(new Error('the client hung up'));
+    };
+  });
+  await assert.rejects(client.exec(VM, EXEC, { signal: caller.signal }), /the client hung up/);
+  await closed;
+  await assert.rejects(client.exec(VM, EXEC, { signal: caller.signal }), /the client hung up/);
+});
+
+test('an exec is patient with spaces before its result', async () => {
+  answer = (_request, response) => {
+    response.flushHeaders();
+    response.write(' ');
+    setImmediate(() => {
+      response.write('  ');
+      response.end(JSON.stringify(RESULT));
+    });
+  };
+  assert.deepEqual(await client.exec(VM, EXEC), RESULT);
+});
+
+test('an exec that breaks after its headers is a failure: with the reason when one was sent, host_unreachable otherwise', async () => {
+  answer = (_request, response) => {
+    response.write(' ');
+    response.write(JSON.stringify({ error: { code: 'guest_unreachable', message: 'the guest closed the connection' } }), () => response.destroy());
+  };
+  await assert.rejects(client.exec(VM, EXEC), failsWith('guest_unreachable', /the guest closed/));
+  answer = (_request, response) => {
+    response.write(' ');
+    response.write(JSON.stringify(RESULT), () => response.destroy());
+  };
+  await assert.rejects(client.exec(VM, EXEC), failsWith('host_unreachable', /middle of the answer/));
+});
+
+test('an exec answer at the bound is taken and one beyond it is refused without being kept', async () => {
+  const room = EXEC_ANSWER_MAX_BYTES - JSON.stringify({ ...RESULT, stdout: '' }).length;
+  answer = json(200, { ...RESULT, stdout: 'x'.repeat(room) });
+  assert.equal((await client.exec(VM, EXEC)).stdout.length, room);
+  answer = json(200, { ...RESULT, stdout: 'x'.repeat(room + 1) });
+  await assert.rejects(client.exec(VM, EXEC), failsWith('invalid_answer', /longer than/));
+});
+
+test('calls share a connection, and one that the host closed while idle is replaced unseen', async () => {
+  answer = json(200, { vms: [] });
+  await client.listVms();
+  await client.listVms();
+  assert.equal(sockets.size, 1);
+  // The next request finds its pooled connection reset before a byte of an answer.
+  let reset = false;
+  answer = (request, response) => {
+    if (reset) {
+      json(200, { vms: [RUNNING] })(request, response);
+      return;
+    }
+    reset = true;
+    request.socket.destroy();
+  };
+  assert.deepEqual(await client.listVms(), [RUNNING]);
+});
+
+test('an exec never rides on a pooled connection and is never sent twice', async () => {
+  answer = json(200, { vms: [] });
+  await client.listVms();
+  let execs = 0;
+  answer = (request) => {
+    execs += 1;
+    request.socket.destroy();
+  };
+  await assert.rejects(client.exec(VM, EXEC), failsWith('host_unreachable'));
+  assert.equal(execs, 1);
+});
+
+test('closing the client ends calls under way', async () => {
+  answer = () => client.close();
+  await assert.rejects(client.info(), failsWith('host_unreachable'));
+});
