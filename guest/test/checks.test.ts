@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { guestExecRequest, guestIdentity } from '@berth/protocol/guest.ts';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { BodyRefused, checkExecRequest, checkIdentity } from '../src/checks.ts';
 import { anIdentity } from './daemon.ts';
 

@@ -96,7 +96,7 @@ export class TestDaemon {
       method,
       path,
       agent: false,
-      headers: { ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }) },
+      headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` },
     });
     const answer = new Promise<Answer>((resolve, reject) => {
       sent.once('error', reject);

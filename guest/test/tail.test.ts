@@ -1,7 +1,7 @@
 // The tail of an output: bounded, and never half a character at its front.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { Tail } from '../src/tail.ts';
 
 function tailOf(bytes: Buffer, kept: number, cuts: readonly number[]): Tail {
@@ -32,7 +32,7 @@ test('of text that does not fit, whole characters are left: as many as fit, and 
       fc.pre(bytes.length > kept);
       const tail = tailOf(bytes, kept, cuts);
       const result = tail.text();
-      const characters = [...bytes.toString('utf8')];
+      const characters = Array.from(bytes.toString('utf8'));
       let expected = '';
       while (Buffer.byteLength(`${characters.at(-1)}${expected}`) <= kept) {
         expected = `${characters.pop()}${expected}`;

@@ -1,0 +1,59 @@
+// Finds the processes of fake VMs by a mark in their command line: what a daemon that was killed left, whatever it had written down.
+import { readdir, readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { VmProcess } from '../driver.ts';
+import { readProcess } from '../process.ts';
+import { MARKER_NAME } from './jail.ts';
+
+/** Whose fake VM a process is. */
+export interface Mark {
+  instanceId: string;
+  vmId: string;
+  folder: string;
+}
+
+export interface MarkedProcess {
+  process: VmProcess;
+  mark: Mark;
+}
+
+export function writeMark({ instanceId, vmId, folder }: Mark): string {
+  return `${instanceId}:${vmId}:${folder}`;
+}
+
+/** The bwrap processes, outside and inside, of the fake VMs that are asked for. */
+export async function findMarked(wanted: (mark: Mark) => boolean): Promise<MarkedProcess[]> {
+  const found: MarkedProcess[] = [];
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) {
+      continue;
+    }
+    const process = await readProcess(Number(name));
+    const mark = process === null ? null : await readMark(process.pid);
+    if (process !== null && mark !== null && wanted(mark)) {
+      found.push({ process, mark });
+    }
+  }
+  return found;
+}
+
+async function readMark(pid: number): Promise<Mark | null> {
+  let commandLine: string;
+  try {
+    commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8');
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'ENOENT' || code === 'ESRCH') {
+      return null;
+    }
+    throw error;
+  }
+  const argv = commandLine.split('\0');
+  if (basename(argv[0] ?? '') !== 'bwrap') {
+    return null;
+  }
+  const value = argv[argv.indexOf(MARKER_NAME) + 1] ?? '';
+  const match = /^([^:]+):([^:]+):(\/.*)$/s.exec(argv.includes(MARKER_NAME) ? value : '');
+  const [, instanceId, vmId, folder] = match ?? [];
+  return instanceId === undefined || vmId === undefined || folder === undefined ? null : { instanceId, vmId, folder };
+}

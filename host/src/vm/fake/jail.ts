@@ -1,0 +1,73 @@
+// The command line that runs the guest daemon as a local process: bwrap with its own process, IPC and name spaces and its own files, under an
+// unprivileged uid. It shares the machine's network and isolates nothing that matters: for tests only.
+import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** With root, every fake VM runs as this user, which is nobody else. */
+const FAKE_UID = 199_999;
+/** The variable in bwrap's arguments by which its processes are found again. */
+export const MARKER_NAME = 'BERTH_FAKE_VM';
+
+export interface Jail {
+  folder: string;
+  /** Where the daemon writes the port it took. */
+  portFile: string;
+  /** Where bwrap writes the pid of the first process inside. */
+  infoFile: string;
+  logFile: string;
+  argv: string[];
+}
+
+/** Fills the VM's folder, which nobody uses yet, and gives back what to run in it. bwrap's fd 3 must be the info file. */
+export async function makeJail(folder: string, marker: string, guestDaemon: Uint8Array): Promise<Jail> {
+  const privileged = process.getuid?.() === 0;
+  const uid = privileged ? FAKE_UID : 1_000;
+  for (const name of ['code', 'home', 'run']) {
+    const path = join(folder, name);
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    if (privileged) {
+      await chown(path, uid, uid);
+    }
+  }
+  const portFile = join(folder, 'run', 'port');
+  const infoFile = join(folder, 'info.json');
+  await rm(portFile, { force: true });
+  await rm(infoFile, { force: true });
+  await writeFile(join(folder, 'guestd.mjs'), guestDaemon, { mode: 0o644 });
+  await writeFile(join(folder, 'passwd'), `root:x:0:0:root:/:/bin/sh\nberth:x:${uid}:${uid}::/home/berth:/bin/bash\n`, { mode: 0o644 });
+  await writeFile(join(folder, 'group'), `root:x:0:\nberth:x:${uid}:\n`, { mode: 0o644 });
+
+  const environment = {
+    PATH: '/usr/sbin:/usr/bin',
+    [MARKER_NAME]: marker,
+    BERTH_GUEST_ADDRESS: '127.0.0.1',
+    BERTH_GUEST_PORT: '0',
+    BERTH_GUEST_PORT_FILE: '/run/port',
+    BERTH_GUEST_UID: String(uid),
+    BERTH_GUEST_GID: String(uid),
+    BERTH_GUEST_IDENTITY: 'record',
+  };
+  const drop = ['setpriv', '--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
+  // Folders that bwrap makes on the way to a mount are closed to other uids, so they are made open first.
+  const argv = [
+    'bwrap',
+    ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session'],
+    ...(privileged
+      ? ['--cap-drop', 'ALL', '--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']
+      : ['--unshare-user', '--uid', String(uid), '--gid', String(uid)]),
+    '--clearenv',
+    ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...['--ro-bind', '/usr', '/usr', '--symlink', 'usr/bin', '/bin', '--symlink', 'usr/sbin', '/sbin'],
+    ...['--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64'],
+    ...['--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/tmp'],
+    ...['--perms', '0755', '--dir', '/etc', '--perms', '0755', '--dir', '/home'],
+    ...['--ro-bind-try', '/etc/alternatives', '/etc/alternatives', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
+    ...['--ro-bind', join(folder, 'passwd'), '/etc/passwd', '--ro-bind', join(folder, 'group'), '/etc/group'],
+    ...['--bind', join(folder, 'code'), '/code', '--bind', join(folder, 'home'), '/home/berth', '--bind', join(folder, 'run'), '/run'],
+    ...['--ro-bind', process.execPath, '/node', '--ro-bind', join(folder, 'guestd.mjs'), '/guestd.mjs', '--remount-ro', '/'],
+    ...['--chdir', '/', '--info-fd', '3', '--'],
+    ...(privileged ? drop : []),
+    ...['/node', '/guestd.mjs'],
+  ];
+  return { folder, portFile, infoFile, logFile: join(folder, 'guest.log'), argv };
+}
