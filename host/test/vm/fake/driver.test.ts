@@ -16,7 +16,7 @@ interface Made {
   driver: FakeDriver;
   folder: string;
   saved: DriverState[];
-  create(changes?: Partial<CreateVm>): Promise<RunningVm>;
+  create: (changes?: Partial<CreateVm>) => Promise<RunningVm>;
 }
 
 async function prepared(t: TestContext, id = `sbx_${'a'.repeat(24)}`): Promise<Made> {
