@@ -1,0 +1,55 @@
+// SHA-256 of texts, files and folders, as the recipe and the manifest use them. Knows nothing of images.
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { lstat, readdir, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+
+export function sha256OfText(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+export async function sha256OfFile(path: string, signal?: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, ...(signal ? [{ signal }] : []));
+  return hash.digest('hex');
+}
+
+export interface FolderEntry {
+  /** Relative to the folder, with `/`. */
+  path: string;
+  type: 'folder' | 'file' | 'link';
+  executable: boolean;
+}
+
+/** Everything in a folder, in one order everywhere: by code units of the path. Folders come before what they hold. */
+export async function listFolder(folder: string): Promise<FolderEntry[]> {
+  const entries: FolderEntry[] = [];
+  const visit = async (prefix: string): Promise<void> => {
+    const names = (await readdir(join(folder, prefix))).sort();
+    for (const name of names) {
+      const path = prefix === '' ? name : `${prefix}/${name}`;
+      const stat = await lstat(join(folder, path));
+      const executable = (stat.mode & 0o100) !== 0;
+      if (stat.isDirectory()) {
+        entries.push({ path, type: 'folder', executable });
+        await visit(path);
+      } else if (stat.isSymbolicLink()) entries.push({ path, type: 'link', executable: false });
+      else if (stat.isFile()) entries.push({ path, type: 'file', executable });
+      else throw new Error(`${join(folder, path)} is neither a file nor a folder nor a link`);
+    }
+  };
+  await visit('');
+  return entries;
+}
+
+/** Digest of a folder's names, contents and executable bits: what a checkout carries, and nothing of owners and times. */
+export async function sha256OfFolder(folder: string): Promise<string> {
+  const hash = createHash('sha256');
+  for (const entry of await listFolder(folder)) {
+    const path = join(folder, entry.path);
+    const content = entry.type === 'file' ? await sha256OfFile(path) : entry.type === 'link' ? await readlink(path) : '';
+    hash.update(JSON.stringify([entry.path, entry.type, entry.executable && entry.type === 'file', content]));
+  }
+  return hash.digest('hex');
+}

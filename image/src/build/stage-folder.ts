@@ -1,0 +1,47 @@
+// Kept intermediate results of a build: `<cache>/stages/<name>-<key>`, complete or not there at all. The key says all that went in.
+import { mkdir, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sha256OfText } from './digest.ts';
+
+/** How many results of one name are kept; older ones are only needed by an older checkout. */
+const KEPT = 2;
+
+/** The key of a stage: a digest of its inputs and of the source files that make it. */
+export async function stageKey(inputs: unknown, sourceFiles: readonly string[]): Promise<string> {
+  const sources = await Promise.all(sourceFiles.map((file) => readFile(file, 'utf8')));
+  return sha256OfText(JSON.stringify([inputs, sources])).slice(0, 24);
+}
+
+/**
+ * Gives the stage's folder, made by `make` when it is not there. `make` fills an empty folder in the work folder, which is renamed when it is
+ * whole: a build that was killed leaves nothing that is taken for a stage. Call with the build lock held.
+ */
+export async function ensureStage(
+  folders: { stagesFolder: string; workFolder: string },
+  name: string,
+  key: string,
+  make: (folder: string) => Promise<void>,
+): Promise<string> {
+  const folder = join(folders.stagesFolder, `${name}-${key}`);
+  const found = await stat(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (!found) {
+    const unfinished = join(folders.workFolder, `stage-${name}`);
+    await mkdir(unfinished, { recursive: true });
+    await make(unfinished);
+    await mkdir(folders.stagesFolder, { recursive: true });
+    await rename(unfinished, folder);
+  }
+  const now = new Date();
+  await utimes(folder, now, now);
+  await dropOldest(folders.stagesFolder, name);
+  return folder;
+}
+
+async function dropOldest(stagesFolder: string, name: string): Promise<void> {
+  const names = (await readdir(stagesFolder)).filter((each) => each.startsWith(`${name}-`));
+  const aged = await Promise.all(names.map(async (each) => ({ path: join(stagesFolder, each), at: (await stat(join(stagesFolder, each))).mtimeMs })));
+  for (const old of aged.toSorted((a, b) => b.at - a.at).slice(KEPT)) await rm(old.path, { recursive: true, force: true });
+}

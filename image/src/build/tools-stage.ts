@@ -1,0 +1,63 @@
+// What builds the image without being in it: the guest distribution's own mke2fs and friends, and the unpacked kernel with its modules' index.
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { OnProgress } from '../progress.ts';
+import { runInsideRoot } from './inside-root.ts';
+import type { ManifestPackage } from './manifest.ts';
+import { linkMergedUsr } from './root-stage.ts';
+import { unpackDebs } from './unpack.ts';
+
+export interface ToolsStage {
+  tools: readonly ManifestPackage[];
+  kernel: readonly ManifestPackage[];
+  debPath: (each: ManifestPackage) => string;
+}
+
+/** Where things are in a finished stage. */
+export interface Tools {
+  /** Root to run the tools in; has the empty folder `/work` to show files at. */
+  root: string;
+  kernelVersion: string;
+  vmlinuz: string;
+  /** The modules' tree as the guest has it, `kernel/...` and the index files. */
+  modulesFolder: string;
+  busybox: string;
+}
+
+/** Fills the folder with `tools` and `kernel`. */
+export async function makeToolsStage(folder: string, stage: ToolsStage, onProgress: OnProgress, signal: AbortSignal): Promise<void> {
+  let done = 0;
+  const total = stage.tools.length + stage.kernel.length;
+  const step = (): void => onProgress({ step: 'tools', message: 'Unpack the kernel and the build tools', done: done++, total });
+  step();
+  const toolsRoot = join(folder, 'tools');
+  await mkdir(join(toolsRoot, 'work'), { recursive: true });
+  await linkMergedUsr(toolsRoot);
+  await unpackDebs(stage.tools.map(stage.debPath), toolsRoot, signal, step);
+  const kernelRoot = join(folder, 'kernel');
+  await mkdir(kernelRoot);
+  await linkMergedUsr(kernelRoot);
+  await unpackDebs(stage.kernel.map(stage.debPath), kernelRoot, signal, step);
+  const version = await onlyName(join(kernelRoot, 'usr/lib/modules'));
+  await runInsideRoot(toolsRoot, ['depmod', '--basedir', '/work', version], { signal, writable: { '/work': kernelRoot } });
+}
+
+async function onlyName(folder: string): Promise<string> {
+  const names = await readdir(folder);
+  const [name] = names;
+  if (name === undefined || names.length !== 1) throw new Error(`${folder} should hold one kernel's modules, holds: ${names.join(', ')}`);
+  return name;
+}
+
+/** Reads where things are in the stage's folder. */
+export async function openTools(folder: string): Promise<Tools> {
+  const modules = join(folder, 'kernel/usr/lib/modules');
+  const kernelVersion = await onlyName(modules);
+  return {
+    root: join(folder, 'tools'),
+    kernelVersion,
+    vmlinuz: join(folder, 'kernel/boot', `vmlinuz-${kernelVersion}`),
+    modulesFolder: join(modules, kernelVersion),
+    busybox: join(folder, 'tools/usr/bin/busybox'),
+  };
+}

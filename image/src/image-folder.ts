@@ -1,0 +1,181 @@
+// A published image on disk: what files it has and whether they are still what was built. The one file of this workspace that the host imports;
+// it builds nothing and needs none of the build's tools.
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
+import { sparseSha256 } from './sparse-digest.ts';
+
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** Names of an image's files, fixed. */
+export const IMAGE_FILES = ['vmlinuz', 'initramfs', 'root.ext4', 'manifest.json'] as const;
+export type ImageFile = (typeof IMAGE_FILES)[number];
+
+const imageRecord = z.strictObject({
+  format: z.literal(1),
+  imageId: z.string().regex(/^[0-9a-f]{24}$/),
+  recipeHash: sha256,
+  manifestDigest: sha256,
+  kernelVersion: z.string().min(1),
+  /** Kernel command line that this root is made for; who boots it may add to it. */
+  kernelArguments: z.array(z.string()),
+  nodeVersion: z.string().min(1),
+  builtAt: z.iso.datetime(),
+  files: z.record(
+    z.enum(IMAGE_FILES),
+    z.strictObject({
+      sizeBytes: z.int().positive(),
+      /** Of the file's bytes; for `root.ext4` the digest of its data, see sparse-digest.ts. */
+      sha256,
+    }),
+  ),
+});
+/** Content of `image.json`. */
+export type ImageRecord = z.infer<typeof imageRecord>;
+
+/** A verified image. Paths are absolute. */
+export interface Image {
+  imageId: string;
+  folder: string;
+  kernelPath: string;
+  initramfsPath: string;
+  /** Raw ext4, sparse, never written. */
+  rootPath: string;
+  manifestPath: string;
+  kernelVersion: string;
+  kernelArguments: string[];
+  /** Virtual size of the root disk. */
+  diskBytes: number;
+  record: ImageRecord;
+}
+
+/** An image that is not there, not whole, or not what was built. The message says which file and how. */
+export class ImageError extends Error {
+  override readonly name = 'ImageError';
+}
+
+const remembered = z.object({ imageJsonSha256: sha256, files: z.record(z.string(), z.string()) });
+
+/** A file whose inode, size and both times are the same was not written since: the change time cannot be set by a program. */
+async function fingerprint(path: string): Promise<string> {
+  const found = await stat(path, { bigint: true });
+  return [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(':');
+}
+
+async function fingerprints(folder: string): Promise<Record<string, string>> {
+  return Object.fromEntries(await Promise.all(IMAGE_FILES.map(async (name) => [name, await fingerprint(join(folder, name))])));
+}
+
+async function digestOf(folder: string, name: ImageFile, signal: AbortSignal): Promise<string> {
+  const path = join(folder, name);
+  if (name === 'root.ext4') return sparseSha256(path, signal);
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash, { signal });
+  return hash.digest('hex');
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === 'ENOENT';
+}
+
+/**
+ * Opens the image in a folder and verifies every file by checksum.
+ * @param options.verify `remembered`: a file that was verified before and not written since (same inode, size and times) is not read again;
+ * `full`: every file is read. Both check presence and sizes.
+ * @throws {@link ImageError}
+ */
+export async function openImage(
+  folder: string,
+  options: { verify: 'remembered' | 'full'; signal?: AbortSignal },
+): Promise<Image> {
+  const signal = options.signal ?? AbortSignal.timeout(300_000);
+  const text = await readFile(join(folder, 'image.json'), 'utf8').catch((error: unknown) => {
+    if (isMissing(error)) throw new ImageError(`There is no image in ${folder}`, { cause: error });
+    throw error;
+  });
+  const record = parseRecord(text, folder);
+  for (const name of IMAGE_FILES) {
+    const found = await stat(join(folder, name)).catch((error: unknown) => {
+      if (isMissing(error)) throw new ImageError(`The image in ${folder} lacks ${name}`, { cause: error });
+      throw error;
+    });
+    const { sizeBytes } = record.files[name];
+    if (found.size !== sizeBytes) throw new ImageError(`${join(folder, name)} has ${found.size} bytes instead of ${sizeBytes}`);
+  }
+  const imageJsonSha256 = createHash('sha256').update(text).digest('hex');
+  const before = await fingerprints(folder);
+  if (options.verify === 'full' || !(await isRemembered(folder, imageJsonSha256, before))) {
+    for (const name of IMAGE_FILES) {
+      const digest = await digestOf(folder, name, signal);
+      const expected = record.files[name].sha256;
+      if (digest !== expected) throw new ImageError(`${join(folder, name)} is not what was built: SHA-256 ${digest} instead of ${expected}`);
+    }
+    // Taken before the reading: a write meanwhile gives the file other times, and it is read again next time.
+    await remember(folder, { imageJsonSha256, files: before });
+  }
+  return {
+    imageId: record.imageId,
+    folder,
+    kernelPath: join(folder, 'vmlinuz'),
+    initramfsPath: join(folder, 'initramfs'),
+    rootPath: join(folder, 'root.ext4'),
+    manifestPath: join(folder, 'manifest.json'),
+    kernelVersion: record.kernelVersion,
+    kernelArguments: record.kernelArguments,
+    diskBytes: record.files['root.ext4'].sizeBytes,
+    record,
+  };
+}
+
+function parseRecord(text: string, folder: string): ImageRecord {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new ImageError(`${join(folder, 'image.json')} is not JSON`, { cause: error });
+  }
+  const result = imageRecord.safeParse(value);
+  if (!result.success) throw new ImageError(`${join(folder, 'image.json')} is not a record of an image: ${z.prettifyError(result.error)}`);
+  return result.data;
+}
+
+async function isRemembered(folder: string, imageJsonSha256: string, files: Record<string, string>): Promise<boolean> {
+  let text: string;
+  try {
+    text = await readFile(join(folder, 'verified.json'), 'utf8');
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return false; // a note that cannot be read is no note: the files are read instead
+  }
+  const note = remembered.safeParse(value);
+  return note.success && note.data.imageJsonSha256 === imageJsonSha256 && IMAGE_FILES.every((name) => note.data.files[name] === files[name]);
+}
+
+async function remember(folder: string, note: z.infer<typeof remembered>): Promise<void> {
+  const unfinished = join(folder, `verified.${process.pid}.tmp`);
+  try {
+    await writeFile(unfinished, JSON.stringify(note));
+    await rename(unfinished, join(folder, 'verified.json'));
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    // Who may only read the image verifies it each time.
+    if (code !== 'EACCES' && code !== 'EROFS' && code !== 'EPERM') throw error;
+  }
+}
+
+/** Describes an image's files for its record. */
+export async function describeImageFiles(folder: string, signal: AbortSignal): Promise<ImageRecord['files']> {
+  const entries = await Promise.all(
+    IMAGE_FILES.map(async (name) => [name, { sizeBytes: (await stat(join(folder, name))).size, sha256: await digestOf(folder, name, signal) }]),
+  );
+  return Object.fromEntries(entries) as ImageRecord['files'];
+}

@@ -1,0 +1,75 @@
+// Command line of the image build: `build` and `verify`. Reads arguments and the environment, prints; all work is elsewhere.
+import { execFile } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { ensureImage } from './ensure-image.ts';
+import type { Image } from './image-folder.ts';
+import { openImage } from './image-folder.ts';
+import { renderProgress } from './progress.ts';
+
+const USAGE = `usage: main.ts build [--manifest FILE] [--cache-dir DIR]   make the guest image, or find it already made
+       main.ts verify [--cache-dir DIR]                  read every image and compare it with its checksums`;
+
+function defaultCacheFolder(): string {
+  const given = process.env['BERTH_CACHE_DIR'];
+  if (given !== undefined && given !== '') return resolve(given);
+  if (process.getuid?.() === 0) return '/var/cache/berth';
+  return join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'berth');
+}
+
+function allocatedMegabytes(image: Image, signal: AbortSignal): Promise<number> {
+  return new Promise((done, reject) => {
+    execFile('du', ['--block-size=1', '--summarize', image.folder], { signal }, (error, stdout) => {
+      if (error) reject(error as Error);
+      else done(Math.round(Number.parseInt(stdout, 10) / 1e6));
+    });
+  });
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { manifest: { type: 'string' }, 'cache-dir': { type: 'string' } },
+  });
+  const cacheFolder = values['cache-dir'] === undefined ? defaultCacheFolder() : resolve(values['cache-dir']);
+  const stop = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
+  const [command] = positionals;
+  if (command === 'build' && positionals.length === 1) {
+    const progress = renderProgress(process.stderr);
+    const startedMs = performance.now();
+    const image = await ensureImage({
+      cacheFolder,
+      onProgress: progress.report,
+      signal: stop.signal,
+      ...(values.manifest === undefined ? {} : { manifestFile: resolve(values.manifest) }),
+    }).finally(progress.end);
+    const megabytes = await allocatedMegabytes(image, stop.signal);
+    const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+    console.log(`${image.folder}\nkernel ${image.kernelVersion}, ${megabytes} MB on disk, ready after ${seconds} s`);
+  } else if (command === 'verify' && positionals.length === 1) {
+    const folder = join(cacheFolder, 'image');
+    const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    });
+    if (names.length === 0) throw new Error(`There is no image in ${folder}`);
+    for (const name of names) {
+      const image = await openImage(join(folder, name), { verify: 'full', signal: stop.signal });
+      console.log(`${image.folder}: every file is what was built`);
+    }
+  } else {
+    console.error(USAGE);
+    process.exitCode = 2;
+  }
+}
+
+process.umask(0o022);
+try {
+  await main();
+} catch (error) {
+  console.error(`image: ${(error as Error).message}`);
+  process.exitCode = 1;
+}
