@@ -45,19 +45,20 @@ export class FakeDriver implements VmDriver {
     this.#guestDaemon = (await bundleGuestDaemon()).code;
   }
 
-  async create({ id, folder, saveState, signal }: CreateVm): Promise<RunningVm> {
+  async create(vm: CreateVm): Promise<RunningVm> {
+    const { id, folder, signal } = vm;
     if (this.#guestDaemon === undefined) {
       throw new DriverError('the fake driver was not prepared');
     }
     const mark: Mark = { instanceId: this.#instanceId, vmId: id, folder };
     signal.throwIfAborted();
     // Whatever is started from here on is found again by its mark.
-    await saveState({ mark: writeMark(mark) });
+    await vm.saveState({ mark: writeMark(mark) });
     const jail = await makeJail(folder, writeMark(mark), this.#guestDaemon);
     signal.throwIfAborted();
     const child = await start(jail);
     const running = await waitUntilListening(jail, child, signal);
-    await saveState({ mark: writeMark(mark), ...running });
+    await vm.saveState({ mark: writeMark(mark), ...running });
     return running;
   }
 

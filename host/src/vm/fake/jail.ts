@@ -49,25 +49,25 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
   };
   const drop = ['setpriv', '--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
   // Folders that bwrap makes on the way to a mount are closed to other uids, so they are made open first.
-  const argv = [
-    'bwrap',
-    ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session'],
-    ...(privileged
+  const argv: string[] = [
+    ['bwrap'],
+    ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session'],
+    privileged
       ? ['--cap-drop', 'ALL', '--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']
-      : ['--unshare-user', '--uid', String(uid), '--gid', String(uid)]),
-    '--clearenv',
-    ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
-    ...['--ro-bind', '/usr', '/usr', '--symlink', 'usr/bin', '/bin', '--symlink', 'usr/sbin', '/sbin'],
-    ...['--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64'],
-    ...['--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/tmp'],
-    ...['--perms', '0755', '--dir', '/etc', '--perms', '0755', '--dir', '/home'],
-    ...['--ro-bind-try', '/etc/alternatives', '/etc/alternatives', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
-    ...['--ro-bind', join(folder, 'passwd'), '/etc/passwd', '--ro-bind', join(folder, 'group'), '/etc/group'],
-    ...['--bind', join(folder, 'code'), '/code', '--bind', join(folder, 'home'), '/home/berth', '--bind', join(folder, 'run'), '/run'],
-    ...['--ro-bind', process.execPath, '/node', '--ro-bind', join(folder, 'guestd.mjs'), '/guestd.mjs', '--remount-ro', '/'],
-    ...['--chdir', '/', '--info-fd', '3', '--'],
-    ...(privileged ? drop : []),
-    ...['/node', '/guestd.mjs'],
-  ];
+      : ['--unshare-user', '--uid', String(uid), '--gid', String(uid)],
+    ['--clearenv'],
+    Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
+    ['--ro-bind', '/usr', '/usr', '--symlink', 'usr/bin', '/bin', '--symlink', 'usr/sbin', '/sbin'],
+    ['--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64'],
+    ['--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/tmp'],
+    ['--perms', '0755', '--dir', '/etc', '--perms', '0755', '--dir', '/home'],
+    ['--ro-bind-try', '/etc/alternatives', '/etc/alternatives', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
+    ['--ro-bind', join(folder, 'passwd'), '/etc/passwd', '--ro-bind', join(folder, 'group'), '/etc/group'],
+    ['--bind', join(folder, 'code'), '/code', '--bind', join(folder, 'home'), '/home/berth', '--bind', join(folder, 'run'), '/run'],
+    ['--ro-bind', process.execPath, '/node', '--ro-bind', join(folder, 'guestd.mjs'), '/guestd.mjs', '--remount-ro', '/'],
+    ['--chdir', '/', '--info-fd', '3', '--'],
+    privileged ? drop : [],
+    ['/node', '/guestd.mjs'],
+  ].flat();
   return { folder, portFile, infoFile, logFile: join(folder, 'guest.log'), argv };
 }
