@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findFreePort } from '@berth/machine/ports.ts';
 import { destroySandbox, listSandboxes, type Caller } from './client.ts';
 import { leftoversOf, processesOfVm } from './leftovers.ts';
 
@@ -23,7 +23,7 @@ export interface Instance extends Caller {
 /** Starts it and resolves with its first org, project and API key, as printed. */
 export async function startInstance(name: string, environment: Record<string, string> = {}): Promise<Instance> {
   const dataFolder = await mkdtemp(join(tmpdir(), `berth-${name}-`));
-  const port = await freePort();
+  const port = await findFreePort('127.0.0.1');
   const flags = ['--data-dir', dataFolder, '--port', String(port)];
   const supervisor = spawn(join(CHECKOUT, 'berth'), ['up', ...flags], {
     env: { ...process.env, ...environment },
@@ -83,14 +83,4 @@ function greetingOf(supervisor: ChildProcess): Promise<string> {
     supervisor.once('error', (error) => giveUp(`could not be started (${error.message})`));
     supervisor.once('exit', (code) => giveUp(`ended with ${code}`));
   });
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

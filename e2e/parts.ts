@@ -7,13 +7,13 @@ import { bootstrap } from '@berth/machine/api-command.ts';
 import { readConfig, type Config } from '@berth/machine/config.ts';
 import { CHECKOUT } from '@berth/machine/installation.ts';
 import { instancePaths, prepareInstance, type InstancePaths } from '@berth/machine/instance.ts';
+import { findFreePort } from '@berth/machine/ports.ts';
 import { findServiceUser } from '@berth/machine/service-user.ts';
 import { apiService, apiUrl } from '@berth/machine/services/api.ts';
 import { databaseService } from '@berth/machine/services/database.ts';
 import { hostService } from '@berth/machine/services/host.ts';
 import type { RunningService, Service } from '@berth/machine/services/service.ts';
 import type { Caller } from './client.ts';
-import { freePort } from './instance.ts';
 
 export const PARTS = ['database', 'host', 'api'] as const;
 export type PartName = (typeof PARTS)[number];
@@ -40,7 +40,7 @@ export class Parts {
   /** A new data folder with its first account, everything running. */
   static async start(): Promise<Parts> {
     const dataFolder = await mkdtemp(join(tmpdir(), 'berth-parts-'));
-    const config: Config = readConfig({ dataDir: dataFolder, port: String(await freePort()) }, process.env);
+    const config: Config = readConfig({ dataDir: dataFolder, port: String(await findFreePort('127.0.0.1')) }, process.env);
     const user = await findServiceUser(process.env);
     const paths = instancePaths(dataFolder);
     await prepareInstance(paths, user);

@@ -1,0 +1,71 @@
+// What only root on the host can see of a sandbox's machine: its guest daemon, dialled past API and host daemon, and its memory.
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { DEFAULT_REGISTRY_FOLDER } from '@berth/host/vm/qemu/network/registry.ts';
+import { FIRST_SLOT_UID } from '@berth/host/vm/qemu/network/slot.ts';
+import type { InstancePaths } from '@berth/machine/instance.ts';
+import { expectSuccess, JsonCaller } from './client.ts';
+
+const run = promisify(execFile);
+
+export interface DirectGuest {
+  exec(command: string): Promise<void>;
+  close(): void;
+}
+
+/** The guest daemon of a running sandbox, with the secret from the host's record. */
+export async function guestOf(paths: InstancePaths, sandboxId: string): Promise<DirectGuest> {
+  const secret = await readFile(join(paths.root, 'host', 'vms', sandboxId, 'guest-secret'), 'utf8');
+  const caller = new JsonCaller({ address: await addressOfSlot(await slotOf(sandboxId)), port: GUEST_PORT, token: secret.trim() });
+  return {
+    exec: async (command) => expectSuccess(await caller.call('POST', '/exec', { command, timeoutSeconds: 120 })),
+    close: () => caller.close(),
+  };
+}
+
+/**
+ * Memory of the sandbox's QEMU that no other process shares, in MiB: Pss_Anon of the whole process, and the part of it in the mapping of the
+ * guest's RAM (pages that the guest changed since the template).
+ */
+export async function unsharedMemoryOf(_paths: InstancePaths, sandboxId: string): Promise<{ vmMib: number; guestMib: number }> {
+  const uid = FIRST_SLOT_UID + (await slotOf(sandboxId));
+  const { stdout } = await run('pgrep', ['-u', String(uid), '-f', 'qemu-system']);
+  const pid = stdout.trim().split('\n')[0] ?? '';
+  const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
+  return { vmMib: kibOf(rollup, 'Pss_Anon') / 1_024, guestMib: guestKib(await readFile(`/proc/${pid}/smaps`, 'utf8')) / 1_024 };
+}
+
+/** Anonymous pages in the mappings of the template's RAM file. */
+function guestKib(smaps: string): number {
+  const mappings = smaps.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m);
+  const ram = mappings.filter((mapping) => /^\S+ \S+ \S+ \S+ \S+\s+\S*\/mem\b/.test(mapping));
+  if (ram.length === 0) throw new Error('QEMU has no mapping of a template RAM file');
+  return ram.reduce((sum, mapping) => sum + kibOf(mapping, 'Anonymous'), 0);
+}
+
+function kibOf(text: string, name: string): number {
+  const found = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1];
+  if (found === undefined) throw new Error(`the kernel's smaps has no ${name}`);
+  return Number(found);
+}
+
+async function slotOf(sandboxId: string): Promise<number> {
+  for (const name of await readdir(DEFAULT_REGISTRY_FOLDER)) {
+    if (!/^\d+$/.test(name)) continue;
+    const entry = JSON.parse(await readFile(join(DEFAULT_REGISTRY_FOLDER, name), 'utf8')) as { vmId: string | null };
+    if (entry.vmId === sandboxId) return Number(name);
+  }
+  throw new Error(`no network slot is claimed by ${sandboxId}`);
+}
+
+/** The slot's inner veth address, as the kernel has it. */
+async function addressOfSlot(slot: number): Promise<string> {
+  const { stdout } = await run('ip', ['-json', '-4', 'route', 'show', 'dev', `bv${slot}`]);
+  const route = (JSON.parse(stdout) as { dst: string; prefsrc: string }[])[0];
+  if (route === undefined) throw new Error(`the veth of slot ${slot} has no route`);
+  const last = Number(route.prefsrc.split('.')[3]);
+  return [...route.prefsrc.split('.').slice(0, 3), String(last % 4 === 1 ? last + 1 : last - 1)].join('.');
+}
