@@ -88,7 +88,7 @@ try {
     );
     await delay(IDLE_MS);
     for (const id of ids) {
-      const { vmMib, guestMib } = await unsharedMemoryOf(installation.paths, id);
+      const { vmMib, guestMib } = await unsharedMemoryOf(id);
       measured.idleVmUnsharedMib.push(vmMib);
       measured.idleGuestUnsharedMib.push(guestMib);
     }
@@ -97,7 +97,7 @@ try {
 
   await progress.step(`${execs} commands through the API and straight to the guest, in turn`, async () => {
     const id = await client.createAwake();
-    const guest = await guestOf(installation.paths, id);
+    const guest = await guestOf(installation.paths, config.guestCidr, id);
     for (let index = -2; index < execs; index += 1) {
       const throughApi = await timed(() => client.exec(id, COMMAND));
       const straight = await timed(() => guest.exec(COMMAND));

@@ -1,11 +1,11 @@
 // What only root on the host can see of a sandbox's machine: its guest daemon, dialled past API and host daemon, and its memory.
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
-import { DEFAULT_REGISTRY_FOLDER } from '@berth/host/vm/qemu/network/registry.ts';
-import { FIRST_SLOT_UID } from '@berth/host/vm/qemu/network/slot.ts';
+import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '@berth/host/vm/qemu/network/registry.ts';
+import { FIRST_SLOT_UID, parseGuestCidr, slotOf } from '@berth/host/vm/qemu/network/slot.ts';
 import type { InstancePaths } from '@berth/machine/instance.ts';
 import { expectSuccess, JsonCaller } from './client.ts';
 
@@ -17,9 +17,10 @@ export interface DirectGuest {
 }
 
 /** The guest daemon of a running sandbox, with the secret from the host's record. */
-export async function guestOf(paths: InstancePaths, sandboxId: string): Promise<DirectGuest> {
+export async function guestOf(paths: InstancePaths, guestCidr: string, sandboxId: string): Promise<DirectGuest> {
   const secret = await readFile(join(paths.root, 'host', 'vms', sandboxId, 'guest-secret'), 'utf8');
-  const caller = new JsonCaller({ address: await addressOfSlot(await slotOf(sandboxId)), port: GUEST_PORT, token: secret.trim() });
+  const { address } = slotOf(parseGuestCidr(guestCidr), await slotNumberOf(sandboxId));
+  const caller = new JsonCaller({ address, port: GUEST_PORT, token: secret.trim() });
   return {
     exec: async (command) => expectSuccess(await caller.call('POST', '/exec', { command, timeoutSeconds: 120 })),
     close: () => caller.close(),
@@ -30,8 +31,8 @@ export async function guestOf(paths: InstancePaths, sandboxId: string): Promise<
  * Memory of the sandbox's QEMU that no other process shares, in MiB: Pss_Anon of the whole process, and the part of it in the mapping of the
  * guest's RAM (pages that the guest changed since the template).
  */
-export async function unsharedMemoryOf(_paths: InstancePaths, sandboxId: string): Promise<{ vmMib: number; guestMib: number }> {
-  const uid = FIRST_SLOT_UID + (await slotOf(sandboxId));
+export async function unsharedMemoryOf(sandboxId: string): Promise<{ vmMib: number; guestMib: number }> {
+  const uid = FIRST_SLOT_UID + (await slotNumberOf(sandboxId));
   const { stdout } = await run('pgrep', ['-u', String(uid), '-f', 'qemu-system']);
   const pid = stdout.trim().split('\n')[0] ?? '';
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
@@ -52,20 +53,7 @@ function kibOf(text: string, name: string): number {
   return Number(found);
 }
 
-async function slotOf(sandboxId: string): Promise<number> {
-  for (const name of await readdir(DEFAULT_REGISTRY_FOLDER)) {
-    if (!/^\d+$/.test(name)) continue;
-    const entry = JSON.parse(await readFile(join(DEFAULT_REGISTRY_FOLDER, name), 'utf8')) as { vmId: string | null };
-    if (entry.vmId === sandboxId) return Number(name);
-  }
+async function slotNumberOf(sandboxId: string): Promise<number> {
+  for (const [number, entry] of await readRegistry(DEFAULT_REGISTRY_FOLDER)) if (entry.vmId === sandboxId) return number;
   throw new Error(`no network slot is claimed by ${sandboxId}`);
-}
-
-/** The slot's inner veth address, as the kernel has it. */
-async function addressOfSlot(slot: number): Promise<string> {
-  const { stdout } = await run('ip', ['-json', '-4', 'route', 'show', 'dev', `bv${slot}`]);
-  const route = (JSON.parse(stdout) as { dst: string; prefsrc: string }[])[0];
-  if (route === undefined) throw new Error(`the veth of slot ${slot} has no route`);
-  const last = Number(route.prefsrc.split('.')[3]);
-  return [...route.prefsrc.split('.').slice(0, 3), String(last % 4 === 1 ? last + 1 : last - 1)].join('.');
 }

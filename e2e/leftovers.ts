@@ -1,20 +1,16 @@
 // What a Berth has on the machine beside its data folder, found from the outside: registry entries, namespaces, veths, processes of slot uids,
 // VM folders. Reads the kernel and the disk only, never the service, so that it also tells after everything was killed.
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { DEFAULT_REGISTRY_FOLDER } from '@berth/host/vm/qemu/network/registry.ts';
+import { DEFAULT_REGISTRY_FOLDER, readRegistry, type SlotEntry } from '@berth/host/vm/qemu/network/registry.ts';
 import { FIRST_SLOT_UID, HOST_VETH_PREFIX, NAMESPACE_PREFIX } from '@berth/host/vm/qemu/network/slot.ts';
 
 const run = promisify(execFile);
 const SLOT_UIDS = 65_536;
 
-interface Entry {
-  number: number;
-  dataFolder: string;
-  vmId: string | null;
-}
+type Entry = SlotEntry & { number: number };
 
 /**
  * Everything that belongs to the data folder's instance or to nobody: an entry in the registry, a namespace, veth or process whose slot no entry
@@ -59,13 +55,7 @@ export async function processesOfVm(vmId: string): Promise<number[]> {
 }
 
 async function registryEntries(): Promise<Entry[]> {
-  const entries: Entry[] = [];
-  for (const name of await namesIn(DEFAULT_REGISTRY_FOLDER)) {
-    if (!/^\d+$/.test(name)) continue;
-    const text = await readFile(join(DEFAULT_REGISTRY_FOLDER, name), 'utf8').catch(absent);
-    if (text !== null) entries.push({ number: Number(name), ...(JSON.parse(text) as Omit<Entry, 'number'>) });
-  }
-  return entries;
+  return [...(await readRegistry(DEFAULT_REGISTRY_FOLDER))].map(([number, entry]) => ({ number, ...entry }));
 }
 
 async function slotProcesses(): Promise<{ pid: number; slot: number }[]> {
