@@ -27,13 +27,18 @@ export async function openDataFolder(root: string): Promise<DataFolder> {
   const host = join(root, 'host');
   await mkdir(host, { recursive: true, mode: 0o700 });
   const lock = await takeLock(join(host, 'lock'));
-  return {
-    vms: join(host, 'vms'),
-    fences: join(host, 'fences'),
-    instanceId: await keptId(join(root, 'instance-id'), /^[a-z2-7]{8}$/, () => randomLetters(8)),
-    hostId: await keptId(join(host, 'host-id'), /^hst_[a-z2-7]{24}$/, () => `hst_${randomLetters(24)}`),
-    unlock: async () => lock.close(),
-  };
+  try {
+    return {
+      vms: join(host, 'vms'),
+      fences: join(host, 'fences'),
+      instanceId: await keptId(join(root, 'instance-id'), /^[a-z2-7]{8}$/, () => randomLetters(8)),
+      hostId: await keptId(join(host, 'host-id'), /^hst_[a-z2-7]{24}$/, () => `hst_${randomLetters(24)}`),
+      unlock: async () => lock.close(),
+    };
+  } catch (error) {
+    await lock.close();
+    throw error;
+  }
 }
 
 /** The bearer token of the control plane. Throws when there is none, when it is short, or when others on this machine can read it. */

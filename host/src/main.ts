@@ -36,7 +36,7 @@ async function run(config: HostConfig, log: Logger): Promise<void> {
 async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFolder, log: Logger): Promise<void> {
   const startedMs = performance.now();
   const token = await readToken(config.tokenFile);
-  const { driver, qemuVersion, templateId } = await makeDriver(config, data, log);
+  const { driver, qemuVersion, templateId } = await makeDriver(config, data);
   const directory = new VmDirectory(data.vms);
   const fences = new FenceDirectory(data.fences);
   await directory.open();
@@ -83,8 +83,8 @@ function stopSignal(log: Logger): Promise<void> {
   return stop.promise;
 }
 
-// Sockets, records and secrets are for this user alone unless a call says otherwise.
-process.umask(0o077);
+// Whoever starts this daemon, a file has the mode that its writer names.
+process.umask(0o022);
 try {
   const config = readConfig(process.argv.slice(2), process.env);
   if (config.crashAt !== null) {

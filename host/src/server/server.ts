@@ -3,7 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { chmod, chown, rm } from 'node:fs/promises';
+import { chown, rm } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { HostError } from '../host-error.ts';
 import { answerError } from './answer.ts';
@@ -27,6 +27,7 @@ export class HostServer {
   readonly #tokenHash: Buffer;
   readonly #server: Server;
   #calls = 0;
+  #closing = false;
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
@@ -42,14 +43,16 @@ export class HostServer {
     this.#server.once('error', listening.reject);
     if ('socket' in on) {
       await rm(on.socket, { force: true });
+      // Bound within this call: at no moment can anyone else open it.
+      const umask = process.umask(0o177);
       this.#server.listen({ path: on.socket }, listening.resolve);
+      process.umask(umask);
     } else {
       this.#server.listen({ host: on.address, port: on.port }, listening.resolve);
     }
     await listening.promise;
     this.#server.off('error', listening.reject);
     if ('socket' in on) {
-      await chmod(on.socket, 0o600);
       if (on.uid !== null || on.gid !== null) {
         await chown(on.socket, on.uid ?? process.getuid?.() ?? 0, on.gid ?? process.getgid?.() ?? 0);
       }
@@ -64,6 +67,7 @@ export class HostServer {
     const closed = Promise.withResolvers<void>();
     const cut = (): void => this.#server.closeAllConnections();
     patience.addEventListener('abort', cut, { once: true });
+    this.#closing = true;
     this.#server.close(() => closed.resolve());
     this.#server.closeIdleConnections();
     if (patience.aborted) {
@@ -78,6 +82,10 @@ export class HostServer {
     const log = this.#parts.log.child({ call: ++this.#calls, method: request.method, path: pathOf(request) });
     const gone = new AbortController();
     response.once('close', () => {
+      if (this.#closing) {
+        // Kept open it would hold up the close until the caller lets go of it.
+        request.socket.end();
+      }
       if (!response.writableFinished) {
         gone.abort(new DOMException('the caller went away', 'AbortError'));
       }

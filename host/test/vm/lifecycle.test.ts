@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { HostError } from '../../src/host-error.ts';
+import type { HostError } from '../../src/host-error.ts';
 import { failing } from './scripted-driver.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 

@@ -26,7 +26,7 @@ export class ScriptedMachine {
   }
 
   async stop(): Promise<void> {
-    for (const { id } of [...this.running.values()]) {
+    for (const { id } of this.running.values()) {
       await this.kill(id);
     }
   }

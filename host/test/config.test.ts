@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { readConfig } from '../src/config.ts';
+
+describe('the configuration of the host daemon', () => {
+  it('has defaults for everything under the data folder', () => {
+    const config = readConfig(['--data-dir', '/data'], {});
+    assert.equal(config.driver, 'qemu');
+    assert.deepEqual(config.listenOn, { socket: '/data/run/host.sock', uid: null, gid: null });
+    assert.equal(config.tokenFile, '/data/secrets/host-token');
+    assert.deepEqual(config.policy, {
+      cpuOvercommit: 8,
+      memoryReserveMib: 2_048,
+      vmOverheadMib: 128,
+      diskOvercommit: 4,
+      diskReserveGib: 5,
+    });
+    assert.equal(config.guestCidr, '10.200.0.0/16');
+  });
+
+  it('lets a flag win over its variable, and a variable over the default', () => {
+    const environment = { BERTH_DATA_DIR: '/from-variable', BERTH_CPU_OVERCOMMIT: '2', BERTH_MEMORY_RESERVE_MIB: '0' };
+    const config = readConfig(['--cpu-overcommit', '3'], environment);
+    assert.deepEqual([config.dataFolder, config.policy.cpuOvercommit, config.policy.memoryReserveMib], ['/from-variable', 3, 0]);
+  });
+
+  it('takes an address to listen on', () => {
+    assert.deepEqual(readConfig(['--listen', '127.0.0.1:4801'], {}).listenOn, { address: '127.0.0.1', port: 4_801 });
+    assert.deepEqual(readConfig(['--listen', '[::1]:0'], {}).listenOn, { address: '::1', port: 0 });
+  });
+
+  for (const [argv, message] of [
+    [['--driver', 'kvm'], /--driver \(BERTH_DRIVER\): 'kvm' is neither/],
+    [['--cpu-overcommit', 'many'], /--cpu-overcommit \(BERTH_CPU_OVERCOMMIT\): 'many' is not a number/],
+    [['--memory-reserve-mib', '-1'], /--memory-reserve-mib/],
+    [['--listen', '4801'], /'4801' is not ADDRESS:PORT/],
+    [['--listen', '127.0.0.1:99999'], /not ADDRESS:PORT/],
+    [['--socket', `/${'x'.repeat(120)}`], /at most 107 bytes/],
+    [['--socket', 'run/host.sock'], /not an absolute path/],
+    [['--no-such-flag', 'x'], /--no-such-flag/],
+  ] as const) {
+    it(`refuses ${argv.join(' ').slice(0, 40)}, and says what is wrong`, () => {
+      assert.throws(() => readConfig(argv, {}), message);
+    });
+  }
+});

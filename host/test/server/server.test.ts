@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { once } from 'node:events';
+import { stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { hostError, hostInfo, vmList, vmView } from '@berth/protocol/host.ts';
+import { pino } from 'pino';
+import { routesOf } from '../../src/server/routes.ts';
+import { HostServer } from '../../src/server/server.ts';
+import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+
+const A = vmIdOf('a');
+const TOKEN = randomBytes(32).toString('hex');
+
+interface Answer {
+  status: number;
+  body: unknown;
+}
+
+describe('the HTTP of a host daemon', () => {
+  let host: LifecycleFixture;
+  let server: HostServer;
+  let socketPath: string;
+  let agent: Agent;
+  beforeEach(async () => {
+    host = await LifecycleFixture.start();
+    socketPath = join(host.root, 'host.sock');
+    // A socket that a killed daemon left.
+    await writeFile(socketPath, '');
+    server = new HostServer({
+      routes: routesOf({
+        lifecycle: host.lifecycle,
+        host: { hostId: 'hst_x', startId: 'run_x', driver: 'fake', accelerator: 'none', qemuVersion: null, templateId: null },
+      }),
+      token: TOKEN,
+      log: pino({ level: 'silent' }),
+    });
+    assert.equal(await server.listen({ socket: socketPath, uid: null, gid: null }), `unix:${socketPath}`);
+    agent = new Agent({ keepAlive: true });
+  });
+  afterEach(async () => {
+    agent.destroy();
+    await server.close(AbortSignal.abort());
+    await host.stop();
+  });
+
+  async function open(method: string, path: string, body?: string, token: string | null = TOKEN): Promise<IncomingMessage> {
+    const request = httpRequest({ socketPath, agent, method, path, headers: token === null ? {} : { authorization: `Bearer ${token}` } });
+    request.end(body);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    return response;
+  }
+
+  async function call(method: string, path: string, body?: unknown, token: string | null = TOKEN): Promise<Answer> {
+    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+    const response = await open(method, path, text, token);
+    const chunks = await response.toArray();
+    return { status: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) };
+  }
+
+  function codeOf({ body }: Answer): string {
+    return hostError.parse(body).error.code;
+  }
+
+  it('keeps its socket to its owner', async () => {
+    const { mode } = await stat(socketPath);
+    assert.equal(mode & 0o777, 0o600);
+  });
+
+  it('lets nobody in without the token, whatever the route', async () => {
+    for (const [method, path] of [
+      ['GET', '/host'],
+      ['GET', '/vms'],
+      ['GET', `/vms/${A}`],
+      ['PUT', `/vms/${A}`],
+      ['DELETE', `/vms/${A}?epoch=1`],
+      ['POST', `/vms/${A}/exec`],
+      ['GET', '/nothing'],
+    ] as const) {
+      for (const token of [null, '', 'wrong', `${TOKEN}x`, TOKEN.slice(1)]) {
+        const answer = await call(method, path, undefined, token);
+        assert.deepEqual([answer.status, codeOf(answer)], [401, 'unauthorized'], `${method} ${path}`);
+      }
+    }
+  });
+
+  it('creates, shows, lists and destroys a VM, in the shapes of the protocol', async () => {
+    const created = await call('PUT', `/vms/${A}`, { epoch: 1, spec: SMALL });
+    assert.equal(created.status, 200);
+    assert.equal(vmView.parse(created.body).status, 'running');
+    assert.deepEqual((await call('GET', `/vms/${A}`)).body, created.body);
+    assert.equal(vmList.parse((await call('GET', '/vms')).body).vms.length, 1);
+    const info = hostInfo.parse((await call('GET', '/host')).body);
+    assert.deepEqual(info.reserved, { vcpu: 1, memoryMib: 1_024, diskGib: 10 });
+    assert.ok(info.capacity.vcpu > 0);
+    assert.deepEqual(await call('DELETE', `/vms/${A}?epoch=2`), { status: 200, body: { id: A, epoch: 2, status: 'destroyed' } });
+    assert.deepEqual(vmList.parse((await call('GET', '/vms')).body).vms, []);
+    assert.equal((await call('GET', `/vms/${A}`)).status, 200);
+    assert.equal(codeOf(await call('GET', `/vms/${vmIdOf('b')}`)), 'vm_not_found');
+  });
+
+  it('refuses by name what is not of the protocol', async () => {
+    for (const [method, path, body, text] of [
+      ['PUT', `/vms/${A}`, '{', /not JSON/],
+      ['PUT', `/vms/${A}`, undefined, /not JSON/],
+      ['PUT', `/vms/${A}`, { epoch: 0, spec: SMALL }, /epoch/],
+      ['PUT', `/vms/${A}`, { epoch: 1, spec: { ...SMALL, vcpu: 1.5 } }, /vcpu/],
+      ['PUT', `/vms/${A}`, { epoch: 1, spec: { ...SMALL, extra: 1 } }, /extra/],
+      ['PUT', '/vms/..%2f..%2fetc', { epoch: 1, spec: SMALL }, /id in the path/],
+      ['DELETE', `/vms/${A}`, undefined, /epoch/],
+      ['DELETE', `/vms/${A}?epoch=x`, undefined, /epoch/],
+      ['POST', `/vms/${A}/exec`, { command: 'true', timeoutSeconds: 601 }, /timeoutSeconds/],
+    ] as const) {
+      const answer = await call(method, path, body);
+      assert.deepEqual([answer.status, codeOf(answer)], [400, 'invalid_request'], `${method} ${path}`);
+      assert.match(hostError.parse(answer.body).error.message, text);
+    }
+    assert.equal(codeOf(await call('PATCH', `/vms/${A}`)), 'route_not_found');
+    assert.equal(codeOf(await call('GET', '/vms/')), 'route_not_found');
+  });
+
+  it('refuses a body that is too long, and still answers', async () => {
+    const answer = await call('PUT', `/vms/${A}`, ' '.repeat(3 * 1_024 * 1_024));
+    assert.deepEqual([answer.status, codeOf(answer)], [400, 'invalid_request']);
+    assert.match(hostError.parse(answer.body).error.message, /longer than 2097152 bytes/);
+  });
+
+  it('says what is short when a VM does not fit', async () => {
+    const answer = await call('PUT', `/vms/${A}`, { epoch: 1, spec: { ...SMALL, diskGib: 100_000 } });
+    assert.equal(answer.status, 507);
+    assert.deepEqual(hostError.parse(answer.body).error.shortage, { resource: 'diskGib', requested: 100_000, available: 1_000 });
+  });
+
+  it('hides a bug behind a 500', async () => {
+    await call('PUT', `/vms/${A}`, { epoch: 1, spec: SMALL });
+    host.driver.onDestroy = async () => {
+      throw new Error('a path that nobody should see');
+    };
+    const answer = await call('DELETE', `/vms/${A}?epoch=1`);
+    assert.deepEqual([answer.status, codeOf(answer)], [500, 'internal']);
+    assert.ok(!JSON.stringify(answer.body).includes('nobody'));
+    host.driver.onDestroy = async () => {};
+  });
+
+  describe('running a command', () => {
+    beforeEach(async () => {
+      await call('PUT', `/vms/${A}`, { epoch: 1, spec: SMALL });
+    });
+
+    function guest(): NonNullable<ReturnType<typeof host.machine.of>[number]>['guest'] {
+      const [vm] = host.machine.of(A);
+      assert.ok(vm);
+      return vm.guest;
+    }
+
+    it('passes the command in and the answer out', async () => {
+      const answer = await call('POST', `/vms/${A}/exec`, { command: 'echo "é"', timeoutSeconds: 5 });
+      assert.equal(answer.status, 200);
+      assert.deepEqual(JSON.parse((answer.body as { stdout: string }).stdout), { command: 'echo "é"', timeoutSeconds: 5 });
+    });
+
+    it('sends headers before the command ends', async () => {
+      const go = Promise.withResolvers<void>();
+      guest().handler = (_request, response) => {
+        response.writeHead(200);
+        response.flushHeaders();
+        void go.promise.then(() => response.end('{}'));
+      };
+      const response = await open('POST', `/vms/${A}/exec`, JSON.stringify({ command: 'sleep 1', timeoutSeconds: 5 }));
+      assert.equal(response.statusCode, 200);
+      go.resolve();
+      assert.equal(String(Buffer.concat(await response.toArray())), '{}');
+    });
+
+    it('closes the guest’s connection when the caller goes away', async () => {
+      const [asked, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      guest().handler = (_request, response) => {
+        response.once('close', closed.resolve);
+        asked.resolve();
+      };
+      const caller = connect(socketPath);
+      const body = JSON.stringify({ command: 'sleep 60', timeoutSeconds: 60 });
+      caller.write(
+        `POST /vms/${A}/exec HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
+      await asked.promise;
+      caller.destroy();
+      await closed.promise;
+    });
+
+    it('cuts the caller off when the guest breaks off, so that half an answer is never taken for one', async () => {
+      guest().handler = (request, response) => {
+        response.writeHead(200);
+        response.write('{"exitCode":0', () => request.socket.destroy());
+      };
+      const response = await open('POST', `/vms/${A}/exec`, JSON.stringify({ command: 'true', timeoutSeconds: 5 }));
+      await assert.rejects(response.toArray(), { code: 'ECONNRESET' });
+    });
+
+    it('answers 502 when the guest does not speak its protocol, 409 when the VM does not run, 404 when there is none', async () => {
+      guest().handler = (request) => void request.socket.destroy();
+      const command = { command: 'true', timeoutSeconds: 5 };
+      const broken = await call('POST', `/vms/${A}/exec`, command);
+      assert.deepEqual([broken.status, codeOf(broken)], [502, 'guest_unreachable']);
+      await host.machine.kill(A);
+      await host.becomes(A, 'dead');
+      const dead = await call('POST', `/vms/${A}/exec`, command);
+      assert.deepEqual([dead.status, codeOf(dead)], [409, 'vm_not_running']);
+      await host.lifecycle.destroy(A, 1);
+      const gone = await call('POST', `/vms/${A}/exec`, command);
+      assert.deepEqual([gone.status, codeOf(gone)], [404, 'vm_not_found']);
+    });
+  });
+
+  it('finishes calls under way when it closes, and takes no new ones', async () => {
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    host.driver.onCreate = async () => {
+      begun.resolve();
+      await gate.promise;
+    };
+    const create = call('PUT', `/vms/${A}`, { epoch: 1, spec: SMALL });
+    await begun.promise;
+    const closed = server.close(new AbortController().signal);
+    await assert.rejects(open('GET', '/host'), /ENOENT|ECONNREFUSED/);
+    gate.resolve();
+    assert.equal((await create).status, 200);
+    await closed;
+  });
+});
