@@ -1,0 +1,50 @@
+// Commands of the API's program that run on the machine and need no running API: the first account and key, and further keys.
+import { z } from 'zod';
+import { startConfined } from './child.ts';
+import { OperatorFailure } from './failure.ts';
+import { confinedApi } from './services/api.ts';
+import type { ApiServiceOptions } from './services/api.ts';
+
+const DEADLINE_MS = 120_000;
+
+/** Makes the first account, org, project and key of an installation, or tells that they are there. */
+export const bootstrapResult = z.discriminatedUnion('created', [
+  z.object({
+    created: z.literal(true),
+    orgId: z.string(),
+    projectId: z.string(),
+    userId: z.string(),
+    keyId: z.string(),
+    token: z.string(),
+  }),
+  z.object({ created: z.literal(false), orgId: z.string(), projectId: z.string().nullable(), userId: z.string() }),
+]);
+export type BootstrapResult = z.infer<typeof bootstrapResult>;
+
+/** A key that was just minted; its token is nowhere else. */
+export const mintedKey = z.object({ keyId: z.string(), token: z.string() });
+export type MintedKey = z.infer<typeof mintedKey>;
+
+export async function bootstrap(options: ApiServiceOptions): Promise<BootstrapResult> {
+  return bootstrapResult.parse(await runApiCommand(options, ['bootstrap']));
+}
+
+/** Mints an operator key of the owner's. */
+export async function createKey(options: ApiServiceOptions, name: string): Promise<MintedKey> {
+  return mintedKey.parse(await runApiCommand(options, ['keys', 'create', '--name', name]));
+}
+
+/** Runs the API's program with these arguments; its last line of output is its JSON answer, the lines before are its log. */
+async function runApiCommand(options: ApiServiceOptions, args: readonly string[]): Promise<unknown> {
+  let output = '';
+  const child = await startConfined(await confinedApi(options, args), (chunk) => {
+    output += chunk.toString('utf8');
+  });
+  const late = setTimeout(() => void child.stop('SIGKILL', 0), DEADLINE_MS);
+  const reason = await child.exited;
+  clearTimeout(late);
+  if (reason !== 'exit code 0') {
+    throw new OperatorFailure(`the API's command '${args.join(' ')}' failed (${reason}):\n${output.trim().slice(-4_000)}`);
+  }
+  return JSON.parse(output.trim().split('\n').at(-1) ?? '');
+}

@@ -1,0 +1,12 @@
+// A failure the operator can do something about: shown as its message alone, without a stack.
+
+export class OperatorFailure extends Error {
+  override readonly name = 'OperatorFailure';
+  /** What to do about it, one line. */
+  readonly remedy: string | undefined;
+
+  constructor(message: string, options: { remedy?: string; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.remedy = options.remedy;
+  }
+}

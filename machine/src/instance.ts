@@ -1,0 +1,116 @@
+// One installation's data folder as the supervisor uses it: its layout, the lock that lets one supervisor in, and the record of the one that runs.
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { VmProcess } from '@berth/host/vm/driver.ts';
+import { tryLock } from './lock.ts';
+import type { HeldLock } from './lock.ts';
+import type { ServiceUser } from './service-user.ts';
+
+/** Paths inside a data folder. */
+export interface InstancePaths {
+  root: string;
+  /** 0700 and root's. */
+  secrets: string;
+  hostToken: string;
+  /** The folder of the host daemon's socket, which is shown to the API whole: a new daemon makes a new socket. */
+  hostSocketFolder: string;
+  hostSocket: string;
+  postgres: string;
+  log: string;
+  lock: string;
+  record: string;
+}
+
+/** Who supervises this data folder, and what it runs. Kept after its end, for the next one to look for leftovers. */
+export interface InstanceRecord {
+  supervisor: VmProcess;
+  url: string;
+  services: Record<string, VmProcess>;
+}
+
+const processSchema = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() });
+const recordSchema = z.object({ supervisor: processSchema, url: z.string(), services: z.record(z.string(), processSchema) });
+
+export function instancePaths(dataFolder: string): InstancePaths {
+  const run = join(dataFolder, 'run');
+  const secrets = join(dataFolder, 'secrets');
+  return {
+    root: dataFolder,
+    secrets,
+    hostToken: join(secrets, 'host-token'),
+    hostSocketFolder: join(run, 'host'),
+    hostSocket: join(run, 'host', 'host.sock'),
+    postgres: join(dataFolder, 'postgres'),
+    log: join(dataFolder, 'log'),
+    lock: join(run, 'supervisor.lock'),
+    record: join(run, 'supervisor.json'),
+  };
+}
+
+/** Makes the folders that are missing, and the token that API and host daemon share. */
+export async function prepareInstance(paths: InstancePaths, user: ServiceUser): Promise<void> {
+  await mkdir(paths.root, { recursive: true, mode: 0o755 });
+  for (const folder of [paths.secrets, paths.log, paths.postgres]) {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await chmod(folder, 0o700);
+  }
+  await mkdir(paths.hostSocketFolder, { recursive: true, mode: 0o755 });
+  await ensureToken(paths.hostToken);
+  // The API reads it under its own user, through a bind; the folder around it stays closed.
+  await chown(paths.hostToken, 0, user.gid);
+  await chmod(paths.hostToken, 0o640);
+}
+
+/** Null when another supervisor has this data folder. */
+export async function lockInstance(paths: InstancePaths): Promise<HeldLock | null> {
+  await mkdir(join(paths.root, 'run'), { recursive: true, mode: 0o755 });
+  return tryLock(paths.lock);
+}
+
+/** Whether a supervisor has this data folder. */
+export async function isSupervised(paths: InstancePaths): Promise<boolean> {
+  try {
+    const lock = await tryLock(paths.lock);
+    await lock?.release();
+    return lock === null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+      return false;
+    }
+    throw error;
+  }
+}
+
+export async function writeInstanceRecord(paths: InstancePaths, record: InstanceRecord): Promise<void> {
+  const draft = `${paths.record}.draft`;
+  await writeFile(draft, `${JSON.stringify(record)}\n`, { mode: 0o644 });
+  await rename(draft, paths.record);
+}
+
+/** Null when no supervisor ever ran here. */
+export async function readInstanceRecord(paths: InstancePaths): Promise<InstanceRecord | null> {
+  try {
+    return recordSchema.parse(JSON.parse(await readFile(paths.record, 'utf8')));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+      return null;
+    }
+    throw error;
+  }
+}
+
+async function ensureToken(path: string): Promise<void> {
+  const draft = `${path}.${randomBytes(6).toString('hex')}.draft`;
+  await writeFile(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flush: true });
+  try {
+    await link(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
+      throw error;
+    }
+  } finally {
+    await rm(draft, { force: true });
+  }
+}

@@ -1,0 +1,94 @@
+// The control plane's API as a service: confined, as an unprivileged user that sees the checkout, the database's socket and the host's socket.
+import { chown, mkdir } from 'node:fs/promises';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { startConfined } from '../child.ts';
+import type { Config } from '../config.ts';
+import type { Bind, Confined } from '../confinement.ts';
+import type { InstancePaths } from '../instance.ts';
+import { socketDatabaseUrl } from '../postgres/connection.ts';
+import type { ServiceUser } from '../service-user.ts';
+import { startAndWait } from './readiness.ts';
+import type { Service } from './service.ts';
+
+/** The first start makes the tables. */
+const ANSWER_DEADLINE_MS = 120_000;
+const STOP_GRACE_MS = 20_000;
+const CALL_DEADLINE_MS = 5_000;
+
+export interface ApiServiceOptions {
+  checkout: string;
+  config: Config;
+  paths: InstancePaths;
+  user: ServiceUser;
+  /** BERTH_* of the operator, for what has no flag here. */
+  environment: Readonly<Record<string, string>>;
+}
+
+export function apiService(options: ApiServiceOptions): Service {
+  return {
+    name: 'api',
+    start: (onOutput, signal) =>
+      startAndWait(
+        {
+          name: 'api',
+          launch: async (forward) => startConfined(await confinedApi(options, []), forward),
+          answers: (deadline) => isHealthy(options.config, deadline),
+          answerDeadlineMs: ANSWER_DEADLINE_MS,
+          stopGraceMs: STOP_GRACE_MS,
+        },
+        onOutput,
+        signal,
+      ),
+  };
+}
+
+/** The API's program with arguments, as the API itself runs. */
+export async function confinedApi(options: ApiServiceOptions, args: readonly string[]): Promise<Confined> {
+  const { checkout, config, paths, user } = options;
+  const compiled = join(config.cacheFolder, 'node-compile-api');
+  await mkdir(compiled, { recursive: true });
+  await chown(compiled, user.uid, user.gid);
+  const binds: Bind[] = [
+    { from: checkout, to: '/app' },
+    { from: paths.hostSocketFolder, to: '/host' },
+    { from: paths.hostToken, to: '/host-token' },
+    { from: compiled, to: '/compiled', writable: true },
+  ];
+  if (config.databaseUrl === null) {
+    binds.push({ from: join(paths.postgres, 'socket'), to: '/database' });
+  }
+  const environment = {
+    ...options.environment,
+    BERTH_LISTEN: config.listen,
+    BERTH_PORT: String(config.port),
+    BERTH_DATABASE_URL: config.databaseUrl ?? socketDatabaseUrl('/database'),
+    BERTH_HOST_URL: 'unix:/host/host.sock',
+    BERTH_HOST_TOKEN_FILE: '/host-token',
+    NODE_COMPILE_CACHE: '/compiled',
+    HOME: '/tmp',
+  };
+  return { user, binds, command: ['/app/node_modules/.bin/node', '/app/api/src/main.ts', ...args], environment, workingFolder: '/app' };
+}
+
+/** Where a client on this machine reaches the API. */
+export function apiUrl(config: Pick<Config, 'listen' | 'port'>): string {
+  const address = config.listen === '0.0.0.0' ? '127.0.0.1' : config.listen === '::' ? '::1' : config.listen;
+  return `http://${address.includes(':') ? `[${address}]` : address}:${config.port}`;
+}
+
+function isHealthy(config: Config, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const call = request(
+      `${apiUrl(config)}/health`,
+      { signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_DEADLINE_MS)]), agent: false },
+      (response) => {
+        response.resume();
+        response.once('error', () => resolve(false));
+        response.once('end', () => resolve(response.statusCode === 200));
+      },
+    );
+    call.once('error', () => resolve(false));
+    call.end();
+  });
+}

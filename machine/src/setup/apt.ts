@@ -1,0 +1,131 @@
+// Installs Debian packages with apt-get and tells how far it is. Owns the calls of apt-get and Berth's own sources file.
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { OperatorFailure } from '../failure.ts';
+import { OutputTail } from '../output-tail.ts';
+import type { Report } from '../progress.ts';
+import { deriveBackports, hasSuite, parseDeb822Sources, parseOneLineSources } from './apt-sources.ts';
+import type { AptSource } from './apt-sources.ts';
+
+const run = promisify(execFile);
+
+const APT_FOLDER = '/etc/apt';
+/** Another apt or dpkg may hold the lock: unattended upgrades of a machine that was just booted take minutes. */
+const LOCK_TIMEOUT_SECONDS = 600;
+/** fd on which apt-get writes its progress. */
+const STATUS_FD = 3;
+
+/** Every source the machine has, read from its own files. */
+export async function readAptSources(aptFolder: string = APT_FOLDER): Promise<AptSource[]> {
+  const sources: AptSource[] = [];
+  const read = async (path: string): Promise<void> => {
+    const text = await readFile(path, 'utf8');
+    sources.push(...(path.endsWith('.sources') ? parseDeb822Sources(text) : parseOneLineSources(text)));
+  };
+  if (existsSync(join(aptFolder, 'sources.list'))) {
+    await read(join(aptFolder, 'sources.list'));
+  }
+  const parts = join(aptFolder, 'sources.list.d');
+  const names = existsSync(parts) ? (await readdir(parts)).sort() : [];
+  for (const name of names) {
+    if (/^[\w.-]+\.(list|sources)$/.test(name)) {
+      await read(join(parts, name));
+    }
+  }
+  return sources;
+}
+
+/**
+ * Makes the backports of a release available, from the archive the machine uses for the release itself. They come into use for what is asked of
+ * them by name only: Debian marks them so. Does nothing when the machine has them.
+ */
+export async function ensureBackports(codename: string, aptFolder: string = APT_FOLDER): Promise<'added' | 'there'> {
+  const sources = await readAptSources(aptFolder);
+  if (hasSuite(sources, `${codename}-backports`)) {
+    return 'there';
+  }
+  const text = deriveBackports(sources, codename);
+  if (text === null) {
+    throw new OperatorFailure(
+      `the apt configuration of this machine has no source for ${codename} main, from which its backports could be taken`,
+      {
+        remedy: `add ${codename}-backports to ${aptFolder}/sources.list.d yourself, then try again`,
+      },
+    );
+  }
+  await mkdir(join(aptFolder, 'sources.list.d'), { recursive: true });
+  const path = join(aptFolder, 'sources.list.d', 'berth-backports.sources');
+  await writeFile(`${path}.draft`, text, { mode: 0o644 });
+  await rename(`${path}.draft`, path);
+  return 'added';
+}
+
+/** The version apt would install of a package, from one release when it is named; null when it knows none. */
+export async function candidateVersion(packageName: string, release?: string): Promise<string | null> {
+  const target = release === undefined ? [] : ['--target-release', release];
+  const { stdout } = await run('apt-cache', [...target, 'policy', packageName], { env: aptEnvironment() });
+  const version = /^ {2}Candidate: (\S+)$/m.exec(stdout)?.[1];
+  return version === undefined || version === '(none)' ? null : version;
+}
+
+/** Fetches the lists of packages. */
+export async function updateLists(report: Report): Promise<void> {
+  await aptGet(['update'], report);
+}
+
+/** Installs packages, those of `release` when it is named. */
+export async function installPackages(names: readonly string[], report: Report, release?: string): Promise<void> {
+  const target = release === undefined ? [] : ['--target-release', release];
+  await aptGet([...target, 'install', '--yes', '--no-install-recommends', ...names], report);
+}
+
+async function aptGet(args: readonly string[], report: Report): Promise<void> {
+  const options = [
+    'Dpkg::Use-Pty=0',
+    `DPkg::Lock::Timeout=${LOCK_TIMEOUT_SECONDS}`,
+    `APT::Status-Fd=${STATUS_FD}`,
+    'Dpkg::Options::=--force-confold',
+  ];
+  const argv = [...options.flatMap((option) => ['-o', option]), ...args];
+  const child = spawn('apt-get', argv, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], env: aptEnvironment() });
+  const tail = new OutputTail();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => {
+      tail.add(chunk);
+      const waiting = /^Waiting for cache lock.*$/m.exec(chunk.toString())?.[0];
+      if (waiting !== undefined) {
+        report('waiting for another apt or dpkg');
+      }
+    });
+  }
+  const status = child.stdio[STATUS_FD] as Readable;
+  status.setEncoding('utf8').on('data', (chunk: string) => {
+    const note = describeStatus(chunk.trimEnd().split('\n').at(-1) ?? '');
+    if (note !== null) {
+      report(note);
+    }
+  });
+  const end = await new Promise<string>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signalName) => resolve(signalName ?? String(code)));
+  });
+  if (end !== '0') {
+    throw new OperatorFailure(`apt-get ${args.join(' ')} failed (${end}):\n${tail.text()}`, {
+      remedy: 'mend what apt-get says above (dpkg --configure -a finishes an installation that was cut off), then try again',
+    });
+  }
+}
+
+/** A line of apt's status: `dlstatus:7:36.5:Retrieving file 7 of 39` or `pmstatus:qemu-utils:52.1:Unpacking qemu-utils (amd64)`. */
+export function describeStatus(line: string): string | null {
+  const match = /^(dlstatus|pmstatus):[^:]*(?::amd64|:arm64|:all)?:([\d.]+):(.*)$/.exec(line);
+  return match === null ? null : `${Math.round(Number(match[2]))} % ${match[1] === 'dlstatus' ? 'download' : 'installation'}: ${match[3]}`;
+}
+
+function aptEnvironment(): NodeJS.ProcessEnv {
+  return { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' };
+}

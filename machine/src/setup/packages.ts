@@ -1,0 +1,92 @@
+// The Debian packages Berth needs: which are there, which are missing or too old. Looks only; `apt.ts` installs.
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** QEMU maps the template's memory read-only since 8.2; before, a QEMU that was broken out of could write every tenant's template. */
+export const QEMU_MIN_VERSION = '8.2';
+
+/** Packages and what they are for. */
+export const REQUIRED_PACKAGES = [
+  ['qemu-system-x86', 'runs the virtual machines'],
+  ['qemu-utils', 'makes their disks'],
+  ['bubblewrap', 'confines QEMU, the API, the database and the build of the image'],
+  ['nftables', 'keeps sandboxes apart and gives them the internet'],
+  ['iproute2', 'makes their network namespaces'],
+  ['util-linux', 'drops privileges, enters namespaces, locks files'],
+  ['passwd', 'makes the system user'],
+  ['ca-certificates', 'lets programs trust what they fetch'],
+  ['debian-archive-keyring', "holds the keys of Debian's archive, where the image comes from"],
+] as const;
+
+export type PackageName = (typeof REQUIRED_PACKAGES)[number][0];
+
+/** Those that must come together from the release that has a QEMU new enough. */
+export const QEMU_PACKAGES: readonly PackageName[] = ['qemu-system-x86', 'qemu-utils'];
+
+export interface PackageState {
+  name: PackageName;
+  purpose: string;
+  /** Null: not installed. */
+  version: string | null;
+  /** Installed, but a newer one is needed. */
+  tooOld: boolean;
+}
+
+/** State of every required package. */
+export async function readPackages(): Promise<PackageState[]> {
+  const versions = await installedVersions(REQUIRED_PACKAGES.map(([name]) => name));
+  return REQUIRED_PACKAGES.map(([name, purpose]) => {
+    const version = versions.get(name) ?? null;
+    return { name, purpose, version, tooOld: version !== null && QEMU_PACKAGES.includes(name) && !isAtLeast(version, QEMU_MIN_VERSION) };
+  });
+}
+
+/** Compares the upstream part of a Debian version (`1:10.0.2+ds-2`) with `major.minor`. */
+export function isAtLeast(debianVersion: string, wanted: string): boolean {
+  const upstream = debianVersion.replace(/^\d+:/, '');
+  const [major = 0, minor = 0] = upstream.split('.').map((part) => Number.parseInt(part, 10));
+  const [wantedMajor = 0, wantedMinor = 0] = wanted.split('.').map(Number);
+  return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+}
+
+export interface Distribution {
+  id: string;
+  versionId: string;
+  codename: string;
+  prettyName: string;
+}
+
+/** What /etc/os-release says. */
+export async function readDistribution(): Promise<Distribution> {
+  const text = await readFile('/etc/os-release', 'utf8');
+  const value = (key: string): string => new RegExp(`^${key}="?([^"\n]*)"?$`, 'm').exec(text)?.[1] ?? '';
+  return { id: value('ID'), versionId: value('VERSION_ID'), codename: value('VERSION_CODENAME'), prettyName: value('PRETTY_NAME') };
+}
+
+/** The Debian releases Berth is tested on. */
+export function isTested(distribution: Distribution): boolean {
+  return distribution.id === 'debian' && (distribution.versionId === '12' || distribution.versionId === '13');
+}
+
+async function installedVersions(names: readonly string[]): Promise<Map<string, string>> {
+  // dpkg-query's exit code is 1 when one of the names is unknown; it lists the others all the same.
+  const { stdout } = await run('dpkg-query', ['--show', '--showformat', '${Package} ${db:Status-Status} ${Version}\n', ...names]).catch(
+    (error: { code?: unknown; stdout?: string }) => {
+      if (error.code === 1 && error.stdout !== undefined) {
+        return { stdout: error.stdout };
+      }
+      throw error;
+    },
+  );
+  const versions = new Map<string, string>();
+  for (const line of stdout.split('\n')) {
+    const [name, status, version] = line.split(' ');
+    if (name !== undefined && status === 'installed' && version !== undefined) {
+      versions.set(name, version);
+    }
+  }
+  return versions;
+}

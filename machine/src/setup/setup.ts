@@ -1,0 +1,115 @@
+// Makes a machine ready: Debian packages, then the image, then the template. Owns the order and what is skipped; every part is idempotent.
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ensureImage } from '@berth/image/ensure-image.ts';
+import type { Progress as BuildProgress } from '@berth/image/progress.ts';
+import type { Config } from '../config.ts';
+import { OperatorFailure } from '../failure.ts';
+import { waitForLock } from '../lock.ts';
+import type { Progress, Report } from '../progress.ts';
+import { candidateVersion, ensureBackports, installPackages, updateLists } from './apt.ts';
+import { QEMU_MIN_VERSION, QEMU_PACKAGES, isAtLeast, isTested, readDistribution, readPackages } from './packages.ts';
+import type { PackageState } from './packages.ts';
+
+/** Someone else's set-up may download and build everything. */
+const LOCK_WAIT_MS = 60 * 60_000;
+
+/** Makes the machine ready for the configured driver. A second run finds everything done. Two at once take turns. */
+export async function setUp(config: Config, progress: Progress, signal: AbortSignal): Promise<void> {
+  await mkdir(config.cacheFolder, { recursive: true, mode: 0o755 });
+  const lock = await waitForLock(
+    join(config.cacheFolder, 'setup.lock'),
+    () => progress.say('• another Berth sets this machine up: waiting for it'),
+    AbortSignal.any([signal, AbortSignal.timeout(LOCK_WAIT_MS)]),
+  );
+  try {
+    await ensurePackages(progress);
+  } finally {
+    await lock.release();
+  }
+  if (config.driver === 'qemu') {
+    await ensureVmParts(config, progress, signal);
+  }
+}
+
+/** Image, then template: each takes turns with other set-ups by itself. */
+async function ensureVmParts(config: Config, progress: Progress, signal: AbortSignal): Promise<void> {
+  const { cacheFolder } = config;
+  await progress.step('image', (report) => ensureImage({ cacheFolder, signal, onProgress: (at) => report(describeBuild(at)) }));
+}
+
+function describeBuild({ message, done, total }: BuildProgress): string {
+  return total === undefined ? message : `${message}: ${done ?? 0} of ${total}`;
+}
+
+async function ensurePackages(progress: Progress): Promise<void> {
+  const distribution = await readDistribution();
+  if (!isTested(distribution)) {
+    progress.say(`! ${distribution.prettyName || 'this system'} is untested: Berth is tested on Debian 12 and 13`);
+  }
+  const lacking = (await readPackagesOrFail(distribution.prettyName)).filter(isLacking);
+  if (lacking.length === 0) {
+    return;
+  }
+  const names = lacking.map((state) => state.name);
+  await progress.step(`Debian packages: ${names.join(', ')}`, (report) => install(lacking, distribution.codename, report));
+  const still = (await readPackages()).filter(isLacking);
+  if (still.length > 0) {
+    throw new OperatorFailure(`still missing after the installation: ${still.map(describe).join(', ')}`);
+  }
+}
+
+async function readPackagesOrFail(systemName: string): Promise<PackageState[]> {
+  try {
+    return await readPackages();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+      throw new OperatorFailure(`${systemName || 'this system'} has no dpkg: Berth installs what it needs on Debian 12 and 13 only`, {
+        cause: error,
+      });
+    }
+    throw error;
+  }
+}
+
+async function install(lacking: readonly PackageState[], codename: string, report: Report): Promise<void> {
+  report('fetching the lists of packages');
+  await updateLists(report);
+  const qemu = lacking.filter((state) => QEMU_PACKAGES.includes(state.name)).map((state) => state.name);
+  const others = lacking.filter((state) => !QEMU_PACKAGES.includes(state.name)).map((state) => state.name);
+  if (others.length > 0) {
+    await installPackages(others, report);
+  }
+  if (qemu.length > 0) {
+    const release = await qemuRelease(codename, report);
+    await installPackages(qemu, report, release);
+  }
+}
+
+/** The release to take QEMU from: the machine's own when it is new enough (undefined), else its backports. */
+async function qemuRelease(codename: string, report: Report): Promise<string | undefined> {
+  const own = await candidateVersion('qemu-system-x86');
+  if (own !== null && isAtLeast(own, QEMU_MIN_VERSION)) {
+    return undefined;
+  }
+  const release = `${codename}-backports`;
+  if ((await ensureBackports(codename)) === 'added') {
+    report(`fetching the lists of ${release}`);
+    await updateLists(report);
+  }
+  const newer = await candidateVersion('qemu-system-x86', release);
+  if (newer === null || !isAtLeast(newer, QEMU_MIN_VERSION)) {
+    throw new OperatorFailure(`this system offers QEMU ${newer ?? own ?? '(none)'}; Berth needs ${QEMU_MIN_VERSION} or newer`, {
+      remedy: 'install a newer qemu-system-x86 and qemu-utils, then try again',
+    });
+  }
+  return release;
+}
+
+function isLacking(state: PackageState): boolean {
+  return state.version === null || state.tooOld;
+}
+
+function describe(state: PackageState): string {
+  return state.version === null ? state.name : `${state.name} (${state.version} is too old)`;
+}

@@ -1,0 +1,40 @@
+// `berth bench NAME`: runs bench/NAME.ts on a machine that is ready.
+import { spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { OperatorFailure } from '../failure.ts';
+import { CHECKOUT } from '../installation.ts';
+import { setUp } from '../setup/setup.ts';
+import type { VerbContext } from './context.ts';
+
+/** Hands the remaining arguments over and answers with the benchmark's exit code. */
+export async function bench(context: VerbContext, name: string, args: readonly string[]): Promise<number> {
+  const known = readdirSync(join(CHECKOUT, 'bench'))
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => file.slice(0, -'.ts'.length));
+  if (!known.includes(name)) {
+    throw new OperatorFailure(`there is no benchmark '${name}'`, { remedy: `known: ${known.join(', ') || '(none)'}` });
+  }
+  await setUp(context.config, context.progress, context.signal);
+  return runNode([join(CHECKOUT, 'bench', `${name}.ts`), ...args], context);
+}
+
+/** Runs a program of the checkout in the foreground. Answers with its exit code, 128 + n when a signal ended it. */
+export async function runNode(args: readonly string[], { config, environment, signal }: VerbContext): Promise<number> {
+  const child = spawn(process.execPath, args, {
+    stdio: 'inherit',
+    cwd: CHECKOUT,
+    env: { ...environment, BERTH_DATA_DIR: config.dataFolder, BERTH_CACHE_DIR: config.cacheFolder },
+  });
+  // Ctrl-C reaches the whole foreground group; a SIGTERM to this process alone is handed on.
+  const forward = (): void => void child.kill('SIGTERM');
+  signal.addEventListener('abort', forward, { once: true });
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (code) => resolve(code ?? 130));
+    });
+  } finally {
+    signal.removeEventListener('abort', forward);
+  }
+}

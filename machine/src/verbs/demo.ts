@@ -1,0 +1,98 @@
+// `berth demo`: the main job, through the public HTTP API only, with the milliseconds of each step.
+// Uses the service that runs with the data folder; else starts one of its own in the cache folder and stops it at the end.
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createKey } from '../api-command.ts';
+import type { Config } from '../config.ts';
+import { demoSteps } from '../demo-steps.ts';
+import type { StepResult } from '../demo-steps.ts';
+import { OperatorFailure } from '../failure.ts';
+import { CHECKOUT, serviceVariables, startInstallation } from '../installation.ts';
+import { instancePaths, isSupervised, readInstanceRecord } from '../instance.ts';
+import { findFreePort } from '../ports.ts';
+import { PublicApi } from '../public-api.ts';
+import { findServiceUser } from '../service-user.ts';
+import { readHostInfo } from '../services/host.ts';
+import { setUp } from '../setup/setup.ts';
+import type { VerbContext } from './context.ts';
+
+export async function demo(context: VerbContext): Promise<number> {
+  const { config, progress, signal } = context;
+  const startedAt = performance.now();
+  await setUp(config, progress, signal);
+  const setUpMs = performance.now() - startedAt;
+  const paths = instancePaths(config.dataFolder);
+  const record = (await isSupervised(paths)) ? await readInstanceRecord(paths) : null;
+  if (record !== null) {
+    progress.say(`Using the service that runs with ${config.dataFolder}.`);
+    return show(context, config, record.url, [{ name: 'set-up', tookMs: setUpMs, shown: 'all there', fault: null }]);
+  }
+  const own: Config = {
+    ...config,
+    dataFolder: join(config.cacheFolder, 'demo'),
+    port: await findFreePort(config.listen),
+    databaseUrl: null,
+  };
+  const startingAt = performance.now();
+  const onEvent = (): void => undefined;
+  const installation = await startInstallation(
+    { checkout: CHECKOUT, config: own, progress, environment: context.environment, onEvent },
+    signal,
+  );
+  const steps: StepResult[] = [
+    { name: 'set-up', tookMs: setUpMs, shown: 'packages, image, template', fault: null },
+    { name: 'start', tookMs: performance.now() - startingAt, shown: 'database, host daemon, API', fault: null },
+  ];
+  try {
+    return await show(context, own, installation.url, steps);
+  } finally {
+    await progress.step('stopping', () => installation.stop());
+  }
+}
+
+async function show(context: VerbContext, config: Config, url: string, before: readonly StepResult[]): Promise<number> {
+  const { print, signal } = context;
+  const info = await readHostInfo(instancePaths(config.dataFolder), signal);
+  const api = new PublicApi(url, await demoKey(context, config, url));
+  const results = [...before, ...(await demoSteps(api, context.progress, signal))];
+  print('');
+  print(`${'step'.padEnd(26)} ${'ms'.padStart(8)}  result`);
+  for (const { name, tookMs, shown, fault } of results) {
+    const [first = '', ...rest] = (fault === null ? shown : `FAULT: ${fault}`).split('\n');
+    print(`${name.padEnd(26)} ${tookMs.toFixed(0).padStart(8)}  ${first}`);
+    rest.forEach((line) => print(`${' '.repeat(37)}${line}`));
+  }
+  print('');
+  if (info !== null) {
+    print(`accelerator ${info.accelerator}, QEMU ${info.qemuVersion ?? '(none)'}, template ${info.templateId ?? '(none)'}`);
+  }
+  const faults = results.filter((result) => result.fault !== null);
+  if (faults.length > 0) {
+    throw new OperatorFailure(`${faults.length} of ${results.length} steps went wrong: ${faults.map((fault) => fault.name).join(', ')}`, {
+      remedy: `the logs are in ${instancePaths(config.dataFolder).log}; ./berth doctor checks the machine`,
+    });
+  }
+  print('Everything worked. ./berth up starts the service and prints an API key.');
+  return 0;
+}
+
+/** The demo's own key: kept between runs beside the other secrets, made anew when it is refused. */
+async function demoKey(context: VerbContext, config: Config, url: string): Promise<string> {
+  const { environment, signal } = context;
+  const paths = instancePaths(config.dataFolder);
+  const file = join(paths.secrets, 'demo-key');
+  const kept = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') {
+      return null;
+    }
+    throw error;
+  });
+  if (kept !== null && (await new PublicApi(url, kept.trim()).isAccepted(signal))) {
+    return kept.trim();
+  }
+  const user = await findServiceUser(environment);
+  const key = await createKey({ checkout: CHECKOUT, config, paths, user, environment: serviceVariables(environment) }, 'demo');
+  await rm(file, { force: true });
+  await writeFile(file, `${key.token}\n`, { mode: 0o600 });
+  return key.token;
+}

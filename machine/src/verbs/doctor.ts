@@ -1,0 +1,35 @@
+// `berth doctor`: checks the machine and says how to mend what is wrong. Changes nothing that could be missed.
+import { fault } from '../doctor/check.ts';
+import type { Check, Finding, Grade } from '../doctor/check.ts';
+import { installationChecks } from '../doctor/installation-checks.ts';
+import { machineChecks } from '../doctor/machine-checks.ts';
+import { vmChecks } from '../doctor/vm-checks.ts';
+import type { VerbContext } from './context.ts';
+
+/** Exit code 1 when there is a fault. */
+export async function doctor({ config, progress, print, signal }: VerbContext): Promise<number> {
+  const checks = [...machineChecks(config), ...installationChecks(config), ...vmChecks(config, signal)];
+  const findings: Finding[] = [];
+  for (const check of checks) {
+    findings.push(...(await progress.step(check.subject, () => runCheck(check))));
+  }
+  findings.flatMap(lines).forEach(print);
+  const count = (grade: Grade): number => findings.filter((finding) => finding.grade === grade).length;
+  print('');
+  print(`${count('ok')} ok, ${count('warn')} warnings, ${count('fault')} faults`);
+  return count('fault') === 0 ? 0 : 1;
+}
+
+async function runCheck(check: Check): Promise<Finding[]> {
+  try {
+    return await check.run();
+  } catch (error) {
+    return [fault(check.subject, (error as Error).message, 'mend what the message says, then run ./berth doctor again')];
+  }
+}
+
+/** A line for the finding, and one below it on how to mend it. */
+function lines({ subject, grade, detail, remedy }: Finding): string[] {
+  const first = `${grade.padEnd(6)} ${subject.padEnd(16)} ${detail}`;
+  return remedy === undefined ? [first] : [first, `${' '.repeat(24)}-> ${remedy}`];
+}

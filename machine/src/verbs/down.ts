@@ -1,0 +1,85 @@
+// `berth down`: stops the supervisor of a data folder from another shell and waits until all it ran is gone, except virtual machines.
+import { setTimeout as delay } from 'node:timers/promises';
+import { endProcess, isSame, killProcess } from '@berth/host/vm/process.ts';
+import { OperatorFailure } from '../failure.ts';
+import { instancePaths, isSupervised, readInstanceRecord } from '../instance.ts';
+import type { InstancePaths, InstanceRecord } from '../instance.ts';
+import { readHostVms } from '../services/host.ts';
+import type { VerbContext } from './context.ts';
+
+/** The supervisor gives its services this long in all, and some. */
+const STOP_DEADLINE_MS = 150_000;
+/** A supervisor that just took the lock has not written its record yet. */
+const RECORD_DEADLINE_MS = 5_000;
+const STEP_MS = 50;
+const LEFTOVER_GRACE_MS = 15_000;
+
+/** Idempotent: nothing to stop is a success. */
+export async function down({ config, progress, signal }: VerbContext): Promise<number> {
+  const paths = instancePaths(config.dataFolder);
+  if (!(await isSupervised(paths))) {
+    const ended = await endLeftovers(await readInstanceRecord(paths));
+    progress.say(
+      ended === 0 ? `Berth does not run with ${config.dataFolder}.` : `Berth did not run any more; ${ended} services it left are stopped.`,
+    );
+    return 0;
+  }
+  const record = await runningRecord(paths, signal);
+  const vms = await countVms(paths, signal);
+  await progress.step('stopping', async (report) => {
+    await killProcess(record.supervisor, 'SIGTERM');
+    const deadline = performance.now() + STOP_DEADLINE_MS;
+    while (await isSupervised(paths)) {
+      if (performance.now() > deadline) {
+        throw new OperatorFailure(`the supervisor (pid ${record.supervisor.pid}) did not stop within ${STOP_DEADLINE_MS / 1000} s`, {
+          remedy: `kill -9 ${record.supervisor.pid}, then ./berth down again: nothing is lost`,
+        });
+      }
+      report(`waiting for pid ${record.supervisor.pid}`);
+      await delay(STEP_MS, undefined, { signal });
+    }
+    await endLeftovers(record);
+  });
+  progress.say(`Stopped. ${describeVms(vms)}`);
+  return 0;
+}
+
+/** The record of the supervisor that holds the lock: the one that still runs. */
+async function runningRecord(paths: InstancePaths, signal: AbortSignal): Promise<InstanceRecord> {
+  const deadline = performance.now() + RECORD_DEADLINE_MS;
+  for (;;) {
+    const record = await readInstanceRecord(paths);
+    if (record !== null && (await isSame(record.supervisor))) {
+      return record;
+    }
+    if (performance.now() > deadline) {
+      throw new OperatorFailure(`another program holds ${paths.lock}, but no supervisor of Berth says that it is the one`);
+    }
+    await delay(STEP_MS, undefined, { signal });
+  }
+}
+
+async function endLeftovers(record: InstanceRecord | null): Promise<number> {
+  let ended = 0;
+  for (const process of Object.values(record?.services ?? {})) {
+    if (await isSame(process)) {
+      await endProcess(process, { graceMs: LEFTOVER_GRACE_MS });
+      ended += 1;
+    }
+  }
+  return ended;
+}
+
+function describeVms(count: number | null): string {
+  if (count === 0) {
+    return 'No sandboxes were running.';
+  }
+  const who = count === null ? 'Sandboxes go' : count === 1 ? '1 sandbox goes' : `${count} sandboxes go`;
+  return `${who} on running; the next ./berth up takes over.`;
+}
+
+/** How many virtual machines go on; null when the host daemon does not say: it may be in the middle of a restart, and only wording hangs on it. */
+async function countVms(paths: InstancePaths, signal: AbortSignal): Promise<number | null> {
+  const vms = await readHostVms(paths, signal).catch(() => null);
+  return vms === null ? null : vms.filter((vm) => vm.status === 'running' || vm.status === 'creating').length;
+}

@@ -1,0 +1,45 @@
+// `berth test`: runs every test of every workspace in one run of Node's test runner, on a machine that is ready.
+import { globSync } from 'node:fs';
+import { OperatorFailure } from '../failure.ts';
+import { CHECKOUT } from '../installation.ts';
+import { setUp } from '../setup/setup.ts';
+import { runNode } from './bench.ts';
+import type { VerbContext } from './context.ts';
+
+const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
+/** Test files at once: each may start databases and virtual machines, and timings of one must not starve another. */
+const CONCURRENCY = 2;
+/** Deadline of one test file that hangs; tests have shorter ones of their own. */
+const FILE_DEADLINE_MS = 30 * 60_000;
+
+export interface TestSelection {
+  /** Parts of paths; a file is run when it has one of them. None: all files. */
+  filters: readonly string[];
+  /** Pattern of titles, as Node's test runner takes it. */
+  name: string | undefined;
+}
+
+export async function test(context: VerbContext, selection: TestSelection): Promise<number> {
+  const files = selectTests(findTests(), selection.filters);
+  if (files.length === 0) {
+    throw new OperatorFailure(`no test file's path has ${selection.filters.map((filter) => `'${filter}'`).join(' or ')} in it`);
+  }
+  await setUp(context.config, context.progress, context.signal);
+  const flags = [`--test-concurrency=${CONCURRENCY}`, '--test-reporter=spec', `--test-timeout=${FILE_DEADLINE_MS}`];
+  if (selection.name !== undefined) {
+    flags.push(`--test-name-pattern=${selection.name}`);
+  }
+  context.progress.say(`Running ${files.length} test files.`);
+  return runNode(['--test', ...flags, ...files], context);
+}
+
+/** Paths of all test files, relative to the checkout, sorted. */
+export function findTests(): string[] {
+  const found = PATTERNS.flatMap((pattern) => globSync(pattern, { cwd: CHECKOUT, exclude: (name) => name.includes('node_modules') }));
+  return [...new Set(found)].sort();
+}
+
+/** The files whose path has one of the filters in it. */
+export function selectTests(files: readonly string[], filters: readonly string[]): string[] {
+  return files.filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
+}

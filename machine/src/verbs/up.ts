@@ -1,0 +1,100 @@
+// `berth up`: makes the machine ready, starts everything and stays until it is told to stop.
+import { OperatorFailure } from '../failure.ts';
+import { AlreadyRunning, CHECKOUT, startInstallation } from '../installation.ts';
+import { isSupervised, instancePaths, readInstanceRecord } from '../instance.ts';
+import { requireFreePort } from '../ports.ts';
+import { apiUrl } from '../services/api.ts';
+import { setUp } from '../setup/setup.ts';
+import type { SupervisorEvent } from '../supervisor.ts';
+import type { VerbContext } from './context.ts';
+import type { RunningInstallation } from '../installation.ts';
+
+/** Resolves with the exit code when the service has stopped. */
+export async function up(context: VerbContext): Promise<number> {
+  const { config, progress, signal } = context;
+  // Before the set-up, which may take minutes: what can be told at once is told at once.
+  const paths = instancePaths(config.dataFolder);
+  if (await isSupervised(paths)) {
+    return alreadyRuns(context, new AlreadyRunning(config.dataFolder, await readInstanceRecord(paths)));
+  }
+  await requireFreePort(config.listen, config.port);
+  await setUp(config, progress, signal);
+  if (signal.aborted) {
+    return 130;
+  }
+  let installation: RunningInstallation;
+  try {
+    const onEvent = (event: SupervisorEvent): void => describe(event, context);
+    installation = await startInstallation({ checkout: CHECKOUT, config, progress, environment: context.environment, onEvent }, signal);
+  } catch (error) {
+    if (error instanceof AlreadyRunning) {
+      return alreadyRuns(context, error);
+    }
+    if (signal.aborted) {
+      progress.say('Stopped before everything had started.');
+      return 130;
+    }
+    throw error;
+  }
+  greet(context, installation);
+  if (!signal.aborted) {
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  }
+  await progress.step('stopping (virtual machines go on)', () => installation.stop());
+  progress.say('Stopped. Sandboxes go on running and are taken over by the next ./berth up.');
+  return 0;
+}
+
+/** What was asked for is there, unless another address was asked for. */
+function alreadyRuns(context: VerbContext, found: AlreadyRunning): number {
+  const wanted = apiUrl(context.config);
+  const there = found.record?.url;
+  if (there !== undefined && there !== wanted) {
+    throw new OperatorFailure(`${found.message}, not ${wanted}`, {
+      remedy: `./berth down --data-dir ${context.config.dataFolder} first, or use another --data-dir for a second instance`,
+    });
+  }
+  context.progress.say(found.message);
+  return 0;
+}
+
+function describe(event: SupervisorEvent, context: VerbContext): void {
+  const { progress } = context;
+  if (event.kind === 'ended') {
+    progress.say(`! ${event.service} ended (${event.reason}); it is started again in ${(event.pauseMs / 1000).toFixed(1)} s`);
+  } else if (event.kind === 'failed') {
+    progress.say(`! ${event.reason}\n  next try in ${(event.pauseMs / 1000).toFixed(1)} s`);
+  } else if (event.kind === 'started' && event.restart) {
+    progress.say(`✓ ${event.service} runs again (${(event.tookMs / 1000).toFixed(1)} s)`);
+  }
+}
+
+function greet({ print, config }: VerbContext, { url, first, paths }: RunningInstallation): void {
+  print(`Berth runs: ${url}`);
+  print(`  data        ${paths.root} (logs in ${paths.log})`);
+  print(`  org         ${first.orgId}`);
+  print(`  project     ${first.projectId ?? '(none)'}`);
+  const flag = config.dataFolder;
+  if (first.created) {
+    print(`  API key     ${first.token}   (shown this once; ./berth keys create --data-dir ${flag} makes another)`);
+    print('');
+    print('Create a sandbox and run a command in it:');
+    print('');
+    print(curlExample(url, first.token, first.orgId, first.projectId));
+  } else {
+    print(`  API key     shown at the first start; ./berth keys create --data-dir ${flag} makes another`);
+    print('');
+    print(`  curl -s ${url}/health`);
+  }
+  print('');
+  print('Ctrl-C or ./berth down stops it; sandboxes go on running.');
+}
+
+/** Works as pasted into any POSIX shell: one line that needs nothing beside curl and sed. */
+function curlExample(url: string, token: string, orgId: string, projectId: string): string {
+  const call = (path: string, body: object): string =>
+    `curl -s ${url}${path} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
+  const create = call(`/v1/orgs/${orgId}/sandboxes`, { projectId, agent: 'agent_one', name: 'first' });
+  const sandboxId = `sed -E 's/.*"id":"(sbx_[a-z2-7]+)".*/\\1/'`;
+  return `  SANDBOX=$(${create} | ${sandboxId}) && ${call('/v1/sandboxes/$SANDBOX/exec', { command: 'uname -a; id' })}`;
+}
