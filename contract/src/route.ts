@@ -57,12 +57,11 @@ export type RouteAnswer<R extends Route> = z.input<R['response']['body']>;
 
 /** Every code the route may answer with. */
 export function errorsOf(route: Route): Set<ErrorCode> {
-  const codes = new Set<ErrorCode>(['internal', 'shutting_down', 'request_header_too_large', ...route.errors]);
+  const codes = new Set<ErrorCode>(['internal', 'shutting_down', 'invalid_request', 'request_header_too_large', ...route.errors]);
   if (route.auth.length > 0) codes.add('unauthenticated').add('auth_kind_not_allowed');
   if (route.permission !== null) codes.add('permission_denied');
   if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');
   if (route.path.includes('{sandboxId}')) codes.add('sandbox_not_found').add('org_access_denied');
-  if (route.request.query !== undefined || route.request.body !== undefined) codes.add('invalid_request');
   if (route.method !== 'GET') codes.add('invalid_json').add('payload_too_large').add('unsupported_media_type');
   return codes;
 }

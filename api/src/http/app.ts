@@ -48,8 +48,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     requestTimeout: RECEIVE_REQUEST_MS,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    routerOptions: { maxParamLength: 512 },
-    frameworkErrors: (error, request, reply) => void sendFailure(error, request, reply),
+    // Node bounds the whole head of a request by 16 KiB; an id of any length is simply not found.
+    routerOptions: { maxParamLength: 16_384 },
+    frameworkErrors: (error, request, reply) => void sendFailure(error, request, stamp(request, reply)),
     clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket),
   }) as unknown as FastifyInstance;
 
@@ -61,7 +62,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest('granted');
   app.decorateRequest('errorCode', undefined);
   app.addHook('onRequest', async (request, reply) => {
-    void reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
+    stamp(request, reply);
     if (!closing) return;
     void reply.header('connection', 'close');
     throw new CodedError('shutting_down', 'this instance is stopping; try again', { retryAfterSeconds: 1 });
@@ -148,6 +149,11 @@ function abortedWhenGone(reply: FastifyReply): AbortSignal {
     if (!reply.raw.writableFinished) gone.abort(new CallerGone('the caller closed its connection'));
   });
   return gone.signal;
+}
+
+/** Headers of every answer. */
+function stamp(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
 }
 
 function pathOf(request: FastifyRequest): string {

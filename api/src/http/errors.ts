@@ -31,8 +31,6 @@ export function toCodedError(error: unknown, request: FastifyRequest): CodedErro
       return new CodedError('invalid_request', 'the body is not as long as the header Content-Length says');
     case 'FST_ERR_BAD_URL':
       return new CodedError('invalid_request', 'the path holds a percent sign that begins no valid escape');
-    case 'FST_ERR_MAX_PARAM_LENGTH':
-      return new CodedError('route_not_found', 'a part of the path is longer than any id');
     default:
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {

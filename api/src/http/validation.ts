@@ -63,11 +63,8 @@ function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
   return typeof (schema as { unwrap?: unknown } | undefined)?.unwrap === 'function';
 }
 
-/** A union of plain types is told as a list of them; within the right type, its own fault. */
+/** A union of plain types is told as a list of them. (A fault within the right type comes as that type's own issue.) */
 function alternatives(issue: Extract<Issue, { code: 'invalid_union' }>): string {
-  const nearer = issue.errors.find((options) => options.every((option) => option.code !== 'invalid_type'))?.[0];
-  if (nearer?.code === 'too_big') return `at most ${String(nearer.maximum)} characters long`;
-  if (nearer !== undefined) return `text that ${nearer.message}`;
   const types = issue.errors.flatMap((options) =>
     options.flatMap((option) => (option.code === 'invalid_type' ? [article(option.expected)] : [])),
   );
@@ -89,7 +86,7 @@ function article(expected: string): string {
 }
 
 function bound(origin: string, limit: string, amount: number | bigint): string {
-  return origin === 'string' ? `be ${limit} ${amount} characters long` : `be ${limit} ${amount}`;
+  return origin === 'string' ? `be ${limit} ${amount} character${Number(amount) === 1 ? '' : 's'} long` : `be ${limit} ${amount}`;
 }
 
 function measure(origin: string, input: unknown): string {

@@ -1,0 +1,154 @@
+// What a caller is told of a faulty request: where, what is allowed, what was found.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { PROJECT_FIELDS_NOT_AVAILABLE_YET } from '@berth/contract/projects.ts';
+import { SANDBOX_FIELDS_NOT_AVAILABLE_YET } from '@berth/contract/sandboxes.ts';
+import { startApi, type Answer, type TestApi } from '../api.ts';
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+
+const create = (body: object): Promise<Answer> =>
+  api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
+    body: { agent: 'agent_one', projectId: api.projectId, ...body },
+    headers: { prefer: 'respond-async' },
+  });
+
+const keys = (count: number): Record<string, number> =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`key${index}`, index]));
+
+const REFUSED: [title: string, body: object, message: RegExp][] = [
+  ['no agent', { agent: undefined }, /^body\.agent is required: one of "agent_one", "agent_two"$/],
+  ['a wrong agent', { agent: 'claude' }, /^body\.agent must be one of "agent_one", "agent_two", not "claude"$/],
+  ['no projectId', { projectId: undefined }, /^body\.projectId is required: a string$/],
+  ['a projectId that is no text', { projectId: 7 }, /^body\.projectId must be a string, not 7$/],
+  ['25 metadata keys', { metadata: keys(25) }, /^body\.metadata must have at most 24 keys, has 25$/],
+  ['nested metadata', { metadata: { a: { b: 1 } } }, /^body\.metadata\.a must be a string, a number or a boolean, not an object$/],
+  ['a list in metadata', { metadata: { a: [] } }, /^body\.metadata\.a must be a string, a number or a boolean, not an array$/],
+  ['null in metadata', { metadata: { a: null } }, /^body\.metadata\.a must be a string, a number or a boolean, not null$/],
+  ['metadata that is text', { metadata: 'a=b' }, /^body\.metadata must be an object, not "a=b"$/],
+  ['an over-long metadata value', { metadata: { a: 'x'.repeat(1_025) } }, /^body\.metadata\.a must be at most 1024 characters long/],
+  ['a NUL in a metadata value', { metadata: { a: '\0' } }, /^body\.metadata\.a must not contain NUL/],
+  ['a NUL in a metadata key', { metadata: { 'a\0': 1 } }, /NUL/],
+  ['an unknown field', { size: 'small' }, /^body\.size: unknown field; allowed: agent, projectId, name, repository, /],
+  ['a field in the wrong case', { endUserID: 'x' }, /^body\.endUserID: unknown field; allowed: .*endUserId/],
+  ['a wrong profile', { profile: 'huge' }, /^body\.profile must be one of "auto", "agent-small", .*"long-running", not "huge"$/],
+  ['a wrong machineSize', { machineSize: 'tiny' }, /^body\.machineSize must be one of "small", "medium", "large", "xlarge", not "tiny"$/],
+  [
+    'a wrong persistencePolicy',
+    { persistencePolicy: 'never' },
+    /^body\.persistencePolicy must be one of "always_on", "sleep_resume", not "never"$/,
+  ],
+  ['an empty name', { name: '' }, /^body\.name must be at least 1 character long, not 0$/],
+  ['an over-long name', { name: 'x'.repeat(101) }, /^body\.name must be at most 100 characters long, not 101$/],
+  ['an empty endUserId', { endUserId: '' }, /^body\.endUserId must be at least 1 character long, not 0$/],
+  ['a lone surrogate in an endUserId', { endUserId: '\ud800' }, /^body\.endUserId must not contain NUL characters or lone surrogates$/],
+  ['a repository in another form', { repository: 'just-a-name' }, /^body\.repository must have the form owner\/repo$/],
+  ['a wrong mode', { mode: 'persistent' }, /^body\.mode must be one of "ephemeral", not "persistent"$/],
+  ['a ttl of no seconds', { ttlSeconds: 0 }, /^body\.ttlSeconds must be at least 1, not 0$/],
+  ['several faults at once', { agent: 1, name: 2, mood: 3 }, /body\.agent .*; body\.name .*; body\.mood: unknown field/],
+];
+
+for (const [title, body, message] of REFUSED) {
+  test(`a create with ${title} is 400 and says where and what is allowed`, async () => {
+    const answer = await create(body);
+    assert.equal(answer.status, 400);
+    assert.equal(answer.body.error.code, 'invalid_request');
+    assert.match(answer.body.error.message, message);
+  });
+}
+
+test('a faulty create leaves no sandbox', async () => {
+  assert.equal((await api.call('GET', `/v1/orgs/${api.orgId}/sandboxes`)).body.sandboxes.length, 0);
+});
+
+for (const [title, projectId] of Object.entries({
+  unknown: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa',
+  'no id': 'my project',
+  'with a NUL': 'prj_\0',
+})) {
+  test(`a create in a project that is ${title} is 400 unknown_project`, async () => {
+    const answer = await create({ projectId });
+    assert.equal(answer.status, 400);
+    assert.equal(answer.body.error.code, 'unknown_project');
+    assert.match(answer.body.error.message, /body\.projectId/);
+  });
+}
+
+test("a create in another org's project is 400 unknown_project, as if it did not exist", async () => {
+  const other = await api.makeOrg();
+  assert.equal((await create({ projectId: other.projectId })).body.error.code, 'unknown_project');
+});
+
+const NOT_YET = { repository: 'owner/repo', branch: 'main', sshPublicKey: 'ssh-ed25519 AAAA me', mode: 'ephemeral', ttlSeconds: 60 };
+for (const field of SANDBOX_FIELDS_NOT_AVAILABLE_YET) {
+  test(`a create with ${field} is refused by name, not ignored`, async () => {
+    const answer = await create({ [field]: NOT_YET[field] });
+    assert.equal(answer.status, 400);
+    assert.equal(answer.body.error.code, 'not_available_yet');
+    assert.match(answer.body.error.message, new RegExp(`body\\.${field}: not available yet`));
+  });
+}
+
+test('24 metadata keys, text of every script, a profile and a persistence policy pass and come back unchanged', async () => {
+  const metadata = { ...keys(21), text: '日本語 "\\ \u2028', yes: true, tiny: 1e-7 };
+  const answer = await create({
+    metadata,
+    endUserId: ' 💡/../%00 ',
+    name: 'ñ'.repeat(100),
+    profile: 'auto',
+    persistencePolicy: 'always_on',
+  });
+  assert.equal(answer.status, 201);
+  assert.deepEqual(answer.body.sandbox.metadata, metadata);
+  assert.equal(answer.body.sandbox.endUserId, ' 💡/../%00 ');
+});
+
+test('an endUserId filter that is empty or given twice is 400; an unknown query parameter is ignored', async () => {
+  const list = (query: string): Promise<Answer> => api.call('GET', `/v1/orgs/${api.orgId}/sandboxes?${query}`);
+  assert.match((await list('endUserId=')).body.error.message, /^query\.endUserId must be at least 1 character long/);
+  assert.match((await list('endUserId=a&endUserId=b')).body.error.message, /^query\.endUserId must be a string, not an array$/);
+  assert.match((await list('endUserId=%00')).body.error.message, /^query\.endUserId must not contain NUL/);
+  assert.equal((await list('page=2')).status, 200);
+});
+
+test('a destroy takes no body or an empty one, whatever its content type says', async () => {
+  for (const options of [{}, { body: {} }, { rawBody: '', headers: { 'content-type': 'application/json' } }]) {
+    const { id } = await api.makeSandbox('deleted');
+    assert.equal((await api.call('POST', `/v1/sandboxes/${id}/destroy`, options)).status, 200);
+  }
+});
+
+test('a project gets the useCase and defaults asked for; unknown fields are ignored; everything has a default', async () => {
+  const make = (body: object): Promise<Answer> => api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body });
+  const full = await make({
+    name: 'P',
+    useCase: 'external',
+    defaultProfile: 'build-heavy',
+    defaultPersistencePolicy: 'always_on',
+    color: 'red',
+  });
+  assert.equal(full.status, 201);
+  const { project } = full.body;
+  assert.deepEqual(
+    [project.name, project.useCase, project.defaultProfile, project.defaultPersistencePolicy],
+    ['P', 'external', 'build-heavy', 'always_on'],
+  );
+  const bare = (await make({})).body.project;
+  assert.match(bare.name, /^project-[a-z2-7]{8}$/);
+  assert.deepEqual([bare.useCase, bare.defaultProfile, bare.sandboxMachineHourLimit], ['internal', null, null]);
+  const listed = (await api.call('GET', `/v1/orgs/${api.orgId}/projects`)).body.projects;
+  assert.deepEqual(listed.slice(0, 2), [bare, project]);
+});
+
+const PROJECT_NOT_YET = { defaultRepository: 'owner/repo', defaultBranch: 'main', defaultIdleMinutes: 30, sandboxMachineHourLimit: 10 };
+for (const field of PROJECT_FIELDS_NOT_AVAILABLE_YET) {
+  test(`a project with ${field} is refused by name, and null is taken for none`, async () => {
+    const make = (value: unknown): Promise<Answer> => api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { [field]: value } });
+    assert.equal((await make(PROJECT_NOT_YET[field])).body.error.code, 'not_available_yet');
+    assert.equal((await make(null)).status, 201);
+  });
+}

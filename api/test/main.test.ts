@@ -1,0 +1,169 @@
+// The control plane as a process: its commands, its start, its end.
+import assert from 'node:assert/strict';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { openDatabase } from '../src/store/database.ts';
+import { startPostgres, type TestPostgres } from './database.ts';
+import { startExecFront, type ExecFront } from './exec-front.ts';
+import { HostStandIn } from './workers/host-stand-in.ts';
+
+const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+const run = promisify(execFile);
+
+let postgres: TestPostgres;
+let folder: string;
+let host: HostStandIn;
+let front: ExecFront;
+let environment: Record<string, string>;
+before(async () => {
+  postgres = await startPostgres();
+  folder = await mkdtemp(join(tmpdir(), 'berth-main-'));
+  host = new HostStandIn(join(folder, 'behind.sock'));
+  await host.start();
+  front = await startExecFront(join(folder, 'host.sock'), join(folder, 'behind.sock'));
+  await writeFile(join(folder, 'token'), host.token);
+  environment = {
+    BERTH_DATABASE_URL: await postgres.createDatabase(),
+    BERTH_HOST_URL: front.url,
+    BERTH_HOST_TOKEN_FILE: join(folder, 'token'),
+    BERTH_PORT: '0',
+  };
+});
+after(async () => {
+  await front.stop();
+  await host.stop();
+  await postgres.stop();
+  await rm(folder, { recursive: true });
+});
+
+async function command(...args: string[]): Promise<Record<string, string>> {
+  const { stdout } = await run(process.execPath, [MAIN, ...args], { env: environment });
+  return JSON.parse(stdout) as Record<string, string>;
+}
+
+interface Serving {
+  child: ChildProcess;
+  url: string;
+  lines: string[];
+}
+
+async function serve(): Promise<Serving> {
+  const child = spawn(process.execPath, [MAIN], { env: environment, stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines: string[] = [];
+  const port = await new Promise<number>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`ended with ${code}: ${lines.join('\n')}`)));
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      lines.push(line);
+      const said = JSON.parse(line) as { msg: string; port?: number };
+      if (said.msg === 'ready' && said.port !== undefined) resolve(said.port);
+    });
+  });
+  return { child, url: `http://127.0.0.1:${port}`, lines };
+}
+
+async function stop({ child }: Serving): Promise<number | null> {
+  const ended = once(child, 'exit') as Promise<[number | null]>;
+  child.kill('SIGTERM');
+  return (await ended)[0];
+}
+
+test('bootstrap prints a token once; keys create mints more, and the feed records them', async () => {
+  const first = await command('bootstrap', '--org-name', 'Mine');
+  assert.equal(first['created'], true);
+  const again = await command('bootstrap');
+  assert.deepEqual(again, { created: false, orgId: first['orgId'], projectId: first['projectId'], userId: first['userId'] });
+  const key = await command('keys', 'create', '--name', 'second', '--scopes', 'sandbox.read,project.read', '--expires-in-days', '30');
+  assert.match(key['token'] ?? '', /^brt_/);
+  assert.equal(key['orgId'], first['orgId']);
+  const { db } = openDatabase({
+    url: environment['BERTH_DATABASE_URL'] ?? '',
+    maxConnections: 1,
+    statementTimeoutMs: null,
+    onIdleError: () => undefined,
+  });
+  try {
+    const row = await db.selectFrom('activity').selectAll().orderBy('at', 'desc').limit(1).executeTakeFirstOrThrow();
+    assert.equal(row.kind, 'api_key_created');
+    assert.equal(row.actor_kind, 'operator');
+    assert.deepEqual(row.details, {
+      keyId: key['keyId'],
+      name: 'second',
+      scopes: ['sandbox.read', 'project.read'],
+      createdBy: first['userId'],
+    });
+  } finally {
+    await db.destroy();
+  }
+});
+
+test('a wrong command, option or environment ends with code 1 and one line that says what is wrong', async () => {
+  for (const [args, changed, message] of [
+    [['dance'], {}, /unknown command dance/],
+    [['keys', 'create', '--scopes', 'everything'], {}, /--scopes: everything is no permission; known: /],
+    [['keys', 'create', '--expires-in-days', '366'], {}, /--expires-in-days must be an integer from 1 to 365/],
+    [['keys', 'create', '--org', 'org_nobody'], {}, /there is no org org_nobody/],
+    [['serve'], { BERTH_HOST_URL: '' }, /BERTH_HOST_URL/],
+  ] as const) {
+    await assert.rejects(
+      run(process.execPath, [MAIN, ...args], { env: { ...environment, ...changed } }),
+      (error: { code: number; stderr: string }) => {
+        assert.equal(error.code, 1);
+        assert.match(error.stderr, message);
+        assert.equal(error.stderr.trim().split('\n').length, 1);
+        return true;
+      },
+    );
+  }
+});
+
+test('serve does the whole of a sandbox, logs each request without secrets, and ends with 0 on SIGTERM after open requests', async () => {
+  const { token, orgId } = await command('keys', 'create');
+  const { projectId } = await command('bootstrap');
+  const serving = await serve();
+  const send = async (path: string, body?: object): Promise<Record<string, Record<string, string>>> => {
+    const response = await fetch(serving.url + path, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return (await response.json()) as Record<string, Record<string, string>>;
+  };
+  const { sandbox } = await send(`/v1/orgs/${orgId}/sandboxes`, { agent: 'agent_one', projectId });
+  assert.equal(sandbox?.['status'], 'ready');
+  const started = Promise.withResolvers<void>();
+  const finish = Promise.withResolvers<void>();
+  front.exec = async ({ command: text }) => {
+    started.resolve();
+    await finish.promise;
+    return { exitCode: 0, stdout: text, stderr: '', truncated: false, timedOut: false };
+  };
+  const exec = send(`/v1/sandboxes/${sandbox?.['id']}/exec`, { command: 'still running' });
+  await started.promise;
+  const ended = stop(serving);
+  finish.resolve();
+  assert.equal((await exec)['stdout'], 'still running');
+  assert.equal(await ended, 0);
+  const log = serving.lines.join('\n');
+  assert.match(log, /"path":"\/v1\/sandboxes\/:sandboxId\/exec","status":200/);
+  for (const secret of [token ?? '', host.token, 'still running']) assert.equal(log.includes(secret), false);
+  assert.equal(host.alive().length, 1, 'a stop leaves the machines running');
+});
+
+test('a second serve on the same database takes up where the first ended', async () => {
+  const serving = await serve();
+  const { token, orgId } = await command('keys', 'create');
+  const response = await fetch(`${serving.url}/v1/orgs/${orgId}/sandboxes`, { headers: { authorization: `Bearer ${token}` } });
+  const { sandboxes } = (await response.json()) as { sandboxes: { status: string }[] };
+  assert.deepEqual(
+    sandboxes.map(({ status }) => status),
+    ['ready'],
+  );
+  assert.equal(await stop(serving), 0);
+});

@@ -1,0 +1,43 @@
+// The first start.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { bootstrap, type BootstrapNames } from '../../src/services/bootstrap.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import type { Database } from '../../src/store/schema.ts';
+import { startPostgres, type TestPostgres } from '../database.ts';
+
+const NAMES: BootstrapNames = { ownerEmail: 'o@example.test', ownerName: 'O', orgName: 'Org', projectName: 'Project', keyName: 'operator' };
+
+let postgres: TestPostgres;
+let db: Database;
+before(async () => {
+  postgres = await startPostgres();
+  const url = await postgres.createDatabase();
+  await migrate(url);
+  ({ db } = openDatabase({ url, maxConnections: 8, statementTimeoutMs: 30_000, onIdleError: () => undefined }));
+});
+after(async () => {
+  await db.destroy();
+  await postgres.stop();
+});
+
+test('first starts at once make one account, org, project and key together; the others are told what there is, without a token', async () => {
+  const results = await Promise.all(Array.from({ length: 6 }, () => bootstrap(db, NAMES)));
+  const created = results.filter((result) => result.created);
+  assert.equal(created.length, 1);
+  const [made] = created;
+  assert.ok(made);
+  for (const result of results) {
+    assert.deepEqual([result.orgId, result.projectId, result.userId], [made.orgId, made.projectId, made.userId]);
+    assert.equal('token' in result, result === made);
+  }
+  for (const table of ['user', 'org', 'project', 'api_key'] as const) {
+    assert.equal((await db.selectFrom(table).select('id').execute()).length, 1);
+  }
+  const membership = await db.selectFrom('membership').select(['org_id', 'user_id', 'role']).execute();
+  assert.deepEqual(membership, [{ org_id: made.orgId, user_id: made.userId, role: 'owner' }]);
+  const events = await db.selectFrom('activity').select(['kind', 'actor_kind', 'org_id']).orderBy('at').orderBy('kind').execute();
+  assert.deepEqual(events.map((event) => event.kind).toSorted(), ['api_key_created', 'org_created', 'project_created']);
+  assert.ok(events.every((event) => event.actor_kind === 'operator' && event.org_id === made.orgId));
+});

@@ -1,0 +1,86 @@
+// Reservations on hosts, against the real database: nothing is promised twice, and a refusal leaves nothing behind.
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { sql } from 'kysely';
+import { upsertHost } from '../../src/store/hosts.ts';
+import { startApi, type Answer, type TestApi } from '../api.ts';
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+beforeEach(async () => {
+  await api.db.deleteFrom('sandbox').execute();
+  await api.db.deleteFrom('host').execute();
+});
+
+const addHost = (id: string, vcpu: number, memoryGb: number, diskGib: number): Promise<void> =>
+  upsertHost(api.db, {
+    id,
+    url: `unix:/nowhere/${id}`,
+    startId: '1',
+    driver: 'fake',
+    accelerator: 'none',
+    capacity: { vcpu, memoryMib: memoryGb * 1024, diskGib },
+    reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
+  });
+const create = (machineSize = 'small'): Promise<Answer> =>
+  api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
+    body: { agent: 'agent_one', projectId: api.projectId, machineSize },
+    headers: { prefer: 'respond-async' },
+  });
+const rows = () => api.db.selectFrom('sandbox').selectAll().execute();
+
+test('a create that no host has room for is 503 with Retry-After and the shortage, and leaves no row, step or event', async () => {
+  await addHost('a', 64, 4, 500);
+  api.steps.length = 0;
+  const before = await api.db.selectFrom('activity').select('id').execute();
+  const answer = await create('large');
+  assert.equal(answer.status, 503);
+  assert.equal(answer.body.error.code, 'insufficient_capacity');
+  assert.match(answer.body.error.message, /needs 8192 MiB of memory, at most 4096 free on one host/);
+  assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
+  assert.deepEqual([await rows(), api.steps], [[], []]);
+  assert.deepEqual(await api.db.selectFrom('activity').select('id').execute(), before);
+});
+
+test('creates at once never promise more than there is', async () => {
+  await addHost('a', 7, 100, 500);
+  const answers = await Promise.all(Array.from({ length: 12 }, () => create()));
+  assert.deepEqual(answers.map(({ status }) => status).toSorted(), [...Array<number>(7).fill(201), ...Array<number>(5).fill(503)]);
+  assert.equal((await rows()).length, 7);
+});
+
+test('creates at once spread over hosts and use all of their room', async () => {
+  await addHost('a', 3, 100, 500);
+  await addHost('b', 4, 100, 500);
+  const answers = await Promise.all(Array.from({ length: 9 }, () => create()));
+  assert.equal(answers.filter(({ status }) => status === 201).length, 7);
+  const byHost = Map.groupBy(await rows(), (row) => row.host_id);
+  assert.deepEqual([byHost.get('a')?.length, byHost.get('b')?.length], [3, 4]);
+});
+
+test('a sandbox that failed or is deleted frees its room; one that is being destroyed does not yet', async () => {
+  await addHost('a', 1, 100, 500);
+  const { id } = (await create()).body.sandbox;
+  const setStatus = (changed: object) => api.db.updateTable('sandbox').set(changed).where('id', '=', id).execute();
+  await setStatus({ status: 'destroying' });
+  assert.equal((await create()).status, 503);
+  await setStatus({ status: 'failed', status_reason_code: 'x', status_reason_message: 'y' });
+  assert.equal((await create()).status, 201);
+});
+
+test('a host that was not heard of lately gets nothing; with no other the answer is 503 host_unavailable', async () => {
+  await addHost('a', 10, 100, 500);
+  await api.db
+    .updateTable('host')
+    .set({ last_seen_at: sql<Date>`now() - interval '1 minute'` })
+    .execute();
+  const answer = await create();
+  assert.equal(answer.body.error.code, 'host_unavailable');
+  assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
+  await addHost('b', 1, 100, 500);
+  assert.equal((await create()).status, 201);
+  assert.equal((await rows())[0]?.host_id, 'b');
+});

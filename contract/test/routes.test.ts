@@ -1,0 +1,74 @@
+// The contract's own order: names, paths and lists agree with one another.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ERRORS } from '../src/errors.ts';
+import { MACHINE_SIZES, machineSize, profile, PROFILE_SIZES, SIZE_PROFILES } from '../src/machine-sizes.ts';
+import { permission, role, ROLE_PERMISSIONS } from '../src/permissions.ts';
+import { ROUTES } from '../src/routes.ts';
+
+test('route names and (method, path) pairs are unique', () => {
+  assert.equal(new Set(ROUTES.map((route) => route.name)).size, ROUTES.length);
+  assert.equal(new Set(ROUTES.map((route) => `${route.method} ${route.path}`)).size, ROUTES.length);
+});
+
+test('every route but the health check is below /v1 and needs a token', () => {
+  for (const route of ROUTES) {
+    if (route.name === 'getHealth') continue;
+    assert.match(route.path, /^\/v1\//);
+    assert.ok(route.auth.length > 0);
+  }
+});
+
+test("each route's parameters are those of its path, and a route on an org or a sandbox names the permission it needs", () => {
+  for (const route of ROUTES) {
+    const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+    assert.deepEqual(Object.keys(route.request.params?.shape ?? {}), inPath);
+    assert.equal(route.permission !== null, inPath.length > 0, route.name);
+  }
+});
+
+test('a route that reads leaves no activity, one that changes something does', () => {
+  for (const route of ROUTES) assert.equal(route.activity === null, route.method === 'GET', route.name);
+});
+
+test('every error has a status of the 400s or 500s and says what it means', () => {
+  for (const [code, { status, meaning }] of Object.entries(ERRORS)) {
+    assert.match(code, /^[a-z]+(_[a-z]+)*$/);
+    assert.ok(status >= 400 && status < 600);
+    assert.match(meaning, /\.$/);
+  }
+});
+
+test('operator and viewer lack sandbox.preview.share, owner and admin have everything', () => {
+  assert.deepEqual(
+    role.options.filter((name) => ROLE_PERMISSIONS[name].has('sandbox.preview.share')),
+    ['owner', 'admin'],
+  );
+  for (const name of ['owner', 'admin'] as const) assert.equal(ROLE_PERMISSIONS[name].size, permission.options.length);
+});
+
+test('the permissions that the spec names all exist', () => {
+  const named = [
+    'api_keys.manage',
+    'billing.read',
+    'sandbox.preview.share',
+    'sandbox.destroy',
+    'sandbox.stop',
+    'sandbox.files.read',
+    'sandbox.files.write',
+    'agent_session.read',
+    'agent_session.send',
+    'agent_session.approve',
+  ];
+  for (const name of named) assert.ok(permission.safeParse(name).success, name);
+});
+
+test('every profile starts with a known tier, every tier has a profile that starts with it, and tiers grow', () => {
+  for (const name of profile.options) assert.ok(MACHINE_SIZES[PROFILE_SIZES[name]]);
+  for (const size of machineSize.options) assert.equal(PROFILE_SIZES[SIZE_PROFILES[size]], size);
+  const sizes = machineSize.options.map((size) => MACHINE_SIZES[size]);
+  for (const [index, size] of sizes.entries()) {
+    const next = sizes[index + 1];
+    if (next !== undefined) assert.ok(size.vcpu < next.vcpu && size.memoryGb < next.memoryGb && size.diskGb < next.diskGb);
+  }
+});

@@ -1,0 +1,43 @@
+// The state table agrees with itself and with the drawing in its header.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  SANDBOX_ACTION_RULES,
+  SANDBOX_STATES,
+  sandboxStatus,
+  statusesAllowing,
+  statusesBefore,
+  statusesThat,
+} from '../src/sandbox-state.ts';
+
+test('destroy outranks everything: it can follow every status that is not already on its way', () => {
+  assert.deepEqual(statusesBefore('destroying'), ['provisioning', 'running', 'ready', 'failed']);
+  assert.deepEqual(statusesAllowing('destroy'), statusesBefore('destroying'));
+  assert.deepEqual(statusesBefore('deleted'), ['destroying']);
+});
+
+test('deleted is final, and nothing returns to provisioning', () => {
+  assert.deepEqual(SANDBOX_STATES.deleted.next, []);
+  assert.deepEqual(statusesBefore('provisioning'), []);
+});
+
+test('every status leads to deleted', () => {
+  for (const status of sandboxStatus.options) {
+    const reached = new Set([status]);
+    for (const at of reached) for (const next of SANDBOX_STATES[at].next) reached.add(next);
+    assert.ok(reached.has('deleted'), status);
+  }
+});
+
+test('what is awake is metered, holds its machine and takes commands; nothing else is metered or takes commands', () => {
+  for (const status of sandboxStatus.options) {
+    const { awake, metered, holdsMachine } = SANDBOX_STATES[status];
+    assert.equal(metered, awake);
+    assert.equal(SANDBOX_ACTION_RULES.exec[status] === 'do', awake);
+    if (awake) assert.ok(holdsMachine);
+  }
+});
+
+test('a machine is reserved from the create to the end of the destroy, and not for what failed', () => {
+  assert.deepEqual(statusesThat('holdsMachine'), ['provisioning', 'running', 'ready', 'destroying']);
+});
