@@ -23,6 +23,8 @@ export interface ServeConfig extends DatabaseConfig {
   hostUrl: string;
   /** Content of the file `BERTH_HOST_TOKEN_FILE`. */
   hostToken: string;
+  /** `BERTH_CRASH_AT`. Tests only; see workers/crash-point.ts. */
+  crashAt: string | null;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -38,6 +40,7 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1_000).default(20),
   BERTH_HOST_URL: z.string().regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port'),
   BERTH_HOST_TOKEN_FILE: z.string().min(1),
+  BERTH_CRASH_AT: z.string().optional(),
 });
 
 /** What every command needs. Throws naming the variable that is missing or wrong. */
@@ -57,6 +60,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
     databaseConnections: values.BERTH_DATABASE_CONNECTIONS,
     hostUrl: values.BERTH_HOST_URL,
     hostToken: readSecret('BERTH_HOST_TOKEN_FILE', values.BERTH_HOST_TOKEN_FILE),
+    crashAt: values.BERTH_CRASH_AT ?? null,
   };
 }
 

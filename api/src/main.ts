@@ -15,6 +15,7 @@ import { openDatabase } from './store/database.ts';
 import { migrate } from './store/migrate.ts';
 import { SandboxChanges } from './store/sandbox-changes.ts';
 import type { Database } from './store/schema.ts';
+import { armCrashPoint } from './workers/crash-point.ts';
 import { migrateDurable, startDurable } from './workers/durable.ts';
 
 const STATEMENT_TIMEOUT_MS = 30_000;
@@ -46,6 +47,7 @@ try {
 
 async function serve(): Promise<void> {
   const config = readServeConfig(process.env);
+  if (config.crashAt !== null) armCrashPoint(config.crashAt);
   const log = pino({ level: config.logLevel, base: { part: 'api' }, timestamp: pino.stdTimeFunctions.isoTime });
   await migrateAll(config.databaseUrl, log);
   const { db } = openDatabase({
