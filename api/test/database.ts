@@ -23,6 +23,8 @@ export interface TestPostgres {
   kill(): Promise<void>;
   /** Starts it again after `kill`; resolves when it answers. */
   start(): Promise<void>;
+  /** Process id of the server's main process. */
+  pid(): number;
   /** Stops the server and removes its folder. */
   stop(): Promise<void>;
 }
@@ -99,6 +101,10 @@ export async function startPostgres(): Promise<TestPostgres> {
     },
     kill: () => end('SIGKILL'),
     start,
+    pid: () => {
+      if (server?.pid === undefined || hasEnded(server)) throw new Error('PostgreSQL does not run');
+      return server.pid;
+    },
     stop: async () => {
       await end('SIGINT');
       await rm(folder, { recursive: true, force: true });

@@ -128,8 +128,8 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const takeover = new Takeover({ context, session, dispatch, client, executorId, running });
   const health = options.hostUrls.map((url) => new HostHealth(context, url));
   dispatch.wake();
-  // A first look before the first request: its host has a row then.
-  await Promise.all(health.map((host) => host.tick()));
+  // A first look before the first request: what a killed process left goes on, and the host of the request has a row.
+  await Promise.all([takeover.tick(), ...health.map((host) => host.tick())]);
 
   const schedules = [
     runEvery({ name: 'takeover', everyMs: TAKEOVER_EVERY_MS, run: () => takeover.tick() }, stopping.signal, log),
