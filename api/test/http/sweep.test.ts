@@ -105,7 +105,7 @@ for (const route of closed) {
     ] as const) {
       test(`${route.name}: ${what} resource is 404`, async () => {
         const path = route.path.replace('{orgId}', `org_${id}`).replace('{sandboxId}', `sbx_${id}`);
-        const answer = await api.call(route.method, path, { ...(route.method === 'GET' ? {} : { rawBody: '{' }) });
+        const answer = await api.call(route.method, path, route.method === 'GET' ? {} : { rawBody: '{' });
         assert.equal(answer.status, 404);
       });
     }

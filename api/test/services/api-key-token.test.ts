@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { isToken, newToken, tokenPrefix, tokenSha256 } from '../../src/services/api-key-token.ts';
 
-const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const BASE62 = Array.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz');
 
 test('a new token is brt_ and 38 base62 characters, passes its own check, and no two are alike', () => {
   const tokens = Array.from({ length: 2_000 }, newToken);
