@@ -6,8 +6,8 @@ import { EXEC_ANSWER_MAX_BYTES, guestExecResult, type GuestExecRequest, type Gue
 import { hostError, hostInfo, vmList, vmView, type HostInfo, type VmCreate, type VmView } from '@berth/protocol/host.ts';
 import { HostError } from './error.ts';
 
-/** Deadlines of the verbs in milliseconds. A create waits for a restore under load, an exec for its own timeout and this much more. */
-export const HOST_DEADLINES_MS = { read: 5_000, create: 60_000, destroy: 30_000, execMargin: 20_000 } as const;
+/** Deadlines of the verbs in milliseconds. A create waits longer than its host does (a minute), an exec for its own timeout and this much more. */
+export const HOST_DEADLINES_MS = { read: 5_000, create: 90_000, destroy: 30_000, execMargin: 20_000 } as const;
 
 /** Longest answer read from a host, but for exec. A list of 1,000 VMs is 400 KB. */
 const ANSWER_MAX_BYTES = 8 * 1024 * 1024;
