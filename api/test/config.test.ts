@@ -25,6 +25,7 @@ test('what is not given has a default', () => {
     databaseConnections: 20,
     hostUrl: 'unix:/run/host.sock',
     hostToken: 'secret',
+    crashAt: null,
   });
 });
 

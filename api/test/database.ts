@@ -45,7 +45,18 @@ export async function startPostgres(): Promise<TestPostgres> {
       cwd: folder,
     });
 
-  const made = run('initdb', ['-D', data, '-U', DATABASE_USER, '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions']);
+  const made = run('initdb', [
+    '-D',
+    data,
+    '-U',
+    DATABASE_USER,
+    '--auth=trust',
+    '-E',
+    'UTF8',
+    '--locale=C',
+    '--no-sync',
+    '--no-instructions',
+  ]);
   const complaints = collect(made);
   const [exitCode] = (await once(made, 'exit')) as [number | null];
   if (exitCode !== 0) throw new Error(`initdb failed: ${complaints()}`);

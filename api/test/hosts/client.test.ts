@@ -154,7 +154,9 @@ test('an exec is patient with spaces before its result', async () => {
 test('an exec that breaks after its headers is a failure: with the reason when one was sent, host_unreachable otherwise', async () => {
   answer = (_request, response) => {
     response.write(' ');
-    response.write(JSON.stringify({ error: { code: 'guest_unreachable', message: 'the guest closed the connection' } }), () => response.destroy());
+    response.write(JSON.stringify({ error: { code: 'guest_unreachable', message: 'the guest closed the connection' } }), () =>
+      response.destroy(),
+    );
   };
   await assert.rejects(client.exec(VM, EXEC), failsWith('guest_unreachable', /the guest closed/));
   answer = (_request, response) => {

@@ -2,7 +2,15 @@
 // no machines behind it. It counts what it made, and does what a test scripts: be slow, refuse, be away, lose a machine.
 import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { HOST_ERRORS, vmCreate, vmDestroyQuery, type HostErrorBody, type HostErrorCode, type VmSpec, type VmView } from '@berth/protocol/host.ts';
+import {
+  HOST_ERRORS,
+  vmCreate,
+  vmDestroyQuery,
+  type HostErrorBody,
+  type HostErrorCode,
+  type VmSpec,
+  type VmView,
+} from '@berth/protocol/host.ts';
 
 interface StandInVm extends VmView {
   spec: VmSpec;
