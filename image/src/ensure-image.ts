@@ -1,16 +1,16 @@
 // Gives the image of this checkout, building it when it is not there: recipe, manifest, packages, stages, disk, publication, in this order.
 import { copyFile, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { ArchiveSource, PrivateApt } from './build/apt.ts';
 import { machineArchive, preparePrivateApt } from './build/apt.ts';
-import { ensureDebs } from './build/debs.ts';
+import { ensureDebs, VanishedPackagesError } from './build/debs.ts';
 import { sha256OfText } from './build/digest.ts';
 import { makeExt4 } from './build/ext4.ts';
 import { makeInitramfs } from './build/initramfs.ts';
 import type { Manifest } from './build/manifest.ts';
 import { formatManifest, manifestDigest, packagesFor, parseManifest } from './build/manifest.ts';
 import { overlayEntries } from './build/overlay.ts';
-import type { Recipe } from './build/recipe.ts';
+import type { Recipe, RecipeSources } from './build/recipe.ts';
 import { loadRecipe } from './build/recipe.ts';
 import { resolveManifest } from './build/resolve.ts';
 import { makeRootStage } from './build/root-stage.ts';
@@ -30,8 +30,8 @@ export interface EnsureImageOptions {
   manifestFile?: string;
   onProgress?: OnProgress;
   signal: AbortSignal;
-  /** Source file of another guest daemon, for tests. */
-  guestEntry?: string;
+  /** Another recipe than this checkout's, for tests. */
+  recipe?: RecipeSources;
   /** Another archive than the machine's, for tests. */
   archive?: ArchiveSource;
 }
@@ -48,12 +48,12 @@ function imageIdOf(recipe: Recipe, given: Manifest | null): string {
  */
 export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
   const { cacheFolder, signal, onProgress = () => undefined } = options;
-  const recipe = await loadRecipe(options.guestEntry);
+  const recipe = await loadRecipe(options.recipe);
   const given = options.manifestFile === undefined ? null : await readGivenManifest(options.manifestFile, recipe);
   const imageId = imageIdOf(recipe, given);
   const folder = join(cacheFolder, 'image', imageId);
   const existing = await openExisting(folder, signal);
-  if (existing instanceof ImageError === false && existing !== null) return existing;
+  if (existing !== null && !(existing instanceof ImageError)) return existing;
 
   if (process.getuid?.() !== 0) {
     throw new ImageError('Building the image needs root: it sets the owners of the files in it. Run it as root, or with sudo.');
@@ -222,9 +222,13 @@ async function publish(unfinished: string, folder: string, signal: AbortSignal):
       await handle.close();
     }
   }
-  await mkdir(join(folder, '..'), { recursive: true, mode: 0o755 });
-  await rm(folder, { recursive: true, force: true });
+  await mkdir(dirname(folder), { recursive: true, mode: 0o755 });
+  const replaced = join(dirname(unfinished), 'replaced');
+  await rename(folder, replaced).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
   await rename(unfinished, folder);
+  await rm(replaced, { recursive: true, force: true });
   return openImage(folder, { verify: 'remembered', signal });
 }
 
@@ -247,7 +251,9 @@ async function repairImage(folder: string, fault: ImageError, recipe: Recipe, op
   );
   if (manifestDigest(manifest) !== old.manifestDigest) throw unusable('its manifest was changed', fault);
   const aside = join(options.cacheFolder, 'work', 'repaired');
-  const repaired = await buildImage(aside, old.imageId, recipe, manifest, options);
+  const repaired = await buildImage(aside, old.imageId, recipe, manifest, options).catch((error: unknown) => {
+    throw error instanceof VanishedPackagesError ? unusable(error.message, error) : error;
+  });
   for (const name of IMAGE_FILES) {
     if (repaired.record.files[name].sha256 !== old.files[name]?.sha256) throw unusable(`building it again gives another ${name}`, fault);
   }

@@ -17,7 +17,11 @@ export async function takeLock(path: string, onWaiting: () => void, signal: Abor
 /** A child holds the lock until its standard input closes: that is, until it is freed or this process is gone. */
 async function holdLock(path: string, options: readonly string[], signal: AbortSignal): Promise<(() => Promise<void>) | null> {
   signal.throwIfAborted();
-  const child = spawn('flock', [...options, '--no-fork', path, 'sh', '-c', 'echo held; exec cat'], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn('flock', [...options, '--no-fork', path, 'sh', '-c', 'echo held; exec cat'], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    // Out of the terminal's process group: an interrupt is this process's to handle, and the lock is held until it has cleaned up.
+    detached: true,
+  });
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;

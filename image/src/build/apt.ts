@@ -79,6 +79,9 @@ export async function preparePrivateApt(folder: string, source: ArchiveSource, s
     'Dir::State::status': join(folder, 'status'),
     'Dir::State::extended_states': join(folder, 'extended_states'),
     'Dir::Cache': join(folder, 'cache'),
+    // Container images switch these off in their configuration, and then every call reads all indices anew.
+    'Dir::Cache::pkgcache': 'pkgcache.bin',
+    'Dir::Cache::srcpkgcache': 'srcpkgcache.bin',
     'APT::Architecture': 'amd64',
     'APT::Install-Recommends': 'false',
     'APT::Install-Suggests': 'false',

