@@ -1,0 +1,49 @@
+// The one suite every driver must pass. Called by a test file of each driver; what a driver cannot do by its capability flags is not asked of it.
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { VmDriver } from '../driver.ts';
+import { identityConforms } from './identity.ts';
+import { isolationConforms } from './isolation.ts';
+import { machineLifeConforms } from './machine-life.ts';
+import { networkConforms } from './network.ts';
+import { sizeConforms } from './size.ts';
+import { Subject, type ConformanceOptions } from './subject.ts';
+
+/**
+ * Declares the suite. `makeDriver` gives an instance that is not prepared yet; every one belongs to the same installation, and only one is in use at a
+ * time.
+ */
+export function conformance(name: string, makeDriver: () => VmDriver, options: ConformanceOptions): void {
+  describe(`the ${name} driver`, () => {
+    const { capabilities } = makeDriver();
+    let subject: Subject;
+    before(
+      async () => {
+        subject = await Subject.prepare(makeDriver);
+      },
+      { timeout: options.prepareDeadlineMs },
+    );
+    after(async () => {
+      await subject.close();
+    });
+    const current = (): Subject => subject;
+
+    machineLifeConforms(current, options);
+    identityConforms(current, options, capabilities);
+    if (capabilities.hotplug) {
+      sizeConforms(current, options);
+    }
+    if (capabilities.isolates) {
+      isolationConforms(current, options);
+    }
+    if (capabilities.network) {
+      networkConforms(current, options);
+    }
+
+    it('leaves nothing on the machine once its VMs are destroyed and it is closed', async () => {
+      await subject.driver.close();
+      assert.deepEqual(await options.leftovers(), []);
+      await subject.replaceDriver();
+    });
+  });
+}

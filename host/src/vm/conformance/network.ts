@@ -1,0 +1,121 @@
+// Conformance: from inside a restored guest, the internet and names are reached, and nothing else is: not the machine, not its neighbours, not another
+// guest, by IPv4 or IPv6. Every closed target is shown to answer the machine first, so that silence means a closed way and not a dead target.
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
+import { outputOf, type ConformanceOptions, type ConformanceUplink, type Subject, type SubjectVm, type Target } from './subject.ts';
+
+/** Prints the targets that accept a connection within 3 s, as JSON. All at once, each in a thread. */
+const PROBE = `
+import json, socket, sys, threading
+targets, open_ones = json.loads(sys.argv[1]), []
+def probe(target):
+    try:
+        socket.create_connection((target["address"], target["port"]), 3).close()
+        open_ones.append(target)
+    except OSError:
+        pass
+threads = [threading.Thread(target=probe, args=(target,)) for target in targets]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps(open_ones))
+`;
+
+export function networkConforms(current: () => Subject, { spec, uplink: given }: ConformanceOptions): void {
+  if (given === null) {
+    throw new Error('a driver with a network needs an uplink to conform in');
+  }
+  const uplink: ConformanceUplink = given;
+
+  describe('the network of a VM', () => {
+    let one: SubjectVm;
+    let two: SubjectVm;
+    before(async () => {
+      one = await current().create(spec);
+      two = await current().create(spec);
+    });
+    after(async () => {
+      await current().destroy(one);
+      await current().destroy(two);
+    });
+
+    async function openTo(vm: SubjectVm, targets: readonly Target[]): Promise<string[]> {
+      const text = await outputOf(vm.client, `python3 - '${JSON.stringify(targets)}' <<'PROBE'\n${PROBE}PROBE`);
+      return (JSON.parse(text) as Target[]).map(said).sort();
+    }
+
+    async function assertClosed(vm: SubjectVm, targets: readonly Target[]): Promise<void> {
+      assert.ok(targets.length > 0);
+      assert.deepEqual((await uplink.answering(targets)).map(said).sort(), targets.map(said).sort(), 'all of them answer the machine');
+      assert.deepEqual(await openTo(vm, targets), []);
+    }
+
+    const rules = (vm: () => SubjectVm): void => {
+      it('reaches the internet', async () => {
+        assert.deepEqual(await openTo(vm(), uplink.internet), uplink.internet.map(said).sort());
+      });
+
+      it('resolves names by the resolver at its gateway', async () => {
+        const { name, address } = uplink.name;
+        assert.equal(await outputOf(vm().client, `getent ahostsv4 ${name} | awk 'NR == 1 {print $1}'`), address);
+        assert.equal(await outputOf(vm().client, `awk '/^nameserver/ {print $2}' /etc/resolv.conf`), GUEST_NETWORK.gateway);
+      });
+
+      it('reaches no private, link-local, metadata or shared range and no address of the machine', async () => {
+        await assertClosed(vm(), uplink.closed);
+      });
+
+      it('reaches nothing by IPv6', async () => {
+        await assertClosed(vm(), uplink.closedIpv6);
+      });
+
+      it('does not reach another guest, which answers the machine', async () => {
+        const other = vm() === one ? two : one;
+        await assertClosed(vm(), [{ address: other.running.guest.address, port: GUEST_PORT }]);
+      });
+
+      it('reaches nothing at its gateway but the resolver', async () => {
+        const ports = [22, 53, 80, 443, GUEST_PORT, 5_432, 4_800];
+        const open = await openTo(
+          vm(),
+          ports.map((port) => ({ address: GUEST_NETWORK.gateway, port })),
+        );
+        assert.deepEqual(open, [`${GUEST_NETWORK.gateway}:53`]);
+      });
+    };
+
+    describe('of a guest that was restored a moment ago', () => rules(() => one));
+
+    describe('of a guest that changed its own addresses and routes, as root inside', () => {
+      before(async () => {
+        // It cannot lose its own way: the address it was given stays.
+        await outputOf(
+          two.client,
+          'sudo ip address add 10.200.0.77/16 dev eth0; sudo ip -6 address add fd00::7/64 dev eth0 nodad; sudo ip -6 route add default dev eth0; ' +
+            'sudo ip route add 169.254.169.254 dev eth0; true',
+        );
+      });
+      it('reaches no private, link-local, metadata or shared range and no address of the machine', async () => {
+        await assertClosed(two, uplink.closed);
+      });
+      it('reaches nothing by IPv6', async () => {
+        await assertClosed(two, uplink.closedIpv6);
+      });
+    });
+
+    describe('of a guest that another instance of the driver took over', () => {
+      before(async () => {
+        const subject = current();
+        await subject.replaceDriver();
+        for (const vm of [one, two]) {
+          assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}));
+        }
+      });
+      rules(() => one);
+    });
+  });
+}
+
+function said({ address, port }: Target): string {
+  return `${address}:${port}`;
+}

@@ -1,0 +1,143 @@
+// What the conformance suite is told of a driver, and the VMs it makes with it: created, given an identity, spoken to and destroyed as the daemon
+// does it. Asserts nothing itself.
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { guestExecResult, type GuestExecResult, type GuestIdentityResult } from '@berth/protocol/guest.ts';
+import type { VmSpec } from '@berth/protocol/host.ts';
+import { GuestClient } from '../../guest/client.ts';
+import { giveIdentity, makeGuestSecret, makeIdentity, type Identity } from '../../identity.ts';
+import type { DriverState, RunningVm, VmDriver } from '../driver.ts';
+
+/** Long, because an emulated guest shares two cores with whatever else a test machine does. */
+const CREATE_DEADLINE_MS = 120_000;
+
+export interface ConformanceOptions {
+  /** The smallest machine. */
+  spec: VmSpec;
+  /** Machines bigger than the template; empty for a driver without hotplug. */
+  biggerSpecs: readonly VmSpec[];
+  /** What the driver's installation still has on the machine: one sentence each. Empty when no VM is there and the driver is closed. */
+  leftovers(): Promise<string[]>;
+  /** For a driver with a network; null otherwise. */
+  uplink: ConformanceUplink | null;
+  /** How many milliseconds `prepare` may take: it may have to boot a template. */
+  prepareDeadlineMs: number;
+}
+
+export interface Target {
+  address: string;
+  port: number;
+}
+
+/** A network around the machine in which the test knows who listens: every target answers the machine. */
+export interface ConformanceUplink {
+  internet: readonly Target[];
+  /** Private, link-local, metadata and shared ranges, and the machine's own addresses. */
+  closed: readonly Target[];
+  closedIpv6: readonly Target[];
+  /** A name that resolves, through the guest's resolver alone, to this address. */
+  name: { name: string; address: string };
+  /** Which of the targets answer the machine itself. */
+  answering(targets: readonly Target[]): Promise<Target[]>;
+}
+
+export interface SubjectVm {
+  id: string;
+  folder: string;
+  /** What the driver saved, each time. */
+  saved: DriverState[];
+  running: RunningVm;
+  client: GuestClient;
+  identity: Identity;
+  readBack: GuestIdentityResult;
+}
+
+/** One installation of the driver, through one instance of it after the other. */
+export class Subject {
+  readonly #makeDriver: () => VmDriver;
+  readonly #root: string;
+  readonly #vms = new Map<string, SubjectVm>();
+  driver: VmDriver;
+
+  private constructor(makeDriver: () => VmDriver, root: string, driver: VmDriver) {
+    this.#makeDriver = makeDriver;
+    this.#root = root;
+    this.driver = driver;
+  }
+
+  static async prepare(makeDriver: () => VmDriver): Promise<Subject> {
+    const driver = makeDriver();
+    await driver.prepare();
+    return new Subject(makeDriver, await mkdtemp(join(tmpdir(), 'berth-conformance-')), driver);
+  }
+
+  /** Another instance takes over, as that of a new daemon does. */
+  async replaceDriver(): Promise<void> {
+    await this.driver.close();
+    this.driver = this.#makeDriver();
+    await this.driver.prepare();
+  }
+
+  /** A folder for a VM, as the daemon makes it. */
+  async makeFolder(): Promise<{ id: string; folder: string }> {
+    const id = `sbx_${Array.from(randomBytes(24), (byte) => 'abcdefghijklmnopqrstuvwxyz234567'.charAt(byte & 31)).join('')}`;
+    const folder = join(this.#root, id, 'vm');
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    return { id, folder };
+  }
+
+  /** A VM that is as far as `running`. */
+  async create(spec: VmSpec): Promise<SubjectVm> {
+    const { id, folder } = await this.makeFolder();
+    const saved: DriverState[] = [];
+    const signal = AbortSignal.timeout(CREATE_DEADLINE_MS);
+    const running = await this.driver.create({
+      id,
+      folder,
+      spec,
+      signal,
+      // Through text, as on disk.
+      saveState: async (state) => void saved.push(JSON.parse(JSON.stringify(state)) as DriverState),
+    });
+    const identity = makeIdentity(spec, makeGuestSecret());
+    const client = new GuestClient(running.guest);
+    const readBack = await giveIdentity(client, identity, signal, CREATE_DEADLINE_MS);
+    const vm: SubjectVm = { id, folder, saved, running, client, identity, readBack };
+    this.#vms.set(id, vm);
+    return vm;
+  }
+
+  async destroy(vm: SubjectVm): Promise<void> {
+    vm.client.close();
+    await this.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+    await rm(vm.folder, { recursive: true });
+    this.#vms.delete(vm.id);
+  }
+
+  /** Destroys what is left of VMs, lets go of the driver and removes the folder. */
+  async close(): Promise<void> {
+    for (const vm of this.#vms.values()) {
+      await this.destroy(vm);
+    }
+    await this.driver.close();
+    await rm(this.#root, { recursive: true });
+  }
+}
+
+/** Runs a command in a guest and waits for its end. */
+export async function exec(client: GuestClient, command: string, timeoutSeconds = 60): Promise<GuestExecResult> {
+  const output = await client.exec({ command, timeoutSeconds }, new AbortController().signal);
+  const chunks = (await output.toArray()) as Buffer[];
+  return guestExecResult.parse(JSON.parse(Buffer.concat(chunks).toString()));
+}
+
+/** The output of a command that must succeed. */
+export async function outputOf(client: GuestClient, command: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await exec(client, command);
+  if (exitCode !== 0) {
+    throw new Error(`'${command}' ended with ${exitCode}: ${stderr}${stdout}`);
+  }
+  return stdout.trim();
+}
