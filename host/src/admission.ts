@@ -31,6 +31,9 @@ export interface AdmissionPolicy {
   diskReserveGib: number;
 }
 
+/** Memory of the template's machine: no VM has less. */
+const SMALLEST_VM_MIB = 1_024;
+
 /** What one VM holds of the machine. */
 export interface HeldVm {
   /** `growing`: it was let in and does not use its memory yet. `using`: it runs. `disk`: only its disk is left. */
@@ -38,7 +41,17 @@ export interface HeldVm {
   size: Amounts;
 }
 
-/** What may be promised to VMs in all. */
+/**
+ * What the control plane may hand out, in guests' memory: less each VM's overhead if all of them were of the smallest size. Whoever keeps the sum of
+ * guests' memory within this is never refused here for memory that was promised.
+ */
+export function offerOf(machine: MachineFigures, policy: AdmissionPolicy): Amounts {
+  const capacity = capacityOf(machine, policy);
+  const share = SMALLEST_VM_MIB / (SMALLEST_VM_MIB + policy.vmOverheadMib);
+  return { ...capacity, memoryMib: Math.floor(capacity.memoryMib * share) };
+}
+
+/** What may be promised to VMs in all, their overhead included. */
 export function capacityOf(machine: MachineFigures, policy: AdmissionPolicy): Amounts {
   return {
     vcpu: Math.floor(machine.cores * policy.cpuOvercommit),

@@ -4,6 +4,7 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import {
   capacityOf,
+  offerOf,
   parseMeminfo,
   promisedTo,
   readMachine,
@@ -24,6 +25,31 @@ function held(count: number, holds: HeldVm['holds'] = 'using', size = VM): HeldV
 describe('admission', () => {
   it('promises cores times overcommit, memory without reserve, and disk times overcommit', () => {
     assert.deepEqual(capacityOf(MACHINE, POLICY), { vcpu: 4, memoryMib: 4_000, diskGib: 200 });
+  });
+
+  it('offers so much that nobody who keeps to it is refused', () => {
+    const sizes = fc.array(fc.integer({ min: 1_024, max: 4_096 }), { maxLength: 40 });
+    fc.assert(
+      fc.property(sizes, fc.integer({ min: 2_000, max: 60_000 }), (asked, memTotalMib) => {
+        const machine = {
+          ...MACHINE,
+          cores: 100,
+          memTotalMib,
+          memAvailableMib: memTotalMib - POLICY.memoryReserveMib,
+          diskTotalGib: 10_000,
+        };
+        const offer = offerOf(machine, POLICY);
+        const inside: HeldVm[] = [];
+        let promisedMib = 0;
+        for (const memoryMib of asked) {
+          if (promisedMib + memoryMib <= offer.memoryMib) {
+            assert.equal(shortageFor({ ...VM, memoryMib }, inside, machine, POLICY), null);
+            inside.push({ holds: 'growing', size: { ...VM, memoryMib } });
+            promisedMib += memoryMib;
+          }
+        }
+      }),
+    );
   });
 
   it('lets in what fits', () => {

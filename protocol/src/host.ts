@@ -33,7 +33,11 @@ export const vmView = z.object({
 });
 export type VmView = z.infer<typeof vmView>;
 
-/** `PUT /vms/{id}`: answers 200 with the VM `running`, whether this call or an earlier one with the same epoch made it. */
+/**
+ * `PUT /vms/{id}`: answers 200 with the VM `running`, whether this call or an earlier one with the same epoch made it. After a `create_failed` the same
+ * epoch may try again, unless the VM had been running under it: a fresh disk must not pass for the one that was lost. A newer epoch ends the VM of
+ * the older one and makes it anew.
+ */
 export const vmCreate = z.strictObject({ epoch: z.int().min(1), spec: vmSpec });
 export type VmCreate = z.infer<typeof vmCreate>;
 
@@ -52,6 +56,7 @@ export const hostInfo = z.object({
   accelerator: z.enum(['kvm', 'tcg', 'none']),
   qemuVersion: z.string().nullable(),
   templateId: z.string().nullable(),
+  /** What may be handed out in all; memory as the guests see it. */
   capacity: z.object({ vcpu: z.int(), memoryMib: z.int(), diskGib: z.int() }),
   reserved: z.object({ vcpu: z.int(), memoryMib: z.int(), diskGib: z.int() }),
 });

@@ -8,7 +8,7 @@
 import type { Readable } from 'node:stream';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
 import type { VmCreate, VmSpec, VmView } from '@berth/protocol/host.ts';
-import { capacityOf, promisedTo, shortageFor, type AdmissionPolicy, type Amounts, type HeldVm, type MachineFigures } from '../admission.ts';
+import { offerOf, promisedTo, shortageFor, type AdmissionPolicy, type Amounts, type HeldVm, type MachineFigures } from '../admission.ts';
 import { HostError } from '../host-error.ts';
 import { judgeCreate, judgeDestroy, type KnownVm } from './fencing.ts';
 import { bringUp } from './lifecycle-create.ts';
@@ -108,10 +108,12 @@ export class VmLifecycle {
     return guest.exec(command, signal);
   }
 
+  /** What may be handed out in all, and what VMs have of it; memory as the guests see it. */
   capacity(): { capacity: Amounts; reserved: Amounts } {
+    const { policy } = this.#admission;
     return {
-      capacity: capacityOf(this.#admission.readMachine(), this.#admission.policy),
-      reserved: promisedTo(this.#held(), this.#admission.policy),
+      capacity: offerOf(this.#admission.readMachine(), policy),
+      reserved: promisedTo(this.#held(), { ...policy, vmOverheadMib: 0 }),
     };
   }
 
