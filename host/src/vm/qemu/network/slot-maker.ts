@@ -70,11 +70,8 @@ export class SlotMaker {
   async unmake(numbers: readonly number[]): Promise<void> {
     if (numbers.length === 0) return;
     for (const number of numbers) this.stopServing(number);
-    const step = `Removing network slot ${numbers.join(', ')}`;
     try {
-      const left = (await this.#run(step, unmakeScript(numbers))).trim();
-      if (left !== '') throw new NetworkError(`${step}: still there afterwards: ${left.replaceAll('\n', ', ')}`);
-      for (const number of numbers) await removeEntry(this.#options.registryFolder, number);
+      await unmakeSlots(this.#options.registryFolder, numbers);
     } finally {
       for (const number of numbers) this.#own.delete(number);
     }
@@ -141,6 +138,14 @@ export class SlotMaker {
   #run(step: string, script: string): Promise<string> {
     return runMachineScript(step, script, lockFile(this.#options.registryFolder));
   }
+}
+
+/** Unmakes slots whoever made them, and then removes their entries. Rejects with {@link NetworkError} when something is still there. */
+export async function unmakeSlots(registryFolder: string, numbers: readonly number[]): Promise<void> {
+  const step = `Removing network slot ${numbers.join(', ')}`;
+  const left = (await runMachineScript(step, unmakeScript(numbers), lockFile(registryFolder))).trim();
+  if (left !== '') throw new NetworkError(`${step}: still there afterwards: ${left.replaceAll('\n', ', ')}`);
+  for (const number of numbers) await removeEntry(registryFolder, number);
 }
 
 async function isThere(path: string): Promise<boolean> {

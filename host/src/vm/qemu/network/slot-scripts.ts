@@ -50,6 +50,8 @@ function insideScript(slot: Slot): string {
     'echo 1 >ipv4/conf/all/arp_ignore',
     'echo 0 >ipv4/conf/all/send_redirects',
     'echo 0 >ipv4/conf/default/send_redirects',
+    // A refusal is told each time, and does not count against what the whole machine may send a second.
+    'echo 0 >ipv4/icmp_ratemask',
     // Absent where the machine's kernel was started without IPv6.
     'for scope in all default; do',
     '  if [ -e ipv6/conf/$scope/disable_ipv6 ]; then echo 1 >ipv6/conf/$scope/disable_ipv6; fi',

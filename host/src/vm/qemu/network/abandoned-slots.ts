@@ -1,0 +1,68 @@
+// Finds and removes the slots of instances that are gone: whose data folder no longer holds their id. For the doctor, on request only:
+// an instance reaps its own slots itself.
+import { readFile, readdir, readlink, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DEFAULT_REGISTRY_FOLDER, readRegistry, removeDrafts } from './registry.ts';
+import { unmakeSlots } from './slot-maker.ts';
+import { namespaceName } from './slot.ts';
+
+export interface AbandonedSlot {
+  number: number;
+  instanceId: string;
+  dataFolder: string;
+  vmId: string | null;
+  /** Processes that still run in the slot's namespace. Such a slot is not removed: end them first. */
+  pids: number[];
+}
+
+/** Slots of the machine that no instance will ever free. */
+export async function findAbandonedSlots(registryFolder: string = DEFAULT_REGISTRY_FOLDER): Promise<AbandonedSlot[]> {
+  const abandoned: AbandonedSlot[] = [];
+  for (const [number, entry] of await readRegistry(registryFolder)) {
+    if ((await textOrNull(join(entry.dataFolder, 'instance-id')))?.trim() === entry.instanceId) continue;
+    abandoned.push({ number, ...entry, pids: await processesIn(`/run/netns/${namespaceName(number)}`) });
+  }
+  return abandoned;
+}
+
+/** Removes those in which nothing runs. Resolves with what it removed. */
+export async function removeAbandonedSlots(registryFolder: string = DEFAULT_REGISTRY_FOLDER): Promise<AbandonedSlot[]> {
+  const idle = (await findAbandonedSlots(registryFolder)).filter((slot) => slot.pids.length === 0);
+  if (idle.length === 0) return [];
+  await unmakeSlots(
+    registryFolder,
+    idle.map((slot) => slot.number),
+  );
+  for (const instanceId of new Set(idle.map((slot) => slot.instanceId))) await removeDrafts(registryFolder, instanceId);
+  return idle;
+}
+
+async function textOrNull(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+    throw error;
+  }
+}
+
+async function processesIn(namespacePath: string): Promise<number[]> {
+  let inode: number;
+  try {
+    inode = (await stat(namespacePath)).ino;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+  const pids: number[] = [];
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      if ((await readlink(`/proc/${name}/ns/net`)) === `net:[${inode}]`) pids.push(Number(name));
+    } catch (error) {
+      // It ended in between.
+      if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    }
+  }
+  return pids;
+}

@@ -1,0 +1,61 @@
+// Tries to reach addresses from a network namespace, all at once, and says what became of each. Used as a module and run as a program:
+// `probe.ts JSON` prints the results as JSON.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { get } from 'node:http';
+import { fileURLToPath } from 'node:url';
+
+export interface ProbeTarget {
+  address: string;
+  port: number;
+}
+
+export interface ProbeResult extends ProbeTarget {
+  /** Who answered; null when nobody did. */
+  answeredBy: string | null;
+  /** As whom the target saw the prober. */
+  seenAs: string | null;
+  /** Error code, or `timeout`. */
+  error: string | null;
+}
+
+/** Longer than any of the tests' servers takes; a target that drops what it gets costs this. */
+const TIMEOUT_MS = 2_000;
+
+/** Asks each target by HTTP from this process. */
+export function probeHere(targets: readonly ProbeTarget[]): Promise<ProbeResult[]> {
+  return Promise.all(targets.map(probe));
+}
+
+/** The same from a namespace, as a user when one is given. */
+export async function probeFrom(namespacePath: string, targets: readonly ProbeTarget[], uid?: number): Promise<ProbeResult[]> {
+  const user = uid === undefined ? [] : ['setpriv', `--reuid=${uid}`, '--clear-groups'];
+  const program = [process.execPath, fileURLToPath(import.meta.url), JSON.stringify(targets)];
+  const child = spawn('nsenter', [`--net=${namespacePath}`, ...user, ...program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (code !== 0) throw new Error(`The probe ended with ${code}`);
+  return JSON.parse(output) as ProbeResult[];
+}
+
+function probe(target: ProbeTarget): Promise<ProbeResult> {
+  const { promise, resolve } = Promise.withResolvers<ProbeResult>();
+  const fail = (error: string) => resolve({ ...target, answeredBy: null, seenAs: null, error });
+  const request = get({ host: target.address, port: target.port, timeout: TIMEOUT_MS, agent: false }, (response) => {
+    let body = '';
+    response.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+    response.on('error', (error) => fail(error.message));
+    response.on('end', () => {
+      const { name, from } = JSON.parse(body) as { name: string; from: string };
+      resolve({ ...target, answeredBy: name, seenAs: from, error: null });
+    });
+  });
+  request.on('timeout', () => request.destroy(Object.assign(new Error('timeout'), { code: 'timeout' })));
+  request.on('error', (error: NodeJS.ErrnoException) => fail(error.code ?? error.message));
+  return promise;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  console.log(JSON.stringify(await probeHere(JSON.parse(process.argv[2] ?? '') as ProbeTarget[])));
+}
