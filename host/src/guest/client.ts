@@ -10,10 +10,10 @@ import type { GuestEndpoint } from '../vm/driver.ts';
 import { atMost, readAtMost } from '../bounded-body.ts';
 import { dial } from './dial.ts';
 
-/** Beyond the command's own time: connection, start of the shell in a slow guest, and the answer itself. */
-export const EXEC_GRACE_MS = 30_000;
+/** Beyond the command's own time: connection, start of the shell in a slow guest, and the answer itself. Less than the control plane grants. */
+export const EXEC_GRACE_MS = 15_000;
 /** The guest sends headers before it runs the command. */
-const EXEC_HEADERS_MS = 30_000;
+const EXEC_HEADERS_MS = 15_000;
 const SMALL_ANSWER_BYTES = 16_384;
 const HEADER_BYTES = 8_192;
 const CONNECTIONS = 256;

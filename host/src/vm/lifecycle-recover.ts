@@ -14,13 +14,18 @@ const AT_ONCE = 8;
 /** Resolves with every VM that still has a record. */
 export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
   const records: VmRecord[] = [];
-  const unreadable: string[] = [];
+  const useless: string[] = [];
+  const untouched: string[] = [];
   for (const id of await parts.directory.list()) {
-    const found = await parts.directory.read(id);
+    const found = await parts.directory.read(id).catch((error: unknown) => ({ kind: 'unreadable' as const, error }));
     if (found.kind === 'record') {
       records.push(found.record);
+    } else if (found.kind === 'unreadable') {
+      // The disk failed, not the record: nothing is known, so nothing is touched.
+      untouched.push(id);
+      parts.log.error({ vmId: id, err: found.error }, 'the record of a VM cannot be read; the VM is left alone');
     } else {
-      unreadable.push(id);
+      useless.push(id);
       // Without a record: killed between the folder and the record, nothing was made yet. A corrupt one is worth an operator's look.
       parts.log[found.kind === 'none' ? 'info' : 'error']({ vmId: id, found }, 'a VM without a usable record is removed');
     }
@@ -32,11 +37,11 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
       owned.push(vm);
     }
   });
-  await eachOf(unreadable, (id) =>
+  await eachOf(useless, (id) =>
     attempt(parts, id, 'removing a VM without a usable record', () => parts.driver.destroy(parts.directory.driverFolder(id), null)),
   );
 
-  const known = new Set(owned.filter((vm) => !vm.record.freed).map((vm) => vm.id));
+  const known = new Set([...untouched, ...owned.filter((vm) => !vm.record.freed).map((vm) => vm.id)]);
   await attempt(parts, null, 'reaping', async () => {
     const reaped = await parts.driver.reapOrphans(known);
     if (reaped.length > 0) {
@@ -44,7 +49,7 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
     }
   });
   // The folders last: the driver may have read from them what to end.
-  await eachOf(unreadable, (id) => attempt(parts, id, 'removing its folder', () => parts.directory.remove(id)));
+  await eachOf(useless, (id) => attempt(parts, id, 'removing its folder', () => parts.directory.remove(id)));
   return owned;
 }
 
@@ -56,7 +61,7 @@ async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> 
     return !(await attempt(parts, id, 'finishing its destroy', () => tearDown(parts, vm, Math.max(record.epoch, destroyedEpoch))));
   }
   if (record.status === 'running') {
-    await attempt(parts, id, 'adopting it', () => adopt(parts, vm));
+    await attempt(parts, id, 'adopting it', () => vm.turns.take(() => adopt(parts, vm)));
   } else if (record.status === 'creating') {
     parts.log.warn({ vmId: id }, 'a half-made VM is ended');
     vm.record = { ...record, status: 'dead', reason: 'the host daemon ended while the VM was being created' };

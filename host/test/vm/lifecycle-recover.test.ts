@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { VmRecord } from '../../src/vm/directory/record.ts';
@@ -122,6 +122,16 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
     assert.deepEqual(host.driver.reapedWith, [[]]);
     assert.throws(() => host.lifecycle.get(A), { code: 'vm_not_found' });
+  });
+
+  it('leaves alone a VM whose record cannot be read, and starts', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    const record = join(host.root, 'vms', A, 'record.json');
+    await rename(record, join(host.root, 'vms', A, 'kept'));
+    await mkdir(record);
+    await host.restart();
+    assert.deepEqual(host.driver.reapedWith, [[A]]);
+    assert.deepEqual([await host.folders(), host.machine.running.size], [[A], 1]);
   });
 
   it('tells the driver which VMs may stay, and leaves alone what has no name of a VM', async () => {
