@@ -1,0 +1,40 @@
+// The jail of one QEMU: namespaces, read-only files, no capability but what QEMU needs to give itself up. Pure: builds the command line.
+// What is left after QEMU's start is asserted from /proc by the tests: an own uid, no capabilities, no_new_privs, a seccomp filter.
+import { JAIL_PATHS } from './argv.ts';
+
+/** Descriptor on which bwrap says which pid it started; QEMU never sees it. */
+export const STATUS_FD = 3;
+
+export interface Jail {
+  /** The network namespace to enter: /run/netns/NAME. */
+  namespacePath: string;
+  /** Folders bound to the jail's top-level names; bwrap's intermediate folders would be closed to QEMU's uid. */
+  imageFolder: string;
+  template: { folder: string; writable: boolean };
+  vmFolder: string;
+  kvm: boolean;
+  /** The process ends with the one that starts it (the template's boot); otherwise it survives it. */
+  diesWithParent: boolean;
+}
+
+/** The command that runs `program` with `args` in the jail. Start it in a session of its own, as root, with {@link STATUS_FD} open for writing. */
+export function jailArgv(jail: Jail, program: string, args: readonly string[]): [string, ...string[]] {
+  return [
+    // Unlike `ip netns exec`, this leaves the mounts alone, which the jail replaces anyway.
+    ...(['nsenter', `--net=${jail.namespacePath}`, '--', 'bwrap'] as [string, ...string[]]),
+    ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session', '--clearenv'],
+    // Pid 1 of the namespace takes the rest along when it ends. A VM that outlives its daemon needs no such process beside it: QEMU is pid 1.
+    ...(jail.diesWithParent ? ['--die-with-parent'] : ['--as-pid-1']),
+    ...['--info-fd', String(STATUS_FD)],
+    ...['--cap-drop', 'ALL', ...CAPABILITIES.flatMap((capability) => ['--cap-add', capability])],
+    ...['--ro-bind', '/usr', '/usr', '--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64', '--symlink', 'usr/bin', '/bin'],
+    ...['--dev', '/dev', '--dev-bind', '/dev/net/tun', '/dev/net/tun', ...(jail.kvm ? ['--dev-bind', '/dev/kvm', '/dev/kvm'] : [])],
+    ...['--ro-bind', jail.imageFolder, JAIL_PATHS.image],
+    ...[jail.template.writable ? '--bind' : '--ro-bind', jail.template.folder, JAIL_PATHS.template],
+    ...['--bind', jail.vmFolder, JAIL_PATHS.vm, '--chdir', '/'],
+    ...['--', program, ...args],
+  ];
+}
+
+/** To become another user, to open the TAP, and to open files that belong to root, all before QEMU gives up being root. */
+const CAPABILITIES = ['CAP_SETUID', 'CAP_SETGID', 'CAP_NET_ADMIN', 'CAP_DAC_OVERRIDE'] as const;

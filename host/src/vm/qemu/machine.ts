@@ -1,0 +1,96 @@
+// The virtual machine all VMs and the template share: what decides whether device state loads, and its hash. Pure; knows no paths and no VM.
+import { createHash } from 'node:crypto';
+import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
+
+export type Accelerator = 'kvm' | 'tcg';
+
+/** Size of the template's machine; larger VMs are hot-plugged after the restore, smaller ones cannot be made. Memory in MiB, disk in GiB. */
+export const TEMPLATE_SIZE = { vcpu: 1, memoryMib: 1_024, diskGib: 10 } as const;
+
+/** vCPUs a machine can grow to. */
+export const VCPU_MAX = 8;
+
+/** Memory a machine can grow to, and in how many steps. */
+export const MEMORY_MAX_MIB = 65_536;
+const MEMORY_SLOTS = 8;
+
+/**
+ * The translation buffer of TCG, in MiB: in a restored machine it counts fully as unshared memory. 32 runs a trivial exec as fast as the default of 1 GiB / 8;
+ * 16 thrashes (see docs/decisions/template-restore.md).
+ */
+export const TRANSLATION_BUFFER_MIB = { boot: 256, restore: 32 } as const;
+
+/** A versioned type: a newer QEMU keeps the machine that an older one saved. The last options take away what a restored guest would never use. */
+const MACHINE_TYPE =
+  'pc-q35-8.2,hpet=off,vmport=off,smbus=off,sata=off,i8042=off,usb=off,graphics=off,suppress-vmdesc=on,dump-guest-core=off,memory-backend=mem';
+
+/** PCI addresses are given so that the order of options can never move a device. */
+const DEVICES = [
+  'vmgenid,guid=auto',
+  'virtio-blk-pci,id=disk0,drive=disk,romfile=,addr=0x2',
+  `virtio-net-pci,id=nic0,netdev=net0,mac=${GUEST_NETWORK.mac},romfile=,addr=0x3`,
+  'virtio-rng-pci,id=rng0,rng=entropy,romfile=,addr=0x4',
+  'virtio-serial-pci,id=serial0,romfile=,addr=0x5',
+  'virtconsole,chardev=console',
+] as const;
+
+/**
+ * What the guest's processor can do. Under TCG: everything it emulates, without five-level page tables (each miss of the emulated TLB walks one level
+ * more). Under KVM: a named model, so that a snapshot of one host wakes on another of the same maker.
+ */
+export function cpuModel(accelerator: Accelerator, hostVendor: string): string {
+  if (accelerator === 'tcg') {
+    return 'max,la57=off';
+  }
+  return hostVendor === 'AuthenticAMD' ? 'EPYC-v2' : 'Haswell-v4';
+}
+
+/** Kernel command line of the template's boot. Restored machines never boot: it is in their RAM. */
+export function kernelCommandLine(accelerator: Accelerator): string {
+  const always = [
+    'console=hvc0',
+    'quiet',
+    'net.ifnames=0',
+    // A panic ends QEMU (-no-reboot), so that the host sees it.
+    'panic=-1',
+    'random.trust_cpu=on',
+    // A small machine: huge pages make more of the template's RAM unshared at the first write to it.
+    'transparent_hugepage=madvise',
+    // Memory of a fresh machine comes from a file of zeroes; wiping each page again only makes it unshared.
+    'init_on_alloc=0',
+    'nowatchdog',
+    'audit=0',
+    // Hot-plugged memory carries its own page descriptors, and part of it serves the kernel.
+    'memory_hotplug.memmap_on_memory=1',
+    'memory_hotplug.online_policy=auto-movable',
+  ];
+  // Emulated code does not speculate in the way the mitigations defend against: the host's own processor runs QEMU's translation of it.
+  const emulated = ['mitigations=off', 'no5lvl', 'clocksource=tsc', 'tsc=reliable'];
+  return [...always, ...(accelerator === 'tcg' ? emulated : [])].join(' ');
+}
+
+/** What may differ between the template's boot and a restore; matters under TCG only. */
+export interface Emulation {
+  /** One host thread for each vCPU. */
+  threaded: boolean;
+  translationBufferMib: number;
+}
+
+/** Options of every start, template or restore. */
+export function machineOptions(accelerator: Accelerator, hostVendor: string, { threaded, translationBufferMib }: Emulation): string[] {
+  const accel = accelerator === 'kvm' ? 'kvm' : `tcg,thread=${threaded ? 'multi' : 'single'},tb-size=${translationBufferMib}`;
+  return [
+    ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
+    ...['-accel', accel, '-cpu', cpuModel(accelerator, hostVendor), '-M', MACHINE_TYPE],
+    ...['-smp', `${TEMPLATE_SIZE.vcpu},maxcpus=${VCPU_MAX}`],
+    ...['-m', `${TEMPLATE_SIZE.memoryMib}M,slots=${MEMORY_SLOTS},maxmem=${MEMORY_MAX_MIB}M`],
+    ...['-object', 'rng-builtin,id=entropy'],
+    ...DEVICES.flatMap((device) => ['-device', device]),
+  ];
+}
+
+/** Changes whenever a template made before could not be restored after, or would be another one. */
+export function machineHash(accelerator: Accelerator, hostVendor: string): string {
+  const facts = [machineOptions(accelerator, hostVendor, { threaded: false, translationBufferMib: 0 }), kernelCommandLine(accelerator), TEMPLATE_SIZE];
+  return createHash('sha256').update(JSON.stringify(facts)).digest('hex');
+}

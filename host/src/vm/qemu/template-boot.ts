@@ -1,0 +1,157 @@
+// Boots the image's machine once, in a network slot and a jail, with memory and disk in files: for the accelerator's probe and the template.
+// Owns the start, the wait for the guest daemon and the end of that machine; what is done in it is the caller's.
+import { chown, mkdir, open } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Image } from '@berth/image/image-folder.ts';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { z } from 'zod';
+import { GuestClient, GuestRefusal } from '../../guest/client.ts';
+import { DriverError, type GuestEndpoint, type VmProcess } from '../driver.ts';
+import { processExited } from '../process.ts';
+import { CONSOLE_BYTES, qemuArgv, TEMPLATE_FILES, VM_FILES } from './argv.ts';
+import { writeOverlay } from './disk.ts';
+import type { HostMachine } from './host-machine.ts';
+import { jailArgv } from './jail.ts';
+import { launchQemu } from './launch.ts';
+import { kernelCommandLine, TEMPLATE_SIZE, type Accelerator } from './machine.ts';
+import type { Network, Slot } from './network/slot.ts';
+import { openQmp, type QmpSession } from './qmp.ts';
+import { QEMU_PROGRAM, type QemuVersion } from './qemu-version.ts';
+import { endSlotProcesses } from './slot-processes.ts';
+
+const REACH_STEP_MS = 2_000;
+const QUIT_DEADLINE_MS = 30_000;
+
+export interface BootOrder {
+  image: Image;
+  accelerator: Accelerator;
+  version: QemuVersion;
+  host: HostMachine;
+  network: Network;
+  /** A folder that is made here, for memory, disk and sockets. */
+  folder: string;
+  /** For the boot up to the guest daemon's first answer. */
+  deadlineMs: number;
+}
+
+/** A machine whose guest daemon answered. */
+export interface BootedMachine {
+  qmp: QmpSession;
+  /** Pid 1 of its pid namespace: what it started last is QEMU. */
+  process: VmProcess;
+  endpoint: GuestEndpoint;
+  /** Holds the files named in TEMPLATE_FILES. */
+  templateFolder: string;
+  /** Aborts when QEMU ends, with its last words. */
+  signal: AbortSignal;
+  /** Ends QEMU properly: memory and disk are in the kernel's hands then. */
+  quit(): Promise<void>;
+}
+
+/** Boots, lets `use` work with the machine, and leaves no process and no slot behind. Rejects with {@link DriverError} that says how far it came. */
+export async function withBootedMachine<T>(order: BootOrder, signal: AbortSignal, use: (machine: BootedMachine) => Promise<T>): Promise<T> {
+  const slot = await order.network.claim(`template-${basename(order.folder)}`, signal);
+  try {
+    const templateFolder = await makeFiles(order.folder, slot);
+    const launched = await launchQemu(jailArgv(jailOf(order, slot, templateFolder), QEMU_PROGRAM, qemuArgv(startOf(order, slot))), signal);
+    const alive = AbortSignal.any([signal, launched.ended]);
+    const qmp = await openQmp(join(order.folder, 'vm', VM_FILES.control), () => undefined, { signal: alive });
+    try {
+      const endpoint = { address: slot.address, port: GUEST_PORT };
+      await untilGuestAnswers(endpoint, qmp, order.deadlineMs, alive);
+      const quit = async (): Promise<void> => quitQemu(qmp, launched.process);
+      return await use({ qmp, process: launched.process, endpoint, templateFolder, signal: alive, quit });
+    } finally {
+      qmp.close();
+    }
+  } finally {
+    await endSlotProcesses(slot);
+    await order.network.release(slot.number);
+  }
+}
+
+/** QEMU writes the device state after it gave up being root: the folder is its own until it ends. */
+async function makeFiles(folder: string, slot: Slot): Promise<string> {
+  const templateFolder = join(folder, 'template');
+  await mkdir(join(folder, 'vm'), { recursive: true, mode: 0o700 });
+  await mkdir(templateFolder, { mode: 0o700 });
+  await chown(templateFolder, slot.uid, slot.uid);
+  await writeOverlay(join(templateFolder, TEMPLATE_FILES.disk), TEMPLATE_SIZE.diskGib);
+  const memory = await open(join(templateFolder, TEMPLATE_FILES.memory), 'wx', 0o600);
+  try {
+    await memory.truncate(TEMPLATE_SIZE.memoryMib * 2 ** 20);
+  } finally {
+    await memory.close();
+  }
+  return templateFolder;
+}
+
+function jailOf(order: BootOrder, slot: Slot, templateFolder: string) {
+  return {
+    namespacePath: slot.namespacePath,
+    imageFolder: order.image.folder,
+    template: { folder: templateFolder, writable: true },
+    vmFolder: join(order.folder, 'vm'),
+    kvm: order.accelerator === 'kvm',
+    diesWithParent: true,
+  };
+}
+
+function startOf({ image, accelerator, version, host }: BootOrder, slot: Slot) {
+  return {
+    kind: 'boot' as const,
+    version,
+    accelerator,
+    hostVendor: host.cpuVendor,
+    uid: slot.uid,
+    tap: slot.tap,
+    rootDisk: basename(image.rootPath),
+    name: 'berth-template',
+    boot: {
+      kernel: basename(image.kernelPath),
+      initramfs: basename(image.initramfsPath),
+      commandLine: [...image.kernelArguments, kernelCommandLine(accelerator)].join(' '),
+    },
+  };
+}
+
+async function untilGuestAnswers(endpoint: GuestEndpoint, qmp: QmpSession, deadlineMs: number, signal: AbortSignal): Promise<void> {
+  const either = AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]);
+  const client = new GuestClient(endpoint);
+  let seen: unknown = null;
+  try {
+    while (!either.aborted) {
+      try {
+        await client.reach({ signal: either, deadlineMs: REACH_STEP_MS });
+        await client.health({ signal: either, deadlineMs: REACH_STEP_MS });
+        return;
+      } catch (error) {
+        // Nobody listens yet, or too slowly.
+        seen = error;
+        if (error instanceof GuestRefusal) {
+          break;
+        }
+      }
+    }
+  } finally {
+    client.close();
+  }
+  signal.throwIfAborted();
+  const last = seen instanceof GuestRefusal ? seen.message : `it did not answer within ${deadlineMs / 1_000} s of the boot`;
+  throw new DriverError(`the guest daemon: ${last}; the console's end: ${await consoleTail(qmp, signal)}`, { cause: seen });
+}
+
+/** What the machine last wrote to its console; for an operator. */
+async function consoleTail(qmp: QmpSession, signal: AbortSignal): Promise<string> {
+  const text = await qmp.command('ringbuf-read', { device: 'console', size: CONSOLE_BYTES }, z.string(), { signal });
+  return text.slice(-1_000).trim() || '(nothing)';
+}
+
+async function quitQemu(qmp: QmpSession, process: VmProcess): Promise<void> {
+  const late = AbortSignal.timeout(QUIT_DEADLINE_MS);
+  await qmp.command('quit', undefined, z.unknown(), { signal: late });
+  await processExited(process, late);
+  if (late.aborted) {
+    throw new DriverError(`QEMU did not end within ${QUIT_DEADLINE_MS / 1_000} s`);
+  }
+}
