@@ -92,6 +92,8 @@ export class SandboxChanges {
     if (this.#closed || this.#client !== client) return;
     this.#client = undefined;
     this.#onError(error);
+    // It may still be open: a LISTEN can fail on a connection that works.
+    client.end().catch(this.#onError);
     for (const sandboxId of this.#waiters.keys()) this.#wake(sandboxId);
     this.#reconnect = setTimeout(() => {
       this.start().then(

@@ -1,0 +1,133 @@
+// The control plane as a process against the real host daemon with its fake driver: a real guest daemon runs real commands, without a VM.
+import assert from 'node:assert/strict';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { execResult } from '@berth/contract/exec.ts';
+import { startPostgres, type TestPostgres } from './database.ts';
+
+const run = promisify(execFile);
+const program = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const API = program('api/src/main.ts');
+const HOST = program('host/src/main.ts');
+
+let postgres: TestPostgres;
+let folder: string;
+const children: ChildProcess[] = [];
+let url: string;
+let key: { token: string; orgId: string; projectId: string };
+
+before(async () => {
+  postgres = await startPostgres();
+  folder = await mkdtemp(join(tmpdir(), 'berth-real-host-'));
+  const tokenFile = join(folder, 'token');
+  await writeFile(tokenFile, randomBytes(32).toString('base64url'), { mode: 0o600 });
+  const socket = join(folder, 'host.sock');
+  const base = { PATH: process.env['PATH'] ?? '' };
+  const host = spawn(
+    process.execPath,
+    [
+      HOST,
+      '--driver',
+      'fake',
+      '--data-dir',
+      join(folder, 'data'),
+      '--cache-dir',
+      join(folder, 'cache'),
+      '--socket',
+      socket,
+      '--token-file',
+      tokenFile,
+    ],
+    { env: base, stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  children.unshift(host);
+  await lineThat(host, (line) => line['msg'] === 'the host daemon is ready');
+  const environment = {
+    ...base,
+    BERTH_DATABASE_URL: await postgres.createDatabase(),
+    BERTH_HOST_URL: `unix:${socket}`,
+    BERTH_HOST_TOKEN_FILE: tokenFile,
+    BERTH_PORT: '0',
+  };
+  const { stdout } = await run(process.execPath, [API, 'bootstrap'], { env: environment });
+  key = JSON.parse(stdout) as typeof key;
+  const api = spawn(process.execPath, [API], { env: environment, stdio: ['ignore', 'pipe', 'inherit'] });
+  children.unshift(api);
+  const ready = await lineThat(api, (line) => line['msg'] === 'ready');
+  url = `http://127.0.0.1:${String(ready['port'])}`;
+});
+
+after(async () => {
+  for (const child of children) {
+    if (child.exitCode !== null) continue;
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    await ended;
+  }
+  await postgres.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** The first line of the process's log that fits; what comes later is read and dropped. */
+function lineThat(child: ChildProcess, fits: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
+  return new Promise((resolve, reject) => {
+    assert.ok(child.stdout);
+    let last = '';
+    child.once('exit', (code) => reject(new Error(`ended with ${code}: ${last}`)));
+    createInterface({ input: child.stdout }).on('line', (text) => {
+      last = text;
+      const line = JSON.parse(text) as Record<string, unknown>;
+      if (fits(line)) resolve(line);
+    });
+  });
+}
+
+async function send(path: string, body?: object): Promise<{ status: number; body: Record<string, Record<string, unknown>> }> {
+  const response = await fetch(url + path, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${key.token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, Record<string, unknown>> };
+}
+
+test('a sandbox is created, runs commands that succeed, fail and time out, and is destroyed', async () => {
+  const created = await send(`/v1/orgs/${key.orgId}/sandboxes`, { agent: 'agent_one', projectId: key.projectId });
+  assert.equal(created.status, 201);
+  const id = String(created.body['sandbox']?.['id']);
+  let sandbox = created.body['sandbox'];
+  while (sandbox?.['status'] === 'provisioning') sandbox = (await send(`/v1/sandboxes/${id}`)).body['sandbox'];
+  assert.equal(sandbox?.['status'], 'ready', JSON.stringify(sandbox));
+
+  const exec = async (command: string, timeoutSeconds?: number) =>
+    execResult.parse(
+      (await send(`/v1/sandboxes/${id}/exec`, { command, ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }) })).body,
+    );
+  assert.deepEqual(await exec('printf out; printf err >&2'), {
+    exitCode: 0,
+    stdout: 'out',
+    stderr: 'err',
+    truncated: false,
+    timedOut: false,
+  });
+  assert.equal((await exec('exit 7')).exitCode, 7);
+  const late = await exec('printf before; sleep 60', 1);
+  assert.deepEqual([late.exitCode, late.timedOut, late.stdout], [124, true, 'before']);
+  const loud = await exec('head -c 1000000 /dev/zero | tr "\\0" x');
+  assert.deepEqual([loud.truncated, loud.stdout.length], [true, 65_536]);
+
+  const destroyed = await send(`/v1/sandboxes/${id}/destroy`, {});
+  assert.equal(destroyed.status, 200);
+  sandbox = destroyed.body['sandbox'];
+  while (sandbox?.['status'] === 'destroying') sandbox = (await send(`/v1/sandboxes/${id}`)).body['sandbox'];
+  assert.equal(sandbox?.['status'], 'deleted');
+  assert.equal((await send(`/v1/sandboxes/${id}/exec`, { command: 'true' })).status, 409);
+});
