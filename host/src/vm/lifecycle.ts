@@ -120,10 +120,6 @@ export class VmLifecycle {
   /** Lets go of the VMs, which run on. Creates under way get until the signal aborts, then they are undone. */
   async close(patience: AbortSignal): Promise<void> {
     this.#closing = true;
-    const underWay = [...this.#vms.values()].flatMap(({ creating, ending }) => [
-      ...(creating === null ? [] : [creating.done]),
-      ...(ending === null ? [] : [ending.done]),
-    ]);
     const stop = (): void => {
       for (const { creating } of this.#vms.values()) {
         creating?.abort.abort(new HostError('internal', 'the host daemon is shutting down'));
@@ -133,7 +129,7 @@ export class VmLifecycle {
     if (patience.aborted) {
       stop();
     }
-    await Promise.allSettled(underWay);
+    await Promise.all([...this.#vms.values()].map((vm) => vm.turns.over()));
     patience.removeEventListener('abort', stop);
     for (const vm of this.#vms.values()) {
       stopWatching(vm);

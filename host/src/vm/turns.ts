@@ -9,4 +9,9 @@ export class Turns {
     this.#last = mine.catch(() => undefined);
     return mine;
   }
+
+  /** Resolves when what was in line at the call is over. */
+  async over(): Promise<void> {
+    await this.#last;
+  }
 }
