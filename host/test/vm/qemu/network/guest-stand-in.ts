@@ -15,6 +15,7 @@ export interface GuestStandIn {
   server: NamespaceServer;
   /** Sends a frame into the slot's TAP, whatever is in it. */
   send(frame: Buffer): Promise<void>;
+  /** Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -80,6 +81,7 @@ export async function startGuest(slot: Slot, uid = slot.uid): Promise<GuestStand
   }
   const options = { name: `guest ${slot.number}`, httpPorts: [80, 987], udpPort: 9_999, dnsAddress: null, ipv6: true };
   const server = await startServer(namespacePath, options);
+  let stopped = false;
   return {
     namespacePath,
     server,
@@ -88,6 +90,8 @@ export async function startGuest(slot: Slot, uid = slot.uid): Promise<GuestStand
       await once(carrier.stdout, 'data', { signal: AbortSignal.timeout(10_000) });
     },
     async stop() {
+      if (stopped) return;
+      stopped = true;
       await server.stop();
       carrier.stdin.end();
       await ended;

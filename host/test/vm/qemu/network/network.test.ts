@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
-import { execFileSync, fork } from 'node:child_process';
+import { execFile, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { createNetwork } from '../../../../src/vm/qemu/network/network.ts';
 import type { NetworkOptions } from '../../../../src/vm/qemu/network/network-options.ts';
 import { NetworkError } from '../../../../src/vm/qemu/network/slot.ts';
-import type { Network } from '../../../../src/vm/qemu/network/slot.ts';
+import type { Network, Slot } from '../../../../src/vm/qemu/network/slot.ts';
 import { startGuest } from './guest-stand-in.ts';
+import type { GuestStandIn } from './guest-stand-in.ts';
 import { machineState, only } from './machine-state.ts';
 import { enterPrivateNetwork } from './private-network.ts';
 import { probeFrom, probeHere } from './probe.ts';
@@ -35,7 +37,33 @@ function optionsOf(instanceId: string, options: Partial<NetworkOptions> = {}): N
   return { instanceId, dataFolder: `/nonexistent/${instanceId}`, cidr: '10.200.0.0/16', idleSlots: 2, upstreams, ...options };
 }
 
-const networkOf = (instanceId: string, options: Partial<NetworkOptions> = {}): Network => createNetwork(optionsOf(instanceId, options));
+const networks: Network[] = [];
+const guests: GuestStandIn[] = [];
+
+function networkOf(instanceId: string, options: Partial<NetworkOptions> = {}): Network {
+  const network = createNetwork(optionsOf(instanceId, options));
+  networks.push(network);
+  return network;
+}
+
+async function guestOf(slot: Slot): Promise<GuestStandIn> {
+  const guest = await startGuest(slot);
+  guests.push(guest);
+  return guest;
+}
+
+// What a test did not get to: one that failed must not make the next ones fail.
+afterEach(async () => {
+  for (const guest of guests.splice(0)) await guest.stop();
+  for (const network of networks.splice(0)) await network.close();
+  for (const instanceId of [FIRST, SECOND]) {
+    const janitor = createNetwork(optionsOf(instanceId, { idleSlots: 0 }));
+    await janitor.prepare();
+    await janitor.reap(new Set());
+    await janitor.close();
+  }
+});
+
 const soon = () => AbortSignal.timeout(DEADLINE_MS);
 
 async function until(what: string, holds: () => boolean): Promise<void> {
@@ -103,7 +131,7 @@ test('a slot is cut off when its release resolves, though a process still holds 
   const network = networkOf(FIRST, { idleSlots: 1 });
   await network.prepare();
   const slot = await network.claim('sbx_one', soon());
-  const guest = await startGuest(slot);
+  const guest = await guestOf(slot);
   const [up] = await probeFrom(guest.namespacePath, uplink.internet);
   assert.ok(up?.answeredBy);
   await network.release(slot.number);
@@ -155,7 +183,7 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests go
   const earlier = networkOf(FIRST, { idleSlots: 1 });
   await earlier.prepare();
   const slot = await earlier.claim('sbx_one', soon());
-  const guest = await startGuest(slot);
+  const guest = await guestOf(slot);
   await earlier.close();
   assert.deepEqual(machineState(), only(slot.number));
   assert.ok((await probeFrom(guest.namespacePath, uplink.internet))[0]?.answeredBy, 'a guest needs no daemon to reach the internet');
@@ -167,7 +195,7 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests go
   const resolve = `require('node:dns').resolve4('www.internet.test', (error, records) => console.log(String(error ?? records)))`;
   const setServers = `require('node:dns').setServers(['169.254.0.22']);`;
   const command = [`--net=${guest.namespacePath}`, process.execPath, '-e', setServers + resolve];
-  assert.equal(execFileSync('nsenter', command, { encoding: 'utf8' }).trim(), '44.0.0.10');
+  assert.equal((await promisify(execFile)('nsenter', command)).stdout.trim(), '44.0.0.10');
   assert.ok((await probeHere([{ address: slot.address, port: 987 }]))[0]?.answeredBy);
   await guest.stop();
   await next.release(slot.number);
@@ -200,7 +228,7 @@ test('of two instances on a machine neither frees the slots of the other, and th
   await Promise.all([first.prepare(), second.prepare()]);
   const [mine, theirs] = await Promise.all([first.claim('sbx_one', soon()), second.claim('sbx_one', soon())]);
   assert.notEqual(mine.number, theirs.number);
-  const guest = await startGuest(theirs);
+  const guest = await guestOf(theirs);
 
   await first.release(theirs.number);
   assert.deepEqual(await first.reap(new Set()), []);
@@ -250,7 +278,18 @@ test('whenever a daemon is killed, the next one keeps the named slots and leaves
   assert.ok(midway > 0, 'some kills hit a half made or half removed slot');
 });
 
-test('a machine on which no slot can be made says which step failed', async () => {
-  const network = networkOf(FIRST, { registryFolder: '/run/berth/elsewhere', idleSlots: 1, cidr: '10.200.0.0/30' });
-  await assert.rejects(network.prepare(), NetworkError);
+test('a slot that cannot be made leaves nothing, says which step failed, and is tried again by the next claim', async () => {
+  const network = networkOf(FIRST, { idleSlots: 1 });
+  execFileSync('mount', ['-o', 'remount,ro', '/run/netns']);
+  await assert.rejects(
+    network.prepare(),
+    (error) => error instanceof NetworkError && /^Making network slot \d+: .*Read-only/.test(error.message),
+  );
+  await assert.rejects(network.claim('sbx_one', soon()), NetworkError);
+  execFileSync('mount', ['-o', 'remount,rw', '/run/netns']);
+  assert.deepEqual(machineState(), only());
+  const slot = await network.claim('sbx_one', soon());
+  await network.release(slot.number);
+  await network.close();
+  assert.deepEqual(machineState(), only());
 });
