@@ -39,7 +39,11 @@ export interface PlainCommand {
 export async function startConfined(confined: Confined, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
   const [program, ...args] = confinedArgv(confined);
   // An own session: a Ctrl-C in the operator's terminal reaches the supervisor alone, which stops the services in their order.
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], detached: true, env: { PATH: SYSTEM_PATH } });
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    detached: true,
+    env: { PATH: SYSTEM_PATH, ...confined.environment },
+  });
   const exited = watchEnd(child);
   forwardOutput(child, onOutput);
   const process = await confinedProcess(child, exited);

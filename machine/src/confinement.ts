@@ -27,7 +27,8 @@ export const STATUS_FD = 3;
 const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc'];
 
 /**
- * The argv that runs a command confined. The starter gives it a pipe as fd {@link STATUS_FD}.
+ * The argv that runs a command confined. The starter gives it a pipe as fd {@link STATUS_FD}, and the service's environment as its own: what stands in an
+ * argv, everyone on the machine can read.
  * The service lives in a pid namespace whose first process is bwrap's own: when the starter or the service dies, the kernel ends all that is left inside.
  * (A parent-death signal could not do that: bwrap keeps no capability to signal a process of another user.)
  * SysV IPC stays the machine's: PostgreSQL tells by it that another server uses its data.
@@ -36,10 +37,9 @@ export function confinedArgv(confined: Confined): [string, ...string[]] {
   const { user } = confined;
   const system = SYSTEM_FOLDERS.filter((folder) => existsSync(folder)).flatMap((folder) => ['--ro-bind', folder, folder]);
   const binds = confined.binds.flatMap((bind) => [bind.writable === true ? '--bind' : '--ro-bind', bind.from, bind.to]);
-  const environment = Object.entries(confined.environment).flatMap(([name, value]) => ['--setenv', name, value]);
   const namespaces = ['--die-with-parent', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try', '--new-session'];
   const ownFolders = ['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--chmod', '1777', '/tmp', '--chmod', '1777', '/dev/shm'];
-  const view = [...system, ...resolverBind(), ...ownFolders, ...binds, '--chdir', confined.workingFolder, '--clearenv', ...environment];
+  const view = [...system, ...resolverBind(), ...ownFolders, ...binds, '--chdir', confined.workingFolder];
   const identity = ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups'];
   const rights = ['--bounding-set', '-all', '--inh-caps', '-all', '--no-new-privs'];
   const outer = ['--pdeathsig', 'KILL', '--', 'bwrap', ...namespaces, '--json-status-fd', String(STATUS_FD), ...view, '--'];

@@ -36,7 +36,7 @@ export async function findFreePort(listen: string): Promise<number> {
   });
 }
 
-/** 'pid 123 (nginx)', or null when that cannot be seen. */
+/** 'pid 123 (nginx -g ...)', or null when that cannot be seen. */
 export function portOwner(port: number): string | null {
   const inodes = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listeningInodes(file, port)));
   if (inodes.size === 0) {
@@ -44,7 +44,8 @@ export function portOwner(port: number): string | null {
   }
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     if (socketInodes(pid).some((inode) => inodes.has(inode))) {
-      return `pid ${pid} (${readIfThere(`/proc/${pid}/comm`).trim()})`;
+      const command = readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
+      return `pid ${pid} (${command.slice(0, 80)})`;
     }
   }
   return null;

@@ -40,7 +40,7 @@ export interface RunningPostgres {
   /** Another call had started it and it goes on serving that caller too. */
   adopted: boolean;
   /** Resolves with how it ended. Never rejects. */
-  exited: Promise<string>;
+  readonly exited: Promise<string>;
   /** Ends sessions, writes everything down and resolves when the server is gone. Idempotent. Ends an adopted server too. */
   stop(): Promise<void>;
 }
@@ -117,13 +117,15 @@ async function adopt(folder: string, socketFolder: string): Promise<RunningPostg
   while (await isSame(process)) {
     if ((await ask(socketFolder)) === 'answers') {
       await ensureDatabase(socketFolder);
-      const never = new AbortController().signal;
       return {
         databaseUrl: socketDatabaseUrl(socketFolder),
         socketFolder,
         process,
         adopted: true,
-        exited: processExited(process, never).then(() => 'ended'),
+        // Looked at only for who asks: the looking keeps this program alive.
+        get exited() {
+          return processExited(process, new AbortController().signal).then(() => 'ended');
+        },
         stop: () => stopAdopted(process),
       };
     }

@@ -17,6 +17,7 @@ export const REQUIRED_PACKAGES = [
   ['iproute2', 'makes their network namespaces'],
   ['util-linux', 'drops privileges, enters namespaces, locks files'],
   ['passwd', 'makes the system user'],
+  ['curl', 'calls the API from a shell'],
   ['ca-certificates', 'lets programs trust what they fetch'],
   ['debian-archive-keyring', "holds the keys of Debian's archive, where the image comes from"],
 ] as const;

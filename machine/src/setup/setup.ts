@@ -16,6 +16,14 @@ const LOCK_WAIT_MS = 60 * 60_000;
 
 /** Makes the machine ready for the configured driver. A second run finds everything done. Two at once take turns. */
 export async function setUp(config: Config, progress: Progress, signal: AbortSignal): Promise<void> {
+  await setUpPackages(config, progress, signal);
+  if (config.driver === 'qemu') {
+    await ensureVmParts(config, progress, signal);
+  }
+}
+
+/** The part of the set-up that the database and the API need. */
+export async function setUpPackages(config: Config, progress: Progress, signal: AbortSignal): Promise<void> {
   await mkdir(config.cacheFolder, { recursive: true, mode: 0o755 });
   const lock = await waitForLock(
     join(config.cacheFolder, 'setup.lock'),
@@ -26,9 +34,6 @@ export async function setUp(config: Config, progress: Progress, signal: AbortSig
     await ensurePackages(progress);
   } finally {
     await lock.release();
-  }
-  if (config.driver === 'qemu') {
-    await ensureVmParts(config, progress, signal);
   }
 }
 

@@ -4,13 +4,13 @@ import { CHECKOUT, serviceVariables } from '../installation.ts';
 import { instancePaths, prepareInstance } from '../instance.ts';
 import { startPostgres } from '../postgres.ts';
 import { findServiceUser } from '../service-user.ts';
-import { setUp } from '../setup/setup.ts';
+import { setUpPackages } from '../setup/setup.ts';
 import type { VerbContext } from './context.ts';
 
 /** Prints the key, alone, on stdout. */
 export async function createKeyOnMachine(context: VerbContext, name: string): Promise<number> {
   const { config, progress, environment, signal } = context;
-  await setUp(config, progress, signal);
+  await setUpPackages(config, progress, signal);
   const paths = instancePaths(config.dataFolder);
   const user = await findServiceUser(environment);
   await prepareInstance(paths, user);
