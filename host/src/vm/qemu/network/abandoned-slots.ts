@@ -60,8 +60,8 @@ async function processesIn(namespacePath: string): Promise<number[]> {
     try {
       if ((await readlink(`/proc/${name}/ns/net`)) === `net:[${inode}]`) pids.push(Number(name));
     } catch (error) {
-      // It ended in between.
-      if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      // It ended in between, or has more rights than this process, which no VM has.
+      if (!['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
     }
   }
   return pids;

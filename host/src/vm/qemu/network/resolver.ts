@@ -31,20 +31,17 @@ export interface ServedGuest {
 
 export class Resolver {
   readonly #upstreams: Upstreams;
-  readonly #port: number;
   #underWay = 0;
 
-  /** `port` is another one only where a test is not root. */
-  constructor(upstreams: Upstreams, port: number = RESOLVER_PORT) {
+  constructor(upstreams: Upstreams) {
     this.#upstreams = upstreams;
-    this.#port = port;
   }
 
   /** Begins to answer the guest whose host's end has this address. Rejects when it cannot listen there. */
   async serve(address: string): Promise<ServedGuest> {
     const guest = new Guest((query, ask, signal) => this.#ask(query, ask, signal));
     try {
-      await guest.listen(address, this.#port);
+      await guest.listen(address);
     } catch (error) {
       guest.close();
       throw error;
@@ -81,10 +78,10 @@ class Guest implements ServedGuest {
     this.#tcp.maxConnections = RESOLVER_LIMITS.connectionsPerGuest;
   }
 
-  async listen(address: string, port: number): Promise<void> {
-    this.#udp.bind({ address, port });
+  async listen(address: string): Promise<void> {
+    this.#udp.bind({ address, port: RESOLVER_PORT });
     await once(this.#udp, 'listening');
-    this.#tcp.listen({ host: address, port });
+    this.#tcp.listen({ host: address, port: RESOLVER_PORT });
     await once(this.#tcp, 'listening');
     // From now on an error is one of a single packet or connection (a guest that is gone, for example) and ends nothing.
     this.#udp.on('error', () => undefined);

@@ -87,17 +87,26 @@ export interface GuestCidr {
   slotCount: number;
 }
 
+/** 10.0.0.0/8, 100.64.0.0/10, 172.16.0.0/12, 192.168.0.0/16: closed to guests, so that no slot's own address is open to another. */
+const PRIVATE_RANGES = [
+  { first: 0x0a_00_00_00, last: 0x0a_ff_ff_ff },
+  { first: 0x64_40_00_00, last: 0x64_7f_ff_ff },
+  { first: 0xac_10_00_00, last: 0xac_1f_ff_ff },
+  { first: 0xc0_a8_00_00, last: 0xc0_a8_ff_ff },
+];
+
 /** Parses for example `10.200.0.0/16`. Throws {@link NetworkError} that says what is allowed. */
 export function parseGuestCidr(text: string): GuestCidr {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text);
   const octets = match?.slice(1, 5).map(Number) ?? [];
   const prefixLength = Number(match?.[5]);
   const wrong = (what: string) =>
-    new NetworkError(`The guest network "${text}" ${what}; it must be an IPv4 block such as 10.200.0.0/16, from /14 to /28.`);
+    new NetworkError(`The guest network "${text}" ${what}; it must be a private IPv4 block such as 10.200.0.0/16, from /14 to /28.`);
   if (!match || octets.some((octet) => octet > 255)) throw wrong('is not an IPv4 block');
   if (prefixLength < 14 || prefixLength > 28) throw wrong('has a wrong size');
   const firstAddress = octets.reduce((sum, octet) => sum * 256 + octet, 0);
   if (firstAddress % 2 ** (32 - prefixLength) !== 0) throw wrong('has address bits set beyond its prefix');
+  if (!PRIVATE_RANGES.some(({ first, last }) => firstAddress >= first && firstAddress <= last)) throw wrong('is not private');
   return { text, firstAddress, prefixLength, slotCount: 2 ** (30 - prefixLength) - 1 };
 }
 

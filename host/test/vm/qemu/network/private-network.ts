@@ -26,5 +26,5 @@ export function enterPrivateNetwork(): void {
   const command = ['/usr/bin/unshare', '--net', '--mount', '/bin/sh', '-euc', SET_UP, 'sh', ...self];
   // None of the programs forks, so the process keeps its id all the way.
   const env = { ...process.env, [MARKER]: String(process.pid), PATH: `/usr/sbin:/sbin:${process.env['PATH'] ?? '/usr/bin:/bin'}` };
-  process.execve('/usr/bin/unshare', command, env as NodeJS.ProcessEnv & Record<string, string>);
+  process.execve('/usr/bin/unshare', command, env);
 }
