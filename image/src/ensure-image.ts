@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { ArchiveSource, PrivateApt } from './build/apt.ts';
 import { machineArchive, preparePrivateApt } from './build/apt.ts';
 import { ensureDebs, VanishedPackagesError } from './build/debs.ts';
-import { sha256OfText } from './build/digest.ts';
+import { sha256Of } from './build/digest.ts';
 import { makeExt4 } from './build/ext4.ts';
 import { makeInitramfs } from './build/initramfs.ts';
 import type { Manifest } from './build/manifest.ts';
@@ -39,7 +39,7 @@ export interface EnsureImageOptions {
 /** Ids are the first 96 bits of a SHA-256, in hex. */
 function imageIdOf(recipe: Recipe, given: Manifest | null): string {
   // What the archive had at the time is no part of the id; a manifest that was asked for is.
-  return sha256OfText(JSON.stringify(given ? [recipe.hash, manifestDigest(given)] : [recipe.hash])).slice(0, 24);
+  return sha256Of(JSON.stringify(given ? [recipe.hash, manifestDigest(given)] : [recipe.hash])).slice(0, 24);
 }
 
 /**

@@ -1,9 +1,9 @@
 // Command line of the image build: `build` and `verify`. Reads arguments and the environment, prints; all work is elsewhere.
 import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { defaultCacheFolder } from './config.ts';
 import { ensureImage } from './ensure-image.ts';
 import type { Image } from './image-folder.ts';
 import { openImage } from './image-folder.ts';
@@ -11,13 +11,6 @@ import { renderProgress } from './progress.ts';
 
 const USAGE = `usage: main.ts build [--manifest FILE] [--cache-dir DIR]   make the guest image, or find it already made
        main.ts verify [--cache-dir DIR]                  read every image and compare it with its checksums`;
-
-function defaultCacheFolder(): string {
-  const given = process.env['BERTH_CACHE_DIR'];
-  if (given !== undefined && given !== '') return resolve(given);
-  if (process.getuid?.() === 0) return '/var/cache/berth';
-  return join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'berth');
-}
 
 function allocatedMegabytes(image: Image, signal: AbortSignal): Promise<number> {
   return new Promise((done, reject) => {
@@ -33,7 +26,7 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: { manifest: { type: 'string' }, 'cache-dir': { type: 'string' } },
   });
-  const cacheFolder = values['cache-dir'] === undefined ? defaultCacheFolder() : resolve(values['cache-dir']);
+  const cacheFolder = values['cache-dir'] === undefined ? defaultCacheFolder(process.env) : resolve(values['cache-dir']);
   const stop = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
   const [command] = positionals;

@@ -86,7 +86,7 @@ export async function preparePrivateApt(folder: string, source: ArchiveSource, s
     'APT::Install-Recommends': 'false',
     'APT::Install-Suggests': 'false',
     'Acquire::Languages': 'none',
-    'Acquire::Retries': '3',
+    'Acquire::Retries': '2',
     'Acquire::http::Timeout': '30',
   };
   return { source, options: Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]) };

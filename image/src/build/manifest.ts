@@ -1,6 +1,6 @@
 // The manifest: which version of what is in an image. Owns its format, its order and its digest. Names no archive's host.
 import { z } from 'zod';
-import { sha256OfText } from './digest.ts';
+import { sha256Of } from './digest.ts';
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -53,7 +53,7 @@ export function formatManifest(value: Manifest): string {
 }
 
 export function manifestDigest(value: Manifest): string {
-  return sha256OfText(formatManifest(value));
+  return sha256Of(formatManifest(value));
 }
 
 export function packagesFor(value: Manifest, ...uses: PackageUse[]): ManifestPackage[] {

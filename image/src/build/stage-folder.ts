@@ -1,7 +1,7 @@
 // Kept intermediate results of a build: `<cache>/stages/<name>-<key>`, complete or not there at all. The key says all that went in.
 import { mkdir, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sha256OfText } from './digest.ts';
+import { sha256Of } from './digest.ts';
 
 /** How many results of one name are kept; older ones are only needed by an older checkout. */
 const KEPT = 2;
@@ -9,7 +9,7 @@ const KEPT = 2;
 /** The key of a stage: a digest of its inputs and of the source files that make it. */
 export async function stageKey(inputs: unknown, sourceFiles: readonly string[]): Promise<string> {
   const sources = await Promise.all(sourceFiles.map((file) => readFile(file, 'utf8')));
-  return sha256OfText(JSON.stringify([inputs, sources])).slice(0, 24);
+  return sha256Of(JSON.stringify([inputs, sources])).slice(0, 24);
 }
 
 /**

@@ -1,0 +1,128 @@
+// Boots an image in a QEMU of its own, for tests: emulated CPU, throw-away disk, user-mode network. Not how Berth runs machines.
+import { GUEST_NETWORK, GUEST_PORT, guestExecResult, guestHealth } from '@berth/protocol/guest.ts';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Image } from '../src/image-folder.ts';
+
+export interface BootedMachine {
+  /** Runs a command through the guest daemon; a connection that broke gives what is there, and the next call waits for the daemon. */
+  run(command: string): Promise<{ stdout: string; stderr: string; exitCode: number }>;
+  /** Bytes that the machine has written to its disk. */
+  diskWrites(): Promise<number>;
+  idle(milliseconds: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** One question to QEMU's control socket. */
+async function askQemu(path: string, command: string, signal: AbortSignal): Promise<unknown> {
+  const socket = connect(path);
+  try {
+    let received = '';
+    const answered = async (): Promise<unknown> => {
+      for await (const chunk of socket) {
+        received += String(chunk);
+        for (const line of received.split('\r\n').slice(0, -1)) {
+          const message = JSON.parse(line) as { id?: string; return?: unknown };
+          if (message.id === 'asked') return message.return;
+        }
+      }
+      throw new Error(`QEMU closed its control socket: ${received}`);
+    };
+    socket.write(`{"execute":"qmp_capabilities"}\n{"execute":"${command}","id":"asked"}\n`);
+    signal.throwIfAborted();
+    return await answered();
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Resolves when the guest daemon answers; rejects with the end of the console when the machine ends before that. */
+export async function bootImage(image: Image, folder: string, signal: AbortSignal): Promise<BootedMachine> {
+  const port = await freePort();
+  const { address, gateway, mac } = GUEST_NETWORK;
+  const console = join(folder, 'console');
+  const control = join(folder, 'qmp');
+  // The emulated network needs room for a resolver of its own beside the gateway; the guest sees its own /30 in it.
+  const network = `user,id=n,net=169.254.0.16/28,host=${gateway},dns=169.254.0.23,restrict=on,hostfwd=tcp:127.0.0.1:${port}-${address}:${GUEST_PORT}`;
+  const args = [
+    ...['-M', 'q35,hpet=off,vmport=off,smbus=off,sata=off,i8042=off,usb=off,graphics=off', '-accel', 'tcg,tb-size=64', '-cpu', 'max'],
+    ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot', '-smp', '1', '-m', '1024'],
+    ...['-kernel', image.kernelPath, '-initrd', image.initramfsPath, '-append', image.kernelArguments.join(' ')],
+    ...['-drive', `if=none,id=d,file=${image.rootPath},format=raw,snapshot=on`, '-device', 'virtio-blk-pci,drive=d,romfile='],
+    ...['-netdev', network, '-device', `virtio-net-pci,netdev=n,mac=${mac},romfile=`, '-device', 'virtio-rng-pci'],
+    ...['-serial', `file:${console}`, '-qmp', `unix:${control},server=on,wait=off`],
+  ];
+  const stderr = openSync(join(folder, 'stderr'), 'w');
+  const qemu = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'ignore', stderr] });
+  closeSync(stderr);
+  let ended = false;
+  const exited = once(qemu, 'exit').then(() => {
+    ended = true;
+  });
+
+  const answers = async (): Promise<boolean> => {
+    try {
+      const response = await fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.any([signal, AbortSignal.timeout(5_000)]) });
+      return guestHealth.safeParse(await response.json()).success;
+    } catch {
+      signal.throwIfAborted();
+      return false; // not yet: the machine boots, or its daemon starts again
+    }
+  };
+  const waitForDaemon = async (): Promise<void> => {
+    const deadline = Date.now() + 180_000;
+    while (!(await answers())) {
+      if (!ended && Date.now() < deadline) {
+        await delay(200, undefined, { signal });
+        continue;
+      }
+      const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8').catch(() => '');
+      throw new Error(`The machine does not answer${ended ? ' and its QEMU ended' : ''}: ${await read('stderr')}\n${(await read('console')).slice(-2000)}`);
+    }
+  };
+  const stop = async (): Promise<void> => {
+    qemu.kill('SIGKILL');
+    await exited;
+  };
+
+  try {
+    await waitForDaemon();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    async run(command) {
+      await waitForDaemon();
+      try {
+        const body = JSON.stringify({ command, timeoutSeconds: 120 });
+        const response = await fetch(`http://127.0.0.1:${port}/exec`, { method: 'POST', body, signal });
+        return guestExecResult.parse(await response.json());
+      } catch (error) {
+        signal.throwIfAborted();
+        return { stdout: '', stderr: String(error), exitCode: -1 };
+      }
+    },
+    async diskWrites() {
+      const answer = (await askQemu(control, 'query-blockstats', signal)) as { stats: { wr_bytes: number } }[];
+      return answer.reduce((sum, each) => sum + each.stats.wr_bytes, 0);
+    },
+    idle: async (milliseconds) => void (await delay(milliseconds, undefined, { signal })),
+    stop,
+  };
+}
