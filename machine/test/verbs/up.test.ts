@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createServer } from 'node:net';
+import { after, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { Client } from 'pg';
+import { isSame } from '@berth/host/vm/process.ts';
+import type { VmProcess } from '@berth/host/vm/driver.ts';
+import { socketDatabaseUrl } from '../../src/postgres/connection.ts';
+import { TestInstance, runVerb } from './berth-program.ts';
+
+const run = promisify(execFile);
+const DEADLINE_MS = 60_000;
+
+/** Polls until the look gives something. */
+async function eventually<T>(what: string, look: () => Promise<T | null>): Promise<T> {
+  const deadline = performance.now() + DEADLINE_MS;
+  for (;;) {
+    const seen = await look();
+    if (seen !== null) {
+      return seen;
+    }
+    assert.ok(performance.now() < deadline, `${what} within ${DEADLINE_MS / 1000} s`);
+    await delay(50);
+  }
+}
+
+let one: TestInstance;
+let two: TestInstance;
+let key: string;
+let sandboxId: string;
+
+before(async () => {
+  one = await TestInstance.make();
+  two = await TestInstance.make();
+  await one.up();
+  key = one.greeted('API key');
+});
+after(async () => {
+  await one.remove(key);
+  await two.remove(null);
+});
+
+async function exec(command: string): Promise<Record<string, unknown>> {
+  const { status, body } = await one.call('POST', `/v1/sandboxes/${sandboxId}/exec`, key, { command });
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+}
+
+test('the first start prints a line for the shell that makes a sandbox and runs a command in it', async () => {
+  const line = one.output.split('\n').find((text) => text.includes('SANDBOX='));
+  assert.ok(line !== undefined, one.output);
+  const { stdout } = await run('sh', ['-c', `${line}; echo; echo $SANDBOX`], { timeout: DEADLINE_MS });
+  const [answer = '', id = ''] = stdout.trim().split('\n');
+  assert.match((JSON.parse(answer) as { stdout: string }).stdout, /^Linux .*\nuid=\d+\(berth\)/);
+  sandboxId = id;
+});
+
+test('services run without rights: database and API as the unprivileged user, the secrets are closed', async () => {
+  const { database, api } = await one.services();
+  for (const service of [database, api]) {
+    const { stdout } = await run('grep', ['-E', '^(Uid|CapEff|CapBnd|NoNewPrivs):', `/proc/${service?.pid}/status`]);
+    assert.doesNotMatch(stdout, /^Uid:\s0\s/m);
+    assert.match(stdout, /CapEff:\s0+\nCapBnd:\s0+\nNoNewPrivs:\s1/);
+  }
+  const { stdout } = await run('stat', ['-c', '%a %u', `${one.folder}/secrets`]);
+  assert.equal(stdout.trim(), '700 0');
+});
+
+test('up on a data folder that is in use says so, and refuses another port for it', async () => {
+  const same = await runVerb('up', ...one.flags);
+  assert.equal(same.code, 0, same.stderr);
+  assert.match(same.stderr, new RegExp(`already runs with ${one.folder} \\(pid \\d+\\): ${one.url}`));
+  const other = await runVerb('up', '--data-dir', one.folder, '--port', String(two.port), '--driver', 'fake');
+  assert.equal(other.code, 1);
+  assert.match(other.stderr, /already runs .*, not http.*\n.*another --data-dir/);
+});
+
+test('a taken port is named, with who has it and the flag for another', async () => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(two.port, '127.0.0.1', resolve));
+  try {
+    const { code, stderr } = await runVerb('up', ...two.flags);
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`port ${two.port} on 127\\.0\\.0\\.1 is taken by pid ${process.pid} \\(.*\\)\\n.*--port`));
+  } finally {
+    await new Promise((resolve) => taken.close(resolve));
+  }
+});
+
+test('two instances with folders and ports of their own run side by side and know nothing of each other', async () => {
+  await two.up();
+  const secondKey = two.greeted('API key');
+  assert.equal((await one.call('GET', '/v1/me', key)).status, 200);
+  assert.equal((await two.call('GET', '/v1/me', secondKey)).status, 200);
+  assert.equal((await two.call('GET', '/v1/me', key)).status, 401);
+  assert.equal((await one.call('GET', '/v1/me', secondKey)).status, 401);
+  const stopped = await runVerb('down', '--data-dir', two.folder);
+  assert.equal(stopped.code, 0, stopped.stderr);
+  assert.match(stopped.stderr, /Stopped\. No sandboxes were running\./);
+  assert.equal(await two.ended(), 0);
+  assert.equal((await one.call('GET', '/v1/me', key)).status, 200);
+});
+
+for (const service of ['database', 'host', 'api']) {
+  test(`kill -9 of the ${service} loses nothing: it is started again and the sandbox answers`, async () => {
+    await exec(`echo ${service} > /code/before`);
+    const victim = (await one.services())[service];
+    assert.ok(victim !== undefined);
+    process.kill(victim.pid, 'SIGKILL');
+    await eventually(`a new ${service}`, async () => {
+      const now = (await one.services())[service] as VmProcess;
+      return now.pid !== victim.pid && (await isSame(now)) ? now : null;
+    });
+    await eventually('an answer of the sandbox', async () => {
+      const answer = await one.call('POST', `/v1/sandboxes/${sandboxId}/exec`, key, { command: 'cat /code/before' }).catch(() => null);
+      return answer?.status === 200 && answer.body['stdout'] === `${service}\n` ? true : null;
+    });
+    assert.match(one.output, new RegExp(`! ${service} ended \\(signal SIGKILL\\)`));
+  });
+}
+
+test('a key made on the machine while the service runs is accepted, and the activity feed has it', async () => {
+  const made = await runVerb('keys', 'create', '--name', 'second', '--data-dir', one.folder);
+  assert.equal(made.code, 0, made.stderr);
+  assert.match(made.stdout, /^brt_[0-9A-Za-z]{38}\n$/);
+  assert.equal((await one.call('GET', '/v1/me', made.stdout.trim())).status, 200);
+  const client = new Client(socketDatabaseUrl(`${one.folder}/postgres/socket`));
+  await client.connect();
+  try {
+    const keyId = /key_[a-z2-7]+/.exec(made.stderr)?.[0];
+    const { rows } = await client.query('select kind from activity where details::text like $1', [`%${keyId}%`]);
+    assert.equal(rows.length, 1, `one row names ${keyId}`);
+  } finally {
+    await client.end();
+  }
+});
+
+test('kill -9 of the supervisor takes the services with it but no sandbox; the next up takes over', async () => {
+  await exec('echo kept > /code/before');
+  const services = await one.services();
+  one.kill('SIGKILL');
+  await one.ended();
+  for (const [name, service] of Object.entries(services)) {
+    await eventually(`the end of the ${name}`, async () => ((await isSame(service)) ? null : true));
+  }
+  await one.up();
+  assert.equal((await exec('cat /code/before'))['stdout'], 'kept\n');
+});
+
+test('down waits until everything is gone, tells of the sandboxes that go on, and loses nothing; a second down is a success too', async () => {
+  const services = await one.services();
+  const stopped = await runVerb('down', '--data-dir', one.folder);
+  assert.equal(stopped.code, 0, stopped.stderr);
+  assert.match(stopped.stderr, /Stopped\. 1 sandbox goes on running; the next \.\/berth up takes over\./);
+  for (const service of Object.values(services)) {
+    assert.equal(await isSame(service), false);
+  }
+  assert.equal(await one.ended(), 0);
+  const again = await runVerb('down', '--data-dir', one.folder);
+  assert.equal(again.code, 0);
+  assert.match(again.stderr, /does not run/);
+
+  const offline = await runVerb('keys', 'create', '--data-dir', one.folder);
+  assert.equal(offline.code, 0, offline.stderr);
+
+  await one.up();
+  assert.doesNotMatch(one.output, /brt_/);
+  assert.equal((await exec('cat /code/before'))['stdout'], 'kept\n');
+  assert.equal((await one.call('GET', '/v1/me', offline.stdout.trim())).status, 200);
+});
+
+test('Ctrl-C stops everything in order', async () => {
+  const services = await one.services();
+  one.kill('SIGINT');
+  assert.equal(await one.ended(), 0);
+  for (const service of Object.values(services)) {
+    assert.equal(await isSame(service), false);
+  }
+  await one.up();
+});
