@@ -240,7 +240,10 @@ async function repairImage(folder: string, fault: ImageError, recipe: Recipe, op
   const { onProgress = () => undefined } = options;
   onProgress({ step: 'repair', message: `Repair the image (${fault.message})` });
   const unusable = (reason: string, cause: unknown): ImageError =>
-    new ImageError(`${fault.message}. It cannot be repaired: ${reason}. Remove ${folder} to build a new one; machines made from it are lost.`, { cause });
+    new ImageError(
+      `${fault.message}. It cannot be repaired: ${reason}. Remove ${folder} to build a new one; machines made from it are lost.`,
+      { cause },
+    );
   const old = await readFile(join(folder, 'image.json'), 'utf8').then(
     (text) => JSON.parse(text) as { imageId: string; manifestDigest: string; files: Image['record']['files'] },
     (error: unknown) => Promise.reject(unusable('its image.json cannot be read', error)),

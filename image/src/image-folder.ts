@@ -87,10 +87,7 @@ function isMissing(error: unknown): boolean {
  * `full`: every file is read. Both check presence and sizes.
  * @throws {@link ImageError}
  */
-export async function openImage(
-  folder: string,
-  options: { verify: 'remembered' | 'full'; signal?: AbortSignal },
-): Promise<Image> {
+export async function openImage(folder: string, options: { verify: 'remembered' | 'full'; signal?: AbortSignal }): Promise<Image> {
   const signal = options.signal ?? AbortSignal.timeout(300_000);
   const text = await readFile(join(folder, 'image.json'), 'utf8').catch((error: unknown) => {
     if (isMissing(error)) throw new ImageError(`There is no image in ${folder}`, { cause: error });
@@ -111,7 +108,8 @@ export async function openImage(
     for (const name of IMAGE_FILES) {
       const digest = await digestOf(folder, name, signal);
       const expected = record.files[name].sha256;
-      if (digest !== expected) throw new ImageError(`${join(folder, name)} is not what was built: SHA-256 ${digest} instead of ${expected}`);
+      if (digest !== expected)
+        throw new ImageError(`${join(folder, name)} is not what was built: SHA-256 ${digest} instead of ${expected}`);
     }
     // Taken before the reading: a write meanwhile gives the file other times, and it is read again next time.
     await remember(folder, { imageJsonSha256, files: before });
@@ -157,7 +155,9 @@ async function isRemembered(folder: string, imageJsonSha256: string, files: Reco
     return false; // a note that cannot be read is no note: the files are read instead
   }
   const note = remembered.safeParse(value);
-  return note.success && note.data.imageJsonSha256 === imageJsonSha256 && IMAGE_FILES.every((name) => note.data.files[name] === files[name]);
+  return (
+    note.success && note.data.imageJsonSha256 === imageJsonSha256 && IMAGE_FILES.every((name) => note.data.files[name] === files[name])
+  );
 }
 
 async function remember(folder: string, note: z.infer<typeof remembered>): Promise<void> {
@@ -175,7 +175,10 @@ async function remember(folder: string, note: z.infer<typeof remembered>): Promi
 /** Describes an image's files for its record. */
 export async function describeImageFiles(folder: string, signal: AbortSignal): Promise<ImageRecord['files']> {
   const entries = await Promise.all(
-    IMAGE_FILES.map(async (name) => [name, { sizeBytes: (await stat(join(folder, name))).size, sha256: await digestOf(folder, name, signal) }]),
+    IMAGE_FILES.map(async (name) => [
+      name,
+      { sizeBytes: (await stat(join(folder, name))).size, sha256: await digestOf(folder, name, signal) },
+    ]),
   );
   return Object.fromEntries(entries) as ImageRecord['files'];
 }

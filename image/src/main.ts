@@ -15,7 +15,7 @@ const USAGE = `usage: main.ts build [--manifest FILE] [--cache-dir DIR]   make t
 function allocatedMegabytes(image: Image, signal: AbortSignal): Promise<number> {
   return new Promise((done, reject) => {
     execFile('du', ['--block-size=1', '--summarize', image.folder], { signal }, (error, stdout) => {
-      if (error) reject(error as Error);
+      if (error) reject(error);
       else done(Math.round(Number.parseInt(stdout, 10) / 1e6));
     });
   });

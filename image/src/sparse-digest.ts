@@ -56,7 +56,17 @@ export async function sparseSha256(path: string, signal: AbortSignal): Promise<s
  * (format 1.0 of sparse members in pax archives). A file without holes comes as an ordinary member.
  */
 async function* dataOf(path: string, sizeBytes: number, signal: AbortSignal): AsyncGenerator<{ offset: number; bytes: Buffer }> {
-  const args = ['--create', '--file=-', '--format=pax', '--sparse', '--hole-detection=seek', '--directory', dirname(path), '--', basename(path)];
+  const args = [
+    '--create',
+    '--file=-',
+    '--format=pax',
+    '--sparse',
+    '--hole-detection=seek',
+    '--directory',
+    dirname(path),
+    '--',
+    basename(path),
+  ];
   const child = spawn('tar', args, { stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' });
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -135,5 +145,8 @@ async function sparseMap(take: Take): Promise<{ offset: number; length: number }
       numbers.push(Number(line));
     }
   }
-  return Array.from({ length: numbers[0] ?? 0 }, (_, index) => ({ offset: numbers[1 + 2 * index] ?? 0, length: numbers[2 + 2 * index] ?? 0 }));
+  return Array.from({ length: numbers[0] ?? 0 }, (_, index) => ({
+    offset: numbers[1 + 2 * index] ?? 0,
+    length: numbers[2 + 2 * index] ?? 0,
+  }));
 }

@@ -37,30 +37,40 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
   });
 
   it('runs commands as berth, who owns /code and is root by sudo without a password', async () => {
-    const { stdout, stderr } = await machine.run('id -un; id -u; stat -c %U:%G /code; cd /code && touch a && rm a; sudo -n id -un; echo $HOME');
+    const { stdout, stderr } = await machine.run(
+      'id -un; id -u; stat -c %U:%G /code; cd /code && touch a && rm a; sudo -n id -un; echo $HOME',
+    );
     assert.equal(stderr, '');
     assert.deepEqual(stdout.trim().split('\n'), ['berth', '1000', 'berth:berth', 'root', '/home/berth']);
   });
 
   it('has what coding agents need', async () => {
     const programs = 'git curl python3 gcc g++ make rg jq ssh sshd tmux bwrap sudo node npm npx ip ps nano vi less unzip';
-    const { stdout } = await machine.run(`for each in ${programs}; do command -v $each >/dev/null || sudo sh -c "command -v $each" >/dev/null || echo $each; done`);
+    const { stdout } = await machine.run(
+      `for each in ${programs}; do command -v $each >/dev/null || sudo sh -c "command -v $each" >/dev/null || echo $each; done`,
+    );
     assert.equal(stdout, '');
-    const versions = await machine.run('node --version; npm --version; python3 -c "import ssl, venv"; bwrap --unshare-user --ro-bind / / true && echo sandboxed');
+    const versions = await machine.run(
+      'node --version; npm --version; python3 -c "import ssl, venv"; bwrap --unshare-user --ro-bind / / true && echo sandboxed',
+    );
     assert.match(versions.stdout, /^v24\.\d+\.\d+\n\d+\.\d+\.\d+\nsandboxed\n$/, versions.stderr);
     const compiled = await machine.run(`cd /tmp && echo 'int main(){return 7;}' > a.c && gcc a.c && ./a.out; echo $?`);
     assert.equal(compiled.stdout, '7\n', compiled.stderr);
   });
 
   it('has packages that are all configured and trusted certificates', async () => {
-    const { stdout } = await machine.run(`dpkg-query -W -f '\${db:Status-Abbrev}\\n' | sort -u; sudo dpkg --audit; grep -c BEGIN /etc/ssl/certs/ca-certificates.crt`);
+    const { stdout } = await machine.run(
+      `dpkg-query -W -f '\${db:Status-Abbrev}\\n' | sort -u; sudo dpkg --audit; grep -c BEGIN /etc/ssl/certs/ca-certificates.crt`,
+    );
     const [status, certificates] = stdout.trim().split('\n');
     assert.equal(status?.trim(), 'ii');
     assert.ok(Number(certificates) > 100, stdout);
   });
 
   it('has no identity of its own: no ssh host key, no machine-id, no random seed', async () => {
-    const { stdout } = await machine.run('ls /etc/ssh/ssh_host_* /etc/machine-id /var/lib/systemd/random-seed /var/lib/dbus/machine-id 2>/dev/null');
+    const { stdout } = await machine.run(
+      'ls /etc/ssh/ssh_host_* /etc/machine-id /var/lib/systemd/random-seed /var/lib/dbus/machine-id 2>/dev/null',
+    );
     assert.equal(stdout, '');
   });
 
@@ -77,13 +87,13 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
     const { stdout } = await machine.run(
       'ip -o -4 address show eth0 | tr -s " " | cut -d " " -f 4; ip route show default; cat /etc/resolv.conf; stat -f -c %T /sys/fs/cgroup; cat /sys/fs/cgroup/cgroup.subtree_control',
     );
-    assert.deepEqual(stdout.trim().split('\n').map((line) => line.trim()), [
-      '169.254.0.21/30',
-      'default via 169.254.0.22 dev eth0',
-      'nameserver 169.254.0.22',
-      'cgroup2fs',
-      'cpu io memory pids',
-    ]);
+    assert.deepEqual(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.trim()),
+      ['169.254.0.21/30', 'default via 169.254.0.22 dev eth0', 'nameserver 169.254.0.22', 'cgroup2fs', 'cpu io memory pids'],
+    );
   });
 
   it('loads the modules that users ask for', async () => {

@@ -60,13 +60,13 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
   // The emulated network needs room for a resolver of its own beside the gateway; the guest sees its own /30 in it.
   const network = `user,id=n,net=169.254.0.16/28,host=${gateway},dns=169.254.0.23,restrict=on,hostfwd=tcp:127.0.0.1:${port}-${address}:${GUEST_PORT}`;
   const args = [
-    ...['-M', 'q35,hpet=off,vmport=off,smbus=off,sata=off,i8042=off,usb=off,graphics=off', '-accel', 'tcg,tb-size=64', '-cpu', 'max'],
-    ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot', '-smp', '1', '-m', '1024'],
-    ...['-kernel', image.kernelPath, '-initrd', image.initramfsPath, '-append', image.kernelArguments.join(' ')],
-    ...['-drive', `if=none,id=d,file=${image.rootPath},format=raw,snapshot=on`, '-device', 'virtio-blk-pci,drive=d,romfile='],
-    ...['-netdev', network, '-device', `virtio-net-pci,netdev=n,mac=${mac},romfile=`, '-device', 'virtio-rng-pci'],
-    ...['-serial', `file:${console}`, '-qmp', `unix:${control},server=on,wait=off`],
-  ];
+    ['-M', 'q35,hpet=off,vmport=off,smbus=off,sata=off,i8042=off,usb=off,graphics=off', '-accel', 'tcg,tb-size=64', '-cpu', 'max'],
+    ['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot', '-smp', '1', '-m', '1024'],
+    ['-kernel', image.kernelPath, '-initrd', image.initramfsPath, '-append', image.kernelArguments.join(' ')],
+    ['-drive', `if=none,id=d,file=${image.rootPath},format=raw,snapshot=on`, '-device', 'virtio-blk-pci,drive=d,romfile='],
+    ['-netdev', network, '-device', `virtio-net-pci,netdev=n,mac=${mac},romfile=`, '-device', 'virtio-rng-pci'],
+    ['-serial', `file:${console}`, '-qmp', `unix:${control},server=on,wait=off`],
+  ].flat();
   const stderr = openSync(join(folder, 'stderr'), 'w');
   const qemu = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'ignore', stderr] });
   closeSync(stderr);
@@ -92,7 +92,9 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
         continue;
       }
       const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8').catch(() => '');
-      throw new Error(`The machine does not answer${ended ? ' and its QEMU ended' : ''}: ${await read('stderr')}\n${(await read('console')).slice(-2000)}`);
+      throw new Error(
+        `The machine does not answer${ended ? ' and its QEMU ended' : ''}: ${await read('stderr')}\n${(await read('console')).slice(-2000)}`,
+      );
     }
   };
   const stop = async (): Promise<void> => {
@@ -122,7 +124,7 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
       const answer = (await askQemu(control, 'query-blockstats', signal)) as { stats: { wr_bytes: number } }[];
       return answer.reduce((sum, each) => sum + each.stats.wr_bytes, 0);
     },
-    idle: async (milliseconds) => void (await delay(milliseconds, undefined, { signal })),
+    idle: (milliseconds) => delay(milliseconds, undefined, { signal }),
     stop,
   };
 }

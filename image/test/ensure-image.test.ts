@@ -62,7 +62,10 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
     await ended;
     await assert.rejects(stat(join(folder, 'image')), { code: 'ENOENT' });
     const stages = await readdir(join(folder, 'stages'));
-    assert.deepEqual(stages.filter((name) => name.startsWith('root-')), []);
+    assert.deepEqual(
+      stages.filter((name) => name.startsWith('root-')),
+      [],
+    );
     const deadline = Date.now() + 20_000;
     let left = await processesNaming(folder);
     while (left.length > 0 && Date.now() < deadline) {

@@ -27,7 +27,9 @@ describe('the lock of a cache folder', () => {
     await waits.promise;
     order.push('first frees it');
     await first();
-    await (await second)();
+    await (
+      await second
+    )();
     assert.deepEqual(order, ['first frees it', 'second has it']);
   });
 
@@ -44,14 +46,19 @@ describe('the lock of a cache folder', () => {
     const mine = takeLock(path, waits.resolve, AbortSignal.timeout(30_000));
     await waits.promise;
     holder.kill('SIGKILL');
-    await (await mine)();
+    await (
+      await mine
+    )();
   });
 
   it('is given up when the wait is aborted', async () => {
     const path = join(folder, 'c');
     const release = await takeLock(path, () => undefined, AbortSignal.timeout(30_000));
     const stop = new AbortController();
-    await assert.rejects(takeLock(path, () => stop.abort(new Error('enough')), stop.signal), /enough/);
+    await assert.rejects(
+      takeLock(path, () => stop.abort(new Error('enough')), stop.signal),
+      /enough/,
+    );
     await release();
   });
 });

@@ -66,7 +66,10 @@ describe('the digest of a sparse file', () => {
   });
 
   it('takes a file of many ranges', async () => {
-    const many = Array.from({ length: 500 }, (_, index): [number, Buffer] => [index * 65_536 + (index % 4096), Buffer.from(`part ${index}`)]);
+    const many = Array.from({ length: 500 }, (_, index): [number, Buffer] => [
+      index * 65_536 + (index % 4096),
+      Buffer.from(`part ${index}`),
+    ]);
     const one = await sparseSha256(await sparse('many', GIB, many), signal);
     assert.equal(await sparseSha256(await sparse('again', GIB, many), signal), one);
     assert.notEqual(await sparseSha256(await sparse('fewer', GIB, many.slice(0, 499)), signal), one);

@@ -19,7 +19,9 @@ export class VanishedPackagesError extends Error {
       const now = available.length === 0 ? 'no version is there now' : `there now: ${available.join(', ')}`;
       return `  ${name} ${version} (${now})`;
     });
-    super(`The archive no longer has these versions of the manifest; resolve anew, or put their files into the debs folder:\n${lines.join('\n')}`);
+    super(
+      `The archive no longer has these versions of the manifest; resolve anew, or put their files into the debs folder:\n${lines.join('\n')}`,
+    );
     this.packages = packages;
   }
 }

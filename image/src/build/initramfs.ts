@@ -34,7 +34,10 @@ export function cpioArchive(entries: readonly CpioEntry[], timeSeconds: number):
  * built in are in `builtin` (`modules.builtin`) and need no loading. Gives paths as `modules.dep` has them.
  */
 export function moduleLoadOrder(wanted: readonly string[], modulesDep: string, builtin: string): string[] {
-  const nameOf = (path: string): string => basename(path).replace(/\.ko(\.\w+)?$/, '').replaceAll('-', '_');
+  const nameOf = (path: string): string =>
+    basename(path)
+      .replace(/\.ko(\.\w+)?$/, '')
+      .replaceAll('-', '_');
   const needs = new Map<string, string[]>();
   for (const line of modulesDep.split('\n')) {
     const [path, list] = line.split(':');

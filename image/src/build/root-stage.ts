@@ -83,10 +83,10 @@ async function prepareDpkg(root: string, recipeFolder: string): Promise<void> {
 async function archiveRoot(root: string, path: string, timeSeconds: number, signal: AbortSignal): Promise<void> {
   const output = await open(path, 'wx', 0o600);
   const args = [
-    ...['tar', '--create', '--file=-', '--directory=/mnt', '--format=pax', '--sort=name', '--numeric-owner'],
-    ...[`--mtime=@${timeSeconds}`, '--clamp-mtime', '--xattrs', '--xattrs-include=security.capability'],
-    ...['--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime', '.'],
-  ];
+    ['tar', '--create', '--file=-', '--directory=/mnt', '--format=pax', '--sort=name', '--numeric-owner'],
+    [`--mtime=@${timeSeconds}`, '--clamp-mtime', '--xattrs', '--xattrs-include=security.capability'],
+    ['--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime', '.'],
+  ].flat();
   try {
     await runInsideRoot(root, args, { signal, readOnlyRoot: true, readOnly: { '/mnt': root }, stdoutFd: output.fd });
     await output.sync();

@@ -42,6 +42,8 @@ export async function ensureStage(
 
 async function dropOldest(stagesFolder: string, name: string): Promise<void> {
   const names = (await readdir(stagesFolder)).filter((each) => each.startsWith(`${name}-`));
-  const aged = await Promise.all(names.map(async (each) => ({ path: join(stagesFolder, each), at: (await stat(join(stagesFolder, each))).mtimeMs })));
+  const aged = await Promise.all(
+    names.map(async (each) => ({ path: join(stagesFolder, each), at: (await stat(join(stagesFolder, each))).mtimeMs })),
+  );
   for (const old of aged.toSorted((a, b) => b.at - a.at).slice(KEPT)) await rm(old.path, { recursive: true, force: true });
 }
