@@ -1,9 +1,10 @@
-// Finds and removes the slots of instances that are gone: whose data folder no longer holds their id. For the doctor, on request only:
+// Finds and removes the slots of instances that are gone: whose data folder is, or holds another instance by now. For the doctor, on request only:
 // an instance reaps its own slots itself.
 import { readFile, readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, removeDrafts } from './registry.ts';
-import { unmakeSlots } from './slot-maker.ts';
+import type { SlotEntry } from './registry.ts';
+import { isThere, unmakeSlots } from './slot-maker.ts';
 import { namespaceName } from './slot.ts';
 
 export interface AbandonedSlot {
@@ -19,7 +20,7 @@ export interface AbandonedSlot {
 export async function findAbandonedSlots(registryFolder: string = DEFAULT_REGISTRY_FOLDER): Promise<AbandonedSlot[]> {
   const abandoned: AbandonedSlot[] = [];
   for (const [number, entry] of await readRegistry(registryFolder)) {
-    if ((await textOrNull(join(entry.dataFolder, 'instance-id')))?.trim() === entry.instanceId) continue;
+    if (!(await isGone(entry))) continue;
     abandoned.push({ number, ...entry, pids: await processesIn(`/run/netns/${namespaceName(number)}`) });
   }
   return abandoned;
@@ -35,6 +36,12 @@ export async function removeAbandonedSlots(registryFolder: string = DEFAULT_REGI
   );
   for (const instanceId of new Set(idle.map((slot) => slot.instanceId))) await removeDrafts(registryFolder, instanceId);
   return idle;
+}
+
+/** A folder without any id is somebody's who needs none: a template being built, or an instance being set up. */
+async function isGone({ dataFolder, instanceId }: SlotEntry): Promise<boolean> {
+  const owner = (await textOrNull(join(dataFolder, 'instance-id')))?.trim();
+  return owner === undefined ? !(await isThere(dataFolder)) : owner !== instanceId;
 }
 
 async function textOrNull(path: string): Promise<string | null> {

@@ -16,6 +16,9 @@ const DEFAULT_IDLE_SLOTS = 8;
 /** Slots made or unmade by one script: many save processes, few are ready sooner. */
 const BATCH_SLOTS = 8;
 
+/** Making slots costs a processor what the VM that was just given one needs now: while half of them are there, it waits for a quiet moment. */
+const QUIET_MS = 2_000;
+
 /** Pause after a failed making, when nobody waits for a slot; doubled each time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -86,7 +89,7 @@ class SlotPool implements Network {
     const slot = idle ?? (await this.#wait(vmId, signal));
     // Held from here on, so that neither a reap nor a refill takes it for an idle one while its entry is being written.
     this.#claimed.set(slot.number, { slot, vmId });
-    void this.#toil();
+    this.#refillSoon();
     try {
       await replaceEntry(this.#registryFolder, slot.number, { ...this.#owner(), vmId });
     } catch (error) {
@@ -206,11 +209,7 @@ class SlotPool implements Network {
       this.#failure = error;
       this.#log('warn', 'Network slots could not be made', error);
       this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2 || FIRST_PAUSE_MS);
-      this.#pause = setTimeout(() => {
-        this.#endPause();
-        void this.#toil();
-      }, this.#pauseMs);
-      this.#pause.unref();
+      this.#pauseFor(this.#pauseMs);
     }
     this.#handOut();
   }
@@ -221,6 +220,22 @@ class SlotPool implements Network {
     if (!this.#exhausted) return;
     const full = new NetworkError(`All network slots of ${this.#cidr.text} on this machine are taken (${this.#cidr.slotCount}).`);
     for (const waiter of this.#waiters.splice(0)) waiter.reject(full);
+  }
+
+  #refillSoon(): void {
+    if (this.#failure) return;
+    if (this.#idle.length * 2 >= this.#idleTarget) return this.#pauseFor(QUIET_MS);
+    this.#endPause();
+    void this.#toil();
+  }
+
+  #pauseFor(ms: number): void {
+    this.#endPause();
+    this.#pause = setTimeout(() => {
+      this.#endPause();
+      void this.#toil();
+    }, ms);
+    this.#pause.unref();
   }
 
   #endPause(): void {

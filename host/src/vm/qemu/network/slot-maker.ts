@@ -148,7 +148,8 @@ export async function unmakeSlots(registryFolder: string, numbers: readonly numb
   for (const number of numbers) await removeEntry(registryFolder, number);
 }
 
-async function isThere(path: string): Promise<boolean> {
+/** Whether the path exists. */
+export async function isThere(path: string): Promise<boolean> {
   try {
     await access(path);
     return true;

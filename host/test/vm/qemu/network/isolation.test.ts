@@ -13,13 +13,13 @@ import { startGuest } from './guest-stand-in.ts';
 import type { GuestStandIn } from './guest-stand-in.ts';
 import { startServer } from './namespace-server.ts';
 import type { NamespaceServer } from './namespace-server.ts';
-import { enterPrivateNetwork } from './private-network.ts';
+import { enterPrivateMachine } from '../private-machine.ts';
 import { probeFrom, probeHere } from './probe.ts';
 import type { ProbeResult, ProbeTarget } from './probe.ts';
 import { ip, startUplink } from './uplink.ts';
 import type { Uplink } from './uplink.ts';
 
-enterPrivateNetwork();
+enterPrivateMachine();
 
 const run = promisify(execFile);
 const DEADLINE_MS = 30_000;

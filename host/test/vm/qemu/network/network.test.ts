@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -13,12 +13,12 @@ import type { Network, Slot } from '../../../../src/vm/qemu/network/slot.ts';
 import { startGuest } from './guest-stand-in.ts';
 import type { GuestStandIn } from './guest-stand-in.ts';
 import { machineState, only } from './machine-state.ts';
-import { enterPrivateNetwork } from './private-network.ts';
+import { enterPrivateMachine } from '../private-machine.ts';
 import { probeFrom, probeHere } from './probe.ts';
 import { ip, startUplink } from './uplink.ts';
 import type { Uplink } from './uplink.ts';
 
-enterPrivateNetwork();
+enterPrivateMachine();
 
 const DEADLINE_MS = 30_000;
 const FIRST = 'first222';
@@ -76,6 +76,7 @@ function hasRootRules(): boolean {
 }
 
 test('prepare switches forwarding on once, says so, and keeps a record of it', async () => {
+  writeFileSync('/proc/sys/net/ipv4/ip_forward', '0');
   const network = networkOf(FIRST);
   const changes = await network.prepare();
   assert.match(changes.join(), /^net\.ipv4\.ip_forward was 0 and is 1 now/);

@@ -8,10 +8,10 @@ import { checkGuestCidr, checkNetworkRights, checkOtherFirewalls } from '../../.
 import { NetworkError, parseGuestCidr, slotOf } from '../../../../src/vm/qemu/network/slot.ts';
 import { startGuest } from './guest-stand-in.ts';
 import { machineState, only } from './machine-state.ts';
-import { enterPrivateNetwork } from './private-network.ts';
+import { enterPrivateMachine } from '../private-machine.ts';
 import { ip } from './uplink.ts';
 
-enterPrivateNetwork();
+enterPrivateMachine();
 
 const CIDR = '10.200.0.0/16';
 const nft = (...words: string[]) => execFileSync('nft', [words.join(' ')]);
@@ -81,6 +81,9 @@ test('slots of an instance whose data folder is gone are found, and removed once
   const abandoned = await claim('gone2222', '/run/berth/no-data');
   const found = { number: abandoned.number, instanceId: 'gone2222', dataFolder: '/run/berth/no-data', vmId: 'sbx_one' };
   assert.deepEqual(await findAbandonedSlots(), [{ ...found, pids: [] }]);
+  writeFileSync('/run/berth/data/instance-id', 'another2\n');
+  assert.deepEqual((await findAbandonedSlots()).length, 2, 'the folder is another instance’s now');
+  writeFileSync('/run/berth/data/instance-id', 'alive222\n');
   const guest = await startGuest(abandoned);
   const [held] = await findAbandonedSlots();
   assert.equal(held?.pids.length, 1);

@@ -13,9 +13,9 @@ import { RESOLVER_PORT } from '../../../../src/vm/qemu/network/firewall.ts';
 import { RESOLVER_LIMITS, Resolver } from '../../../../src/vm/qemu/network/resolver.ts';
 import { Upstreams } from '../../../../src/vm/qemu/network/upstreams.ts';
 import { LARGE_NAME, LARGE_RECORDS, answerOf, nameOf, question } from './dns-zone.ts';
-import { enterPrivateNetwork } from './private-network.ts';
+import { enterPrivateMachine } from '../private-machine.ts';
 
-enterPrivateNetwork();
+enterPrivateMachine();
 
 // All of it on loopback addresses: guests ask 127.0.2.n, name servers are 127.0.1.n.
 const DEADLINE_MS = 20_000;
