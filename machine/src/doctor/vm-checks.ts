@@ -1,30 +1,95 @@
-// What virtual machines are made from: image, template, and the accelerator that a probe chose. Looks only.
+// What virtual machines are made from: the accelerator that a probe chose, the image, the template. Looks only.
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DriverError } from '@berth/host/vm/driver.ts';
+import { readProbe } from '@berth/host/vm/qemu/accelerator.ts';
+import type { Probe } from '@berth/host/vm/qemu/accelerator.ts';
+import { readHostMachine } from '@berth/host/vm/qemu/host-machine.ts';
+import { readQemuVersion } from '@berth/host/vm/qemu/qemu-version.ts';
+import { openTemplate, templateFacts, templateIdOf } from '@berth/host/vm/qemu/template.ts';
 import { ImageError, openImage } from '@berth/image/image-folder.ts';
+import type { Image } from '@berth/image/image-folder.ts';
 import type { Config } from '../config.ts';
 import { fault, ok, warn } from './check.ts';
 import type { Check, Finding } from './check.ts';
 
-const BUILD = './berth up and ./berth demo build it';
+const BUILD = './berth up and ./berth demo make it';
 
 export function vmChecks(config: Config, signal: AbortSignal): Check[] {
-  return [{ subject: 'image', run: () => checkImages(config, signal) }];
+  const images: Image[] = [];
+  return [
+    { subject: 'accelerator', run: () => checkAccelerator(config) },
+    { subject: 'image', run: () => checkImages(config, signal, images) },
+    { subject: 'template', run: () => checkTemplates(config, images) },
+  ];
 }
 
-async function checkImages(config: Config, signal: AbortSignal): Promise<Finding[]> {
+async function checkAccelerator(config: Config): Promise<Finding[]> {
+  const probe = await probeOrFault(config);
+  if (probe === null) {
+    return [warn('accelerator', 'not probed yet for this QEMU, kernel and processor', BUILD)];
+  }
+  if ('grade' in probe) {
+    return [probe];
+  }
+  const detail = `${probe.accelerator}: ${probe.reason} (QEMU ${probe.qemuVersion}, kernel ${probe.hostKernel}, ${probe.hostCpu})`;
+  return [
+    probe.accelerator === 'kvm'
+      ? ok('accelerator', detail)
+      : warn('accelerator', detail, 'sandboxes are emulated: everything works, commands in them are 10 to 20 times slower'),
+  ];
+}
+
+async function probeOrFault(config: Config): Promise<Probe | Finding | null> {
+  try {
+    return await readProbe(config.cacheFolder);
+  } catch (error) {
+    if (error instanceof DriverError) {
+      return fault('accelerator', error.message, BUILD);
+    }
+    throw error;
+  }
+}
+
+/** Puts the images that are whole into `found`. */
+async function checkImages(config: Config, signal: AbortSignal, found: Image[]): Promise<Finding[]> {
   const folders = await foldersIn(join(config.cacheFolder, 'image'));
   if (folders.length === 0) {
     return [warn('image', 'not built yet', BUILD)];
   }
+  const findings: Finding[] = [];
+  for (const folder of folders) {
+    try {
+      const image = await openImage(folder, { verify: 'full', signal });
+      found.push(image);
+      findings.push(ok('image', `${image.imageId}: kernel ${image.kernelVersion}, every file is what was built`));
+    } catch (error) {
+      if (!(error instanceof ImageError)) {
+        throw error;
+      }
+      findings.push(fault('image', error.message, './berth up repairs it, or says why it cannot'));
+    }
+  }
+  return findings;
+}
+
+async function checkTemplates(config: Config, images: readonly Image[]): Promise<Finding[]> {
+  const probe = await probeOrFault(config);
+  if (probe === null || 'grade' in probe || images.length === 0) {
+    return [warn('template', 'not built yet', BUILD)];
+  }
+  const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
   return Promise.all(
-    folders.map(async (folder) => {
+    images.map(async (image) => {
+      const templateId = templateIdOf(templateFacts(image.imageId, version, probe.accelerator, host));
       try {
-        const image = await openImage(folder, { verify: 'full', signal });
-        return ok('image', `${image.imageId}: kernel ${image.kernelVersion}, every file is what was built`);
+        const template = await openTemplate(config.cacheFolder, templateId);
+        return template === null
+          ? warn('template', `image ${image.imageId} has none for this QEMU`, BUILD)
+          : ok('template', `${templateId} of image ${image.imageId}, verified`);
       } catch (error) {
-        if (error instanceof ImageError) {
-          return fault('image', error.message, `./berth up repairs it, or says why it cannot`);
+        if (error instanceof DriverError) {
+          return fault('template', error.message, './berth up builds it again');
         }
         throw error;
       }
@@ -32,7 +97,7 @@ async function checkImages(config: Config, signal: AbortSignal): Promise<Finding
   );
 }
 
-export async function foldersIn(folder: string): Promise<string[]> {
+async function foldersIn(folder: string): Promise<string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true });
     return entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name));

@@ -1,7 +1,11 @@
 // Makes a machine ready: Debian packages, then the image, then the template. Owns the order and what is skipped; every part is idempotent.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readHostMachine } from '@berth/host/vm/qemu/host-machine.ts';
+import { readQemuVersion } from '@berth/host/vm/qemu/qemu-version.ts';
+import { ensureTemplate } from '@berth/host/vm/qemu/template-build.ts';
 import { ensureImage } from '@berth/image/ensure-image.ts';
+import { openImage } from '@berth/image/image-folder.ts';
 import type { Progress as BuildProgress } from '@berth/image/progress.ts';
 import type { Config } from '../config.ts';
 import { OperatorFailure } from '../failure.ts';
@@ -14,16 +18,38 @@ import type { PackageState } from './packages.ts';
 /** Someone else's set-up may download and build everything. */
 const LOCK_WAIT_MS = 60 * 60_000;
 
+export interface SetUpContext {
+  config: Config;
+  progress: Progress;
+  environment: Readonly<NodeJS.ProcessEnv>;
+  signal: AbortSignal;
+}
+
+/** What the set-up made ready, as variables for the processes that use it. */
+export type Ready = { BERTH_IMAGE_FOLDER?: string };
+
 /** Makes the machine ready for the configured driver. A second run finds everything done. Two at once take turns. */
-export async function setUp(config: Config, progress: Progress, signal: AbortSignal): Promise<void> {
-  await setUpPackages(config, progress, signal);
-  if (config.driver === 'qemu') {
-    await ensureVmParts(config, progress, signal);
+export async function setUp({ config, progress, environment, signal }: SetUpContext): Promise<Ready> {
+  await setUpPackages({ config, progress, environment, signal });
+  if (config.driver === 'fake') {
+    return {};
   }
+  const { cacheFolder, guestCidr } = config;
+  const given = environment['BERTH_IMAGE_FOLDER'];
+  const image = await progress.step('image', (report) =>
+    given === undefined || given === ''
+      ? ensureImage({ cacheFolder, signal, onProgress: (at) => report(describeBuild(at)) })
+      : openImage(given, { verify: 'remembered', signal }),
+  );
+  await progress.step('template', async (report) => {
+    const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
+    return ensureTemplate({ cacheFolder, guestCidr, image, version, host, report, signal });
+  });
+  return { BERTH_IMAGE_FOLDER: image.folder };
 }
 
 /** The part of the set-up that the database and the API need. */
-export async function setUpPackages(config: Config, progress: Progress, signal: AbortSignal): Promise<void> {
+export async function setUpPackages({ config, progress, signal }: SetUpContext): Promise<void> {
   await mkdir(config.cacheFolder, { recursive: true, mode: 0o755 });
   const lock = await waitForLock(
     join(config.cacheFolder, 'setup.lock'),
@@ -35,12 +61,6 @@ export async function setUpPackages(config: Config, progress: Progress, signal: 
   } finally {
     await lock.release();
   }
-}
-
-/** Image, then template: each takes turns with other set-ups by itself. */
-async function ensureVmParts(config: Config, progress: Progress, signal: AbortSignal): Promise<void> {
-  const { cacheFolder } = config;
-  await progress.step('image', (report) => ensureImage({ cacheFolder, signal, onProgress: (at) => report(describeBuild(at)) }));
 }
 
 function describeBuild({ message, done, total }: BuildProgress): string {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { OperatorFailure } from '../failure.ts';
 import { CHECKOUT } from '../installation.ts';
 import { setUp } from '../setup/setup.ts';
+import type { Ready } from '../setup/setup.ts';
 import type { VerbContext } from './context.ts';
 
 /** Hands the remaining arguments over and answers with the benchmark's exit code. */
@@ -15,16 +16,16 @@ export async function bench(context: VerbContext, name: string, args: readonly s
   if (!known.includes(name)) {
     throw new OperatorFailure(`there is no benchmark '${name}'`, { remedy: `known: ${known.join(', ') || '(none)'}` });
   }
-  await setUp(context.config, context.progress, context.signal);
-  return runNode([join(CHECKOUT, 'bench', `${name}.ts`), ...args], context);
+  const ready = await setUp(context);
+  return runNode([join(CHECKOUT, 'bench', `${name}.ts`), ...args], context, ready);
 }
 
 /** Runs a program of the checkout in the foreground. Answers with its exit code, 128 + n when a signal ended it. */
-export async function runNode(args: readonly string[], { config, environment, signal }: VerbContext): Promise<number> {
+export async function runNode(args: readonly string[], { config, environment, signal }: VerbContext, ready: Ready): Promise<number> {
   const child = spawn(process.execPath, args, {
     stdio: 'inherit',
     cwd: CHECKOUT,
-    env: { ...environment, BERTH_DATA_DIR: config.dataFolder, BERTH_CACHE_DIR: config.cacheFolder },
+    env: { ...environment, ...ready, BERTH_DATA_DIR: config.dataFolder, BERTH_CACHE_DIR: config.cacheFolder },
   });
   // Ctrl-C reaches the whole foreground group; a SIGTERM to this process alone is handed on.
   const forward = (): void => void child.kill('SIGTERM');

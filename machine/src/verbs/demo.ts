@@ -19,7 +19,7 @@ import type { VerbContext } from './context.ts';
 export async function demo(context: VerbContext): Promise<number> {
   const { config, progress, signal } = context;
   const startedAt = performance.now();
-  await setUp(config, progress, signal);
+  const environment = { ...context.environment, ...(await setUp(context)) };
   const setUpMs = performance.now() - startedAt;
   const paths = instancePaths(config.dataFolder);
   const record = (await isSupervised(paths)) ? await readInstanceRecord(paths) : null;
@@ -35,10 +35,7 @@ export async function demo(context: VerbContext): Promise<number> {
   };
   const startingAt = performance.now();
   const onEvent = (): void => undefined;
-  const installation = await startInstallation(
-    { checkout: CHECKOUT, config: own, progress, environment: context.environment, onEvent },
-    signal,
-  );
+  const installation = await startInstallation({ checkout: CHECKOUT, config: own, progress, environment, onEvent }, signal);
   const steps: StepResult[] = [
     { name: 'set-up', tookMs: setUpMs, shown: 'packages, image, template', fault: null },
     { name: 'start', tookMs: performance.now() - startingAt, shown: 'database, host daemon, API', fault: null },

@@ -9,8 +9,8 @@ import type { VerbContext } from './context.ts';
 
 /** Prints the key, alone, on stdout. */
 export async function createKeyOnMachine(context: VerbContext, name: string): Promise<number> {
-  const { config, progress, environment, signal } = context;
-  await setUpPackages(config, progress, signal);
+  const { config, progress, environment } = context;
+  await setUpPackages(context);
   const paths = instancePaths(config.dataFolder);
   const user = await findServiceUser(environment);
   await prepareInstance(paths, user);

@@ -24,13 +24,13 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
   if (files.length === 0) {
     throw new OperatorFailure(`no test file's path has ${selection.filters.map((filter) => `'${filter}'`).join(' or ')} in it`);
   }
-  await setUp(context.config, context.progress, context.signal);
+  const ready = await setUp(context);
   const flags = [`--test-concurrency=${CONCURRENCY}`, '--test-reporter=spec', `--test-timeout=${FILE_DEADLINE_MS}`];
   if (selection.name !== undefined) {
     flags.push(`--test-name-pattern=${selection.name}`);
   }
   context.progress.say(`Running ${files.length} test files.`);
-  return runNode(['--test', ...flags, ...files], context);
+  return runNode(['--test', ...flags, ...files], context, ready);
 }
 
 /** Paths of all test files, relative to the checkout, sorted. */

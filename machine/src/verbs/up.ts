@@ -18,14 +18,14 @@ export async function up(context: VerbContext): Promise<number> {
     return alreadyRuns(context, new AlreadyRunning(config.dataFolder, await readInstanceRecord(paths)));
   }
   await requireFreePort(config.listen, config.port);
-  await setUp(config, progress, signal);
+  const environment = { ...context.environment, ...(await setUp(context)) };
   if (signal.aborted) {
     return 130;
   }
   let installation: RunningInstallation;
   try {
     const onEvent = (event: SupervisorEvent): void => describe(event, context);
-    installation = await startInstallation({ checkout: CHECKOUT, config, progress, environment: context.environment, onEvent }, signal);
+    installation = await startInstallation({ checkout: CHECKOUT, config, progress, environment, onEvent }, signal);
   } catch (error) {
     if (error instanceof AlreadyRunning) {
       return alreadyRuns(context, error);
