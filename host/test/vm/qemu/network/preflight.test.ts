@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { findAbandonedSlots, removeAbandonedSlots } from '../../../../src/vm/qemu/network/abandoned-slots.ts';
 import { createNetwork } from '../../../../src/vm/qemu/network/network.ts';
 import { checkGuestCidr, checkNetworkRights, checkOtherFirewalls } from '../../../../src/vm/qemu/network/preflight.ts';
@@ -9,7 +10,8 @@ import { NetworkError, parseGuestCidr, slotOf } from '../../../../src/vm/qemu/ne
 import { startGuest } from './guest-stand-in.ts';
 import { machineState, only } from './machine-state.ts';
 import { enterPrivateMachine } from '../private-machine.ts';
-import { ip } from './uplink.ts';
+import { probeFrom } from './probe.ts';
+import { ip, startUplink } from './uplink.ts';
 
 enterPrivateMachine();
 
@@ -65,6 +67,32 @@ test('firewalls of others that drop by default are reported with the rule that l
   assert.match(site?.message ?? '', /chain incoming .*resolver/);
   assert.match(site?.remedy ?? '', /nft insert rule inet site incoming iifname/);
   nft('delete table inet site');
+});
+
+test('the remedy against a firewall that drops by default works as it is printed', async () => {
+  const uplink = await startUplink();
+  const upstreams = { servers: [{ address: uplink.nameServer, port: 53 }] };
+  const network = createNetwork({ instanceId: 'first222', dataFolder: '/nonexistent', cidr: CIDR, idleSlots: 1, upstreams });
+  await network.prepare();
+  const slot = await network.claim('sbx_one', AbortSignal.timeout(30_000));
+  const guest = await startGuest(slot);
+  nft('table inet site { chain through { type filter hook forward priority 10; policy drop; }; }');
+  nft('table inet site { chain incoming { type filter hook input priority 10; policy drop; iifname wan0 accept; }; }');
+  const reachesInternet = async () => (await probeFrom(guest.namespacePath, uplink.internet)).every((result) => result.answeredBy !== null);
+  const program = `const { Resolver } = require('node:dns').promises;
+    const resolver = new Resolver({ timeout: 1000, tries: 1 });
+    resolver.setServers(['169.254.0.22']);
+    resolver.resolve4('www.internet.test').then(() => console.log(true), () => console.log(false));`;
+  const resolvesNames = async () =>
+    (await promisify(execFile)('nsenter', [`--net=${guest.namespacePath}`, process.execPath, '-e', program])).stdout.trim() === 'true';
+  assert.deepEqual([await reachesInternet(), await resolvesNames()], [false, false]);
+  for (const { remedy } of await checkOtherFirewalls()) execFileSync('sh', ['-euc', remedy.slice(remedy.lastIndexOf(': ') + 2)]);
+  assert.deepEqual([await reachesInternet(), await resolvesNames()], [true, true]);
+  nft('delete table inet site');
+  await guest.stop();
+  await network.release(slot.number);
+  await network.close();
+  await uplink.stop();
 });
 
 test('slots of an instance whose data folder is gone are found, and removed once nothing runs in them', async () => {
