@@ -4,6 +4,7 @@
 // Versions: DBOS runs a step only on replicas of the same `applicationVersion`, so it is a constant: a rolling upgrade must not strand
 // what the old replica began. A workflow that changes its steps gets a new name and a new queue instead (queue.ts).
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { DBOS, DBOSClient, type DLogger } from '@dbos-inc/dbos-sdk';
 import { ensureSystemDatabase } from '@dbos-inc/dbos-sdk/internal/system_database';
 import pg from 'pg';
@@ -31,6 +32,8 @@ const QUEUE_POLL_MS = 1_000;
 const TAKEOVER_EVERY_MS = 500;
 const HOST_HEALTH_EVERY_MS = 1_000;
 const HOST_PATIENCE_MS = 120_000;
+const MIGRATION_DEADLINE_MS = 120_000;
+const MIGRATION_LOOK_EVERY_MS = 50;
 /** How long a stopping process lets running steps come to their end. */
 const STOP_GRACE_MS = 2_000;
 /** A step is tried until it is done, however often that takes a new process. */
@@ -63,8 +66,7 @@ export async function migrateDurable(databaseUrl: string, log: Logger): Promise<
   try {
     const lock = await pool.connect();
     try {
-      // Two first migrations at once deadlock inside DBOS.
-      await lock.query(`select pg_advisory_lock(hashtextextended('berth:migrate-dbos', 0))`);
+      await lockMigration(lock);
       await ensureSystemDatabase(UNUSED_URL, dbosLogger(log) as never, pool, DBOS_SCHEMA, false);
     } finally {
       lock.release(true);
@@ -160,6 +162,22 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
       await pool.end();
     },
   };
+}
+
+/**
+ * Two first migrations at once deadlock: DBOS builds indexes concurrently, and those wait for every open snapshot. A query that waits for
+ * a lock holds one too, so this one asks again and again instead.
+ */
+async function lockMigration(lock: pg.PoolClient): Promise<void> {
+  const deadline = Date.now() + MIGRATION_DEADLINE_MS;
+  for (;;) {
+    const { rows } = await lock.query<{ locked: boolean }>(
+      `select pg_try_advisory_lock(hashtextextended('berth:migrate-dbos', 0)) as locked`,
+    );
+    if (rows[0]?.locked === true) return;
+    if (Date.now() > deadline) throw new Error(`another replica has been migrating the database for ${MIGRATION_DEADLINE_MS} ms`);
+    await delay(MIGRATION_LOOK_EVERY_MS);
+  }
 }
 
 function openPool(databaseUrl: string, max: number, log: Logger): pg.Pool {
