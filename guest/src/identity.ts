@@ -103,13 +103,18 @@ function setHostname(name: string): void {
   replaceFile('/etc/hosts', [...others, `127.0.1.1 ${name}`, ''].join('\n'), 0o644);
 }
 
-function setHostKey(pair: { privateKey: string; publicKey: string }): void {
-  mkdirSync(SSH_FOLDER, { recursive: true });
+/** Takes away every ssh host key of the machine. */
+export function removeHostKeys(): void {
   for (const name of readdirSync(SSH_FOLDER)) {
     if (/^ssh_host_.*_key(\.pub)?$/.test(name)) {
       rmSync(`${SSH_FOLDER}/${name}`);
     }
   }
+}
+
+function setHostKey(pair: { privateKey: string; publicKey: string }): void {
+  mkdirSync(SSH_FOLDER, { recursive: true });
+  removeHostKeys();
   replaceFile(`${SSH_FOLDER}/ssh_host_ed25519_key`, endLine(pair.privateKey), 0o600);
   replaceFile(`${SSH_FOLDER}/ssh_host_ed25519_key.pub`, endLine(pair.publicKey), 0o644);
 }

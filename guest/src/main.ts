@@ -9,6 +9,7 @@ import { IdentityStep } from './identity.ts';
 import { KernelCalls } from './kernel-calls.ts';
 import { OomProtection } from './oom-protection.ts';
 import { PipeStore } from './pipes.ts';
+import { rehearse } from './rehearsal.ts';
 import { Secret } from './secret.ts';
 import { createGuestServer } from './server.ts';
 
@@ -29,8 +30,19 @@ if (config.appliesIdentity) {
 const commands = new Commands(config, pipes, protection);
 await pipes.full();
 
+let fault: string | undefined;
+if (kernel !== undefined && secret.state === 'none') {
+  fault = await rehearse(config, commands, kernel).then(
+    () => undefined,
+    (error: unknown) => `the rehearsal of a restore failed: ${error instanceof Error ? error.message : String(error)}`,
+  );
+  if (fault !== undefined) {
+    console.error(fault);
+  }
+}
+
 const identity = new IdentityStep(config, secret, kernel);
-const server = createGuestServer({ secret, pipes, commands, identity, spaceEveryMs: config.spaceEveryMs });
+const server = createGuestServer({ secret, pipes, commands, identity, spaceEveryMs: config.spaceEveryMs, fault });
 server.listen(config.port, config.address);
 await once(server, 'listening');
 const { port } = server.address() as AddressInfo;

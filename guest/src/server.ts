@@ -30,6 +30,8 @@ export interface GuestParts {
   pipes: PipeStore;
   /** While a command runs, its answer gets a space this often. */
   spaceEveryMs: number;
+  /** Why this daemon could not be of use to a machine, when that is known beforehand. */
+  fault: string | undefined;
 }
 
 type Handler = (parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal) => Promise<void>;
@@ -87,7 +89,10 @@ async function exec(
   response.end(JSON.stringify(result));
 }
 
-async function health({ pipes, secret }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function health({ pipes, secret, fault }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (fault !== undefined) {
+    throw new Refused(503, fault);
+  }
   if (secret.state === 'incomplete') {
     throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
   }
