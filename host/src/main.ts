@@ -36,7 +36,7 @@ async function run(config: HostConfig, log: Logger): Promise<void> {
 async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFolder, log: Logger): Promise<void> {
   const startedMs = performance.now();
   const token = await readToken(config.tokenFile);
-  const { driver, qemuVersion, templateId } = await makeDriver(config, data);
+  const { driver, qemuVersion, templateId } = await makeDriver(config, data, log);
   const directory = new VmDirectory(data.vms);
   const fences = new FenceDirectory(data.fences);
   await directory.open();

@@ -1,7 +1,11 @@
 // Chooses the driver that the configuration names and gives it what it needs of this machine. The only place that knows both.
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
 import type { HostConfig } from '../config.ts';
 import type { DataFolder } from '../data-folder.ts';
 import type { VmDriver } from './driver.ts';
+import { createQemuDriver } from './qemu/driver.ts';
 
 export interface MadeDriver {
   driver: VmDriver;
@@ -11,13 +15,53 @@ export interface MadeDriver {
 }
 
 /** The driver, prepared. Throws with what is missing. */
-export async function makeDriver(config: HostConfig, data: DataFolder): Promise<MadeDriver> {
+export async function makeDriver(config: HostConfig, data: DataFolder, log: Logger): Promise<MadeDriver> {
   if (config.driver === 'fake') {
-    // Loaded on demand: the fake needs the guest's bundler, which an installation does not have.
+    // Loaded on demand: the fake needs the guest's bundler, which only a checkout for development has.
     const { FakeDriver } = await import('./fake/driver.ts');
     const driver = new FakeDriver(data.instanceId);
     await driver.prepare();
     return { driver, qemuVersion: null, templateId: null };
   }
-  throw new Error('the QEMU driver is not wired yet');
+  const driver = createQemuDriver({
+    cacheFolder: config.cacheFolder,
+    imageFolder: config.imageFolder ?? (await newestImageFolder(config.cacheFolder)),
+    network: {
+      instanceId: data.instanceId,
+      dataFolder: config.dataFolder,
+      cidr: config.guestCidr,
+      log: ({ level, message, error }) => log[level]({ err: error }, message),
+    },
+    log: (level, message, fields) => log[level](fields, message),
+  });
+  await driver.prepare();
+  return { driver, qemuVersion: driver.qemuVersion, templateId: driver.templateId };
+}
+
+/** The image that was built last, for who names none. Throws when there is none. */
+export async function newestImageFolder(cacheFolder: string): Promise<string> {
+  const images = join(cacheFolder, 'image');
+  let newest: { folder: string; builtMs: number } | null = null;
+  for (const name of await namesIn(images)) {
+    const folder = join(images, name);
+    const built = await stat(join(folder, 'image.json')).catch(unlessMissing);
+    if (built !== null && (newest === null || built.mtimeMs > newest.builtMs)) {
+      newest = { folder, builtMs: built.mtimeMs };
+    }
+  }
+  if (newest === null) {
+    throw new Error(`there is no guest image in ${images}: run the set-up (berth up), or name one with --image-folder`);
+  }
+  return newest.folder;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await readdir(folder).catch(unlessMissing)) ?? [];
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') {
+    return null;
+  }
+  throw error;
 }

@@ -103,13 +103,18 @@ export class Subject {
     });
     const identity = makeIdentity(spec, makeGuestSecret());
     const client = new GuestClient(running.guest);
-    const readBack = await giveIdentity(client, identity, signal, CREATE_DEADLINE_MS);
-    const vm: SubjectVm = { id, folder, saved, running, client, identity, readBack };
-    this.#vms.set(id, vm);
-    return vm;
+    const vm = { id, folder, saved, running, client, identity };
+    try {
+      const readBack = await giveIdentity(client, identity, signal, CREATE_DEADLINE_MS);
+      this.#vms.set(id, { ...vm, readBack });
+      return { ...vm, readBack };
+    } catch (error) {
+      await this.destroy(vm);
+      throw error;
+    }
   }
 
-  async destroy(vm: SubjectVm): Promise<void> {
+  async destroy(vm: Omit<SubjectVm, 'readBack'>): Promise<void> {
     vm.client.close();
     await this.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
     await rm(vm.folder, { recursive: true });

@@ -1,0 +1,109 @@
+// The conformance suite with the QEMU driver and real guests, on a machine of its own: what the guests call the internet is a namespace of this test.
+// Needs root, the image and the template (`berth test` makes them).
+import { readdirSync, readFileSync } from 'node:fs';
+import { after, before } from 'node:test';
+import { conformance } from '../../../src/vm/conformance/conformance.ts';
+import type { ConformanceUplink, Target } from '../../../src/vm/conformance/subject.ts';
+import { readConfig } from '../../../src/config.ts';
+import { newestImageFolder } from '../../../src/vm/make-driver.ts';
+import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
+import { FIRST_SLOT_UID } from '../../../src/vm/qemu/network/slot.ts';
+import { ZONE_ADDRESS } from './network/dns-zone.ts';
+import { machineState } from './network/machine-state.ts';
+import { probeHere } from './network/probe.ts';
+import { startUplink, type Uplink } from './network/uplink.ts';
+import { enterPrivateMachine } from './private-machine.ts';
+
+enterPrivateMachine();
+
+const { cacheFolder, imageFolder } = readConfig([], process.env);
+const image = imageFolder ?? (await newestImageFolder(cacheFolder));
+
+let world: Uplink | null = null;
+before(async () => {
+  world = await startUplink();
+});
+after(async () => {
+  await world?.stop();
+});
+
+/** The uplink as the suite knows it; there from before its first test on. */
+const uplink: ConformanceUplink = {
+  get internet() {
+    return there().internet;
+  },
+  get closed() {
+    return there().closed;
+  },
+  get closedIpv6() {
+    return there().closedIpv6;
+  },
+  name: { name: 'www.internet.test', address: ZONE_ADDRESS },
+  answering: async (targets: readonly Target[]) => (await probeHere(targets)).filter(({ answeredBy }) => answeredBy !== null),
+};
+
+function there(): Uplink {
+  if (world === null) {
+    throw new Error('the uplink is used before it is there');
+  }
+  return world;
+}
+
+const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
+
+conformance(
+  'QEMU',
+  () =>
+    createQemuDriver({
+      cacheFolder,
+      imageFolder: image,
+      network: {
+        instanceId: 'conform2',
+        dataFolder: '/nonexistent',
+        cidr: '10.200.0.0/16',
+        idleSlots: 3,
+        upstreams: { servers: [{ address: ZONE_ADDRESS, port: 53 }] },
+      },
+      log: () => {},
+    }),
+  {
+    spec: SPEC,
+    biggerSpecs: [
+      { ...SPEC, vcpu: 2, memoryMib: 2_048, diskGib: 20 },
+      { ...SPEC, vcpu: 4, memoryMib: 4_096, diskGib: 40 },
+    ],
+    uplink,
+    prepareDeadlineMs: 60_000,
+    leftovers: async () => {
+      const { namespaces, devices, entries, drafts } = machineState();
+      return [
+        ...namespaces.map((number) => `namespace berth${number}`),
+        ...devices.map((number) => `device bv${number}`),
+        ...entries.map((number) => `slot ${number} in the registry`),
+        ...drafts.map((name) => `draft ${name} in the registry`),
+        ...slotProcesses(),
+      ];
+    },
+  },
+);
+
+/** Processes with the uid of any slot: in this test's process namespace there are none but its own. */
+function slotProcesses(): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      const uid = Number(/^Uid:\s+(\d+)/m.exec(readStatus(pid))?.[1] ?? 0);
+      return uid >= FIRST_SLOT_UID ? [`process ${pid} of uid ${uid}`] : [];
+    });
+}
+
+function readStatus(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/status`, 'latin1');
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+      return '';
+    }
+    throw error;
+  }
+}
