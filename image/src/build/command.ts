@@ -63,7 +63,10 @@ export async function runCommandForBytes(command: string, args: readonly string[
     stderr = (stderr + text).slice(-STDERR_KEPT);
   });
   const ended = new Promise<void>((resolve, reject) => {
-    child.on('error', reject);
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      // Node says ENOENT for a missing working directory too; none is set here.
+      reject(error.code === 'ENOENT' ? new Error(`The program ${command} is not installed on this machine`, { cause: error }) : error);
+    });
     child.on('close', (code, signalName) => {
       if (code === 0) resolve();
       else reject(new CommandError(command, code, signalName, Buffer.concat(stdout).toString('utf8'), stderr));
