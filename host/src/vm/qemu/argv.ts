@@ -1,6 +1,6 @@
 // QEMU's command line, from plain values: the machine (machine.ts) with the files, sockets and user of one start. Pure.
 // Paths are those inside the jail (jail.ts). Carries no secret: every user of the host can read it.
-import { machineOptions, TEMPLATE_SIZE, TRANSLATION_BUFFER_MIB, type Accelerator } from './machine.ts';
+import { acceleratorOptions, machineOptions, TEMPLATE_SIZE, type Accelerator } from './machine.ts';
 import type { QemuVersion } from './qemu-version.ts';
 
 /** Where the jail puts things. */
@@ -38,8 +38,8 @@ export interface BootStart extends Start {
 /** A restore: memory and disks of the template are read-only, `/vm` holds the overlay. */
 export interface RestoreStart extends Start {
   kind: 'restore';
-  /** One host thread for each vCPU; matters under TCG only. */
-  threaded: boolean;
+  /** vCPUs it will have after hotplug. */
+  vcpu: number;
 }
 
 /** The number of the descriptor that a restore reads the device state from. */
@@ -53,10 +53,8 @@ export function qemuArgv(start: BootStart | RestoreStart): string[] {
   const restores = start.kind === 'restore';
   return [
     ...['-name', start.name],
-    ...machineOptions(start.accelerator, start.hostVendor, {
-      threaded: restores && start.threaded,
-      translationBufferMib: restores ? TRANSLATION_BUFFER_MIB.restore : TRANSLATION_BUFFER_MIB.boot,
-    }),
+    ...acceleratorOptions(start.accelerator, restores ? { vcpu: start.vcpu } : 'boot'),
+    ...machineOptions(start.accelerator, start.hostVendor),
     ...['-object', memoryBackend(restores)],
     ...disks(start).flatMap((disk) => ['-blockdev', JSON.stringify(disk)]),
     ...['-netdev', `tap,id=net0,ifname=${start.tap},script=no,downscript=no,vhost=off`],

@@ -15,10 +15,12 @@ export const MEMORY_MAX_MIB = 65_536;
 const MEMORY_SLOTS = 8;
 
 /**
- * The translation buffer of TCG, in MiB: in a restored machine it counts fully as unshared memory. 32 runs a trivial exec as fast as the default of 1 GiB / 8;
- * 16 thrashes (see docs/decisions/template-restore.md).
+ * The translation buffer of TCG, in MiB: all of it that is used counts as unshared memory. Up to the first answers a restored guest needs 35; a full
+ * buffer is emptied and everything translated again (see docs/decisions/template-restore.md).
  */
-export const TRANSLATION_BUFFER_MIB = { boot: 256, restore: 32 } as const;
+export function translationBufferMib(use: 'boot' | { vcpu: number }): number {
+  return use === 'boot' ? 256 : 40 + 8 * (use.vcpu - 1);
+}
 
 /** A versioned type: a newer QEMU keeps the machine that an older one saved. The last options take away what a restored guest would never use. */
 const MACHINE_TYPE =
@@ -28,7 +30,8 @@ const MACHINE_TYPE =
 const DEVICES = [
   'vmgenid,guid=auto',
   'virtio-blk-pci,id=disk0,drive=disk,romfile=,addr=0x2',
-  `virtio-net-pci,id=nic0,netdev=net0,mac=${GUEST_NETWORK.mac},romfile=,addr=0x3`,
+  // Without announcements: a restored guest has the address it always had, and nobody to tell.
+  `virtio-net-pci,id=nic0,netdev=net0,mac=${GUEST_NETWORK.mac},guest_announce=off,romfile=,addr=0x3`,
   'virtio-rng-pci,id=rng0,rng=entropy,romfile=,addr=0x4',
   'virtio-serial-pci,id=serial0,romfile=,addr=0x5',
   'virtconsole,chardev=console',
@@ -69,19 +72,17 @@ export function kernelCommandLine(accelerator: Accelerator): string {
   return [...always, ...(accelerator === 'tcg' ? emulated : [])].join(' ');
 }
 
-/** What may differ between the template's boot and a restore; matters under TCG only. */
-export interface Emulation {
-  /** One host thread for each vCPU. */
-  threaded: boolean;
-  translationBufferMib: number;
+/** How the machine is run; may differ between the template's boot and a restore. One vCPU alone is fastest without a thread of its own. */
+export function acceleratorOptions(accelerator: Accelerator, use: 'boot' | { vcpu: number }): string[] {
+  const threads = use !== 'boot' && use.vcpu > 1 ? 'multi' : 'single';
+  return ['-accel', accelerator === 'kvm' ? 'kvm' : `tcg,thread=${threads},tb-size=${translationBufferMib(use)}`];
 }
 
-/** Options of every start, template or restore. */
-export function machineOptions(accelerator: Accelerator, hostVendor: string, { threaded, translationBufferMib }: Emulation): string[] {
-  const accel = accelerator === 'kvm' ? 'kvm' : `tcg,thread=${threaded ? 'multi' : 'single'},tb-size=${translationBufferMib}`;
+/** Options that are the same at every start, template or restore. */
+export function machineOptions(accelerator: Accelerator, hostVendor: string): string[] {
   return [
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
-    ...['-accel', accel, '-cpu', cpuModel(accelerator, hostVendor), '-M', MACHINE_TYPE],
+    ...['-cpu', cpuModel(accelerator, hostVendor), '-M', MACHINE_TYPE],
     ...['-smp', `${TEMPLATE_SIZE.vcpu},maxcpus=${VCPU_MAX}`],
     ...['-m', `${TEMPLATE_SIZE.memoryMib}M,slots=${MEMORY_SLOTS},maxmem=${MEMORY_MAX_MIB}M`],
     ...['-object', 'rng-builtin,id=entropy'],
@@ -91,6 +92,6 @@ export function machineOptions(accelerator: Accelerator, hostVendor: string, { t
 
 /** Changes whenever a template made before could not be restored after, or would be another one. */
 export function machineHash(accelerator: Accelerator, hostVendor: string): string {
-  const facts = [machineOptions(accelerator, hostVendor, { threaded: false, translationBufferMib: 0 }), kernelCommandLine(accelerator), TEMPLATE_SIZE];
+  const facts = [machineOptions(accelerator, hostVendor), kernelCommandLine(accelerator), TEMPLATE_SIZE];
   return createHash('sha256').update(JSON.stringify(facts)).digest('hex');
 }

@@ -133,6 +133,6 @@ function startOf({ version, accelerator, hostVendor, rootDisk }: RestoreBase, { 
     uid: slot.uid,
     tap: slot.tap,
     name: vmId,
-    threaded: spec.vcpu > 1,
+    vcpu: spec.vcpu,
   };
 }
