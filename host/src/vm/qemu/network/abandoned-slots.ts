@@ -1,5 +1,5 @@
-// Finds and removes the slots of instances that are gone: whose data folder is, or holds another instance by now. For the doctor, on request only:
-// an instance reaps its own slots itself.
+// Finds and removes the slots of instances that are gone: whose data folder is gone or holds another instance by now. For the doctor, on
+// request only: an instance reaps its own slots itself.
 import { readFile, readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, removeDrafts } from './registry.ts';

@@ -7,8 +7,8 @@ import type { Slot } from './slot.ts';
 
 /**
  * Where the resolver listens, on the host's end of each slot's veth pair. Below 1024, so that no unprivileged process of the machine can
- * listen there first; below 512, so that no outgoing NFS or RPC connection takes it by chance; not 53, which a resolver of the machine may hold on
- * all addresses.
+ * listen there first; below 512, so that no outgoing NFS or RPC connection takes it by chance; not 53, which a resolver of the machine may
+ * hold on all addresses.
  */
 export const RESOLVER_PORT = 353;
 

@@ -15,11 +15,11 @@ const LOCK_TIMEOUT_STATUS = 75;
 export const TOOL_ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
 /**
- * Runs `script` with `sh -eu` while holding the lock file, and resolves with its standard output. Rejects with {@link NetworkError} that says `step` and
- * what was seen.
+ * Runs `script` with `sh -eu` while holding the lock file, and resolves with its standard output. Rejects with {@link NetworkError} that
+ * says `step` and what was seen.
  *
- * Every process of the script holds the lock, so what a killed daemon had begun is over before the next daemon's script begins. A script that still
- * waits for the lock when its daemon dies never begins: it would undo what the next daemon made.
+ * Every process of the script holds the lock, so what a killed daemon had begun is over before the next daemon's script begins. A script
+ * that still waits for the lock when its daemon dies never begins: it would undo what the next daemon made.
  */
 export function runMachineScript(step: string, script: string, lockFile: string): Promise<string> {
   const lock = ['flock', '-w', String(LOCK_WAIT_SECONDS), '-E', String(LOCK_TIMEOUT_STATUS), lockFile];

@@ -16,7 +16,9 @@ const DEFAULT_IDLE_SLOTS = 8;
 /** Slots made or unmade by one script: many save processes, few are ready sooner. */
 const BATCH_SLOTS = 8;
 
-/** Making slots costs a processor what the VM that was just given one needs now: while half of them are there, it waits for a quiet moment. */
+/**
+ * Making slots costs a processor what the VM that was just given one needs now: while half of them are there, it waits for a quiet moment.
+ */
 const QUIET_MS = 2_000;
 
 /** Pause after a failed making, when nobody waits for a slot; doubled each time. */

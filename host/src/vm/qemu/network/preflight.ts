@@ -75,8 +75,8 @@ const OTHERS_HOOKS: Record<string, string> = {
 };
 
 /**
- * Firewalls of others that drop what they do not know (Docker's forward chain, ufw, firewalld): every table has a say, and no rule of ours overrules
- * theirs. Empty: none is seen. Rules that some iptables keep outside of nftables are not seen.
+ * Firewalls of others that drop what they do not know (Docker's forward chain, ufw, firewalld): every table has a say, and no rule of ours
+ * overrules theirs. Empty: none is seen. Rules that some iptables keep outside of nftables are not seen.
  */
 export async function checkOtherFirewalls(): Promise<NetworkFault[]> {
   const listing = chains.parse(JSON.parse(await runTool('Listing the firewalls', ['nft', '-j', 'list', 'chains'])));
@@ -86,7 +86,7 @@ export async function checkOtherFirewalls(): Promise<NetworkFault[]> {
     if (!['ip', 'inet'].includes(chain.family) || `${chain.family} ${chain.table}` === ROOT_TABLE) return [];
     return [
       {
-        message: `The chain ${chain.name} of the table ${chain.family} ${chain.table} drops by default what it does not know (${chain.hook}): ${consequence}.`,
+        message: `The chain ${chain.name} of the table ${chain.family} ${chain.table} (${chain.hook}) drops what is unknown: ${consequence}.`,
         remedy: remedyFor(chain),
       },
     ];
@@ -105,7 +105,8 @@ function remedyFor(chain: { family: string; table: string; name: string; hook?: 
       `Without: the same in the chain FORWARD. Our own table goes on closing what guests must not reach.`
     );
   }
-  return `Accept what comes from and goes back to the slots: ${where} iifname '"${devices}"' accept; ${where} oifname '"${devices}"' ct state established,related accept`;
+  const rules = [`iifname '"${devices}"' accept`, `oifname '"${devices}"' ct state established,related accept`];
+  return `Accept what comes from and goes back to the slots: ${rules.map((rule) => `${where} ${rule}`).join('; ')}`;
 }
 
 /** Routes to blocks larger than this are ways out, not networks of somebody's. */

@@ -32,8 +32,8 @@ export class SlotMaker {
   /** Slots this object has entered or taken over, and not unmade; with the listener once there is one. */
   readonly #own = new Map<number, ServedGuest | null>();
   /**
-   * Where the search for a free number goes on. It goes round: the machine's connection tracking may remember flows of a number for days, so a number
-   * rests as long as it can. Random at first, for the same reason.
+   * Where the search for a free number goes on. It goes round: the machine's connection tracking may remember flows of a number for days,
+   * so a number rests as long as it can. Random at first, for the same reason.
    */
   #next: number;
 

@@ -75,8 +75,8 @@ function insideScript(slot: Slot): string {
 }
 
 /**
- * Unmakes slots from any half-made state, and prints the names of what is still there afterwards. The veth goes first and by name: a namespace
- * that some process still holds would keep it.
+ * Unmakes slots from any half-made state, and prints the names of what is still there afterwards. The veth goes first and by name: a
+ * namespace that some process still holds would keep it.
  */
 export function unmakeScript(numbers: readonly number[]): string {
   const list = numbers.join(' ');

@@ -9,12 +9,15 @@ export const TAP_NAME = 'tap0';
 export const INNER_VETH_NAME = 'up0';
 
 /**
- * MAC of every slot's TAP end, so that the neighbour entry of the gateway which a guest brings along from the template is right in every slot.
- * A template must be booted with the same one.
+ * MAC of every slot's TAP end, so that the neighbour entry of the gateway which a guest brings along from the template is right in every
+ * slot. A template must be booted with the same one.
  */
 export const GATEWAY_MAC = '52:54:00:b0:00:02';
 
-/** Names of the slots' namespaces and of the host's ends of their veth pairs begin so; the number follows. Nothing else on a machine may be called so. */
+/**
+ * Names of the slots' namespaces and of the host's ends of their veth pairs begin so; the number follows. Nothing else on a machine may be
+ * called so.
+ */
 export const NAMESPACE_PREFIX = 'berth';
 export const HOST_VETH_PREFIX = 'bv';
 
@@ -54,12 +57,15 @@ export interface Network {
    */
   claim(vmId: string, signal: AbortSignal): Promise<Slot>;
 
-  /** Takes over the claimed slot of an earlier daemon of this instance and serves its guest. Rejects with {@link NetworkError} when it is gone. */
+  /**
+   * Takes over the claimed slot of an earlier daemon of this instance and serves its guest. Rejects with {@link NetworkError} when it is
+   * gone.
+   */
   adopt(number: number): Promise<Slot>;
 
   /**
-   * Unmakes a slot: the namespace has no name, no way out and no way in when this resolves. Idempotent; leaves slots of other instances alone.
-   * End the processes of the slot first: the next VM with this number has the same uid.
+   * Unmakes a slot: the namespace has no name, no way out and no way in when this resolves. Idempotent; leaves slots of other instances
+   * alone. End the processes of the slot first: the next VM with this number has the same uid.
    */
   release(number: number): Promise<void>;
 

@@ -1,5 +1,6 @@
-// Plays the guest of a slot without a virtual machine: a namespace with the guest's address, whose frames a small process carries to and from the
-// slot's TAP, which it opens as QEMU does after it gave up its rights. Perl, because Node cannot open a TAP and every Debian has Perl.
+// Plays the guest of a slot without a virtual machine: a namespace with the guest's address, whose frames a small process carries to and
+// from the slot's TAP, which it opens as QEMU does after it gave up its rights. Perl, because Node cannot open a TAP and every Debian has
+// Perl.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';

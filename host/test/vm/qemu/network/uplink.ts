@@ -1,6 +1,7 @@
-// What lies beyond the machine in the tests of the network: a namespace that plays the internet, the private networks around the machine, the
-// metadata services of clouds, and a service of the machine itself. For tests that called `enterPrivateMachine`: it takes the default route.
-// Proves nothing by itself. A test shows that each closed target is up (reachable from the machine) and that a guest does not reach it.
+// What lies beyond the machine in the tests of the network: a namespace that plays the internet, the private networks around the machine,
+// the metadata services of clouds, and a service of the machine itself. For tests that called `enterPrivateMachine`: it takes the default
+// route. Proves nothing by itself. A test shows that each closed target is up (reachable from the machine) and that a guest does not reach
+// it.
 import { execFileSync } from 'node:child_process';
 import { startServer } from './namespace-server.ts';
 import type { NamespaceServer } from './namespace-server.ts';
