@@ -83,10 +83,11 @@ export async function checkOtherFirewalls(): Promise<NetworkFault[]> {
   return listing.nftables.flatMap(({ chain }) => {
     const consequence = OTHERS_HOOKS[chain?.hook ?? ''];
     if (!chain || consequence === undefined || chain.policy !== 'drop') return [];
-    if (!['ip', 'inet'].includes(chain.family) || `${chain.family} ${chain.table}` === ROOT_TABLE) return [];
+    const table = `${chain.family} ${chain.table}`;
+    if (!['ip', 'inet'].includes(chain.family) || table === ROOT_TABLE) return [];
     return [
       {
-        message: `The chain ${chain.name} of the table ${chain.family} ${chain.table} (${chain.hook}) drops what is unknown: ${consequence}.`,
+        message: `The chain ${chain.name} of the table ${table} (${chain.hook}) drops what is unknown: ${consequence}.`,
         remedy: remedyFor(chain),
       },
     ];
