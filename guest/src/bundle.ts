@@ -3,6 +3,9 @@ import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
+/** How Node is to run the bundle; the image's service says why. */
+export const GUEST_NODE_FLAGS = ['--jitless', '--single-threaded', '--no-flush-bytecode'] as const;
+
 export interface GuestDaemonBundle {
   /** One ECMAScript module that needs Node 24 and nothing else. */
   code: Uint8Array;

@@ -1,10 +1,11 @@
 // The bundle is the same wherever it is made, small, and needs nothing but Node.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { bundleGuestDaemon } from '../src/bundle.ts';
+import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
 
 test('the same sources give the same bytes, without a path of the machine that made them', async () => {
   const [one, two] = await Promise.all([bundleGuestDaemon(), bundleGuestDaemon()]);
@@ -23,4 +24,9 @@ test('the bundle imports nothing but what Node brings, and no zod', async () => 
     [],
   );
   assert.ok(text.length < 100_000, `${text.length} bytes`);
+});
+
+test('the service of the image runs the bundle with the flags that it is tested with', async () => {
+  const service = await readFile(new URL('../../image/recipe/root/etc/sv/guestd/run', import.meta.url), 'utf8');
+  assert.ok(service.includes(`/node ${GUEST_NODE_FLAGS.join(' ')} /opt/berth/guestd.mjs\n`), service);
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { guestExecResult, type GuestExecResult, type GuestIdentity } from '@berth/protocol/guest.ts';
-import { bundleGuestDaemon } from '../src/bundle.ts';
+import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
 
 /** As root, commands run as an unprivileged user nobody else is; without root there is only one user. */
 export const testUid = process.getuid?.() === 0 ? 199_998 : (process.getuid?.() ?? 0);
@@ -50,7 +50,7 @@ export class TestDaemon {
     const portFile = join(this.folder, 'port');
     await rm(portFile, { force: true });
     const log: Buffer[] = [];
-    const child = spawn(process.execPath, [bundlePath], {
+    const child = spawn(process.execPath, [...GUEST_NODE_FLAGS, bundlePath], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         PATH: process.env['PATH'],

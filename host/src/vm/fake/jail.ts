@@ -2,6 +2,7 @@
 // unprivileged uid. It shares the machine's network and isolates nothing that matters: for tests only.
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { GUEST_NODE_FLAGS } from '@berth/guest/bundle.ts';
 
 /** With root, every fake VM runs as this user, which is nobody else. */
 const FAKE_UID = 199_999;
@@ -67,7 +68,7 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
     ['--ro-bind', process.execPath, '/node', '--ro-bind', join(folder, 'guestd.mjs'), '/guestd.mjs', '--remount-ro', '/'],
     ['--chdir', '/', '--info-fd', '3', '--'],
     privileged ? drop : [],
-    ['/node', '/guestd.mjs'],
+    ['/node', ...GUEST_NODE_FLAGS, '/guestd.mjs'],
   ].flat();
   return { folder, portFile, infoFile, logFile: join(folder, 'guest.log'), argv };
 }
