@@ -43,10 +43,10 @@ export async function makeExt4(path: string, source: Ext4Source, tools: Tools, s
   try {
     await output.truncate(source.diskGib * 2 ** 30);
     const command = ['mke2fs', '-q', '-F', '-t', 'ext4', '-b', '4096', '-m', '1', '-L', ROOT_LABEL, '-U', FILE_SYSTEM_UUID];
-    await runInsideRoot(tools.root, [...command, '-E', extended, '-d', '-', join('/work', basename(path))], {
+    await runInsideRoot(tools.root, [...command, '-E', extended, '-d', '-', join('/mnt', basename(path))], {
       signal,
       readOnlyRoot: true,
-      writable: { '/work': dirname(path) },
+      writable: { '/mnt': dirname(path) },
       env: { SOURCE_DATE_EPOCH: time, E2FSPROGS_FAKE_TIME: time, MKE2FS_SKIP_PROGRESS: '1' },
       input: Readable.from(bytes(), { objectMode: false, highWaterMark: 1 << 20 }),
     });

@@ -89,6 +89,6 @@ function plainName(path: string): string {
 
 async function moduleBytes(tools: Tools, path: string, signal: AbortSignal): Promise<Buffer> {
   if (!path.endsWith('.xz')) return readFile(join(tools.modulesFolder, path));
-  const shown = { '/work': tools.modulesFolder };
-  return runInsideRoot(tools.root, ['xz', '--decompress', '--stdout', `/work/${path}`], { signal, readOnlyRoot: true, readOnly: shown });
+  const shown = { '/mnt': tools.modulesFolder };
+  return runInsideRoot(tools.root, ['xz', '--decompress', '--stdout', `/mnt/${path}`], { signal, readOnlyRoot: true, readOnly: shown });
 }

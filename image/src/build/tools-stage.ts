@@ -15,7 +15,7 @@ export interface ToolsStage {
 
 /** Where things are in a finished stage. */
 export interface Tools {
-  /** Root to run the tools in; has the empty folder `/work` to show files at. */
+  /** Root to run the tools in; has the empty folder `/mnt` to show files at. */
   root: string;
   kernelVersion: string;
   vmlinuz: string;
@@ -31,7 +31,7 @@ export async function makeToolsStage(folder: string, stage: ToolsStage, onProgre
   const step = (): void => onProgress({ step: 'tools', message: 'Unpack the kernel and the build tools', done: done++, total });
   step();
   const toolsRoot = join(folder, 'tools');
-  await mkdir(join(toolsRoot, 'work'), { recursive: true });
+  await mkdir(join(toolsRoot, 'mnt'), { recursive: true });
   await linkMergedUsr(toolsRoot);
   await unpackDebs(stage.tools.map(stage.debPath), toolsRoot, signal, step);
   const kernelRoot = join(folder, 'kernel');
@@ -39,7 +39,7 @@ export async function makeToolsStage(folder: string, stage: ToolsStage, onProgre
   await linkMergedUsr(kernelRoot);
   await unpackDebs(stage.kernel.map(stage.debPath), kernelRoot, signal, step);
   const version = await onlyName(join(kernelRoot, 'usr/lib/modules'));
-  await runInsideRoot(toolsRoot, ['depmod', '--basedir', '/work', version], { signal, writable: { '/work': kernelRoot } });
+  await runInsideRoot(toolsRoot, ['depmod', '--basedir', '/mnt', version], { signal, writable: { '/mnt': kernelRoot } });
 }
 
 async function onlyName(folder: string): Promise<string> {
