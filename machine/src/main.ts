@@ -91,8 +91,9 @@ function run(verb: (context: VerbContext, flags: Options, args: string[]) => Pro
       const print = (line: string): void => void process.stdout.write(`${line}\n`);
       process.exitCode = await verb({ config, progress, environment: process.env, signal: wanted.signal, print }, flags, args);
     } catch (error) {
-      process.exitCode = 1;
-      report(error);
+      // What was cut off by a signal is no failure of its own, whatever it was in the middle of.
+      process.exitCode = wanted.signal.aborted ? 130 : 1;
+      report(wanted.signal.aborted ? wanted.signal.reason : error);
     }
   };
 }

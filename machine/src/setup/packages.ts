@@ -16,6 +16,7 @@ export const REQUIRED_PACKAGES = [
   ['nftables', 'keeps sandboxes apart and gives them the internet'],
   ['iproute2', 'makes their network namespaces'],
   ['util-linux', 'drops privileges, enters namespaces, locks files'],
+  ['mount', 'mounts in namespaces of its own'],
   ['passwd', 'makes the system user'],
   ['curl', 'calls the API from a shell'],
   ['ca-certificates', 'lets programs trust what they fetch'],

@@ -77,7 +77,8 @@ async function ensurePackages(progress: Progress): Promise<void> {
     return;
   }
   const names = lacking.map((state) => state.name);
-  await progress.step(`Debian packages: ${names.join(', ')}`, (report) => install(lacking, distribution.codename, report));
+  progress.say(`• Debian packages to install: ${names.join(', ')}`);
+  await progress.step('Debian packages', (report) => install(lacking, distribution.codename, report));
   const still = (await readPackages()).filter(isLacking);
   if (still.length > 0) {
     throw new OperatorFailure(`still missing after the installation: ${still.map(describe).join(', ')}`);

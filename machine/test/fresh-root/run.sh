@@ -99,13 +99,17 @@ inside() {
     root=$1
     shift
     mount --make-rprivate /
-    mount -t proc proc "$root/proc"
-    mount --rbind /sys "$root/sys"
-    mount --rbind /dev "$root/dev"
-    mount -t tmpfs -o mode=755 tmpfs "$root/run"
-    mkdir "$root/run/berth"
-    mount --bind /run/berth "$root/run/berth"
-    chroot "$root" "$@" </dev/null
+    mount --bind "$root" "$root"
+    cd "$root"
+    mount -t proc proc proc
+    mount --rbind /sys sys
+    mount --rbind /dev dev
+    mount -t tmpfs -o mode=755 tmpfs run
+    mkdir run/berth
+    mount --bind /run/berth run/berth
+    # The root must be a mount of its own, as on a real machine: a plain chroot is none.
+    mount --move . /
+    chroot . "$@" </dev/null
   ' inside "$root" env -i "${variables[@]}" "${newcomer[@]}" sh -c 'cd ~/berth && exec "$@"' sh "$@"
 }
 

@@ -11,7 +11,8 @@ import { findFreePort } from '../../src/ports.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const READY_DEADLINE_MS = 120_000;
-const VERB_DEADLINE_MS = 120_000;
+/** Image and template may have to be built first. */
+const VERB_DEADLINE_MS = 900_000;
 
 export interface VerbResult {
   code: number | null;
