@@ -1,18 +1,16 @@
 // The conformance suite with the QEMU driver and real guests, on a machine of its own: what the guests call the internet is a namespace of this test.
 // Needs root, the image and the template (`berth test` makes them).
-import { readdirSync, readFileSync } from 'node:fs';
 import { after, before } from 'node:test';
 import { conformance } from '../../../src/vm/conformance/conformance.ts';
 import type { ConformanceUplink, Target } from '../../../src/vm/conformance/subject.ts';
 import { readConfig } from '../../../src/config.ts';
 import { newestImageFolder } from '../../../src/vm/make-driver.ts';
 import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
-import { FIRST_SLOT_UID } from '../../../src/vm/qemu/network/slot.ts';
 import { ZONE_ADDRESS } from './network/dns-zone.ts';
-import { machineState } from './network/machine-state.ts';
 import { probeHere } from './network/probe.ts';
 import { startUplink, type Uplink } from './network/uplink.ts';
 import { enterPrivateMachine } from './private-machine.ts';
+import { slotLeftovers } from './slot-leftovers.ts';
 
 enterPrivateMachine();
 
@@ -74,36 +72,6 @@ conformance(
     ],
     uplink,
     prepareDeadlineMs: 60_000,
-    leftovers: async () => {
-      const { namespaces, devices, entries, drafts } = machineState();
-      return [
-        ...namespaces.map((number) => `namespace berth${number}`),
-        ...devices.map((number) => `device bv${number}`),
-        ...entries.map((number) => `slot ${number} in the registry`),
-        ...drafts.map((name) => `draft ${name} in the registry`),
-        ...slotProcesses(),
-      ];
-    },
+    leftovers: async () => slotLeftovers(),
   },
 );
-
-/** Processes with the uid of any slot: in this test's process namespace there are none but its own. */
-function slotProcesses(): string[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      const uid = Number(/^Uid:\s+(\d+)/m.exec(readStatus(pid))?.[1] ?? 0);
-      return uid >= FIRST_SLOT_UID ? [`process ${pid} of uid ${uid}`] : [];
-    });
-}
-
-function readStatus(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/status`, 'latin1');
-  } catch (error) {
-    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) {
-      return '';
-    }
-    throw error;
-  }
-}

@@ -1,0 +1,15 @@
+// The crash suite with the QEMU driver, on a machine of its own. Needs root, the image and the template (`berth test` makes them).
+import { readConfig } from '../../../src/config.ts';
+import { crashSuite } from '../../crash-suite.ts';
+import { enterPrivateMachine } from './private-machine.ts';
+import { slotLeftovers, slotProcesses } from './slot-leftovers.ts';
+
+enterPrivateMachine();
+
+const { cacheFolder } = readConfig([], process.env);
+
+crashSuite('a host daemon that is killed, with the QEMU driver,', {
+  flags: ['--driver', 'qemu', '--cache-dir', cacheFolder],
+  vmsOnMachine: async () => slotProcesses(),
+  leftovers: async () => slotLeftovers(),
+});
