@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'kysely';
 import pino from 'pino';
 import { bootstrap } from '../../src/services/bootstrap.ts';
 import { openDatabase } from '../../src/store/database.ts';
@@ -20,6 +21,8 @@ export interface World {
   replica: ReplicaOptions;
   /** The row once `done` says so; fails with what it saw when that takes longer than `deadlineMs`. */
   until(sandboxId: string, done: (row: SandboxRow) => boolean, deadlineMs?: number): Promise<SandboxRow>;
+  /** Writes the poll of the queue where a starting replica finds it. */
+  presetQueuePoll(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -70,6 +73,9 @@ export async function openWorld(): Promise<World> {
         if (Date.now() > deadline) throw new Error(`still ${row.status} (epoch ${row.epoch}) after ${deadlineMs} ms`);
         await delay(LOOK_EVERY_MS);
       }
+    },
+    presetQueuePoll: async (ms) => {
+      await sql`update dbos.queues set polling_interval_sec = ${ms / 1_000}`.execute(db);
     },
     close: async () => {
       await db.destroy();
