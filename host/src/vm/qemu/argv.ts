@@ -110,7 +110,8 @@ function restoreOptions(): string[] {
 
 function bootOptions(boot: BootFiles): string[] {
   const { image } = JAIL_PATHS;
-  return ['-kernel', `${image}/${boot.kernel}`, '-initrd', `${image}/${boot.initramfs}`, '-append', boot.commandLine];
+  // Stopped at first: vCPUs may have to be added before the firmware looks for them.
+  return ['-S', '-kernel', `${image}/${boot.kernel}`, '-initrd', `${image}/${boot.initramfs}`, '-append', boot.commandLine];
 }
 
 /** `elevateprivileges=allow`: with "deny" QEMU could not give up being root itself; the jail has set no_new_privs by then. */

@@ -1,5 +1,6 @@
 // What a VM has beyond the template: vCPUs, one memory module and a larger disk, plugged into a restored machine before its vCPUs run.
 // The guest finds them as it goes on; bringing them online and checking that they are there is the guest daemon's.
+import { setTimeout as delay } from 'node:timers/promises';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { z } from 'zod';
 import { DriverError } from '../driver.ts';
@@ -11,6 +12,8 @@ import type { QmpSession } from './qmp.ts';
 export const MEMORY_STEP_MIB = 128;
 
 const GIB = 2 ** 30;
+const UNPLUG_DEADLINE_MS = 60_000;
+const UNPLUG_STEP_MS = 50;
 
 const hotpluggableCpus = z.array(
   z.object({ type: z.string(), props: z.record(z.string(), z.number()), 'qom-path': z.string().optional() }),
@@ -45,8 +48,8 @@ export async function plugIn(qmp: QmpSession, size: Size, signal: AbortSignal): 
   }
 }
 
-/** In the order of their numbers, so that a machine that is saved can be made again the same. */
-async function plugCpus(qmp: QmpSession, count: number, signal: AbortSignal): Promise<void> {
+/** Plugs in that many more vCPUs, in the order of their numbers, so that a machine that is saved can be made again the same. */
+export async function plugCpus(qmp: QmpSession, count: number, signal: AbortSignal): Promise<void> {
   if (count === 0) {
     return;
   }
@@ -56,13 +59,39 @@ async function plugCpus(qmp: QmpSession, count: number, signal: AbortSignal): Pr
     throw new DriverError(`QEMU has room for ${free.length} more vCPUs, ${count} are wanted`);
   }
   for (const { type, props } of free.slice(0, count)) {
-    await qmp.command('device_add', { driver: type, id: `cpu${numberOf(props)}`, ...props }, z.unknown(), { signal });
+    await qmp.command('device_add', { driver: type, id: cpuId(props), ...props }, z.unknown(), { signal });
   }
 }
 
-/** One thread a core, so that sockets and cores number them. */
+/**
+ * Takes all vCPUs but the template's own away again. Resolves when the guest has let them go. Rejects with {@link DriverError} when it does not.
+ */
+export async function unplugCpus(qmp: QmpSession, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + UNPLUG_DEADLINE_MS;
+  for (const id of await pluggedCpus(qmp, signal)) {
+    await qmp.command('device_del', { id }, z.unknown(), { signal });
+  }
+  while ((await pluggedCpus(qmp, signal)).length > 0) {
+    if (performance.now() > deadline) {
+      throw new DriverError(`the guest did not let go of its vCPUs within ${UNPLUG_DEADLINE_MS / 1_000} s`);
+    }
+    await delay(UNPLUG_STEP_MS, undefined, { signal });
+  }
+}
+
+/** Ids of the vCPUs that were plugged in: the first has no id of its own. */
+async function pluggedCpus(qmp: QmpSession, signal: AbortSignal): Promise<string[]> {
+  const places = await qmp.command('query-hotpluggable-cpus', undefined, hotpluggableCpus, { signal });
+  return places.filter((place) => place['qom-path']?.startsWith('/machine/peripheral/') === true).map((place) => cpuId(place.props));
+}
+
+/** One socket, one thread a core (machine.ts): cores number them. */
+function cpuId(props: Readonly<Record<string, number>>): string {
+  return `cpu${numberOf(props)}`;
+}
+
 function numberOf(props: Readonly<Record<string, number>>): number {
-  return (props['socket-id'] ?? 0) * VCPU_MAX + (props['core-id'] ?? 0);
+  return props['core-id'] ?? 0;
 }
 
 async function plugMemory(qmp: QmpSession, sizeMib: number, signal: AbortSignal): Promise<void> {

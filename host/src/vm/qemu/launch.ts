@@ -1,9 +1,10 @@
 // Starts a jailed QEMU that outlives this daemon, and finds out which process it is. Must not know what the machine does.
 import { spawn, type ChildProcess } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { DriverError, type VmProcess } from '../driver.ts';
-import { readProcess } from '../process.ts';
+import { isSame, readProcess } from '../process.ts';
 import { DEVICE_STATE_FD } from './argv.ts';
 import { STATUS_FD } from './jail.ts';
 
@@ -11,6 +12,9 @@ const START_DEADLINE_MS = 20_000;
 /** What is kept of QEMU's messages, and of bwrap's report. */
 const MESSAGES_BYTES = 8_192;
 const REPORT_BYTES = 4_096;
+/** How long the end of a QEMU that is gone may take to be reported. */
+const LAST_WORDS_MS = 1_000;
+const LAST_WORDS_STEP_MS = 5;
 /** Programs are looked up in the machine's own folders, whatever the daemon's PATH is. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -45,6 +49,17 @@ export async function launchQemu([program, ...args]: [string, ...string[]], sign
   return { process, ended, deviceState };
 }
 
+/**
+ * The better reason for a failure while talking to QEMU: its own last words when it has ended, which is known a moment after its connections broke.
+ */
+export async function reasonOf(error: unknown, launched: LaunchedQemu): Promise<unknown> {
+  const patience = AbortSignal.timeout(LAST_WORDS_MS);
+  while (!launched.ended.aborted && !patience.aborted && !(await isSame(launched.process))) {
+    await delay(LAST_WORDS_STEP_MS);
+  }
+  return launched.ended.aborted ? launched.ended.reason : error;
+}
+
 function watch(child: ChildProcess): AbortSignal {
   const ended = new AbortController();
   let messages = '';
@@ -72,8 +87,7 @@ async function jailedProcess(child: ChildProcess, signal: AbortSignal): Promise<
   const stream = child.stdio[STATUS_FD] as Readable;
   let text = '';
   const whole = Promise.withResolvers<void>();
-  const onAbort = (): void => whole.reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
+  whenAborted(signal, whole.reject);
   stream.setEncoding('utf8').on('data', (chunk: string) => {
     text = (text + chunk).slice(0, REPORT_BYTES);
     if (text.trimEnd().endsWith('}')) {
@@ -84,12 +98,17 @@ async function jailedProcess(child: ChildProcess, signal: AbortSignal): Promise<
   try {
     await whole.promise;
     const process = await readProcess(report.parse(JSON.parse(text))['child-pid']);
-    if (process === null) {
-      throw new DriverError('QEMU ended at once');
-    }
-    return process;
+    // One that is gone already has its reason on the way.
+    return process ?? (await new Promise<never>((_resolve, reject) => whenAborted(signal, reject)));
   } finally {
-    signal.removeEventListener('abort', onAbort);
     stream.destroy();
+  }
+}
+
+function whenAborted(signal: AbortSignal, tell: (reason: unknown) => void): void {
+  if (signal.aborted) {
+    tell(signal.reason);
+  } else {
+    signal.addEventListener('abort', () => tell(signal.reason), { once: true });
   }
 }

@@ -72,9 +72,20 @@ export function kernelCommandLine(accelerator: Accelerator): string {
   return [...always, ...(accelerator === 'tcg' ? emulated : [])].join(' ');
 }
 
-/** How the machine is run; may differ between the template's boot and a restore. One vCPU alone is fastest without a thread of its own. */
+/**
+ * Whether the template must boot with every vCPU it may ever have, and lose all but one again: Linux (6.12.64 and later) takes places for CPUs to be
+ * plugged in only from a hypervisor it knows, and TCG is none. CPUs it has seen once may come back.
+ */
+export function bootsWithAllCpus(accelerator: Accelerator): boolean {
+  return accelerator === 'tcg';
+}
+
+/**
+ * How the machine is run; may differ between the template's boot and a restore. One vCPU is fastest in the one thread that serves all; but a vCPU can
+ * be taken away only from a thread of its own (QEMU aborts otherwise: the thread would wait for its own end).
+ */
 export function acceleratorOptions(accelerator: Accelerator, use: 'boot' | { vcpu: number }): string[] {
-  const threads = use !== 'boot' && use.vcpu > 1 ? 'multi' : 'single';
+  const threads = use === 'boot' || use.vcpu > 1 ? 'multi' : 'single';
   return ['-accel', accelerator === 'kvm' ? 'kvm' : `tcg,thread=${threads},tb-size=${translationBufferMib(use)}`];
 }
 
@@ -83,7 +94,7 @@ export function machineOptions(accelerator: Accelerator, hostVendor: string): st
   return [
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
     ...['-cpu', cpuModel(accelerator, hostVendor), '-M', MACHINE_TYPE],
-    ...['-smp', `${TEMPLATE_SIZE.vcpu},maxcpus=${VCPU_MAX}`],
+    ...['-smp', `${TEMPLATE_SIZE.vcpu},sockets=1,cores=${VCPU_MAX},threads=1,maxcpus=${VCPU_MAX}`],
     ...['-m', `${TEMPLATE_SIZE.memoryMib}M,slots=${MEMORY_SLOTS},maxmem=${MEMORY_MAX_MIB}M`],
     ...['-object', 'rng-builtin,id=entropy'],
     ...DEVICES.flatMap((device) => ['-device', device]),

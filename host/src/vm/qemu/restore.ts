@@ -12,7 +12,7 @@ import { DEVICE_STATE_FD, qemuArgv, VM_FILES } from './argv.ts';
 import { writeOverlay } from './disk.ts';
 import { plugIn } from './hotplug.ts';
 import { jailArgv } from './jail.ts';
-import { launchQemu, type LaunchedQemu } from './launch.ts';
+import { launchQemu, reasonOf, type LaunchedQemu } from './launch.ts';
 import { TEMPLATE_SIZE, type Accelerator } from './machine.ts';
 import type { Slot } from './network/slot.ts';
 import { openQmp, type QmpEvent, type QmpSession } from './qmp.ts';
@@ -75,6 +75,14 @@ export async function restore(base: RestoreBase, order: RestoreOrder): Promise<R
   const startedAt = performance.now();
   const elapsed = (): number => Math.round(performance.now() - startedAt);
   const launched = await launchQemu(jailArgv(jailOf(base, order), QEMU_PROGRAM, qemuArgv(startOf(base, order))), order.signal);
+  try {
+    return await bringToLife(base, order, launched, elapsed);
+  } catch (error) {
+    throw await reasonOf(error, launched);
+  }
+}
+
+async function bringToLife(base: RestoreBase, order: RestoreOrder, launched: LaunchedQemu, elapsed: () => number): Promise<RestoredMachine> {
   const launchedMs = elapsed();
   const signal = AbortSignal.any([order.signal, launched.ended]);
   // Recorded while QEMU starts: nothing of it runs for the tenant before that is done.

@@ -11,9 +11,10 @@ import { processExited } from '../process.ts';
 import { CONSOLE_BYTES, qemuArgv, TEMPLATE_FILES, VM_FILES } from './argv.ts';
 import { writeOverlay } from './disk.ts';
 import type { HostMachine } from './host-machine.ts';
+import { plugCpus, unplugCpus } from './hotplug.ts';
 import { jailArgv } from './jail.ts';
-import { launchQemu } from './launch.ts';
-import { kernelCommandLine, TEMPLATE_SIZE, type Accelerator } from './machine.ts';
+import { launchQemu, reasonOf, type LaunchedQemu } from './launch.ts';
+import { bootsWithAllCpus, kernelCommandLine, TEMPLATE_SIZE, VCPU_MAX, type Accelerator } from './machine.ts';
 import type { Network, Slot } from './network/slot.ts';
 import { openQmp, type QmpSession } from './qmp.ts';
 import { QEMU_PROGRAM, type QemuVersion } from './qemu-version.ts';
@@ -54,19 +55,36 @@ export async function withBootedMachine<T>(order: BootOrder, signal: AbortSignal
   try {
     const templateFolder = await makeFiles(order.folder, slot);
     const launched = await launchQemu(jailArgv(jailOf(order, slot, templateFolder), QEMU_PROGRAM, qemuArgv(startOf(order, slot))), signal);
-    const alive = AbortSignal.any([signal, launched.ended]);
-    const qmp = await openQmp(join(order.folder, 'vm', VM_FILES.control), () => undefined, { signal: alive });
-    try {
-      const endpoint = { address: slot.address, port: GUEST_PORT };
-      await untilGuestAnswers(endpoint, qmp, order.deadlineMs, alive);
-      const quit = async (): Promise<void> => quitQemu(qmp, launched.process);
-      return await use({ qmp, process: launched.process, endpoint, templateFolder, signal: alive, quit });
-    } finally {
-      qmp.close();
-    }
+    return await workWith(order, slot, templateFolder, launched, AbortSignal.any([signal, launched.ended]), use).catch(async (error: unknown) => {
+      throw await reasonOf(error, launched);
+    });
   } finally {
     await endSlotProcesses(slot);
     await order.network.release(slot.number);
+  }
+}
+
+async function workWith<T>(
+  order: BootOrder,
+  slot: Slot,
+  templateFolder: string,
+  { process }: LaunchedQemu,
+  signal: AbortSignal,
+  use: (machine: BootedMachine) => Promise<T>,
+): Promise<T> {
+  const qmp = await openQmp(join(order.folder, 'vm', VM_FILES.control), () => undefined, { signal });
+  try {
+    const endpoint = { address: slot.address, port: GUEST_PORT };
+    const allCpus = bootsWithAllCpus(order.accelerator);
+    await plugCpus(qmp, allCpus ? VCPU_MAX - TEMPLATE_SIZE.vcpu : 0, signal);
+    await qmp.command('cont', undefined, z.unknown(), { signal });
+    await untilGuestAnswers(endpoint, qmp, order.deadlineMs, signal);
+    if (allCpus) {
+      await unplugCpus(qmp, signal);
+    }
+    return await use({ qmp, process, endpoint, templateFolder, signal, quit: () => quitQemu(qmp, process) });
+  } finally {
+    qmp.close();
   }
 }
 

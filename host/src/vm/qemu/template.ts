@@ -17,7 +17,7 @@ const RECORD_FILE = 'template.json';
 const NOTE_FILE = 'verified.json';
 
 /** Raised when what the builder does to a template changes without any of its other facts. */
-const BUILD_REVISION = 1;
+const BUILD_REVISION = 2;
 
 /** What decides whether a template can be restored here and is the one wanted. */
 export interface TemplateFacts {
