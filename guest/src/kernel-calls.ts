@@ -59,6 +59,12 @@ export class KernelCalls {
     helper.stdout.setEncoding('latin1');
   }
 
+  /** Ends the helper. */
+  stop(): void {
+    this.#helper?.kill('SIGKILL');
+    this.#helper = undefined;
+  }
+
   /**
    * Sets the clock, adds the bytes to the kernel's random pool and reseeds its generator. `nowUnixMs` is asked last of all. One call at a time.
    */
@@ -70,17 +76,26 @@ export class KernelCalls {
     if (helper === undefined) {
       throw new Error('the helper for kernel calls could not be started');
     }
-    const signal = AbortSignal.timeout(ANSWER_DEADLINE_MS);
-    const answered = Promise.race([
-      once(helper.stdout, 'data', { signal }).then(([line]) => String(line).trim()),
-      once(helper, 'exit', { signal }).then(() => 'the helper for kernel calls ended'),
-    ]);
-    const now = nowUnixMs();
-    const seconds = Math.floor(now / 1_000);
-    helper.stdin.write(`${seconds} ${Math.floor((now - seconds * 1_000) * 1_000_000)} ${entropy.toString('hex')}\n`);
-    const answer = await answered;
-    if (answer !== 'ok') {
-      throw new Error(answer);
+    const done = new AbortController();
+    const signal = AbortSignal.any([done.signal, AbortSignal.timeout(ANSWER_DEADLINE_MS)]);
+    try {
+      const answered = Promise.race([
+        once(helper.stdout, 'data', { signal }).then(([line]) => String(line).trim()),
+        once(helper, 'exit', { signal }).then(() => 'the helper for kernel calls ended'),
+      ]);
+      const now = nowUnixMs();
+      const seconds = Math.floor(now / 1_000);
+      helper.stdin.write(`${seconds} ${Math.floor((now - seconds * 1_000) * 1_000_000)} ${entropy.toString('hex')}\n`);
+      const answer = await answered;
+      if (answer !== 'ok') {
+        throw new Error(answer);
+      }
+    } catch (error) {
+      // Its answer could come late and be taken for the next call's.
+      this.stop();
+      throw error;
+    } finally {
+      done.abort();
     }
   }
 }
