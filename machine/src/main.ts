@@ -13,6 +13,9 @@ import { createKeyOnMachine } from './verbs/keys.ts';
 import { test } from './verbs/test.ts';
 import { up } from './verbs/up.ts';
 
+// Whatever the operator's is: what is secret gets its mode explicitly, the rest must be readable by the users that services run as.
+process.umask(0o022);
+
 const progress = new Progress();
 
 const program = new Command('berth')

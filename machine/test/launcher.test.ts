@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -26,6 +26,7 @@ const TOOLS = [
   'date',
   'sed',
   'tr',
+  'mkdir',
 ];
 
 let folder: string;
@@ -41,7 +42,7 @@ interface Run {
 }
 
 function run(script: string, args: string[], options: { path: string; environment?: Record<string, string> }): Promise<Run> {
-  const env = { PATH: options.path, HOME: '/home/ada', ...options.environment };
+  const env = { PATH: options.path, HOME: join(folder, 'ada'), ...options.environment };
   return new Promise((resolve) => {
     execFile(script, args, { env, timeout: 60_000 }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
@@ -131,5 +132,6 @@ test('a user with sudo: the launcher is called again with the user, the variable
     assert.ok(kept.includes(name), name);
   }
   assert.doesNotMatch(argv, /secret|4900/);
-  assert.equal(caller, `caller: ${ADA} /home/ada`);
+  assert.equal(caller, `caller: ${ADA} ${join(folder, 'ada')}`);
+  assert.ok((await stat(join(folder, 'ada/.local/state'))).isDirectory(), 'made before root does');
 });

@@ -55,20 +55,35 @@ export async function confinedApi(options: ApiServiceOptions, args: readonly str
     { from: paths.hostToken, to: '/host-token' },
     { from: compiled, to: '/compiled', writable: true },
   ];
-  if (config.databaseUrl === null) {
-    binds.push({ from: join(paths.postgres, 'socket'), to: '/database' });
+  const { databaseUrl, socketFolder } = databaseAsSeen(config.databaseUrl, paths);
+  if (socketFolder !== null) {
+    binds.push({ from: socketFolder, to: '/database' });
   }
   const environment = {
     ...options.environment,
     BERTH_LISTEN: config.listen,
     BERTH_PORT: String(config.port),
-    BERTH_DATABASE_URL: config.databaseUrl ?? socketDatabaseUrl('/database'),
+    BERTH_DATABASE_URL: databaseUrl,
     BERTH_HOST_URL: 'unix:/host/host.sock',
     BERTH_HOST_TOKEN_FILE: '/host-token',
     NODE_COMPILE_CACHE: '/compiled',
     HOME: '/tmp',
   };
   return { user, binds, command: ['/app/node_modules/.bin/node', '/app/api/src/main.ts', ...args], environment, workingFolder: '/app' };
+}
+
+/** The database's address inside the confinement, and the folder of its socket when it has one. */
+export function databaseAsSeen(given: string | null, paths: InstancePaths): { databaseUrl: string; socketFolder: string | null } {
+  if (given === null) {
+    return { databaseUrl: socketDatabaseUrl('/database'), socketFolder: join(paths.postgres, 'socket') };
+  }
+  const url = new URL(given);
+  const host = url.searchParams.get('host');
+  if (host === null || !host.startsWith('/')) {
+    return { databaseUrl: given, socketFolder: null };
+  }
+  url.searchParams.set('host', '/database');
+  return { databaseUrl: url.href, socketFolder: host };
 }
 
 /** Where a client on this machine reaches the API. */

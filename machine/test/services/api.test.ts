@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { instancePaths } from '../../src/instance.ts';
+import { apiUrl, databaseAsSeen } from '../../src/services/api.ts';
+
+const PATHS = instancePaths('/data');
+
+test('the API sees the embedded database by its socket folder, mounted in its own place', () => {
+  assert.deepEqual(databaseAsSeen(null, PATHS), {
+    databaseUrl: 'postgresql://berth@localhost:5432/berth?host=%2Fdatabase',
+    socketFolder: '/data/postgres/socket',
+  });
+});
+
+test("an operator's own server is reached as given over TCP, and through its mounted socket folder otherwise", () => {
+  const tcp = 'postgresql://ada:secret@db.example:5433/berth?sslmode=require';
+  assert.deepEqual(databaseAsSeen(tcp, PATHS), { databaseUrl: tcp, socketFolder: null });
+  assert.deepEqual(databaseAsSeen('postgresql://ada@localhost/berth?host=/run/postgresql', PATHS), {
+    databaseUrl: 'postgresql://ada@localhost/berth?host=%2Fdatabase',
+    socketFolder: '/run/postgresql',
+  });
+});
+
+test('a client on the machine reaches an API that listens on every address', () => {
+  assert.equal(apiUrl({ listen: '0.0.0.0', port: 4800 }), 'http://127.0.0.1:4800');
+  assert.equal(apiUrl({ listen: '::', port: 4800 }), 'http://[::1]:4800');
+  assert.equal(apiUrl({ listen: '10.0.0.5', port: 80 }), 'http://10.0.0.5:80');
+});
