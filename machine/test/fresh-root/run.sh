@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs ./berth demo twice, as a newcomer would, in a fresh Debian 12 and a fresh Debian 13 root with only Node and npm on it.
-# By hand, as root, on a machine with mmdebstrap; takes some minutes for each root. The project is cloned from the last commit.
+# By hand, as root, on a machine with mmdebstrap and slirp4netns; takes some minutes for each root. The project is cloned from the last commit.
 #
 #   machine/test/fresh-root/run.sh [12] [13] [--user] [--test] [--keep]
 #
@@ -8,7 +8,7 @@
 #   --test   also npm test
 #   --keep   leave the roots behind (in ${TMPDIR:-/var/tmp}/berth-fresh-root.*)
 #
-# Each root has its own mounts and processes; the network, and so the registry of network slots, is the machine's.
+# Each root has its own mounts, processes and network, with a way out through slirp4netns: nothing of it touches what runs on the machine.
 set -euo pipefail
 
 checkout=$(cd "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -27,11 +27,14 @@ for word in "$@"; do
 done
 [ ${#releases[@]} -gt 0 ] || releases=(12 13)
 [ "$(id -u)" -eq 0 ] || { echo "run it as root: it makes root file systems and mounts" >&2; exit 2; }
-command -v mmdebstrap >/dev/null || { echo "mmdebstrap is missing: apt-get install mmdebstrap" >&2; exit 2; }
+for tool in mmdebstrap slirp4netns; do
+  command -v "$tool" >/dev/null || { echo "$tool is missing: apt-get install $tool" >&2; exit 2; }
+done
 
 base=$(mktemp -d "${TMPDIR:-/var/tmp}/berth-fresh-root.XXXXXX")
 chmod 755 "$base"
 results=()
+uplinks=()
 failed=no
 report() {
   printf '\n%-10s %-34s %9s  %s\n' system step seconds result
@@ -39,6 +42,11 @@ report() {
   for line in "${results[@]}"; do IFS='|' read -r system step seconds result <<<"$line"; printf '%-10s %-34s %9s  %s\n' "$system" "$step" "$seconds" "$result"; done
 }
 finish() {
+  local file
+  for file in "$base"/*.network; do
+    [ ! -e "$file" ] || umount "$file"
+  done
+  [ ${#uplinks[@]} -eq 0 ] || kill "${uplinks[@]}"
   [ "$keep" = yes ] && echo "roots kept in $base" || rm -rf --one-file-system "$base"
 }
 trap finish EXIT
@@ -66,8 +74,9 @@ archive() {
 make_root() {
   local suite=$1 include=$2 root=$3
   mmdebstrap --quiet --variant=apt --include="$include" "$suite" "$root" "$(archive)"
+  # slirp4netns's own resolver, which asks the machine's.
+  echo 'nameserver 10.0.2.3' >"$root/etc/resolv.conf"
   # How this machine reaches the world is how the root does.
-  cp -L /etc/resolv.conf "$root/etc/resolv.conf"
   if [ -n "${NODE_EXTRA_CA_CERTS:-}" ]; then
     cp -L "$NODE_EXTRA_CA_CERTS" "$root/etc/machine-ca.crt"
   fi
@@ -83,6 +92,16 @@ copy_node() {
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/local/bin/npm"
 }
 
+# A network of its own for a root, with a way out.
+connect() {
+  local file=$1.network ready
+  touch "$file"
+  unshare --net="$file" ip link set lo up
+  exec {ready}< <(exec slirp4netns --configure --mtu=65520 --disable-host-loopback --netns-type=path --ready-fd=3 "$file" uplink 3>&1 >"$1.slirp" 2>&1)
+  uplinks+=("$!")
+  read -r -n 1 -t 30 -u "$ready" || { cat "$1.slirp" >&2; return 1; }
+}
+
 # A command in the root, in the checkout, as the newcomer. Everything it leaves running ends with it.
 inside() {
   local root=$1
@@ -94,19 +113,16 @@ inside() {
   fi
   local variables=(HOME="$home" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 npm_config_registry="$(npm config get registry 2>/dev/null)")
   [ ! -e "$root/etc/machine-ca.crt" ] || variables+=(NODE_EXTRA_CA_CERTS=/etc/machine-ca.crt)
-  mkdir -p /run/berth
-  unshare --mount --pid --fork --kill-child -- bash -euc '
+  nsenter --net="$root.network" unshare --mount --pid --fork --kill-child -- bash -euc '
     root=$1
     shift
     mount --make-rprivate /
     mount --bind "$root" "$root"
     cd "$root"
     mount -t proc proc proc
-    mount --rbind /sys sys
+    mount -t sysfs sysfs sys
     mount --rbind /dev dev
     mount -t tmpfs -o mode=755 tmpfs run
-    mkdir run/berth
-    mount --bind /run/berth run/berth
     # The root must be a mount of its own, as on a real machine: a plain chroot is none.
     mount --move . /
     chroot . "$@" </dev/null
@@ -123,6 +139,7 @@ run_release() {
   esac
   [ "$as_user" = no ] || include=$include,sudo
   step "Debian $release" "make the root" make_root "$suite" "$include" "$root" || return
+  connect "$root" || return
   [ "$release" = 13 ] || copy_node "$root" || return
   home=$root/root
   if [ "$as_user" = yes ]; then
