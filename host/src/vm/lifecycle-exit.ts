@@ -23,9 +23,13 @@ export async function markDead(parts: LifecycleParts, vm: OwnedVm, why: string):
   stopWatching(vm);
   vm.guest?.close();
   vm.guest = null;
-  vm.record = { ...vm.record, status: 'dead', reason: why.slice(0, 4_096), freed: false };
+  const dead = { ...vm.record, status: 'dead' as const, reason: why.slice(0, 4_096), freed: false };
   try {
-    await parts.directory.write(vm.record);
+    try {
+      await parts.directory.write(dead);
+    } finally {
+      vm.record = dead;
+    }
     await release(parts, vm);
     await parts.directory.write(vm.record);
   } catch (error) {

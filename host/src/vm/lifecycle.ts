@@ -103,7 +103,7 @@ export class VmLifecycle {
     if (status !== 'running' || guest == null) {
       throw status === 'destroyed'
         ? new HostError('vm_not_found', `the VM ${id} is destroyed`)
-        : new HostError('vm_not_running', `the VM ${id} is ${status}, not running`);
+        : new HostError('vm_not_running', `the VM ${id} is ${status === 'running' ? 'about to be dead' : status}, not running`);
     }
     return guest.exec(command, signal);
   }

@@ -48,8 +48,10 @@ export class LifecycleFixture {
 
   /** A new daemon over what is on disk and on the machine; the old one is forgotten, as if killed. */
   async restart(script: Partial<Pick<ScriptedDriver, 'onDestroy'>> = {}): Promise<void> {
-    if (this.driver !== undefined) {
+    if (this.lifecycle !== undefined) {
       this.driver.killed = true;
+      // What is under way ends first: two daemons never write to one folder.
+      await this.lifecycle.close(new AbortController().signal);
     }
     this.driver = Object.assign(new ScriptedDriver(this.machine), script);
     this.directory = new VmDirectory(join(this.root, 'vms'));
