@@ -87,10 +87,16 @@ class Driver implements QemuDriver {
 
   async prepare(): Promise<void> {
     const { cacheFolder, imageFolder, log } = this.#options;
-    const [version, host, image] = await Promise.all([readQemuVersion(), readHostMachine(), openImage(imageFolder, { verify: 'remembered' })]);
+    const [version, host, image] = await Promise.all([
+      readQemuVersion(),
+      readHostMachine(),
+      openImage(imageFolder, { verify: 'remembered' }),
+    ]);
     const probe = await readProbeFor(cacheFolder, version, host);
     if (probe === null) {
-      throw new DriverError(`the accelerator was not probed yet for QEMU ${version.text} on this kernel and processor: run the set-up (berth up)`);
+      throw new DriverError(
+        `the accelerator was not probed yet for QEMU ${version.text} on this kernel and processor: run the set-up (berth up)`,
+      );
     }
     const { accelerator, reason } = probe;
     const templateId = templateIdOf(templateFacts(image.imageId, version, accelerator, host));
@@ -100,7 +106,11 @@ class Driver implements QemuDriver {
     }
     const rootDisk = basename(image.rootPath);
     this.#base = { template, imageFolder, rootDisk, accelerator, version, hostVendor: host.cpuVendor };
-    log('info', `virtual machines run under ${accelerator.toUpperCase()}: ${reason}`, { accelerator, templateId, qemuVersion: version.text });
+    log('info', `virtual machines run under ${accelerator.toUpperCase()}: ${reason}`, {
+      accelerator,
+      templateId,
+      qemuVersion: version.text,
+    });
     for (const change of await this.#network.prepare()) {
       log('info', change, {});
     }
@@ -126,7 +136,9 @@ class Driver implements QemuDriver {
       onStarted: (process) => saveState({ vmId: id, slot: slot.number, process }),
       onEvent: (event) => noteEvent(control, event),
     }).catch((error: unknown) => {
-      throw signal.aborted || error instanceof DriverError ? error : new DriverError(`restoring the template: ${messageOf(error)}`, { cause: error });
+      throw signal.aborted || error instanceof DriverError
+        ? error
+        : new DriverError(`restoring the template: ${messageOf(error)}`, { cause: error });
     });
     const { process, qmp, ended, times } = restored;
     this.#keep(process, Object.assign(control, { qmp, ended }));

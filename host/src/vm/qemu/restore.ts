@@ -82,7 +82,12 @@ export async function restore(base: RestoreBase, order: RestoreOrder): Promise<R
   }
 }
 
-async function bringToLife(base: RestoreBase, order: RestoreOrder, launched: LaunchedQemu, elapsed: () => number): Promise<RestoredMachine> {
+async function bringToLife(
+  base: RestoreBase,
+  order: RestoreOrder,
+  launched: LaunchedQemu,
+  elapsed: () => number,
+): Promise<RestoredMachine> {
   const launchedMs = elapsed();
   const signal = AbortSignal.any([order.signal, launched.ended]);
   // Recorded while QEMU starts: nothing of it runs for the tenant before that is done.

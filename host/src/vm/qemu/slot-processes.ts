@@ -28,14 +28,17 @@ async function slotProcesses(slot: Pick<Slot, 'namespacePath' | 'uid'>): Promise
   const namespace = ifThere(() => `net:[${statSync(slot.namespacePath).ino}]`);
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const here = pids.filter(
-    (pid) => (namespace !== null && ifThere(() => readlinkSync(`/proc/${pid}/ns/net`)) === namespace) || uidOf(pid) === slot.uid,
+    (pid) => (namespace !== null && ifThere(() => readlinkSync(`/proc/${pid}/ns/net`)) === namespace) || isUser(pid, slot.uid),
   );
   const processes = await Promise.all(here.map((pid) => readProcess(Number(pid))));
   return processes.filter((process) => process !== null);
 }
 
-function uidOf(pid: string): number | null {
-  return ifThere(() => Number(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? Number.NaN));
+/** Containers on this machine may have a Berth of their own, with the same uids: their VMs are one more pid namespace away than ours, in their jails. */
+function isUser(pid: string, uid: number): boolean {
+  const status = ifThere(() => readFileSync(`/proc/${pid}/status`, 'latin1')) ?? '';
+  const pids = /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/) ?? [];
+  return Number(/^Uid:\s+(\d+)/m.exec(status)?.[1] ?? Number.NaN) === uid && pids.length <= 2;
 }
 
 /** Null for a process or namespace that is gone, and for kernel threads and zombies, which have no namespace to show. */

@@ -55,9 +55,11 @@ export async function withBootedMachine<T>(order: BootOrder, signal: AbortSignal
   try {
     const templateFolder = await makeFiles(order.folder, slot);
     const launched = await launchQemu(jailArgv(jailOf(order, slot, templateFolder), QEMU_PROGRAM, qemuArgv(startOf(order, slot))), signal);
-    return await workWith(order, slot, templateFolder, launched, AbortSignal.any([signal, launched.ended]), use).catch(async (error: unknown) => {
-      throw await reasonOf(error, launched);
-    });
+    return await workWith(order, slot, templateFolder, launched, AbortSignal.any([signal, launched.ended]), use).catch(
+      async (error: unknown) => {
+        throw await reasonOf(error, launched);
+      },
+    );
   } finally {
     await endSlotProcesses(slot);
     await order.network.release(slot.number);

@@ -60,7 +60,9 @@ export async function ensureTemplate(order: BuildOrder): Promise<{ template: Tem
     const found = await probe(order, network);
     // Somebody else may have built it while we waited for the lock.
     const template = await usable(order, found);
-    return template === null ? { template: await build(order, network, found), probe: found, built: true } : { template, probe: found, built: false };
+    return template === null
+      ? { template: await build(order, network, found), probe: found, built: true }
+      : { template, probe: found, built: false };
   });
 }
 
@@ -84,7 +86,12 @@ async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promi
   const lock = await takeLock(join(folder, '.lock'), order);
   try {
     // Named after the cache folder, so that the next builder with the same lock finds the slots of one that was killed.
-    const instanceId = letters(createHash('sha256').update(await realpath(folder)).digest(), 8);
+    const instanceId = letters(
+      createHash('sha256')
+        .update(await realpath(folder))
+        .digest(),
+      8,
+    );
     await clearAway(folder, instanceId, order.guestCidr);
     const network = createNetwork({ instanceId, dataFolder: folder, cidr: order.guestCidr, idleSlots: 1 });
     try {

@@ -20,7 +20,12 @@ async function run(argv: readonly string[]): Promise<void> {
     },
   });
   const [verb] = positionals;
-  if ((verb !== 'build' && verb !== 'probe') || positionals.length !== 1 || values['cache-dir'] === undefined || values['image-folder'] === undefined) {
+  if (
+    (verb !== 'build' && verb !== 'probe') ||
+    positionals.length !== 1 ||
+    values['cache-dir'] === undefined ||
+    values['image-folder'] === undefined
+  ) {
     throw new Error(USAGE);
   }
   const signal = stopSignal();

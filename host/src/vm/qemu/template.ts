@@ -66,7 +66,10 @@ export function templateFacts(imageId: string, version: QemuVersion, accelerator
 
 /** 24 hex digits; names the template's folder. */
 export function templateIdOf(facts: TemplateFacts): string {
-  return createHash('sha256').update(JSON.stringify(Object.entries(facts).sort())).digest('hex').slice(0, 24);
+  return createHash('sha256')
+    .update(JSON.stringify(Object.entries(facts).sort()))
+    .digest('hex')
+    .slice(0, 24);
 }
 
 /** Folder of all templates of a cache folder. */

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { jailArgv, type Jail } from '../../../src/vm/qemu/jail.ts';
+
+const JAIL: Jail = {
+  namespacePath: '/run/netns/berth7',
+  imageFolder: '/cache/image/a',
+  template: { folder: '/cache/template/b', writable: false },
+  vmFolder: '/data/vms/c',
+  kvm: false,
+  diesWithParent: false,
+};
+
+/** Pairs of source and target of a kind of bind. */
+function bindsOf(argv: readonly string[], kind: string): [string, string][] {
+  return argv.flatMap((argument, at) => (argument === kind ? [[argv[at + 1] ?? '', argv[at + 2] ?? ''] as [string, string]] : []));
+}
+
+test('a VM sees its own folder, and image, template and programs read-only', () => {
+  const argv = jailArgv(JAIL, '/usr/bin/true', []);
+  assert.deepEqual(bindsOf(argv, '--bind'), [['/data/vms/c', '/vm']]);
+  assert.deepEqual(bindsOf(argv, '--ro-bind'), [
+    ['/usr', '/usr'],
+    ['/cache/image/a', '/image'],
+    ['/cache/template/b', '/template'],
+  ]);
+  assert.deepEqual(bindsOf(argv, '--dev-bind'), [['/dev/net/tun', '/dev/net/tun']]);
+});
+
+test('/dev/kvm is in the jail under KVM only', () => {
+  assert.deepEqual(bindsOf(jailArgv({ ...JAIL, kvm: true }, '/usr/bin/true', []), '--dev-bind').at(1), ['/dev/kvm', '/dev/kvm']);
+});
+
+test('a VM outlives who started it; the machine that makes a template does not', () => {
+  assert.equal(jailArgv(JAIL, '/usr/bin/true', []).includes('--die-with-parent'), false);
+  const building = jailArgv({ ...JAIL, template: { folder: '/cache/x', writable: true }, diesWithParent: true }, '/usr/bin/true', []);
+  assert.equal(building.includes('--die-with-parent'), true);
+  assert.deepEqual(bindsOf(building, '--bind')[0], ['/cache/x', '/template']);
+});
+
+test('the slot’s namespace is entered before anything else, and the program comes last', () => {
+  const argv = jailArgv(JAIL, '/usr/bin/program', ['-a', 'b']);
+  assert.deepEqual(argv.slice(0, 4), ['nsenter', '--net=/run/netns/berth7', '--', 'bwrap']);
+  assert.deepEqual(argv.slice(-4), ['--', '/usr/bin/program', '-a', 'b']);
+});
