@@ -1,13 +1,10 @@
 // What a Berth has on the machine beside its data folder, found from the outside: registry entries, namespaces, veths, processes of slot uids,
 // VM folders. Reads the kernel and the disk only, never the service, so that it also tells after everything was killed.
-import { execFile } from 'node:child_process';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, type SlotEntry } from '@berth/host/vm/qemu/network/registry.ts';
 import { FIRST_SLOT_UID, HOST_VETH_PREFIX, NAMESPACE_PREFIX } from '@berth/host/vm/qemu/network/slot.ts';
 
-const run = promisify(execFile);
 const SLOT_UIDS = 65_536;
 
 type Entry = SlotEntry & { number: number };
@@ -58,14 +55,22 @@ async function registryEntries(): Promise<Entry[]> {
   return [...(await readRegistry(DEFAULT_REGISTRY_FOLDER))].map(([number, entry]) => ({ number, ...entry }));
 }
 
+/** Processes under slot uids, whose jail's process space lies right under ours: a machine that another test plays has a space of its own between. */
 async function slotProcesses(): Promise<{ pid: number; slot: number }[]> {
-  const { stdout } = await run('ps', ['-e', '-o', 'pid=,uid=,stat=']);
-  return stdout
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, uid, state]) => Number(uid) >= FIRST_SLOT_UID && Number(uid) < FIRST_SLOT_UID + SLOT_UIDS && !state?.startsWith('Z'))
-    .map(([pid, uid]) => ({ pid: Number(pid), slot: Number(uid) - FIRST_SLOT_UID }));
+  const spacesHere = spacesOf(await readFile('/proc/self/status', 'utf8'));
+  const found: { pid: number; slot: number }[] = [];
+  for (const name of await namesIn('/proc')) {
+    const status = /^\d+$/.test(name) ? await readFile(`/proc/${name}/status`, 'utf8').catch(absent) : null;
+    if (status === null || /^State:\s+Z/m.test(status) || spacesOf(status) !== spacesHere + 1) continue;
+    const slot = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) - FIRST_SLOT_UID;
+    if (slot >= 0 && slot < SLOT_UIDS) found.push({ pid: Number(name), slot });
+  }
+  return found;
+}
+
+/** Depth of the process spaces around a process, with the first one counted as 1. */
+function spacesOf(status: string): number {
+  return /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/).length ?? 0;
 }
 
 async function namesIn(folder: string): Promise<string[]> {
@@ -73,6 +78,6 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 function absent(error: NodeJS.ErrnoException): null {
-  if (error.code === 'ENOENT') return null;
+  if (error.code === 'ENOENT' || error.code === 'ESRCH') return null;
   throw error;
 }

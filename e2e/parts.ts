@@ -51,11 +51,17 @@ export class Parts {
     };
     const caller: Caller = { url: apiUrl(config), token: '', orgId: '', projectId: '' };
     const parts = new Parts(caller, paths, service);
-    for (const name of PARTS) await parts.run(name);
-    const first = await bootstrap({ checkout: CHECKOUT, config, paths, user, environment: {} });
-    if (!first.created) throw new Error('a new data folder has an account already');
-    Object.assign(caller, { token: first.token, orgId: first.orgId, projectId: first.projectId });
-    return parts;
+    try {
+      for (const name of PARTS) await parts.run(name);
+      const first = await bootstrap({ checkout: CHECKOUT, config, paths, user, environment: {} });
+      if (!first.created) throw new Error('a new data folder has an account already');
+      Object.assign(caller, { token: first.token, orgId: first.orgId, projectId: first.projectId });
+      return parts;
+    } catch (error) {
+      await parts.stop();
+      await parts.remove();
+      throw error;
+    }
   }
 
   /** Starts a part that does not run, armed to kill itself at `crashAt`. Resolves when it answers. */
