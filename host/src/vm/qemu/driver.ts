@@ -16,7 +16,7 @@ import { DEFAULT_REGISTRY_FOLDER, readRegistry } from './network/registry.ts';
 import { parseGuestCidr, slotOf, type Network, type Slot } from './network/slot.ts';
 import { openQmp, type QmpEvent, type QmpSession } from './qmp.ts';
 import { readQemuVersion } from './qemu-version.ts';
-import { prepareVmFolder, restore, type RestoreBase, type RestoreTimes } from './restore.ts';
+import { prepareVmFolder, restore, type RestoreBase } from './restore.ts';
 import { endSlotProcesses } from './slot-processes.ts';
 import { openTemplate, templateFacts, templateIdOf } from './template.ts';
 
@@ -116,7 +116,8 @@ class Driver implements QemuDriver {
     }
   }
 
-  async create({ id, folder, spec, saveState, signal }: CreateVm): Promise<RunningVm> {
+  async create(vm: CreateVm): Promise<RunningVm> {
+    const { id, folder, spec, signal } = vm;
     const base = this.#base;
     if (base === null) {
       throw new DriverError('the QEMU driver was not prepared');
@@ -125,7 +126,7 @@ class Driver implements QemuDriver {
     if (fault !== null) {
       throw new DriverError(fault);
     }
-    const [slot] = await Promise.all([this.#claim(id, saveState, signal), prepareVmFolder(folder)]);
+    const [slot] = await Promise.all([this.#claim(vm), prepareVmFolder(folder)]);
     const control: Omit<Control, 'qmp'> = { shutdownReason: null, ended: null };
     const restored = await restore(base, {
       vmId: id,
@@ -133,7 +134,7 @@ class Driver implements QemuDriver {
       spec,
       slot,
       signal,
-      onStarted: (process) => saveState({ vmId: id, slot: slot.number, process }),
+      onStarted: (process) => vm.saveState({ vmId: id, slot: slot.number, process }),
       onEvent: (event) => noteEvent(control, event),
     }).catch((error: unknown) => {
       throw signal.aborted || error instanceof DriverError
@@ -222,10 +223,10 @@ class Driver implements QemuDriver {
   }
 
   /** The claim is in the record, durably, when this resolves; a claim that could not be recorded is given back. */
-  async #claim(vmId: string, saveState: CreateVm['saveState'], signal: AbortSignal): Promise<Slot> {
-    const slot = await this.#network.claim(vmId, signal);
+  async #claim(vm: CreateVm): Promise<Slot> {
+    const slot = await this.#network.claim(vm.id, vm.signal);
     try {
-      await saveState({ vmId, slot: slot.number });
+      await vm.saveState({ vmId: vm.id, slot: slot.number });
       return slot;
     } catch (error) {
       await this.#network.release(slot.number);

@@ -46,7 +46,7 @@ export interface BootedMachine {
   /** Aborts when QEMU ends, with its last words. */
   signal: AbortSignal;
   /** Ends QEMU properly: memory and disk are in the kernel's hands then. */
-  quit(): Promise<void>;
+  quit: () => Promise<void>;
 }
 
 /** Boots, lets `use` work with the machine, and leaves no process and no slot behind. Rejects with {@link DriverError} that says how far it came. */

@@ -67,7 +67,7 @@ export function templateFacts(imageId: string, version: QemuVersion, accelerator
 /** 24 hex digits; names the template's folder. */
 export function templateIdOf(facts: TemplateFacts): string {
   return createHash('sha256')
-    .update(JSON.stringify(Object.entries(facts).sort()))
+    .update(JSON.stringify(Object.entries(facts).sort(([a], [b]) => (a < b ? -1 : 1))))
     .digest('hex')
     .slice(0, 24);
 }
