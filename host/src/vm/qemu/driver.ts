@@ -126,7 +126,11 @@ class Driver implements QemuDriver {
     if (fault !== null) {
       throw new DriverError(fault);
     }
-    const [slot] = await Promise.all([this.#claim(vm), prepareVmFolder(folder)]);
+    const folderReady = prepareVmFolder(folder);
+    // Whatever happens to the folder, a claim that has begun is waited for: what is not recorded could not be given back.
+    folderReady.catch(() => undefined);
+    const slot = await this.#claim(vm);
+    await folderReady;
     const control: Omit<Control, 'qmp'> = { shutdownReason: null, ended: null };
     const restored = await restore(base, {
       vmId: id,
