@@ -20,7 +20,7 @@ export function vmChecks(config: Config, signal: AbortSignal): Check[] {
   return [
     { subject: 'accelerator', run: () => checkAccelerator(config) },
     { subject: 'image', run: () => checkImages(config, signal, images) },
-    { subject: 'template', run: () => checkTemplates(config, images) },
+    { subject: 'template', run: () => checkTemplate(config, images) },
   ];
 }
 
@@ -51,29 +51,37 @@ async function probeOrFault(config: Config): Promise<Probe | Finding | null> {
   }
 }
 
-/** Puts the images that are whole into `found`. */
+/** Reads every byte of the newest image, the one in use; older ones are looked at. Puts those that are whole into `found`. */
 async function checkImages(config: Config, signal: AbortSignal, found: Image[]): Promise<Finding[]> {
   const folders = await foldersIn(join(config.cacheFolder, 'image'));
   if (folders.length === 0) {
     return [warn('image', 'not built yet', BUILD)];
   }
   const findings: Finding[] = [];
-  for (const folder of folders) {
+  const open = async (folder: string, verify: 'remembered' | 'full'): Promise<Image | null> => {
     try {
-      const image = await openImage(folder, { verify: 'full', signal });
-      found.push(image);
-      findings.push(ok('image', `${image.imageId}: kernel ${image.kernelVersion}, every file is what was built`));
+      return await openImage(folder, { verify, signal });
     } catch (error) {
-      if (!(error instanceof ImageError)) {
-        throw error;
+      if (error instanceof ImageError) {
+        findings.push(fault('image', error.message, './berth up repairs it, or says why it cannot'));
+        return null;
       }
-      findings.push(fault('image', error.message, './berth up repairs it, or says why it cannot'));
+      throw error;
     }
+  };
+  const images = (await Promise.all(folders.map((folder) => open(folder, 'remembered')))).filter((image) => image !== null);
+  const [newest, ...older] = images.toSorted((one, other) => other.record.builtAt.localeCompare(one.record.builtAt));
+  if (newest !== undefined && (await open(newest.folder, 'full')) !== null) {
+    found.push(newest);
+    findings.push(ok('image', `${newest.imageId}: kernel ${newest.kernelVersion}, every file is what was built`));
+  }
+  if (older.length > 0) {
+    findings.push(ok('image', `older ones, which sandboxes may stand on: ${older.map((image) => image.imageId).join(', ')}`));
   }
   return findings;
 }
 
-async function checkTemplates(config: Config, images: readonly Image[]): Promise<Finding[]> {
+async function checkTemplate(config: Config, images: readonly Image[]): Promise<Finding[]> {
   const probe = await probeOrFault(config);
   if (probe === null || 'grade' in probe || images.length === 0) {
     return [warn('template', 'not built yet', BUILD)];
