@@ -137,7 +137,7 @@ run_release() {
     12) suite=bookworm include=ca-certificates ;;
     13) suite=trixie include=ca-certificates,nodejs,npm ;;
   esac
-  [ "$as_user" = no ] || include=$include,sudo
+  [ "$as_user" = no ] || include=$include,sudo,passwd
   step "Debian $release" "make the root" make_root "$suite" "$include" "$root" || return
   connect "$root" || return
   [ "$release" = 13 ] || copy_node "$root" || return
