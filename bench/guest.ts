@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '@berth/host/vm/qemu/network/registry.ts';
+import { TEMPLATE_FILES } from '@berth/host/vm/qemu/argv.ts';
 import { FIRST_SLOT_UID, parseGuestCidr, slotOf } from '@berth/host/vm/qemu/network/slot.ts';
 import type { InstancePaths } from '@berth/machine/instance.ts';
 import { expectSuccess, JsonCaller } from './client.ts';
@@ -42,7 +43,7 @@ export async function unsharedMemoryOf(sandboxId: string): Promise<{ vmMib: numb
 /** Anonymous pages in the mappings of the template's RAM file. */
 function guestKib(smaps: string): number {
   const mappings = smaps.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m);
-  const ram = mappings.filter((mapping) => /^\S+ \S+ \S+ \S+ \S+\s+\S*\/mem\b/.test(mapping));
+  const ram = mappings.filter((mapping) => mapping.split('\n')[0]?.endsWith(`/${TEMPLATE_FILES.memory}`));
   if (ram.length === 0) throw new Error('QEMU has no mapping of a template RAM file');
   return ram.reduce((sum, mapping) => sum + kibOf(mapping, 'Anonymous'), 0);
 }
