@@ -95,6 +95,12 @@ export class Client {
     }
   }
 
+  /** Destroys what a measurement left. */
+  async destroyAll(): Promise<void> {
+    const { sandboxes } = (await this.#caller.call('GET', `/v1/orgs/${this.#orgId}/sandboxes`)) as { sandboxes: { id: string }[] };
+    for (const { id } of sandboxes) await this.destroy(id);
+  }
+
   close(): void {
     this.#caller.close();
   }

@@ -65,52 +65,56 @@ try {
   const runsc = await Runsc.open(COMMAND);
   const host = await readHostInfo(installation.paths, signal);
   if (host === null) throw new Error('the host daemon does not answer');
+  try {
+    await createOnce(client, null); // the first one pays for code that was never run
+    await progress.step(`${creates} creates one after another`, async (report) => {
+      for (let index = 0; index < creates; index += 1) {
+        report(`${index + 1} of ${creates}`);
+        await createOnce(client, measured);
+        measured.runscRunMs.push(await runsc.run());
+      }
+    });
 
-  await createOnce(client, null); // the first one pays for code that was never run
-  await progress.step(`${creates} creates one after another`, async (report) => {
-    for (let index = 0; index < creates; index += 1) {
-      report(`${index + 1} of ${creates}`);
-      await createOnce(client, measured);
-      measured.runscRunMs.push(await runsc.run());
-    }
-  });
+    await progress.step(`a burst of ${burst} creates, then their idle memory`, async () => {
+      const ids = await Promise.all(
+        Array.from({ length: burst }, async () => {
+          const startedAt = performance.now();
+          const id = await client.createAwake();
+          measured.burstToRunningMs.push(performance.now() - startedAt);
+          await client.exec(id, COMMAND);
+          measured.burstToFirstExecMs.push(performance.now() - startedAt);
+          return id;
+        }),
+      );
+      await delay(IDLE_MS);
+      for (const id of ids) {
+        const { vmMib, guestMib } = await unsharedMemoryOf(id);
+        measured.idleVmUnsharedMib.push(vmMib);
+        measured.idleGuestUnsharedMib.push(guestMib);
+      }
+      await Promise.all(ids.map((id) => client.destroy(id)));
+    });
 
-  await progress.step(`a burst of ${burst} creates, then their idle memory`, async () => {
-    const ids = await Promise.all(
-      Array.from({ length: burst }, async () => {
-        const startedAt = performance.now();
-        const id = await client.createAwake();
-        measured.burstToRunningMs.push(performance.now() - startedAt);
-        await client.exec(id, COMMAND);
-        measured.burstToFirstExecMs.push(performance.now() - startedAt);
-        return id;
-      }),
-    );
-    await delay(IDLE_MS);
-    for (const id of ids) {
-      const { vmMib, guestMib } = await unsharedMemoryOf(id);
-      measured.idleVmUnsharedMib.push(vmMib);
-      measured.idleGuestUnsharedMib.push(guestMib);
-    }
-    await Promise.all(ids.map((id) => client.destroy(id)));
-  });
-
-  await progress.step(`${execs} commands through the API and straight to the guest, in turn`, async () => {
-    const id = await client.createAwake();
-    const guest = await guestOf(installation.paths, config.guestCidr, id);
-    for (let index = -2; index < execs; index += 1) {
-      const throughApi = await timed(() => client.exec(id, COMMAND));
-      const straight = await timed(() => guest.exec(COMMAND));
-      if (index < 0) continue;
-      measured.apiExecMs.push(throughApi);
-      measured.guestExecMs.push(straight);
-      measured.apiAddsMs.push(throughApi - straight);
-    }
-    guest.close();
-    await client.destroy(id);
-  });
-  client.close();
-  await runsc.close();
+    await progress.step(`${execs} commands through the API and straight to the guest, in turn`, async () => {
+      const id = await client.createAwake();
+      const guest = await guestOf(installation.paths, config.guestCidr, id);
+      for (let index = -2; index < execs; index += 1) {
+        const throughApi = await timed(() => client.exec(id, COMMAND));
+        const straight = await timed(() => guest.exec(COMMAND));
+        if (index < 0) continue;
+        measured.apiExecMs.push(throughApi);
+        measured.guestExecMs.push(straight);
+        measured.apiAddsMs.push(throughApi - straight);
+      }
+      guest.close();
+      await client.destroy(id);
+    });
+  } finally {
+    // Also after a failure: machines outlive the service that made them.
+    await client.destroyAll();
+    client.close();
+    await runsc.close();
+  }
 
   const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
   const labels: Record<keyof typeof measured, [string, string]> = {
