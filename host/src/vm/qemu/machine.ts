@@ -81,12 +81,11 @@ export function bootsWithAllCpus(accelerator: Accelerator): boolean {
 }
 
 /**
- * How the machine is run; may differ between the template's boot and a restore. One vCPU is fastest in the one thread that serves all; but a vCPU can
- * be taken away only from a thread of its own (QEMU aborts otherwise: the thread would wait for its own end).
+ * How the machine is run; may differ between the template's boot and a restore. A thread for each vCPU, also for one: it costs nothing measurable, and
+ * from a thread that serves all of them none can be taken away (QEMU aborts: the thread would wait for its own end).
  */
 export function acceleratorOptions(accelerator: Accelerator, use: 'boot' | { vcpu: number }): string[] {
-  const threads = use === 'boot' || use.vcpu > 1 ? 'multi' : 'single';
-  return ['-accel', accelerator === 'kvm' ? 'kvm' : `tcg,thread=${threads},tb-size=${translationBufferMib(use)}`];
+  return ['-accel', accelerator === 'kvm' ? 'kvm' : `tcg,thread=multi,tb-size=${translationBufferMib(use)}`];
 }
 
 /** Options that are the same at every start, template or restore. */
