@@ -1,5 +1,6 @@
 // The named steps at which tests kill this process as `kill -9` would. Inert unless armed (BERTH_CRASH_AT, read by config.ts).
 // Each name stands right after the step it names; `...:enqueued` and `...:written` are inside a transaction, before its commit.
+import { CrashPoints } from '@berth/protocol/crash-point.ts';
 
 export const CRASH_POINTS = [
   'create:enqueued',
@@ -25,21 +26,14 @@ export const CRASH_POINTS = [
 ] as const;
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 
-let armed: { point: CrashPoint; passesLeft: number } | null = null;
+const points = new CrashPoints(CRASH_POINTS);
 
 /** Arms one point: `name`, or `name#n` for its nth pass. Throws for a name that is not in the list. */
 export function armCrashPoint(text: string): void {
-  const [name, nth = '1'] = text.split('#');
-  const point = CRASH_POINTS.find((known) => known === name);
-  if (point === undefined || !/^[1-9]\d{0,3}$/.test(nth)) {
-    throw new Error(`BERTH_CRASH_AT: '${text}' is none of ${CRASH_POINTS.join(', ')} (with #n for the nth pass)`);
-  }
-  armed = { point, passesLeft: Number(nth) };
+  points.arm(text);
 }
 
 /** Ends this process without any clean-up when the point is armed. */
 export function crashPoint(point: CrashPoint): void {
-  if (armed?.point === point && --armed.passesLeft === 0) {
-    process.kill(process.pid, 'SIGKILL');
-  }
+  points.pass(point);
 }

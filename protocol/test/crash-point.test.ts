@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { CrashPoints } from '../src/crash-point.ts';
+
+/** Signal that ended a program which arms `armed` and then passes `a`, `b`, `a`; null when it came to its end. */
+function endOf(armed: string): NodeJS.Signals | null {
+  const file = JSON.stringify(new URL('../src/crash-point.ts', import.meta.url).href);
+  const code = `import { CrashPoints } from ${file};
+    const points = new CrashPoints(['a', 'b']);
+    points.arm(${JSON.stringify(armed)});
+    points.pass('a'); points.pass('b'); points.pass('a');`;
+  return spawnSync(process.execPath, ['--input-type=module', '--eval', code], { timeout: 30_000 }).signal;
+}
+
+test('a program ends by SIGKILL at the armed point, on the pass that was asked for, and nowhere else', () => {
+  assert.equal(endOf('b'), 'SIGKILL');
+  assert.equal(endOf('a#2'), 'SIGKILL');
+  assert.equal(endOf('b#2'), null);
+});
+
+test('a point that is not in the list is refused with the list', () => {
+  const points = new CrashPoints(['a', 'b']);
+  for (const text of ['c', '', 'a#0', 'a#x']) {
+    assert.throws(() => points.arm(text), /is none of a, b/);
+  }
+});
