@@ -140,6 +140,8 @@ export class GuestClient {
       });
       request.once('response', resolve);
       request.on('error', reject);
+      // The daemon never sends an interim answer (1xx), and nothing else bounds how many there are.
+      request.once('information', () => request.destroy(new Error('the guest sent an interim answer')));
       // A hostile guest can end the exchange in ways that are neither (an upgrade nobody asked for).
       request.once('close', () => reject(new Error('the guest closed the connection')));
       request.end(payload ?? undefined);

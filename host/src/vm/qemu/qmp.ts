@@ -3,6 +3,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { RateLimit } from './network/rate-limit.ts';
 
 /** Longest line that is read; the answers asked for here have a few KiB (query-hotpluggable-cpus), `ringbuf-read` at most 6 x 64 KiB. */
 const LINE_MAX_BYTES = 524_288;
@@ -11,6 +12,12 @@ const CONNECT_DEADLINE_MS = 20_000;
 /** QEMU opens its socket some 40 ms after its start; looked for in steps of this. */
 const CONNECT_STEP_MS = 2;
 const COMMANDS_WAITING_MAX = 64;
+/**
+ * What nobody asked for: so much a second, and so much at once after silence. An event has some 200 bytes, and a guest can make QEMU send some kinds
+ * as often as it likes; each costs this daemon, which serves all VMs, time.
+ */
+const UNASKED_BYTES_PER_SECOND = 65_536;
+const UNASKED_BURST_BYTES = 1_048_576;
 
 const message = z.object({
   QMP: z.unknown().optional(),
@@ -49,6 +56,7 @@ export class QmpSession {
   readonly #waiting = new Map<number, Waiting>();
   readonly #greeted = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<string>();
+  readonly #unasked = new RateLimit(UNASKED_BYTES_PER_SECOND, UNASKED_BURST_BYTES);
   #chunks: Buffer[] = [];
   #chunkBytes = 0;
   #nextId = 1;
@@ -138,18 +146,20 @@ export class QmpSession {
       this.#end('QEMU sent a line that is not QMP');
       return;
     }
+    const waiting = parsed.id === undefined ? undefined : this.#waiting.get(parsed.id);
+    if (waiting === undefined && !this.#unasked.take(line.length)) {
+      this.#end(`QEMU sent more than ${UNASKED_BYTES_PER_SECOND} bytes a second that nobody asked for`);
+      return;
+    }
     if (parsed.event !== undefined) {
       this.#onEvent({ name: parsed.event, data: parsed.data ?? {} });
     } else if (parsed.QMP !== undefined) {
       this.#greeted.resolve();
-    } else if (parsed.id !== undefined) {
+    } else if (parsed.error) {
       // An answer that came after its deadline finds nobody.
-      const waiting = this.#waiting.get(parsed.id);
-      if (parsed.error) {
-        waiting?.settle.reject(new QmpError(`${waiting.command}: ${parsed.error.desc}`));
-      } else {
-        waiting?.settle.resolve(parsed.return);
-      }
+      waiting?.settle.reject(new QmpError(`${waiting.command}: ${parsed.error.desc}`));
+    } else {
+      waiting?.settle.resolve(parsed.return);
     }
   }
 

@@ -126,6 +126,21 @@ test('a QEMU that sends a line without end is let go of, and who waits is told',
   assert.match(await session.closed, /a line of more than/);
 });
 
+test('a QEMU that floods with events is let go of; a burst of them is taken', async (context) => {
+  const event = '{"event": "ACPI_DEVICE_OST", "data": {}}\r\n';
+  const path = await serve(context, (command, socket) => {
+    socket.write(event.repeat(command.execute === 'a-burst' ? 1_000 : 50_000));
+    socket.write(`{"return": {}, "id": ${command.id}}\r\n`);
+  });
+  let events = 0;
+  const session = await openQmp(path, () => (events += 1), { ...CALL, deadlineMs: 20_000 });
+  await session.command('a-burst', undefined, z.unknown(), { ...CALL, deadlineMs: 20_000 });
+  assert.equal(events, 1_000);
+  await assert.rejects(session.command('a-flood', undefined, z.unknown(), { ...CALL, deadlineMs: 20_000 }), /nobody asked for/);
+  assert.match(await session.closed, /nobody asked for/);
+  assert.ok(events < 51_000, `${events} events came through`);
+});
+
 test('a QEMU that does not speak QMP is let go of', async (context) => {
   const path = await serve(context, ignore, 'HTTP/1.1 200 OK\r\n');
   await assert.rejects(openQmp(path, ignore, CALL), /not QMP/);

@@ -16,13 +16,13 @@ export class RateLimit {
     this.#filledAt = now();
   }
 
-  /** Takes one token; false when there is none. */
-  take(): boolean {
+  /** Takes that many tokens, one by default; false, and none taken, when there are fewer. */
+  take(count = 1): boolean {
     const now = this.#now();
     this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#filledAt) / 1_000) * this.#perSecond);
     this.#filledAt = now;
-    if (this.#tokens < 1) return false;
-    this.#tokens -= 1;
+    if (this.#tokens < count) return false;
+    this.#tokens -= count;
     return true;
   }
 }

@@ -17,3 +17,14 @@ test('a burst passes after silence, then so many a second, and never more than t
   now += 3_600_000;
   assert.equal(taken(limit, 100), 20);
 });
+
+test('many at once are taken together or not at all', () => {
+  let now = 0;
+  const limit = new RateLimit(10, 20, () => now);
+  assert.equal(limit.take(21), false);
+  assert.equal(limit.take(15), true);
+  assert.equal(limit.take(6), false);
+  assert.equal(limit.take(5), true);
+  now += 100;
+  assert.equal(limit.take(), true);
+});
