@@ -9,10 +9,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { defaultCacheFolder } from '@berth/machine/folders.ts';
 import { ensurePostgresBinaries } from '@berth/machine/postgres/binaries.ts';
+import { findServiceUser } from '@berth/machine/service-user.ts';
 import pg from 'pg';
 
-/** initdb refuses root and wants a uid with a passwd entry; every Debian has `nobody`. */
-const NOBODY = 65_534;
 const START_DEADLINE_MS = 30_000;
 const DATABASE_USER = 'berth';
 
@@ -36,8 +35,10 @@ export async function startPostgres(): Promise<TestPostgres> {
   const data = join(folder, 'data');
   await mkdir(data, { mode: 0o700 });
   await chmod(folder, 0o755);
-  const identity = process.getuid?.() === 0 ? [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : [];
-  if (identity.length > 0) await Promise.all([chown(folder, NOBODY, NOBODY), chown(data, NOBODY, NOBODY)]);
+  // initdb refuses root; the user of the services can reach the binaries, also when the cache folder is below a home that is closed to others.
+  const { uid, gid } = await findServiceUser();
+  const identity = process.getuid?.() === 0 ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : [];
+  if (identity.length > 0) await Promise.all([chown(folder, uid, gid), chown(data, uid, gid)]);
   // setpriv also ends the server when this process dies without stopping it.
   const run = (program: string, args: string[]): ChildProcess =>
     spawn('setpriv', [...identity, '--pdeathsig=INT', join(binaries, 'bin', program), ...args], {
