@@ -1,7 +1,8 @@
 // Conformance: what is left of a VM's process once its guest runs: a uid of its own, no capability, no way to gain one, a system call filter, and
 // none of the machine's files. Read from /proc, not from the command line.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { ConformanceOptions, Subject, SubjectVm } from './subject.ts';
 
@@ -57,6 +58,41 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
       }
     });
 
+    it('can write to no file but those in its own folder: not by an open file, not by a mapping, not by a path', () => {
+      for (const { running, folder } of [one, two]) {
+        const { pid } = running.process;
+        const own = readdirSync(folder).map((name) => identityOf(join(folder, name)));
+        const open = openFiles(pid);
+        assert.ok(open.some(({ writable }) => writable) && open.some(({ writable }) => !writable), 'files are open');
+        assert.deepEqual(
+          open.filter(({ file, writable }) => writable && !own.includes(file)),
+          [],
+        );
+        // Written through a shared mapping: the file behind it.
+        const mapped = readFileSync(`/proc/${pid}/maps`, 'latin1').split('\n');
+        const written = mapped.filter((line) => /^\S+ .w.s /.test(line) && / \/(?!dev\/zero|memfd:)/.test(line));
+        assert.deepEqual(written, []);
+        const mounts = readFileSync(`/proc/${pid}/mountinfo`, 'latin1').trim().split('\n');
+        const shown = mounts.map((line) => line.split(' ')).filter(([, , , , path = '']) => /^\/(usr|image|template)(\/|$)/.test(path));
+        assert.ok(shown.length >= 3, 'programs, image and template are mounts');
+        assert.deepEqual(
+          shown.filter(([, , , , , options = '']) => !options.split(',').includes('ro')),
+          [],
+        );
+      }
+    });
+
+    it('leaves no core file, has a largest file not much larger than its disk, and ends first when memory runs out', () => {
+      for (const { running } of [one, two]) {
+        const limits = readFileSync(`/proc/${running.process.pid}/limits`, 'latin1');
+        const hard = (name: string): number => Number(new RegExp(`^${name} +\\S+ +(\\S+)`, 'm').exec(limits)?.[1]);
+        assert.equal(hard('Max core file size'), 0);
+        assert.ok(hard('Max file size') >= spec.diskGib * 2 ** 30 && hard('Max file size') <= (spec.diskGib + 2) * 2 ** 30);
+        assert.ok(hard('Max processes') <= 10_000, limits);
+        assert.ok(Number(readFileSync(`/proc/${running.process.pid}/oom_score_adj`, 'latin1')) > 0);
+      }
+    });
+
     it('sees none of the machine’s own files', () => {
       for (const { running } of [one, two]) {
         const names = readdirSync(`/proc/${running.process.pid}/root`);
@@ -71,4 +107,22 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
 function statusOf(path: string): Map<string, string> {
   const lines = readFileSync(`/proc/${path}/status`, 'latin1').split('\n');
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]));
+}
+
+/** Which file a path leads to, whatever it is called in another view of the machine. */
+function identityOf(path: string): string {
+  const { dev, ino } = statSync(path);
+  return `${dev}:${ino}`;
+}
+
+/** Regular files that the process has open. */
+function openFiles(pid: number): { file: string; path: string; writable: boolean }[] {
+  return readdirSync(`/proc/${pid}/fd`)
+    .map((fd) => `/proc/${pid}/fd/${fd}`)
+    .filter((path) => lstatSync(path).isSymbolicLink() && statSync(path).isFile())
+    .map((path) => {
+      const flags = Number.parseInt(/^flags:\s+(\d+)$/m.exec(readFileSync(path.replace('/fd/', '/fdinfo/'), 'latin1'))?.[1] ?? '', 8);
+      // The two lowest bits: 0 reads only.
+      return { file: identityOf(path), path: readlinkSync(path), writable: (flags & 3) !== 0 };
+    });
 }

@@ -126,11 +126,16 @@ class Driver implements QemuDriver {
     if (fault !== null) {
       throw new DriverError(fault);
     }
-    const folderReady = prepareVmFolder(folder);
-    // Whatever happens to the folder, a claim that has begun is waited for: what is not recorded could not be given back.
-    folderReady.catch(() => undefined);
-    const slot = await this.#claim(vm);
-    await folderReady;
+    // Both are waited for whatever becomes of the other: a claim that is not recorded could not be given back, and a folder that is still being
+    // written could not be removed.
+    const [prepared, claimed] = await Promise.allSettled([prepareVmFolder(folder), this.#claim(vm)]);
+    if (claimed.status === 'rejected') {
+      throw claimed.reason;
+    }
+    if (prepared.status === 'rejected') {
+      throw prepared.reason;
+    }
+    const slot = claimed.value;
     const control: Omit<Control, 'qmp'> = { shutdownReason: null, ended: null };
     const restored = await restore(base, {
       vmId: id,

@@ -12,6 +12,8 @@ export interface Jail {
   imageFolder: string;
   template: { folder: string; writable: boolean };
   vmFolder: string;
+  /** Size of the machine's disk: no file of its QEMU grows much beyond it. A disk that is made larger later needs this limit raised (prlimit --pid). */
+  diskGib: number;
   kvm: boolean;
   /** The process ends with the one that starts it (the template's boot); otherwise it survives it. */
   diesWithParent: boolean;
@@ -20,8 +22,9 @@ export interface Jail {
 /** The command that runs `program` with `args` in the jail. Start it in a session of its own, as root, with {@link STATUS_FD} open for writing. */
 export function jailArgv(jail: Jail, program: string, args: readonly string[]): [string, ...string[]] {
   return [
+    ...(['prlimit', ...limitsOf(jail), '--'] as [string, ...string[]]),
     // Unlike `ip netns exec`, this leaves the mounts alone, which the jail replaces anyway.
-    ...(['nsenter', `--net=${jail.namespacePath}`, '--', 'bwrap'] as [string, ...string[]]),
+    ...['nsenter', `--net=${jail.namespacePath}`, '--', 'bwrap'],
     ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session', '--clearenv'],
     // Pid 1 of the namespace takes the rest along when it ends. A VM that outlives its daemon needs no such process beside it: QEMU is pid 1.
     ...(jail.diesWithParent ? ['--die-with-parent'] : ['--as-pid-1']),
@@ -38,3 +41,16 @@ export function jailArgv(jail: Jail, program: string, args: readonly string[]): 
 
 /** To become another user, to open the TAP, and to open files that belong to root, all before QEMU gives up being root. */
 const CAPABILITIES = ['CAP_SETUID', 'CAP_SETGID', 'CAP_NET_ADMIN', 'CAP_DAC_OVERRIDE'] as const;
+
+/** A qcow2 file is its disk's size and tables of less than a thousandth of it. */
+const TABLES_GIB = 1;
+/** QEMU has some ten threads, and up to 64 more for its disk. Counted by user, and until QEMU becomes the slot's user that is root. */
+const THREADS = 4_096;
+
+/**
+ * What a QEMU in foreign hands may take of the machine beside its memory. Soft and hard: it has no capability to raise them. Without core files, which
+ * would hold the tenant's memory and fill a disk.
+ */
+function limitsOf({ diskGib }: Jail): string[] {
+  return ['--core=0', `--fsize=${(diskGib + TABLES_GIB) * 2 ** 30}`, `--nproc=${THREADS}`];
+}

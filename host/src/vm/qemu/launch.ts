@@ -1,5 +1,6 @@
 // Starts a jailed QEMU that outlives this daemon, and finds out which process it is. Must not know what the machine does.
 import { spawn, type ChildProcess } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
@@ -15,6 +16,8 @@ const REPORT_BYTES = 4_096;
 /** How long the end of a QEMU that is gone may take to be reported. */
 const LAST_WORDS_MS = 1_000;
 const LAST_WORDS_STEP_MS = 5;
+/** When the machine runs out of memory, the kernel ends a VM before anything that serves all of them. From -1000 (never) to 1000 (first). */
+const OOM_SCORE = '500';
 /** Programs are looked up in the machine's own folders, whatever the daemon's PATH is. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -43,10 +46,28 @@ export async function launchQemu([program, ...args]: [string, ...string[]], sign
     cwd: '/',
   });
   const ended = watch(child);
-  const process = await jailedProcess(child, AbortSignal.any([signal, ended, AbortSignal.timeout(START_DEADLINE_MS)]));
-  child.unref();
-  const deviceState = child.stdio[DEVICE_STATE_FD] as Writable;
-  return { process, ended, deviceState };
+  try {
+    const process = await jailedProcess(child, AbortSignal.any([signal, ended, AbortSignal.timeout(START_DEADLINE_MS)]));
+    offerToOom(process);
+    child.unref();
+    const deviceState = child.stdio[DEVICE_STATE_FD] as Writable;
+    return { process, ended, deviceState };
+  } catch (error) {
+    // Who looks for processes of the slot may look before this one has entered it.
+    child.kill('SIGKILL');
+    throw error;
+  }
+}
+
+function offerToOom({ pid }: VmProcess): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE);
+  } catch (error) {
+    // One that is gone already has its reason on the way.
+    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+      throw error;
+    }
+  }
 }
 
 /**

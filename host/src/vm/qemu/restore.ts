@@ -125,12 +125,13 @@ async function loadDevices(qmp: QmpSession, launched: LaunchedQemu, deviceState:
   }
 }
 
-function jailOf({ template, imageFolder, accelerator }: RestoreBase, { slot, folder }: RestoreOrder) {
+function jailOf({ template, imageFolder, accelerator }: RestoreBase, { slot, folder, spec }: RestoreOrder) {
   return {
     namespacePath: slot.namespacePath,
     imageFolder,
     template: { folder: template.folder, writable: false },
     vmFolder: folder,
+    diskGib: spec.diskGib,
     kvm: accelerator === 'kvm',
     diesWithParent: false,
   };

@@ -112,6 +112,7 @@ function jailOf(order: BootOrder, slot: Slot, templateFolder: string) {
     imageFolder: order.image.folder,
     template: { folder: templateFolder, writable: true },
     vmFolder: join(order.folder, 'vm'),
+    diskGib: TEMPLATE_SIZE.diskGib,
     kvm: order.accelerator === 'kvm',
     diesWithParent: true,
   };

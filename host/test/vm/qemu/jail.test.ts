@@ -7,6 +7,7 @@ const JAIL: Jail = {
   imageFolder: '/cache/image/a',
   template: { folder: '/cache/template/b', writable: false },
   vmFolder: '/data/vms/c',
+  diskGib: 10,
   kvm: false,
   diesWithParent: false,
 };
@@ -38,8 +39,10 @@ test('a VM outlives who started it; the machine that makes a template does not',
   assert.deepEqual(bindsOf(building, '--bind')[0], ['/cache/x', '/template']);
 });
 
-test('the slot’s namespace is entered before anything else, and the program comes last', () => {
+test('limits are set first, then the slot’s namespace is entered, and the program comes last', () => {
   const argv = jailArgv(JAIL, '/usr/bin/program', ['-a', 'b']);
-  assert.deepEqual(argv.slice(0, 4), ['nsenter', '--net=/run/netns/berth7', '--', 'bwrap']);
+  const entering = argv.indexOf('nsenter');
+  assert.deepEqual(argv.slice(0, entering), ['prlimit', '--core=0', `--fsize=${11 * 2 ** 30}`, '--nproc=4096', '--']);
+  assert.deepEqual(argv.slice(entering, entering + 4), ['nsenter', '--net=/run/netns/berth7', '--', 'bwrap']);
   assert.deepEqual(argv.slice(-4), ['--', '/usr/bin/program', '-a', 'b']);
 });
