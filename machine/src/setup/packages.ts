@@ -23,7 +23,14 @@ export const REQUIRED_PACKAGES = [
   ['debian-archive-keyring', "holds the keys of Debian's archive, where the image comes from"],
 ] as const;
 
-export type PackageName = (typeof REQUIRED_PACKAGES)[number][0];
+/** What the tests use beside those. */
+export const TEST_PACKAGES = [
+  ['procps', 'shows processes to the tests'],
+  ['cpio', 'reads the initramfs in the tests'],
+  ['openssh-client', 'reads keys in the tests'],
+] as const;
+
+export type PackageName = (typeof REQUIRED_PACKAGES | typeof TEST_PACKAGES)[number][0];
 
 /** Those that must come together from the release that has a QEMU new enough. */
 export const QEMU_PACKAGES: readonly PackageName[] = ['qemu-system-x86', 'qemu-utils'];
@@ -37,10 +44,11 @@ export interface PackageState {
   tooOld: boolean;
 }
 
-/** State of every required package. */
-export async function readPackages(): Promise<PackageState[]> {
-  const versions = await installedVersions(REQUIRED_PACKAGES.map(([name]) => name));
-  return REQUIRED_PACKAGES.map(([name, purpose]) => {
+/** State of every required package, and of those for the tests when they are wanted. */
+export async function readPackages(options: { forTests?: boolean } = {}): Promise<PackageState[]> {
+  const wanted = options.forTests === true ? [...REQUIRED_PACKAGES, ...TEST_PACKAGES] : REQUIRED_PACKAGES;
+  const versions = await installedVersions(wanted.map(([name]) => name));
+  return wanted.map(([name, purpose]) => {
     const version = versions.get(name) ?? null;
     return { name, purpose, version, tooOld: version !== null && QEMU_PACKAGES.includes(name) && !isAtLeast(version, QEMU_MIN_VERSION) };
   });

@@ -25,12 +25,18 @@ export interface SetUpContext {
   signal: AbortSignal;
 }
 
+export interface SetUpOptions {
+  /** Also what the tests need. */
+  forTests?: boolean;
+}
+
 /** What the set-up made ready, as variables for the processes that use it. */
 export type Ready = { BERTH_IMAGE_FOLDER?: string };
 
 /** Makes the machine ready for the configured driver. A second run finds everything done. Two at once take turns. */
-export async function setUp({ config, progress, environment, signal }: SetUpContext): Promise<Ready> {
-  await setUpPackages({ config, progress, environment, signal });
+export async function setUp(context: SetUpContext, options: SetUpOptions = {}): Promise<Ready> {
+  const { config, progress, environment, signal } = context;
+  await setUpPackages(context, options);
   if (config.driver === 'fake') {
     return {};
   }
@@ -49,7 +55,7 @@ export async function setUp({ config, progress, environment, signal }: SetUpCont
 }
 
 /** The part of the set-up that the database and the API need. */
-export async function setUpPackages({ config, progress, signal }: SetUpContext): Promise<void> {
+export async function setUpPackages({ config, progress, signal }: SetUpContext, options: SetUpOptions = {}): Promise<void> {
   await mkdir(config.cacheFolder, { recursive: true, mode: 0o755 });
   const lock = await waitForLock(
     join(config.cacheFolder, 'setup.lock'),
@@ -57,7 +63,7 @@ export async function setUpPackages({ config, progress, signal }: SetUpContext):
     AbortSignal.any([signal, AbortSignal.timeout(LOCK_WAIT_MS)]),
   );
   try {
-    await ensurePackages(progress);
+    await ensurePackages(progress, options);
   } finally {
     await lock.release();
   }
@@ -67,27 +73,27 @@ function describeBuild({ message, done, total }: BuildProgress): string {
   return total === undefined ? message : `${message}: ${done ?? 0} of ${total}`;
 }
 
-async function ensurePackages(progress: Progress): Promise<void> {
+async function ensurePackages(progress: Progress, options: SetUpOptions): Promise<void> {
   const distribution = await readDistribution();
   if (!isTested(distribution)) {
     progress.say(`! ${distribution.prettyName || 'this system'} is untested: Berth is tested on Debian 12 and 13`);
   }
-  const lacking = (await readPackagesOrFail(distribution.prettyName)).filter(isLacking);
+  const lacking = (await readPackagesOrFail(distribution.prettyName, options)).filter(isLacking);
   if (lacking.length === 0) {
     return;
   }
   const names = lacking.map((state) => state.name);
   progress.say(`• Debian packages to install: ${names.join(', ')}`);
   await progress.step('Debian packages', (report) => install(lacking, distribution.codename, report));
-  const still = (await readPackages()).filter(isLacking);
+  const still = (await readPackages(options)).filter(isLacking);
   if (still.length > 0) {
     throw new OperatorFailure(`still missing after the installation: ${still.map(describe).join(', ')}`);
   }
 }
 
-async function readPackagesOrFail(systemName: string): Promise<PackageState[]> {
+async function readPackagesOrFail(systemName: string, options: SetUpOptions): Promise<PackageState[]> {
   try {
-    return await readPackages();
+    return await readPackages(options);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
       throw new OperatorFailure(`${systemName || 'this system'} has no dpkg: Berth installs what it needs on Debian 12 and 13 only`, {

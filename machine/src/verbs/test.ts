@@ -24,7 +24,7 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
   if (files.length === 0) {
     throw new OperatorFailure(`no test file's path has ${selection.filters.map((filter) => `'${filter}'`).join(' or ')} in it`);
   }
-  const ready = await setUp(context);
+  const ready = await setUp(context, { forTests: true });
   const flags = [`--test-concurrency=${CONCURRENCY}`, '--test-reporter=spec', `--test-timeout=${FILE_DEADLINE_MS}`];
   if (selection.name !== undefined) {
     flags.push(`--test-name-pattern=${selection.name}`);
