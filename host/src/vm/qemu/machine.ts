@@ -73,7 +73,7 @@ export function kernelCommandLine(accelerator: Accelerator): string {
 }
 
 /**
- * Whether the template must boot with every vCPU it may ever have, and lose all but one again: Linux (6.12.64 and later) takes places for CPUs to be
+ * Whether the template must boot with every vCPU it may ever have, and lose all but one again: Linux (6.12.117, and others since late 2025) takes places for CPUs to be
  * plugged in only from a hypervisor it knows, and TCG is none. CPUs it has seen once may come back.
  */
 export function bootsWithAllCpus(accelerator: Accelerator): boolean {
