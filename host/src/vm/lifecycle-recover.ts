@@ -3,6 +3,7 @@
 import { GuestClient, GuestRefusal } from '../guest/client.ts';
 import { messageOf } from '../host-error.ts';
 import type { VmRecord } from './directory/record.ts';
+import type { RunningVm } from './driver.ts';
 import { startWatching } from './lifecycle-create.ts';
 import { tearDown } from './lifecycle-destroy.ts';
 import { markDead, release, stopWatching } from './lifecycle-exit.ts';
@@ -83,7 +84,15 @@ async function clear(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
 /** Takes over a VM that runs, when it is the recorded process and its guest knows the recorded secret; otherwise it becomes `dead`. */
 async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   const { driver, directory, log } = parts;
-  const running = await driver.recover(directory.driverFolder(vm.id), vm.record.driverState ?? {});
+  let running: RunningVm | null;
+  try {
+    running = await driver.recover(directory.driverFolder(vm.id), vm.record.driverState ?? {});
+  } catch (error) {
+    // Without its network, say. Nobody can reach it any more; left as `running` it would be for ever.
+    log.error({ vmId: vm.id, err: error }, 'a VM cannot be taken over and is ended');
+    await markDead(parts, vm, `it could not be taken over: ${messageOf(error)}`);
+    return;
+  }
   if (running === null) {
     await markDead(parts, vm, 'its process ended while no host daemon ran');
     return;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { VmRecord } from '../../src/vm/directory/record.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
+import { failing } from './scripted-driver.ts';
 
 const A = vmIdOf('a');
 const B = vmIdOf('b');
@@ -54,6 +55,17 @@ describe('what a new daemon does with what an earlier one left', () => {
     await host.restart();
     assert.match(host.lifecycle.get(A).reason ?? '', /does not know the recorded secret/);
     assert.equal(host.machine.running.size, 0);
+  });
+
+  it('ends a VM that cannot be taken over, and says why, rather than call it running for ever', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await host.restart({ onRecover: failing('its network slot is not whole') });
+    assert.equal(host.lifecycle.get(A).status, 'dead');
+    assert.match(host.lifecycle.get(A).reason ?? '', /could not be taken over: its network slot is not whole/);
+    assert.equal(host.machine.running.size, 0);
+    assert.equal(await readFile(join(host.directory.driverFolder(A), 'disk'), 'utf8'), 'disk');
+    await host.lifecycle.destroy(A, 1);
+    assert.deepEqual(await host.folders(), []);
   });
 
   it('adopts a VM whose guest is too busy to answer in time', async () => {

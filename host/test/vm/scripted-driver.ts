@@ -43,6 +43,8 @@ export class ScriptedDriver implements VmDriver {
   onGuest: (guest: ScriptedGuest) => void = () => {};
   /** Called in each destroy; a throw fails it. */
   onDestroy: (state: DriverState | null) => Promise<void> = async () => {};
+  /** Called in each recover; a throw fails it. */
+  onRecover: () => Promise<void> = async () => {};
   /** The daemon that used it was killed: it hears of nothing any more. */
   killed = false;
   readonly reapedWith: string[][] = [];
@@ -69,6 +71,7 @@ export class ScriptedDriver implements VmDriver {
   }
 
   async recover(_folder: string, state: DriverState): Promise<RunningVm | null> {
+    await this.onRecover();
     const pid = Number(state['pid']);
     const vm = this.machine.running.get(pid);
     return vm === undefined ? null : { process: processOf(pid), guest: vm.guest.endpoint };
