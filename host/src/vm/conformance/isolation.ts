@@ -40,7 +40,8 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         const uids = status?.get('Uid')?.split(/\s+/) ?? [];
         const gids = status?.get('Gid')?.split(/\s+/) ?? [];
         assert.equal(new Set([...uids, ...gids]).size, 1);
-        assert.ok(Number(uids[0]) >= 100_000, `uid ${uids[0]}`);
+        // Neither a user's nor one that a user may use for containers.
+        assert.ok(Number(uids[0]) >= 65_536 && Number(uids[0]) < 100_000, `uid ${uids[0]}`);
         const groups = (status?.get('Groups') ?? '').split(/\s+/).filter((group) => group !== '' && group !== gids[0]);
         assert.deepEqual(groups, []);
       }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { GUEST_NODE_FLAGS } from '@berth/guest/bundle.ts';
 
 /** With root, every fake VM runs as this user, which is nobody else. */
-const FAKE_UID = 199_999;
+const FAKE_UID = 65_999;
 /** The variable in bwrap's arguments by which its processes are found again. */
 export const MARKER_NAME = 'BERTH_FAKE_VM';
 

@@ -4,13 +4,18 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { FIRST_SLOT_UID } from '../../../src/vm/qemu/network/slot.ts';
 import { endSlotProcesses } from '../../../src/vm/qemu/slot-processes.ts';
 import { enterPrivateMachine } from './private-machine.ts';
 
 enterPrivateMachine();
 
 const run = promisify(execFile);
-const SLOT = { namespacePath: '/run/netns/berth0', uid: 200_000 };
+const SLOT = { namespacePath: '/run/netns/berth0', uid: FIRST_SLOT_UID };
+
+function asUser(uid: number): [string, ...string[]] {
+  return ['setpriv', '--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
+}
 
 /** Resolves when the program runs: it writes a line first. */
 async function start(command: readonly [string, ...string[]]): Promise<ChildProcess> {
@@ -24,8 +29,8 @@ test('who is in the slot’s namespace or has its uid is ended, and nobody else'
   await run('ip', ['netns', 'add', 'berth0']);
   context.after(() => run('ip', ['netns', 'delete', 'berth0']));
   const inside = await start(['nsenter', '--net=/run/netns/berth0']);
-  const user = await start(['setpriv', '--reuid', '200000', '--regid', '200000', '--clear-groups']);
-  const neighbour = await start(['setpriv', '--reuid', '200001', '--regid', '200001', '--clear-groups']);
+  const user = await start(asUser(FIRST_SLOT_UID));
+  const neighbour = await start(asUser(FIRST_SLOT_UID + 1));
   context.after(() => neighbour.kill('SIGKILL'));
   const ended = Promise.all([once(inside, 'exit'), once(user, 'exit')]);
   assert.equal(await endSlotProcesses(SLOT), 2);
@@ -37,5 +42,5 @@ test('who is in the slot’s namespace or has its uid is ended, and nobody else'
 });
 
 test('a slot that is gone has no processes to end', async () => {
-  assert.equal(await endSlotProcesses({ namespacePath: '/run/netns/berth99', uid: 200_099 }), 0);
+  assert.equal(await endSlotProcesses({ namespacePath: '/run/netns/berth99', uid: FIRST_SLOT_UID + 99 }), 0);
 });

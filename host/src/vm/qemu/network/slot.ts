@@ -21,8 +21,11 @@ export const GATEWAY_MAC = '52:54:00:b0:00:02';
 export const NAMESPACE_PREFIX = 'berth';
 export const HOST_VETH_PREFIX = 'bv';
 
-/** First uid of the slots: slot n's QEMU runs as this plus n. */
-export const FIRST_SLOT_UID = 200_000;
+/**
+ * First uid of the slots: slot n's QEMU runs as this plus n. All of them lie between the uids of users (below 65,536) and those that Debian hands out to
+ * users' own containers (from 100,000 on, /etc/login.defs): whoever has such a uid could end a VM, and would be ended with it.
+ */
+export const FIRST_SLOT_UID = 66_000;
 
 /** One place for a VM on the machine's network: a namespace with a TAP, joined to the root namespace by a veth pair of its own. */
 export interface Slot {
@@ -107,9 +110,9 @@ export function parseGuestCidr(text: string): GuestCidr {
   const octets = match?.slice(1, 5).map(Number) ?? [];
   const prefixLength = Number(match?.[5]);
   const wrong = (what: string) =>
-    new NetworkError(`The guest network "${text}" ${what}; it must be a private IPv4 block such as 10.200.0.0/16, from /14 to /28.`);
+    new NetworkError(`The guest network "${text}" ${what}; it must be a private IPv4 block such as 10.200.0.0/16, from /15 to /28.`);
   if (!match || octets.some((octet) => octet > 255)) throw wrong('is not an IPv4 block');
-  if (prefixLength < 14 || prefixLength > 28) throw wrong('has a wrong size');
+  if (prefixLength < 15 || prefixLength > 28) throw wrong('has a wrong size');
   const firstAddress = octets.reduce((sum, octet) => sum * 256 + octet, 0);
   if (firstAddress % 2 ** (32 - prefixLength) !== 0) throw wrong('has address bits set beyond its prefix');
   if (!PRIVATE_RANGES.some(({ first, last }) => firstAddress >= first && firstAddress <= last)) throw wrong('is not private');

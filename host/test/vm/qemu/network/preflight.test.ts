@@ -133,14 +133,16 @@ test('a guest network must be a private block of a size that slots fit in', () =
     namespace: 'berth300',
     namespacePath: '/run/netns/berth300',
     tap: 'tap0',
-    uid: 200_300,
+    uid: 66_300,
     hostVeth: 'bv300',
     address: '10.200.4.178',
     hostAddress: '10.200.4.177',
   });
   assert.equal(slotOf(cidr, 16_382).address, '10.200.255.250');
   assert.throws(() => slotOf(cidr, 16_383), NetworkError);
-  for (const wrong of ['10.200.0.0', '10.200.0.0/8', '10.200.0.0/29', '10.200.0.1/16', '10.300.0.0/16', 'fd00::/64', '8.8.0.0/16', '']) {
+  const largest = parseGuestCidr('10.200.0.0/15');
+  assert.ok(slotOf(largest, largest.slotCount - 1).uid < 100_000, 'uids from there on are for users’ own containers');
+  for (const wrong of ['10.200.0.0', '10.200.0.0/8', '10.200.0.0/14', '10.200.0.0/29', '10.200.0.1/16', '10.300.0.0/16', 'fd00::/64', '8.8.0.0/16', '']) {
     assert.throws(() => parseGuestCidr(wrong), NetworkError, wrong);
   }
 });
