@@ -13,9 +13,13 @@ import type { Ask } from './upstream-query.ts';
 import type { Upstreams } from './upstreams.ts';
 
 export const RESOLVER_LIMITS = {
-  /** Questions under way: of one guest, and of all. One more is dropped; the guest's own resolver asks again. */
+  /**
+   * Questions under way: of one guest, and of all. One guest has at most half as many as are free, so that however many guests fill their share there
+   * is one for the next, and always `assured`. One more is dropped; the guest's own resolver asks again.
+   */
   perGuest: 128,
   inAll: 1_024,
+  assured: 4,
   /** Questions a second of one guest, and how many at once after silence. */
   questionsPerSecond: 200,
   questionBurst: 400,
@@ -39,7 +43,7 @@ export class Resolver {
 
   /** Begins to answer the guest whose host's end has this address. Rejects when it cannot listen there. */
   async serve(address: string): Promise<ServedGuest> {
-    const guest = new Guest((query, ask, signal) => this.#ask(query, ask, signal));
+    const guest = new Guest((mine, query, ask, signal) => this.#ask(mine, query, ask, signal));
     try {
       await guest.listen(address);
     } catch (error) {
@@ -49,9 +53,10 @@ export class Resolver {
     return guest;
   }
 
-  /** The answer under the server's id; null when there is none; `busy` when too many questions are under way. */
-  async #ask(query: Query, ask: Ask, signal: AbortSignal): Promise<Buffer | 'busy' | null> {
-    if (this.#underWay >= RESOLVER_LIMITS.inAll) return 'busy';
+  /** The answer under the server's id; null when there is none; `busy` when the guest, which has `mine` under way, has its share. */
+  async #ask(mine: number, query: Query, ask: Ask, signal: AbortSignal): Promise<Buffer | 'busy' | null> {
+    const { perGuest, inAll, assured } = RESOLVER_LIMITS;
+    if (mine >= Math.min(perGuest, Math.max(assured, (inAll - this.#underWay) / 2))) return 'busy';
     this.#underWay += 1;
     try {
       return await ask(query, this.#upstreams.servers(), signal);
@@ -61,7 +66,7 @@ export class Resolver {
   }
 }
 
-type Relay = (query: Query, ask: Ask, signal: AbortSignal) => Promise<Buffer | 'busy' | null>;
+type Relay = (mine: number, query: Query, ask: Ask, signal: AbortSignal) => Promise<Buffer | 'busy' | null>;
 
 class Guest implements ServedGuest {
   readonly #relay: Relay;
@@ -147,10 +152,10 @@ class Guest implements ServedGuest {
 
   /** An answer under any id, the failure included; null when the question is dropped because too many are under way. */
   async #answer(query: Query, ask: Ask): Promise<Buffer | null> {
-    if (this.#underWay >= RESOLVER_LIMITS.perGuest) return null;
+    const mine = this.#underWay;
     this.#underWay += 1;
     try {
-      const answer = await this.#relay(query, ask, this.#closed.signal);
+      const answer = await this.#relay(mine, query, ask, this.#closed.signal);
       if (answer === 'busy') return null;
       return answer ?? serverFailure(query);
     } finally {

@@ -268,6 +268,30 @@ test('questions under way are bounded for each guest, and end with it', async (t
   again.close();
 });
 
+test('however many guests fill their share with questions nobody answers, the next guest is answered', async (t) => {
+  const wanted = question(7, 'www.internet.test');
+  const server = await nameServer(t, '127.0.1.1', (query, reply, from) => {
+    if (query.subarray(12).equals(wanted.subarray(12))) answering(query, reply, from);
+  });
+  const resolver = resolverOf([server]);
+  const guests = Math.ceil(RESOLVER_LIMITS.inAll / RESOLVER_LIMITS.perGuest) + 2;
+  for (let greedy = 0; greedy < guests; greedy += 1) {
+    const address = freshAddress();
+    const served = await resolver.serve(address);
+    t.after(() => served.close());
+    const socket = await guestSocket(t, address);
+    const allRead = Promise.withResolvers<void>();
+    socket.on('message', (answer) => answer.readUInt16BE(0) === 0xffff && allRead.resolve());
+    for (let id = 0; id < RESOLVER_LIMITS.perGuest; id += 1) socket.send(question(id, `n${id}.internet.test`));
+    socket.send(question(0xffff, 'version.bind', 16, 3));
+    await allRead.promise;
+  }
+  const modest = freshAddress();
+  const served = await resolver.serve(modest);
+  t.after(() => served.close());
+  assert.equal(rcodeOf(await answerTo(await guestSocket(t, modest), wanted)), 0);
+});
+
 test('an address that cannot be listened on is said, and leaves nothing open', async (t) => {
   const address = await serve(t, []);
   await assert.rejects(resolverOf([]).serve(address), /EADDRINUSE/);
