@@ -19,18 +19,19 @@ export function readJsonBodies(app: FastifyInstance): void {
       return;
     }
     void parseSafely(request, text, (error, value: unknown) => {
-      if (error === null) done(null, value);
-      else done(new CodedError('invalid_json', `the body is not JSON: ${reason(text)}`, { cause: error }));
+      done(error === null ? null : whyRefused(text, error), value);
     });
   });
 }
 
-/** Why the text is no JSON, in the words of the engine, which name the place. */
-function reason(text: string): string {
+/** No JSON, in the words of the engine, which name the place; or JSON with a field name that programs which copy objects would trip over. */
+function whyRefused(text: string, cause: Error): CodedError {
   try {
     JSON.parse(text);
-    return 'it holds the field name __proto__ or constructor.prototype, which is not allowed';
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return new CodedError('invalid_json', `the body is not JSON: ${error instanceof Error ? error.message : String(error)}`, { cause });
   }
+  return new CodedError('invalid_request', 'body: the field names __proto__ and constructor.prototype are not allowed, at any depth', {
+    cause,
+  });
 }

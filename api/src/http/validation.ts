@@ -17,12 +17,13 @@ export function parseWith<S extends z.ZodType>(schema: S, value: unknown, place:
 }
 
 function sentence(issue: Issue, schema: z.ZodType, place: string): string {
-  const where = [place, ...issue.path.map(String)].join('.');
+  const where = [place, ...issue.path.map((step) => shorten(String(step)))].join('.');
   switch (issue.code) {
     case 'unrecognized_keys': {
-      const names = issue.keys.map((key) => `${where}.${shorten(key)}`).join(', ');
+      const names = issue.keys.slice(0, MAX_ISSUES_TOLD).map((key) => `${where}.${shorten(key)}`);
+      if (issue.keys.length > names.length) names.push(`and ${issue.keys.length - names.length} more`);
       const allowed = fieldsAt(schema, issue.path);
-      return `${names}: unknown field${issue.keys.length === 1 ? '' : 's'}; ${allowed.length === 0 ? 'none is allowed here' : `allowed: ${allowed.join(', ')}`}`;
+      return `${names.join(', ')}: unknown field${issue.keys.length === 1 ? '' : 's'}; ${allowed.length === 0 ? 'none is allowed here' : `allowed: ${allowed.join(', ')}`}`;
     }
     case 'invalid_type':
       if (issue.input === undefined) return `${where} is required: ${article(issue.expected)}`;
@@ -40,7 +41,8 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
     case 'too_big':
       return `${where} must ${bound(issue.origin, 'at most', issue.maximum)}, not ${measure(issue.origin, issue.input)}`;
     case 'invalid_key':
-      return `${where}: the field's name ${issue.issues[0]?.message ?? 'is not allowed'}`;
+      // The path ends in the name itself, which is the input of the issues within.
+      return issue.issues.map((inner) => sentence(inner, schema, `${where} (its name)`)).join('; ');
     case 'invalid_format':
     case 'custom':
     default:
@@ -94,8 +96,9 @@ function measure(origin: string, input: unknown): string {
 }
 
 function show(input: unknown): string {
-  if (typeof input === 'string' || typeof input === 'number' || typeof input === 'boolean' || input === null)
-    return shorten(JSON.stringify(input));
+  // Written with an exponent, a number can be JSON and yet too large to hold.
+  if (typeof input === 'number') return Number.isFinite(input) ? String(input) : 'one beyond 1.8e308';
+  if (typeof input === 'string' || typeof input === 'boolean' || input === null) return shorten(JSON.stringify(input));
   return Array.isArray(input) ? 'an array' : 'an object';
 }
 

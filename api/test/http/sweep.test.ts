@@ -161,7 +161,7 @@ for (const route of ROUTES.filter(({ request }) => request.body !== undefined)) 
   for (const [what, changed, code] of [
     ['malformed JSON', { rawBody: '{"a":' }, 'invalid_json'],
     ['a body that is not UTF-8', { rawBody: new Uint8Array([0x22, 0xff, 0x22]) }, 'invalid_json'],
-    ['a field named __proto__', { rawBody: '{"__proto__":{}}' }, 'invalid_json'],
+    ['a field named __proto__', { rawBody: '{"__proto__":{}}' }, 'invalid_request'],
     ['a body that is no object', { rawBody: '[]' }, 'invalid_request'],
     ['a form', { rawBody: 'a=b', headers: { 'content-type': 'application/x-www-form-urlencoded' } }, 'unsupported_media_type'],
     ['plain text', { rawBody: 'a', headers: { 'content-type': 'text/plain' } }, 'unsupported_media_type'],

@@ -32,7 +32,9 @@ const REFUSED: [title: string, body: object, message: RegExp][] = [
   ['metadata that is text', { metadata: 'a=b' }, /^body\.metadata must be an object, not "a=b"$/],
   ['an over-long metadata value', { metadata: { a: 'x'.repeat(1_025) } }, /^body\.metadata\.a must be at most 1024 characters long/],
   ['a NUL in a metadata value', { metadata: { a: '\0' } }, /^body\.metadata\.a must not contain NUL/],
-  ['a NUL in a metadata key', { metadata: { 'a\0': 1 } }, /NUL/],
+  ['a NUL in a metadata key', { metadata: { 'a\0': 1 } }, /^body\.metadata\.a\0 \(its name\) must not contain NUL/],
+  ['an empty metadata key', { metadata: { '': 1 } }, /^body\.metadata\. \(its name\) must be at least 1 character long, not 0$/],
+  ['an over-long metadata key', { metadata: { ['k'.repeat(129)]: 1 } }, /\(its name\) must be at most 128 characters long, not 129$/],
   ['an unknown field', { size: 'small' }, /^body\.size: unknown field; allowed: agent, projectId, name, repository, /],
   ['a field in the wrong case', { endUserID: 'x' }, /^body\.endUserID: unknown field; allowed: .*endUserId/],
   ['a wrong profile', { profile: 'huge' }, /^body\.profile must be one of "auto", "agent-small", .*"long-running", not "huge"$/],
@@ -49,6 +51,11 @@ const REFUSED: [title: string, body: object, message: RegExp][] = [
   ['a repository in another form', { repository: 'just-a-name' }, /^body\.repository must have the form owner\/repo$/],
   ['a wrong mode', { mode: 'persistent' }, /^body\.mode must be one of "ephemeral", not "persistent"$/],
   ['a ttl of no seconds', { ttlSeconds: 0 }, /^body\.ttlSeconds must be at least 1, not 0$/],
+  [
+    'more unknown fields than are worth telling, and endless names',
+    { ...keys(30), metadata: { ['k'.repeat(5_000)]: null } },
+    /^body\.metadata\.k{60}\.\.\. .{0,200}body\.key0, body\.key1, body\.key2, body\.key3, body\.key4, and 25 more: unknown fields; allowed: /,
+  ],
   ['several faults at once', { agent: 1, name: 2, mood: 3 }, /body\.agent .*; body\.name .*; body\.mood: unknown field/],
 ];
 
@@ -63,6 +70,18 @@ for (const [title, body, message] of REFUSED) {
 
 test('a faulty create leaves no sandbox', async () => {
   assert.equal((await api.call('GET', `/v1/orgs/${api.orgId}/sandboxes`)).body.sandboxes.length, 0);
+});
+
+test('a number too large to hold and a field named __proto__ are 400 and told as what they are', async () => {
+  const createRaw = (metadata: string): Promise<Answer> =>
+    api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
+      rawBody: `{"agent":"agent_one","projectId":"${api.projectId}","metadata":${metadata}}`,
+    });
+  const large = await createRaw('{"a":1e400}');
+  assert.match(large.body.error.message, /^body\.metadata\.a must be a string, a number or a boolean, not one beyond 1\.8e308$/);
+  const named = await createRaw('{"__proto__":1}');
+  assert.equal(named.body.error.code, 'invalid_request');
+  assert.match(named.body.error.message, /^body: the field names __proto__ and constructor\.prototype are not allowed/);
 });
 
 for (const [title, projectId] of Object.entries({
