@@ -2,7 +2,7 @@
 import type { Route, RouteAnswer, RouteBody, RouteParams, RouteQuery } from '@berth/contract/route.ts';
 import type { Actor } from '../services/authentication.ts';
 import type { ServiceContext } from '../services/context.ts';
-import type { SandboxRow } from '../services/sandboxes.ts';
+import type { LocatedSandboxRow } from '../services/sandboxes.ts';
 
 /** One request, authenticated, allowed and parsed. */
 export interface Call<R extends Route> {
@@ -11,7 +11,7 @@ export interface Call<R extends Route> {
   body: RouteBody<R>;
   actor: R['auth'] extends readonly [] ? undefined : Actor;
   /** The sandbox of the path, as it was when access was decided. */
-  sandbox: R['path'] extends `${string}{sandboxId}${string}` ? SandboxRow : undefined;
+  sandbox: R['path'] extends `${string}{sandboxId}${string}` ? LocatedSandboxRow : undefined;
   /** `Prefer: respond-async` was sent and the route honours it. */
   respondAsync: boolean;
   /** Aborts when the caller goes away. */
@@ -24,7 +24,7 @@ export interface AnyCall {
   query: unknown;
   body: unknown;
   actor: Actor | undefined;
-  sandbox: SandboxRow | undefined;
+  sandbox: LocatedSandboxRow | undefined;
   respondAsync: boolean;
   signal: AbortSignal;
 }

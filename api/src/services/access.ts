@@ -5,34 +5,37 @@ import { requireAccess, type Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { findOrg } from '../store/identity.ts';
 import { isId } from '../store/ids.ts';
-import { findSandbox } from '../store/sandboxes.ts';
-import type { SandboxRow } from '../store/schema.ts';
+import { findSandbox, type LocatedSandboxRow } from '../store/sandboxes.ts';
 import type { ServiceContext } from './context.ts';
 
-export interface Granted {
-  /** The sandbox that the path names, as it was when access was decided. */
-  sandbox: SandboxRow | undefined;
+export interface PathNames {
+  orgId?: string | undefined;
+  sandboxId?: string | undefined;
 }
 
-/** Throws unless the actor may use the route with these path parameters. */
+/** The sandbox that the path names, if there is one. Asks nothing about the caller, so it may be under way while the caller is found out. */
+export async function findNamedSandbox(context: ServiceContext, { sandboxId }: PathNames): Promise<LocatedSandboxRow | undefined> {
+  return sandboxId !== undefined && isId('sandbox', sandboxId) ? await findSandbox(context.db, sandboxId) : undefined;
+}
+
+/** Throws unless the actor may use the route with these path parameters, of which `sandbox` is the one named. */
 export async function authorize(
   context: ServiceContext,
   actor: Actor,
   route: Route,
-  params: { orgId?: string | undefined; sandboxId?: string | undefined },
-): Promise<Granted> {
+  params: PathNames,
+  sandbox: LocatedSandboxRow | undefined,
+): Promise<void> {
   if (params.sandboxId !== undefined) {
-    const sandbox = isId('sandbox', params.sandboxId) ? await findSandbox(context.db, params.sandboxId) : undefined;
     if (sandbox === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
     requireAccess(actor, route, sandbox.org_id);
-    return { sandbox };
+    return;
   }
   if (params.orgId !== undefined) {
     const exists = params.orgId === actor.orgId || (isId('org', params.orgId) && (await findOrg(context.db, params.orgId)) !== undefined);
     if (!exists) throw new CodedError('org_not_found', 'there is no org with the id in the path');
     requireAccess(actor, route, params.orgId);
-    return { sandbox: undefined };
+    return;
   }
   requireAccess(actor, route, null);
-  return { sandbox: undefined };
 }

@@ -8,13 +8,17 @@ import type { ServiceContext } from './context.ts';
 
 export type { Actor };
 
-/** Who holds the token of an `Authorization` header. Throws `unauthenticated`. A token whose checksum is wrong costs no query. */
-export async function authenticate(context: ServiceContext, authorization: string | undefined): Promise<Actor> {
+/** The token of an `Authorization` header. Throws `unauthenticated`, also when its checksum is wrong: such a token costs no query. */
+export function readToken(authorization: string | undefined): string {
   if (authorization === undefined) throw unauthenticated('a bearer token is needed: send the header Authorization: Bearer <API key>');
   const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
   if (token === undefined) throw unauthenticated('the header Authorization must have the form: Bearer <API key>');
   if (!isToken(token)) throw unauthenticated('the bearer token is not an API key of this service (brt_...), or was not copied whole');
+  return token;
+}
 
+/** Who holds a token of the right form. Throws `unauthenticated`. */
+export async function authenticate(context: ServiceContext, token: string): Promise<Actor> {
   const key = await findApiKeyByHash(context.db, tokenSha256(token));
   if (key === undefined) throw unauthenticated('this API key is unknown');
   if (key.revoked_at !== null) throw unauthenticated(`this API key was revoked at ${key.revoked_at.toISOString()}`);

@@ -5,8 +5,7 @@ import { HostError } from '../hosts/error.ts';
 import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { insertActivity } from '../store/activity.ts';
-import { findHost } from '../store/hosts.ts';
-import { findSandbox } from '../store/sandboxes.ts';
+import { findSandbox, type LocatedSandboxRow } from '../store/sandboxes.ts';
 import type { SandboxRow } from '../store/schema.ts';
 import type { ServiceContext } from './context.ts';
 
@@ -24,13 +23,12 @@ export interface ExecRequest {
 export async function execInSandbox(
   context: ServiceContext,
   actor: Actor,
-  sandbox: SandboxRow,
+  sandbox: LocatedSandboxRow,
   request: ExecRequest,
   signal: AbortSignal,
 ): Promise<ExecResult> {
   requireAwake(sandbox);
-  const host = sandbox.host_id === null ? undefined : await findHost(context.db, sandbox.host_id);
-  if (host === undefined) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without a host`);
+  if (sandbox.host_url === null) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without a host`);
   const noted = insertActivity(context.db, {
     orgId: sandbox.org_id,
     projectId: sandbox.project_id,
@@ -43,7 +41,9 @@ export async function execInSandbox(
   const unrecorded = new AbortController();
   noted.catch((error: unknown) => unrecorded.abort(error));
   try {
-    const result = await context.hosts.at(host.url).exec(sandbox.id, request, { signal: AbortSignal.any([signal, unrecorded.signal]) });
+    const result = await context.hosts
+      .at(sandbox.host_url)
+      .exec(sandbox.id, request, { signal: AbortSignal.any([signal, unrecorded.signal]) });
     await noted;
     return result;
   } catch (error) {

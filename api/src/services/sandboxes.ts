@@ -10,14 +10,14 @@ import { refuseFieldsNotAvailable } from '../rules/not-available.ts';
 import { insertActivity } from '../store/activity.ts';
 import { isId, newId } from '../store/ids.ts';
 import { findProject } from '../store/projects.ts';
-import { insertSandbox, listSandboxes as selectSandboxes, lockSandbox } from '../store/sandboxes.ts';
+import { insertSandbox, listSandboxes as selectSandboxes, lockSandbox, type LocatedSandboxRow } from '../store/sandboxes.ts';
 import type { SandboxRow } from '../store/schema.ts';
 import type { ServiceContext } from './context.ts';
 import { reserveHost } from './placement.ts';
 import { transitionSandbox } from './sandbox-transition.ts';
 import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
 
-export type { SandboxRow, TransitionAnswer };
+export type { LocatedSandboxRow, SandboxRow, TransitionAnswer };
 
 const FIRST_EPOCH = 1;
 

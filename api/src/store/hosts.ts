@@ -1,7 +1,7 @@
 // The rows of hosts, and how much of each is reserved by sandboxes. SQL only; which host is chosen is said in rules/placement.ts.
 import { statusesThat } from '@berth/contract/sandbox-state.ts';
 import { sql } from 'kysely';
-import type { Database, DatabaseTransaction, HostRow } from './schema.ts';
+import type { Database, DatabaseTransaction } from './schema.ts';
 
 /** What a host said of itself. */
 export interface HostReport {
@@ -34,10 +34,6 @@ export async function upsertHost(db: Database, report: HostReport): Promise<void
     .values({ id: report.id, ...seen })
     .onConflict((conflict) => conflict.column('id').doUpdateSet(seen))
     .execute();
-}
-
-export async function findHost(db: Database, hostId: string): Promise<HostRow | undefined> {
-  return await db.selectFrom('host').selectAll().where('id', '=', hostId).executeTakeFirst();
 }
 
 export interface HostFreeRow {

@@ -8,8 +8,17 @@ export async function insertSandbox(db: Database, sandbox: NewSandbox): Promise<
   return await db.insertInto('sandbox').values(sandbox).returningAll().executeTakeFirstOrThrow();
 }
 
-export async function findSandbox(db: Database, sandboxId: string): Promise<SandboxRow | undefined> {
-  return await db.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).executeTakeFirst();
+/** A sandbox with the address of the host its machine is on; null when no host was chosen. */
+export type LocatedSandboxRow = SandboxRow & { host_url: string | null };
+
+export async function findSandbox(db: Database, sandboxId: string): Promise<LocatedSandboxRow | undefined> {
+  return await db
+    .selectFrom('sandbox')
+    .leftJoin('host', 'host.id', 'sandbox.host_id')
+    .selectAll('sandbox')
+    .select('host.url as host_url')
+    .where('sandbox.id', '=', sandboxId)
+    .executeTakeFirst();
 }
 
 /** The row, locked until the transaction ends. */

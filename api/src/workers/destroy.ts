@@ -6,7 +6,6 @@ import type { HostClient } from '../hosts/client.ts';
 import { HostError } from '../hosts/error.ts';
 import type { LifecycleStep } from '../services/lifecycle-port.ts';
 import { transitionSandbox } from '../services/sandbox-transition.ts';
-import { findHost } from '../store/hosts.ts';
 import { findSandbox } from '../store/sandboxes.ts';
 import { crashPoint } from './crash-point.ts';
 import { parked, pause, untilCommitted, worthLogging, type StepContext } from './step-context.ts';
@@ -29,9 +28,8 @@ async function removeMachine(context: StepContext, step: LifecycleStep): Promise
       const sandbox = await findSandbox(db, step.sandboxId);
       if (sandbox === undefined || sandbox.epoch !== step.epoch) return 'void';
       if (!SANDBOX_STATES[sandbox.status].next.includes('deleted')) return 'void';
-      const host = sandbox.host_id === null ? undefined : await findHost(db, sandbox.host_id);
       crashPoint('destroy:looked-up');
-      if (host !== undefined) await removeFrom(hosts.at(host.url), step, stopping);
+      if (sandbox.host_url !== null) await removeFrom(hosts.at(sandbox.host_url), step, stopping);
       crashPoint('destroy:gone');
       return 'gone';
     } catch (error) {

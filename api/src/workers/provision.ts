@@ -5,7 +5,6 @@ import { DBOS } from '@dbos-inc/dbos-sdk';
 import { HostError } from '../hosts/error.ts';
 import type { LifecycleStep } from '../services/lifecycle-port.ts';
 import { transitionSandbox } from '../services/sandbox-transition.ts';
-import { findHost } from '../store/hosts.ts';
 import { findSandbox } from '../store/sandboxes.ts';
 import { crashPoint } from './crash-point.ts';
 import { parked, pause, untilCommitted, worthLogging, type StepContext } from './step-context.ts';
@@ -40,11 +39,10 @@ async function makeMachine(context: StepContext, step: LifecycleStep): Promise<M
       if (!SANDBOX_STATES[sandbox.status].next.includes('running')) return { kind: 'void' };
       // The host has seen a newer epoch than the database knows of: its record and ours have parted (a restored backup).
       if (overtaken !== undefined) return { kind: 'failed', code: overtaken.code, message: overtaken.message };
-      const host = sandbox.host_id === null ? undefined : await findHost(db, sandbox.host_id);
-      if (host === undefined) return { kind: 'failed', code: 'host_unknown', message: 'no host was chosen for its machine' };
+      if (sandbox.host_url === null) return { kind: 'failed', code: 'host_unknown', message: 'no host was chosen for its machine' };
       giveUpAt = Math.max(sandbox.status_changed_at.getTime() + hostPatienceMs, startedAt + Math.min(hostPatienceMs, LATE_PATIENCE_MS));
       crashPoint('provision:looked-up');
-      await hosts.at(host.url).createVm(sandbox.id, { epoch: step.epoch, spec: vmSpecOf(sandbox) }, { signal: stopping });
+      await hosts.at(sandbox.host_url).createVm(sandbox.id, { epoch: step.epoch, spec: vmSpecOf(sandbox) }, { signal: stopping });
       crashPoint('provision:made');
       return { kind: 'made' };
     } catch (error) {
