@@ -90,11 +90,12 @@ function greet({ print, config }: VerbContext, { url, first, paths }: RunningIns
   print('Ctrl-C or ./berth down stops it; sandboxes go on running.');
 }
 
-/** Works as pasted into any POSIX shell: one line that needs nothing beside curl and sed. */
+/** Works as pasted into any POSIX shell: one line that needs nothing beside curl and sed. The second call waits until the sandbox runs. */
 function curlExample(url: string, token: string, orgId: string, projectId: string): string {
-  const call = (path: string, body: object): string =>
-    `curl -s ${url}${path} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
-  const create = call(`/v1/orgs/${orgId}/sandboxes`, { projectId, agent: 'agent_one', name: 'first' });
+  const call = (flags: string, path: string, body: object): string =>
+    `curl ${flags} ${url}${path} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
+  const create = call('-s', `/v1/orgs/${orgId}/sandboxes`, { projectId, agent: 'agent_one', name: 'first' });
   const sandboxId = `sed -E 's/.*"id":"(sbx_[a-z2-7]+)".*/\\1/'`;
-  return `  SANDBOX=$(${create} | ${sandboxId}) && ${call('/v1/sandboxes/$SANDBOX/exec', { command: 'uname -a; id' })}`;
+  const exec = call('-sf --retry 60 --retry-delay 1 --retry-all-errors', '/v1/sandboxes/$SANDBOX/exec', { command: 'uname -a; id' });
+  return `  SANDBOX=$(${create} | ${sandboxId}) && ${exec}`;
 }
