@@ -13,6 +13,9 @@ const START_DEADLINE_MS = 20_000;
 /** What is kept of QEMU's messages, and of bwrap's report. */
 const MESSAGES_BYTES = 8_192;
 const REPORT_BYTES = 4_096;
+/** How fast messages are read; a QEMU that writes more waits, instead of costing this daemon its time. */
+export const MESSAGES_BYTES_PER_SECOND = 262_144;
+const MESSAGES_PAUSE_MS = 1_000;
 /** How long the end of a QEMU that is gone may take to be reported. */
 const LAST_WORDS_MS = 1_000;
 const LAST_WORDS_STEP_MS = 5;
@@ -85,8 +88,15 @@ function watch(child: ChildProcess): AbortSignal {
   const ended = new AbortController();
   let messages = '';
   const stderr = child.stderr as Readable;
+  let unpausedBytes = 0;
   stderr.setEncoding('utf8').on('data', (text: string) => {
     messages = (messages + text).slice(-MESSAGES_BYTES);
+    unpausedBytes += text.length;
+    if (unpausedBytes >= MESSAGES_BYTES_PER_SECOND) {
+      unpausedBytes = 0;
+      stderr.pause();
+      setTimeout(() => stderr.resume(), MESSAGES_PAUSE_MS).unref();
+    }
   });
   stderr.on('error', (error) => (messages += error.message));
   // Writing to a QEMU that has ended: its end is reported below.

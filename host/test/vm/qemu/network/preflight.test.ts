@@ -142,7 +142,17 @@ test('a guest network must be a private block of a size that slots fit in', () =
   assert.throws(() => slotOf(cidr, 16_383), NetworkError);
   const largest = parseGuestCidr('10.200.0.0/15');
   assert.ok(slotOf(largest, largest.slotCount - 1).uid < 100_000, 'uids from there on are for users’ own containers');
-  for (const wrong of ['10.200.0.0', '10.200.0.0/8', '10.200.0.0/14', '10.200.0.0/29', '10.200.0.1/16', '10.300.0.0/16', 'fd00::/64', '8.8.0.0/16', '']) {
+  for (const wrong of [
+    '10.200.0.0',
+    '10.200.0.0/8',
+    '10.200.0.0/14',
+    '10.200.0.0/29',
+    '10.200.0.1/16',
+    '10.300.0.0/16',
+    'fd00::/64',
+    '8.8.0.0/16',
+    '',
+  ]) {
     assert.throws(() => parseGuestCidr(wrong), NetworkError, wrong);
   }
 });
