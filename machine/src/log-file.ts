@@ -9,6 +9,8 @@ export class LogFile {
   readonly #keptFiles: number;
   #file: number;
   #bytes: number;
+  /** Not written for want of room, since the last line that was. */
+  #lostBytes = 0;
 
   /** Opens or makes the file. At most `keptFiles` full ones stay beside it (`path.1` is the newest). */
   constructor(path: string, options: { maxBytes?: number; keptFiles?: number } = {}) {
@@ -19,16 +21,33 @@ export class LogFile {
     this.#bytes = fstatSync(this.#file).size;
   }
 
-  /** Written before it returns: what a service said last is there when it is asked why it ended. */
+  /**
+   * Written before it returns: what a service said last is there when it is asked why it ended. A disk without room loses lines and nothing else: who
+   * writes here keeps the services running. How much was lost is said as soon as there is room.
+   */
   write(chunk: Buffer): void {
+    const note = this.#lostBytes === 0 ? '' : `(${this.#lostBytes} bytes of this log are lost: there was no room on the disk)\n`;
+    try {
+      this.#append(note === '' ? chunk : Buffer.concat([Buffer.from(note), chunk]));
+      this.#lostBytes = 0;
+    } catch (error) {
+      if (!['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+        throw error;
+      }
+      this.#lostBytes += chunk.length;
+    }
+  }
+
+  #append(chunk: Buffer): void {
     if (this.#bytes > 0 && this.#bytes + chunk.length > this.#maxBytes) {
       this.#rotate();
     }
     let offset = 0;
     while (offset < chunk.length) {
-      offset += writeSync(this.#file, chunk, offset);
+      const written = writeSync(this.#file, chunk, offset);
+      offset += written;
+      this.#bytes += written;
     }
-    this.#bytes += chunk.length;
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -40,4 +41,24 @@ test('a file that was there is continued, and its size counts', async () => {
   second.close();
   assert.equal(await readFile(path, 'utf8'), 'fghijk');
   assert.equal(await readFile(`${path}.1`, 'utf8'), '0123456789abcde');
+});
+
+test('a disk without room loses lines and nothing else, and says how much once there is room', async (context) => {
+  const small = join(folder, 'small');
+  await mkdir(small);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', small]);
+  context.after(() => execFileSync('umount', [small]));
+  const log = new LogFile(join(small, 'service.log'));
+  log.write(Buffer.from('before\n'));
+  const filler = join(small, 'filler');
+  await assert.rejects(writeFile(filler, Buffer.alloc(1_000_000)), { code: 'ENOSPC' });
+  const line = Buffer.alloc(8_192, 'x');
+  log.write(line);
+  log.write(line);
+  await rm(filler);
+  log.write(Buffer.from('after\n'));
+  log.close();
+  const text = await readFile(join(small, 'service.log'), 'utf8');
+  assert.match(text, /^before\n/);
+  assert.match(text, /\(16384 bytes of this log are lost: there was no room on the disk\)\nafter\n$/);
 });
