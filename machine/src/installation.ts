@@ -3,13 +3,14 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { endProcess, isSame, readProcess } from '@berth/host/vm/process.ts';
+import { readProcess } from '@berth/host/vm/process.ts';
+import { Turns } from '@berth/host/vm/turns.ts';
 import type { VmProcess } from '@berth/host/vm/driver.ts';
 import { bootstrap } from './api-command.ts';
 import type { BootstrapResult } from './api-command.ts';
 import type { Config } from './config.ts';
 import { OperatorFailure } from './failure.ts';
-import { instancePaths, lockInstance, prepareInstance, readInstanceRecord, writeInstanceRecord } from './instance.ts';
+import { endRecordedServices, instancePaths, lockInstance, prepareInstance, readInstanceRecord, writeInstanceRecord } from './instance.ts';
 import type { InstancePaths, InstanceRecord } from './instance.ts';
 import type { HeldLock } from './lock.ts';
 import { LogFile } from './log-file.ts';
@@ -23,9 +24,6 @@ import { hostService } from './services/host.ts';
 import type { RunningService, Service } from './services/service.ts';
 import { Supervisor } from './supervisor.ts';
 import type { SupervisorEvent } from './supervisor.ts';
-
-/** A leftover of a killed supervisor was told to leave by the kernel; this is for one that does not. */
-const LEFTOVER_GRACE_MS = 15_000;
 
 export interface InstallationOptions {
   /** Folder of the program's files. */
@@ -87,7 +85,7 @@ async function startLocked(
   signal: AbortSignal,
 ): Promise<RunningInstallation> {
   const { config, progress } = options;
-  await endLeftovers(paths);
+  await endRecordedServices(await readInstanceRecord(paths));
   const user = await findServiceUser(options.environment);
   await requireReadable(options.checkout, user);
   await prepareInstance(paths, user);
@@ -100,6 +98,7 @@ async function startLocked(
     logs.set(name, known);
     return known;
   };
+  const recording = new Turns();
   let first: BootstrapResult | null = null;
   const shared = { checkout: options.checkout, config, paths, user, environment: serviceVariables(options.environment) };
   const services = [
@@ -114,9 +113,10 @@ async function startLocked(
       log('supervisor').write(Buffer.from(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`));
       if (event.kind === 'started') {
         record.services[event.service] = event.process;
-        writeInstanceRecord(paths, record).catch((error: Error) =>
-          progress.say(`! ${paths.record} could not be written: ${error.message}`),
-        );
+        // Two services may start in the same moment.
+        recording
+          .take(() => writeInstanceRecord(paths, record))
+          .catch((error: Error) => progress.say(`! ${paths.record} could not be written: ${error.message}`));
       }
       options.onEvent(event);
     },
@@ -162,16 +162,6 @@ function shown(service: Service, progress: Progress): Service {
     return running;
   };
   return { name: service.name, start };
-}
-
-/** Services of a supervisor that was killed got their signal from the kernel; whoever stayed is ended here, before the next one starts. */
-async function endLeftovers(paths: InstancePaths): Promise<void> {
-  const record = await readInstanceRecord(paths);
-  for (const process of Object.values(record?.services ?? {})) {
-    if (await isSame(process)) {
-      await endProcess(process, { graceMs: LEFTOVER_GRACE_MS });
-    }
-  }
 }
 
 /** The unprivileged user must be able to read the program: a clone made under umask 077 belongs to its maker alone. */

@@ -1,12 +1,16 @@
 // One installation's data folder as the supervisor uses it: its layout, the lock that lets one supervisor in, and the record of the one that runs.
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { VmProcess } from '@berth/host/vm/driver.ts';
+import { writeDurably } from '@berth/host/vm/directory/durable-file.ts';
+import { endProcess, isSame } from '@berth/host/vm/process.ts';
 import { tryLock } from './lock.ts';
 import type { HeldLock } from './lock.ts';
 import type { ServiceUser } from './service-user.ts';
+
+const LEFTOVER_GRACE_MS = 15_000;
 
 /** Paths inside a data folder. */
 export interface InstancePaths {
@@ -83,10 +87,9 @@ export async function isSupervised(paths: InstancePaths): Promise<boolean> {
   }
 }
 
+/** One call at a time. */
 export async function writeInstanceRecord(paths: InstancePaths, record: InstanceRecord): Promise<void> {
-  const draft = `${paths.record}.draft`;
-  await writeFile(draft, `${JSON.stringify(record)}\n`, { mode: 0o644 });
-  await rename(draft, paths.record);
+  await writeDurably(paths.record, `${JSON.stringify(record)}\n`, 0o644);
 }
 
 /** Null when no supervisor ever ran here. */
@@ -99,6 +102,21 @@ export async function readInstanceRecord(paths: InstancePaths): Promise<Instance
     }
     throw error;
   }
+}
+
+/**
+ * Ends the services of a supervisor that is gone and resolves with how many there were. When it was killed they got their signal from the kernel; whoever
+ * stayed is ended here.
+ */
+export async function endRecordedServices(record: InstanceRecord | null): Promise<number> {
+  let ended = 0;
+  for (const process of Object.values(record?.services ?? {})) {
+    if (await isSame(process)) {
+      await endProcess(process, { graceMs: LEFTOVER_GRACE_MS });
+      ended += 1;
+    }
+  }
+  return ended;
 }
 
 async function ensureToken(path: string): Promise<void> {

@@ -1,16 +1,15 @@
 // Which process serves a PostgreSQL folder: server.json. Pids in postmaster.pid are those of a pid namespace and say nothing outside.
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { VmProcess } from '@berth/host/vm/driver.ts';
+import { writeDurably } from '@berth/host/vm/directory/durable-file.ts';
 
 const serverRecord = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() });
 
 /** Notes which process serves the folder. */
 export async function writeRecord(folder: string, process: VmProcess): Promise<void> {
-  const draft = join(folder, `server.json.draft-${process.pid}`);
-  await writeFile(draft, `${JSON.stringify(process)}\n`);
-  await rename(draft, join(folder, 'server.json'));
+  await writeDurably(join(folder, 'server.json'), `${JSON.stringify(process)}\n`, 0o644);
 }
 
 /** The process that served the folder last, or null. Whether it still runs is for the reader to find out. */

@@ -1,8 +1,8 @@
 // `berth down`: stops the supervisor of a data folder from another shell and waits until all it ran is gone, except virtual machines.
 import { setTimeout as delay } from 'node:timers/promises';
-import { endProcess, isSame, killProcess } from '@berth/host/vm/process.ts';
+import { isSame, killProcess } from '@berth/host/vm/process.ts';
 import { OperatorFailure } from '../failure.ts';
-import { instancePaths, isSupervised, readInstanceRecord } from '../instance.ts';
+import { endRecordedServices, instancePaths, isSupervised, readInstanceRecord } from '../instance.ts';
 import type { InstancePaths, InstanceRecord } from '../instance.ts';
 import { readHostVms } from '../services/host.ts';
 import type { VerbContext } from './context.ts';
@@ -12,13 +12,12 @@ const STOP_DEADLINE_MS = 150_000;
 /** A supervisor that just took the lock has not written its record yet. */
 const RECORD_DEADLINE_MS = 5_000;
 const STEP_MS = 50;
-const LEFTOVER_GRACE_MS = 15_000;
 
 /** Idempotent: nothing to stop is a success. */
 export async function down({ config, progress, signal }: VerbContext): Promise<number> {
   const paths = instancePaths(config.dataFolder);
   if (!(await isSupervised(paths))) {
-    const ended = await endLeftovers(await readInstanceRecord(paths));
+    const ended = await endRecordedServices(await readInstanceRecord(paths));
     progress.say(
       ended === 0 ? `Berth does not run with ${config.dataFolder}.` : `Berth did not run any more; ${ended} services it left are stopped.`,
     );
@@ -38,7 +37,7 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
       report(`waiting for pid ${record.supervisor.pid}`);
       await delay(STEP_MS, undefined, { signal });
     }
-    await endLeftovers(record);
+    await endRecordedServices(record);
   });
   progress.say(`Stopped. ${describeVms(vms)}`);
   return 0;
@@ -57,17 +56,6 @@ async function runningRecord(paths: InstancePaths, signal: AbortSignal): Promise
     }
     await delay(STEP_MS, undefined, { signal });
   }
-}
-
-async function endLeftovers(record: InstanceRecord | null): Promise<number> {
-  let ended = 0;
-  for (const process of Object.values(record?.services ?? {})) {
-    if (await isSame(process)) {
-      await endProcess(process, { graceMs: LEFTOVER_GRACE_MS });
-      ended += 1;
-    }
-  }
-  return ended;
 }
 
 function describeVms(count: number | null): string {
