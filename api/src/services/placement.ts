@@ -2,7 +2,7 @@
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { describeShortage, hostsWithRoom, roomFor, type HostCandidate } from '../rules/placement.ts';
-import { listHostsFree, lockHost, type HostFreeRow } from '../store/hosts.ts';
+import { listHostsFree, lockHost, unlockHost, type HostFreeRow } from '../store/hosts.ts';
 import type { DatabaseTransaction } from '../store/schema.ts';
 
 /** A host that was not heard of for longer gets no new machines. */
@@ -26,10 +26,11 @@ export async function reserveHost(trx: DatabaseTransaction, allocation: Allocati
     await lockHost(trx, id);
     // Read again under the lock: others may have reserved on it since.
     const [row] = await listHostsFree(trx, HOST_SEEN_WITHIN_MS, id);
-    if (row === undefined) continue;
-    const candidate = toCandidate(row);
-    if (hostsWithRoom([candidate], needed).length > 0) return id;
-    latest = latest.map((host) => (host.id === id ? candidate : host));
+    const candidate = row === undefined ? undefined : toCandidate(row);
+    if (candidate !== undefined && hostsWithRoom([candidate], needed).length > 0) return id;
+    if (candidate !== undefined) latest = latest.map((host) => (host.id === id ? candidate : host));
+    // To hold it while waiting for the next could be a deadlock: another create may try the hosts in another order.
+    await unlockHost(trx);
   }
   throw new CodedError('insufficient_capacity', `no host has room for this machine: it ${describeShortage(latest, needed)}`, {
     retryAfterSeconds: RETRY_AFTER_SECONDS,

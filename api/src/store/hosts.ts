@@ -57,7 +57,13 @@ export async function listHostsFree(db: Database, seenWithinMs: number, hostId?:
   return result.rows;
 }
 
-/** Locks a host's row until the transaction ends: reservations on one host are made one after another. */
+/** Locks a host's row until the transaction ends, or `unlockHost` is called: reservations on one host are made one after another. */
 export async function lockHost(trx: DatabaseTransaction, hostId: string): Promise<void> {
+  await sql`savepoint host_locked`.execute(trx);
   await trx.selectFrom('host').select('id').where('id', '=', hostId).forNoKeyUpdate().executeTakeFirstOrThrow();
+}
+
+/** Lets go of the row locked last, and undoes whatever the transaction did since. */
+export async function unlockHost(trx: DatabaseTransaction): Promise<void> {
+  await sql`rollback to savepoint host_locked`.execute(trx);
 }

@@ -64,6 +64,32 @@ test('creates at once spread over hosts and use all of their room', async () => 
   assert.deepEqual([byHost.get('a')?.length, byHost.get('b')?.length], [3, 4]);
 });
 
+test('creates that find hosts full in opposite orders are refused, and do not wait for one another', async () => {
+  await addHost('a', 1, 200, 500);
+  await addHost('b', 1, 100, 500);
+  const waiting = async (count: number): Promise<void> => {
+    for (const deadline = Date.now() + 10_000; ;) {
+      const { rows: waiters } = await sql`select from pg_locks where not granted`.execute(api.db);
+      if (waiters.length === count) return;
+      assert.ok(Date.now() < deadline, `${waiters.length} creates wait, not ${count}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+  const answers = await api.db.transaction().execute(async (trx) => {
+    // One create waits for a and would take b next; the other waits for b, and a next. Then both hosts are full.
+    await trx.selectFrom('host').select('id').where('id', '=', 'a').forUpdate().execute();
+    const first = create();
+    await waiting(1);
+    await addHost('b', 1, 300, 500);
+    await trx.selectFrom('host').select('id').where('id', '=', 'b').forUpdate().execute();
+    const second = create();
+    await waiting(2);
+    await sql`update host set capacity_vcpu = 0`.execute(trx);
+    return [first, second];
+  });
+  for (const answer of await Promise.all(answers)) assert.equal(answer.body.error.code, 'insufficient_capacity');
+});
+
 test('a sandbox that failed or is deleted frees its room; one that is being destroyed does not yet', async () => {
   await addHost('a', 1, 100, 500);
   const { id } = (await create()).body.sandbox;
@@ -71,6 +97,9 @@ test('a sandbox that failed or is deleted frees its room; one that is being dest
   await setStatus({ status: 'destroying' });
   assert.equal((await create()).status, 503);
   await setStatus({ status: 'failed', status_reason_code: 'x', status_reason_message: 'y' });
+  const second = await create();
+  assert.equal(second.status, 201);
+  await api.db.updateTable('sandbox').set({ status: 'deleted', deleted_at: new Date() }).where('id', '=', second.body.sandbox.id).execute();
   assert.equal((await create()).status, 201);
 });
 
