@@ -8,13 +8,19 @@ import { CRASH_POINTS as API_CRASH_POINTS } from '@berth/api/workers/crash-point
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
 import { CRASH_POINTS as HOST_CRASH_POINTS } from '@berth/host/vm/crash-point.ts';
-import { awakeSandbox, call, createSandbox, destroySandbox, exec, getSandbox, listSandboxes } from './client.ts';
+import { call, createSandbox, destroySandbox, exec, getSandbox, listSandboxes, waitForStatus, type CallOptions } from './client.ts';
 import { hostVm } from './host-vm.ts';
 import { leftoversOf, processesOfVm, vmsWithSlots } from './leftovers.ts';
 import { Parts, type PartName } from './parts.ts';
 
 const SETTLE_DEADLINE_MS = 120_000;
-const counts = { kills: 0, awake: 0, failed: 0, gone: 0 };
+const counts = { kills: 0, checked: 0, awake: 0, failed: 0, gone: 0 };
+/**
+ * What callers were told since the last recovery. `made`: must be there still. `destroyed`: must be deleted. `leaving`: a destroy was sent and
+ * not answered, so either will do. None of them may be unknown.
+ */
+const told = new Map<string, 'made' | 'leaving' | 'destroyed'>();
+let createsSent = 0;
 let parts: Parts;
 
 before(async () => {
@@ -27,9 +33,9 @@ after(async () => {
   await parts.stop();
   assert.deepEqual(await leftoversOf(parts.dataFolder), []);
   await parts.remove();
-  console.log(
-    `${counts.kills} kills: ${counts.awake} sandboxes awake afterwards, ${counts.failed} failed with a reason, ${counts.gone} gone; 0 lost, 0 leaked`,
-  );
+  const { kills, checked, awake, failed, gone } = counts;
+  console.log(`${kills} kills, after ${checked} of which nothing was lost, doubled or leaked`);
+  console.log(`sandboxes afterwards: ${awake} awake, ${failed} failed with a reason, ${gone} deleted as asked`);
 });
 
 for (const point of API_CRASH_POINTS) {
@@ -46,22 +52,22 @@ for (const point of HOST_CRASH_POINTS) {
 
 const MOMENTS = {
   'as soon as a create was sent': async (kill: () => Promise<void>) => {
-    const sent = attempt(() => createSandbox(parts.caller));
+    const sent = attempt(() => make());
     await kill();
     await sent;
   },
   'while a machine is made': async (kill: () => Promise<void>) => {
-    const sandbox = await createSandbox(parts.caller, {}, { headers: { prefer: 'respond-async' } });
+    const sandbox = await make({ headers: { prefer: 'respond-async' } });
     await until(async () => (await vmsWithSlots(parts.dataFolder)).includes(sandbox.id), 'the machine has its slot');
     await kill();
   },
   'after a create': async (kill: () => Promise<void>) => {
-    await awakeSandbox(parts.caller);
+    await makeAwake();
     await kill();
   },
   'as soon as a destroy was sent': async (kill: () => Promise<void>) => {
-    const sandbox = await awakeSandbox(parts.caller);
-    const sent = attempt(() => destroySandbox(parts.caller, sandbox.id));
+    const sandbox = await makeAwake();
+    const sent = attempt(() => unmake(sandbox.id));
     await kill();
     await sent;
   },
@@ -88,11 +94,10 @@ for (const [moment, story] of Object.entries(MOMENTS)) {
 for (const moment of ['while its machine is made', 'when it is awake', 'while it is destroyed'] as const) {
   test(`QEMU is killed ${moment}`, async () => {
     const { caller } = parts;
-    const sandbox = await createSandbox(caller, {}, { headers: { prefer: 'respond-async' } });
+    const sandbox = await make({ headers: { prefer: 'respond-async' } });
     if (moment !== 'while its machine is made')
       await until(async () => SANDBOX_STATES[(await getSandbox(caller, sandbox.id)).status].awake, 'it is awake');
-    const destroyed =
-      moment === 'while it is destroyed' ? attempt(() => call(caller, 'POST', `/v1/sandboxes/${sandbox.id}/destroy`)) : null;
+    const destroyed = moment === 'while it is destroyed' ? attempt(() => unmake(sandbox.id)) : null;
     let pids: number[] = [];
     if (destroyed === null) await until(async () => (pids = await processesOfVm(sandbox.id)).length > 0, 'QEMU runs');
     else pids = await processesOfVm(sandbox.id);
@@ -108,13 +113,13 @@ for (const moment of ['while its machine is made', 'when it is awake', 'while it
 function storyOf(point: string): () => Promise<void> {
   if (point.startsWith('destroy:')) {
     return async () => {
-      const sandbox = await awakeSandbox(parts.caller);
-      await destroySandbox(parts.caller, sandbox.id);
+      const sandbox = await makeAwake();
+      await unmake(sandbox.id);
     };
   }
   if (point.startsWith('lost:')) {
     return async () => {
-      const sandbox = await awakeSandbox(parts.caller);
+      const sandbox = await makeAwake();
       for (const pid of await processesOfVm(sandbox.id)) killIfThere(pid);
     };
   }
@@ -125,20 +130,42 @@ function storyOf(point: string): () => Promise<void> {
     };
   }
   return async () => {
-    await createSandbox(parts.caller);
+    await make();
   };
+}
+
+/** Creates as a caller does, and notes what it was told. */
+async function make(options: CallOptions = {}): Promise<Sandbox> {
+  createsSent += 1;
+  const sandbox = await createSandbox(parts.caller, {}, options);
+  told.set(sandbox.id, 'made');
+  return sandbox;
+}
+
+async function makeAwake(): Promise<Sandbox> {
+  const { id } = await make();
+  return await waitForStatus(parts.caller, id, ['running', 'ready']);
+}
+
+/** Destroys as a caller does, and notes the promise as soon as it was given. */
+async function unmake(id: string): Promise<void> {
+  told.set(id, 'leaving');
+  const { status } = await call(parts.caller, 'POST', `/v1/sandboxes/${id}/destroy`);
+  if (status !== 200) throw new Error(`a destroy was answered ${status}`);
+  told.set(id, 'destroyed');
+  await waitForStatus(parts.caller, id, ['deleted']);
 }
 
 /** Runs the story with one part armed, waits for its end, and checks what the restart makes of it. */
 async function crashOf(name: PartName, point: string, story: () => Promise<void>): Promise<void> {
   await parts.kill(name);
   await parts.run(name, point);
-  const told = attempt(story);
+  const ending = attempt(story);
   await Promise.race([parts.ended(name), delay(SETTLE_DEADLINE_MS, undefined, { ref: false })]);
   assert.equal(parts.isRunning(name), false, `${point} was not reached\n${parts.log.slice(-3_000)}`);
   counts.kills += 1;
   await parts.run(name);
-  await told;
+  await ending;
   await recovered();
 }
 
@@ -146,6 +173,10 @@ async function crashOf(name: PartName, point: string, story: () => Promise<void>
 async function recovered(): Promise<void> {
   await parts.runAll();
   const { caller, dataFolder } = parts;
+  const promises = [...told];
+  const sent = createsSent;
+  told.clear();
+  createsSent = 0;
   const awake = (sandboxes: readonly Sandbox[]): string[] =>
     sandboxes
       .filter(({ status }) => SANDBOX_STATES[status].awake)
@@ -175,13 +206,20 @@ async function recovered(): Promise<void> {
       counts.awake += 1;
     }
   }
-  if (sandboxes.length === 0) counts.gone += 1;
+  for (const [id, what] of promises) {
+    const { status } = await getSandbox(caller, id);
+    if (status === 'deleted') counts.gone += 1;
+    if (what !== 'leaving')
+      assert.equal(status === 'deleted', what === 'destroyed', `a caller was told ${what} of ${id}, and it is ${status}`);
+  }
+  assert.ok(sandboxes.length <= sent, `${sent} creates made ${sandboxes.length} sandboxes`);
   for (const sandbox of sandboxes) assert.equal((await destroySandbox(caller, sandbox.id)).status, 'deleted');
   await until(
     async () => (await leftoversOf(dataFolder, { idleSlots: false })).length === 0,
     () => 'nothing is left of destroyed sandboxes',
     async () => (await leftoversOf(dataFolder, { idleSlots: false })).join(', '),
   );
+  counts.checked += 1;
 }
 
 /** The value, or the error: a caller of a service that is killed may be told anything or nothing. */
