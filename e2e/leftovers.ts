@@ -3,9 +3,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, type SlotEntry } from '@berth/host/vm/qemu/network/registry.ts';
-import { FIRST_SLOT_UID, HOST_VETH_PREFIX, NAMESPACE_PREFIX } from '@berth/host/vm/qemu/network/slot.ts';
+import { END_OF_SLOT_UIDS, FIRST_SLOT_UID, HOST_VETH_PREFIX, NAMESPACE_PREFIX } from '@berth/host/vm/qemu/network/slot.ts';
 
-const SLOT_UIDS = 65_536;
 
 type Entry = SlotEntry & { number: number };
 
@@ -63,7 +62,7 @@ async function slotProcesses(): Promise<{ pid: number; slot: number }[]> {
     const status = /^\d+$/.test(name) ? await readFile(`/proc/${name}/status`, 'utf8').catch(absent) : null;
     if (status === null || /^State:\s+Z/m.test(status) || spacesOf(status) !== spacesHere + 1) continue;
     const slot = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) - FIRST_SLOT_UID;
-    if (slot >= 0 && slot < SLOT_UIDS) found.push({ pid: Number(name), slot });
+    if (slot >= 0 && slot < END_OF_SLOT_UIDS - FIRST_SLOT_UID) found.push({ pid: Number(name), slot });
   }
   return found;
 }

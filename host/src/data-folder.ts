@@ -1,14 +1,11 @@
 // The daemon's part of the data folder: its layout, the lock that lets one daemon in, the ids that live as long as the folder, and the token.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { link, mkdir, open, readFile, rm, stat, writeFile, type FileHandle } from 'node:fs/promises';
+import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { tryLock } from './file-lock.ts';
 import { readIfPresent } from './vm/directory/durable-file.ts';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
-/** What `flock` exits with when somebody else has the lock. */
-const LOCKED = 75;
 const TOKEN_MIN_CHARACTERS = 32;
 
 export interface DataFolder {
@@ -26,17 +23,21 @@ export interface DataFolder {
 export async function openDataFolder(root: string): Promise<DataFolder> {
   const host = join(root, 'host');
   await mkdir(host, { recursive: true, mode: 0o700 });
-  const lock = await takeLock(join(host, 'lock'));
+  const lockPath = join(host, 'lock');
+  const lock = await tryLock(lockPath);
+  if (lock === null) {
+    throw new Error(`another host daemon uses this data folder (it holds ${lockPath})`);
+  }
   try {
     return {
       vms: join(host, 'vms'),
       fences: join(host, 'fences'),
       instanceId: await keptId(join(root, 'instance-id'), /^[a-z2-7]{8}$/, () => randomLetters(8)),
       hostId: await keptId(join(host, 'host-id'), /^hst_[a-z2-7]{24}$/, () => `hst_${randomLetters(24)}`),
-      unlock: async () => lock.close(),
+      unlock: () => lock.release(),
     };
   } catch (error) {
-    await lock.close();
+    await lock.release();
     throw error;
   }
 }
@@ -59,25 +60,6 @@ export async function readToken(path: string): Promise<string> {
 /** Letters and digits of base32: 5 random bits each. */
 export function randomLetters(count: number): string {
   return Array.from(randomBytes(count), (byte) => LETTERS.charAt(byte & 31)).join('');
-}
-
-/** An flock belongs to the open file, which this process shares with the `flock` it starts: that one takes it and leaves, we keep it. */
-async function takeLock(path: string): Promise<FileHandle> {
-  const file = await open(path, 'a', 0o600);
-  try {
-    const flock = spawn('flock', ['-n', '-E', String(LOCKED), '3'], { stdio: ['ignore', 'ignore', 'ignore', file.fd] });
-    const [code] = (await once(flock, 'close')) as [number | null];
-    if (code === LOCKED) {
-      throw new Error(`another host daemon uses this data folder (it holds ${path})`);
-    }
-    if (code !== 0) {
-      throw new Error(`flock ${path} ended with ${code ?? 'a signal'}`);
-    }
-    return file;
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
 }
 
 /** Reads an id that an earlier start made, or makes it. Two that make it at once agree: the first link wins. */

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { HeldLock } from '@berth/host/file-lock.ts';
 import { readProcess } from '@berth/host/vm/process.ts';
 import { Turns } from '@berth/host/vm/turns.ts';
 import type { VmProcess } from '@berth/host/vm/driver.ts';
@@ -12,7 +13,6 @@ import type { Config } from './config.ts';
 import { OperatorFailure } from './failure.ts';
 import { endRecordedServices, instancePaths, lockInstance, prepareInstance, readInstanceRecord, writeInstanceRecord } from './instance.ts';
 import type { InstancePaths, InstanceRecord } from './instance.ts';
-import type { HeldLock } from './lock.ts';
 import { LogFile } from './log-file.ts';
 import { requireFreePort } from './ports.ts';
 import type { Progress } from './progress.ts';

@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { chmod, chown, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { tryLock } from '@berth/host/file-lock.ts';
+import type { HeldLock } from '@berth/host/file-lock.ts';
 import type { VmProcess } from '@berth/host/vm/driver.ts';
 import { writeDurably } from '@berth/host/vm/directory/durable-file.ts';
 import { endProcess, isSame } from '@berth/host/vm/process.ts';
-import { tryLock } from './lock.ts';
-import type { HeldLock } from './lock.ts';
 import type { ServiceUser } from './service-user.ts';
 
 const LEFTOVER_GRACE_MS = 15_000;

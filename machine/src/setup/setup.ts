@@ -1,6 +1,7 @@
 // Makes a machine ready: Debian packages, then the image, then the template. Owns the order and what is skipped; every part is idempotent.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { waitForLock } from '@berth/host/file-lock.ts';
 import { readHostMachine } from '@berth/host/vm/qemu/host-machine.ts';
 import { readQemuVersion } from '@berth/host/vm/qemu/qemu-version.ts';
 import { ensureTemplate } from '@berth/host/vm/qemu/template-build.ts';
@@ -9,7 +10,6 @@ import { openImage } from '@berth/image/image-folder.ts';
 import type { Progress as BuildProgress } from '@berth/image/progress.ts';
 import type { Config } from '../config.ts';
 import { OperatorFailure } from '../failure.ts';
-import { waitForLock } from '../lock.ts';
 import type { Progress, Report } from '../progress.ts';
 import { candidateVersion, ensureBackports, installPackages, updateLists } from './apt.ts';
 import { QEMU_MIN_VERSION, QEMU_PACKAGES, isAtLeast, isTested, readDistribution, readPackages } from './packages.ts';

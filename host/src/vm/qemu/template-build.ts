@@ -1,14 +1,13 @@
 // Makes a template: one boot, a rehearsal, the frozen devices, the files made durable and read-only, one rename. Also probes the accelerator, which is
 // the same boot. One builder at a time for each cache folder; one that was killed leaves nothing that the next does not clear away.
 import { createHash, randomBytes } from 'node:crypto';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { chmod, chown, mkdir, open, readdir, realpath, rename, rm, type FileHandle } from 'node:fs/promises';
+import { chmod, chown, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Image } from '@berth/image/image-folder.ts';
 import { z } from 'zod';
+import { waitForLock } from '../../file-lock.ts';
 import { DriverError } from '../driver.ts';
 import { flushFolder } from '../directory/durable-file.ts';
 import { readProbeFor, writeProbe, type Probe } from './accelerator.ts';
@@ -83,7 +82,7 @@ async function usable(order: BuildOrder, probe: Probe): Promise<Template | null>
 async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promise<T>): Promise<T> {
   const folder = templatesFolder(order.cacheFolder);
   await mkdir(folder, { recursive: true });
-  const lock = await takeLock(join(folder, '.lock'), order);
+  const lock = await waitForLock(join(folder, '.lock'), () => order.report('another builder is at work: waiting for it'), order.signal);
   try {
     // Named after the cache folder, so that the next builder with the same lock finds the slots of one that was killed.
     const instanceId = letters(
@@ -102,7 +101,7 @@ async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promi
       await network.close();
     }
   } finally {
-    await lock.close();
+    await lock.release();
   }
 }
 
@@ -226,30 +225,6 @@ async function inBuildFolder<T>({ cacheFolder }: BuildOrder, work: (folder: stri
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-/** An flock belongs to the open file, which the `flock` that is started shares with us: that one takes it and leaves, we keep it. */
-async function takeLock(path: string, { report, signal }: BuildOrder): Promise<FileHandle> {
-  const file = await open(path, 'a', 0o600);
-  try {
-    if (!(await flock(file, ['--nonblock'], signal))) {
-      report('another builder is at work: waiting for it');
-      await flock(file, [], signal);
-    }
-    return file;
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
-}
-
-async function flock(file: FileHandle, options: readonly string[], signal: AbortSignal): Promise<boolean> {
-  const child = spawn('flock', [...options, '3'], { stdio: ['ignore', 'ignore', 'ignore', file.fd], signal });
-  const [code] = (await once(child, 'close')) as [number | null];
-  if (code === 0 || code === 1) {
-    return code === 0;
-  }
-  throw new DriverError(`flock ended with ${code ?? 'a signal'}`);
 }
 
 function letters(bytes: Uint8Array, count: number): string {

@@ -1,6 +1,6 @@
 // What slots and VMs have on the machine of a test: everything that is there is the test's own (private-machine.ts).
 import { readdirSync, readFileSync } from 'node:fs';
-import { FIRST_SLOT_UID } from '../../../src/vm/qemu/network/slot.ts';
+import { END_OF_SLOT_UIDS, FIRST_SLOT_UID } from '../../../src/vm/qemu/network/slot.ts';
 import { machineState } from './network/machine-state.ts';
 
 /** One sentence for each namespace, device, registry entry and process. */
@@ -23,7 +23,7 @@ export function slotProcesses(): string[] {
       const status = readStatus(pid);
       const uid = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1] ?? 0);
       const ended = /^State:\s+[ZX]/m.test(status);
-      return uid >= FIRST_SLOT_UID && !ended ? [`process ${pid} of uid ${uid}`] : [];
+      return uid >= FIRST_SLOT_UID && uid < END_OF_SLOT_UIDS && !ended ? [`process ${pid} of uid ${uid}`] : [];
     });
 }
 

@@ -27,6 +27,9 @@ export const HOST_VETH_PREFIX = 'bv';
  */
 export const FIRST_SLOT_UID = 66_000;
 
+/** No slot of any network has this uid or one beyond. */
+export const END_OF_SLOT_UIDS = 100_000;
+
 /** One place for a VM on the machine's network: a namespace with a TAP, joined to the root namespace by a veth pair of its own. */
 export interface Slot {
   number: number;

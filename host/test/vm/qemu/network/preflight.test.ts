@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { findAbandonedSlots, removeAbandonedSlots } from '../../../../src/vm/qemu/network/abandoned-slots.ts';
 import { createNetwork } from '../../../../src/vm/qemu/network/network.ts';
 import { checkGuestCidr, checkNetworkRights, checkOtherFirewalls } from '../../../../src/vm/qemu/network/preflight.ts';
-import { NetworkError, parseGuestCidr, slotOf } from '../../../../src/vm/qemu/network/slot.ts';
+import { END_OF_SLOT_UIDS, NetworkError, parseGuestCidr, slotOf } from '../../../../src/vm/qemu/network/slot.ts';
 import { startGuest } from './guest-stand-in.ts';
 import { machineState, only } from './machine-state.ts';
 import { enterPrivateMachine } from '../private-machine.ts';
@@ -141,7 +141,7 @@ test('a guest network must be a private block of a size that slots fit in', () =
   assert.equal(slotOf(cidr, 16_382).address, '10.200.255.250');
   assert.throws(() => slotOf(cidr, 16_383), NetworkError);
   const largest = parseGuestCidr('10.200.0.0/15');
-  assert.ok(slotOf(largest, largest.slotCount - 1).uid < 100_000, 'uids from there on are for users’ own containers');
+  assert.ok(slotOf(largest, largest.slotCount - 1).uid < END_OF_SLOT_UIDS, 'uids from there on are for users’ own containers');
   for (const wrong of [
     '10.200.0.0',
     '10.200.0.0/8',

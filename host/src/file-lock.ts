@@ -10,12 +10,16 @@ export interface HeldLock {
 /** Takes the lock on a file (made when missing), or gives null when someone else has it. Nothing of it survives this process. */
 export async function tryLock(path: string): Promise<HeldLock | null> {
   const file = await open(path, 'a', 0o600);
-  const taken = await flock(file, ['--exclusive', '--nonblock']);
-  if (!taken) {
+  try {
+    if (await flock(file, ['--exclusive', '--nonblock'])) {
+      return { release: () => file.close() };
+    }
+  } catch (error) {
     await file.close();
-    return null;
+    throw error;
   }
-  return { release: () => file.close() };
+  await file.close();
+  return null;
 }
 
 /** Waits for the lock; `onWait` is called once when someone else has it. Rejects when the signal aborts. */

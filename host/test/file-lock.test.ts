@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { tryLock, waitForLock } from '../src/lock.ts';
+import { tryLock, waitForLock } from '../src/file-lock.ts';
 
 let folder: string;
 before(async () => {
@@ -27,7 +27,7 @@ test('a lock is given once until it is released', async () => {
 test('a lock is free again when its holder is killed', async () => {
   const path = join(folder, 'killed');
   const script = `
-    import { tryLock } from ${JSON.stringify(new URL('../src/lock.ts', import.meta.url).href)};
+    import { tryLock } from ${JSON.stringify(new URL('../src/file-lock.ts', import.meta.url).href)};
     await tryLock(${JSON.stringify(path)});
     process.stdout.write('locked');
     setInterval(() => {}, 1000);`;
