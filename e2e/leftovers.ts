@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, type SlotEntry } from '@berth/host/vm/qemu/network/registry.ts';
 import { END_OF_SLOT_UIDS, FIRST_SLOT_UID, HOST_VETH_PREFIX, NAMESPACE_PREFIX } from '@berth/host/vm/qemu/network/slot.ts';
 
-
 type Entry = SlotEntry & { number: number };
 
 /**
