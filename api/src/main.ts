@@ -42,7 +42,8 @@ try {
   }
 } catch (error) {
   process.stderr.write(`berth-api: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
+  // At once: a start that failed half-way (the port is taken) must not go on as a replica that does durable work and answers nobody.
+  process.exit(1);
 }
 
 async function serve(): Promise<void> {

@@ -156,6 +156,17 @@ test('serve does the whole of a sandbox, logs each request without secrets, and 
   assert.equal(host.alive().length, 1, 'a stop leaves the machines running');
 });
 
+test('a serve whose port is taken ends with code 1, though its durable work had begun', async () => {
+  const serving = await serve();
+  const ended = run(process.execPath, [MAIN], { env: { ...environment, BERTH_PORT: new URL(serving.url).port }, timeout: 30_000 });
+  await assert.rejects(ended, (error: { code: number; stderr: string }) => {
+    assert.equal(error.code, 1);
+    assert.match(error.stderr, /^berth-api: .*EADDRINUSE/);
+    return true;
+  });
+  assert.equal(await stop(serving), 0);
+});
+
 test('a second serve on the same database takes up where the first ended', async () => {
   const serving = await serve();
   const { token, orgId } = await command('keys', 'create');
