@@ -8,13 +8,14 @@ import { DriverError, type CreateVm, type DriverState, type RunningVm, type VmDr
 import { endProcess, isSame, processExited } from '../process.ts';
 import { readProbeFor } from './accelerator.ts';
 import { VM_FILES } from './argv.ts';
+import { Control } from './control.ts';
 import { readHostMachine } from './host-machine.ts';
 import { faultInSize } from './hotplug.ts';
 import { createNetwork } from './network/network.ts';
 import type { NetworkOptions } from './network/network-options.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from './network/registry.ts';
 import { parseGuestCidr, slotOf, type Network, type Slot } from './network/slot.ts';
-import { openQmp, type QmpEvent, type QmpSession } from './qmp.ts';
+import { openQmp } from './qmp.ts';
 import { readQemuVersion } from './qemu-version.ts';
 import { prepareVmFolder, restore, type RestoreBase } from './restore.ts';
 import { endSlotProcesses } from './slot-processes.ts';
@@ -45,15 +46,6 @@ const driverState = z.object({
   slot: z.int().min(0),
   process: z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() }).optional(),
 });
-
-/** A control connection that is kept for what QEMU reports by itself. */
-interface Control {
-  qmp: QmpSession;
-  /** Why QEMU said it ends. */
-  shutdownReason: string | null;
-  /** What QEMU wrote last; only for one that this daemon started. */
-  ended: AbortSignal | null;
-}
 
 /** Makes the driver; nothing is touched before `prepare`. */
 export function createQemuDriver(options: QemuDriverOptions): QemuDriver {
@@ -136,7 +128,7 @@ class Driver implements QemuDriver {
       throw prepared.reason;
     }
     const slot = claimed.value;
-    const control: Omit<Control, 'qmp'> = { shutdownReason: null, ended: null };
+    const control = this.#control(id);
     const restored = await restore(base, {
       vmId: id,
       folder,
@@ -144,14 +136,15 @@ class Driver implements QemuDriver {
       slot,
       signal,
       onStarted: (process) => vm.saveState({ vmId: id, slot: slot.number, process }),
-      onEvent: (event) => noteEvent(control, event),
+      onEvent: (event) => control.note(event),
     }).catch((error: unknown) => {
       throw signal.aborted || error instanceof DriverError
         ? error
         : new DriverError(`restoring the template: ${messageOf(error)}`, { cause: error });
     });
     const { process, qmp, ended, times } = restored;
-    this.#keep(process, Object.assign(control, { qmp, ended }));
+    control.keep(qmp, ended);
+    this.#controls.set(keyOf(process), control);
     this.#options.log('info', 'the template is restored', { vmId: id, slot: slot.number, pid: process.pid, ...times });
     return { process, guest: endpointOf(slot) };
   }
@@ -163,11 +156,13 @@ class Driver implements QemuDriver {
     }
     const { process } = parsed.data;
     const slot = await this.#network.adopt(parsed.data.slot);
-    const control: Omit<Control, 'qmp'> = { shutdownReason: null, ended: null };
+    const control = this.#control(parsed.data.vmId);
     try {
       const call = { signal: AbortSignal.timeout(ADOPT_DEADLINE_MS), deadlineMs: ADOPT_DEADLINE_MS };
-      const qmp = await openQmp(join(folder, VM_FILES.control), (event) => noteEvent(control, event), call);
-      this.#keep(process, Object.assign(control, { qmp }));
+      const qmp = await openQmp(join(folder, VM_FILES.control), (event) => control.note(event), call);
+      control.keep(qmp, null);
+      this.#controls.set(keyOf(process), control);
+      await control.resume(call);
     } catch (error) {
       // It is the recorded process and it runs; without its control socket the guest works all the same, and it can be ended.
       this.#options.log('warn', 'the control socket of an adopted QEMU does not answer', { pid: process.pid, error: messageOf(error) });
@@ -180,12 +175,7 @@ class Driver implements QemuDriver {
     if (signal.aborted) {
       return 'no longer watched';
     }
-    const control = this.#controls.get(keyOf(process));
-    if (control?.shutdownReason != null) {
-      return describeShutdown(control.shutdownReason);
-    }
-    const last = control?.ended?.aborted === true ? `: ${messageOf(control.ended.reason)}` : '';
-    return `the QEMU process ${process.pid} has ended${last}`;
+    return this.#controls.get(keyOf(process))?.reason() ?? `the QEMU process ${process.pid} has ended`;
   }
 
   async destroy(_folder: string, state: DriverState | null): Promise<void> {
@@ -224,8 +214,8 @@ class Driver implements QemuDriver {
   }
 
   async close(): Promise<void> {
-    for (const { qmp } of this.#controls.values()) {
-      qmp.close();
+    for (const control of this.#controls.values()) {
+      control.close();
     }
     this.#controls.clear();
     await this.#network.close();
@@ -243,13 +233,12 @@ class Driver implements QemuDriver {
     }
   }
 
-  #keep(process: VmProcess, control: Control): void {
-    control.qmp.unref();
-    this.#controls.set(keyOf(process), control);
+  #control(vmId: string): Control {
+    return new Control((message, data) => this.#options.log('warn', message, { vmId, ...data }));
   }
 
   #drop(process: VmProcess): void {
-    this.#controls.get(keyOf(process))?.qmp.close();
+    this.#controls.get(keyOf(process))?.close();
     this.#controls.delete(keyOf(process));
   }
 
@@ -269,23 +258,6 @@ function endpointOf(slot: Slot): RunningVm['guest'] {
 
 function keyOf({ pid, startTicks }: VmProcess): string {
   return `${pid}:${startTicks}`;
-}
-
-function noteEvent(control: Pick<Control, 'shutdownReason'>, { name, data }: QmpEvent): void {
-  if (name === 'SHUTDOWN' && typeof data['reason'] === 'string') {
-    control.shutdownReason = data['reason'].slice(0, 64);
-  }
-}
-
-function describeShutdown(reason: string): string {
-  const sentences: Readonly<Record<string, string>> = {
-    'guest-shutdown': 'the guest shut itself down',
-    'guest-reset': 'the guest rebooted itself, which ends the machine',
-    'guest-panic': "the guest's kernel panicked",
-    'host-signal': 'QEMU was told to end by a signal',
-    'host-error': 'QEMU ended because of an error of its own',
-  };
-  return sentences[reason] ?? `QEMU ended: ${reason}`;
 }
 
 function messageOf(error: unknown): string {

@@ -1,0 +1,52 @@
+// A machine whose disk is full under a real guest that writes. Needs root, the image and the template.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readConfig } from '../../../src/config.ts';
+import { outputOf, Subject } from '../../../src/vm/conformance/subject.ts';
+import { newestImageFolder } from '../../../src/vm/make-driver.ts';
+import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
+import { enterPrivateMachine } from './private-machine.ts';
+
+enterPrivateMachine();
+
+const DEADLINE_MS = 120_000;
+const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
+const { cacheFolder, imageFolder } = readConfig([], process.env);
+const image = imageFolder ?? (await newestImageFolder(cacheFolder));
+
+test('a VM that finds no room on the machine’s disk stands still, and goes on by itself once there is, also under the next daemon', async (context) => {
+  const small = mkdtempSync(join(tmpdir(), 'berth-no-room-'));
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', small]);
+  // Where the suite puts the folders of VMs.
+  process.env['TMPDIR'] = small;
+  let stopped = Promise.withResolvers<void>();
+  const driver = () =>
+    createQemuDriver({
+      cacheFolder,
+      imageFolder: image,
+      network: { instanceId: 'noroom22', dataFolder: '/nonexistent', cidr: '10.200.0.0/16', idleSlots: 1 },
+      log: (_level, message) => message.startsWith('there is no room') && stopped.resolve(),
+    });
+  const subject = await Subject.prepare(driver);
+  context.after(() => subject.close());
+  const vm = await subject.create(SPEC);
+  const writing = outputOf(vm.client, "head -c 100000000 /dev/zero | tr '\\0' x >/code/big && sync && md5sum </code/big");
+  const late = AbortSignal.timeout(DEADLINE_MS);
+  const expired = new Promise<never>((_resolve, reject) => late.addEventListener('abort', () => reject(late.reason)));
+  expired.catch(() => undefined);
+  await Promise.race([stopped.promise, expired]);
+
+  await subject.replaceDriver();
+  stopped = Promise.withResolvers<void>();
+  const recovered = await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {});
+  assert.ok(recovered);
+  await Promise.race([stopped.promise, expired]);
+
+  execFileSync('mount', ['-o', 'remount,size=400m', small]);
+  const expected = execFileSync('sh', ['-c', "head -c 100000000 /dev/zero | tr '\\0' x | md5sum"], { encoding: 'utf8' });
+  assert.equal(await Promise.race([writing, expired]), expected.trim());
+});
