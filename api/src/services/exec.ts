@@ -1,7 +1,7 @@
 // Runs a command in a sandbox: data plane, straight through the host, no queue. Decides by the state table and maps the host's errors.
 import type { ExecResult } from '@berth/contract/exec.ts';
 import { SANDBOX_ACTION_RULES, SANDBOX_STATES, statusesAllowing } from '@berth/contract/sandbox-state.ts';
-import { HostError } from '../hosts/error.ts';
+import { HostError, type HostFailureCode } from '../hosts/error.ts';
 import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { insertActivity } from '../store/activity.ts';
@@ -62,33 +62,33 @@ function requireAwake(sandbox: SandboxRow): void {
   );
 }
 
-/** What a host's refusal means to the caller. The sandbox's row is read again: it may have changed while the command ran. */
+type Unanswered = 'sandbox_unreachable' | 'host_unavailable';
+
+/** What a failure of the host's call means to the caller; one that is not here is a fault of the service. */
+const MEANINGS: { readonly [code in HostFailureCode]?: Unanswered } = {
+  vm_not_found: 'sandbox_unreachable',
+  vm_not_running: 'sandbox_unreachable',
+  superseded: 'sandbox_unreachable',
+  stale_epoch: 'sandbox_unreachable',
+  guest_unreachable: 'sandbox_unreachable',
+  host_unreachable: 'host_unavailable',
+  host_timeout: 'host_unavailable',
+  invalid_answer: 'host_unavailable',
+  unauthorized: 'host_unavailable',
+};
+const WHO: { readonly [meaning in Unanswered]: string } = {
+  sandbox_unreachable: "the sandbox's machine",
+  host_unavailable: 'the host of the sandbox',
+};
+
+/** The failure as the caller is told it. The sandbox's row is read again: it may have changed while the command ran. */
 async function explain(context: ServiceContext, sandbox: SandboxRow, error: HostError): Promise<Error> {
-  switch (error.code) {
-    case 'vm_not_found':
-    case 'vm_not_running':
-    case 'superseded':
-    case 'stale_epoch':
-    case 'guest_unreachable': {
-      const now = await findSandbox(context.db, sandbox.id);
-      if (now !== undefined) requireAwake(now);
-      return new CodedError('sandbox_unreachable', "the sandbox's machine did not answer; the command may or may not have run", {
-        retryAfterSeconds: RETRY_AFTER_SECONDS,
-        cause: error,
-      });
-    }
-    case 'host_unreachable':
-    case 'host_timeout':
-    case 'invalid_answer':
-    case 'unauthorized': {
-      const now = await findSandbox(context.db, sandbox.id);
-      if (now !== undefined) requireAwake(now);
-      return new CodedError('host_unavailable', 'the host of the sandbox did not answer; the command may or may not have run', {
-        retryAfterSeconds: RETRY_AFTER_SECONDS,
-        cause: error,
-      });
-    }
-    default:
-      return error;
-  }
+  const meaning = MEANINGS[error.code];
+  if (meaning === undefined) return error;
+  const now = await findSandbox(context.db, sandbox.id);
+  if (now !== undefined) requireAwake(now);
+  return new CodedError(meaning, `${WHO[meaning]} did not answer; the command may or may not have run`, {
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+    cause: error,
+  });
 }
