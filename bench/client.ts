@@ -3,6 +3,8 @@ import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 10;
+/** Longest that a machine may take to come or go before the benchmark gives up. */
+const TRANSITION_DEADLINE_MS = 120_000;
 
 export interface Endpoint {
   address: string;
@@ -75,7 +77,8 @@ export class Client {
     let answer = sandboxOf(
       await this.#caller.call('POST', `/v1/orgs/${this.#orgId}/sandboxes`, { agent: 'agent_one', projectId: this.#projectId }),
     );
-    while (answer.status === 'provisioning') {
+    const deadline = performance.now() + TRANSITION_DEADLINE_MS;
+    while (answer.status === 'provisioning' && performance.now() < deadline) {
       await delay(POLL_MS);
       answer = sandboxOf(await this.#caller.call('GET', `/v1/sandboxes/${answer.id}`));
     }
@@ -89,7 +92,9 @@ export class Client {
 
   async destroy(id: string): Promise<void> {
     let answer = sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/destroy`));
+    const deadline = performance.now() + TRANSITION_DEADLINE_MS;
     while (answer.status !== 'deleted') {
+      if (performance.now() > deadline) throw new Error(`the sandbox ${id} is still ${answer.status}`);
       await delay(POLL_MS);
       answer = sandboxOf(await this.#caller.call('GET', `/v1/sandboxes/${id}`));
     }

@@ -31,6 +31,15 @@ test('a route that reads leaves no activity, one that changes something does', (
   for (const route of ROUTES) assert.equal(route.activity === null, route.method === 'GET', route.name);
 });
 
+test('bodies whose table in the spec is complete refuse unknown fields, the others take them', () => {
+  const refuses = ({ request }: (typeof ROUTES)[number]): boolean =>
+    request.body?.safeParse({ surprise: 1 }).error?.issues.some((issue) => issue.code === 'unrecognized_keys') ?? false;
+  const withBody = ROUTES.filter(({ request }) => request.body !== undefined);
+  const names = (refusing: boolean): string[] => withBody.filter((route) => refuses(route) === refusing).map(({ name }) => name);
+  assert.deepEqual(names(true), ['createSandbox', 'execInSandbox', 'destroySandbox']);
+  assert.deepEqual(names(false), ['createProject']);
+});
+
 test('every error has a status of the 400s or 500s and says what it means', () => {
   for (const [code, { status, meaning }] of Object.entries(ERRORS)) {
     assert.match(code, /^[a-z]+(_[a-z]+)*$/);
