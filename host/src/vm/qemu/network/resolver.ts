@@ -106,7 +106,8 @@ class Guest implements ServedGuest {
   }
 
   async #serveDatagram(bytes: Buffer, port: number, address: string): Promise<void> {
-    if (!this.#rate.take()) return;
+    // No answer can go to port 0, and Node throws at who tries.
+    if (!this.#rate.take() || port === 0) return;
     const read = readQuery(bytes);
     if (read === 'drop') return;
     const answer = 'answer' in read ? read.answer : await this.#answer(read.relay, askByUdp);

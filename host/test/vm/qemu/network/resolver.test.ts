@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import type { Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -295,6 +296,26 @@ test('however many guests fill their share with questions nobody answers, the ne
 test('an address that cannot be listened on is said, and leaves nothing open', async (t) => {
   const address = await serve(t, []);
   await assert.rejects(resolverOf([]).serve(address), /EADDRINUSE/);
+});
+
+test('a question from port 0, which no answer can go to, is dropped, and the next guest is answered', async (t) => {
+  const server = await nameServer(t, '127.0.1.1', answering);
+  const socket = await guestSocket(t, await serve(t, [server]));
+  const rule = `udp dport ${RESOLVER_PORT} udp sport ${socket.address().port} counter udp sport set 0`;
+  execFileSync('nft', ['-f', '-'], {
+    input: `table ip portless {\n chain output {\n type filter hook output priority filter;\n ${rule}\n }\n}\n`,
+  });
+  for (const query of [question(1, 'www.internet.test'), question(2, 'version.bind', 16, 3)]) socket.send(query);
+  const passed = (): number =>
+    Number(/packets (\d+)/.exec(execFileSync('nft', ['list', 'table', 'ip', 'portless'], { encoding: 'utf8' }))?.[1]);
+  const deadline = AbortSignal.timeout(DEADLINE_MS);
+  while (passed() < 2) {
+    deadline.throwIfAborted();
+    await new Promise(setImmediate);
+  }
+  execFileSync('nft', ['delete', 'table', 'ip', 'portless']);
+  // The same listener, behind the two.
+  assert.equal(rcodeOf(await answerTo(socket, question(3, 'www.internet.test'))), 0);
 });
 
 test('no bytes of a guest, by UDP or TCP, keep the next question from being answered', async (t) => {
