@@ -1,7 +1,7 @@
 // A machine whose disk is full under a real guest that writes. Needs root, the image and the template.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -32,7 +32,11 @@ test('a VM that finds no room on the machine’s disk stands still, and goes on 
       log: (_level, message) => message.startsWith('there is no room') && stopped.resolve(),
     });
   const subject = await Subject.prepare(driver);
-  context.after(() => subject.close());
+  context.after(async () => {
+    await subject.close();
+    execFileSync('umount', [small]);
+    rmdirSync(small);
+  });
   const vm = await subject.create(SPEC);
   const writing = outputOf(vm.client, "head -c 100000000 /dev/zero | tr '\\0' x >/code/big && sync && md5sum </code/big");
   const late = AbortSignal.timeout(DEADLINE_MS);
