@@ -147,7 +147,8 @@ export async function startDaemon(t: TestContext, env: Record<string, string> = 
   await chown(daemon.codeFolder, testUid, testUid);
   t.after(async () => {
     await daemon.stop('SIGTERM');
-    await rm(folder, { recursive: true });
+    // A mkfifo that the daemon had begun when it was ended may still make its last pipes.
+    await rm(folder, { recursive: true, maxRetries: 20, retryDelay: 50 });
   });
   await daemon.start();
   return daemon;
