@@ -93,6 +93,12 @@ export class Parts {
     await running.stop();
   }
 
+  /** Ends the part in order, so that steps under way come to their end. */
+  async end(name: PartName): Promise<void> {
+    await this.#running.get(name)?.stop();
+    this.#running.delete(name);
+  }
+
   /** Starts whatever does not run. */
   async runAll(): Promise<void> {
     for (const name of PARTS) if (!this.isRunning(name)) await this.run(name);
@@ -105,10 +111,7 @@ export class Parts {
 
   /** Stops everything in order. */
   async stop(): Promise<void> {
-    for (const name of PARTS.toReversed()) {
-      await this.#running.get(name)?.stop();
-      this.#running.delete(name);
-    }
+    for (const name of PARTS.toReversed()) await this.end(name);
   }
 
   async remove(): Promise<void> {
