@@ -51,9 +51,61 @@ export type GuestIdentityResult = z.infer<typeof guestIdentityResult>;
 
 /**
  * `POST /template`: the daemon forgets its secret and is as it was before the first identity, with its code warm. Needs the secret in force; asked for
- * by the template's builder alone, after rehearsing {@link guestIdentity}. Answers 200 with `{}`.
+ * after rehearsing {@link guestIdentity}, of a template before it is frozen and of a machine before it waits in the pool. Answers 200 with `{}`.
  */
 export const guestTemplateResult = z.object({});
+
+/**
+ * `POST /wake`: after a snapshot was restored, or a disk that had an identity was booted. The names and keys of the machine stay; its clock is set, its generators are reseeded, the secret is replaced, every TCP
+ * connection that leaves the machine is aborted (their other ends are long gone), and it is brought to the size given. Needs the secret in force before, or the
+ * one given (a call that is repeated); after a boot there is none in force. Answers 200 with {@link guestSizeResult}, or 500 as `POST /identity` does.
+ */
+export const guestWake = z.strictObject({
+  secret: z.string().min(43).max(64),
+  /** Milliseconds since 1970, of the host's clock at the moment of sending. */
+  clockUnixMs: z.int().positive(),
+  /** 64 bytes, base64. */
+  entropy: z.string().regex(/^[0-9a-zA-Z+/]{86}==$/),
+  vcpu: z.int().min(1).max(64),
+  memoryMib: z.int().min(128),
+  diskGib: z.int().min(1),
+});
+export type GuestWake = z.infer<typeof guestWake>;
+
+/**
+ * `POST /size`: brings online what the host has plugged in: waits for it, bounded, and reads back. Answers 200 with {@link guestSizeResult} when the machine has at least
+ * what was asked for and exactly the vCPUs; otherwise 500 with what it has in the message.
+ */
+export const guestSize = z.strictObject({ vcpu: z.int().min(1).max(64), memoryMib: z.int().min(128), diskGib: z.int().min(1) });
+export type GuestSize = z.infer<typeof guestSize>;
+
+/** What the guest reads back from itself. */
+export const guestSizeResult = z.object({
+  clockUnixMs: z.int(),
+  vcpu: z.int().min(1),
+  memoryMib: z.int().min(1),
+  diskGib: z.number().positive(),
+});
+export type GuestSizeResult = z.infer<typeof guestSizeResult>;
+
+/** `GET /metrics`. Counters count from the machine's boot. */
+export const guestMetrics = z.object({
+  uptimeSeconds: z.number().min(0),
+  vcpu: z.int().min(1),
+  /** Time all vCPUs together spent at work (not idle, not waiting for the disk), in milliseconds. */
+  cpuBusyMs: z.number().min(0),
+  /** Over 1, 5 and 15 minutes. */
+  load: z.tuple([z.number().min(0), z.number().min(0), z.number().min(0)]),
+  memoryTotalMib: z.number().min(0),
+  /** In use: neither free nor given back when somebody asks. */
+  memoryUsedMib: z.number().min(0),
+  diskTotalMib: z.number().min(0),
+  diskUsedMib: z.number().min(0),
+  networkInBytes: z.number().min(0),
+  networkOutBytes: z.number().min(0),
+  processes: z.int().min(0),
+});
+export type GuestMetrics = z.infer<typeof guestMetrics>;
 
 /** `GET /health` (needs the secret once one is set): 200 when the daemon can run commands. */
 export const guestHealth = z.object({ ok: z.literal(true), version: z.string().max(64), uptimeSeconds: z.number() });

@@ -1,6 +1,6 @@
 // The one interface between the host daemon and whatever runs a VM. Verbs, and flags that say what a driver can do.
 // A driver keeps no state of its own in memory that a new daemon could not read back from the VM's folder and from the kernel.
-import type { VmSpec } from '@berth/protocol/host.ts';
+import type { VmDeathCode, VmSpec } from '@berth/protocol/host.ts';
 
 /** Where a running VM is and how to tell that it is still the same one. Written to the VM's folder as part of its record. */
 export interface VmProcess {
@@ -32,7 +32,12 @@ export interface DriverCapabilities {
   network: boolean;
   /** vCPUs and memory beyond the template's are added after the restore. */
   hotplug: boolean;
+  /** A sleeping machine takes no memory and no processor, and survives the machine it is on. False only for the fake, which stops its processes. */
+  snapshots: boolean;
 }
+
+/** Size of a machine: vCPUs, memory in MiB, disk in GiB. */
+export type VmSize = Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'>;
 
 export interface CreateVm {
   id: string;
@@ -46,6 +51,61 @@ export interface CreateVm {
   saveState(state: DriverState): Promise<void>;
   /** Aborted when a destroy overtakes the create, or its deadline passed. */
   signal: AbortSignal;
+}
+
+/** A machine that exists and was given an identity once. */
+export interface ExistingVm {
+  id: string;
+  folder: string;
+  /** As the driver saved it last. */
+  state: DriverState;
+  signal: AbortSignal;
+}
+
+export interface SleepVm extends ExistingVm {
+  /** Exists, is empty and private to the daemon: what is captured goes there, its manifest last. */
+  snapshotFolder: string;
+  /** Size in force, for the manifest. */
+  size: VmSize;
+}
+
+export interface WakeVm extends ExistingVm {
+  snapshotFolder: string;
+  /** As in {@link CreateVm}. */
+  saveState(state: DriverState): Promise<void>;
+  /**
+   * Called when everything is loaded and verified and the machine is about to run: from then on its disk parts from the snapshot, which must never be used
+   * again. The machine runs only after this resolved.
+   */
+  beforeContinue(): Promise<void>;
+}
+
+export interface BootVm extends ExistingVm {
+  /** As in {@link CreateVm}. */
+  saveState(state: DriverState): Promise<void>;
+}
+
+/** Which devices a captured machine had, and so has again: `size` is what its guest sees before anything is added or taken away. */
+export interface WokenVm extends RunningVm {
+  size: VmSize;
+}
+
+/** What the host's kernel says of a running machine. */
+export interface VmFigures {
+  cpuMs: number;
+  residentMib: number;
+  unsharedMib: number;
+  diskUsedMib: number;
+  networkInBytes: number;
+  networkOutBytes: number;
+}
+
+/** Why a process ended. `code` is for programs, `reason` for people. */
+export interface VmEnd {
+  code: Exclude<VmDeathCode, 'not_created' | 'wake_failed' | 'not_adopted'>;
+  reason: string;
+  /** When it was last seen to run, in milliseconds since 1970. */
+  lastAliveUnixMs: number;
 }
 
 export interface VmDriver {
@@ -62,13 +122,43 @@ export interface VmDriver {
    */
   create(vm: CreateVm): Promise<RunningVm>;
 
-  /** The VM of an earlier daemon, when its process still runs and is the recorded one; null otherwise. */
+  /** The VM of an earlier daemon, when its process still runs and is the recorded one; null otherwise. One that stands still (a sleep or wake cut short) goes on. */
   recover(folder: string, state: DriverState): Promise<RunningVm | null>;
 
-  /** Resolves with a reason when the process is gone. Never rejects; unsubscribes when the signal aborts. */
-  exited(process: VmProcess, signal: AbortSignal): Promise<string>;
+  /** Resolves when the process is gone. Never rejects; unsubscribes when the signal aborts (the value then means nothing). */
+  exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd>;
 
-  /** Ends the process and frees slot, namespace, TAP and files outside the folder. Idempotent, from any half-made state. Leaves the folder to the caller. */
+  /**
+   * Captures memory, devices and disk in one moment at which the machine stands still, ends its process and frees its slot. All of it is durable when this resolves with
+   * the state that a wake needs. When the manifest could not be completed the machine runs on and this rejects with {@link DriverError}; once it is complete, this may be
+   * repeated and finishes the rest ({@link hasSnapshot} says so after a crash).
+   */
+  sleep(vm: SleepVm): Promise<DriverState>;
+
+  /** Whether the folder holds a snapshot whose manifest was completed. Verifies nothing else. */
+  hasSnapshot(snapshotFolder: string): Promise<boolean>;
+
+  /**
+   * Restores a sleeping machine with the devices it had, so that its processes go on. Rejects with {@link SnapshotUnusable} when the snapshot does not verify or cannot be
+   * loaded; in any case of rejection the caller calls `destroy`, which leaves disk and snapshot folder alone.
+   */
+  wake(vm: WakeVm): Promise<WokenVm>;
+
+  /** Boots a machine's disk, at the template's size, when there is no snapshot to wake it from. Resolves when its guest daemon can be dialled. Rejects with {@link DriverError}. */
+  boot(vm: BootVm): Promise<WokenVm>;
+
+  /**
+   * Plugs what `to` has more than `from` into a running machine, and takes away what it has less. Resolves with the size the machine then has; less than `from` only where the
+   * guest let go of it in time. What is more is not yet online in the guest. Rejects with {@link DriverError}, everything it had plugged in taken away again if the
+   * guest lets go of it.
+   */
+  resize(vm: ExistingVm, from: VmSize, to: VmSize): Promise<VmSize>;
+
+  /** What the kernel says of a running machine. `cpuMs` alone costs next to nothing. */
+  figures(folder: string, state: DriverState): Promise<VmFigures>;
+  cpuMs(process: VmProcess): number | null;
+
+  /** Ends the process and frees slot, namespace, TAP and files outside the folder. Idempotent, from any half-made state. Leaves the folders to the caller. */
   destroy(folder: string, state: DriverState | null): Promise<void>;
 
   /** Ends what this daemon's instance owns on the machine but no record names (a crash between two steps). Returns what it reaped, for the log. */
@@ -78,7 +168,12 @@ export interface VmDriver {
   close(): Promise<void>;
 }
 
-/** A VM could not be brought up. The message names the step and what was seen; it is shown to the operator. */
+/** A VM could not be brought up, captured or changed. The message names the step and what was seen; it is shown to the operator. */
 export class DriverError extends Error {
-  override readonly name = 'DriverError';
+  override readonly name: string = 'DriverError';
+}
+
+/** A snapshot does not verify, or QEMU cannot load it: the disk can still be booted. */
+export class SnapshotUnusable extends DriverError {
+  override readonly name: string = 'SnapshotUnusable';
 }
