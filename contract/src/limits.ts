@@ -15,7 +15,16 @@ export const END_USER_ID_CHARACTERS = 512;
 /** Longest body taken by a route that does not set its own. */
 export const DEFAULT_BODY_BYTES = 256 * 1024;
 
-/** How long create and destroy hold their answer for the transition to end; `Prefer: respond-async` answers at once. */
+/** Bounds of an ephemeral sandbox's time to live. The plan's session cap may be lower. */
+export const TTL_SECONDS = { min: 1, max: 86_400 } as const;
+
+/** Minutes without a sign of use after which a `sleep_resume` sandbox goes to sleep by itself; 0 turns it off. Set per project. */
+export const IDLE_MINUTES = { default: 30, min: 0, max: 43_200 } as const;
+
+/** An `Idempotency-Key` is printable ASCII, and remembered this long. */
+export const IDEMPOTENCY_KEY = { maxCharacters: 255, keptHours: 24 } as const;
+
+/** How long create, destroy, sleep, wake and resize hold their answer for the transition to end; `Prefer: respond-async` answers at once. */
 export const TRANSITION_WAIT_MS = 2_000;
 
 /** After this long an exec without a result gets its headers, and then a space at each interval, so that silent connections live. */

@@ -1,6 +1,6 @@
 // Projects: what sandboxes belong to inside an org, and the defaults they fall back to.
 import { z } from 'zod';
-import { NAME_CHARACTERS } from './limits.ts';
+import { IDLE_MINUTES, NAME_CHARACTERS } from './limits.ts';
 import { profile } from './machine-sizes.ts';
 import { defineRoute } from './route.ts';
 import { persistencePolicy, branchName, repositoryName } from './sandbox-fields.ts';
@@ -19,7 +19,10 @@ export const project = z.strictObject({
   defaultBranch: z.string().nullable(),
   defaultProfile: profile.nullable(),
   defaultPersistencePolicy: persistencePolicy.nullable(),
-  defaultIdleMinutes: z.int().positive().nullable(),
+  /** Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30. */
+  defaultIdleMinutes: z.int().nonnegative().nullable(),
+  /** Whether a command or preview of a stopped sandbox wakes it. */
+  wakeOnUse: z.boolean(),
   /** Machine hours a billing period; null: no cap of its own. */
   sandboxMachineHourLimit: z.number().nonnegative().nullable(),
   createdAt: timestamp,
@@ -36,7 +39,8 @@ export const createProjectBody = z.object({
   defaultPersistencePolicy: persistencePolicy.nullable().optional(),
   defaultRepository: repositoryName.nullable().optional(),
   defaultBranch: branchName.nullable().optional(),
-  defaultIdleMinutes: z.int().min(1).max(43_200).nullable().optional(),
+  defaultIdleMinutes: z.int().min(IDLE_MINUTES.min).max(IDLE_MINUTES.max).nullable().optional(),
+  wakeOnUse: z.boolean().optional(),
   sandboxMachineHourLimit: z.number().nonnegative().nullable().optional(),
 });
 export type CreateProjectBody = z.infer<typeof createProjectBody>;
@@ -45,7 +49,6 @@ export type CreateProjectBody = z.infer<typeof createProjectBody>;
 export const PROJECT_FIELDS_NOT_AVAILABLE_YET = [
   'defaultRepository',
   'defaultBranch',
-  'defaultIdleMinutes',
   'sandboxMachineHourLimit',
 ] as const satisfies (keyof CreateProjectBody)[];
 

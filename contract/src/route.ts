@@ -30,6 +30,10 @@ export interface Route {
   request: RouteRequest;
   /** Longest body in bytes; the default is in limits.ts. */
   bodyBytes?: number;
+  /** Takes the header `Idempotency-Key`: the same key and body again give the first answer's resource. */
+  idempotent?: boolean;
+  /** An alias that is kept for old callers; answers carry `Deprecation` and a `Link` to the successor's path. */
+  deprecated?: { since: string; successor: string };
   /** The successful answer. */
   response: { status: 200 | 201; body: z.ZodType };
   /** Errors beyond those that follow from `auth`, `permission`, `request` and the path. */
@@ -60,6 +64,7 @@ export function errorsOf(route: Route): Set<ErrorCode> {
   const codes = new Set<ErrorCode>(['internal', 'shutting_down', 'invalid_request', 'request_header_too_large', ...route.errors]);
   if (route.auth.length > 0) codes.add('unauthenticated').add('auth_kind_not_allowed');
   if (route.permission !== null) codes.add('permission_denied');
+  if (route.idempotent === true) codes.add('idempotency_key_conflict');
   if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');
   if (route.path.includes('{sandboxId}')) codes.add('sandbox_not_found').add('org_access_denied');
   if (route.method !== 'GET') codes.add('invalid_json').add('payload_too_large').add('unsupported_media_type');

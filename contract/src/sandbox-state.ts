@@ -1,25 +1,43 @@
 // The states of a sandbox: what each means, which follow which, and what each action does in each. The one home of these rules.
-// The server, its worker and the clients read this table; nothing else compares statuses.
+// The server, its workers, the SDK and the console's buttons read this table; nothing else compares statuses.
 //
-//   create ──> provisioning ──guest answers──> running ──set-up done──> ready
-//                  │    └──────nothing to set up─────────────────────────^ │
-//                  │            │                                          │
-//                  │            └──────────────┐        machine lost       │
-//                  └── could not be made ──> failed <──────────────────────┘
+//   create ──> provisioning ──guest answers──> running ──set-up done──> ready        running, ready = awake
+//                  │   └────── nothing to set up ─────────────────────────^
+//                  └── could not be made ──> failed
 //
-//   any of them ──destroy──> destroying ──machine and disk gone──> deleted
+//   awake ──sleep──> sleeping ──captured──> stopped ──wake──> waking ──guest answers──> awake
+//                        └─ could not be captured ─> awake        └─ could not be woken ─> stopped
+//
+//   awake, sleeping, waking, stopped ── machine or disk lost ──> failed ──wake, when its disk is left──> waking
+//                                          failed ── its host, thought lost, is back with the machine ──> awake, stopped
+//   an ephemeral one: sleep, or its expiry ──> destroying
+//   any of them ──destroy──> destroying ──machine, disk and snapshot gone──> deleted
 import { z } from 'zod';
 
 /** Every status a sandbox can have. Clients must accept values they do not know: further ones will come. */
-export const sandboxStatus = z.enum(['provisioning', 'running', 'ready', 'failed', 'destroying', 'deleted']);
+export const sandboxStatus = z.enum([
+  'provisioning',
+  'running',
+  'ready',
+  'sleeping',
+  'stopped',
+  'waking',
+  'failed',
+  'destroying',
+  'deleted',
+]);
 export type SandboxStatus = z.infer<typeof sandboxStatus>;
 
 export interface SandboxStateRule {
   meaning: string;
   /** The guest answers: commands and files work. */
   awake: boolean;
-  /** Its vCPUs, memory and disk are reserved on a host. */
+  /** Its vCPUs and memory are reserved on a host. */
   holdsMachine: boolean;
+  /** Its disk is reserved on a host. A failed one may have none left. */
+  holdsDisk: boolean;
+  /** Counts against the plan's concurrent sandboxes. */
+  concurrent: boolean;
   /** Machine time is metered. */
   metered: boolean;
   /** Nothing is under way: a caller that waits for a transition gets its answer. */
@@ -33,6 +51,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     meaning: 'its machine is being made',
     awake: false,
     holdsMachine: true,
+    holdsDisk: true,
+    concurrent: true,
     metered: false,
     settled: false,
     next: ['running', 'ready', 'failed', 'destroying'],
@@ -41,38 +61,78 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     meaning: 'its machine answers; set-up is under way',
     awake: true,
     holdsMachine: true,
+    holdsDisk: true,
+    concurrent: true,
     metered: true,
     settled: true,
-    next: ['ready', 'failed', 'destroying'],
+    next: ['ready', 'sleeping', 'stopped', 'failed', 'destroying'],
   },
   ready: {
     meaning: 'its machine answers and its set-up is done',
     awake: true,
     holdsMachine: true,
+    holdsDisk: true,
+    concurrent: true,
     metered: true,
     settled: true,
-    next: ['failed', 'destroying'],
+    next: ['sleeping', 'stopped', 'failed', 'destroying'],
   },
-  failed: {
-    meaning: 'its machine could not be made, or was lost; statusReason says why',
-    awake: false,
-    holdsMachine: false,
-    metered: false,
-    settled: true,
-    next: ['destroying'],
-  },
-  destroying: {
-    meaning: 'its machine and disk are being deleted',
+  sleeping: {
+    meaning: 'its memory and disk are being captured',
     awake: false,
     holdsMachine: true,
+    holdsDisk: true,
+    concurrent: true,
+    metered: false,
+    settled: false,
+    next: ['stopped', 'running', 'ready', 'failed', 'destroying'],
+  },
+  stopped: {
+    meaning: 'it sleeps: memory and disk are kept for a wake, its machine is released',
+    awake: false,
+    holdsMachine: false,
+    holdsDisk: true,
+    concurrent: false,
+    metered: false,
+    settled: true,
+    next: ['waking', 'failed', 'destroying'],
+  },
+  waking: {
+    meaning: 'its machine is being restored',
+    awake: false,
+    holdsMachine: true,
+    holdsDisk: true,
+    concurrent: true,
+    metered: false,
+    settled: false,
+    next: ['running', 'ready', 'stopped', 'failed', 'destroying'],
+  },
+  failed: {
+    meaning: 'its machine could not be made, or was lost; statusReason says why, wakesFrom what a wake can start from',
+    awake: false,
+    holdsMachine: false,
+    holdsDisk: true,
+    concurrent: false,
+    metered: false,
+    settled: true,
+    next: ['waking', 'running', 'ready', 'stopped', 'destroying'],
+  },
+  destroying: {
+    meaning: 'its machine, disk and snapshot are being deleted',
+    awake: false,
+    holdsMachine: true,
+    holdsDisk: true,
+    concurrent: false,
     metered: false,
     settled: false,
     next: ['deleted'],
   },
   deleted: {
-    meaning: 'its machine and disk are gone for good',
+    meaning: 'its machine, disk and snapshot are gone for good',
     awake: false,
     holdsMachine: false,
+    holdsDisk: false,
+    concurrent: false,
     metered: false,
     settled: true,
     next: [],
@@ -80,18 +140,62 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
 };
 
 /** What callers can do to a sandbox that depends on its status. */
-export const SANDBOX_ACTIONS = ['exec', 'destroy'] as const;
+export const SANDBOX_ACTIONS = ['exec', 'sleep', 'wake', 'resize', 'renew', 'metrics_live', 'metrics_sample', 'destroy'] as const;
 export type SandboxAction = (typeof SANDBOX_ACTIONS)[number];
 
 /**
- * `do`: legal, carried out. `done`: nothing is left to do; answered as the first time. `refuse`: 409 `sandbox_state_conflict`,
- * naming the status and the statuses in which the action is legal.
+ * `do`: legal, carried out. `done`: nothing is left to do, or it is under way; answered as the first time. `refuse`: the error of
+ * {@link REFUSAL_CODES}, naming the status and the statuses in which the action is legal.
  */
 export type SandboxVerdict = 'do' | 'done' | 'refuse';
 
+const whileAwake = (otherwise: SandboxVerdict): { readonly [status in SandboxStatus]: SandboxVerdict } => ({
+  provisioning: otherwise,
+  running: 'do',
+  ready: 'do',
+  sleeping: otherwise,
+  stopped: otherwise,
+  waking: otherwise,
+  failed: otherwise,
+  destroying: otherwise,
+  deleted: otherwise,
+});
+
+/**
+ * Wake of a failed sandbox is legal while its disk is left (`wakesFrom`). Exec of a stopped one is legal where its project wakes sandboxes by
+ * themselves (`wakeOnUse`). Renew is for ephemeral sandboxes alone, whatever the status.
+ */
 export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { readonly [status in SandboxStatus]: SandboxVerdict } } = {
-  exec: { provisioning: 'refuse', running: 'do', ready: 'do', failed: 'refuse', destroying: 'refuse', deleted: 'refuse' },
-  destroy: { provisioning: 'do', running: 'do', ready: 'do', failed: 'do', destroying: 'done', deleted: 'done' },
+  exec: whileAwake('refuse'),
+  sleep: { ...whileAwake('refuse'), sleeping: 'done', stopped: 'done' },
+  wake: {
+    provisioning: 'refuse',
+    running: 'refuse',
+    ready: 'refuse',
+    sleeping: 'refuse',
+    stopped: 'do',
+    waking: 'done',
+    failed: 'do',
+    destroying: 'refuse',
+    deleted: 'refuse',
+  },
+  resize: { ...whileAwake('refuse'), stopped: 'do', failed: 'do' },
+  renew: whileAwake('refuse'),
+  metrics_live: whileAwake('refuse'),
+  metrics_sample: whileAwake('refuse'),
+  destroy: { ...whileAwake('do'), destroying: 'done', deleted: 'done' },
+};
+
+/** What an action answers where it is not legal: 400 for a wake (spec: States and transitions), else 409. */
+export const REFUSAL_CODES: { readonly [action in SandboxAction]: 'sandbox_state_conflict' | 'wake_not_possible' } = {
+  exec: 'sandbox_state_conflict',
+  sleep: 'sandbox_state_conflict',
+  wake: 'wake_not_possible',
+  resize: 'sandbox_state_conflict',
+  renew: 'sandbox_state_conflict',
+  metrics_live: 'sandbox_state_conflict',
+  metrics_sample: 'sandbox_state_conflict',
+  destroy: 'sandbox_state_conflict',
 };
 
 /** Statuses in which the action is carried out. */
@@ -105,6 +209,6 @@ export function statusesBefore(to: SandboxStatus): SandboxStatus[] {
 }
 
 /** Statuses with the given property of the state table. */
-export function statusesThat(property: 'awake' | 'holdsMachine' | 'metered' | 'settled'): SandboxStatus[] {
+export function statusesThat(property: 'awake' | 'holdsMachine' | 'holdsDisk' | 'concurrent' | 'metered' | 'settled'): SandboxStatus[] {
   return sandboxStatus.options.filter((status) => SANDBOX_STATES[status][property]);
 }

@@ -1,6 +1,6 @@
 // Sandboxes: the resource, and the routes that create, list, fetch and destroy it. Commands are in exec.ts, statuses in sandbox-state.ts.
 import { z } from 'zod';
-import { END_USER_ID_CHARACTERS, METADATA_LIMITS, NAME_CHARACTERS } from './limits.ts';
+import { END_USER_ID_CHARACTERS, METADATA_LIMITS, NAME_CHARACTERS, TTL_SECONDS } from './limits.ts';
 import { machineSize, profile } from './machine-sizes.ts';
 import { defineRoute } from './route.ts';
 import { agent, branchName, persistencePolicy, repositoryName } from './sandbox-fields.ts';
@@ -33,18 +33,13 @@ export const createSandboxBody = z.strictObject({
   metadata: metadata.optional(),
   persistencePolicy: persistencePolicy.optional(),
   mode: z.enum(['ephemeral']).optional(),
-  ttlSeconds: z.int().min(1).optional(),
+  /** From the create on. Required with `mode`, refused without it. */
+  ttlSeconds: z.int().min(TTL_SECONDS.min).max(TTL_SECONDS.max).optional(),
 });
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
 
 /** Fields of the create request whose feature is not built: refused by name rather than ignored. */
-export const SANDBOX_FIELDS_NOT_AVAILABLE_YET = [
-  'repository',
-  'branch',
-  'sshPublicKey',
-  'mode',
-  'ttlSeconds',
-] as const satisfies (keyof CreateSandboxBody)[];
+export const SANDBOX_FIELDS_NOT_AVAILABLE_YET = ['repository', 'branch', 'sshPublicKey'] as const satisfies (keyof CreateSandboxBody)[];
 
 const count = z.int().positive();
 
@@ -56,7 +51,7 @@ export const sandbox = z.strictObject({
   name: z.string(),
   agent,
   status: sandboxStatus,
-  /** Why, with `failed`; null otherwise. The code is for programs, the message for people. */
+  /** Why, with `failed`, and with a status it fell back to because a sleep or a wake did not work; null otherwise. The code is for programs, the message for people. */
   statusReason: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
   statusChangedAt: timestamp,
   sandbox_profile: profile,
@@ -67,6 +62,15 @@ export const sandbox = z.strictObject({
   pendingAllocation: z.strictObject({ vcpu: count, memoryGb: count, diskGb: count }).optional(),
   persistencePolicy,
   mode: z.enum(['persistent', 'ephemeral']),
+  /** With `ephemeral`, null otherwise: the configured time to live, and when it ends. */
+  ttlSeconds: z.int().nullable(),
+  expiresAt: timestamp.nullable(),
+  /** What a wake would start from: its snapshot with all processes, or a boot of its disk; null when there is nothing to wake, or it is awake. */
+  wakesFrom: z.enum(['snapshot', 'disk']).nullable(),
+  /** How it was woken the last time; `reason` says why not from its snapshot. */
+  lastWake: z.strictObject({ at: timestamp, from: z.enum(['snapshot', 'disk']), reason: z.string().nullable() }).nullable(),
+  /** The last command, file call or other sign of use that counts against sleeping when idle. */
+  lastActiveAt: timestamp,
   repository: z.string().nullable(),
   branch: z.string().nullable(),
   endUserId: z.string().nullable(),
@@ -77,7 +81,8 @@ export const sandbox = z.strictObject({
 });
 export type Sandbox = z.infer<typeof sandbox>;
 
-const sandboxAnswer = z.strictObject({ sandbox });
+/** Answer of every route that gives one sandbox. */
+export const sandboxAnswer = z.strictObject({ sandbox });
 const orgParams = z.object({ orgId: idText });
 export const sandboxParams = z.object({ sandboxId: idText });
 
@@ -104,7 +109,17 @@ export const createSandbox = defineRoute({
   permission: 'sandbox.create',
   request: { params: orgParams, body: createSandboxBody },
   response: { status: 201, body: sandboxAnswer },
-  errors: ['unknown_project', 'not_available_yet', 'insufficient_capacity', 'host_unavailable'],
+  idempotent: true,
+  errors: [
+    'unknown_project',
+    'not_available_yet',
+    'ephemeral_not_allowed',
+    'no_active_plan',
+    'concurrent_sandbox_limit',
+    'plan_limit',
+    'insufficient_capacity',
+    'host_unavailable',
+  ],
   activity: 'sandbox_created',
   published: true,
 });
@@ -125,7 +140,7 @@ export const getSandbox = defineRoute({
 
 export const destroySandbox = defineRoute({
   name: 'destroySandbox',
-  summary: 'Deletes the machine and its disk for good; waits and answers like create. A second call gives the same answer',
+  summary: 'Deletes the machine, its disk and its snapshot for good; waits and answers like create. A second call gives the same answer',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/destroy',
   auth: ['session', 'api_key'],

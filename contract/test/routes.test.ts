@@ -36,7 +36,18 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
     request.body?.safeParse({ surprise: 1 }).error?.issues.some((issue) => issue.code === 'unrecognized_keys') ?? false;
   const withBody = ROUTES.filter(({ request }) => request.body !== undefined);
   const names = (refusing: boolean): string[] => withBody.filter((route) => refuses(route) === refusing).map(({ name }) => name);
-  assert.deepEqual(names(true), ['createSandbox', 'execInSandbox', 'destroySandbox']);
+  assert.deepEqual(names(true), [
+    'createSandbox',
+    'execInSandbox',
+    'sleepSandbox',
+    'stopSandbox',
+    'wakeSandbox',
+    'resumeSandbox',
+    'resizeSandbox',
+    'renewSandbox',
+    'sampleMetrics',
+    'destroySandbox',
+  ]);
   assert.deepEqual(names(false), ['createProject']);
 });
 

@@ -11,7 +11,8 @@ import {
 } from '../src/sandbox-state.ts';
 
 test('destroy outranks everything: it can follow every status that is not already on its way', () => {
-  assert.deepEqual(statusesBefore('destroying'), ['provisioning', 'running', 'ready', 'failed']);
+  const live = sandboxStatus.options.filter((status) => status !== 'destroying' && status !== 'deleted');
+  assert.deepEqual(statusesBefore('destroying'), live);
   assert.deepEqual(statusesAllowing('destroy'), statusesBefore('destroying'));
   assert.deepEqual(statusesBefore('deleted'), ['destroying']);
 });
@@ -38,6 +39,24 @@ test('what is awake is metered, holds its machine and takes commands; nothing el
   }
 });
 
-test('a machine is reserved from the create to the end of the destroy, and not for what failed', () => {
-  assert.deepEqual(statusesThat('holdsMachine'), ['provisioning', 'running', 'ready', 'destroying']);
+test('a machine is reserved while it is made, awake, captured, restored or ended, and not for what sleeps or failed', () => {
+  assert.deepEqual(statusesThat('holdsMachine'), ['provisioning', 'running', 'ready', 'sleeping', 'waking', 'destroying']);
+});
+
+test('a disk is reserved until it is gone, and whatever holds a machine holds a disk', () => {
+  assert.deepEqual(
+    statusesThat('holdsDisk'),
+    sandboxStatus.options.filter((status) => status !== 'deleted'),
+  );
+});
+
+test('sleep leads to stopped and back to awake, and only what sleeps or lost its machine can be woken', () => {
+  assert.deepEqual(statusesAllowing('wake'), ['stopped', 'failed']);
+  assert.deepEqual(statusesBefore('waking'), statusesAllowing('wake'));
+  assert.deepEqual(statusesAllowing('sleep'), statusesThat('awake'));
+  assert.deepEqual(statusesBefore('sleeping'), statusesAllowing('sleep'));
+});
+
+test('what is under way or awake counts against the concurrent sandboxes, what sleeps, failed or ends does not', () => {
+  assert.deepEqual(statusesThat('concurrent'), ['provisioning', 'running', 'ready', 'sleeping', 'waking']);
 });

@@ -73,6 +73,7 @@ export interface ProjectTable {
   default_persistence_policy: string | null;
   default_idle_minutes: number | null;
   sandbox_machine_hour_limit: number | null;
+  wake_on_use: Generated<boolean>;
   created_by: string | null;
   created_at: GeneratedInstant;
   updated_at: GeneratedInstant;
@@ -107,9 +108,46 @@ export interface SandboxTable {
   pending_vcpu: number | null;
   pending_memory_gb: number | null;
   pending_disk_gb: number | null;
+  /** What is left on its host for a wake; null for nothing, or while it is awake. */
+  wakes_from: 'snapshot' | 'disk' | null;
+  last_wake_at: Instant | null;
+  last_wake_from: 'snapshot' | 'disk' | null;
+  last_wake_reason: string | null;
+  last_active_at: GeneratedInstant;
   created_at: GeneratedInstant;
   updated_at: GeneratedInstant;
   deleted_at: Instant | null;
+}
+
+export interface SubscriptionTable {
+  org_id: string;
+  /** Its name in the plan catalogue. */
+  plan: string;
+  status: 'active' | 'ended';
+  started_at: GeneratedInstant;
+}
+
+export interface IdempotencyKeyTable {
+  org_id: string;
+  key: string;
+  body_sha256: Buffer;
+  sandbox_id: string;
+  created_at: GeneratedInstant;
+}
+
+/** Shares of the allocation in force, 0 to 1. */
+export interface MetricsSampleTable {
+  id: string;
+  sandbox_id: string;
+  at: GeneratedInstant;
+  uptime_seconds: number;
+  cpu_busy_ms: number;
+  vcpu: number;
+  memory_gb: number;
+  disk_gb: number;
+  cpu_used: number | null;
+  memory_used: number;
+  disk_used: number;
 }
 
 export interface ActivityTable {
@@ -148,6 +186,9 @@ export interface Tables {
   sandbox: SandboxTable;
   activity: ActivityTable;
   usage_interval: UsageIntervalTable;
+  subscription: SubscriptionTable;
+  idempotency_key: IdempotencyKeyTable;
+  metrics_sample: MetricsSampleTable;
 }
 
 export type Database = Kysely<Tables>;
@@ -159,4 +200,6 @@ export type ApiKeyRow = Selectable<ApiKeyTable>;
 export type ProjectRow = Selectable<ProjectTable>;
 export type SandboxRow = Selectable<SandboxTable>;
 export type NewSandbox = Insertable<SandboxTable>;
+export type SubscriptionRow = Selectable<SubscriptionTable>;
+export type MetricsSampleRow = Selectable<MetricsSampleTable>;
 export type NewProject = Insertable<ProjectTable>;

@@ -1,0 +1,65 @@
+// The whole life of a sandbox: what a wake starts from, signs of use, renewal, samples; plans of orgs; remembered creates.
+import { sql, type Kysely } from 'kysely';
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  // `wakes_from`: what is left on its host for a wake, null for nothing or while it is awake. `session_started_at` of an ephemeral one is its create.
+  await sql`
+    alter table sandbox
+      add column wakes_from text check (wakes_from in ('snapshot', 'disk')),
+      add column last_wake_at timestamptz,
+      add column last_wake_from text check (last_wake_from in ('snapshot', 'disk')),
+      add column last_wake_reason text,
+      add column last_active_at timestamptz not null default now(),
+      add constraint wake_is_whole check ((last_wake_at is null) = (last_wake_from is null)),
+      add constraint ephemeral_has_ttl check ((mode = 'ephemeral') = (ttl_seconds is not null) and (mode = 'ephemeral') = (expires_at is not null))`.execute(
+    db,
+  );
+  await sql`create index sandbox_expiring on sandbox (expires_at) where expires_at is not null and status not in ('destroying', 'deleted')`.execute(
+    db,
+  );
+
+  await sql`alter table project add column wake_on_use boolean not null default false`.execute(db);
+  await sql`alter table project drop constraint project_default_idle_minutes_check`.execute(db);
+  await sql`alter table project add constraint project_default_idle_minutes_check check (default_idle_minutes >= 0)`.execute(db);
+
+  // An org's plan by its name in the catalogue. Its row is locked by whatever counts against the plan.
+  await sql`
+    create table subscription (
+      org_id text primary key references org (id),
+      plan text not null,
+      status text not null check (status in ('active', 'ended')),
+      started_at timestamptz not null default now()
+    )`.execute(db);
+  await sql`insert into subscription (org_id, plan, status, started_at) select id, 'self-hosted', 'active', created_at from org`.execute(
+    db,
+  );
+
+  // The body is kept as its hash alone; the answer is the sandbox as it is now.
+  await sql`
+    create table idempotency_key (
+      org_id text not null references org (id),
+      key text not null,
+      body_sha256 bytea not null check (octet_length(body_sha256) = 32),
+      sandbox_id text not null,
+      created_at timestamptz not null default now(),
+      primary key (org_id, key)
+    )`.execute(db);
+  await sql`create index idempotency_key_age on idempotency_key (created_at)`.execute(db);
+
+  // Shares of the allocation in force, 0 to 1; cpu is that of the time since the sample before.
+  await sql`
+    create table metrics_sample (
+      id text primary key,
+      sandbox_id text not null references sandbox (id),
+      at timestamptz not null default now(),
+      uptime_seconds double precision not null,
+      cpu_busy_ms double precision not null,
+      vcpu integer not null,
+      memory_gb integer not null,
+      disk_gb integer not null,
+      cpu_used real check (cpu_used between 0 and 1),
+      memory_used real not null check (memory_used between 0 and 1),
+      disk_used real not null check (disk_used between 0 and 1)
+    )`.execute(db);
+  await sql`create index metrics_sample_sandbox on metrics_sample (sandbox_id, at desc)`.execute(db);
+}

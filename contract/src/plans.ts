@@ -1,0 +1,37 @@
+// The plan catalogue: what an org's plan allows. Configuration, not a resource: read from a file, or the one plan of a self-hosted installation.
+import { z } from 'zod';
+import { machineSize } from './machine-sizes.ts';
+import { text } from './text.ts';
+
+/** One plan. null: no limit. */
+export const plan = z.strictObject({
+  /** Named by an org's subscription. */
+  id: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be lowercase letters, digits and hyphens'),
+  name: text(1, 100),
+  /** Chooses the infrastructure; not a client's input (spec: Sandbox). */
+  tier: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be lowercase letters, digits and hyphens'),
+  /** Sandboxes that may be awake, or on their way there, at the same time. */
+  concurrentSandboxes: z.int().positive().nullable(),
+  /** The largest machine size that may be asked for, at create or by a resize: none of its three amounts may be passed. */
+  largestSize: machineSize.nullable(),
+  /** How long an ephemeral sandbox may live from its create on, renewals included. */
+  ephemeralSessionSeconds: z.int().positive().nullable(),
+});
+export type Plan = z.infer<typeof plan>;
+
+export const planCatalogue = z.strictObject({ plans: z.array(plan).min(1) }).check((context) => {
+  const ids = context.value.plans.map(({ id }) => id);
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+  if (twice !== undefined) context.issues.push({ code: 'custom', input: context.value, message: `the plan ${twice} is there twice` });
+});
+export type PlanCatalogue = z.infer<typeof planCatalogue>;
+
+/** The plan of an org that nobody gave another one. */
+export const SELF_HOSTED_PLAN: Plan = {
+  id: 'self-hosted',
+  name: 'Self-hosted',
+  tier: 'standard',
+  concurrentSandboxes: null,
+  largestSize: null,
+  ephemeralSessionSeconds: null,
+};

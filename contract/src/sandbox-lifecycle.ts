@@ -1,0 +1,93 @@
+// Sleeping, waking, resizing and renewing a sandbox. What each does in which status is said in sandbox-state.ts.
+import { z } from 'zod';
+import { defineRoute } from './route.ts';
+import { sandboxAnswer, sandboxParams } from './sandboxes.ts';
+
+/** These take no body; an empty object is taken for none. */
+const noBody = z.strictObject({}).optional();
+
+/** The exact allocation to aim at (spec: Resize request); what is missing stays as it is. At least one is needed. */
+export const resizeBody = z
+  .strictObject({
+    vcpu: z.int().min(1).max(1_024).optional(),
+    memoryGb: z.int().min(1).max(65_536).optional(),
+    diskGb: z.int().min(1).max(1_048_576).optional(),
+  })
+  .check((context) => {
+    const { vcpu, memoryGb, diskGb } = context.value;
+    if (vcpu !== undefined || memoryGb !== undefined || diskGb !== undefined) return;
+    context.issues.push({ code: 'custom', input: context.value, message: 'must have at least one of vcpu, memoryGb, diskGb' });
+  });
+export type ResizeBody = z.infer<typeof resizeBody>;
+
+export const sleepSandbox = defineRoute({
+  name: 'sleepSandbox',
+  summary: 'Captures memory and disk and releases the machine; an ephemeral sandbox ends. Waits and answers like create',
+  method: 'POST',
+  path: '/v1/sandboxes/{sandboxId}/sleep',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.stop',
+  request: { params: sandboxParams, body: noBody },
+  response: { status: 200, body: sandboxAnswer },
+  errors: ['sandbox_state_conflict'],
+  activity: 'sandbox_sleep_requested',
+  published: true,
+});
+
+export const stopSandbox = defineRoute({
+  ...sleepSandbox,
+  name: 'stopSandbox',
+  summary: 'Deprecated alias of sleep',
+  path: '/v1/sandboxes/{sandboxId}/stop',
+  deprecated: { since: '2026-11-21T00:00:00.000Z', successor: sleepSandbox.path },
+});
+
+export const wakeSandbox = defineRoute({
+  name: 'wakeSandbox',
+  summary: 'Restores a stopped sandbox with its processes, using a stored pendingAllocation. Waits and answers like create',
+  method: 'POST',
+  path: '/v1/sandboxes/{sandboxId}/wake',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.wake',
+  request: { params: sandboxParams, body: noBody },
+  response: { status: 200, body: sandboxAnswer },
+  errors: ['wake_not_possible', 'no_active_plan', 'concurrent_sandbox_limit', 'insufficient_capacity', 'host_unavailable'],
+  activity: 'sandbox_wake_requested',
+  published: true,
+});
+
+export const resumeSandbox = defineRoute({
+  ...wakeSandbox,
+  name: 'resumeSandbox',
+  summary: 'Deprecated alias of wake',
+  path: '/v1/sandboxes/{sandboxId}/resume',
+  deprecated: { since: '2026-11-21T00:00:00.000Z', successor: wakeSandbox.path },
+});
+
+export const resizeSandbox = defineRoute({
+  name: 'resizeSandbox',
+  summary: 'Sets the allocation: live where that can be verified, else as pendingAllocation for the next wake; at once while stopped',
+  method: 'POST',
+  path: '/v1/sandboxes/{sandboxId}/resize',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.resize',
+  request: { params: sandboxParams, body: resizeBody },
+  response: { status: 200, body: sandboxAnswer },
+  errors: ['sandbox_state_conflict', 'allocation_out_of_bounds', 'plan_limit'],
+  activity: 'sandbox_resize_requested',
+  published: true,
+});
+
+export const renewSandbox = defineRoute({
+  name: 'renewSandbox',
+  summary: "Extends an ephemeral sandbox's expiry by its time to live",
+  method: 'POST',
+  path: '/v1/sandboxes/{sandboxId}/renew',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.stop',
+  request: { params: sandboxParams, body: noBody },
+  response: { status: 200, body: sandboxAnswer },
+  errors: ['not_ephemeral', 'sandbox_state_conflict', 'no_active_plan', 'session_cap_exhausted'],
+  activity: 'sandbox_renewed',
+  published: true,
+});
