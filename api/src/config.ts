@@ -1,7 +1,9 @@
 // The only reader of the environment in the control plane. Every variable is listed here, with its default; a wrong value stops the start
 // with a message that names the variable.
 import { readFileSync } from 'node:fs';
+import { planCatalogue } from '@berth/contract/plans.ts';
 import { z } from 'zod';
+import { planCatalogueOf, type Plans } from './rules/plan-catalogue.ts';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -23,6 +25,8 @@ export interface ServeConfig extends DatabaseConfig {
   hostUrl: string;
   /** Content of the file `BERTH_HOST_TOKEN_FILE`. */
   hostToken: string;
+  /** Content of the JSON file `BERTH_PLANS_FILE` (contract/src/plans.ts); without one, the self-hosted plan alone. */
+  plans: Plans;
   /** `BERTH_CRASH_AT`. Tests only; see workers/crash-point.ts. */
   crashAt: string | null;
 }
@@ -40,6 +44,7 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1_000).default(20),
   BERTH_HOST_URL: z.string().regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port'),
   BERTH_HOST_TOKEN_FILE: z.string().min(1),
+  BERTH_PLANS_FILE: z.string().optional(),
   BERTH_CRASH_AT: z.string().optional(),
 });
 
@@ -60,6 +65,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
     databaseConnections: values.BERTH_DATABASE_CONNECTIONS,
     hostUrl: values.BERTH_HOST_URL,
     hostToken: readSecret('BERTH_HOST_TOKEN_FILE', values.BERTH_HOST_TOKEN_FILE),
+    plans: readPlans(values.BERTH_PLANS_FILE),
     crashAt: values.BERTH_CRASH_AT ?? null,
   };
 }
@@ -77,4 +83,20 @@ function readSecret(variable: string, path: string): string {
   const secret = readFileSync(path, 'utf8').trim();
   if (secret === '') throw new Error(`the environment is not usable: ${variable}: ${path} is empty`);
   return secret;
+}
+
+function readPlans(path: string | undefined): Plans {
+  if (path === undefined) return planCatalogueOf();
+  const refuse = (why: string, cause?: unknown): never => {
+    throw new Error(`the environment is not usable: BERTH_PLANS_FILE: ${path}: ${why}`, { cause });
+  };
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error), error);
+  }
+  const catalogue = planCatalogue.safeParse(content);
+  if (catalogue.success) return planCatalogueOf(catalogue.data.plans);
+  return refuse(catalogue.error.issues.map(({ path: place, message }) => `${place.join('.') || 'the whole'}: ${message}`).join('; '));
 }

@@ -61,7 +61,7 @@ async function serve(): Promise<void> {
   await changes.start();
   const hosts = new HostClients(config.hostToken);
   const durable = await startDurable({ databaseUrl: config.databaseUrl, db, hosts, hostUrls: [config.hostUrl], log });
-  const app = await buildApp({ context: { db, changes, lifecycle: durable.queue, hosts, log } });
+  const app = await buildApp({ context: { db, changes, lifecycle: durable.queue, hosts, plans: config.plans, log } });
   const { address, port } = await listen(app, config.listenAddress, config.port);
   log.info({ address, port }, 'ready');
 

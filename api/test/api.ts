@@ -9,11 +9,13 @@ import type { Method, Route } from '@berth/contract/route.ts';
 import { errorsOf } from '@berth/contract/route.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import type { Role } from '@berth/contract/permissions.ts';
+import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import { HostClients } from '../src/hosts/clients.ts';
 import { buildApp, listen, type AppOptions } from '../src/http/app.ts';
+import { planCatalogueOf } from '../src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../src/services/api-keys.ts';
 import { bootstrap } from '../src/services/bootstrap.ts';
 import type { ServiceContext } from '../src/services/context.ts';
@@ -27,6 +29,7 @@ import { insertProject } from '../src/store/projects.ts';
 import { SandboxChanges } from '../src/store/sandbox-changes.ts';
 import { insertSandbox } from '../src/store/sandboxes.ts';
 import type { Database, NewSandbox, SandboxRow } from '../src/store/schema.ts';
+import { insertSubscription } from '../src/store/subscriptions.ts';
 import { migrateDurable, startDurable, type DurableWork } from '../src/workers/durable.ts';
 import { startPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
@@ -81,6 +84,8 @@ export interface TestApiOptions {
   /** Run the real durable work against the stand-in host; otherwise steps are only noted. */
   durable: boolean;
   keepAlive?: AppOptions['keepAlive'];
+  /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
+  plans?: Plan[];
 }
 
 export async function startApi(options: TestApiOptions): Promise<TestApi> {
@@ -127,7 +132,7 @@ export async function startApi(options: TestApiOptions): Promise<TestApi> {
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
   }
-  const context: ServiceContext = { db, changes, lifecycle: durable?.queue ?? noting, hosts, log };
+  const context: ServiceContext = { db, changes, lifecycle: durable?.queue ?? noting, hosts, plans: planCatalogueOf(options.plans), log };
   const app = await buildApp({
     context,
     onAnswer: (route, answer) => void route.response.body.parse(answer),
@@ -226,6 +231,7 @@ async function makeOrg(db: Database): Promise<TestOrg> {
   await insertUser(db, { id: userId, name: 'Other', email: `${userId}@example.test` });
   await insertOrg(db, { id: orgId, name: 'Other org' });
   await insertMembership(db, { orgId, userId, role: 'owner' });
+  await insertSubscription(db, { orgId, plan: SELF_HOSTED_PLAN.id });
   await insertProject(db, { id: projectId, org_id: orgId, name: 'Other project', use_case: 'internal', created_by: userId });
   const { token } = await mintApiKey(db, { orgId, createdBy: userId, name: 'other', scopes: null, expiresInDays: null });
   return { orgId, projectId, userId, token };

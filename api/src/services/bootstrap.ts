@@ -1,10 +1,12 @@
-// The first start of an installation: the owner's account, an org, a project and an operator's API key, made once and together.
+// The first start of an installation: the owner's account, an org with its plan, a project and an operator's API key, made once and together.
+import { SELF_HOSTED_PLAN } from '@berth/contract/plans.ts';
 import { DEFAULT_USE_CASE } from '@berth/contract/projects.ts';
 import { insertActivity } from '../store/activity.ts';
 import { findFirstOrg, insertMembership, insertOrg, insertUser, lockBootstrap } from '../store/identity.ts';
 import { newId } from '../store/ids.ts';
 import { insertProject, listProjects } from '../store/projects.ts';
 import type { Database } from '../store/schema.ts';
+import { insertSubscription } from '../store/subscriptions.ts';
 import { mintApiKey, OPERATOR } from './api-keys.ts';
 
 export interface BootstrapNames {
@@ -34,6 +36,7 @@ export async function bootstrap(db: Database, names: BootstrapNames): Promise<Bo
     const projectId = newId('project');
     await insertUser(trx, { id: userId, name: names.ownerName, email: names.ownerEmail });
     await insertOrg(trx, { id: orgId, name: names.orgName });
+    await insertSubscription(trx, { orgId, plan: SELF_HOSTED_PLAN.id });
     await insertMembership(trx, { orgId, userId, role: 'owner' });
     await insertActivity(trx, { orgId, actor: OPERATOR, kind: 'org_created', details: { name: names.orgName } });
     await insertProject(trx, { id: projectId, org_id: orgId, name: names.projectName, use_case: DEFAULT_USE_CASE, created_by: userId });

@@ -1,6 +1,7 @@
-// What services are given: the database, the lifecycle's queue, the notices of changes, and hosts. Wired in main.ts.
+// What services are given: the database, the lifecycle's queue, the notices of changes, hosts and the plan catalogue. Wired in main.ts.
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
+import type { Plans } from '../rules/plan-catalogue.ts';
 import type { SandboxChanges } from '../store/sandbox-changes.ts';
 import type { Database } from '../store/schema.ts';
 import type { LifecycleQueue } from './lifecycle-port.ts';
@@ -10,5 +11,7 @@ export interface ServiceContext {
   changes: SandboxChanges;
   lifecycle: LifecycleQueue;
   hosts: HostClients;
+  /** By id. */
+  plans: Plans;
   log: Logger;
 }

@@ -2,6 +2,7 @@
 // Tests kill it; its crash point is armed by BERTH_CRASH_AT as in the real server.
 import pino from 'pino';
 import { HostClients } from '../../src/hosts/clients.ts';
+import { planCatalogueOf } from '../../src/rules/plan-catalogue.ts';
 import type { LifecycleQueue } from '../../src/services/lifecycle-port.ts';
 import { createSandbox, destroySandbox } from '../../src/services/sandboxes.ts';
 import { openDatabase } from '../../src/store/database.ts';
@@ -39,7 +40,7 @@ const lifecycle: LifecycleQueue = {
     if (options.startAtOnce) work.queue.started(step);
   },
 };
-const context = { db, changes, hosts, lifecycle, log };
+const context = { db, changes, hosts, lifecycle, plans: planCatalogueOf(), log };
 const actor = { kind: 'api_key', id: 'key_test', userId: options.userId, orgId: options.orgId, scopes: null, role: 'owner' } as const;
 
 const send = (answer: ReplicaAnswer): void => {
