@@ -23,6 +23,7 @@ function viewProject(row: projects.ProjectRow): Project {
     defaultProfile: profile.nullable().parse(row.default_profile),
     defaultPersistencePolicy: persistencePolicy.nullable().parse(row.default_persistence_policy),
     defaultIdleMinutes: row.default_idle_minutes,
+    wakeOnUse: row.wake_on_use,
     sandboxMachineHourLimit: row.sandbox_machine_hour_limit,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),

@@ -25,6 +25,8 @@ export async function createProject(context: ServiceContext, actor: Actor, orgId
       use_case: body.useCase ?? DEFAULT_USE_CASE,
       default_profile: body.defaultProfile ?? null,
       default_persistence_policy: body.defaultPersistencePolicy ?? null,
+      default_idle_minutes: body.defaultIdleMinutes ?? null,
+      wake_on_use: body.wakeOnUse ?? false,
       created_by: actor.userId,
     });
     await insertActivity(trx, { orgId, projectId: id, actor, kind: 'project_created', details: { name: project.name } });
