@@ -4,8 +4,9 @@ import { giveIdentity, makeGuestSecret, makeIdentity } from '../identity.ts';
 import { GuestClient } from '../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
 import { crashPoint } from './crash-point.ts';
-import type { VmProcess } from './driver.ts';
+import type { RunningVm, VmProcess } from './driver.ts';
 import { cameDown, release, stopWatching } from './lifecycle-exit.ts';
+import type { TakenMachine, WarmPool } from '../pool/pool.ts';
 import type { LifecycleParts, OwnedVm, Watch } from './owned-vm.ts';
 
 /**
@@ -16,8 +17,20 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
   const startedMs = performance.now();
   const deadline = AbortSignal.timeout(parts.createDeadlineMs);
   const signal = AbortSignal.any([abort.signal, deadline]);
+  const over = parts.pool?.underWay();
   try {
-    await makeRunning(parts, vm, signal);
+    await makeRunning(parts, vm, signal, parts.pool ?? null).catch(async (error: unknown) => {
+      if (vm.record.machineId === null || signal.aborted || vm.ending !== null) {
+        throw error;
+      }
+      parts.log.warn(
+        { vmId: vm.id, machineId: vm.record.machineId, err: error },
+        'a machine of the pool is of no use; the VM gets one of its own',
+      );
+      stopWatching(vm);
+      vm.guest?.close();
+      await makeRunning(parts, vm, signal, null);
+    });
   } catch (error) {
     stopWatching(vm);
     vm.guest?.close();
@@ -34,45 +47,43 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
       throw abort.signal.reason;
     }
     throw new HostError('create_failed', reason, { cause: error });
+  } finally {
+    over?.();
   }
   parts.log.info({ vmId: vm.id, epoch: vm.record.epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is running');
 }
 
-async function makeRunning(parts: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<void> {
-  const { driver, directory } = parts;
+/** With a machine of the pool, when there is one for it; otherwise with one that is restored now. */
+async function makeRunning(parts: LifecycleParts, vm: OwnedVm, signal: AbortSignal, pool: WarmPool | null): Promise<void> {
+  const { directory } = parts;
   const { id, spec } = { id: vm.id, spec: vm.record.spec };
   signal.throwIfAborted();
   crashPoint('create:accepted');
   if (vm.record.driverState !== null) {
     // Left by an earlier attempt that could not be cleaned up then.
     await release(parts, vm);
-    vm.record = { ...vm.record, driverState: null, freed: false };
+    await directory.removeContents(id);
+    vm.record = { ...vm.record, machineId: null, driverState: null, freed: false };
   }
 
   await directory.makeFolders(id);
   crashPoint('create:folders-made');
-  await directory.write(vm.record);
-  crashPoint('create:recorded');
   const secret = makeGuestSecret();
+  const taken = pool === null ? null : await takeFrom(pool, parts, vm, signal);
+  vm.guest = taken?.guest ?? null;
+  if (taken === null) {
+    await directory.write(vm.record);
+    crashPoint('create:recorded');
+  }
   await directory.writeSecret(id, secret);
   crashPoint('create:secret-written');
 
   signal.throwIfAborted();
-  const running = await driver.create({
-    id,
-    spec,
-    folder: directory.driverFolder(id),
-    signal,
-    saveState: async (driverState) => {
-      vm.record = { ...vm.record, driverState };
-      await directory.write(vm.record);
-      crashPoint('create:driver-state-saved');
-    },
-  });
+  const running = taken?.running ?? (await restore(parts, vm, signal));
   crashPoint('create:restored');
 
   const watch = startWatching(parts, vm, running.process);
-  vm.guest = new GuestClient(running.guest);
+  vm.guest ??= new GuestClient(running.guest);
   const died = new AbortController();
   void watch.gone.then((why) => died.abort(new HostError('create_failed', why)));
   await giveIdentity(vm.guest, makeIdentity(spec, secret), AbortSignal.any([signal, died.signal]), parts.createDeadlineMs);
@@ -85,6 +96,33 @@ async function makeRunning(parts: LifecycleParts, vm: OwnedVm, signal: AbortSign
   if (vm.ending !== null) {
     throw new HostError('superseded', 'a destroy overtook the create');
   }
+}
+
+/** The record that names the machine is the first one of the VM: what the pool hands out has an owner at every moment. */
+function takeFrom(pool: WarmPool, { directory }: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<TakenMachine | null> {
+  return pool.take({
+    size: vm.record.spec,
+    folder: directory.driverFolder(vm.id),
+    signal,
+    saveState: async (machineId, driverState) => {
+      vm.record = { ...vm.record, machineId, driverState };
+      await directory.write(vm.record);
+    },
+  });
+}
+
+function restore({ driver, directory }: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<RunningVm> {
+  return driver.create({
+    id: vm.id,
+    spec: vm.record.spec,
+    folder: directory.driverFolder(vm.id),
+    signal,
+    saveState: async (driverState) => {
+      vm.record = { ...vm.record, driverState };
+      await directory.write(vm.record);
+      crashPoint('create:driver-state-saved');
+    },
+  });
 }
 
 /** Watches a process that runs; when it ends while the VM is `running`, the VM becomes `dead`. */
