@@ -10,6 +10,8 @@ const TOKEN_MIN_CHARACTERS = 32;
 
 export interface DataFolder {
   vms: string;
+  /** On one file system with `vms`: machines move from one to the other. */
+  pool: string;
   fences: string;
   /** Names this installation among several on one machine. */
   instanceId: string;
@@ -31,6 +33,7 @@ export async function openDataFolder(root: string): Promise<DataFolder> {
   try {
     return {
       vms: join(host, 'vms'),
+      pool: join(host, 'pool'),
       fences: join(host, 'fences'),
       instanceId: await keptId(join(root, 'instance-id'), /^[a-z2-7]{8}$/, () => randomLetters(8)),
       hostId: await keptId(join(host, 'host-id'), /^hst_[a-z2-7]{24}$/, () => `hst_${randomLetters(24)}`),
