@@ -7,7 +7,7 @@ import type { DriverState, RunningVm, VmSize } from '../vm/driver.ts';
 import type { GuestClient } from '../guest/client.ts';
 import { endMachine, exerciseMachine, makeMachine, type MachineParts, type PoolMachine } from './pool-machine.ts';
 import { machineToClaim, nextStep, type PoolPace, type PoolView } from './pool-step.ts';
-import { DEMAND_KEPT_MS, poolRoom, poolTarget, type PoolLimits, type PoolMemory } from './pool-target.ts';
+import { DEMAND_KEPT_MS, poolRoom, poolTarget, WAITING_MACHINE_MIB, type PoolLimits, type PoolMemory } from './pool-target.ts';
 import { standEqual } from './priority.ts';
 
 /** What one is thought to take until the first was made. */
@@ -26,8 +26,6 @@ const ENDS_AT_ONCE = 8;
 export interface PoolParts extends MachineParts {
   limits: PoolLimits;
   pace: PoolPace;
-  /** What one machine takes of the host's memory. */
-  machineMib: number;
   readMemory(): PoolMemory;
 }
 
@@ -96,7 +94,7 @@ export class WarmPool {
 
   /** Memory that the pool would give back to whoever needs it. */
   heldMib(): number {
-    return this.#count() * this.#parts.machineMib;
+    return this.#count() * WAITING_MACHINE_MIB;
   }
 
   /** A caller waits for a machine from now on, until the result is called: the pool leaves the processor to it. */
@@ -267,7 +265,7 @@ export class WarmPool {
   }
 
   #room(): number {
-    return poolRoom(this.#count(), this.#parts.readMemory(), this.#parts.machineMib);
+    return poolRoom(this.#count(), this.#parts.readMemory());
   }
 
   #view(): PoolView {
