@@ -2,7 +2,8 @@
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `wakes_from`: what is left on its host for a wake, null for nothing or while it is awake. `session_started_at` of an ephemeral one is its create.
+  // `wakes_from`: what is left on its host for a wake, null for nothing or while it is awake. `resizing`: the step under way is to reach the pending
+  // allocation, which is reserved until it ends. `session_started_at` of an ephemeral one is its create.
   await sql`
     alter table sandbox
       add column wakes_from text check (wakes_from in ('snapshot', 'disk')),
@@ -10,6 +11,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add column last_wake_from text check (last_wake_from in ('snapshot', 'disk')),
       add column last_wake_reason text,
       add column last_active_at timestamptz not null default now(),
+      add column resizing boolean not null default false,
+      add constraint resizing_has_target check (not resizing or pending_vcpu is not null),
       add constraint wake_is_whole check ((last_wake_at is null) = (last_wake_from is null)),
       add constraint ephemeral_has_ttl check ((mode = 'ephemeral') = (ttl_seconds is not null) and (mode = 'ephemeral') = (expires_at is not null))`.execute(
     db,
@@ -17,6 +20,13 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create index sandbox_expiring on sandbox (expires_at) where expires_at is not null and status not in ('destroying', 'deleted')`.execute(
     db,
   );
+
+  // Largest machine that the host can make, whatever is free; null until it has said so.
+  await sql`
+    alter table host
+      add column largest_vcpu integer,
+      add column largest_memory_mib integer,
+      add column largest_disk_gib integer`.execute(db);
 
   await sql`alter table project add column wake_on_use boolean not null default false`.execute(db);
   await sql`alter table project drop constraint project_default_idle_minutes_check`.execute(db);

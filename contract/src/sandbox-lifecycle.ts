@@ -73,7 +73,7 @@ export const resizeSandbox = defineRoute({
   permission: 'sandbox.resize',
   request: { params: sandboxParams, body: resizeBody },
   response: { status: 200, body: sandboxAnswer },
-  errors: ['sandbox_state_conflict', 'allocation_out_of_bounds', 'plan_limit'],
+  errors: ['sandbox_state_conflict', 'allocation_out_of_bounds', 'no_active_plan', 'plan_limit', 'insufficient_capacity'],
   activity: 'sandbox_resize_requested',
   published: true,
 });

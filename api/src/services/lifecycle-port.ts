@@ -11,6 +11,12 @@ export interface LifecycleStep {
 export interface LifecycleQueue {
   /** Commits with the transaction the step that makes the sandbox's machine. */
   enqueueProvision(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
+  /** Commits with the transaction the step that captures the sandbox's machine and releases it. */
+  enqueueSleep(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
+  /** Commits with the transaction the step that restores the sandbox's machine. */
+  enqueueWake(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
+  /** Commits with the transaction the step that grows the sandbox's machine while it runs. */
+  enqueueResize(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
   /** Commits with the transaction the step that deletes the sandbox's machine and disk. */
   enqueueDestroy(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
   /** To be called right after the commit: starts the enqueued step in this process without waiting for the queue's poll. Never throws. */

@@ -1,22 +1,33 @@
 // The one way a sandbox's status changes: fenced by its epoch, checked against the contract's state table, and committed together
 // with its usage interval, its activity row and the notice to whoever waits.
-import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { ActivityKind } from '@berth/contract/activity.ts';
+import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
-import { lockSandbox, writeSandboxStatus } from '../store/sandboxes.ts';
+import { lockSandbox, writeSandboxStatus, type SizeChange, type WakeSource } from '../store/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';
 import { closeUsageInterval, openUsageInterval } from '../store/usage.ts';
 
-export interface Transition {
+export interface Transition extends SizeChange {
   sandboxId: string;
   /** The epoch the caller acts for. */
   epoch: number;
   to: SandboxStatus;
   /** Required with `failed`; shown to callers as `statusReason`. */
-  reason?: { code: string; message: string };
+  reason?: { code: string; message: string } | undefined;
   actor: ActivityActor;
   /** True for a new intent: the sandbox's epoch grows by one, which voids what is under way for the old one. */
-  newEpoch?: boolean;
+  newEpoch?: boolean | undefined;
+  /** What is left for a wake. Absent: nothing, but that a wake under way keeps what it started from. */
+  wakesFrom?: WakeSource | null | undefined;
+  /** The step that begins is to reach the pending allocation. */
+  resizing?: boolean | undefined;
+  /** How it was woken, with the end of a wake. */
+  woke?: { from: WakeSource; reason: string | null } | undefined;
+  /** When its machine was last known to run; where machine time ends with this transition, it ends then. Absent: now. */
+  lastAliveAt?: Date | null | undefined;
+  /** Another kind of event than the one that goes with the two statuses, and what it says beside them. */
+  kind?: ActivityKind | undefined;
+  details?: Record<string, unknown> | undefined;
 }
 
 /**
@@ -31,35 +42,57 @@ const ACTIVITY_OF_STATUS: { readonly [status in SandboxStatus]: ActivityKind } =
   provisioning: 'sandbox_created',
   running: 'sandbox_running',
   ready: 'sandbox_ready',
+  sleeping: 'sandbox_sleep_requested',
+  stopped: 'sandbox_stopped',
+  waking: 'sandbox_wake_requested',
   failed: 'sandbox_failed',
   destroying: 'sandbox_destroy_requested',
   deleted: 'sandbox_deleted',
 };
 
+/** Where the status before says more than the new one. */
+const ACTIVITY_OF_CHANGE: { readonly [before in SandboxStatus]?: { readonly [after in SandboxStatus]?: ActivityKind } } = {
+  sleeping: { running: 'sandbox_sleep_failed', ready: 'sandbox_sleep_failed' },
+  waking: { running: 'sandbox_woken', ready: 'sandbox_woken', stopped: 'sandbox_wake_failed', failed: 'sandbox_wake_failed' },
+  failed: { running: 'sandbox_recovered', ready: 'sandbox_recovered', stopped: 'sandbox_recovered' },
+};
+
 /** Changes a sandbox's status within the given transaction, or says why not. Repeating it is harmless. */
 export async function transitionSandbox(trx: DatabaseTransaction, transition: Transition): Promise<TransitionResult> {
+  const { to } = transition;
   const before = await lockSandbox(trx, transition.sandboxId);
   if (before === undefined || before.epoch !== transition.epoch) return { outcome: 'void', sandbox: before };
-  if (before.status === transition.to) return { outcome: 'already', sandbox: before };
-  if (!SANDBOX_STATES[before.status].next.includes(transition.to)) return { outcome: 'void', sandbox: before };
+  if (before.status === to) return { outcome: 'already', sandbox: before };
+  if (!SANDBOX_STATES[before.status].next.includes(to)) return { outcome: 'void', sandbox: before };
 
+  const wasMetered = SANDBOX_STATES[before.status].metered;
+  const isMetered = SANDBOX_STATES[to].metered;
   const sandbox = await writeSandboxStatus(trx, {
     sandboxId: before.id,
     epoch: transition.newEpoch === true ? before.epoch + 1 : before.epoch,
-    status: transition.to,
+    status: to,
     reason: transition.reason ?? null,
+    wakesFrom: transition.wakesFrom ?? (to === 'waking' ? before.wakes_from : null),
+    resizing: transition.resizing,
+    allocated: transition.allocated,
+    pending: transition.pending,
+    woke: transition.woke,
+    active: isMetered && !wasMetered,
   });
-  const wasMetered = SANDBOX_STATES[before.status].metered;
-  const isMetered = SANDBOX_STATES[sandbox.status].metered;
   if (!wasMetered && isMetered) await openUsageInterval(trx, sandbox);
-  if (wasMetered && !isMetered) await closeUsageInterval(trx, sandbox.id);
+  if (wasMetered && !isMetered) await closeUsageInterval(trx, sandbox.id, transition.lastAliveAt);
   await insertActivity(trx, {
     orgId: sandbox.org_id,
     projectId: sandbox.project_id,
     sandboxId: sandbox.id,
     actor: transition.actor,
-    kind: ACTIVITY_OF_STATUS[transition.to],
-    details: { from: before.status, to: sandbox.status, ...(transition.reason === undefined ? {} : { reason: transition.reason }) },
+    kind: transition.kind ?? ACTIVITY_OF_CHANGE[before.status]?.[to] ?? ACTIVITY_OF_STATUS[to],
+    details: {
+      from: before.status,
+      to,
+      ...(transition.reason === undefined ? {} : { reason: transition.reason }),
+      ...transition.details,
+    },
   });
   return { outcome: 'changed', sandbox };
 }

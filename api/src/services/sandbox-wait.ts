@@ -24,12 +24,25 @@ export async function waitUntilSettled(
   sandbox: SandboxRow,
   answer: TransitionAnswer,
 ): Promise<SandboxRow> {
+  if (answer.respondAsync) return sandbox;
+  return await waitWhileUnderWay(context, watch, sandbox, AbortSignal.any([answer.signal, AbortSignal.timeout(TRANSITION_WAIT_MS)]));
+}
+
+/** The same with a deadline of the caller's own: the sandbox once nothing is under way for it, or as it is when the signal aborts. */
+export async function waitWhileUnderWay(
+  context: ServiceContext,
+  watch: SandboxWatch,
+  sandbox: SandboxRow,
+  signal: AbortSignal,
+): Promise<SandboxRow> {
   let latest = sandbox;
-  if (answer.respondAsync) return latest;
-  const signal = AbortSignal.any([answer.signal, AbortSignal.timeout(TRANSITION_WAIT_MS)]);
-  while (!SANDBOX_STATES[latest.status].settled && !signal.aborted) {
+  while (isUnderWay(latest) && !signal.aborted) {
     await watch.next(signal);
     latest = (await findSandbox(context.db, sandbox.id)) ?? latest;
   }
   return latest;
+}
+
+function isUnderWay(sandbox: SandboxRow): boolean {
+  return !SANDBOX_STATES[sandbox.status].settled || sandbox.resizing;
 }

@@ -1,8 +1,9 @@
 // The rows of sandboxes. SQL only: which transition is legal is asked of the contract's state table, through services/sandbox-transition.ts.
+import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
-import { sql } from 'kysely';
+import { sql, type UpdateObject } from 'kysely';
 import { SANDBOX_CHANGES_CHANNEL } from './sandbox-changes.ts';
-import type { Database, DatabaseTransaction, NewSandbox, SandboxRow } from './schema.ts';
+import type { Database, DatabaseTransaction, NewSandbox, SandboxRow, Tables } from './schema.ts';
 
 export async function insertSandbox(db: Database, sandbox: NewSandbox): Promise<SandboxRow> {
   return await db.insertInto('sandbox').values(sandbox).returningAll().executeTakeFirstOrThrow();
@@ -33,29 +34,95 @@ export async function listSandboxes(db: Database, orgId: string, filter: { endUs
   return await query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute();
 }
 
-export interface StatusChange {
+type SandboxColumns = UpdateObject<Tables, 'sandbox'>;
+
+/** What a wake can start from. */
+export type WakeSource = 'snapshot' | 'disk';
+
+/** Sizes that change together with a status, or by themselves. What is absent stays as it is. */
+export interface SizeChange {
+  /** What the guest was verified to have. */
+  allocated?: Allocation | undefined;
+  /** What it shall have with its next wake; null for nothing more. */
+  pending?: Allocation | null | undefined;
+}
+
+export interface StatusChange extends SizeChange {
   sandboxId: string;
   epoch: number;
   status: SandboxStatus;
   reason: { code: string; message: string } | null;
+  wakesFrom: WakeSource | null;
+  /** The step that begins is to reach the pending allocation. */
+  resizing?: boolean | undefined;
+  /** How it was woken, with the end of a wake. */
+  woke?: { from: WakeSource; reason: string | null } | undefined;
+  /** It begins to be awake, which counts as a sign of use. */
+  active: boolean;
 }
 
 /** Writes a status (and its epoch) and tells every replica when the transaction commits. The caller holds the row's lock. */
 export async function writeSandboxStatus(trx: DatabaseTransaction, change: StatusChange): Promise<SandboxRow> {
+  return await writeSandbox(trx, change.sandboxId, {
+    status: change.status,
+    epoch: change.epoch,
+    status_reason_code: change.reason?.code ?? null,
+    status_reason_message: change.reason?.message ?? null,
+    status_changed_at: sql<Date>`now()`,
+    wakes_from: change.wakesFrom,
+    resizing: change.resizing ?? false,
+    ...sizeColumns(change),
+    ...(change.woke === undefined
+      ? {}
+      : { last_wake_at: sql<Date>`now()`, last_wake_from: change.woke.from, last_wake_reason: change.woke.reason }),
+    ...(change.active ? { last_active_at: sql<Date>`now()` } : {}),
+    ...(change.status === 'deleted' ? { deleted_at: sql<Date>`now()` } : {}),
+  });
+}
+
+/** Writes sizes, and whether a step is to reach the pending one, and tells every replica. The caller holds the row's lock. */
+export async function writeSandboxSize(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  change: SizeChange & { epoch: number; resizing: boolean },
+): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, { epoch: change.epoch, resizing: change.resizing, ...sizeColumns(change) });
+}
+
+/** Writes what is left of a machine that does not run, and, unless it is absent, why it does not. The caller holds the row's lock. */
+export async function writeSandboxRemains(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  remains: { wakesFrom: WakeSource | null; reason?: { code: string; message: string } | undefined },
+): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, {
+    wakes_from: remains.wakesFrom,
+    ...(remains.reason === undefined ? {} : { status_reason_code: remains.reason.code, status_reason_message: remains.reason.message }),
+  });
+}
+
+async function writeSandbox(trx: DatabaseTransaction, sandboxId: string, columns: SandboxColumns): Promise<SandboxRow> {
   const row = await trx
     .updateTable('sandbox')
-    .set({
-      status: change.status,
-      epoch: change.epoch,
-      status_reason_code: change.reason?.code ?? null,
-      status_reason_message: change.reason?.message ?? null,
-      status_changed_at: sql<Date>`now()`,
-      updated_at: sql<Date>`now()`,
-      ...(change.status === 'deleted' ? { deleted_at: sql<Date>`now()` } : {}),
-    })
-    .where('id', '=', change.sandboxId)
+    .set({ ...columns, updated_at: sql<Date>`now()` })
+    .where('id', '=', sandboxId)
     .returningAll()
     .executeTakeFirstOrThrow();
-  await sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${change.sandboxId})`.execute(trx);
+  await sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
   return row;
+}
+
+function sizeColumns({ allocated, pending }: SizeChange): SandboxColumns {
+  return {
+    ...(allocated === undefined
+      ? {}
+      : { allocated_vcpu: allocated.vcpu, allocated_memory_gb: allocated.memoryGb, allocated_disk_gb: allocated.diskGb }),
+    ...(pending === undefined
+      ? {}
+      : {
+          pending_vcpu: pending?.vcpu ?? null,
+          pending_memory_gb: pending?.memoryGb ?? null,
+          pending_disk_gb: pending?.diskGb ?? null,
+        }),
+  };
 }

@@ -58,6 +58,9 @@ export interface HostTable {
   reserved_vcpu: number;
   reserved_memory_mib: number;
   reserved_disk_gib: number;
+  largest_vcpu: number | null;
+  largest_memory_mib: number | null;
+  largest_disk_gib: number | null;
   last_seen_at: Instant;
   created_at: GeneratedInstant;
 }
@@ -114,6 +117,8 @@ export interface SandboxTable {
   last_wake_from: 'snapshot' | 'disk' | null;
   last_wake_reason: string | null;
   last_active_at: GeneratedInstant;
+  /** The step under way is to reach the pending allocation, which is reserved until it ends. */
+  resizing: Generated<boolean>;
   created_at: GeneratedInstant;
   updated_at: GeneratedInstant;
   deleted_at: Instant | null;
@@ -200,6 +205,7 @@ export type ApiKeyRow = Selectable<ApiKeyTable>;
 export type ProjectRow = Selectable<ProjectTable>;
 export type SandboxRow = Selectable<SandboxTable>;
 export type NewSandbox = Insertable<SandboxTable>;
+export type IdempotencyKeyRow = Selectable<IdempotencyKeyTable>;
 export type SubscriptionRow = Selectable<SubscriptionTable>;
 export type MetricsSampleRow = Selectable<MetricsSampleTable>;
 export type NewProject = Insertable<ProjectTable>;

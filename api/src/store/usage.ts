@@ -3,20 +3,48 @@ import { sql } from 'kysely';
 import { newId } from './ids.ts';
 import type { Database, SandboxRow } from './schema.ts';
 
-/** Opens an interval from now on, in the sandbox's present size. The database refuses one that overlaps another of the same sandbox. */
+/**
+ * Opens an interval from now on, in the sandbox's present size; a clock that went back begins it where the last one ended. The database
+ * refuses one that overlaps another of the same sandbox.
+ */
 export async function openUsageInterval(db: Database, sandbox: SandboxRow): Promise<void> {
+  await insertInterval(db, sandbox, null);
+}
+
+/**
+ * Ends the sandbox's open interval, if there is one: now, or at the last proof of life of its machine. An instant outside of
+ * [its begin, now] is moved into it. A clock that went back makes it empty, never negative.
+ */
+export async function closeUsageInterval(db: Database, sandboxId: string, at: Date | null = null): Promise<void> {
+  await endInterval(db, sandboxId, at);
+}
+
+/** Ends the open interval and begins the next in the sandbox's new size, at one instant: nothing between them, nothing twice. */
+export async function splitUsageInterval(db: Database, sandbox: SandboxRow): Promise<void> {
+  const endedAt = await endInterval(db, sandbox.id, null);
+  if (endedAt === undefined) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without an open usage interval`);
+  await insertInterval(db, sandbox, endedAt);
+}
+
+/** The instant keeps its microseconds, which a Date would lose. */
+async function endInterval(db: Database, sandboxId: string, at: Date | null): Promise<string | undefined> {
+  const { rows } = await sql<{ ended_at: string }>`
+    update usage_interval
+    set during = tstzrange(
+      lower(during),
+      greatest(lower(during) + interval '1 microsecond', least(clock_timestamp(), coalesce(${at}::timestamptz, clock_timestamp()))))
+    where sandbox_id = ${sandboxId} and upper_inf(during)
+    returning upper(during)::text as ended_at`.execute(db);
+  return rows[0]?.ended_at;
+}
+
+async function insertInterval(db: Database, sandbox: SandboxRow, from: string | null): Promise<void> {
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
     values (${newId('usageInterval')}, ${sandbox.id}, ${sandbox.org_id}, ${sandbox.project_id}, ${sandbox.end_user_id},
-      ${sandbox.allocated_vcpu}, ${sandbox.allocated_memory_gb}, ${sandbox.allocated_disk_gb}, tstzrange(clock_timestamp(), null))`.execute(
-    db,
-  );
-}
-
-/** Ends the sandbox's open interval, if there is one. A clock that went back makes it empty, never negative. */
-export async function closeUsageInterval(db: Database, sandboxId: string): Promise<void> {
-  await sql`
-    update usage_interval
-    set during = tstzrange(lower(during), greatest(lower(during) + interval '1 microsecond', clock_timestamp()))
-    where sandbox_id = ${sandboxId} and upper_inf(during)`.execute(db);
+      ${sandbox.allocated_vcpu}, ${sandbox.allocated_memory_gb}, ${sandbox.allocated_disk_gb},
+      tstzrange(
+        coalesce(${from}::timestamptz, greatest(
+          clock_timestamp(), (select max(upper(during)) from usage_interval where sandbox_id = ${sandbox.id}))),
+        null))`.execute(db);
 }
