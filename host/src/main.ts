@@ -10,6 +10,7 @@ import { readMachine } from './admission.ts';
 import { readConfig, type HostConfig } from './config.ts';
 import { openDataFolder, randomLetters, readToken, type DataFolder } from './data-folder.ts';
 import { messageOf } from './host-error.ts';
+import { makePool } from './pool/make-pool.ts';
 import { routesOf } from './server/routes.ts';
 import { HostServer } from './server/server.ts';
 import { armCrashPoint } from './vm/crash-point.ts';
@@ -43,11 +44,13 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   for (const name of await fences.open()) {
     log.error({ name }, 'a fence could not be understood and was removed');
   }
-  const lifecycle = new VmLifecycle(
-    { driver, directory, fences, log, createDeadlineMs: config.createDeadlineMs, adoptDeadlineMs: ADOPT_DEADLINE_MS },
-    { policy: config.policy, readMachine: () => readMachine(config.dataFolder) },
+  const pool = makePool(config, data, driver, log, () => lifecycle.capacity());
+  const lifecycle: VmLifecycle = new VmLifecycle(
+    { driver, directory, fences, log, pool, createDeadlineMs: config.createDeadlineMs, adoptDeadlineMs: ADOPT_DEADLINE_MS },
+    { policy: config.policy, readMachine: () => pool.lend(readMachine(config.dataFolder)) },
   );
   await lifecycle.recover();
+  await pool.clear();
 
   const host = {
     hostId: data.hostId,
@@ -57,16 +60,17 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
     qemuVersion,
     templateId,
   };
-  const server = new HostServer({ routes: routesOf({ lifecycle, host }), token, log });
+  const server = new HostServer({ routes: routesOf({ lifecycle, pool, host }), token, log });
   if ('socket' in config.listenOn) {
     await mkdir(dirname(config.listenOn.socket), { recursive: true, mode: 0o711 });
   }
   const url = await server.listen(config.listenOn);
   log.info({ ...host, url, vms: lifecycle.list().length, tookMs: Math.round(performance.now() - startedMs) }, 'the host daemon is ready');
+  pool.start();
 
   await stop;
   const patience = AbortSignal.timeout(STOP_PATIENCE_MS);
-  await Promise.all([server.close(patience), lifecycle.close(patience)]);
+  await Promise.all([server.close(patience), lifecycle.close(patience), pool.close()]);
   await driver.close();
   log.info('the host daemon ends; its VMs go on');
 }

@@ -1,5 +1,6 @@
 // The warm pool: restored and exercised machines without a tenant, of which a create takes one instead of restoring its own. Owns which there are, and hands each out once.
 // Follows the demand (pool-target.ts), works when nobody waits for a machine (pool-step.ts). Must not know VMs' records: who takes a machine says where it belongs from then on.
+import type { MachineFigures } from '../admission.ts';
 import { randomLetters } from '../data-folder.ts';
 import { messageOf } from '../host-error.ts';
 import { crashPoint } from '../vm/crash-point.ts';
@@ -92,9 +93,9 @@ export class WarmPool {
     return { ready: this.#ready.size, target: Math.min(this.#target(), this.#room()) };
   }
 
-  /** Memory that the pool would give back to whoever needs it. */
-  heldMib(): number {
-    return this.#count() * WAITING_MACHINE_MIB;
+  /** The host's figures as they matter to who asks for a VM: what the pool has taken is there for VMs, which the pool makes way for. */
+  lend(machine: MachineFigures): MachineFigures {
+    return { ...machine, memAvailableMib: machine.memAvailableMib + this.#count() * WAITING_MACHINE_MIB };
   }
 
   /** A caller waits for a machine from now on, until the result is called: the pool leaves the processor to it. */
