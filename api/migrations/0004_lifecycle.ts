@@ -2,10 +2,12 @@
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
+  // `pending_recommended`: the pending allocation was stored by a metrics sample and may be replaced by the next one; false: somebody asked for it.
   // `wakes_from`: what is left on its host for a wake, null for nothing or while it is awake. `resizing`: the step under way is to reach the pending
   // allocation, which is reserved until it ends. `session_started_at` of an ephemeral one is its create.
   await sql`
     alter table sandbox
+      add column pending_recommended boolean not null default false,
       add column wakes_from text check (wakes_from in ('snapshot', 'disk')),
       add column last_wake_at timestamptz,
       add column last_wake_from text check (last_wake_from in ('snapshot', 'disk')),
@@ -13,6 +15,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add column last_active_at timestamptz not null default now(),
       add column resizing boolean not null default false,
       add constraint resizing_has_target check (not resizing or pending_vcpu is not null),
+      add constraint recommended_is_pending check (not pending_recommended or pending_vcpu is not null),
       add constraint wake_is_whole check ((last_wake_at is null) = (last_wake_from is null)),
       add constraint ephemeral_has_ttl check ((mode = 'ephemeral') = (ttl_seconds is not null) and (mode = 'ephemeral') = (expires_at is not null))`.execute(
     db,

@@ -12,6 +12,7 @@ export const ID_PREFIXES = {
   apiKey: 'key_',
   activity: 'act_',
   usageInterval: 'use_',
+  metricsSample: 'smp_',
 } as const;
 export type IdKind = keyof typeof ID_PREFIXES;
 

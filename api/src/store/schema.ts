@@ -111,6 +111,8 @@ export interface SandboxTable {
   pending_vcpu: number | null;
   pending_memory_gb: number | null;
   pending_disk_gb: number | null;
+  /** The pending allocation was stored by a metrics sample, not asked for. */
+  pending_recommended: Generated<boolean>;
   /** What is left on its host for a wake; null for nothing, or while it is awake. */
   wakes_from: 'snapshot' | 'disk' | null;
   last_wake_at: Instant | null;
