@@ -101,6 +101,11 @@ export async function writeSandboxRemains(
   });
 }
 
+/** Writes the pending allocation as a sample's recommendation, or that there is none, and tells every replica. The caller holds the row's lock. */
+export async function writeRecommendation(trx: DatabaseTransaction, sandboxId: string, pending: Allocation | null): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, { ...sizeColumns({ pending }), pending_recommended: pending !== null });
+}
+
 async function writeSandbox(trx: DatabaseTransaction, sandboxId: string, columns: SandboxColumns): Promise<SandboxRow> {
   const row = await trx
     .updateTable('sandbox')
@@ -123,6 +128,7 @@ function sizeColumns({ allocated, pending }: SizeChange): SandboxColumns {
           pending_vcpu: pending?.vcpu ?? null,
           pending_memory_gb: pending?.memoryGb ?? null,
           pending_disk_gb: pending?.diskGb ?? null,
+          pending_recommended: false,
         }),
   };
 }
