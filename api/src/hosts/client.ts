@@ -3,11 +3,11 @@
 import http from 'node:http';
 import type { z } from 'zod';
 import { EXEC_ANSWER_MAX_BYTES, guestExecResult, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/guest.ts';
-import { hostError, hostInfo, vmList, vmView, type HostInfo, type VmCreate, type VmView } from '@berth/protocol/host.ts';
+import { hostError, hostInfo, vmList, vmMetrics, vmView, type HostInfo, type VmCreate, type VmMetrics, type VmView } from '@berth/protocol/host.ts';
 import { HostError } from './error.ts';
 
 /** Deadlines of the verbs in milliseconds. A create waits longer than its host does (a minute), an exec for its own timeout and this much more. */
-export const HOST_DEADLINES_MS = { read: 5_000, create: 90_000, destroy: 30_000, execMargin: 20_000 } as const;
+export const HOST_DEADLINES_MS = { read: 5_000, metrics: 10_000, create: 90_000, destroy: 30_000, execMargin: 20_000 } as const;
 
 /** Longest answer read from a host, but for exec. A list of 1,000 VMs is 400 KB. */
 const ANSWER_MAX_BYTES = 8 * 1024 * 1024;
@@ -72,6 +72,12 @@ export class HostClient {
   destroyVm(id: string, epoch: number, options: CallOptions = {}): Promise<VmView> {
     const path = `/vms/${encodeURIComponent(id)}?epoch=${epoch}`;
     return this.#call(this.#verb('DELETE', path, vmView, HOST_DEADLINES_MS.destroy, options));
+  }
+
+  /** What the guest says of itself and what its host sees of it. The guest's numbers are of the right kind and no more: they are not to be trusted. */
+  metrics(id: string, options: CallOptions = {}): Promise<VmMetrics> {
+    const path = `/vms/${encodeURIComponent(id)}/metrics`;
+    return this.#call(this.#verb('GET', path, vmMetrics, HOST_DEADLINES_MS.metrics, options));
   }
 
   /** Runs one command in the guest. The host answers headers and spaces at once and the result in the end. */
