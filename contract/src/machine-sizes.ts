@@ -17,11 +17,12 @@ export const MACHINE_SIZES: { readonly [size in MachineSize]: Allocation } = {
   xlarge: { vcpu: 8, memoryGb: 16, diskGb: 80 },
 };
 
-export const DEFAULT_MACHINE_SIZE: MachineSize = 'small';
-
 /** spec: Sandbox, `profile`. */
 export const profile = z.enum(['auto', 'agent-small', 'agent-standard', 'build-heavy', 'browser-heavy', 'repo-large', 'long-running']);
 export type Profile = z.infer<typeof profile>;
+
+/** The profile of a sandbox for which neither a profile nor a tier is known. */
+export const DEFAULT_PROFILE: Profile = 'auto';
 
 /** The tier a sandbox of the profile starts with. */
 export const PROFILE_SIZES: { readonly [name in Profile]: MachineSize } = {

@@ -9,6 +9,7 @@ import { idText, text, timestamp } from './text.ts';
 /** Free text with one known value: `external` means that the machines serve the operator's product users. */
 const useCase = text(1, 64);
 export const DEFAULT_USE_CASE = 'internal';
+export const EXTERNAL_USE_CASE = 'external';
 
 export const project = z.strictObject({
   id: idText,

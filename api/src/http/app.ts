@@ -16,6 +16,7 @@ import type { ServiceContext } from '../services/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes.ts';
 import { readJsonBodies } from './body.ts';
 import { CallerGone, envelope, sendFailure } from './errors.ts';
+import { readIdempotencyKey } from './idempotency-key.ts';
 import { answerKeepingAlive, type KeepAliveTimes } from './keep-alive.ts';
 import { allowedMethods, toFastifyPath } from './paths.ts';
 import { prefersAsync } from './prefer.ts';
@@ -145,6 +146,8 @@ function readCall(bound: BoundRoute, request: FastifyRequest, reply: FastifyRepl
     actor: request.actor,
     sandbox: request.sandbox,
     respondAsync,
+    idempotencyKey: bound.route.idempotent === true ? readIdempotencyKey(request.raw) : undefined,
+    noteReplay: () => void reply.header('idempotent-replayed', 'true'),
     signal: abortedWhenGone(reply),
   };
 }

@@ -14,6 +14,10 @@ export interface Call<R extends Route> {
   sandbox: R['path'] extends `${string}{sandboxId}${string}` ? LocatedSandboxRow : undefined;
   /** `Prefer: respond-async` was sent and the route honours it. */
   respondAsync: boolean;
+  /** `Idempotency-Key` of a route that takes one. */
+  idempotencyKey: string | undefined;
+  /** Says in the answer that it is that of an earlier call with the same key. */
+  noteReplay(this: void): void;
   /** Aborts when the caller goes away. */
   signal: AbortSignal;
 }
@@ -26,6 +30,8 @@ export interface AnyCall {
   actor: Actor | undefined;
   sandbox: LocatedSandboxRow | undefined;
   respondAsync: boolean;
+  idempotencyKey: string | undefined;
+  noteReplay(this: void): void;
   signal: AbortSignal;
 }
 

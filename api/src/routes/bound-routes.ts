@@ -4,6 +4,14 @@ import { execRoutes } from './exec.ts';
 import { healthRoutes } from './health.ts';
 import { identityRoutes } from './identity.ts';
 import { projectRoutes } from './projects.ts';
+import { renewRoutes } from './renew.ts';
 import { sandboxRoutes } from './sandboxes.ts';
 
-export const BOUND_ROUTES: readonly BoundRoute[] = [...healthRoutes, ...identityRoutes, ...projectRoutes, ...sandboxRoutes, ...execRoutes];
+export const BOUND_ROUTES: readonly BoundRoute[] = [
+  ...healthRoutes,
+  ...identityRoutes,
+  ...projectRoutes,
+  ...sandboxRoutes,
+  ...execRoutes,
+  ...renewRoutes,
+];

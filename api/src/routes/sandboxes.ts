@@ -1,5 +1,6 @@
 // Sandboxes on the wire: create, list, fetch, destroy.
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from '@berth/contract/sandboxes.ts';
+import * as creates from '../services/sandbox-create.ts';
 import * as sandboxes from '../services/sandboxes.ts';
 import { bind } from './bind.ts';
 import { viewSandbox } from './sandbox-view.ts';
@@ -10,9 +11,11 @@ export const sandboxRoutes = [
   })),
   bind(
     createSandbox,
-    async (context, { actor, params, body, ...answer }) => ({
-      sandbox: viewSandbox(await sandboxes.createSandbox(context, actor, params.orgId, body, answer)),
-    }),
+    async (context, { actor, params, body, noteReplay, ...answer }) => {
+      const { sandbox, replayed } = await creates.createSandbox(context, actor, params.orgId, body, answer);
+      if (replayed) noteReplay();
+      return { sandbox: viewSandbox(sandbox) };
+    },
     { honoursRespondAsync: true },
   ),
   bind(getSandbox, (_context, { sandbox }) => Promise.resolve({ sandbox: viewSandbox(sandbox) })),

@@ -1,6 +1,6 @@
 // What a new sandbox gets where the caller said nothing: profile, machine tier, persistence. Pure.
 import {
-  DEFAULT_MACHINE_SIZE,
+  DEFAULT_PROFILE,
   MACHINE_SIZES,
   PROFILE_SIZES,
   SIZE_PROFILES,
@@ -14,6 +14,7 @@ export interface AllocationRequest {
   profile?: Profile | undefined;
   machineSize?: MachineSize | undefined;
   persistencePolicy?: PersistencePolicy | undefined;
+  mode?: 'ephemeral' | undefined;
 }
 
 export interface ProjectDefaults {
@@ -27,15 +28,25 @@ export interface ChosenAllocation {
   persistencePolicy: PersistencePolicy;
 }
 
+/** An ephemeral sandbox runs, and is billed, until it ends: sleep would end it, so nothing puts it to sleep by itself. */
+const EPHEMERAL_PERSISTENCE_POLICY: PersistencePolicy = 'always_on';
+
 /**
- * The request's own values, then the project's defaults; without either the profile is inferred from the machine size (spec: Sandbox),
- * which is `small` when none was asked for. A machine size overrides the tier of the profile.
+ * The request's own profile; else that of the machine size asked for (spec: "inferred from the requested machine size"); else the project's
+ * default; else `auto`. A machine size overrides the tier of the profile.
  */
 export function chooseAllocation(request: AllocationRequest, defaults: ProjectDefaults): ChosenAllocation {
-  const profile = request.profile ?? defaults.profile ?? SIZE_PROFILES[request.machineSize ?? DEFAULT_MACHINE_SIZE];
+  const profile = request.profile ?? inferredProfile(request) ?? defaults.profile ?? DEFAULT_PROFILE;
   return {
     profile,
     allocation: MACHINE_SIZES[request.machineSize ?? PROFILE_SIZES[profile]],
-    persistencePolicy: request.persistencePolicy ?? defaults.persistencePolicy ?? DEFAULT_PERSISTENCE_POLICY,
+    persistencePolicy:
+      request.mode === 'ephemeral'
+        ? EPHEMERAL_PERSISTENCE_POLICY
+        : (request.persistencePolicy ?? defaults.persistencePolicy ?? DEFAULT_PERSISTENCE_POLICY),
   };
+}
+
+function inferredProfile({ machineSize }: AllocationRequest): Profile | undefined {
+  return machineSize === undefined ? undefined : SIZE_PROFILES[machineSize];
 }

@@ -80,7 +80,7 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
     active: isMetered && !wasMetered,
   });
   if (!wasMetered && isMetered) await openUsageInterval(trx, sandbox);
-  if (wasMetered && !isMetered) await closeUsageInterval(trx, sandbox.id, transition.lastAliveAt);
+  if (wasMetered && !isMetered) await closeUsageInterval(trx, sandbox.id, endOfMetering(transition.lastAliveAt ?? null, before.expires_at));
   await insertActivity(trx, {
     orgId: sandbox.org_id,
     projectId: sandbox.project_id,
@@ -95,4 +95,10 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
     },
   });
   return { outcome: 'changed', sandbox };
+}
+
+/** The last proof of life, or the expiry of an ephemeral sandbox when that came first (spec: "bills until the TTL"); null: now, unless it is later. */
+function endOfMetering(lastAliveAt: Date | null, expiresAt: Date | null): Date | null {
+  if (lastAliveAt === null || expiresAt === null) return lastAliveAt ?? expiresAt;
+  return lastAliveAt < expiresAt ? lastAliveAt : expiresAt;
 }

@@ -5,8 +5,15 @@ import { sql, type UpdateObject } from 'kysely';
 import { SANDBOX_CHANGES_CHANNEL } from './sandbox-changes.ts';
 import type { Database, DatabaseTransaction, NewSandbox, SandboxRow, Tables } from './schema.ts';
 
+/** An ephemeral sandbox expires its time to live after `created_at`, which is now() too, unless its expiry is said. */
 export async function insertSandbox(db: Database, sandbox: NewSandbox): Promise<SandboxRow> {
-  return await db.insertInto('sandbox').values(sandbox).returningAll().executeTakeFirstOrThrow();
+  const { ttl_seconds: ttlSeconds = null, expires_at: said } = sandbox;
+  const expiry = ttlSeconds === null || said !== undefined ? {} : { expires_at: sql<Date>`now() + make_interval(secs => ${ttlSeconds})` };
+  return await db
+    .insertInto('sandbox')
+    .values({ ...sandbox, ...expiry })
+    .returningAll()
+    .executeTakeFirstOrThrow();
 }
 
 /** A sandbox with the address of the host its machine is on; null when no host was chosen. */
@@ -35,6 +42,17 @@ export async function listSandboxes(db: Database, orgId: string, filter: { endUs
 }
 
 type SandboxColumns = UpdateObject<Tables, 'sandbox'>;
+
+/** The size in force. */
+export function allocationOf(row: SandboxRow): Allocation {
+  return { vcpu: row.allocated_vcpu, memoryGb: row.allocated_memory_gb, diskGb: row.allocated_disk_gb };
+}
+
+/** The size that is stored for the next wake, or that a step under way is to reach; null for none. */
+export function pendingOf(row: SandboxRow): Allocation | null {
+  const { pending_vcpu: vcpu, pending_memory_gb: memoryGb, pending_disk_gb: diskGb } = row;
+  return vcpu === null || memoryGb === null || diskGb === null ? null : { vcpu, memoryGb, diskGb };
+}
 
 /** What a wake can start from. */
 export type WakeSource = 'snapshot' | 'disk';

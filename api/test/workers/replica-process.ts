@@ -4,7 +4,8 @@ import pino from 'pino';
 import { HostClients } from '../../src/hosts/clients.ts';
 import { planCatalogueOf } from '../../src/rules/plan-catalogue.ts';
 import type { LifecycleQueue } from '../../src/services/lifecycle-port.ts';
-import { createSandbox, destroySandbox } from '../../src/services/sandboxes.ts';
+import { createSandbox } from '../../src/services/sandbox-create.ts';
+import { destroySandbox } from '../../src/services/sandboxes.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { SandboxChanges } from '../../src/store/sandbox-changes.ts';
 import { armCrashPoint } from '../../src/workers/crash-point.ts';
@@ -52,7 +53,7 @@ async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
   switch (request.verb) {
     case 'create': {
       const startedAt = performance.now();
-      const sandbox = await createSandbox(context, actor, options.orgId, { agent: 'agent_one', projectId: options.projectId }, answer);
+      const { sandbox } = await createSandbox(context, actor, options.orgId, { agent: 'agent_one', projectId: options.projectId }, answer);
       return { id: sandbox.id, status: sandbox.status, ms: performance.now() - startedAt };
     }
     case 'destroy': {
