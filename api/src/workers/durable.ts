@@ -14,7 +14,9 @@ import type { LifecycleQueue, LifecycleStep } from '../services/lifecycle-port.t
 import type { Database } from '../store/schema.ts';
 import { destroy } from './destroy.ts';
 import { Dispatch } from './dispatch.ts';
+import { Expiry, EXPIRY_EVERY_MS } from './expiry.ts';
 import { HostHealth } from './host-health.ts';
+import { forgetIdempotencyKeys, IDEMPOTENCY_RETENTION_EVERY_MS } from './idempotency-retention.ts';
 import { provision } from './provision.ts';
 import { DurableQueue, LIFECYCLE_QUEUE, type StepKind } from './queue.ts';
 import { ReplicaSession } from './replica-session.ts';
@@ -127,14 +129,22 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     logger: dbosLogger(log),
   });
   const dispatch = new Dispatch(LIFECYCLE_QUEUE, log);
+  const queue = new DurableQueue(client, dispatch);
   const takeover = new Takeover({ context, session, dispatch, client, executorId, running });
   const health = options.hostUrls.map((url) => new HostHealth(context, url));
+  const expiry = new Expiry({ context, lifecycle: queue, session });
   dispatch.wake();
   // A first look before the first request: what a killed process left goes on, and the host of the request has a row.
   await Promise.all([takeover.tick(), ...health.map((host) => host.tick())]);
 
   const schedules = [
     runEvery({ name: 'takeover', everyMs: TAKEOVER_EVERY_MS, run: () => takeover.tick() }, stopping.signal, log),
+    runEvery({ name: 'expiry', everyMs: EXPIRY_EVERY_MS, run: () => expiry.tick() }, stopping.signal, log),
+    runEvery(
+      { name: 'idempotency retention', everyMs: IDEMPOTENCY_RETENTION_EVERY_MS, run: () => forgetIdempotencyKeys(context, session) },
+      stopping.signal,
+      log,
+    ),
     ...health.map((host) =>
       runEvery(
         {
@@ -151,7 +161,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   ];
 
   return {
-    queue: new DurableQueue(client, dispatch),
+    queue,
     executorId,
     stop: async () => {
       await DBOS.shutdown({ deregister: true, workflowCompletionTimeoutMS: STOP_GRACE_MS });
