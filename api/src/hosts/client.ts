@@ -3,11 +3,36 @@
 import http from 'node:http';
 import type { z } from 'zod';
 import { EXEC_ANSWER_MAX_BYTES, guestExecResult, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/guest.ts';
-import { hostError, hostInfo, vmList, vmMetrics, vmView, type HostInfo, type VmCreate, type VmMetrics, type VmView } from '@berth/protocol/host.ts';
+import {
+  hostError,
+  hostInfo,
+  vmList,
+  vmMetrics,
+  vmView,
+  type HostInfo,
+  type VmCreate,
+  type VmMetrics,
+  type VmView,
+  type VmSleep,
+  type VmWake,
+  type VmResize,
+} from '@berth/protocol/host.ts';
 import { HostError } from './error.ts';
 
-/** Deadlines of the verbs in milliseconds. A create waits longer than its host does (a minute), an exec for its own timeout and this much more. */
-export const HOST_DEADLINES_MS = { read: 5_000, metrics: 10_000, create: 90_000, destroy: 30_000, execMargin: 20_000 } as const;
+/**
+ * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec for its own timeout and this much more. A sleep writes what the guest
+ * dirtied of its memory, a wake reads it back, or boots a disk.
+ */
+export const HOST_DEADLINES_MS = {
+  read: 5_000,
+  metrics: 10_000,
+  create: 90_000,
+  sleep: 180_000,
+  wake: 180_000,
+  resize: 90_000,
+  destroy: 30_000,
+  execMargin: 20_000,
+} as const;
 
 /** Longest answer read from a host, but for exec. A list of 1,000 VMs is 400 KB. */
 const ANSWER_MAX_BYTES = 8 * 1024 * 1024;
@@ -68,6 +93,21 @@ export class HostClient {
     return this.#call({ ...this.#verb('PUT', path, vmView, HOST_DEADLINES_MS.create, options), body: create });
   }
 
+  /** Resolves when the VM is `asleep`: captured, durable, its machine released. */
+  sleepVm(id: string, sleep: VmSleep, options: CallOptions = {}): Promise<VmView> {
+    return this.#post(id, 'sleep', sleep, HOST_DEADLINES_MS.sleep, options);
+  }
+
+  /** Resolves when the VM runs, from its snapshot or by a boot of its disk; `woke` of the answer says which, `spec` what it has. */
+  wakeVm(id: string, wake: VmWake, options: CallOptions = {}): Promise<VmView> {
+    return this.#post(id, 'wake', wake, HOST_DEADLINES_MS.wake, options);
+  }
+
+  /** Resolves when the guest was verified to have grown; `spec` of the answer is what it has. */
+  resizeVm(id: string, resize: VmResize, options: CallOptions = {}): Promise<VmView> {
+    return this.#post(id, 'resize', resize, HOST_DEADLINES_MS.resize, options);
+  }
+
   /** Resolves when nothing of the VM is left, and the host remembers the epoch. */
   destroyVm(id: string, epoch: number, options: CallOptions = {}): Promise<VmView> {
     const path = `/vms/${encodeURIComponent(id)}?epoch=${epoch}`;
@@ -96,6 +136,11 @@ export class HostClient {
   close(): void {
     this.#pooled.destroy();
     this.#single.destroy();
+  }
+
+  #post(id: string, verb: 'sleep' | 'wake' | 'resize', body: unknown, deadlineMs: number, options: CallOptions): Promise<VmView> {
+    const path = `/vms/${encodeURIComponent(id)}/${verb}`;
+    return this.#call({ ...this.#verb('POST', path, vmView, deadlineMs, options), body });
   }
 
   #verb<S extends z.ZodType>(method: Request<S>['method'], path: string, schema: S, deadlineMs: number, options: CallOptions): Request<S> {

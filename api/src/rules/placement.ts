@@ -22,6 +22,14 @@ export function roomFor(allocation: Allocation): HostRoom {
   return { vcpu: allocation.vcpu, memoryMib: allocation.memoryGb * 1024, diskGib: allocation.diskGb };
 }
 
+/** What a machine that has `from` takes more of its host to have `to`: only the amounts that grow. Empty when none does. */
+export function growth(from: Allocation, to: Allocation): Partial<HostRoom> {
+  const [before, after] = [roomFor(from), roomFor(to)];
+  return Object.fromEntries(
+    RESOURCES.filter((resource) => after[resource] > before[resource]).map((resource) => [resource, after[resource]]),
+  );
+}
+
 /** Hosts with room for the machine, the emptiest (by memory, then vCPU) first; ties by id, so that the answer is one. */
 export function hostsWithRoom(candidates: readonly HostCandidate[], needed: HostRoom): HostCandidate[] {
   return candidates.filter((host) => shortage(host.free, needed) === undefined).toSorted(emptiestFirst);
@@ -39,6 +47,19 @@ function emptiestFirst(a: HostCandidate, b: HostCandidate): number {
   return b.free.memoryMib - a.free.memoryMib || b.free.vcpu - a.free.vcpu || (a.id < b.id ? -1 : 1);
 }
 
-function shortage(free: HostRoom, needed: HostRoom): (typeof RESOURCES)[number] | undefined {
-  return RESOURCES.find((resource) => needed[resource] > free[resource]);
+/** One line on what is short on the one host that counts, e.g. `needs 4 vCPU, 2 are free`; undefined when nothing is. */
+export function describeShortageOn(free: HostRoom, needed: Partial<HostRoom>): string | undefined {
+  const resource = shortage(free, needed);
+  return resource && `needs ${needed[resource]} ${UNITS[resource]}, ${Math.max(0, free[resource])} are free`;
+}
+
+/** One line on the first amount of the allocation that is above the largest machine; undefined when none is. */
+export function describeExcess(allocation: Allocation, largest: HostRoom): string | undefined {
+  const needed = roomFor(allocation);
+  const resource = shortage(largest, needed);
+  return resource && `${needed[resource]} ${UNITS[resource]} is more than the ${largest[resource]} that its host can give one machine`;
+}
+
+function shortage(free: HostRoom, needed: Partial<HostRoom>): (typeof RESOURCES)[number] | undefined {
+  return RESOURCES.find((resource) => (needed[resource] ?? -Infinity) > free[resource]);
 }

@@ -12,6 +12,8 @@ export interface HostReport {
   accelerator: string;
   capacity: { vcpu: number; memoryMib: number; diskGib: number };
   reserved: { vcpu: number; memoryMib: number; diskGib: number };
+  /** The largest machine it can make, whatever is free. */
+  largest?: { vcpu: number; memoryMib: number; diskGib: number };
 }
 
 /** Notes a host's answer, seen now. */
@@ -27,6 +29,9 @@ export async function upsertHost(db: Database, report: HostReport): Promise<void
     reserved_vcpu: report.reserved.vcpu,
     reserved_memory_mib: report.reserved.memoryMib,
     reserved_disk_gib: report.reserved.diskGib,
+    largest_vcpu: report.largest?.vcpu ?? null,
+    largest_memory_mib: report.largest?.memoryMib ?? null,
+    largest_disk_gib: report.largest?.diskGib ?? null,
     last_seen_at: sql<Date>`now()`,
   };
   await db
@@ -36,6 +41,36 @@ export async function upsertHost(db: Database, report: HostReport): Promise<void
     .execute();
 }
 
+/** When the host at this address was last seen, as the database knows it; undefined for one that never was. */
+export async function findHostAt(db: Database, url: string): Promise<{ id: string; lastSeenAt: Date } | undefined> {
+  return await db
+    .selectFrom('host')
+    .select(['id', 'last_seen_at as lastSeenAt'])
+    .where('url', '=', url)
+    .orderBy('last_seen_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** When the host was last seen; undefined for one that never was. */
+export async function findHostSeen(db: Database, hostId: string): Promise<Date | undefined> {
+  const row = await db.selectFrom('host').select('last_seen_at').where('id', '=', hostId).executeTakeFirst();
+  return row?.last_seen_at;
+}
+
+/** The largest machine that the host can make, whatever is free. */
+export async function findLargest(db: Database, hostId: string): Promise<{ vcpu: number; memoryMib: number; diskGib: number } | undefined> {
+  return await db
+    .selectFrom('host')
+    .select([
+      sql<number>`coalesce(largest_vcpu, capacity_vcpu)`.as('vcpu'),
+      sql<number>`coalesce(largest_memory_mib, capacity_memory_mib)`.as('memoryMib'),
+      sql<number>`coalesce(largest_disk_gib, capacity_disk_gib)`.as('diskGib'),
+    ])
+    .where('id', '=', hostId)
+    .executeTakeFirst();
+}
+
 export interface HostFreeRow {
   id: string;
   vcpu: number;
@@ -43,16 +78,40 @@ export interface HostFreeRow {
   disk_gib: number;
 }
 
-/** What is not reserved on the hosts seen lately, or on one of them: capacity less the allocations of all sandboxes that hold a machine. */
-export async function listHostsFree(db: Database, seenWithinMs: number, hostId?: string): Promise<HostFreeRow[]> {
-  const holding = statusesThat('holdsMachine');
+export interface HostFreeFilter {
+  /** Only hosts seen so lately; absent: all. */
+  seenWithinMs?: number;
+  /** Only this one. */
+  hostId?: string;
+  /** What this sandbox has reserved counts as free. */
+  exceptSandboxId?: string;
+}
+
+/**
+ * What is not reserved on hosts: capacity less what their sandboxes hold, and never more than the largest machine the host can make. A sandbox
+ * that holds a machine holds its allocation, and what is pending where that is larger while a step is to reach it (`resizing`); one that holds
+ * a disk alone, its disk, unless nothing of it is left.
+ */
+export async function listHostsFree(db: Database, filter: HostFreeFilter): Promise<HostFreeRow[]> {
+  const seenWithinMs = filter.seenWithinMs ?? null;
+  const hostId = filter.hostId ?? null;
   const result = await sql<HostFreeRow>`
+    with held as (
+      select s.host_id, s.status = any(${statusesThat('holdsMachine')}) as machine,
+        greatest(s.allocated_vcpu, case when s.resizing then s.pending_vcpu end) as vcpu,
+        greatest(s.allocated_memory_gb, case when s.resizing then s.pending_memory_gb end) as memory_gb,
+        greatest(s.allocated_disk_gb, case when s.resizing then s.pending_disk_gb end) as disk_gb
+      from sandbox s
+      where s.status <> 'deleted' and s.id is distinct from ${filter.exceptSandboxId ?? null}::text
+        and (s.status = any(${statusesThat('holdsMachine')}) or (s.status = any(${statusesThat('holdsDisk')}) and s.wakes_from is not null))
+    )
     select h.id,
-      (h.capacity_vcpu - coalesce(sum(s.allocated_vcpu), 0))::int as vcpu,
-      (h.capacity_memory_mib - 1024 * coalesce(sum(s.allocated_memory_gb), 0))::int as memory_mib,
-      (h.capacity_disk_gib - coalesce(sum(s.allocated_disk_gb), 0))::int as disk_gib
-    from host h left join sandbox s on s.host_id = h.id and s.status <> 'deleted' and s.status = any(${holding})
-    where h.last_seen_at > now() - ${seenWithinMs} * interval '1 millisecond' and (${hostId ?? null}::text is null or h.id = ${hostId ?? null})
+      least(h.capacity_vcpu - coalesce(sum(held.vcpu) filter (where held.machine), 0), h.largest_vcpu)::int as vcpu,
+      least(h.capacity_memory_mib - 1024 * coalesce(sum(held.memory_gb) filter (where held.machine), 0), h.largest_memory_mib)::int as memory_mib,
+      least(h.capacity_disk_gib - coalesce(sum(held.disk_gb), 0), h.largest_disk_gib)::int as disk_gib
+    from host h left join held on held.host_id = h.id
+    where (${seenWithinMs}::float8 is null or h.last_seen_at > now() - ${seenWithinMs}::float8 * interval '1 millisecond')
+      and (${hostId}::text is null or h.id = ${hostId})
     group by h.id`.execute(db);
   return result.rows;
 }

@@ -1,7 +1,9 @@
 // What the durable work asks of sandboxes' rows and of its own record of steps (schema `dbos`). SQL only, and reads only.
+import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { statusesThat, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
-import { sql } from 'kysely';
-import type { Database } from './schema.ts';
+import { sql, type SelectQueryBuilder } from 'kysely';
+import { allocationOf, type WakeSource } from './sandboxes.ts';
+import type { Database, SandboxRow, Tables } from './schema.ts';
 
 /** A sandbox as far as its machine is concerned. */
 export interface SandboxFence {
@@ -9,43 +11,79 @@ export interface SandboxFence {
   epoch: number;
   status: SandboxStatus;
   hostId: string | null;
+  mode: string;
+  wakesFrom: WakeSource | null;
+  reasonCode: string | null;
+  resizing: boolean;
+  allocation: Allocation;
+}
+
+/** The host's sandboxes that have a machine, or what is left of one, there. */
+export async function listOnHost(db: Database, hostId: string): Promise<SandboxFence[]> {
+  const rows = await selectFences(db).where('host_id', '=', hostId).where('status', '<>', 'deleted').execute();
+  return rows.map(toFence);
 }
 
 /** The host's sandboxes whose guest is believed to answer. */
 export async function listAwakeOnHost(db: Database, hostId: string): Promise<SandboxFence[]> {
-  return await db
-    .selectFrom('sandbox')
-    .select(['id', 'epoch', 'status', 'host_id as hostId'])
-    .where('host_id', '=', hostId)
-    .where('status', 'in', statusesThat('awake'))
-    .execute();
+  const rows = await selectFences(db).where('host_id', '=', hostId).where('status', 'in', statusesThat('awake')).execute();
+  return rows.map(toFence);
 }
 
 /** Those of the given sandboxes that exist, deleted ones included. */
 export async function findFences(db: Database, sandboxIds: string[]): Promise<Map<string, SandboxFence>> {
   if (sandboxIds.length === 0) return new Map();
-  const rows = await db
-    .selectFrom('sandbox')
-    .select(['id', 'epoch', 'status', 'host_id as hostId'])
-    .where('id', 'in', sandboxIds)
-    .execute();
-  return new Map(rows.map((row) => [row.id, row]));
+  const rows = await selectFences(db).where('id', 'in', sandboxIds).execute();
+  return new Map(rows.map((row) => [row.id, toFence(row)]));
 }
 
-/** Sandboxes with a transition under way for at least `quietMs`, whose step (named by `stepIds`) is neither waiting nor running. */
-export async function listUnattended(db: Database, quietMs: number): Promise<SandboxFence[]> {
-  return await db
-    .selectFrom('sandbox')
-    .select(['id', 'epoch', 'status', 'host_id as hostId'])
-    .where('status', 'not in', statusesThat('settled'))
+/** Sandboxes with something under way for at least `quietMs`, whose step (`kind:id:epoch`) is neither waiting nor running. */
+export async function listUnattended(db: Database, quietMs: number, stepKinds: readonly string[]): Promise<SandboxFence[]> {
+  const rows = await selectFences(db)
+    .where((row) => row.or([row('status', 'not in', statusesThat('settled')), row('resizing', '=', true)]))
     .where('updated_at', '<', sql<Date>`now() - make_interval(secs => ${quietMs / 1_000})`)
     .where(
       sql<boolean>`not exists (
-        select from dbos.workflow_status step
-        where step.workflow_uuid in ('provision:' || sandbox.id || ':' || sandbox.epoch, 'destroy:' || sandbox.id || ':' || sandbox.epoch)
+        select from dbos.workflow_status step, unnest(${stepKinds}::text[]) kind
+        where step.workflow_uuid = kind || ':' || sandbox.id || ':' || sandbox.epoch
           and step.status in ('ENQUEUED', 'DELAYED', 'PENDING'))`,
     )
     .execute();
+  return rows.map(toFence);
+}
+
+type FenceRow = Pick<SandboxRow, (typeof FENCE_COLUMNS)[number]>;
+
+const FENCE_COLUMNS = [
+  'id',
+  'epoch',
+  'status',
+  'host_id',
+  'mode',
+  'wakes_from',
+  'status_reason_code',
+  'resizing',
+  'allocated_vcpu',
+  'allocated_memory_gb',
+  'allocated_disk_gb',
+] as const;
+
+function selectFences(db: Database): SelectQueryBuilder<Tables, 'sandbox', FenceRow> {
+  return db.selectFrom('sandbox').select(FENCE_COLUMNS);
+}
+
+function toFence(row: FenceRow): SandboxFence {
+  return {
+    id: row.id,
+    epoch: row.epoch,
+    status: row.status,
+    hostId: row.host_id,
+    mode: row.mode,
+    wakesFrom: row.wakes_from,
+    reasonCode: row.status_reason_code,
+    resizing: row.resizing,
+    allocation: allocationOf(row),
+  };
 }
 
 /** Executors other than `ownId` that are on record as running a step. */

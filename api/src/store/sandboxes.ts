@@ -44,7 +44,7 @@ export async function listSandboxes(db: Database, orgId: string, filter: { endUs
 type SandboxColumns = UpdateObject<Tables, 'sandbox'>;
 
 /** The size in force. */
-export function allocationOf(row: SandboxRow): Allocation {
+export function allocationOf(row: Pick<SandboxRow, 'allocated_vcpu' | 'allocated_memory_gb' | 'allocated_disk_gb'>): Allocation {
   return { vcpu: row.allocated_vcpu, memoryGb: row.allocated_memory_gb, diskGb: row.allocated_disk_gb };
 }
 

@@ -1,5 +1,6 @@
 // Puts lifecycle steps into the durable queue, in the transaction of their intent, and starts them right after its commit.
 // A step's id is its kind, its sandbox and its epoch: to enqueue it twice is to enqueue it once.
+import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { CompiledQuery } from 'kysely';
 import type { DBOSClient } from '@dbos-inc/dbos-sdk';
 import type { ClientBase } from 'pg';
@@ -11,9 +12,23 @@ import type { Dispatch } from './dispatch.ts';
 /** A workflow whose steps change in kind or order gets a new name and a new queue, which only replicas that know it listen to. */
 export const LIFECYCLE_QUEUE = 'lifecycle';
 
-export type StepKind = 'provision' | 'destroy';
+export const STEP_KINDS = ['provision', 'sleep', 'wake', 'resize', 'destroy'] as const;
+export type StepKind = (typeof STEP_KINDS)[number];
 
-/** Id of the durable step; store/lifecycle.ts builds the same in SQL. */
+/** The step that is at work on a sandbox in this status; none when nothing is under way. */
+const STEP_OF_STATUS: { readonly [status in SandboxStatus]?: StepKind } = {
+  provisioning: 'provision',
+  sleeping: 'sleep',
+  waking: 'wake',
+  destroying: 'destroy',
+};
+
+/** The step that is at work on the sandbox by its row; undefined when nothing is under way. */
+export function stepKindOf(sandbox: { status: SandboxStatus; resizing: boolean }): StepKind | undefined {
+  return STEP_OF_STATUS[sandbox.status] ?? (sandbox.resizing ? 'resize' : undefined);
+}
+
+/** Id of the durable step; store/lifecycle.ts builds the same in SQL from the kinds. */
 export function stepId(kind: StepKind, step: LifecycleStep): string {
   return `${kind}:${step.sandboxId}:${step.epoch}`;
 }
@@ -30,6 +45,21 @@ export class DurableQueue implements LifecycleQueue {
   async enqueueProvision(trx: DatabaseTransaction, step: LifecycleStep): Promise<void> {
     await this.#enqueue(trx, 'provision', step);
     crashPoint('create:enqueued');
+  }
+
+  async enqueueSleep(trx: DatabaseTransaction, step: LifecycleStep): Promise<void> {
+    await this.#enqueue(trx, 'sleep', step);
+    crashPoint('sleep:enqueued');
+  }
+
+  async enqueueWake(trx: DatabaseTransaction, step: LifecycleStep): Promise<void> {
+    await this.#enqueue(trx, 'wake', step);
+    crashPoint('wake:enqueued');
+  }
+
+  async enqueueResize(trx: DatabaseTransaction, step: LifecycleStep): Promise<void> {
+    await this.#enqueue(trx, 'resize', step);
+    crashPoint('resize:enqueued');
   }
 
   async enqueueDestroy(trx: DatabaseTransaction, step: LifecycleStep): Promise<void> {

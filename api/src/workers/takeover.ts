@@ -4,7 +4,7 @@ import { DBOS, type DBOSClient } from '@dbos-inc/dbos-sdk';
 import { listEndedSteps, listExecutorsAtWork, listQuietSteps, listUnattended } from '../store/lifecycle.ts';
 import type { Dispatch } from './dispatch.ts';
 import { requeueStepsOf } from './dispatch.ts';
-import { LIFECYCLE_QUEUE, stepId } from './queue.ts';
+import { LIFECYCLE_QUEUE, STEP_KINDS, stepId, stepKindOf } from './queue.ts';
 import type { ReplicaSession } from './replica-session.ts';
 import type { StepContext } from './step-context.ts';
 
@@ -75,8 +75,9 @@ export class Takeover {
 
   async #attend(): Promise<void> {
     const { context, client, dispatch } = this.#options;
-    for (const sandbox of await listUnattended(context.db, QUIET_MS)) {
-      const kind = sandbox.status === 'destroying' ? 'destroy' : 'provision';
+    for (const sandbox of await listUnattended(context.db, QUIET_MS, STEP_KINDS)) {
+      const kind = stepKindOf(sandbox);
+      if (kind === undefined) continue;
       const step = { sandboxId: sandbox.id, epoch: sandbox.epoch };
       const id = stepId(kind, step);
       context.log.warn({ ...step, status: sandbox.status }, 'a sandbox under way had no step; it gets one');

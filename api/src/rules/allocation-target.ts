@@ -1,0 +1,20 @@
+// Sizes held against each other: what a resize aims at, which of it is more and which less. Pure; services/sandbox-resize.ts acts on it.
+import type { Allocation } from '@berth/contract/machine-sizes.ts';
+
+/** What a resize asks for: the amounts given, and the rest as it is. */
+export function targetOf(present: Allocation, asked: { [amount in keyof Allocation]?: number | undefined }): Allocation {
+  return { vcpu: asked.vcpu ?? present.vcpu, memoryGb: asked.memoryGb ?? present.memoryGb, diskGb: asked.diskGb ?? present.diskGb };
+}
+
+/** Each amount the larger of the two. */
+export function largerOf(one: Allocation, other: Allocation): Allocation {
+  return {
+    vcpu: Math.max(one.vcpu, other.vcpu),
+    memoryGb: Math.max(one.memoryGb, other.memoryGb),
+    diskGb: Math.max(one.diskGb, other.diskGb),
+  };
+}
+
+export function sameSize(one: Allocation, other: Allocation): boolean {
+  return one.vcpu === other.vcpu && one.memoryGb === other.memoryGb && one.diskGb === other.diskGb;
+}

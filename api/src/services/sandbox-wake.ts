@@ -1,0 +1,79 @@
+// Wake: a stopped sandbox, or a failed one whose disk is left, is restored on its host with what is pending. Writes intent and durable step; workers/wake.ts
+// does the rest.
+import type { Actor } from '../rules/access.ts';
+import { CodedError } from '../rules/coded-error.ts';
+import { largerOf } from '../rules/allocation-target.ts';
+import { growth, roomFor } from '../rules/placement.ts';
+import type { ActivityActor } from '../store/activity.ts';
+import { allocationOf, pendingOf } from '../store/sandboxes.ts';
+import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';
+import type { ServiceContext } from './context.ts';
+import { noRoom, roomOnOwnHost } from './placement.ts';
+import { requireConcurrentRoom } from './plans.ts';
+import { requireLegal } from './sandbox-action.ts';
+import { commitIntent, type Intent } from './sandbox-intent.ts';
+import { transitionSandbox } from './sandbox-transition.ts';
+import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
+
+/**
+ * Wakes a sandbox; one that is being woken gives the same answer and starts nothing. Throws `wake_not_possible`, and what {@link requestWake} throws.
+ */
+export async function wakeSandbox(context: ServiceContext, actor: Actor, sandboxId: string, answer: TransitionAnswer): Promise<SandboxRow> {
+  const watch = context.changes.watch(sandboxId);
+  try {
+    return await waitUntilSettled(context, watch, await requestWake(context, actor, sandboxId), answer);
+  } finally {
+    watch.close();
+  }
+}
+
+/**
+ * Begins to wake a sandbox, without waiting for it (sandbox-wait.ts does that; open the watch first). Throws `wake_not_possible`, `no_active_plan`,
+ * `concurrent_sandbox_limit`, `insufficient_capacity` or `host_unavailable`, and then changes nothing.
+ */
+export async function requestWake(
+  context: ServiceContext,
+  actor: ActivityActor,
+  sandboxId: string,
+  details: Record<string, unknown> = {},
+): Promise<SandboxRow> {
+  return await commitIntent(context, sandboxId, async (trx, before) => {
+    if (requireLegal('wake', before.status) === 'done') return { sandbox: before, enqueued: false };
+    return await intendWake(context, trx, actor, before, details);
+  });
+}
+
+async function intendWake(
+  context: ServiceContext,
+  trx: DatabaseTransaction,
+  actor: ActivityActor,
+  before: SandboxRow,
+  details: Record<string, unknown>,
+): Promise<Intent> {
+  if (before.wakes_from === null) {
+    throw new CodedError(
+      'wake_not_possible',
+      `the sandbox is ${before.status} and neither a snapshot nor a disk of it is left: there is nothing to wake`,
+    );
+  }
+  await requireConcurrentRoom(context, trx, before.org_id);
+  const allocated = allocationOf(before);
+  const pending = pendingOf(before);
+  // A snapshot can only be restored in the size it has; what is to be less is taken away afterwards.
+  const target = pending === null ? allocated : largerOf(allocated, pending);
+  const { vcpu, memoryMib } = roomFor(target);
+  const room = await roomOnOwnHost(trx, before, { vcpu, memoryMib, ...growth(allocated, target) });
+  if (room.kind !== 'there') throw noRoom(room);
+  const { outcome, sandbox } = await transitionSandbox(trx, {
+    sandboxId: before.id,
+    epoch: before.epoch,
+    to: 'waking',
+    newEpoch: true,
+    resizing: pending !== null,
+    actor,
+    details: { ...(pending === null ? {} : { allocation: pending }), ...details },
+  });
+  if (outcome !== 'changed') throw new Error(`a wake from ${before.status} was ${outcome}`);
+  await context.lifecycle.enqueueWake(trx, { sandboxId: sandbox.id, epoch: sandbox.epoch });
+  return { sandbox, enqueued: true };
+}
