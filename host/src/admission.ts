@@ -22,6 +22,8 @@ export interface MachineFigures {
 export interface AdmissionPolicy {
   /** vCPUs promised per core: sandboxes are idle most of the time. */
   cpuOvercommit: number;
+  /** How often the memory that is left for VMs is promised: guests touch little of theirs. What the kernel has available bounds it all the same. */
+  memoryOvercommit: number;
   /** Kept for the system, the control plane and the page cache of the template. */
   memoryReserveMib: number;
   /** What a VM costs beyond its own memory: QEMU itself and, under TCG, its translation buffer. */
@@ -36,8 +38,11 @@ const SMALLEST_VM_MIB = 1_024;
 
 /** What one VM holds of the machine. */
 export interface HeldVm {
-  /** `growing`: it was let in and does not use its memory yet. `using`: it runs. `disk`: only its disk is left. */
-  holds: 'growing' | 'using' | 'disk';
+  /**
+   * `growing`: it was let in and does not use its memory yet. `using`: it runs. `added`: what one that runs is about to get on top, and does not use yet.
+   * `disk`: only its disk is left.
+   */
+  holds: 'growing' | 'using' | 'added' | 'disk';
   size: Amounts;
 }
 
@@ -55,7 +60,7 @@ export function offerOf(machine: MachineFigures, policy: AdmissionPolicy): Amoun
 export function capacityOf(machine: MachineFigures, policy: AdmissionPolicy): Amounts {
   return {
     vcpu: Math.floor(machine.cores * policy.cpuOvercommit),
-    memoryMib: Math.max(0, Math.floor(machine.memTotalMib - policy.memoryReserveMib)),
+    memoryMib: Math.max(0, Math.floor((machine.memTotalMib - policy.memoryReserveMib) * policy.memoryOvercommit)),
     diskGib: Math.max(0, Math.floor((machine.diskTotalGib - policy.diskReserveGib) * policy.diskOvercommit)),
   };
 }
@@ -67,28 +72,39 @@ export function promisedTo(held: readonly HeldVm[], policy: AdmissionPolicy): Am
     sum.diskGib += size.diskGib;
     if (holds !== 'disk') {
       sum.vcpu += size.vcpu;
-      sum.memoryMib += size.memoryMib + policy.vmOverheadMib;
+      sum.memoryMib += size.memoryMib + (holds === 'added' ? 0 : policy.vmOverheadMib);
     }
   }
   return sum;
 }
 
-/** Null when the VM fits; otherwise the first resource that is short. Amounts of memory are the guest's, without overhead. */
-export function shortageFor(wanted: Amounts, held: readonly HeldVm[], machine: MachineFigures, policy: AdmissionPolicy): Shortage | null {
+/**
+ * Null when it fits; otherwise the first resource that is short. Amounts of memory are the guest's, without overhead. `what` is wanted: another machine, or
+ * something on top of one that runs.
+ */
+export function shortageFor(
+  wanted: Amounts,
+  held: readonly HeldVm[],
+  machine: MachineFigures,
+  policy: AdmissionPolicy,
+  what: 'machine' | 'added' = 'machine',
+): Shortage | null {
   const capacity = capacityOf(machine, policy);
   const promised = promisedTo(held, policy);
   // Those let in a moment ago will use memory that the kernel still calls available.
   const growingMib = promisedTo(
-    held.filter((vm) => vm.holds === 'growing'),
+    held.filter((vm) => vm.holds === 'growing' || vm.holds === 'added'),
     policy,
   ).memoryMib;
+  const overheadMib = what === 'machine' ? policy.vmOverheadMib : 0;
   const available: Amounts = {
     vcpu: capacity.vcpu - promised.vcpu,
-    memoryMib: Math.min(capacity.memoryMib - promised.memoryMib, machine.memAvailableMib - growingMib) - policy.vmOverheadMib,
+    memoryMib: Math.min(capacity.memoryMib - promised.memoryMib, machine.memAvailableMib - growingMib) - overheadMib,
     diskGib: machine.diskFreeGib <= policy.diskReserveGib ? 0 : capacity.diskGib - promised.diskGib,
   };
   for (const resource of ['vcpu', 'memoryMib', 'diskGib'] as const) {
-    if (wanted[resource] > available[resource]) {
+    // Nothing wanted is nothing short, also of a machine that promised too much under another policy.
+    if (wanted[resource] > 0 && wanted[resource] > available[resource]) {
       return { resource, requested: wanted[resource], available: Math.max(0, Math.floor(available[resource])) };
     }
   }

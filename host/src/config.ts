@@ -16,6 +16,8 @@ export interface HostConfig {
   policy: AdmissionPolicy;
   /** Range that the addresses of the network slots come from. */
   guestCidr: string;
+  /** How many restored machines wait for a create: never fewer than `min`, never more than `max`. */
+  pool: { min: number; max: number };
   createDeadlineMs: number;
   logLevel: string;
   /** Tests only; see vm/crash-point.ts. */
@@ -39,11 +41,14 @@ const OPTIONS = {
   listen: { flag: 'listen', variable: 'BERTH_HOST_LISTEN' },
   tokenFile: { flag: 'token-file', variable: 'BERTH_HOST_TOKEN_FILE' },
   cpuOvercommit: { flag: 'cpu-overcommit', variable: 'BERTH_CPU_OVERCOMMIT', fallback: '8' },
+  memoryOvercommit: { flag: 'memory-overcommit', variable: 'BERTH_MEMORY_OVERCOMMIT', fallback: '1' },
   memoryReserveMib: { flag: 'memory-reserve-mib', variable: 'BERTH_MEMORY_RESERVE_MIB', fallback: '2048' },
   vmOverheadMib: { flag: 'vm-overhead-mib', variable: 'BERTH_VM_OVERHEAD_MIB', fallback: '128' },
   diskOvercommit: { flag: 'disk-overcommit', variable: 'BERTH_DISK_OVERCOMMIT', fallback: '4' },
   diskReserveGib: { flag: 'disk-reserve-gib', variable: 'BERTH_DISK_RESERVE_GIB', fallback: '5' },
   guestCidr: { flag: 'guest-cidr', variable: 'BERTH_GUEST_CIDR', fallback: '10.200.0.0/16' },
+  poolMin: { flag: 'pool-min', variable: 'BERTH_POOL_MIN', fallback: '1' },
+  poolMax: { flag: 'pool-max', variable: 'BERTH_POOL_MAX', fallback: '8' },
   createDeadlineSeconds: { flag: 'create-deadline-seconds', variable: 'BERTH_CREATE_DEADLINE_SECONDS', fallback: '60' },
   logLevel: { flag: 'log-level', variable: 'BERTH_LOG_LEVEL', fallback: 'info' },
 } satisfies Record<string, Option>;
@@ -86,16 +91,27 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
     tokenFile: resolve(text('tokenFile') ?? join(dataFolder, 'secrets', 'host-token')),
     policy: {
       cpuOvercommit: number('cpuOvercommit', 0.1, 1_000),
+      memoryOvercommit: number('memoryOvercommit', 0.1, 100),
       memoryReserveMib: number('memoryReserveMib', 0, 16_777_216),
       vmOverheadMib: number('vmOverheadMib', 0, 65_536),
       diskOvercommit: number('diskOvercommit', 0.1, 1_000),
       diskReserveGib: number('diskReserveGib', 0, 1_048_576),
     },
     guestCidr: text('guestCidr') ?? '',
+    pool: poolBounds(number),
     createDeadlineMs: number('createDeadlineSeconds', 1, 3_600) * 1_000,
     logLevel: text('logLevel') ?? 'info',
     crashAt: environment['BERTH_CRASH_AT'] ?? null,
   };
+}
+
+/** A maximum of 0 turns the pool off. A minimum beyond any other maximum is refused: one of the two was not meant. */
+function poolBounds(number: (name: OptionName, min: number, max: number) => number): HostConfig['pool'] {
+  const [min, max] = [Math.floor(number('poolMin', 0, 1_000)), Math.floor(number('poolMax', 0, 1_000))];
+  if (max > 0 && min > max) {
+    throw new Error(`${said('poolMin')}: ${min} is more than ${said('poolMax')}, which is ${max}`);
+  }
+  return { min: Math.min(min, max), max };
 }
 
 /** TCP when an address is given (`127.0.0.1:4801`), a unix socket otherwise. */

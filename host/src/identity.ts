@@ -1,9 +1,17 @@
 // What makes a restored machine its own: name, machine-id, ssh host key, secret, random bytes and the time. Made here, applied by the guest,
 // read back and compared. Fails closed: a machine whose identity was not confirmed in every part must not be used.
 import { randomBytes } from 'node:crypto';
-import { guestIdentityResult, type GuestIdentity, type GuestIdentityResult } from '@berth/protocol/guest.ts';
+import {
+  guestIdentityResult,
+  guestSizeResult,
+  type GuestIdentity,
+  type GuestIdentityResult,
+  type GuestSize,
+  type GuestSizeResult,
+  type GuestWake,
+} from '@berth/protocol/guest.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
-import type { GuestClient } from './guest/client.ts';
+import { GuestRefusal, type CallOptions, type GuestClient } from './guest/client.ts';
 import { HostError } from './host-error.ts';
 import { makeSshHostKey } from './ssh-host-key.ts';
 
@@ -46,24 +54,79 @@ export async function giveIdentity(
   signal: AbortSignal,
   deadlineMs: number,
 ): Promise<GuestIdentityResult> {
-  const startedMs = performance.now();
-  await client.reach({ signal, deadlineMs });
-  const sentUnixMs = Date.now();
+  const left = timeLeft(signal, deadlineMs);
+  await client.reach(left());
   const sentMs = performance.now();
-  const body: GuestIdentity = { ...identity, clockUnixMs: sentUnixMs };
-  const seen = await client.json({
-    method: 'POST',
-    path: '/identity',
-    body,
-    answer: guestIdentityResult,
-    signal,
-    deadlineMs: Math.max(1, Math.ceil(deadlineMs - (sentMs - startedMs))),
-  });
+  const body: GuestIdentity = { ...identity, clockUnixMs: Date.now() };
+  const seen = await client.json({ method: 'POST', path: '/identity', body, answer: guestIdentityResult, ...left() });
   const fault = faultIn(seen, body, performance.now() - sentMs);
   if (fault !== null) {
     throw new HostError('guest_unreachable', `the guest did not take its identity: ${fault}`);
   }
   client.useSecret(identity.secret);
+  return seen;
+}
+
+/** The secrets of a machine that wakes: the one it shall have, and those that it may know until it took it. */
+export interface WakeSecrets {
+  fresh: string;
+  former: readonly string[];
+}
+
+/**
+ * Makes a machine that came back its own again, and checks what it reads back: clock, fresh random numbers, fresh secret, size. When this resolves, the client
+ * carries the fresh secret. May be repeated after a crash, with whichever secret the guest knows by then.
+ */
+export async function giveWake(
+  client: GuestClient,
+  secrets: WakeSecrets,
+  size: GuestSize,
+  signal: AbortSignal,
+  deadlineMs: number,
+): Promise<GuestSizeResult> {
+  const left = timeLeft(signal, deadlineMs);
+  await client.reach(left());
+  for (const secret of secrets.former) {
+    try {
+      return await wakeAs(client, secret, secrets.fresh, size, left);
+    } catch (error) {
+      if (!(error instanceof GuestRefusal && error.status === 401)) {
+        throw error;
+      }
+    }
+  }
+  return wakeAs(client, secrets.fresh, secrets.fresh, size, left);
+}
+
+async function wakeAs(
+  client: GuestClient,
+  known: string,
+  fresh: string,
+  { vcpu, memoryMib, diskGib }: GuestSize,
+  left: () => CallOptions,
+): Promise<GuestSizeResult> {
+  client.useSecret(known);
+  const sentMs = performance.now();
+  const entropy = randomBytes(64).toString('base64');
+  const body: GuestWake = { secret: fresh, clockUnixMs: Date.now(), entropy, vcpu, memoryMib, diskGib };
+  const seen = await client.json({ method: 'POST', path: '/wake', body, answer: guestSizeResult, ...left() });
+  const fault = clockFault(seen, body, performance.now() - sentMs) ?? sizeFault(seen, body);
+  if (fault !== null) {
+    throw new HostError('guest_unreachable', `the guest did not wake as it was told: ${fault}`);
+  }
+  client.useSecret(fresh);
+  return seen;
+}
+
+/** Has the guest bring online what was plugged in, and checks what it reads back. */
+export async function giveSize(client: GuestClient, size: GuestSize, { signal, deadlineMs }: CallOptions): Promise<GuestSizeResult> {
+  const { vcpu, memoryMib, diskGib } = size;
+  const body: GuestSize = { vcpu, memoryMib, diskGib };
+  const seen = await client.json({ method: 'POST', path: '/size', body, answer: guestSizeResult, signal, deadlineMs });
+  const fault = sizeFault(seen, size);
+  if (fault !== null) {
+    throw new HostError('guest_unreachable', `the guest does not have the size it was given: ${fault}`);
+  }
   return seen;
 }
 
@@ -75,11 +138,21 @@ export function faultIn(seen: GuestIdentityResult, told: GuestIdentity, tookMs: 
   if (seen.machineId !== told.machineId) {
     return 'its machine-id is another';
   }
+  return clockFault(seen, told, tookMs) ?? sizeFault(seen, told);
+}
+
+type Clock = Pick<GuestSizeResult, 'clockUnixMs'>;
+
+function clockFault(seen: Clock, told: Clock, tookMs: number): string | null {
   // It set the clock after we sent and read it before we got the answer.
   const aheadMs = seen.clockUnixMs - told.clockUnixMs;
-  if (aheadMs < -CLOCK_TOLERANCE_MS || aheadMs > tookMs + CLOCK_TOLERANCE_MS) {
-    return `its clock is ${Math.round(aheadMs)} ms from the host's`;
-  }
+  return aheadMs < -CLOCK_TOLERANCE_MS || aheadMs > tookMs + CLOCK_TOLERANCE_MS
+    ? `its clock is ${Math.round(aheadMs)} ms from the host's`
+    : null;
+}
+
+/** More memory or disk than asked for is no fault: a guest does not always let go of it. */
+function sizeFault(seen: GuestSize, told: GuestSize): string | null {
   if (seen.vcpu !== told.vcpu) {
     return `it sees ${seen.vcpu} vCPUs, not ${told.vcpu}`;
   }
@@ -90,4 +163,10 @@ export function faultIn(seen: GuestIdentityResult, told: GuestIdentity, tookMs: 
     return `it sees a disk of ${seen.diskGib} GiB, not ${told.diskGib}`;
   }
   return null;
+}
+
+/** What is left of a deadline, anew for each call under it. */
+function timeLeft(signal: AbortSignal, deadlineMs: number): () => CallOptions {
+  const startedMs = performance.now();
+  return () => ({ signal, deadlineMs: Math.max(1, Math.ceil(deadlineMs - (performance.now() - startedMs))) });
 }

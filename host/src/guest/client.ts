@@ -51,6 +51,8 @@ export class GuestClient {
     timeout: IDLE_MS,
   });
   #secret: string | null;
+  /** Why it was closed. */
+  #closed: HostError | null = null;
 
   constructor(endpoint: GuestEndpoint, secret: string | null = null) {
     this.#endpoint = endpoint;
@@ -64,7 +66,7 @@ export class GuestClient {
 
   /** Waits until the guest daemon accepts a connection; the next call uses that one. */
   async reach(options: CallOptions): Promise<void> {
-    const time = new CallTime(options);
+    const time = new CallTime(options, this);
     try {
       this.#agent.lend(await dial(this.#endpoint, time.signal));
     } catch (error) {
@@ -78,7 +80,7 @@ export class GuestClient {
 
   /** One small call. Rejects with {@link GuestRefusal} for a status other than 200, with `guest_unreachable` for anything else that went wrong. */
   async json<T>(call: JsonCall<T>): Promise<T> {
-    const time = new CallTime(call);
+    const time = new CallTime(call, this);
     const what = `${call.method} ${call.path}`;
     let text: string;
     try {
@@ -102,7 +104,7 @@ export class GuestClient {
    * {@link HostError} when the guest breaks off, sends too much or passes the command's time. Destroying the stream ends the command.
    */
   async exec(command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
-    const time = new CallTime({ signal, deadlineMs: command.timeoutSeconds * 1_000 + EXEC_GRACE_MS });
+    const time = new CallTime({ signal, deadlineMs: command.timeoutSeconds * 1_000 + EXEC_GRACE_MS }, this);
     try {
       // The signal goes on ending the exchange while the answer comes in. Headers have no deadline of their own: a guest that starts fifty shells at
       // once may take long to send them.
@@ -116,8 +118,14 @@ export class GuestClient {
     }
   }
 
-  /** Closes every connection; calls under way fail. */
-  close(): void {
+  /** Why it was closed; null while it is not, or when nobody said. */
+  get closed(): HostError | null {
+    return this.#closed;
+  }
+
+  /** Closes every connection; calls under way fail, with `why` when it is given. */
+  close(why: HostError | null = null): void {
+    this.#closed ??= why;
     this.#agent.destroy();
   }
 
@@ -153,15 +161,17 @@ export class GuestClient {
 class CallTime {
   readonly signal: AbortSignal;
   readonly #options: CallOptions;
+  readonly #client: Pick<GuestClient, 'closed'>;
   readonly #deadline: AbortSignal;
 
-  constructor(options: CallOptions) {
+  constructor(options: CallOptions, client: Pick<GuestClient, 'closed'>) {
     this.#options = options;
+    this.#client = client;
     this.#deadline = AbortSignal.timeout(options.deadlineMs);
     this.signal = AbortSignal.any([options.signal, this.#deadline]);
   }
 
-  /** The caller's own abort stays what it is; everything else is the guest's. */
+  /** The caller's own abort stays what it is, and so does the close of the client; everything else is the guest's. */
   failure(error: unknown, what: string): Error {
     const { signal, deadlineMs } = this.#options;
     if (signal.aborted) {
@@ -169,6 +179,9 @@ class CallTime {
     }
     if (error instanceof HostError) {
       return error;
+    }
+    if (this.#client.closed !== null) {
+      return this.#client.closed;
     }
     const message = this.#deadline.aborted ? `no answer within ${deadlineMs / 1_000} s` : messageOf(error);
     return new HostError('guest_unreachable', `${what}: ${message}`, { cause: error });

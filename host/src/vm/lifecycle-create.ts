@@ -4,10 +4,10 @@ import { giveIdentity, makeGuestSecret, makeIdentity } from '../identity.ts';
 import { GuestClient } from '../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
 import { crashPoint } from './crash-point.ts';
-import type { RunningVm, VmProcess } from './driver.ts';
-import { cameDown, release, stopWatching } from './lifecycle-exit.ts';
 import type { TakenMachine, WarmPool } from '../pool/pool.ts';
-import type { LifecycleParts, OwnedVm, Watch } from './owned-vm.ts';
+import type { RunningVm } from './driver.ts';
+import { diedSignal, letGo, release, startWatching } from './lifecycle-exit.ts';
+import type { LifecycleParts, OwnedVm } from './owned-vm.ts';
 
 /**
  * Brings the VM up to `running`, or to `dead` with nothing of it left; rejects then with `create_failed`. When a destroy overtook it, it stops where it
@@ -15,7 +15,8 @@ import type { LifecycleParts, OwnedVm, Watch } from './owned-vm.ts';
  */
 export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortController): Promise<void> {
   const startedMs = performance.now();
-  const deadline = AbortSignal.timeout(parts.createDeadlineMs);
+  const { createMs } = parts.deadlines;
+  const deadline = AbortSignal.timeout(createMs);
   const signal = AbortSignal.any([abort.signal, deadline]);
   const over = parts.pool?.underWay();
   try {
@@ -27,19 +28,16 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
         { vmId: vm.id, machineId: vm.record.machineId, err: error },
         'a machine of the pool is of no use; the VM gets one of its own',
       );
-      stopWatching(vm);
-      vm.guest?.close();
+      letGo(vm);
       await makeRunning(parts, vm, signal, null);
     });
   } catch (error) {
-    stopWatching(vm);
-    vm.guest?.close();
-    vm.guest = null;
+    letGo(vm);
     if (vm.ending !== null) {
       throw new HostError('superseded', 'a destroy overtook the create', { cause: error });
     }
     const late = deadline.aborted && !abort.signal.aborted;
-    const reason = late ? `it was not running within ${parts.createDeadlineMs / 1_000} s: ${messageOf(error)}` : messageOf(error);
+    const reason = late ? `it was not running within ${createMs / 1_000} s: ${messageOf(error)}` : messageOf(error);
     parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not come up');
     await giveUp(parts, vm, reason);
     if (abort.signal.aborted) {
@@ -84,9 +82,8 @@ async function makeRunning(parts: LifecycleParts, vm: OwnedVm, signal: AbortSign
 
   const watch = startWatching(parts, vm, running.process);
   vm.guest ??= new GuestClient(running.guest);
-  const died = new AbortController();
-  void watch.gone.then((why) => died.abort(new HostError('create_failed', why)));
-  await giveIdentity(vm.guest, makeIdentity(spec, secret), AbortSignal.any([signal, died.signal]), parts.createDeadlineMs);
+  const alive = AbortSignal.any([signal, diedSignal(watch, 'create_failed')]);
+  await giveIdentity(vm.guest, makeIdentity(spec, secret), alive, parts.deadlines.createMs);
   crashPoint('create:identified');
 
   signal.throwIfAborted();
@@ -125,22 +122,9 @@ function restore({ driver, directory }: LifecycleParts, vm: OwnedVm, signal: Abo
   });
 }
 
-/** Watches a process that runs; when it ends while the VM is `running`, the VM becomes `dead`. */
-export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: VmProcess): Watch {
-  const stop = new AbortController();
-  const watch: Watch = { stop, gone: parts.driver.exited(process, stop.signal) };
-  vm.watch = watch;
-  void watch.gone.then(async (why) => {
-    if (!stop.signal.aborted) {
-      await vm.turns.take(() => cameDown(parts, vm, watch, why));
-    }
-  });
-  return watch;
-}
-
 /** Never rejects: the reason of the failure must reach the caller. What could not be freed stays in the record for the destroy or the next start. */
 async function giveUp(parts: LifecycleParts, vm: OwnedVm, reason: string): Promise<void> {
-  vm.record = { ...vm.record, status: 'dead', reason: reason.slice(0, 4_096) };
+  vm.record = { ...vm.record, status: 'dead', reason: reason.slice(0, 4_096), deathCode: 'not_created' };
   try {
     await release(parts, vm);
     await parts.directory.removeContents(vm.id);

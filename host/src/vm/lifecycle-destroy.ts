@@ -1,7 +1,8 @@
 // How a VM is destroyed: the intent is recorded, the driver frees the machine's resources, the files go, the epoch is fenced, the record goes last.
 // Every step may be repeated; a daemon that is killed anywhere goes on from the record.
+import { HostError } from '../host-error.ts';
 import { crashPoint } from './crash-point.ts';
-import { release, stopWatching } from './lifecycle-exit.ts';
+import { letGo, release } from './lifecycle-exit.ts';
 import type { LifecycleParts, OwnedVm } from './owned-vm.ts';
 
 /** In the VM's turn. When this resolves nothing of the VM is left but its fence. Rejects with what failed; the record stays and says `destroying`. */
@@ -9,9 +10,7 @@ export async function tearDown(parts: LifecycleParts, vm: OwnedVm, epoch: number
   const { directory, fences, log } = parts;
   const startedMs = performance.now();
   crashPoint('destroy:accepted');
-  stopWatching(vm);
-  vm.guest?.close();
-  vm.guest = null;
+  letGo(vm, new HostError('vm_not_found', 'the VM is being destroyed'));
 
   vm.record = { ...vm.record, epoch, status: 'destroying' };
   await directory.makeFolders(vm.id);

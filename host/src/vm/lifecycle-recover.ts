@@ -1,13 +1,15 @@
 // What a daemon does at its start with what an earlier one left, whatever step that one was killed at: a VM that runs is adopted, a half-made one is
-// ended, a half-destroyed one is finished, and what no record names is reaped. Nothing here may stop the daemon from starting.
+// ended, a half-destroyed one is finished, and what no record names is reaped. A sleep or wake goes on when its point of no return was passed, and is undone
+// otherwise. Nothing here may stop the daemon from starting.
 import { GuestClient, GuestRefusal } from '../guest/client.ts';
 import { messageOf } from '../host-error.ts';
 import type { VmRecord } from './directory/record.ts';
 import type { RunningVm } from './driver.ts';
-import { startWatching } from './lifecycle-create.ts';
 import { tearDown } from './lifecycle-destroy.ts';
-import { markDead, release, stopWatching } from './lifecycle-exit.ts';
-import { OwnedVm, type LifecycleParts } from './owned-vm.ts';
+import { diedSignal, markDead, release, startWatching, type Death } from './lifecycle-exit.ts';
+import { capture, recordAsleep } from './lifecycle-sleep.ts';
+import { resumeWake, undoWake } from './lifecycle-wake.ts';
+import { OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
 
 /** How many VMs are taken over at once: each may cost a process start or a call of a slow guest. */
 const AT_ONCE = 8;
@@ -42,7 +44,7 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
     attempt(parts, id, 'removing a VM without a usable record', () => parts.driver.destroy(parts.directory.driverFolder(id), null)),
   );
 
-  const known = new Set([...untouched, ...owned.filter((vm) => !vm.record.freed).map((vm) => vm.id)]);
+  const known = new Set([...untouched, ...owned.filter((vm) => !vm.record.freed).map((vm) => vm.machineId)]);
   await attempt(parts, null, 'reaping', async () => {
     const reaped = await parts.driver.reapOrphans(known);
     if (reaped.length > 0) {
@@ -61,16 +63,73 @@ async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> 
   if (record.status === 'destroying' || destroyedEpoch >= record.epoch) {
     return !(await attempt(parts, id, 'finishing its destroy', () => tearDown(parts, vm, Math.max(record.epoch, destroyedEpoch))));
   }
-  if (record.status === 'running') {
-    await attempt(parts, id, 'adopting it', () => vm.turns.take(() => adopt(parts, vm)));
-  } else if (record.status === 'creating') {
-    parts.log.warn({ vmId: id }, 'a half-made VM is ended');
-    vm.record = { ...record, status: 'dead', reason: 'the host daemon ended while the VM was being created' };
-    await attempt(parts, id, 'ending a half-made VM', () => clear(parts, vm));
-  } else if (!record.freed) {
-    await attempt(parts, id, 'freeing a dead VM', () => clear(parts, vm));
+  switch (record.status) {
+    case 'running':
+      await attempt(parts, id, 'adopting it', () => vm.turns.take(() => adopt(parts, vm)));
+      await attempt(parts, id, 'removing a spent snapshot', () => parts.directory.removeSnapshot(id));
+      break;
+    case 'creating':
+      parts.log.warn({ vmId: id }, 'a half-made VM is ended');
+      vm.record = { ...record, status: 'dead', reason: 'the host daemon ended while the VM was being created', deathCode: 'not_created' };
+      await attempt(parts, id, 'ending a half-made VM', () => clear(parts, vm));
+      break;
+    case 'sleeping':
+      await vm.turns.take(() => settleSleep(parts, vm));
+      break;
+    case 'asleep':
+      await attempt(parts, id, 'looking at its snapshot', () => lookAtSnapshot(parts, vm));
+      break;
+    case 'waking':
+      await vm.turns.take(() => settleWake(parts, vm));
+      break;
+    case 'dead':
+      if (!record.freed) {
+        await attempt(parts, id, 'freeing a dead VM', () => clear(parts, vm));
+      }
   }
   return true;
+}
+
+/** With a complete snapshot the sleep is finished; without, the machine goes on, or is dead with its disk. */
+async function settleSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { driver, directory, log, deadlines } = parts;
+  try {
+    if (await driver.hasSnapshot(directory.snapshotFolder(vm.id))) {
+      await recordAsleep(parts, vm, await capture(parts, vm, AbortSignal.timeout(deadlines.sleepMs)));
+      log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'a sleep that was cut short is finished');
+      return;
+    }
+  } catch (error) {
+    log.error({ vmId: vm.id, err: error }, 'a sleep that was cut short could not be finished');
+    await markDead(parts, vm, notAdopted(`its sleep was cut short and could not be finished: ${messageOf(error)}`));
+    return;
+  }
+  vm.record = { ...vm.record, status: 'running' };
+  await attempt(parts, vm.id, 'recording that it goes on', () => directory.write(vm.record));
+  await attempt(parts, vm.id, 'letting it go on', () => adopt(parts, vm));
+  await attempt(parts, vm.id, 'removing half a snapshot', () => directory.removeSnapshot(vm.id));
+}
+
+async function lookAtSnapshot({ driver, directory }: LifecycleParts, vm: OwnedVm): Promise<void> {
+  if (vm.record.snapshot && !(await driver.hasSnapshot(directory.snapshotFolder(vm.id)))) {
+    vm.record = { ...vm.record, snapshot: false, reason: 'its snapshot is gone' };
+    await directory.write(vm.record);
+  }
+}
+
+/** A wake whose machine did not run yet is undone. One whose machine runs is finished, after the daemon's start: whoever asks for it joins. */
+async function settleWake(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { record } = vm;
+  if (!record.continued) {
+    const left = record.sleptState !== null || (!record.snapshot && !record.freed);
+    await undoWake(parts, vm, record.snapshot ? 'asleep' : 'dead', left, 'the host daemon ended while the VM was waking');
+    return;
+  }
+  const running = await takeOver(parts, vm);
+  if (running !== null) {
+    const { epoch, spec, sizeAsked } = record;
+    vm.begin({ status: 'waking', epoch, size: sizeAsked ?? sizeOf(spec) }, (abort) => resumeWake(parts, vm, running, abort));
+  }
 }
 
 async function clear(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
@@ -83,6 +142,37 @@ async function clear(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
 
 /** Takes over a VM that runs, when it is the recorded process and its guest knows the recorded secret; otherwise it becomes `dead`. */
 async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { directory, log } = parts;
+  const running = await takeOver(parts, vm);
+  if (running === null) {
+    return;
+  }
+  const secret = await directory.readSecret(vm.id);
+  if (secret === null) {
+    await markDead(parts, vm, notAdopted('the secret of its guest daemon is lost'));
+    return;
+  }
+  vm.guest = new GuestClient(running.guest, secret);
+  const died = diedSignal(startWatching(parts, vm, running.process), 'vm_not_running');
+  try {
+    await vm.guest.health({ signal: died, deadlineMs: parts.deadlines.adoptMs });
+  } catch (error) {
+    if (died.aborted) {
+      // The watch marks it dead.
+      return;
+    }
+    if (error instanceof GuestRefusal) {
+      await markDead(parts, vm, notAdopted(`its guest does not know the recorded secret: ${error.message}`));
+      return;
+    }
+    // It is the recorded process and it runs: a guest too busy to answer now is no reason to take a tenant's machine away.
+    log.warn({ vmId: vm.id, err: error }, 'an adopted guest did not answer yet');
+  }
+  log.info({ vmId: vm.id, epoch: vm.record.epoch, pid: running.process.pid }, 'a VM is adopted');
+}
+
+/** The VM's process, when it is the recorded one; otherwise the VM is dead. */
+async function takeOver(parts: LifecycleParts, vm: OwnedVm): Promise<RunningVm | null> {
   const { driver, directory, log } = parts;
   let running: RunningVm | null;
   try {
@@ -90,38 +180,17 @@ async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   } catch (error) {
     // Without its network, say. Nobody can reach it any more; left as `running` it would be for ever.
     log.error({ vmId: vm.id, err: error }, 'a VM cannot be taken over and is ended');
-    await markDead(parts, vm, `it could not be taken over: ${messageOf(error)}`);
-    return;
+    await markDead(parts, vm, notAdopted(`it could not be taken over: ${messageOf(error)}`));
+    return null;
   }
   if (running === null) {
-    await markDead(parts, vm, 'its process ended while no host daemon ran');
-    return;
+    await markDead(parts, vm, { code: 'process_ended', reason: 'its process ended while no host daemon ran', lastAliveUnixMs: null });
   }
-  const secret = await directory.readSecret(vm.id);
-  if (secret === null) {
-    await markDead(parts, vm, 'the secret of its guest daemon is lost');
-    return;
-  }
-  vm.guest = new GuestClient(running.guest, secret);
-  const watch = startWatching(parts, vm, running.process);
-  const died = new AbortController();
-  void watch.gone.then((why) => died.abort(new Error(why)));
-  try {
-    await vm.guest.health({ signal: died.signal, deadlineMs: parts.adoptDeadlineMs });
-  } catch (error) {
-    if (died.signal.aborted) {
-      // The watch marks it dead.
-      return;
-    }
-    if (error instanceof GuestRefusal) {
-      stopWatching(vm);
-      await markDead(parts, vm, `its guest does not know the recorded secret: ${error.message}`);
-      return;
-    }
-    // It is the recorded process and it runs: a guest too busy to answer now is no reason to take a tenant's machine away.
-    log.warn({ vmId: vm.id, err: error }, 'an adopted guest did not answer yet');
-  }
-  log.info({ vmId: vm.id, epoch: vm.record.epoch, pid: running.process.pid }, 'a VM is adopted');
+  return running;
+}
+
+function notAdopted(reason: string): Death {
+  return { code: 'not_adopted', reason, lastAliveUnixMs: null };
 }
 
 /** Whether it went well; what did not is logged, and the VM's record still says what is to be done. */

@@ -1,21 +1,26 @@
-// The owner of every VM of this host. States and who may move them:
+// The owner of every VM of this host. States and who may move them (an arrow without a name is the end of what its left side names):
 //
-//   (none) --create--> creating --identity read back--> running --process ended--> dead
-//                         \--failed--> dead (never ran: the same epoch may try again)
-//   any --destroy--> destroying --> destroyed (only the epoch is remembered)
+//   (none) --create--> creating -> running --sleep--> sleeping -> asleep --wake--> waking -> running --resize--> running
+//     a create that failed, a process that ended, a wake that failed when its machine ran: dead --wake, if it ever ran--> waking
+//     any --destroy--> destroying -> destroyed (only the epoch is remembered)
 //
 // Judges each call by its epoch (fencing.ts), lets in or refuses, and runs the verb in the VM's turn. Must not know HTTP.
 import type { Readable } from 'node:stream';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
-import type { VmCreate, VmSpec, VmView } from '@berth/protocol/host.ts';
+import type { VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmView, VmWake } from '@berth/protocol/host.ts';
 import { offerOf, promisedTo, shortageFor, type AdmissionPolicy, type Amounts, type HeldVm, type MachineFigures } from '../admission.ts';
+import type { GuestClient } from '../guest/client.ts';
 import { HostError } from '../host-error.ts';
-import { judgeCreate, judgeDestroy, type KnownVm } from './fencing.ts';
+import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type KnownVm, type Verdict } from './fencing.ts';
 import { bringUp } from './lifecycle-create.ts';
 import { tearDown } from './lifecycle-destroy.ts';
-import { stopWatching } from './lifecycle-exit.ts';
+import { letGo } from './lifecycle-exit.ts';
 import { recoverAll } from './lifecycle-recover.ts';
-import { newRecord, OwnedVm, type LifecycleParts } from './owned-vm.ts';
+import { grow } from './lifecycle-resize.ts';
+import { putToSleep } from './lifecycle-sleep.ts';
+import { wakeUp } from './lifecycle-wake.ts';
+import { metricsOf } from './metrics.ts';
+import { beyond, newRecord, OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
 
 export interface Admission {
   policy: AdmissionPolicy;
@@ -42,14 +47,14 @@ export class VmLifecycle {
   }
 
   list(): VmView[] {
-    return [...this.#vms.values()].map((vm) => vm.view());
+    return [...this.#vms.values()].map((vm) => this.#view(vm));
   }
 
   /** Throws `vm_not_found` for a VM that was never here, or is forgotten. */
   get(id: string): VmView {
     const vm = this.#vms.get(id);
     if (vm !== undefined) {
-      return vm.view();
+      return this.#view(vm);
     }
     const epoch = this.#parts.fences.epochOf(id);
     if (epoch === null) {
@@ -74,7 +79,7 @@ export class VmLifecycle {
           await this.#end(id, 0);
           break;
         case 'join':
-          await this.#vms.get(id)?.creating?.done;
+          await this.#underWay(id).done;
           break;
         case 'start':
           await this.#start(id, epoch, spec);
@@ -83,7 +88,45 @@ export class VmLifecycle {
     }
   }
 
-  /** Resolves when nothing of the VM is left. Overtakes a create under way. */
+  /** Resolves with the VM `asleep`. A machine that is being made, woken or resized is waited for. */
+  async sleep(id: string, { epoch }: VmSleep): Promise<VmView> {
+    return this.#carryOut(
+      id,
+      epoch,
+      () => judgeSleep(this.#known(id), epoch),
+      (vm) => vm.begin({ status: 'sleeping', epoch, size: sizeOf(vm.record.spec) }, (abort) => putToSleep(this.#parts, vm, epoch, abort)),
+    );
+  }
+
+  /** Resolves with the VM `running`, at the size of the spec as far as its guest went along. */
+  async wake(id: string, { epoch, spec }: VmWake): Promise<VmView> {
+    const size = sizeOf(spec);
+    return this.#carryOut(
+      id,
+      epoch,
+      () => judgeWake(this.#known(id), epoch),
+      (vm) => {
+        // Its disk is counted already.
+        this.#letIn({ ...size, diskGib: beyond(vm.record.spec, size).diskGib }, 'machine');
+        return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, { epoch, size }, abort));
+      },
+    );
+  }
+
+  /** Resolves with the VM `running` at that size. */
+  async resize(id: string, { epoch, size }: VmResize): Promise<VmView> {
+    return this.#carryOut(
+      id,
+      epoch,
+      () => judgeResize(this.#known(id), epoch, size),
+      (vm) => {
+        this.#letIn(beyond(vm.record.spec, size), 'added');
+        return vm.begin({ status: 'resizing', epoch, size }, (abort) => grow(this.#parts, vm, { epoch, size }, abort));
+      },
+    );
+  }
+
+  /** Resolves when nothing of the VM is left. Overtakes whatever is under way. */
   async destroy(id: string, epoch: number): Promise<VmView> {
     const verdict = judgeDestroy(this.#known(id), epoch);
     if (verdict.do === 'refuse') {
@@ -98,14 +141,13 @@ export class VmLifecycle {
 
   /** Runs a command in a VM that is `running`; see {@link GuestClient.exec}. */
   async exec(id: string, command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
-    const { status } = this.get(id);
-    const guest = this.#vms.get(id)?.guest;
-    if (status !== 'running' || guest == null) {
-      throw status === 'destroyed'
-        ? new HostError('vm_not_found', `the VM ${id} is destroyed`)
-        : new HostError('vm_not_running', `the VM ${id} is ${status === 'running' ? 'about to be dead' : status}, not running`);
-    }
-    return guest.exec(command, signal);
+    return this.#running(id).guest.exec(command, signal);
+  }
+
+  /** What guest and host say of a VM that is `running`. */
+  async metrics(id: string, signal: AbortSignal): Promise<VmMetrics> {
+    const { vm, guest } = this.#running(id);
+    return metricsOf(this.#parts, vm, guest, signal);
   }
 
   /** What may be handed out in all, and what VMs have of it; memory as the guests see it. */
@@ -117,12 +159,12 @@ export class VmLifecycle {
     };
   }
 
-  /** Lets go of the VMs, which run on. Creates under way get until the signal aborts, then they are undone. */
+  /** Lets go of the VMs, which run on. Verbs under way get until the signal aborts, then they are undone, or left to the next daemon. */
   async close(patience: AbortSignal): Promise<void> {
     this.#closing = true;
     const stop = (): void => {
-      for (const { creating } of this.#vms.values()) {
-        creating?.abort.abort(new HostError('internal', 'the host daemon is shutting down'));
+      for (const { doing } of this.#vms.values()) {
+        doing?.abort.abort(new HostError('internal', 'the host daemon is shutting down'));
       }
     };
     patience.addEventListener('abort', stop, { once: true });
@@ -132,37 +174,108 @@ export class VmLifecycle {
     await Promise.all([...this.#vms.values()].map((vm) => vm.turns.over()));
     patience.removeEventListener('abort', stop);
     for (const vm of this.#vms.values()) {
-      stopWatching(vm);
-      vm.guest?.close();
+      letGo(vm);
     }
   }
 
   /** No await between the look at the machine and the promise: two calls cannot be let in for the same room. */
   async #start(id: string, epoch: number, spec: VmSpec): Promise<void> {
-    if (this.#closing) {
-      throw new HostError('internal', 'the host daemon is shutting down');
-    }
-    const { policy } = this.#admission;
-    const wanted = { vcpu: spec.vcpu, memoryMib: spec.memoryMib, diskGib: spec.diskGib };
-    const shortage = shortageFor(wanted, this.#held(id), this.#admission.readMachine(), policy);
-    if (shortage !== null) {
-      const { resource, requested, available } = shortage;
-      throw new HostError('insufficient_capacity', `not enough ${resource}: ${requested} asked for, ${available} available`, { shortage });
-    }
+    this.#refuseIfClosing();
+    const size = sizeOf(spec);
+    this.#letIn(size, 'machine', id);
     const earlier = this.#vms.get(id);
     const record = newRecord(id, epoch, spec);
     const vm = earlier ?? new OwnedVm(record);
     vm.record = earlier === undefined || earlier.record.freed ? record : { ...record, driverState: earlier.record.driverState };
     this.#vms.set(id, vm);
 
-    const abort = new AbortController();
-    const done = vm.turns.take(() => bringUp(this.#parts, vm, abort));
-    const creating = { abort, done };
-    vm.creating = creating;
-    try {
-      await done;
-    } finally {
-      vm.creating = null;
+    await vm.begin({ status: 'creating', epoch, size }, (abort) => bringUp(this.#parts, vm, abort)).done;
+  }
+
+  /** Judged anew after each step, as a create is. `begin` must not await before the verb is under way. */
+  async #carryOut(
+    id: string,
+    epoch: number,
+    judge: () => Verdict<HostError['code']>,
+    begin: (vm: OwnedVm) => { done: Promise<void> },
+  ): Promise<VmView> {
+    for (;;) {
+      const verdict = judge();
+      if (verdict.do === 'refuse') {
+        throw new HostError(verdict.code, verdict.message);
+      }
+      const vm = this.#vms.get(id);
+      if (vm === undefined) {
+        throw new Error(`a verdict on the VM ${id}, which is not here, is a bug`);
+      }
+      switch (verdict.do) {
+        case 'answer':
+          if (vm.record.epoch >= epoch) {
+            return this.#view(vm);
+          }
+          await vm.turns.take(() => this.#raise(vm, epoch));
+          break;
+        case 'join':
+          await this.#underWay(id).done;
+          break;
+        case 'wait':
+          // How it went is told to those who asked for it.
+          await this.#underWay(id).done.catch(() => undefined);
+          break;
+        case 'start':
+          this.#refuseIfClosing();
+          await begin(vm).done;
+          break;
+      }
+    }
+  }
+
+  /** In the VM's turn: from now on older epochs are refused. Nothing else changes; whatever overtook it is left to the next look. */
+  async #raise(vm: OwnedVm, epoch: number): Promise<void> {
+    const { status } = vm.record;
+    if (vm.ending === null && (status === 'running' || status === 'asleep') && epoch > vm.record.epoch) {
+      const raised = { ...vm.record, epoch };
+      await this.#parts.directory.write(raised);
+      vm.record = raised;
+    }
+  }
+
+  #underWay(id: string): { done: Promise<void> } {
+    const doing = this.#vms.get(id)?.doing;
+    if (doing == null) {
+      throw new Error(`the VM ${id} is between two states and nobody moves it`);
+    }
+    return doing;
+  }
+
+  #running(id: string): { vm: OwnedVm; guest: GuestClient } {
+    const { status } = this.get(id);
+    const vm = this.#vms.get(id);
+    if (status !== 'running' || vm?.guest == null) {
+      throw status === 'destroyed'
+        ? new HostError('vm_not_found', `the VM ${id} is destroyed`)
+        : new HostError('vm_not_running', `the VM ${id} is ${status === 'running' ? 'about to be dead' : status}, not running`);
+    }
+    return { vm, guest: vm.guest };
+  }
+
+  #view(vm: OwnedVm): VmView {
+    return vm.view(vm.watch === null ? null : this.#parts.driver.cpuMs(vm.watch.process));
+  }
+
+  #refuseIfClosing(): void {
+    if (this.#closing) {
+      throw new HostError('internal', 'the host daemon is shutting down');
+    }
+  }
+
+  /** @param except a VM that is made anew: what is on record of it is about to go */
+  #letIn(wanted: Amounts, what: 'machine' | 'added', except?: string): void {
+    const { policy } = this.#admission;
+    const shortage = shortageFor(wanted, this.#held(except), this.#admission.readMachine(), policy, what);
+    if (shortage !== null) {
+      const { resource, requested, available } = shortage;
+      throw new HostError('insufficient_capacity', `not enough ${resource}: ${requested} asked for, ${available} available`, { shortage });
     }
   }
 
@@ -179,7 +292,7 @@ export class VmLifecycle {
     }
     const ending = { epoch: Math.max(vm.record.epoch, epoch), done: Promise.resolve() };
     vm.ending = ending;
-    vm.creating?.abort.abort(new HostError('superseded', 'a destroy overtook the create'));
+    vm.doing?.abort.abort(new HostError('superseded', `a destroy overtook it while it was ${vm.doing.status}`));
     ending.done = vm.turns.take(() => tearDown(this.#parts, vm, ending.epoch));
     try {
       await ending.done;
@@ -194,6 +307,6 @@ export class VmLifecycle {
   }
 
   #held(except?: string): HeldVm[] {
-    return [...this.#vms.values()].flatMap((vm) => (vm.id === except ? [] : (vm.held() ?? [])));
+    return [...this.#vms.values()].flatMap((vm) => (vm.id === except ? [] : vm.held()));
   }
 }

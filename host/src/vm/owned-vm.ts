@@ -4,6 +4,7 @@ import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
 import type { Amounts, HeldVm } from '../admission.ts';
 import type { GuestClient } from '../guest/client.ts';
+import type { WarmPool } from '../pool/pool.ts';
 import type { FenceDirectory } from './directory/fence.ts';
 import type { VmDirectory, VmRecord } from './directory/record.ts';
 import type { ExistingVm, VmDriver, VmEnd, VmProcess } from './driver.ts';
@@ -26,6 +27,8 @@ export interface LifecycleParts {
   directory: VmDirectory;
   fences: FenceDirectory;
   log: Logger;
+  /** Restored machines that wait for a create; absent: each create restores its own. */
+  pool?: WarmPool;
   deadlines: Deadlines;
 }
 

@@ -29,14 +29,17 @@ export async function isSame(process: VmProcess): Promise<boolean> {
 }
 
 /**
- * Resolves when the recorded process is gone, or when the signal aborts (look at `signal.aborted` to tell). Never rejects. Works for processes of
- * an earlier daemon, which are nobody's children.
+ * Resolves when the recorded process is gone, or when the signal aborts (look at `signal.aborted` to tell), with the time at which it was last seen to
+ * run, in milliseconds since 1970. Never rejects. Works for processes of an earlier daemon, which are nobody's children.
  */
-export async function processExited(process: VmProcess, signal: AbortSignal): Promise<void> {
+export async function processExited(process: VmProcess, signal: AbortSignal): Promise<number> {
+  let lastAliveUnixMs = Date.now();
   while (!signal.aborted && lives(process)) {
+    lastAliveUnixMs = Date.now();
     // The only rejection of this timer is the abort, which the loop's condition sees.
     await delay(POLL_MS, undefined, { signal }).catch(() => undefined);
   }
+  return lastAliveUnixMs;
 }
 
 /**

@@ -1,31 +1,50 @@
 // The on-disk record of each VM: the truth about what this host runs, written before the thing it tells of and read back after a crash.
 // Owns the layout of `host/vms/<vmId>/`; the guest's secret is a file of its own (0600), so that a record can be shown and logged.
-import { readdir, rm, rmdir } from 'node:fs/promises';
+import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { vmId, vmSpec } from '@berth/protocol/host.ts';
+import { vmDeathCode, vmId, vmSpec, vmWoke } from '@berth/protocol/host.ts';
 import { z } from 'zod';
 import { flushFolder, makeFolderDurably, readIfPresent, writeDurably } from './durable-file.ts';
 
+const driverState = z.record(z.string(), z.unknown());
+
 /**
  * ```
- * creating -> running -> dead -> destroying -> (folder gone, fence left)
- *     \________________/   (failed create; `everRan` tells the two kinds of dead apart)
+ * creating -> running -> sleeping -> asleep -> waking -> running
+ *     |          |           |                   |
+ *     +----------+-----------+-------------------+--> dead --> waking     any --> destroying -> (folder gone, fence left)
  * ```
+ * `everRan` tells a dead VM that has a disk from one that never came up. Fields with a default are missing in records of earlier daemons.
  */
 export const vmRecord = z.strictObject({
   version: z.literal(1),
   id: vmId,
   epoch: z.int().min(1),
   spec: vmSpec,
-  status: z.enum(['creating', 'running', 'dead', 'destroying']),
-  /** Why it is dead. */
+  status: z.enum(['creating', 'running', 'sleeping', 'asleep', 'waking', 'dead', 'destroying']),
+  /** The name by which the driver knows the machine, where it is not the VM's id: it was made before the VM was asked for. */
+  machineId: z.string().min(1).max(128).nullable().default(null),
+  /** Why it is dead; while it is asleep, why its snapshot is of no use. Kept while it wakes: a boot of its disk names it. */
   reason: z.string().max(4_096).nullable(),
+  deathCode: vmDeathCode.nullable().default(null),
+  /** When a dead VM's process was last seen to run; null where nobody knows. */
+  lastAliveUnixMs: z.int().nullable().default(null),
   /** It was `running` once: its disk may hold what nobody else has, so it is never made anew under the same epoch. */
   everRan: z.boolean(),
   /** The driver confirmed that process, slot and network are gone. Until then the VM counts as using them. */
   freed: z.boolean(),
   /** What the driver keeps; written before anything it tells of is made. */
-  driverState: z.record(z.string(), z.unknown()).nullable(),
+  driverState: driverState.nullable(),
+  /** The folder `snapshot/` holds what a wake starts from. False from the moment the machine is about to run on: its disk parts from the snapshot then. */
+  snapshot: z.boolean().default(false),
+  /** While it wakes, once the driver saved a state of its own: the one that a wake from the snapshot needs, for the next attempt. */
+  sleptState: driverState.nullable().default(null),
+  /** While it wakes: its machine was let run with everything loaded, so that a wake which was cut short is finished and not undone. */
+  continued: z.boolean().default(false),
+  /** While it wakes: the size it was asked to have. `spec` is what its machine has. */
+  sizeAsked: vmSpec.pick({ vcpu: true, memoryMib: true, diskGib: true }).nullable().default(null),
+  /** How it came back the last time. */
+  woke: vmWoke.nullable().default(null),
 });
 export type VmRecord = z.infer<typeof vmRecord>;
 
@@ -53,6 +72,22 @@ export class VmDirectory {
   /** The driver's folder of a VM: beside the record, never around it, because a jailed process may write there. */
   driverFolder(id: string): string {
     return join(this.#root, id, 'vm');
+  }
+
+  /** Where a sleeping VM's memory and devices are: beside the driver's folder, out of the jailed process's sight. */
+  snapshotFolder(id: string): string {
+    return join(this.#root, id, 'snapshot');
+  }
+
+  /** The snapshot's folder, empty: whatever an earlier sleep left there is gone, durably, when this resolves. */
+  async makeSnapshotFolder(id: string): Promise<void> {
+    await this.removeSnapshot(id);
+    await makeFolderDurably(this.snapshotFolder(id));
+  }
+
+  async removeSnapshot(id: string): Promise<void> {
+    await rm(this.snapshotFolder(id), { recursive: true, force: true });
+    await flushFolder(join(this.#root, id));
   }
 
   async makeFolders(id: string): Promise<void> {
@@ -90,9 +125,26 @@ export class VmDirectory {
     return readIfPresent(this.#secretPath(id));
   }
 
-  /** Removes the driver's folder and the secret; the record stays. */
+  /** The secret that a wake is about to give the guest, beside the one in force: after a crash the guest may know either. */
+  async writeNextSecret(id: string, secret: string): Promise<void> {
+    await writeDurably(this.#nextSecretPath(id), secret);
+  }
+
+  async readNextSecret(id: string): Promise<string | null> {
+    return readIfPresent(this.#nextSecretPath(id));
+  }
+
+  /** The guest took the next secret: it is the one in force from now on. Nothing happens when there is none. */
+  async promoteNextSecret(id: string): Promise<void> {
+    await rename(this.#nextSecretPath(id), this.#secretPath(id)).catch(unlessMissing);
+    await flushFolder(join(this.#root, id));
+  }
+
+  /** Removes the driver's folder, the snapshot and the secrets; the record stays. */
   async removeContents(id: string): Promise<void> {
     await rm(this.driverFolder(id), { recursive: true, force: true });
+    await rm(this.snapshotFolder(id), { recursive: true, force: true });
+    await rm(this.#nextSecretPath(id), { force: true });
     await rm(this.#secretPath(id), { force: true });
   }
 
@@ -106,11 +158,7 @@ export class VmDirectory {
       }
     }
     await rm(this.#recordPath(id), { force: true });
-    await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') {
-        throw error;
-      }
-    });
+    await rmdir(folder).catch(unlessMissing);
     await flushFolder(this.#root);
   }
 
@@ -121,9 +169,19 @@ export class VmDirectory {
   #secretPath(id: string): string {
     return join(this.#root, id, 'guest-secret');
   }
+
+  #nextSecretPath(id: string): string {
+    return join(this.#root, id, 'guest-secret-next');
+  }
 }
 
 const RECORD_FILE = 'record.json';
+
+function unlessMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') {
+    throw error;
+  }
+}
 
 async function namesIn(folder: string): Promise<string[]> {
   try {
