@@ -54,6 +54,7 @@ export class WarmPool {
   readonly #work = new Set<Promise<void>>();
   readonly #stop = new AbortController();
   #making = 0;
+  #ending = 0;
   /** When machines were asked for, oldest first. */
   #demand: number[] = [];
   #underWay = 0;
@@ -253,7 +254,9 @@ export class WarmPool {
   async #end(machine: PoolMachine): Promise<void> {
     machine.watch.abort();
     machine.guest.close();
+    this.#ending += 1;
     await endMachine(this.#parts, machine.id, machine.driverState);
+    this.#ending -= 1;
   }
 
   #count(): number {
@@ -265,8 +268,9 @@ export class WarmPool {
     return poolTarget({ createsAtMs: this.#demand, nowMs: performance.now(), refillMs: this.#refillMs }, limits);
   }
 
+  /** What is being ended has not given back its memory yet. */
   #room(): number {
-    return poolRoom(this.#count(), this.#parts.readMemory());
+    return poolRoom(this.#count() + this.#ending, this.#parts.readMemory());
   }
 
   #view(): PoolView {

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
+import { describe, it } from 'node:test';
+import { standBack, standEqual } from '../../src/pool/priority.ts';
+import { readProcess } from '../../src/vm/process.ts';
+
+function threadsOf(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`).map(Number);
+}
+
+describe('the priority of a process', { skip: process.getuid?.() !== 0 && 'a priority is given back by root alone' }, () => {
+  it('is less for every thread while it waits, and the usual again for every thread, also those that came meanwhile', async () => {
+    // Node has several threads; a worker is one more that starts when it is told to.
+    const script = `process.stdin.once('data', () => { const { Worker } = require('worker_threads');
+      new Worker('require("worker_threads").parentPort.on("message", () => 0)', { eval: true }).once('online', () => console.log('online')); });
+      console.log('ready')`;
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
+    try {
+      await once(child.stdout, 'data');
+      const found = await readProcess(child.pid ?? 0);
+      assert.ok(found !== null);
+      standBack(found);
+      const before = threadsOf(found.pid);
+      assert.ok(before.length > 1);
+      assert.deepEqual(new Set(before.map((tid) => getPriority(tid))), new Set([10]));
+
+      child.stdin.write('go\n');
+      await once(child.stdout, 'data');
+      assert.ok(threadsOf(found.pid).length > before.length);
+      standEqual(found);
+      assert.deepEqual(new Set(threadsOf(found.pid).map((tid) => getPriority(tid))), new Set([0]));
+      const group = `/proc/${found.pid}/autogroup`;
+      assert.match(existsSync(group) ? readFileSync(group, 'utf8') : 'nice 0\n', /nice 0\n$/);
+    } finally {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+  });
+
+  it('of a process that is gone is nobody’s trouble', () => {
+    const gone = { pid: 2 ** 22 - 1, startTicks: '1', bootId: 'none' };
+    standBack(gone);
+    standEqual(gone);
+  });
+});
