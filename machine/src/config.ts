@@ -20,6 +20,8 @@ export interface Config {
   cpuOvercommit: number;
   /** Memory that is never given to VMs. */
   memoryReserveMib: number;
+  /** The operator's plan catalogue, an absolute path; null: the self-hosted plan alone. */
+  plansFile: string | null;
   /** `fake` runs no VM at all: for tests of the verbs themselves. */
   driver: 'qemu' | 'fake';
 }
@@ -34,6 +36,7 @@ export interface Flags {
   guestCidr?: string;
   cpuOvercommit?: string;
   memoryReserveMib?: string;
+  plansFile?: string;
   driver?: string;
 }
 
@@ -82,6 +85,15 @@ const SETTINGS = {
     schema: wholeNumber.pipe(z.int().min(0).max(16_777_216)),
     allowed: 'MiB as a whole number',
   },
+  plansFile: {
+    flag: '--plans-file',
+    variables: ['BERTH_PLANS_FILE'],
+    schema: z
+      .string()
+      .min(1)
+      .transform((path) => resolve(path)),
+    allowed: 'the path of a file',
+  },
   driver: { flag: '--driver', variables: ['BERTH_DRIVER'], schema: z.enum(['qemu', 'fake']), allowed: 'qemu or fake' },
 } satisfies Record<string, Setting<unknown>>;
 
@@ -92,6 +104,7 @@ const DEFAULTS = {
   guestCidr: '10.200.0.0/16',
   cpuOvercommit: 8,
   memoryReserveMib: 2048,
+  plansFile: null,
   driver: 'qemu',
 } as const;
 
@@ -121,6 +134,7 @@ export function readConfig(flags: Flags, environment: Readonly<NodeJS.ProcessEnv
     guestCidr: read('guestCidr'),
     cpuOvercommit: read('cpuOvercommit'),
     memoryReserveMib: read('memoryReserveMib'),
+    plansFile: read('plansFile'),
     driver: read('driver'),
   };
 }

@@ -14,6 +14,7 @@ import { OperatorFailure } from './failure.ts';
 import { endRecordedServices, instancePaths, lockInstance, prepareInstance, readInstanceRecord, writeInstanceRecord } from './instance.ts';
 import type { InstancePaths, InstanceRecord } from './instance.ts';
 import { LogFile } from './log-file.ts';
+import { copyPlansFile } from './plans-file.ts';
 import { requireFreePort } from './ports.ts';
 import type { Progress } from './progress.ts';
 import { findServiceUser } from './service-user.ts';
@@ -89,6 +90,7 @@ async function startLocked(
   const user = await findServiceUser(options.environment);
   await requireReadable(options.checkout, user);
   await prepareInstance(paths, user);
+  await copyPlansFile(config.plansFile, paths, user);
   const record: InstanceRecord = { supervisor: await ownProcess(), url: apiUrl(config), services: {} };
   await writeInstanceRecord(paths, record);
 
@@ -195,7 +197,7 @@ export function serviceVariables(environment: Readonly<NodeJS.ProcessEnv>): Reco
     (entry): entry is [string, string] =>
       entry[1] !== undefined &&
       (entry[0].startsWith('BERTH_') || entry[0] === 'NODE_EXTRA_CA_CERTS') &&
-      !['BERTH_DATABASE_URL', 'BERTH_CALLER_UID', 'BERTH_CALLER_HOME', 'BERTH_HOST_LISTEN'].includes(entry[0]),
+      !['BERTH_DATABASE_URL', 'BERTH_CALLER_UID', 'BERTH_CALLER_HOME', 'BERTH_HOST_LISTEN', 'BERTH_PLANS_FILE'].includes(entry[0]),
   );
   return Object.fromEntries(kept);
 }

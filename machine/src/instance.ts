@@ -21,6 +21,8 @@ export interface InstancePaths {
   /** The folder of the host daemon's socket, which is shown to the API whole: a new daemon makes a new socket. */
   hostSocketFolder: string;
   hostSocket: string;
+  /** The plan catalogue as the API sees it: a copy, taken when the supervisor starts. */
+  plans: string;
   postgres: string;
   log: string;
   lock: string;
@@ -46,6 +48,7 @@ export function instancePaths(dataFolder: string): InstancePaths {
     hostToken: join(secrets, 'host-token'),
     hostSocketFolder: join(run, 'host'),
     hostSocket: join(run, 'host', 'host.sock'),
+    plans: join(run, 'plans.json'),
     postgres: join(dataFolder, 'postgres'),
     log: join(dataFolder, 'log'),
     lock: join(run, 'supervisor.lock'),

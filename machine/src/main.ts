@@ -71,6 +71,7 @@ function withService(command: Command): Command {
     .option('--guest-cidr <network>', 'addresses for the network slots of sandboxes (BERTH_GUEST_CIDR; default 10.200.0.0/16)')
     .option('--cpu-overcommit <factor>', 'vCPUs promised per CPU (BERTH_CPU_OVERCOMMIT; default 8)')
     .option('--memory-reserve-mib <MiB>', 'memory kept from sandboxes (BERTH_MEMORY_RESERVE_MIB; default 2048)')
+    .option('--plans-file <file>', 'what plans allow, as JSON (BERTH_PLANS_FILE; default: one plan without limits)')
     .option('--driver <name>', 'qemu, or fake: no isolation, for tests of Berth itself (BERTH_DRIVER; default qemu)');
 }
 

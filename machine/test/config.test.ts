@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { resolve } from 'node:path';
 import { test } from 'node:test';
 import { readConfig } from '../src/config.ts';
 import { OperatorFailure } from '../src/failure.ts';
@@ -22,6 +23,7 @@ test('without flags and variables, root gets the folders of the system and a use
     guestCidr: '10.200.0.0/16',
     cpuOvercommit: 8,
     memoryReserveMib: 2048,
+    plansFile: null,
     driver: 'qemu',
   });
 });
@@ -35,6 +37,8 @@ test('a flag wins over its variable, a variable over the default, an empty varia
   assert.equal(readConfig({}, environment).databaseUrl, 'postgres://other/db');
   assert.equal(readConfig({}, { ...environment, BERTH_DATABASE_URL: 'postgresql://own/db' }).databaseUrl, 'postgresql://own/db');
   assert.equal(readConfig({}, environment).listen, '127.0.0.1');
+  assert.equal(readConfig({}, { ...environment, BERTH_PLANS_FILE: '/etc/berth/plans.json' }).plansFile, '/etc/berth/plans.json');
+  assert.equal(readConfig({ plansFile: 'plans.json' }, environment).plansFile, resolve('plans.json'));
 });
 
 const WRONG: [string, Parameters<typeof readConfig>[0], Record<string, string>, RegExp][] = [
@@ -46,6 +50,7 @@ const WRONG: [string, Parameters<typeof readConfig>[0], Record<string, string>, 
   ['a guest network that is too small', { guestCidr: '10.1.2.0/25' }, {}, /^--guest-cidr: '10.1.2.0\/25' is not an IPv4 network/],
   ['an overcommit below 1', { cpuOvercommit: '0.5' }, {}, /^--cpu-overcommit: '0.5'/],
   ['a negative reserve', {}, { BERTH_MEMORY_RESERVE_MIB: '-1' }, /^BERTH_MEMORY_RESERVE_MIB: '-1'/],
+  ['an empty plans file', { plansFile: '' }, {}, /^--plans-file: '' is not the path of a file$/],
   ['an unknown driver', { driver: 'xen' }, {}, /^--driver: 'xen' is not qemu or fake$/],
   ['an empty data folder', { dataDir: '' }, {}, /^--data-dir: the path is empty$/],
 ];

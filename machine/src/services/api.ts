@@ -32,7 +32,7 @@ export function apiService(options: ApiServiceOptions): Service {
       startAndWait(
         {
           name: 'api',
-          launch: async (forward) => startConfined(await confinedApi(options, []), forward),
+          launch: async (forward) => startConfined(withPlans(options, await confinedApi(options, [])), forward),
           answers: (deadline) => isHealthy(options.config, deadline),
           answerDeadlineMs: ANSWER_DEADLINE_MS,
           stopGraceMs: STOP_GRACE_MS,
@@ -40,6 +40,18 @@ export function apiService(options: ApiServiceOptions): Service {
         onOutput,
         signal,
       ),
+  };
+}
+
+/** The serving API alone reads the plan catalogue, from the copy that was made for it. */
+export function withPlans({ config, paths }: Pick<ApiServiceOptions, 'config' | 'paths'>, api: Confined): Confined {
+  if (config.plansFile === null) {
+    return api;
+  }
+  return {
+    ...api,
+    binds: [...api.binds, { from: paths.plans, to: '/plans.json' }],
+    environment: { ...api.environment, BERTH_PLANS_FILE: '/plans.json' },
   };
 }
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instancePaths } from '../../src/instance.ts';
-import { apiUrl, databaseAsSeen } from '../../src/services/api.ts';
+import { readConfig } from '../../src/config.ts';
+import { apiUrl, databaseAsSeen, withPlans } from '../../src/services/api.ts';
 
 const PATHS = instancePaths('/data');
 
@@ -25,4 +26,19 @@ test('a client on the machine reaches an API that listens on every address', () 
   assert.equal(apiUrl({ listen: '0.0.0.0', port: 4800 }), 'http://127.0.0.1:4800');
   assert.equal(apiUrl({ listen: '::', port: 4800 }), 'http://[::1]:4800');
   assert.equal(apiUrl({ listen: '10.0.0.5', port: 80 }), 'http://10.0.0.5:80');
+});
+
+test('the API sees the copy of the plan catalogue in its own place, when there is one', () => {
+  const api = {
+    user: { name: 'u', uid: 1, gid: 1 },
+    binds: [],
+    command: ['node'] as [string],
+    environment: { A: 'b' },
+    workingFolder: '/app',
+  };
+  const configured = (plansFile?: string) => readConfig(plansFile === undefined ? {} : { plansFile }, { BERTH_CALLER_UID: '0' });
+  assert.deepEqual(withPlans({ config: configured(), paths: PATHS }, api), api);
+  const seen = withPlans({ config: configured('/root/plans.json'), paths: PATHS }, api);
+  assert.deepEqual(seen.binds, [{ from: '/data/run/plans.json', to: '/plans.json' }]);
+  assert.deepEqual(seen.environment, { A: 'b', BERTH_PLANS_FILE: '/plans.json' });
 });
