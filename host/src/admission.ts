@@ -56,6 +56,16 @@ export function offerOf(machine: MachineFigures, policy: AdmissionPolicy): Amoun
   return { ...capacity, memoryMib: Math.floor(capacity.memoryMib * share) };
 }
 
+/** The most that one VM can have of an empty machine, as far as its driver goes. Memory is the guest's. */
+export function largestOf(machine: MachineFigures, policy: AdmissionPolicy, driver: Amounts): Amounts {
+  const { vcpu, memoryMib, diskGib } = capacityOf(machine, policy);
+  return {
+    vcpu: Math.min(vcpu, driver.vcpu),
+    memoryMib: Math.max(0, Math.min(memoryMib - policy.vmOverheadMib, driver.memoryMib)),
+    diskGib: Math.min(diskGib, driver.diskGib),
+  };
+}
+
 /** What may be promised to VMs in all, their overhead included. */
 export function capacityOf(machine: MachineFigures, policy: AdmissionPolicy): Amounts {
   return {

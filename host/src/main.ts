@@ -21,8 +21,11 @@ import { makeDriver } from './vm/make-driver.ts';
 
 /** How long calls under way get when the daemon is told to stop. */
 const STOP_PATIENCE_MS = 10_000;
-/** How long an adopted guest may take to answer its first call. */
-const ADOPT_DEADLINE_MS = 10_000;
+/**
+ * How long the verbs may take. A sleep writes the guest's memory to the disk; a wake reads it, or boots an emulated machine and brings its disk in order;
+ * a resize waits for the guest to take what was plugged in. An adopted guest answers its first call.
+ */
+const DEADLINES = { sleepMs: 300_000, wakeMs: 180_000, resizeMs: 60_000, adoptMs: 10_000 };
 
 async function run(config: HostConfig, log: Logger): Promise<void> {
   const stop = stopSignal(log);
@@ -37,7 +40,7 @@ async function run(config: HostConfig, log: Logger): Promise<void> {
 async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFolder, log: Logger): Promise<void> {
   const startedMs = performance.now();
   const token = await readToken(config.tokenFile);
-  const { driver, qemuVersion, templateId } = await makeDriver(config, data, log);
+  const { driver, qemuVersion, templateId, largest } = await makeDriver(config, data, log);
   const directory = new VmDirectory(data.vms);
   const fences = new FenceDirectory(data.fences);
   await directory.open();
@@ -46,8 +49,8 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   }
   const pool = makePool(config, data, driver, log, () => lifecycle.capacity());
   const lifecycle: VmLifecycle = new VmLifecycle(
-    { driver, directory, fences, log, pool, createDeadlineMs: config.createDeadlineMs, adoptDeadlineMs: ADOPT_DEADLINE_MS },
-    { policy: config.policy, readMachine: () => pool.lend(readMachine(config.dataFolder)) },
+    { driver, directory, fences, log, pool, deadlines: { ...DEADLINES, createMs: config.createDeadlineMs } },
+    { policy: config.policy, largest, readMachine: () => pool.lend(readMachine(config.dataFolder)) },
   );
   await lifecycle.recover();
   await pool.clear();

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { guestExecRequest } from '@berth/protocol/guest.ts';
-import { vmCreate, vmDestroyQuery, vmId, type HostInfo } from '@berth/protocol/host.ts';
+import { vmCreate, vmDestroyQuery, vmId, vmResize, vmSleep, vmWake, type HostInfo } from '@berth/protocol/host.ts';
 import { z } from 'zod';
 import { readAtMost, TooLong } from '../bounded-body.ts';
 import { HostError } from '../host-error.ts';
@@ -11,13 +11,15 @@ import { answerJson } from './answer.ts';
 
 /** Sixteen long keys, with every character escaped. */
 const CREATE_BODY_BYTES = 2 * 1_024 * 1_024;
+const SMALL_BODY_BYTES = 4_096;
 /** A command of 1 MiB with every byte a six byte JSON escape. */
 const EXEC_BODY_BYTES = 7 * 1_024 * 1_024;
 
 export interface RouteParts {
   lifecycle: VmLifecycle;
+  pool: { state(): HostInfo['pool'] };
   /** Everything of `GET /host` that does not change while the daemon runs. */
-  host: Omit<HostInfo, 'capacity' | 'reserved'>;
+  host: Omit<HostInfo, 'capacity' | 'reserved' | 'largest' | 'pool'>;
 }
 
 export interface Call {
@@ -38,12 +40,14 @@ export interface Route {
 
 const ONE_VM = /^\/vms\/([^/]+)$/;
 
-export function routesOf({ lifecycle, host }: RouteParts): Route[] {
+export function routesOf({ lifecycle, pool, host }: RouteParts): Route[] {
   return [
     {
       method: 'GET',
       path: /^\/host$/,
-      handle: async ({ response }) => answerJson(response, 200, { ...host, ...lifecycle.capacity() } satisfies HostInfo),
+      handle: async ({ response }) => {
+        answerJson(response, 200, { ...host, ...lifecycle.capacity(), pool: pool.state() } satisfies HostInfo);
+      },
     },
     {
       method: 'GET',
@@ -70,6 +74,35 @@ export function routesOf({ lifecycle, host }: RouteParts): Route[] {
         const { epoch } = parse(vmDestroyQuery, Object.fromEntries(url.searchParams), 'the query');
         answerJson(response, 200, await lifecycle.destroy(id, epoch));
       },
+    },
+    {
+      method: 'POST',
+      path: /^\/vms\/([^/]+)\/sleep$/,
+      handle: async ({ request, response, id }) => {
+        const body = parse(vmSleep, await readJson(request, SMALL_BODY_BYTES), 'the body');
+        answerJson(response, 200, await lifecycle.sleep(id, body));
+      },
+    },
+    {
+      method: 'POST',
+      path: /^\/vms\/([^/]+)\/wake$/,
+      handle: async ({ request, response, id }) => {
+        const body = parse(vmWake, await readJson(request, CREATE_BODY_BYTES), 'the body');
+        answerJson(response, 200, await lifecycle.wake(id, body));
+      },
+    },
+    {
+      method: 'POST',
+      path: /^\/vms\/([^/]+)\/resize$/,
+      handle: async ({ request, response, id }) => {
+        const body = parse(vmResize, await readJson(request, SMALL_BODY_BYTES), 'the body');
+        answerJson(response, 200, await lifecycle.resize(id, body));
+      },
+    },
+    {
+      method: 'GET',
+      path: /^\/vms\/([^/]+)\/metrics$/,
+      handle: async ({ response, id, signal }) => answerJson(response, 200, await lifecycle.metrics(id, signal)),
     },
     {
       method: 'POST',

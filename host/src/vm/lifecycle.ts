@@ -8,7 +8,16 @@
 import type { Readable } from 'node:stream';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
 import type { VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmView, VmWake } from '@berth/protocol/host.ts';
-import { offerOf, promisedTo, shortageFor, type AdmissionPolicy, type Amounts, type HeldVm, type MachineFigures } from '../admission.ts';
+import {
+  largestOf,
+  offerOf,
+  promisedTo,
+  shortageFor,
+  type AdmissionPolicy,
+  type Amounts,
+  type HeldVm,
+  type MachineFigures,
+} from '../admission.ts';
 import type { GuestClient } from '../guest/client.ts';
 import { HostError } from '../host-error.ts';
 import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type KnownVm, type Verdict } from './fencing.ts';
@@ -24,6 +33,8 @@ import { beyond, newRecord, OwnedVm, sizeOf, type LifecycleParts } from './owned
 
 export interface Admission {
   policy: AdmissionPolicy;
+  /** What the driver can make one machine of. */
+  largest: Amounts;
   /** The machine's figures at this moment. */
   readMachine(): MachineFigures;
 }
@@ -150,11 +161,13 @@ export class VmLifecycle {
     return metricsOf(this.#parts, vm, guest, signal);
   }
 
-  /** What may be handed out in all, and what VMs have of it; memory as the guests see it. */
-  capacity(): { capacity: Amounts; reserved: Amounts } {
-    const { policy } = this.#admission;
+  /** What may be handed out in all, what VMs have of it, and the most that one can have; memory as the guests see it. */
+  capacity(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
+    const { policy, largest } = this.#admission;
+    const machine = this.#admission.readMachine();
     return {
-      capacity: offerOf(this.#admission.readMachine(), policy),
+      capacity: offerOf(machine, policy),
+      largest: largestOf(machine, policy, largest),
       reserved: promisedTo(this.#held(), { ...policy, vmOverheadMib: 0 }),
     };
   }

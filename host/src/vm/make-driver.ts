@@ -4,15 +4,22 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { HostConfig } from '../config.ts';
 import type { DataFolder } from '../data-folder.ts';
-import type { VmDriver } from './driver.ts';
+import type { VmDriver, VmSize } from './driver.ts';
+import { DISK_MAX_GIB } from './qemu/disk.ts';
 import { createQemuDriver } from './qemu/driver.ts';
+import { MEMORY_MAX_MIB, VCPU_MAX } from './qemu/machine.ts';
 
 export interface MadeDriver {
   driver: VmDriver;
   /** Null for a driver without. */
   qemuVersion: string | null;
   templateId: string | null;
+  /** What it can make one machine of. */
+  largest: VmSize;
 }
+
+/** The fake has no limits of its own, and so those of the real one. */
+const LARGEST: VmSize = { vcpu: VCPU_MAX, memoryMib: MEMORY_MAX_MIB, diskGib: DISK_MAX_GIB };
 
 /** The driver, prepared. Throws with what is missing. */
 export async function makeDriver(config: HostConfig, data: DataFolder, log: Logger): Promise<MadeDriver> {
@@ -21,7 +28,7 @@ export async function makeDriver(config: HostConfig, data: DataFolder, log: Logg
     const { FakeDriver } = await import('./fake/driver.ts');
     const driver = new FakeDriver(data.instanceId);
     await driver.prepare();
-    return { driver, qemuVersion: null, templateId: null };
+    return { driver, qemuVersion: null, templateId: null, largest: LARGEST };
   }
   const driver = createQemuDriver({
     cacheFolder: config.cacheFolder,
@@ -35,7 +42,7 @@ export async function makeDriver(config: HostConfig, data: DataFolder, log: Logg
     log: (level, message, fields) => log[level](fields, message),
   });
   await driver.prepare();
-  return { driver, qemuVersion: driver.qemuVersion, templateId: driver.templateId };
+  return { driver, qemuVersion: driver.qemuVersion, templateId: driver.templateId, largest: LARGEST };
 }
 
 /** The image that was built last, for who names none. Throws when there is none. */
