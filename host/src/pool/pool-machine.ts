@@ -54,7 +54,7 @@ export async function makeMachine(parts: MachineParts, id: string, stop: AbortSi
       signal,
     });
     crashPoint('pool:restored');
-    standBack(running.process);
+    await standBack(running.process);
     const gone = driver.exited(running.process, watch.signal);
     guest = new GuestClient(running.guest);
     await whileItLives(gone, watch.signal, signal, (living) => warmUp(guest as GuestClient, size, living, deadlineMs));

@@ -4,7 +4,7 @@ import type { MachineFigures } from '../admission.ts';
 import { randomLetters } from '../data-folder.ts';
 import { messageOf } from '../host-error.ts';
 import { crashPoint } from '../vm/crash-point.ts';
-import type { DriverState, RunningVm, VmSize } from '../vm/driver.ts';
+import { DriverError, type DriverCapabilities, type DriverState, type RunningVm, type VmSize } from '../vm/driver.ts';
 import type { GuestClient } from '../guest/client.ts';
 import { endMachine, exerciseMachine, makeMachine, type MachineParts, type PoolMachine } from './pool-machine.ts';
 import { machineToClaim, nextStep, type PoolPace, type PoolView } from './pool-step.ts';
@@ -114,12 +114,12 @@ export class WarmPool {
   }
 
   /**
-   * Hands out a machine, once, or null when there is none that fits. It belongs to the pool until `saveState` resolved, and to the VM from then on. When this rejects nothing of
+   * Hands out a machine, once, of the size that is asked for, or null when there is none that can become it. It belongs to the pool until `saveState` resolved, and to the VM from then on. When this rejects nothing of
    * the machine is left; the record that names it may stay.
    */
   async take(order: TakeOrder): Promise<TakenMachine | null> {
-    const { size, log } = this.#parts;
-    if (!fits(size, order.size) || !this.#started || this.#stop.signal.aborted) {
+    const { driver, size, log } = this.#parts;
+    if (!fits(size, order.size, driver.capabilities) || !this.#started || this.#stop.signal.aborted) {
       return null;
     }
     const nowMs = performance.now();
@@ -132,7 +132,7 @@ export class WarmPool {
     this.#ready.delete(machine.id);
     machine.watch.abort();
     try {
-      standEqual(machine.running.process);
+      await standEqual(machine.running.process);
       await this.#handOver(machine, order);
       return { machineId: machine.id, running: machine.running, guest: machine.guest };
     } catch (error) {
@@ -154,7 +154,7 @@ export class WarmPool {
   }
 
   async #handOver(machine: PoolMachine, order: TakeOrder): Promise<void> {
-    const { directory } = this.#parts;
+    const { driver, directory, size } = this.#parts;
     order.signal.throwIfAborted();
     await order.saveState(machine.id, machine.driverState);
     crashPoint('pool:claim-recorded');
@@ -162,6 +162,13 @@ export class WarmPool {
     crashPoint('pool:claim-moved');
     await directory.remove(machine.id);
     crashPoint('pool:claim-removed');
+    if (isLarger(order.size, size)) {
+      const vm = { id: machine.id, folder: order.folder, state: machine.driverState, signal: order.signal };
+      const got = await driver.resize(vm, size, order.size);
+      if (isLarger(order.size, got)) {
+        throw new DriverError(`it has ${JSON.stringify(got)} after it was made larger`);
+      }
+    }
   }
 
   /** Takes every step that is due, then waits for the next. */
@@ -288,9 +295,15 @@ export class WarmPool {
   }
 }
 
-/** Whether a machine of this size can become one of that. */
-function fits(from: VmSize, to: VmSize): boolean {
-  return to.vcpu === from.vcpu && to.memoryMib === from.memoryMib && to.diskGib === from.diskGib;
+/** Whether a machine of this size can become one of that: it grows where the driver can make it grow. */
+function fits(from: VmSize, to: VmSize, { hotplug }: DriverCapabilities): boolean {
+  return hotplug
+    ? to.vcpu >= from.vcpu && to.memoryMib >= from.memoryMib && to.diskGib >= from.diskGib
+    : to.vcpu === from.vcpu && to.memoryMib === from.memoryMib && to.diskGib === from.diskGib;
+}
+
+function isLarger(to: VmSize, than: VmSize): boolean {
+  return to.vcpu > than.vcpu || to.memoryMib > than.memoryMib || to.diskGib > than.diskGib;
 }
 
 async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {

@@ -3,6 +3,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import type { VmProcess } from '../vm/driver.ts';
+import { isSame } from '../vm/process.ts';
 
 /** From -20 (first) to 19 (last); each step is about a tenth. */
 const BACKGROUND = 10;
@@ -10,19 +11,20 @@ const USUAL = 0;
 const PASSES_MAX = 10;
 
 /** Lets the process stand back. Without root's rights it could not be undone, and nothing is done. */
-export function standBack(process: VmProcess): void {
-  setAll(process, BACKGROUND);
+export async function standBack(process: VmProcess): Promise<void> {
+  await setAll(process, BACKGROUND);
 }
 
 /** Gives the process the usual share again. */
-export function standEqual(process: VmProcess): void {
-  setAll(process, USUAL);
+export async function standEqual(process: VmProcess): Promise<void> {
+  await setAll(process, USUAL);
 }
 
-function setAll({ pid }: VmProcess, nice: number): void {
-  if (process.getuid?.() !== 0) {
+async function setAll(target: VmProcess, nice: number): Promise<void> {
+  if (process.getuid?.() !== 0 || !(await isSame(target))) {
     return;
   }
+  const { pid } = target;
   try {
     writeFileSync(`/proc/${pid}/autogroup`, `${nice}`);
   } catch (error) {

@@ -22,7 +22,7 @@ describe('the priority of a process', { skip: process.getuid?.() !== 0 && 'a pri
       await once(child.stdout, 'data');
       const found = await readProcess(child.pid ?? 0);
       assert.ok(found !== null);
-      standBack(found);
+      await standBack(found);
       const before = threadsOf(found.pid);
       assert.ok(before.length > 1);
       assert.deepEqual(new Set(before.map((tid) => getPriority(tid))), new Set([10]));
@@ -30,7 +30,7 @@ describe('the priority of a process', { skip: process.getuid?.() !== 0 && 'a pri
       child.stdin.write('go\n');
       await once(child.stdout, 'data');
       assert.ok(threadsOf(found.pid).length > before.length);
-      standEqual(found);
+      await standEqual(found);
       assert.deepEqual(new Set(threadsOf(found.pid).map((tid) => getPriority(tid))), new Set([0]));
       const group = `/proc/${found.pid}/autogroup`;
       assert.match(existsSync(group) ? readFileSync(group, 'utf8') : 'nice 0\n', /nice 0\n$/);
@@ -40,9 +40,9 @@ describe('the priority of a process', { skip: process.getuid?.() !== 0 && 'a pri
     }
   });
 
-  it('of a process that is gone is nobody’s trouble', () => {
+  it('of a process that is gone is nobody’s trouble', async () => {
     const gone = { pid: 2 ** 22 - 1, startTicks: '1', bootId: 'none' };
-    standBack(gone);
-    standEqual(gone);
+    await standBack(gone);
+    await standEqual(gone);
   });
 });
