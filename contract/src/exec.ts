@@ -28,7 +28,7 @@ export type ExecResult = z.infer<typeof execResult>;
 
 export const execInSandbox = defineRoute({
   name: 'execInSandbox',
-  summary: 'Runs a command with /bin/sh in /code and waits for its end',
+  summary: 'Runs a command with /bin/sh in /code and waits for its end. Wakes a stopped sandbox first where its project has wakeOnUse',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/exec',
   auth: ['session', 'api_key'],
@@ -36,7 +36,16 @@ export const execInSandbox = defineRoute({
   request: { params: sandboxParams, body: execBody },
   bodyBytes: 8 * 1024 * 1024,
   response: { status: 200, body: execResult },
-  errors: ['sandbox_state_conflict', 'sandbox_unreachable', 'host_unavailable'],
+  errors: [
+    'sandbox_state_conflict',
+    'sandbox_unreachable',
+    'host_unavailable',
+    // Of the wake that a command begins where the project's `wakeOnUse` is on.
+    'wake_not_possible',
+    'no_active_plan',
+    'concurrent_sandbox_limit',
+    'insufficient_capacity',
+  ],
   activity: 'sandbox_exec',
   published: true,
 });

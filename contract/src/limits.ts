@@ -27,5 +27,8 @@ export const IDEMPOTENCY_KEY = { maxCharacters: 255, keptHours: 24 } as const;
 /** How long create, destroy, sleep, wake and resize hold their answer for the transition to end; `Prefer: respond-async` answers at once. */
 export const TRANSITION_WAIT_MS = 2_000;
 
+/** How long a command waits for a stopped sandbox to be woken for it, where the project's `wakeOnUse` is on. */
+export const WAKE_ON_USE_WAIT_MS = 60_000;
+
 /** After this long an exec without a result gets its headers, and then a space at each interval, so that silent connections live. */
 export const EXEC_KEEPALIVE_MS = { headersAfter: 5_000, spaceEvery: 10_000 } as const;
