@@ -45,9 +45,11 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       const watch = new AbortController();
       const exited = subject.driver.exited(vm.running.process, AbortSignal.any([watch.signal, AbortSignal.timeout(EXIT_DEADLINE_MS)]));
       assert.equal(await killProcess(vm.running.process, 'SIGKILL'), true);
-      const reason = await exited;
-      assert.equal(await isSame(vm.running.process), false, reason);
-      assert.ok(reason.length > 0);
+      const end = await exited;
+      assert.equal(await isSame(vm.running.process), false, end.reason);
+      assert.equal(end.code, 'process_ended');
+      assert.ok(end.reason.length > 0);
+      assert.ok(Date.now() - end.lastAliveUnixMs < EXIT_DEADLINE_MS);
       assert.equal(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}), null);
       watch.abort();
       await subject.destroy(vm);

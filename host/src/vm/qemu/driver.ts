@@ -1,25 +1,48 @@
 // The VM driver on QEMU: each VM is a restored copy of the template in a network slot and a jail of its own. Owns which slot and process a VM has, from
 // the claim to the end; keeps nothing in memory that the next daemon could not read back, except open control connections.
-import { basename, join } from 'node:path';
-import { openImage } from '@berth/image/image-folder.ts';
+import { join } from 'node:path';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
-import { z } from 'zod';
-import { DriverError, type CreateVm, type DriverState, type RunningVm, type VmDriver, type VmProcess } from '../driver.ts';
-import { endProcess, isSame, processExited } from '../process.ts';
-import { readProbeFor } from './accelerator.ts';
+import {
+  DriverError,
+  type BootVm,
+  type CreateVm,
+  type DriverState,
+  type ExistingVm,
+  type RunningVm,
+  type SleepVm,
+  type VmDriver,
+  type VmEnd,
+  type VmFigures,
+  type VmProcess,
+  type VmSize,
+  type WakeVm,
+  type WokenVm,
+} from '../driver.ts';
+import { endProcess, isSame } from '../process.ts';
 import { VM_FILES } from './argv.ts';
+import { Bases, type RestoreBase } from './bases.ts';
+import { bootDisk } from './boot.ts';
 import { Control } from './control.ts';
-import { readHostMachine } from './host-machine.ts';
-import { faultInSize } from './hotplug.ts';
+import { nameEnd } from './death.ts';
+import { cpuMsOf, readFigures } from './figures.ts';
+import { allowFileSize } from './file-size-limit.ts';
+import { machineHash } from './machine.ts';
 import { createNetwork } from './network/network.ts';
 import type { NetworkOptions } from './network/network-options.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from './network/registry.ts';
 import { parseGuestCidr, slotOf, type Network, type Slot } from './network/slot.ts';
-import { openQmp } from './qmp.ts';
-import { readQemuVersion } from './qemu-version.ts';
-import { prepareVmFolder, restore, type RestoreBase } from './restore.ts';
+import { readPlugged, sizeOf } from './plugged.ts';
+import type { QmpEvent } from './qmp.ts';
+import { faultInSize, resizeMachine } from './resize.ts';
+import { prepareVmFolder, restoreTemplate } from './restore.ts';
 import { endSlotProcesses } from './slot-processes.ts';
-import { openTemplate, templateFacts, templateIdOf } from './template.ts';
+import { capture, closeFolder } from './snapshot/capture.ts';
+import { hasManifest, readManifest } from './snapshot/manifest.ts';
+import { Pages } from './snapshot/pages.ts';
+import { assertSameMachine, verifySnapshot, wakeSnapshot } from './snapshot/wake.ts';
+import type { RunningMachine, StartOrder } from './start.ts';
+import { parseState, readDiskGib, stateOf, writeDiskGib, type VmState } from './state.ts';
+import { Watch } from './watch.ts';
 
 /** How long the control socket of an adopted QEMU may take to answer: it is busy with nothing else. */
 const ADOPT_DEADLINE_MS = 5_000;
@@ -40,13 +63,6 @@ export interface QemuDriver extends VmDriver {
   readonly templateId: string | null;
 }
 
-/** What the driver keeps of a VM on disk: the slot before anything runs in it, the process as soon as there is one. */
-const driverState = z.object({
-  vmId: z.string(),
-  slot: z.int().min(0),
-  process: z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() }).optional(),
-});
-
 /** Makes the driver; nothing is touched before `prepare`. */
 export function createQemuDriver(options: QemuDriverOptions): QemuDriver {
   return new Driver(options);
@@ -54,11 +70,13 @@ export function createQemuDriver(options: QemuDriverOptions): QemuDriver {
 
 class Driver implements QemuDriver {
   readonly name = 'qemu';
-  readonly capabilities = { isolates: true, network: true, hotplug: true };
+  readonly capabilities = { isolates: true, network: true, hotplug: true, snapshots: true };
   readonly #options: QemuDriverOptions;
   readonly #network: Network;
   readonly #controls = new Map<string, Control>();
-  #base: RestoreBase | null = null;
+  readonly #pages = new Pages();
+  readonly #watch = new Watch();
+  #bases: Bases | null = null;
 
   constructor(options: QemuDriverOptions) {
     this.#options = options;
@@ -66,134 +84,153 @@ class Driver implements QemuDriver {
   }
 
   get accelerator(): 'kvm' | 'tcg' | 'none' {
-    return this.#base?.accelerator ?? 'none';
+    return this.#bases?.current.accelerator ?? 'none';
   }
 
   get qemuVersion(): string | null {
-    return this.#base?.version.text ?? null;
+    return this.#bases?.current.version.text ?? null;
   }
 
   get templateId(): string | null {
-    return this.#base?.template.templateId ?? null;
+    return this.#bases?.current.template.templateId ?? null;
   }
 
   async prepare(): Promise<void> {
     const { cacheFolder, imageFolder, log } = this.#options;
-    const [version, host, image] = await Promise.all([
-      readQemuVersion(),
-      readHostMachine(),
-      openImage(imageFolder, { verify: 'remembered' }),
-    ]);
-    const probe = await readProbeFor(cacheFolder, version, host);
-    if (probe === null) {
-      throw new DriverError(
-        `the accelerator was not probed yet for QEMU ${version.text} on this kernel and processor: run the set-up (berth up)`,
-      );
-    }
-    const { accelerator, reason } = probe;
-    const templateId = templateIdOf(templateFacts(image.imageId, version, accelerator, host));
-    const template = await openTemplate(cacheFolder, templateId);
-    if (template === null) {
-      throw new DriverError(`there is no template ${templateId} of image ${image.imageId} in ${cacheFolder}: run the set-up (berth up)`);
-    }
-    const rootDisk = basename(image.rootPath);
-    this.#base = { template, imageFolder, rootDisk, accelerator, version, hostVendor: host.cpuVendor };
-    log('info', `virtual machines run under ${accelerator.toUpperCase()}: ${reason}`, {
+    const bases = await Bases.open(cacheFolder, imageFolder);
+    this.#bases = bases;
+    const { accelerator, template, version } = bases.current;
+    log('info', `virtual machines run under ${accelerator.toUpperCase()}: ${bases.reason}`, {
       accelerator,
-      templateId,
+      templateId: template.templateId,
       qemuVersion: version.text,
     });
     for (const change of await this.#network.prepare()) {
       log('info', change, {});
     }
+    this.#pages.warm();
   }
 
   async create(vm: CreateVm): Promise<RunningVm> {
-    const { id, folder, spec, signal } = vm;
-    const base = this.#base;
-    if (base === null) {
-      throw new DriverError('the QEMU driver was not prepared');
-    }
+    const { id, folder, spec } = vm;
+    const base = this.#prepared().current;
     const fault = faultInSize(spec);
     if (fault !== null) {
       throw new DriverError(fault);
     }
     // Both are waited for whatever becomes of the other: a claim that is not recorded could not be given back, and a folder that is still being
     // written could not be removed.
-    const [prepared, claimed] = await Promise.allSettled([prepareVmFolder(folder), this.#claim(vm)]);
+    const [prepared, claimed] = await Promise.allSettled([prepareVmFolder(folder), this.#claim(vm, newState(id, base, spec.diskGib))]);
     if (claimed.status === 'rejected') {
       throw claimed.reason;
     }
     if (prepared.status === 'rejected') {
       throw prepared.reason;
     }
-    const slot = claimed.value;
-    const control = this.#control(id);
-    const restored = await restore(base, {
-      vmId: id,
-      folder,
-      spec,
-      slot,
-      signal,
-      onStarted: (process) => vm.saveState({ vmId: id, slot: slot.number, process }),
-      onEvent: (event) => control.note(event),
-    }).catch((error: unknown) => {
-      throw signal.aborted || error instanceof DriverError
-        ? error
-        : new DriverError(`restoring the template: ${messageOf(error)}`, { cause: error });
-    });
-    const { process, qmp, ended, times } = restored;
-    control.keep(qmp, ended);
-    this.#controls.set(keyOf(process), control);
-    this.#options.log('info', 'the template is restored', { vmId: id, slot: slot.number, pid: process.pid, ...times });
-    return { process, guest: endpointOf(slot) };
+    return this.#bring('restoring the template', vm, claimed.value, (order) => restoreTemplate(base, order, spec));
   }
 
-  async recover(folder: string, state: DriverState): Promise<RunningVm | null> {
-    const parsed = driverState.safeParse(state);
-    if (!parsed.success || parsed.data.process === undefined || !(await isSame(parsed.data.process))) {
+  async recover(_folder: string, state: DriverState): Promise<RunningVm | null> {
+    const parsed = parseState(state);
+    if (parsed?.process === undefined || parsed.slot === null || !(await isSame(parsed.process))) {
       return null;
     }
-    const { process } = parsed.data;
-    const slot = await this.#network.adopt(parsed.data.slot);
-    const control = this.#control(parsed.data.vmId);
+    const { process } = parsed;
+    const slot = await this.#network.adopt(parsed.slot);
+    const control = this.#controlOf(parsed.vmId, process);
     try {
-      const call = { signal: AbortSignal.timeout(ADOPT_DEADLINE_MS), deadlineMs: ADOPT_DEADLINE_MS };
-      const qmp = await openQmp(join(folder, VM_FILES.control), (event) => control.note(event), call);
-      control.keep(qmp, null);
-      this.#controls.set(keyOf(process), control);
-      await control.resume(call);
+      await control.resume({ signal: AbortSignal.timeout(ADOPT_DEADLINE_MS), deadlineMs: ADOPT_DEADLINE_MS });
     } catch (error) {
+      if (error instanceof DriverError && (await isSame(process))) {
+        throw error;
+      }
       // It is the recorded process and it runs; without its control socket the guest works all the same, and it can be ended.
       this.#options.log('warn', 'the control socket of an adopted QEMU does not answer', { pid: process.pid, error: messageOf(error) });
+      control.resumeLater(messageOf(error));
     }
     return { process, guest: endpointOf(slot) };
   }
 
-  async exited(process: VmProcess, signal: AbortSignal): Promise<string> {
-    await processExited(process, signal);
+  async exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd> {
+    const control = this.#controls.get(keyOf(process));
+    const { lastAliveUnixMs, outOfMemory } = await this.#watch.untilGone(process, control?.ended ?? null, signal);
     if (signal.aborted) {
-      return 'no longer watched';
+      return { code: 'process_ended', reason: 'no longer watched', lastAliveUnixMs };
     }
-    return this.#controls.get(keyOf(process))?.reason() ?? `the QEMU process ${process.pid} has ended`;
+    const seen = (await control?.lastWords()) ?? { guest: null, exit: null };
+    return { ...nameEnd({ pid: process.pid, outOfMemory, ...seen }), lastAliveUnixMs };
+  }
+
+  async sleep(vm: SleepVm): Promise<DriverState> {
+    const state = stateOf(vm.state);
+    if (!(await hasManifest(vm.snapshotFolder))) {
+      await this.#saying('capturing the machine', vm.signal, () => this.#capture(vm, state));
+    }
+    await this.#free(state);
+    await closeFolder(vm.folder);
+    const { process: _ended, ...asleep } = state;
+    return { ...asleep, slot: null, diskGib: await readDiskGib(vm.folder, state) } satisfies VmState;
+  }
+
+  async hasSnapshot(snapshotFolder: string): Promise<boolean> {
+    return hasManifest(snapshotFolder);
+  }
+
+  async wake(vm: WakeVm): Promise<WokenVm> {
+    const state = stateOf(vm.state);
+    return this.#saying('waking the machine', vm.signal, async () => {
+      const manifest = await readManifest(vm.snapshotFolder);
+      const snapshot = await verifySnapshot(vm.snapshotFolder, manifest, state.vmId, vm.folder);
+      const base = await this.#prepared().of(manifest.templateId);
+      assertSameMachine(base, manifest);
+      const slot = await this.#claim(
+        vm,
+        newState(state.vmId, base, Math.max(manifest.devices.diskGib, await readDiskGib(vm.folder, state))),
+      );
+      const running = await this.#bring('waking the machine', vm, slot, (order) =>
+        wakeSnapshot(base, order, snapshot, this.#pages, () => vm.beforeContinue()),
+      );
+      return { ...running, size: sizeOf(manifest.devices) };
+    });
+  }
+
+  async boot(vm: BootVm): Promise<WokenVm> {
+    const state = stateOf(vm.state);
+    return this.#saying('booting the disk', vm.signal, async () => {
+      const base = await this.#prepared().of(state.templateId);
+      const slot = await this.#claim(vm, newState(state.vmId, base, await readDiskGib(vm.folder, state)));
+      const running = await this.#bring('booting the disk', vm, slot, (order) => bootDisk(base, order, endpointOf(slot.slot)));
+      const qmp = await this.#controlOf(state.vmId, running.process).session(vm.signal);
+      return { ...running, size: sizeOf(await readPlugged(qmp, vm.signal)) };
+    });
+  }
+
+  async resize(vm: ExistingVm, _from: VmSize, to: VmSize): Promise<VmSize> {
+    const state = stateOf(vm.state);
+    const process = await livingProcess(state);
+    return this.#saying('changing the size of the machine', vm.signal, async () => {
+      const qmp = await this.#controlOf(state.vmId, process).session(vm.signal);
+      const allowDisk = async (diskGib: number): Promise<void> => {
+        await writeDiskGib(vm.folder, diskGib);
+        await allowFileSize(process, diskGib, vm.signal);
+      };
+      return resizeMachine({ qmp, to, allowDisk, signal: vm.signal });
+    });
+  }
+
+  async figures(folder: string, state: DriverState): Promise<VmFigures> {
+    return readFigures(await livingProcess(stateOf(state)), join(folder, VM_FILES.disk));
+  }
+
+  cpuMs(process: VmProcess): number | null {
+    return cpuMsOf(process);
   }
 
   async destroy(_folder: string, state: DriverState | null): Promise<void> {
-    const parsed = driverState.safeParse(state);
-    if (!parsed.success) {
-      // Nothing was claimed, or the claim was not recorded yet: `reapOrphans` finds it by the registry.
-      return;
-    }
-    const { process } = parsed.data;
-    if (process !== undefined) {
-      this.#drop(process);
-      await endProcess(process);
-    }
-    const slot = this.#slotOf(parsed.data.slot);
-    // A slot that was released may be another VM's by now.
-    if ((await this.#registry()).get(slot.number)?.vmId === parsed.data.vmId) {
-      await endSlotProcesses(slot);
-      await this.#network.release(slot.number);
+    // Nothing was claimed, or the claim was not recorded yet: `reapOrphans` finds it by the registry.
+    const parsed = parseState(state);
+    if (parsed !== null) {
+      await this.#free(parsed);
     }
   }
 
@@ -218,28 +255,104 @@ class Driver implements QemuDriver {
       control.close();
     }
     this.#controls.clear();
+    await this.#pages.close();
     await this.#network.close();
   }
 
+  #prepared(): Bases {
+    if (this.#bases === null) {
+      throw new DriverError('the QEMU driver was not prepared');
+    }
+    return this.#bases;
+  }
+
   /** The claim is in the record, durably, when this resolves; a claim that could not be recorded is given back. */
-  async #claim(vm: CreateVm): Promise<Slot> {
-    const slot = await this.#network.claim(vm.id, vm.signal);
+  async #claim({ saveState, signal }: Pick<CreateVm, 'saveState' | 'signal'>, state: VmState): Promise<ClaimedSlot> {
+    const slot = await this.#network.claim(state.vmId, signal);
+    const claimed = { ...state, slot: slot.number };
     try {
-      await vm.saveState({ vmId: vm.id, slot: slot.number });
-      return slot;
+      await saveState(claimed);
+      return { slot, state: claimed };
     } catch (error) {
       await this.#network.release(slot.number);
       throw error;
     }
   }
 
-  #control(vmId: string): Control {
-    return new Control((message, data) => this.#options.log('warn', message, { vmId, ...data }));
+  /** Has a machine started in its slot, and keeps its control connection. */
+  async #bring(
+    what: string,
+    vm: Pick<CreateVm, 'folder' | 'saveState' | 'signal'>,
+    { slot, state }: ClaimedSlot,
+    start: (order: StartOrder) => Promise<RunningMachine>,
+  ): Promise<RunningVm> {
+    const early: QmpEvent[] = [];
+    let control: Control | null = null;
+    const order: StartOrder = {
+      vmId: state.vmId,
+      folder: vm.folder,
+      slot,
+      diskGib: state.diskGib,
+      signal: vm.signal,
+      onStarted: (process) => vm.saveState({ ...state, process } satisfies VmState),
+      onEvent: (event) => (control === null ? void early.push(event) : control.note(event)),
+    };
+    const { process, qmp, ended, times } = await this.#saying(what, vm.signal, () => start(order));
+    control = this.#newControl(state.vmId, process, ended);
+    control.keep(qmp);
+    early.forEach((event) => control?.note(event));
+    this.#options.log('info', `${what}: done`, { vmId: state.vmId, slot: slot.number, pid: process.pid, ...times });
+    return { process, guest: endpointOf(slot) };
   }
 
-  #drop(process: VmProcess): void {
-    this.#controls.get(keyOf(process))?.close();
-    this.#controls.delete(keyOf(process));
+  async #capture(vm: SleepVm, state: VmState): Promise<void> {
+    const process = await livingProcess(state);
+    if (state.slot === null) {
+      throw new DriverError('the machine has no slot');
+    }
+    const { uid } = this.#slotOf(state.slot);
+    const base = await this.#prepared().of(state.templateId);
+    const control = this.#controlOf(state.vmId, process);
+    const times = await control.hold(async () => {
+      const qmp = await control.session(vm.signal);
+      const { folder, snapshotFolder, signal } = vm;
+      const { vmId, machineHash } = state;
+      return capture({ vmId, qmp, process, folder, snapshotFolder, base, machineHash, uid, pages: this.#pages, signal });
+    });
+    this.#options.log('info', 'a machine is captured', { vmId: state.vmId, ...times });
+  }
+
+  /** Ends the process and gives the slot back. */
+  async #free({ vmId, process, slot }: VmState): Promise<void> {
+    if (process !== undefined) {
+      this.#controls.get(keyOf(process))?.close();
+      this.#controls.delete(keyOf(process));
+      await endProcess(process);
+    }
+    // A slot that was released may be another VM's by now.
+    if (slot !== null && (await this.#registry()).get(slot)?.vmId === vmId) {
+      await endSlotProcesses(this.#slotOf(slot));
+      await this.#network.release(slot);
+    }
+  }
+
+  /** What fails becomes a {@link DriverError} that says at what; what the caller stopped stays as it is. */
+  async #saying<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw signal.aborted || error instanceof DriverError ? error : new DriverError(`${what}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  #controlOf(vmId: string, process: VmProcess): Control {
+    return this.#controls.get(keyOf(process)) ?? this.#newControl(vmId, process, null);
+  }
+
+  #newControl(vmId: string, process: VmProcess, ended: AbortSignal | null): Control {
+    const control = new Control(process, ended, (message, data) => this.#options.log('warn', message, { vmId, ...data }));
+    this.#controls.set(keyOf(process), control);
+    return control;
   }
 
   #slotOf(number: number): Slot {
@@ -250,6 +363,22 @@ class Driver implements QemuDriver {
     const { registryFolder, instanceId } = this.#options.network;
     return readRegistry(registryFolder ?? DEFAULT_REGISTRY_FOLDER, instanceId);
   }
+}
+
+interface ClaimedSlot {
+  slot: Slot;
+  state: VmState;
+}
+
+function newState(vmId: string, { template, accelerator, hostVendor }: RestoreBase, diskGib: number): VmState {
+  return { vmId, templateId: template.templateId, machineHash: machineHash(accelerator, hostVendor), diskGib, slot: null };
+}
+
+async function livingProcess({ process }: VmState): Promise<VmProcess> {
+  if (process === undefined || !(await isSame(process))) {
+    throw new DriverError('the process of the VM has ended');
+  }
+  return process;
 }
 
 function endpointOf(slot: Slot): RunningVm['guest'] {

@@ -1,104 +1,146 @@
-// What a VM has beyond the template: vCPUs, one memory module and a larger disk, plugged into a restored machine before its vCPUs run.
-// The guest finds them as it goes on; bringing them online and checking that they are there is the guest daemon's.
+// Single devices of a running or restored machine: plugs vCPUs and memory modules in and asks the guest to let go of them. What a size means, and what happens when
+// something does not work, is resize.ts's. Bringing online what was plugged in, and checking that it is there, is the guest daemon's.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { VmSpec } from '@berth/protocol/host.ts';
 import { z } from 'zod';
 import { DriverError } from '../driver.ts';
-import { DISK_MAX_GIB } from './disk.ts';
-import { MEMORY_MAX_MIB, TEMPLATE_SIZE, VCPU_MAX } from './machine.ts';
+import { MEMORY_SLOTS } from './machine.ts';
+import { cpuId, cpuNumber, isPluggedCpu, MEMORY_STEP_MIB, moduleMemory, readCpuPlaces, readModules } from './plugged.ts';
 import type { QmpSession } from './qmp.ts';
 
-/** The guest's kernel takes memory in blocks of this size. */
-export const MEMORY_STEP_MIB = 128;
+const MIB = 2 ** 20;
+const GIB_IN_MIB = 1_024;
+const UNPLUG_STEP_MS = 20;
 
-const GIB = 2 ** 30;
-const UNPLUG_DEADLINE_MS = 60_000;
-const UNPLUG_STEP_MS = 50;
+const objects = z.array(z.object({ name: z.string(), type: z.string() })).max(1_024);
 
-const hotpluggableCpus = z.array(
-  z.object({ type: z.string(), props: z.record(z.string(), z.number()), 'qom-path': z.string().optional() }),
-);
-
-type Size = Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'>;
-
-/** What is wrong with a size, as a sentence that says what is allowed; null when a machine can have it. */
-export function faultInSize({ vcpu, memoryMib, diskGib }: Size): string | null {
-  if (vcpu < TEMPLATE_SIZE.vcpu || vcpu > VCPU_MAX) {
-    return `a VM has ${TEMPLATE_SIZE.vcpu} to ${VCPU_MAX} vCPUs, not ${vcpu}`;
-  }
-  if (memoryMib < TEMPLATE_SIZE.memoryMib || memoryMib > MEMORY_MAX_MIB || memoryMib % MEMORY_STEP_MIB !== 0) {
-    return `a VM has ${TEMPLATE_SIZE.memoryMib} to ${MEMORY_MAX_MIB} MiB of memory in steps of ${MEMORY_STEP_MIB}, not ${memoryMib}`;
-  }
-  if (diskGib < TEMPLATE_SIZE.diskGib || diskGib > DISK_MAX_GIB) {
-    return `a VM has a disk of ${TEMPLATE_SIZE.diskGib} to ${DISK_MAX_GIB} GiB, not ${diskGib}`;
-  }
-  return null;
-}
-
-/** Plugs in what the size has beyond the template's. Rejects with {@link DriverError} or QmpError. */
-export async function plugIn(qmp: QmpSession, size: Size, signal: AbortSignal): Promise<void> {
-  const fault = faultInSize(size);
-  if (fault !== null) {
-    throw new DriverError(fault);
-  }
-  await plugCpus(qmp, size.vcpu - TEMPLATE_SIZE.vcpu, signal);
-  await plugMemory(qmp, size.memoryMib - TEMPLATE_SIZE.memoryMib, signal);
-  if (size.diskGib > TEMPLATE_SIZE.diskGib) {
-    await qmp.command('block_resize', { 'node-name': 'disk', size: size.diskGib * GIB }, z.unknown(), { signal });
-  }
-}
-
-/** Plugs in that many more vCPUs, in the order of their numbers, so that a machine that is saved can be made again the same. */
-export async function plugCpus(qmp: QmpSession, count: number, signal: AbortSignal): Promise<void> {
+/** Plugs in that many more vCPUs, those with the lowest free numbers. What was plugged in before a failure stays; `onPlugged` was told of each. */
+export async function plugCpus(
+  qmp: QmpSession,
+  count: number,
+  signal: AbortSignal,
+  onPlugged: (number: number) => void = () => undefined,
+): Promise<void> {
   if (count === 0) {
     return;
   }
-  const places = await qmp.command('query-hotpluggable-cpus', undefined, hotpluggableCpus, { signal });
-  const free = places.filter((place) => place['qom-path'] === undefined).sort((a, b) => numberOf(a.props) - numberOf(b.props));
+  const places = await readCpuPlaces(qmp, signal);
+  const free = places.filter((place) => place['qom-path'] === undefined).sort((a, b) => cpuNumber(a) - cpuNumber(b));
   if (free.length < count) {
     throw new DriverError(`QEMU has room for ${free.length} more vCPUs, ${count} are wanted`);
   }
-  for (const { type, props } of free.slice(0, count)) {
-    await qmp.command('device_add', { driver: type, id: cpuId(props), ...props }, z.unknown(), { signal });
+  for (const place of free.slice(0, count)) {
+    await qmp.command('device_add', { driver: place.type, id: cpuId(cpuNumber(place)), ...place.props }, z.unknown(), { signal });
+    onPlugged(cpuNumber(place));
+  }
+}
+
+/** Asks the guest to let go of these vCPUs and waits that long. Resolves with those it did let go of; never rejects for a guest that does not. */
+export async function unplugCpus(qmp: QmpSession, numbers: readonly number[], deadlineMs: number, signal: AbortSignal): Promise<number[]> {
+  const there = async (): Promise<number[]> => (await readCpuPlaces(qmp, signal)).filter(isPluggedCpu).map(cpuNumber);
+  return letGo(qmp, numbers, cpuId, there, deadlineMs, signal);
+}
+
+/** Takes away every vCPU but the first, as a guest that was just booted with all of them lets it. Rejects with {@link DriverError} when it does not. */
+export async function unplugAllCpus(qmp: QmpSession, deadlineMs: number, signal: AbortSignal): Promise<void> {
+  const numbers = (await readCpuPlaces(qmp, signal)).filter(isPluggedCpu).map(cpuNumber);
+  const gone = await unplugCpus(qmp, numbers, deadlineMs, signal);
+  if (gone.length < numbers.length) {
+    throw new DriverError(`the guest did not let go of its vCPUs within ${deadlineMs / 1_000} s`);
   }
 }
 
 /**
- * Takes all vCPUs but the template's own away again. Resolves when the guest has let them go. Rejects with {@link DriverError} when it does not.
+ * Sizes of the modules that make up so much memory: powers of two GiB, so that it can be taken away again in parts, and one more for what is less than a GiB.
  */
-export async function unplugCpus(qmp: QmpSession, signal: AbortSignal): Promise<void> {
-  const deadline = performance.now() + UNPLUG_DEADLINE_MS;
-  for (const id of await pluggedCpus(qmp, signal)) {
-    await qmp.command('device_del', { id }, z.unknown(), { signal });
-  }
-  while ((await pluggedCpus(qmp, signal)).length > 0) {
-    if (performance.now() > deadline) {
-      throw new DriverError(`the guest did not let go of its vCPUs within ${UNPLUG_DEADLINE_MS / 1_000} s`);
+export function moduleSizes(memoryMib: number): number[] {
+  const sizes: number[] = [];
+  for (let gib = 2 ** 20; gib >= 1; gib /= 2) {
+    if (Math.floor(memoryMib / GIB_IN_MIB) & gib) {
+      sizes.push(gib * GIB_IN_MIB);
     }
-    await delay(UNPLUG_STEP_MS, undefined, { signal });
   }
+  const rest = memoryMib % GIB_IN_MIB;
+  if (rest % MEMORY_STEP_MIB !== 0) {
+    throw new RangeError(`memory comes in steps of ${MEMORY_STEP_MIB} MiB, not ${memoryMib}`);
+  }
+  return rest === 0 ? sizes : [...sizes, rest];
 }
 
-/** Ids of the vCPUs that were plugged in: the first has no id of its own. */
-async function pluggedCpus(qmp: QmpSession, signal: AbortSignal): Promise<string[]> {
-  const places = await qmp.command('query-hotpluggable-cpus', undefined, hotpluggableCpus, { signal });
-  return places.filter((place) => place['qom-path']?.startsWith('/machine/peripheral/') === true).map((place) => cpuId(place.props));
-}
-
-/** One socket, one thread a core (machine.ts): cores number them. */
-function cpuId(props: Readonly<Record<string, number>>): string {
-  return `cpu${numberOf(props)}`;
-}
-
-function numberOf(props: Readonly<Record<string, number>>): number {
-  return props['core-id'] ?? 0;
-}
-
-async function plugMemory(qmp: QmpSession, sizeMib: number, signal: AbortSignal): Promise<void> {
-  if (sizeMib === 0) {
+/** Plugs in one module of each size. What was plugged in before a failure stays; `onPlugged` was told of each. */
+export async function plugModules(
+  qmp: QmpSession,
+  sizesMib: readonly number[],
+  signal: AbortSignal,
+  onPlugged: (id: string) => void = () => undefined,
+): Promise<void> {
+  if (sizesMib.length === 0) {
     return;
   }
-  const backend = { 'qom-type': 'memory-backend-ram', id: 'module0-memory', size: sizeMib * 2 ** 20 };
-  await qmp.command('object-add', backend, z.unknown(), { signal });
-  await qmp.command('device_add', { driver: 'pc-dimm', id: 'module0', memdev: 'module0-memory' }, z.unknown(), { signal });
+  const taken = new Set((await readModules(qmp, signal)).map(({ id }) => id));
+  await dropUnusedMemory(qmp, taken, signal);
+  for (const sizeMib of sizesMib) {
+    const id = Array.from({ length: MEMORY_SLOTS }, (_, number) => `module${number}`).find((name) => !taken.has(name));
+    if (id === undefined) {
+      throw new DriverError(`the machine has ${MEMORY_SLOTS} memory modules, and no room for more`);
+    }
+    taken.add(id);
+    const memory = { 'qom-type': 'memory-backend-ram', id: moduleMemory(id), size: sizeMib * MIB };
+    await qmp.command('object-add', memory, z.unknown(), { signal });
+    await qmp.command('device_add', { driver: 'pc-dimm', id, memdev: moduleMemory(id) }, z.unknown(), { signal });
+    onPlugged(id);
+  }
+}
+
+/** As {@link unplugCpus}, for memory modules; their memory is the host's again. */
+export async function unplugModules(qmp: QmpSession, ids: readonly string[], deadlineMs: number, signal: AbortSignal): Promise<string[]> {
+  const there = async (): Promise<string[]> => (await readModules(qmp, signal)).map(({ id }) => id);
+  const gone = await letGo(qmp, ids, (id) => id, there, deadlineMs, signal);
+  if (gone.length > 0) {
+    await dropUnusedMemory(qmp, new Set(await there()), signal);
+  }
+  return gone;
+}
+
+/** Memory objects without a module: a device that did not fit, or one that a guest let go of later than anybody waited. */
+async function dropUnusedMemory(qmp: QmpSession, used: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  for (const { name } of await qmp.command('qom-list', { path: '/objects' }, objects, { signal })) {
+    const module = /^(module\d{1,3})-memory$/.exec(name)?.[1];
+    if (module !== undefined && !used.has(module)) {
+      await qmp.command('object-del', { id: name }, z.unknown(), { signal });
+    }
+  }
+}
+
+/** A guest may say no, say nothing, or be hostile: what counts is what is still plugged in, and the time. */
+async function letGo<T>(
+  qmp: QmpSession,
+  wanted: readonly T[],
+  idOf: (device: T) => string,
+  there: () => Promise<T[]>,
+  deadlineMs: number,
+  signal: AbortSignal,
+): Promise<T[]> {
+  const refused = new Set<string>();
+  const unsubscribe = qmp.subscribe(({ name, data }) => {
+    const id = data['device'];
+    if ((name === 'DEVICE_UNPLUG_GUEST_ERROR' || name === 'MEM_UNPLUG_ERROR') && typeof id === 'string' && id.length <= 32) {
+      refused.add(id);
+    }
+  });
+  try {
+    const deadline = performance.now() + deadlineMs;
+    for (const device of wanted) {
+      await qmp.command('device_del', { id: idOf(device) }, z.unknown(), { signal });
+    }
+    for (;;) {
+      const left = new Set(await there());
+      const waitedFor = wanted.filter((device) => left.has(device) && !refused.has(idOf(device)));
+      if (waitedFor.length === 0 || performance.now() > deadline) {
+        return wanted.filter((device) => !left.has(device));
+      }
+      await delay(UNPLUG_STEP_MS, undefined, { signal });
+    }
+  } finally {
+    unsubscribe();
+  }
 }

@@ -1,6 +1,7 @@
 // The jail of one QEMU: namespaces, read-only files, no capability but what QEMU needs to give itself up. Pure: builds the command line.
 // What is left after QEMU's start is asserted from /proc by the tests: an own uid, no capabilities, no_new_privs, a seccomp filter.
 import { JAIL_PATHS } from './argv.ts';
+import { fileSizeLimit } from './file-size-limit.ts';
 
 /** Descriptor on which bwrap says which pid it started; QEMU never sees it. */
 export const STATUS_FD = 3;
@@ -12,7 +13,7 @@ export interface Jail {
   imageFolder: string;
   template: { folder: string; writable: boolean };
   vmFolder: string;
-  /** Size of the machine's disk: no file of its QEMU grows much beyond it. A disk that is made larger later needs this limit raised (prlimit --pid). */
+  /** Size of the machine's disk: no file of its QEMU grows much beyond it (file-size-limit.ts). */
   diskGib: number;
   kvm: boolean;
   /** The process ends with the one that starts it (the template's boot); otherwise it survives it. */
@@ -42,8 +43,6 @@ export function jailArgv(jail: Jail, program: string, args: readonly string[]): 
 /** To become another user, to open the TAP, and to open files that belong to root, all before QEMU gives up being root. */
 const CAPABILITIES = ['CAP_SETUID', 'CAP_SETGID', 'CAP_NET_ADMIN', 'CAP_DAC_OVERRIDE'] as const;
 
-/** A qcow2 file is its disk's size and tables of less than a thousandth of it. */
-const TABLES_GIB = 1;
 /** QEMU has some ten threads, and up to 64 more for its disk. Counted by user, and until QEMU becomes the slot's user that is root. */
 const THREADS = 4_096;
 
@@ -52,5 +51,5 @@ const THREADS = 4_096;
  * would hold the tenant's memory and fill a disk.
  */
 function limitsOf({ diskGib }: Jail): string[] {
-  return ['--core=0', `--fsize=${(diskGib + TABLES_GIB) * 2 ** 30}`, `--nproc=${THREADS}`];
+  return ['--core=0', `--fsize=${fileSizeLimit(diskGib)}`, `--nproc=${THREADS}`];
 }

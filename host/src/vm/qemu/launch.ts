@@ -26,10 +26,22 @@ const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 const report = z.object({ 'child-pid': z.int().min(2) });
 
+/** A QEMU that has ended. The message holds its last messages. */
+export class QemuEnded extends DriverError {
+  override readonly name = 'QemuEnded';
+  /** As bwrap reports it: 128 + n when signal n ended it. Null when bwrap itself was ended. */
+  readonly exitCode: number | null;
+
+  constructor(message: string, exitCode: number | null, options?: ErrorOptions) {
+    super(message, options);
+    this.exitCode = exitCode;
+  }
+}
+
 /** A QEMU that was started by this daemon. */
 export interface LaunchedQemu {
   process: VmProcess;
-  /** Aborts, with a {@link DriverError} that holds QEMU's last messages, when it ends. */
+  /** Aborts, with a {@link QemuEnded}, when it ends. */
   ended: AbortSignal;
   /** The write end of {@link DEVICE_STATE_FD}. */
   deviceState: Writable;
@@ -105,10 +117,10 @@ function watch(child: ChildProcess): AbortSignal {
   for (const stream of child.stdio) {
     (stream as { unref?: () => void } | null | undefined)?.unref?.();
   }
-  child.once('error', (error) => ended.abort(new DriverError(`QEMU could not be started: ${error.message}`, { cause: error })));
+  child.once('error', (error) => ended.abort(new QemuEnded(`QEMU could not be started: ${error.message}`, null, { cause: error })));
   child.once('close', (code, signalName) => {
     const how = signalName === null ? `with exit code ${code}` : `by ${signalName}`;
-    ended.abort(new DriverError(`QEMU ended ${how}${messages === '' ? '' : `: ${messages.trim()}`}`));
+    ended.abort(new QemuEnded(`QEMU ended ${how}${messages === '' ? '' : `: ${messages.trim()}`}`, code));
   });
   return ended.signal;
 }

@@ -12,7 +12,7 @@ export const VCPU_MAX = 8;
 
 /** Memory a machine can grow to, and of how many modules it may be: each growth adds one for every power of two in it (hotplug.ts). */
 export const MEMORY_MAX_MIB = 65_536;
-const MEMORY_SLOTS = 64;
+export const MEMORY_SLOTS = 64;
 
 /**
  * The translation buffer of TCG, in MiB: all of it that is used counts as unshared memory. Up to the first answers a restored guest needs 35; a full

@@ -52,7 +52,7 @@ export class QmpSession {
   /** Resolves with the reason when the session is over. Never rejects. */
   readonly closed: Promise<string>;
   readonly #socket: Socket;
-  readonly #onEvent: (event: QmpEvent) => void;
+  readonly #listeners = new Set<(event: QmpEvent) => void>();
   readonly #waiting = new Map<number, Waiting>();
   readonly #greeted = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<string>();
@@ -64,7 +64,7 @@ export class QmpSession {
 
   constructor(socket: Socket, onEvent: (event: QmpEvent) => void) {
     this.#socket = socket;
-    this.#onEvent = onEvent;
+    this.#listeners.add(onEvent);
     this.closed = this.#closed.promise;
     // Whether anybody waits for the greeting is up to `openQmp`.
     this.#greeted.promise.catch(() => undefined);
@@ -101,6 +101,12 @@ export class QmpSession {
     } finally {
       this.#waiting.delete(id);
     }
+  }
+
+  /** Tells of each event from now on; returns how to stop that. */
+  subscribe(listener: (event: QmpEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Lets the process end while the session is open. */
@@ -152,7 +158,9 @@ export class QmpSession {
       return;
     }
     if (parsed.event !== undefined) {
-      this.#onEvent({ name: parsed.event, data: parsed.data ?? {} });
+      for (const listener of [...this.#listeners]) {
+        listener({ name: parsed.event, data: parsed.data ?? {} });
+      }
     } else if (parsed.QMP !== undefined) {
       this.#greeted.resolve();
     } else if (parsed.error) {

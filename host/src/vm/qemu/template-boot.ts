@@ -5,22 +5,21 @@ import { basename, join } from 'node:path';
 import type { Image } from '@berth/image/image-folder.ts';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
-import { GuestClient, GuestRefusal } from '../../guest/client.ts';
 import { DriverError, type GuestEndpoint, type VmProcess } from '../driver.ts';
 import { processExited } from '../process.ts';
-import { CONSOLE_BYTES, qemuArgv, TEMPLATE_FILES, VM_FILES } from './argv.ts';
+import { qemuArgv, TEMPLATE_FILES, VM_FILES } from './argv.ts';
+import { bootFilesOf } from './bases.ts';
 import { writeOverlay } from './disk.ts';
 import type { HostMachine } from './host-machine.ts';
-import { plugCpus, unplugCpus } from './hotplug.ts';
+import { bootToGuest } from './boot.ts';
 import { jailArgv } from './jail.ts';
 import { launchQemu, reasonOf, type LaunchedQemu } from './launch.ts';
-import { bootsWithAllCpus, kernelCommandLine, TEMPLATE_SIZE, VCPU_MAX, type Accelerator } from './machine.ts';
+import { TEMPLATE_SIZE, type Accelerator } from './machine.ts';
 import type { Network, Slot } from './network/slot.ts';
 import { openQmp, type QmpSession } from './qmp.ts';
 import { QEMU_PROGRAM, type QemuVersion } from './qemu-version.ts';
 import { endSlotProcesses } from './slot-processes.ts';
 
-const REACH_STEP_MS = 2_000;
 const QUIT_DEADLINE_MS = 30_000;
 
 export interface BootOrder {
@@ -77,13 +76,8 @@ async function workWith<T>(
   const qmp = await openQmp(join(order.folder, 'vm', VM_FILES.control), () => undefined, { signal });
   try {
     const endpoint = { address: slot.address, port: GUEST_PORT };
-    const allCpus = bootsWithAllCpus(order.accelerator);
-    await plugCpus(qmp, allCpus ? VCPU_MAX - TEMPLATE_SIZE.vcpu : 0, signal);
-    await qmp.command('cont', undefined, z.unknown(), { signal });
-    await untilGuestAnswers(endpoint, qmp, order.deadlineMs, signal);
-    if (allCpus) {
-      await unplugCpus(qmp, signal);
-    }
+    const run = async (): Promise<void> => void (await qmp.command('cont', undefined, z.unknown(), { signal }));
+    await bootToGuest({ qmp, endpoint, accelerator: order.accelerator, deadlineMs: order.deadlineMs, run }, signal);
     return await use({ qmp, process, endpoint, templateFolder, signal, quit: () => quitQemu(qmp, process) });
   } finally {
     qmp.close();
@@ -128,44 +122,8 @@ function startOf({ image, accelerator, version, host }: BootOrder, slot: Slot) {
     tap: slot.tap,
     rootDisk: basename(image.rootPath),
     name: 'berth-template',
-    boot: {
-      kernel: basename(image.kernelPath),
-      initramfs: basename(image.initramfsPath),
-      commandLine: [...image.kernelArguments, kernelCommandLine(accelerator)].join(' '),
-    },
+    boot: bootFilesOf(image, accelerator),
   };
-}
-
-async function untilGuestAnswers(endpoint: GuestEndpoint, qmp: QmpSession, deadlineMs: number, signal: AbortSignal): Promise<void> {
-  const either = AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]);
-  const client = new GuestClient(endpoint);
-  let seen: unknown = null;
-  try {
-    while (!either.aborted) {
-      try {
-        await client.reach({ signal: either, deadlineMs: REACH_STEP_MS });
-        await client.health({ signal: either, deadlineMs: REACH_STEP_MS });
-        return;
-      } catch (error) {
-        // Nobody listens yet, or too slowly.
-        seen = error;
-        if (error instanceof GuestRefusal) {
-          break;
-        }
-      }
-    }
-  } finally {
-    client.close();
-  }
-  signal.throwIfAborted();
-  const last = seen instanceof GuestRefusal ? seen.message : `it did not answer within ${deadlineMs / 1_000} s of the boot`;
-  throw new DriverError(`the guest daemon: ${last}; the console's end: ${await consoleTail(qmp, signal)}`, { cause: seen });
-}
-
-/** What the machine last wrote to its console; for an operator. */
-async function consoleTail(qmp: QmpSession, signal: AbortSignal): Promise<string> {
-  const text = await qmp.command('ringbuf-read', { device: 'console', size: CONSOLE_BYTES }, z.string(), { signal });
-  return text.slice(-1_000).trim() || '(nothing)';
 }
 
 async function quitQemu(qmp: QmpSession, process: VmProcess): Promise<void> {

@@ -12,6 +12,7 @@ import { DriverError } from '../driver.ts';
 import { flushFolder } from '../directory/durable-file.ts';
 import { readProbeFor, writeProbe, type Probe } from './accelerator.ts';
 import { JAIL_PATHS, TEMPLATE_FILES } from './argv.ts';
+import { BOOT_DEADLINE_MS } from './boot.ts';
 import type { HostMachine } from './host-machine.ts';
 import { createNetwork } from './network/network.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from './network/registry.ts';
@@ -24,7 +25,6 @@ import { withBootedMachine, type BootedMachine, type BootOrder } from './templat
 
 /** A kernel that boots at all under KVM does so in seconds. */
 const KVM_PROBE_DEADLINE_MS = 20_000;
-const BOOT_DEADLINE_MS = { kvm: 60_000, tcg: 300_000 } as const;
 const BUILD_PREFIX = '.build-';
 
 /** The guest counts as quiet when its vCPU used less than this share of a window; it is waited for that long. */

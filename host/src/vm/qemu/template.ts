@@ -19,23 +19,24 @@ const NOTE_FILE = 'verified.json';
 /** Raised when what the builder does to a template changes without any of its other facts. */
 const BUILD_REVISION = 2;
 
-/** What decides whether a template can be restored here and is the one wanted. */
-export interface TemplateFacts {
-  imageId: string;
-  qemuVersion: string;
-  accelerator: Accelerator;
-  machineHash: string;
-  buildRevision: number;
+const templateFactsRecord = z.object({
+  imageId: z.string(),
+  qemuVersion: z.string(),
+  accelerator: z.enum(['kvm', 'tcg']),
+  machineHash: z.string(),
+  buildRevision: z.int(),
   /** Kernel and processor of the host: under KVM the guest has seen both. An emulated machine is the same everywhere. */
-  hostKernel: string | null;
-  hostCpu: string | null;
-}
+  hostKernel: z.string().nullable(),
+  hostCpu: z.string().nullable(),
+});
+/** What decides whether a template can be restored here and is the one wanted. */
+export type TemplateFacts = z.infer<typeof templateFactsRecord>;
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const templateRecord = z.strictObject({
   format: z.literal(1),
   templateId: z.string(),
-  facts: z.record(z.string(), z.unknown()),
+  facts: templateFactsRecord,
   builtAt: z.iso.datetime(),
   files: z.record(z.enum(['memory', 'devices', 'disk']), z.strictObject({ sizeBytes: z.int().positive(), sha256 })),
 });
@@ -47,6 +48,7 @@ const FILE_NAMES = Object.keys(TEMPLATE_FILES) as FileName[];
 export interface Template {
   templateId: string;
   folder: string;
+  facts: TemplateFacts;
   /** The devices' state as `xen-save-devices-state` wrote it: streamed into every restore. */
   deviceState: Buffer;
 }
@@ -103,7 +105,7 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
     // Taken before the reading: a write meanwhile gives the file other times, and it is read again next time.
     await writeDurably(join(folder, NOTE_FILE), before, 0o644);
   }
-  return { templateId, folder, deviceState: await readFile(join(folder, TEMPLATE_FILES.devices)) };
+  return { templateId, folder, facts: record.facts, deviceState: await readFile(join(folder, TEMPLATE_FILES.devices)) };
 }
 
 /** Describes and records the finished files in a folder that is about to become a template. They must be on disk already. */

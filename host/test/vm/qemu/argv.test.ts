@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { qemuArgv, type BootStart, type RestoreStart } from '../../../src/vm/qemu/argv.ts';
+import { qemuArgv, type BootStart, type RebootStart, type RestoreStart } from '../../../src/vm/qemu/argv.ts';
 
 const START = {
   version: { text: '10.0.2', runWithUser: true },
@@ -11,8 +11,10 @@ const START = {
   rootDisk: 'root.ext4',
   name: 'sbx_a',
 } as const;
-const RESTORE: RestoreStart = { ...START, kind: 'restore', vcpu: 1 };
+const RESTORE: RestoreStart = { ...START, kind: 'restore', vcpu: 1, devices: { cpus: [], modules: [] } };
 const BOOT: BootStart = { ...START, kind: 'boot', boot: { kernel: 'vmlinuz', initramfs: 'initramfs', commandLine: 'quiet panic=-1' } };
+
+const REBOOT: RebootStart = { ...START, kind: 'reboot', vcpu: 8, boot: BOOT.boot };
 
 /** Values of an option that may be given more than once. */
 function valuesOf(argv: readonly string[], option: string): string[] {
@@ -89,4 +91,40 @@ test('each vCPU is emulated in a thread of its own, with a translation buffer th
   assert.deepEqual(valuesOf(qemuArgv(RESTORE), '-accel'), ['tcg,thread=multi,tb-size=40']);
   assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, vcpu: 4 }), '-accel'), ['tcg,thread=multi,tb-size=64']);
   assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, accelerator: 'kvm' }), '-accel'), ['kvm']);
+});
+
+test('a machine that had devices is started with the same, at the same addresses, and stands still until it is told to run', () => {
+  const devices = { cpus: [1, 3], modules: [{ id: 'module2', sizeMib: 2_048, address: 2 ** 32, slot: 1 }] };
+  const argv = qemuArgv({ ...RESTORE, vcpu: 3, devices });
+  assert.deepEqual(
+    valuesOf(argv, '-device')
+      .filter((text) => text.startsWith('{'))
+      .map((text) => JSON.parse(text) as unknown),
+    [
+      { driver: 'pc-dimm', id: 'module2', memdev: 'module2-memory', addr: 4_294_967_296, slot: 1 },
+      { driver: 'max-x86_64-cpu', id: 'cpu1', 'socket-id': 0, 'core-id': 1, 'thread-id': 0 },
+      { driver: 'max-x86_64-cpu', id: 'cpu3', 'socket-id': 0, 'core-id': 3, 'thread-id': 0 },
+    ],
+  );
+  assert.ok(valuesOf(argv, '-object').includes('memory-backend-ram,id=module2-memory,size=2048M'));
+  assert.ok(argv.includes('-S'));
+  const kvm = qemuArgv({ ...RESTORE, accelerator: 'kvm', vcpu: 2, devices: { cpus: [1], modules: [] } });
+  assert.match(valuesOf(kvm, '-device').at(-1) ?? '', /"EPYC-v2-x86_64-cpu"/);
+});
+
+test('a disk is booted on a private copy of the template’s memory, with the machine of every other start', () => {
+  const argv = qemuArgv(REBOOT);
+  assert.deepEqual(disksOf(argv), disksOf(qemuArgv(RESTORE)));
+  assert.equal(
+    valuesOf(argv, '-object').find((object) => object.startsWith('memory-backend-file')),
+    valuesOf(qemuArgv(RESTORE), '-object').find((object) => object.startsWith('memory-backend-file')),
+  );
+  assert.deepEqual([valuesOf(argv, '-incoming'), valuesOf(argv, '-append')], [[], ['quiet panic=-1']]);
+});
+
+test('a VM that ends by itself stands still until its daemon has read why', () => {
+  assert.deepEqual(
+    [RESTORE, REBOOT, BOOT].map((start) => valuesOf(qemuArgv(start), '-action')),
+    [['shutdown=pause'], ['shutdown=pause'], []],
+  );
 });

@@ -26,7 +26,7 @@ async function cacheWith(context: TestContext, facts: TemplateFacts = FACTS): Pr
 
 test('a template that is what was built opens, with the state of its devices', async (context) => {
   const { cache, folder } = await cacheWith(context);
-  assert.deepEqual(await openTemplate(cache, ID), { templateId: ID, folder, deviceState: Buffer.from('content of devices') });
+  assert.deepEqual(await openTemplate(cache, ID), { templateId: ID, folder, facts: FACTS, deviceState: Buffer.from('content of devices') });
 });
 
 test('a template that is not there is null, not an error', async (context) => {

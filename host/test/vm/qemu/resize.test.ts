@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { faultInSize } from '../../../src/vm/qemu/hotplug.ts';
+import { faultInSize } from '../../../src/vm/qemu/resize.ts';
 
 const SMALL = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
 

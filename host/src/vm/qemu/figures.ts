@@ -1,0 +1,69 @@
+// What the host's kernel says of one running VM. Reads /proc and the disk's file; asks neither QEMU nor the guest.
+import { readFileSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { DriverError, type VmFigures, type VmProcess } from '../driver.ts';
+import { bootId, isSame } from '../process.ts';
+import { TAP_NAME } from './network/slot.ts';
+
+/** The kernel counts a process's time in ticks of this length (USER_HZ, the same on every Linux). */
+const TICK_MS = 10;
+const BYTES_PER_BLOCK = 512;
+const MIB = 2 ** 20;
+
+/** Processor time of all its threads so far; null when it has ended. */
+export function cpuMsOf(process: VmProcess): number | null {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${process.pid}/stat`, 'latin1');
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+      return null;
+    }
+    throw error;
+  }
+  // Fields 14 and 15 are its time as a program and in the kernel, 22 its start; the name in parentheses may hold anything.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [user, system, startTicks] = [Number(fields[11]), Number(fields[12]), fields[19]];
+  return process.bootId === bootId() && startTicks === process.startTicks ? (user + system) * TICK_MS : null;
+}
+
+/** Rejects with {@link DriverError} when the process has ended. */
+export async function readFigures(process: VmProcess, diskPath: string): Promise<VmFigures> {
+  const proc = `/proc/${process.pid}`;
+  const [memory, network, disk] = await Promise.all([
+    readFile(`${proc}/smaps_rollup`, 'latin1'),
+    readFile(`${proc}/net/dev`, 'latin1'),
+    stat(diskPath),
+  ] as const).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'ENOENT' || error.code === 'ESRCH' ? ended(process, error) : error;
+  });
+  const cpuMs = cpuMsOf(process);
+  if (cpuMs === null || !(await isSame(process))) {
+    throw ended(process);
+  }
+  const tap = bytesOf(network, TAP_NAME);
+  return {
+    cpuMs,
+    residentMib: kibOf(memory, 'Rss') / 1_024,
+    // What it does not share with the template's file, and so with other VMs.
+    unsharedMib: (kibOf(memory, 'Anonymous') + kibOf(memory, 'Swap')) / 1_024,
+    diskUsedMib: (disk.blocks * BYTES_PER_BLOCK) / MIB,
+    // The TAP's other end is the guest: what the host sends it receives.
+    networkInBytes: tap.sent,
+    networkOutBytes: tap.received,
+  };
+}
+
+function ended(process: VmProcess, cause?: unknown): DriverError {
+  return new DriverError(`the QEMU process ${process.pid} has ended`, { cause });
+}
+
+function kibOf(rollup: string, field: string): number {
+  return Number(new RegExp(`^${field}: +(\\d+) kB$`, 'm').exec(rollup)?.[1] ?? 0);
+}
+
+/** Of the network namespace that the process is in. */
+function bytesOf(netDev: string, device: string): { received: number; sent: number } {
+  const fields = new RegExp(`^ *${device}: *(.+)$`, 'm').exec(netDev)?.[1]?.trim().split(/\s+/) ?? [];
+  return { received: Number(fields[0] ?? 0), sent: Number(fields[8] ?? 0) };
+}

@@ -1,0 +1,32 @@
+// How large the files of a jailed QEMU may get: its disk with the tables around it. Set at its start (jail.ts), raised when its disk grows; it has no right to raise it itself.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { DriverError, type VmProcess } from '../driver.ts';
+import { isSame } from '../process.ts';
+
+const GIB = 2 ** 30;
+/** A qcow2 file is its disk's size and tables of less than a thousandth of it. */
+const TABLES_GIB = 1;
+const PROGRAM_DEADLINE_MS = 10_000;
+
+const run = promisify(execFile);
+
+/** The limit for a disk of this size, in bytes. */
+export function fileSizeLimit(diskGib: number): number {
+  return (diskGib + TABLES_GIB) * GIB;
+}
+
+/** Raises the limit of a running QEMU, soft and hard. Rejects with {@link DriverError}. */
+export async function allowFileSize(process: VmProcess, diskGib: number, signal: AbortSignal): Promise<void> {
+  if (!(await isSame(process))) {
+    throw new DriverError(`the QEMU process ${process.pid} has ended`);
+  }
+  try {
+    await run('prlimit', [`--pid=${process.pid}`, `--fsize=${fileSizeLimit(diskGib)}`], { signal, timeout: PROGRAM_DEADLINE_MS });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new DriverError(`the largest file of QEMU could not be set for a disk of ${diskGib} GiB: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}

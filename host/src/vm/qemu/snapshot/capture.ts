@@ -1,0 +1,185 @@
+// Captures a machine that stands still: the state of its devices, the pages it has changed, what its disk is like. Owns the order of these steps, and that the machine
+// goes on when one of them fails.
+//
+//   running -> stopped -> devices saved, disk closed -> pages copied -> everything durable -> manifest
+//                  \-------------------\---------------------\------------------\--> running
+import { chmod, open, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { DriverError, type VmProcess } from '../../driver.ts';
+import { flushFolder } from '../../directory/durable-file.ts';
+import { JAIL_PATHS, VM_FILES } from '../argv.ts';
+import type { RestoreBase } from '../bases.ts';
+import { readPlugged } from '../plugged.ts';
+import type { QmpSession } from '../qmp.ts';
+import { DEVICES_MAX_BYTES, digest, diskMark, SNAPSHOT_FILES, writeManifest, type Manifest } from './manifest.ts';
+import type { Pages } from './pages.ts';
+import { findRamBlocks } from './ram-blocks.ts';
+
+/** The guest's writes that are under way must reach the disk. */
+const STOP_DEADLINE_MS = 60_000;
+const SAVE_DEADLINE_MS = 60_000;
+const GO_ON_DEADLINE_MS = 10_000;
+
+const runState = z.object({ status: z.string() });
+
+export interface CaptureOrder {
+  vmId: string;
+  qmp: QmpSession;
+  process: VmProcess;
+  /** The VM's folder, bound into its jail. */
+  folder: string;
+  snapshotFolder: string;
+  base: RestoreBase;
+  /** Of the options its QEMU was started with. */
+  machineHash: string;
+  uid: number;
+  pages: Pages;
+  signal: AbortSignal;
+}
+
+/** Milliseconds since the start at which each step was done. */
+export type CaptureTimes = Readonly<Record<'stoppedMs' | 'devicesMs' | 'pagesMs' | 'manifestMs' | 'copiedMib', number>>;
+
+/**
+ * The machine stands still for good when this resolves. Otherwise it runs on, the snapshot's folder is empty, and this rejects with {@link DriverError}, QmpError or the
+ * signal's reason.
+ */
+export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
+  const { qmp, signal } = order;
+  const { status } = await qmp.command('query-status', undefined, runState, { signal });
+  if (status === 'io-error') {
+    throw new DriverError('the machine stands still for want of room on the disk, and cannot be captured before there is some');
+  }
+  if (status !== 'running' && status !== 'paused') {
+    throw new DriverError(`the machine cannot be captured while it is ${status.slice(0, 32)}`);
+  }
+  try {
+    return await captureStopped(order);
+  } catch (error) {
+    await letGoOn(order).catch((failure: Error) => {
+      throw new AggregateError([error, failure], `${messageOf(error)}; and it could not be told to go on: ${failure.message}`, {
+        cause: error,
+      });
+    });
+    throw error;
+  }
+}
+
+async function captureStopped(order: CaptureOrder): Promise<CaptureTimes> {
+  const { qmp, process, folder, snapshotFolder, base, signal } = order;
+  const startedAt = performance.now();
+  const elapsedMs = (): number => Math.round(performance.now() - startedAt);
+  await qmp.command('stop', undefined, z.unknown(), { signal, deadlineMs: STOP_DEADLINE_MS });
+  const stoppedMs = elapsedMs();
+  const devices = await readPlugged(qmp, signal);
+  const state = await saveDevices(order);
+  const devicesMs = elapsedMs();
+  const disk = join(folder, VM_FILES.disk);
+  // The copying ends whatever becomes of the others: a file that is still written to could not be removed.
+  const copying = copyPages(order, devices.modules);
+  const others = Promise.all([
+    writeNew(join(snapshotFolder, SNAPSHOT_FILES.devices), state),
+    flushFile(disk),
+    flushFolder(dirname(snapshotFolder)),
+  ]);
+  others.catch(() => undefined);
+  const memoryFile = await copying;
+  await others;
+  await flushFolder(snapshotFolder);
+  const pagesMs = elapsedMs();
+  const manifest: Manifest = {
+    format: 1,
+    vmId: order.vmId,
+    capturedAt: new Date().toISOString(),
+    templateId: base.template.templateId,
+    imageId: base.template.facts.imageId,
+    qemuVersion: base.version.text,
+    machineHash: order.machineHash,
+    devices,
+    memoryFile,
+    devicesFile: { sizeBytes: state.length, sha256: digest(state) },
+    disk: await diskMark(disk),
+  };
+  signal.throwIfAborted();
+  await writeManifest(snapshotFolder, manifest);
+  return { stoppedMs, devicesMs, pagesMs, manifestMs: elapsedMs(), copiedMib: Math.round(memoryFile.dataBytes / 2 ** 20) };
+
+  async function copyPages({ pages }: CaptureOrder, modules: Manifest['devices']['modules']) {
+    const blocks = await findRamBlocks(qmp, process, modules, signal);
+    return pages.capture({ kind: 'capture', process, blocks, path: join(snapshotFolder, SNAPSHOT_FILES.memory) }, signal);
+  }
+}
+
+/**
+ * QEMU writes it, as the slot's user, who may create no file: one is made for it beforehand. As the machine stands still already, QEMU closes the disk for writing
+ * on the way; it opens it again when it goes on.
+ */
+async function saveDevices({ qmp, folder, uid, signal }: CaptureOrder): Promise<Buffer> {
+  const path = join(folder, VM_FILES.devices);
+  await rm(path, { force: true });
+  const file = await open(path, 'wx+', 0o600);
+  try {
+    await file.chown(uid, uid);
+    // QEMU's user must be able to reach it. Nobody else can: the folder above is closed.
+    await chmod(folder, 0o711);
+    const call = { signal, deadlineMs: SAVE_DEADLINE_MS };
+    await qmp.command('xen-save-devices-state', { filename: `${JAIL_PATHS.vm}/${VM_FILES.devices}` }, z.unknown(), call);
+    const { size } = await file.stat();
+    if (size === 0 || size > DEVICES_MAX_BYTES) {
+      throw new DriverError(`QEMU wrote ${size} bytes as the state of its devices`);
+    }
+    const state = Buffer.alloc(size);
+    for (let done = 0; done < size;) {
+      const { bytesRead } = await file.read(state, done, size - done, done);
+      if (bytesRead === 0) {
+        throw new DriverError('the state of the devices became shorter while it was read');
+      }
+      done += bytesRead;
+    }
+    return state;
+  } finally {
+    await file.close();
+    await closeFolder(folder);
+  }
+}
+
+/** As it was before devices were saved. */
+export async function closeFolder(folder: string): Promise<void> {
+  await rm(join(folder, VM_FILES.devices), { force: true });
+  await chmod(folder, 0o700);
+}
+
+/** Never with a manifest in place: it would name a machine that has gone on since. */
+async function letGoOn({ qmp, snapshotFolder }: CaptureOrder): Promise<void> {
+  const { manifest, memory, devices } = SNAPSHOT_FILES;
+  await rm(join(snapshotFolder, manifest), { force: true });
+  await flushFolder(snapshotFolder);
+  await qmp.command('cont', undefined, z.unknown(), { signal: AbortSignal.timeout(GO_ON_DEADLINE_MS) });
+  for (const name of [memory, devices]) {
+    await rm(join(snapshotFolder, name), { force: true });
+  }
+}
+
+async function writeNew(path: string, content: Buffer): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function flushFile(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,76 @@
+// The manifest of a snapshot: what was captured, in which files, and what must still be so for them to be of use. Written last, in one step: a snapshot without it is none.
+import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { SnapshotUnusable } from '../../driver.ts';
+import { readIfPresent, writeDurably } from '../../directory/durable-file.ts';
+import { plugged } from '../plugged.ts';
+
+export const SNAPSHOT_FILES = { memory: 'memory', devices: 'devices', manifest: 'manifest.json' } as const;
+
+/** The state of devices has some 200 KB. */
+export const DEVICES_MAX_BYTES = 64 * 2 ** 20;
+
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+const count = z
+  .int()
+  .min(0)
+  .max(2 ** 40);
+
+const manifest = z.strictObject({
+  format: z.literal(1),
+  vmId: z.string(),
+  capturedAt: z.iso.datetime(),
+  templateId: z.string(),
+  imageId: z.string(),
+  qemuVersion: z.string(),
+  /** Of the machine's options: devices of another machine do not load. */
+  machineHash: z.string(),
+  /** What it had beyond the template's; a machine it is loaded into has the same. */
+  devices: plugged,
+  memoryFile: z.strictObject({ dataBytes: count, runs: count, sha256 }),
+  devicesFile: z.strictObject({ sizeBytes: z.int().min(1).max(DEVICES_MAX_BYTES), sha256 }),
+  /** The disk at that moment. A machine that ran on it since has changed it. */
+  disk: z.strictObject({ sizeBytes: count, modifiedNs: z.string().regex(/^\d{1,20}$/) }),
+});
+export type Manifest = z.infer<typeof manifest>;
+
+/** Makes the snapshot one. Everything it names is durable by then. */
+export async function writeManifest(folder: string, content: Manifest): Promise<void> {
+  const body = JSON.stringify(manifest.parse(content), null, 2);
+  await writeDurably(join(folder, SNAPSHOT_FILES.manifest), `${digest(body)}\n${body}\n`);
+}
+
+/** Whether the manifest was completed; says nothing of what it names. */
+export async function hasManifest(folder: string): Promise<boolean> {
+  return (await readIfPresent(join(folder, SNAPSHOT_FILES.manifest))) !== null;
+}
+
+/** Rejects with {@link SnapshotUnusable} when there is none, or when it is not what was written. */
+export async function readManifest(folder: string): Promise<Manifest> {
+  const text = await readIfPresent(join(folder, SNAPSHOT_FILES.manifest));
+  if (text === null) {
+    throw new SnapshotUnusable('the snapshot has no manifest');
+  }
+  const end = text.indexOf('\n');
+  const body = text.slice(end + 1).trimEnd();
+  if (text.slice(0, end) !== digest(body)) {
+    throw new SnapshotUnusable('the manifest of the snapshot is not what was written: its SHA-256 differs');
+  }
+  const parsed = manifest.safeParse(JSON.parse(body));
+  if (!parsed.success) {
+    throw new SnapshotUnusable('the manifest of the snapshot is of another version');
+  }
+  return parsed.data;
+}
+
+/** Size and time of the last change of a disk. */
+export async function diskMark(path: string): Promise<Manifest['disk']> {
+  const { size, mtimeNs } = await stat(path, { bigint: true });
+  return { sizeBytes: Number(size), modifiedNs: String(mtimeNs) };
+}
+
+export function digest(content: string | Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex');
+}

@@ -1,0 +1,115 @@
+// Has pages copied by threads of their own, so that this daemon's one goes on serving: a few threads, kept, each with one job at a time.
+import { Worker } from 'node:worker_threads';
+import { DriverError, SnapshotUnusable } from '../../driver.ts';
+import type { CaptureJob, MemoryFile, PagesJob, PagesRequest, PagesResult, PatchJob } from './pages-job.ts';
+
+/** Each copies some GB a second: more would only take the memory's bandwidth from the VMs. */
+const THREADS = 2;
+
+interface Waiting {
+  request: PagesRequest;
+  settle: PromiseWithResolvers<PagesResult>;
+}
+
+export class Pages {
+  readonly #idle: Worker[] = [];
+  readonly #busy = new Map<Worker, Waiting>();
+  readonly #waiting: Waiting[] = [];
+
+  /** Starts a thread ahead of time: that takes longer than many a job. */
+  warm(): void {
+    if (this.#idle.length + this.#busy.size === 0) {
+      this.#idle.push(this.#start());
+    }
+  }
+
+  /** Rejects with {@link DriverError}, or the signal's reason; the file is not whole then. */
+  async capture(job: CaptureJob, signal: AbortSignal): Promise<MemoryFile> {
+    const result = await this.#run(job, signal);
+    if (!('memory' in result)) {
+      throw new DriverError('the memory was not copied');
+    }
+    return result.memory;
+  }
+
+  /** Rejects with {@link SnapshotUnusable} when the file is not what was captured, otherwise as {@link capture}. */
+  async patch(job: PatchJob, signal: AbortSignal): Promise<void> {
+    await this.#run(job, signal);
+  }
+
+  /** Ends the threads; jobs under way fail. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#idle.splice(0), ...this.#busy.keys()].map((worker) => worker.terminate()));
+  }
+
+  /** Resolves only once the thread has let go of the job, also when it is told to give up: its file may then be removed. */
+  async #run(job: PagesJob, signal: AbortSignal): Promise<PagesResult> {
+    signal.throwIfAborted();
+    const stop = new SharedArrayBuffer(4);
+    const waiting: Waiting = { request: { job, stop }, settle: Promise.withResolvers() };
+    const giveUp = (): void => {
+      Atomics.store(new Int32Array(stop), 0, 1);
+      const at = this.#waiting.indexOf(waiting);
+      if (at >= 0) {
+        this.#waiting.splice(at, 1);
+        waiting.settle.reject(signal.reason);
+      }
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
+    this.#waiting.push(waiting);
+    this.#handOut();
+    let result: PagesResult;
+    try {
+      result = await waiting.settle.promise;
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+    if ('unusable' in result) {
+      throw new SnapshotUnusable(result.unusable);
+    }
+    if ('failure' in result) {
+      signal.throwIfAborted();
+      throw new DriverError(result.failure);
+    }
+    return result;
+  }
+
+  #handOut(): void {
+    while (this.#waiting.length > 0) {
+      const worker = this.#idle.pop() ?? (this.#busy.size < THREADS ? this.#start() : null);
+      if (worker === null) {
+        return;
+      }
+      const waiting = this.#waiting.shift() as Waiting;
+      this.#busy.set(worker, waiting);
+      worker.ref();
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+      worker.postMessage(waiting.request);
+    }
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL('./pages-worker.ts', import.meta.url));
+    worker.unref();
+    const end = (error: Error): void => {
+      const at = this.#idle.indexOf(worker);
+      if (at >= 0) {
+        this.#idle.splice(at, 1);
+      }
+      this.#busy.get(worker)?.settle.reject(new DriverError(`the thread that copies pages has ended: ${error.message}`, { cause: error }));
+      this.#busy.delete(worker);
+      this.#handOut();
+    };
+    worker.on('error', end);
+    worker.on('exit', () => end(new Error('it was ended')));
+    worker.on('message', (result: PagesResult) => {
+      const waiting = this.#busy.get(worker);
+      this.#busy.delete(worker);
+      worker.unref();
+      this.#idle.push(worker);
+      waiting?.settle.resolve(result);
+      this.#handOut();
+    });
+    return worker;
+  }
+}

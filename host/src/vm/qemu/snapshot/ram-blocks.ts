@@ -1,0 +1,72 @@
+// Where a QEMU has its guest's memory in its own address space: what it says, checked against the kernel's list of its mappings. A QEMU in foreign hands can
+// point at other memory of its own by this, and at nothing else.
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { DriverError, type VmProcess } from '../../driver.ts';
+import { TEMPLATE_SIZE } from '../machine.ts';
+import { moduleMemory, type MemoryModule } from '../plugged.ts';
+import type { QmpSession } from '../qmp.ts';
+
+const MIB = 2 ** 20;
+
+/** One piece of the guest's memory. Plain data: it goes to another thread. */
+export interface RamBlock {
+  /** Address in QEMU's memory. */
+  address: number;
+  sizeBytes: number;
+  /** Whether it is a copy of the template's memory, or began as zeroes. */
+  origin: 'template' | 'zeroes';
+}
+
+/** Name, page size, offset, used and total length, address. */
+const LINE = /^\s*(\S{1,64})\s+\d+ KiB\s+0x[0-9a-f]{1,16}\s+0x[0-9a-f]{1,16}\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\b/;
+
+/** The template's memory first, then the modules' in the order given. Rejects with {@link DriverError} when QEMU has something else. */
+export async function findRamBlocks(
+  qmp: QmpSession,
+  process: VmProcess,
+  modules: readonly Pick<MemoryModule, 'id' | 'sizeMib'>[],
+  signal: AbortSignal,
+): Promise<RamBlock[]> {
+  const text = await qmp.command('human-monitor-command', { 'command-line': 'info ramblock' }, z.string(), { signal });
+  const maps = await readFile(`/proc/${process.pid}/maps`, 'latin1');
+  return [
+    blockOf(text, maps, 'mem', TEMPLATE_SIZE.memoryMib * MIB, 'template'),
+    ...modules.map(({ id, sizeMib }) => blockOf(text, maps, moduleMemory(id), sizeMib * MIB, 'zeroes')),
+  ];
+}
+
+/** Pure; for its test. */
+export function blockOf(infoRamblock: string, maps: string, name: string, sizeBytes: number, origin: RamBlock['origin']): RamBlock {
+  const found = infoRamblock
+    .split('\n')
+    .map((line) => LINE.exec(line))
+    .find((match) => match?.[1] === name || match?.[1] === `/objects/${name}`);
+  const [total, address] = [Number.parseInt(found?.[2] ?? '', 16), Number.parseInt(found?.[3] ?? '', 16)];
+  if (total !== sizeBytes) {
+    throw new DriverError(`QEMU has no memory called ${name} of ${sizeBytes / MIB} MiB`);
+  }
+  if (!isMapped(maps, address, address + sizeBytes)) {
+    throw new DriverError(`QEMU has its memory ${name} at an address where it has none`);
+  }
+  return { address, sizeBytes, origin };
+}
+
+/** Whether readable, writable, private mappings follow one another over the whole range. */
+function isMapped(maps: string, from: number, to: number): boolean {
+  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) {
+    return false;
+  }
+  let covered = from;
+  for (const line of maps.split('\n')) {
+    const match = /^([0-9a-f]+)-([0-9a-f]+) rw.p /.exec(line);
+    if (match === null) {
+      continue;
+    }
+    const [start, end] = [Number.parseInt(match[1] ?? '', 16), Number.parseInt(match[2] ?? '', 16)];
+    if (start <= covered && covered < end) {
+      covered = end;
+    }
+  }
+  return covered >= to;
+}

@@ -1,0 +1,89 @@
+// Wakes a machine from its snapshot: starts QEMU with the devices it had, gives it its pages, then its devices' state, and lets it run once the snapshot is spent.
+// The order matters: devices look into the guest's memory while their state is loaded.
+//
+//   verified -> started -> pages in memory, their hash right -> devices loaded -> snapshot spent -> running
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SnapshotUnusable } from '../../driver.ts';
+import { VM_FILES } from '../argv.ts';
+import type { RestoreBase } from '../bases.ts';
+import { QemuEnded } from '../launch.ts';
+import { machineHash } from '../machine.ts';
+import { sizeOf } from '../plugged.ts';
+import { DevicesRefused, loadDevices } from '../restore.ts';
+import { startMachine, type RunningMachine, type StartOrder } from '../start.ts';
+import { digest, diskMark, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
+import type { Pages } from './pages.ts';
+import { findRamBlocks } from './ram-blocks.ts';
+
+/** A snapshot whose manifest, devices and disk are what was captured. Its pages are verified on the way into memory. */
+export interface VerifiedSnapshot {
+  folder: string;
+  manifest: Manifest;
+  deviceState: Buffer;
+}
+
+/** Rejects with {@link SnapshotUnusable}. */
+export async function verifySnapshot(folder: string, manifest: Manifest, vmId: string, vmFolder: string): Promise<VerifiedSnapshot> {
+  if (manifest.vmId !== vmId) {
+    throw new SnapshotUnusable('the snapshot is another machine’s');
+  }
+  const mark = await diskMark(join(vmFolder, VM_FILES.disk)).catch(unusableUnlessOther('the disk of the snapshot is gone'));
+  if (mark.sizeBytes !== manifest.disk.sizeBytes || mark.modifiedNs !== manifest.disk.modifiedNs) {
+    throw new SnapshotUnusable('the disk was changed since the snapshot was taken');
+  }
+  const path = join(folder, SNAPSHOT_FILES.devices);
+  const gone = unusableUnlessOther('the state of the devices is gone');
+  const sizeMatches = (await stat(path).catch(gone)).size === manifest.devicesFile.sizeBytes;
+  const deviceState = sizeMatches ? await readFile(path).catch(gone) : null;
+  if (deviceState === null || digest(deviceState) !== manifest.devicesFile.sha256) {
+    throw new SnapshotUnusable('the state of the devices is not what was captured');
+  }
+  return { folder, manifest, deviceState };
+}
+
+/** Rejects with {@link SnapshotUnusable} when the machine's options are others than those of the snapshot. */
+export function assertSameMachine({ accelerator, hostVendor }: RestoreBase, manifest: Manifest): void {
+  if (machineHash(accelerator, hostVendor) !== manifest.machineHash) {
+    throw new SnapshotUnusable('the snapshot was taken of a machine with other devices than are made today');
+  }
+}
+
+/** Rejects with {@link SnapshotUnusable} when pages or devices are not what was captured, otherwise as {@link startMachine}. */
+export async function wakeSnapshot(
+  base: RestoreBase,
+  order: StartOrder,
+  { folder, manifest, deviceState }: VerifiedSnapshot,
+  pages: Pages,
+  beforeContinue: () => Promise<void>,
+): Promise<RunningMachine> {
+  const { devices } = manifest;
+  let loading = false;
+  try {
+    return await startMachine(base, order, { kind: 'restore', vcpu: sizeOf(devices).vcpu, devices }, async (machine) => {
+      const { process, qmp, signal, elapsedMs } = machine;
+      const blocks = await findRamBlocks(qmp, process, devices.modules, signal);
+      const path = join(folder, SNAPSHOT_FILES.memory);
+      await pages.patch({ kind: 'patch', process, blocks, path, memory: manifest.memoryFile }, signal);
+      const patchedMs = elapsedMs();
+      loading = true;
+      await loadDevices(machine, deviceState);
+      loading = false;
+      const loadedMs = elapsedMs();
+      await beforeContinue();
+      await machine.run();
+      return { patchedMs, loadedMs };
+    });
+  } catch (error) {
+    if (error instanceof DevicesRefused || (loading && error instanceof QemuEnded)) {
+      throw new SnapshotUnusable(error.message, { cause: error });
+    }
+    throw error;
+  }
+}
+
+function unusableUnlessOther(message: string): (error: NodeJS.ErrnoException) => never {
+  return (error) => {
+    throw error.code === 'ENOENT' ? new SnapshotUnusable(message, { cause: error }) : error;
+  };
+}
