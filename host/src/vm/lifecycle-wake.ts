@@ -60,7 +60,13 @@ export async function resumeWake(parts: LifecycleParts, vm: OwnedVm, running: Ru
  * Puts a wake of which nothing runs back to where it began: `asleep` with its snapshot untouched, or `dead` with its disk. Never rejects. After a crash, `left`
  * says that there may be something to free.
  */
-export async function undoWake(parts: LifecycleParts, vm: OwnedVm, status: 'asleep' | 'dead', left: boolean, reason: string): Promise<void> {
+export async function undoWake(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  status: 'asleep' | 'dead',
+  left: boolean,
+  reason: string,
+): Promise<void> {
   if (left) {
     await releaseAttempt(parts, vm);
   }
@@ -160,7 +166,13 @@ async function fromDisk(parts: LifecycleParts, vm: OwnedVm, driver: LifecyclePar
  * Everything from the first call of a machine that runs to the record `running`. `sizes`: what it may have; the first that the guest confirms is taken. The record's
  * own write may fail: it says `waking`, and that its machine runs, so the next daemon finishes it again.
  */
-async function finishWake(parts: LifecycleParts, vm: OwnedVm, running: RunningVm, sizes: readonly Amounts[], signal: AbortSignal): Promise<void> {
+async function finishWake(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  running: RunningVm,
+  sizes: readonly Amounts[],
+  signal: AbortSignal,
+): Promise<void> {
   const { directory, log } = parts;
   const watch = startWatching(parts, vm, running.process);
   const alive = AbortSignal.any([signal, diedSignal(watch, 'wake_failed')]);

@@ -1,33 +1,58 @@
 // The VM driver without a VM: the real guest daemon as a local process. For tests, which get every behaviour of a host without an emulator's
-// time. It isolates nothing and must never run what a stranger sent.
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { open, readFile } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
+// time. It isolates nothing and must never run what a stranger sent. Asleep, its processes are stopped; its size is a note in its folder.
+import { execFile } from 'node:child_process';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { bundleGuestDaemon } from '@berth/guest/bundle.ts';
 import { z } from 'zod';
-import { DriverError, type CreateVm, type DriverState, type RunningVm, type VmDriver, type VmProcess } from '../driver.ts';
-import { endProcess, isSame, processExited, readProcess } from '../process.ts';
+import { readIfPresent, writeDurably } from '../directory/durable-file.ts';
+import {
+  DriverError,
+  SnapshotUnusable,
+  type BootVm,
+  type CreateVm,
+  type DriverState,
+  type ExistingVm,
+  type RunningVm,
+  type SleepVm,
+  type VmDriver,
+  type VmEnd,
+  type VmFigures,
+  type VmProcess,
+  type VmSize,
+  type WakeVm,
+  type WokenVm,
+} from '../driver.ts';
+import { endProcess, isSame, processExited } from '../process.ts';
 import { findMarked, writeMark, type Mark } from './find.ts';
-import { makeJail, type Jail } from './jail.ts';
+import { makeJail } from './jail.ts';
+import { freeze, memoryOf, processorMs, thaw } from './members.ts';
+import { startGuestDaemon } from './start.ts';
 
-const START_DEADLINE_MS = 20_000;
 const PROBE_DEADLINE_MS = 5_000;
-const POLL_MS = 5;
-const LOG_SHOWN_BYTES = 2_000;
+/** In the VM's folder: its size, as JSON. */
+const SIZE_FILE = 'size.json';
+/** In the folder of a snapshot: what is there of it, as JSON. */
+export const SNAPSHOT_FILE = 'machine.json';
+/** What a boot of the disk begins with, as the real driver's does. */
+const BOOT_SIZE = { vcpu: 1, memoryMib: 1_024 };
 
-/** What the driver has on disk of a VM that runs. */
+const vmSize = z.object({ vcpu: z.int(), memoryMib: z.int(), diskGib: z.int() });
+
+/** What the driver has on disk of a VM that runs, or stands still. */
 const runningState = z.object({
   process: z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() }),
   guest: z.object({ address: z.string(), port: z.int() }),
 });
+const snapshot = runningState.extend({ size: vmSize });
 
 const run = promisify(execFile);
 
 export class FakeDriver implements VmDriver {
   readonly name = 'fake';
   readonly accelerator = 'none';
-  readonly capabilities = { isolates: false, network: false, hotplug: false };
+  readonly capabilities = { isolates: false, network: false, hotplug: false, snapshots: false };
   readonly #instanceId: string;
   #guestDaemon: Uint8Array | undefined;
 
@@ -46,34 +71,106 @@ export class FakeDriver implements VmDriver {
   }
 
   async create(vm: CreateVm): Promise<RunningVm> {
-    const { id, folder, signal } = vm;
-    if (this.#guestDaemon === undefined) {
-      throw new DriverError('the fake driver was not prepared');
-    }
-    const mark: Mark = { instanceId: this.#instanceId, vmId: id, folder };
-    signal.throwIfAborted();
-    // Whatever is started from here on is found again by its mark.
-    await vm.saveState({ mark: writeMark(mark) });
-    const jail = await makeJail(folder, writeMark(mark), this.#guestDaemon);
-    signal.throwIfAborted();
-    const child = await start(jail);
-    const running = await waitUntilListening(jail, child, signal);
-    await vm.saveState({ mark: writeMark(mark), ...running });
-    return running;
+    return this.#start(vm, vm.spec);
   }
 
   async recover(_folder: string, state: DriverState): Promise<RunningVm | null> {
     const parsed = runningState.safeParse(state);
-    return parsed.success && (await isSame(parsed.data.process)) ? parsed.data : null;
+    if (!parsed.success || !(await isSame(parsed.data.process))) {
+      return null;
+    }
+    await thaw(parsed.data.process);
+    return parsed.data;
   }
 
-  async exited(process: VmProcess, signal: AbortSignal): Promise<string> {
-    await processExited(process, signal);
-    return signal.aborted ? 'no longer watched' : `the guest daemon's process ${process.pid} has ended`;
+  async exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd> {
+    const lastAliveUnixMs = await processExited(process, signal);
+    const reason = signal.aborted ? 'no longer watched' : `the guest daemon's process ${process.pid} has ended`;
+    return { code: 'process_ended', reason, lastAliveUnixMs };
   }
 
-  async destroy(folder: string): Promise<void> {
-    await endMarked((mark) => mark.folder === folder);
+  async sleep(vm: SleepVm): Promise<DriverState> {
+    const { snapshotFolder, signal } = vm;
+    if (await this.hasSnapshot(snapshotFolder)) {
+      return vm.state;
+    }
+    const running = runningState.parse(vm.state);
+    if (!(await isSame(running.process))) {
+      throw new DriverError('the process of the fake VM has ended');
+    }
+    try {
+      await freeze(running.process, signal);
+      signal.throwIfAborted();
+      const content = { ...running, size: await readSize(vm.folder) };
+      await writeDurably(join(snapshotFolder, SNAPSHOT_FILE), JSON.stringify(content));
+    } catch (error) {
+      await thaw(running.process);
+      throw signal.aborted || error instanceof DriverError ? error : new DriverError(messageOf(error), { cause: error });
+    }
+    return vm.state;
+  }
+
+  async hasSnapshot(snapshotFolder: string): Promise<boolean> {
+    return (await readIfPresent(join(snapshotFolder, SNAPSHOT_FILE))) !== null;
+  }
+
+  /** Makes nothing that was not there, so there is no state to save. */
+  async wake({ snapshotFolder, signal, beforeContinue }: WakeVm): Promise<WokenVm> {
+    const found = snapshot.safeParse(parseJson((await readIfPresent(join(snapshotFolder, SNAPSHOT_FILE))) ?? ''));
+    if (!found.success) {
+      throw new SnapshotUnusable('the snapshot of the fake VM does not verify');
+    }
+    const { process, guest, size } = found.data;
+    if (!(await isSame(process))) {
+      throw new SnapshotUnusable('the processes of the fake VM are gone');
+    }
+    signal.throwIfAborted();
+    await beforeContinue();
+    await thaw(process);
+    return { process, guest, size };
+  }
+
+  async boot(vm: BootVm): Promise<WokenVm> {
+    await this.destroy(vm.folder, vm.state);
+    const { diskGib } = await readSize(vm.folder);
+    const size = { ...BOOT_SIZE, diskGib };
+    // What is in memory in a machine.
+    await rm(join(vm.folder, 'run'), { recursive: true, force: true });
+    return { ...(await this.#start(vm, size)), size };
+  }
+
+  async resize(vm: ExistingVm, _from: VmSize, to: VmSize): Promise<VmSize> {
+    const running = runningState.parse(vm.state);
+    if (!(await isSame(running.process))) {
+      throw new DriverError('the process of the fake VM has ended');
+    }
+    try {
+      const { diskGib } = await readSize(vm.folder);
+      const size = { vcpu: to.vcpu, memoryMib: to.memoryMib, diskGib: Math.max(diskGib, to.diskGib) };
+      vm.signal.throwIfAborted();
+      await writeDurably(join(vm.folder, SIZE_FILE), JSON.stringify(size));
+      return size;
+    } catch (error) {
+      throw vm.signal.aborted ? error : new DriverError(messageOf(error), { cause: error });
+    }
+  }
+
+  async figures(folder: string, state: DriverState): Promise<VmFigures> {
+    const { process } = runningState.parse(state);
+    const [memory, disk] = await Promise.all([memoryOf(process), run('du', ['-sk', folder])]);
+    const diskUsedMib = Number.parseInt(disk.stdout, 10) / 1_024;
+    // It has the machine's network: nobody counts for it.
+    return { cpuMs: processorMs(process) ?? 0, ...memory, diskUsedMib, networkInBytes: 0, networkOutBytes: 0 };
+  }
+
+  cpuMs(process: VmProcess): number | null {
+    return processorMs(process);
+  }
+
+  async destroy(folder: string, state: DriverState | null = null): Promise<void> {
+    // A machine of the pool was started in another folder than the one it has now.
+    const saved = state?.['mark'];
+    await endMarked((mark) => mark.folder === folder || writeMark(mark) === saved);
   }
 
   async reapOrphans(known: ReadonlySet<string>): Promise<string[]> {
@@ -83,6 +180,22 @@ export class FakeDriver implements VmDriver {
 
   async close(): Promise<void> {
     this.#guestDaemon = undefined;
+  }
+
+  async #start({ id, folder, signal, saveState }: Omit<CreateVm, 'spec'>, { vcpu, memoryMib, diskGib }: VmSize): Promise<RunningVm> {
+    if (this.#guestDaemon === undefined) {
+      throw new DriverError('the fake driver was not prepared');
+    }
+    const mark: Mark = { instanceId: this.#instanceId, vmId: id, folder };
+    signal.throwIfAborted();
+    // Whatever is started from here on is found again by its mark.
+    await saveState({ mark: writeMark(mark) });
+    const jail = await makeJail(folder, writeMark(mark), this.#guestDaemon);
+    await writeDurably(join(folder, SIZE_FILE), JSON.stringify({ vcpu, memoryMib, diskGib } satisfies VmSize));
+    signal.throwIfAborted();
+    const running = await startGuestDaemon(jail, signal);
+    await saveState({ mark: writeMark(mark), ...running });
+    return running;
   }
 }
 
@@ -99,60 +212,17 @@ async function endMarked(wanted: (mark: Mark) => boolean): ReturnType<typeof fin
   }
 }
 
-/** Starts it with files of its own for everything it writes: it outlives this daemon. */
-async function start(jail: Jail): Promise<ChildProcess> {
-  const log = await open(jail.logFile, 'a', 0o600);
+async function readSize(folder: string): Promise<VmSize> {
+  return vmSize.parse(JSON.parse(await readFile(join(folder, SIZE_FILE), 'utf8')));
+}
+
+/** Undefined for what is not JSON. */
+function parseJson(text: string): unknown {
   try {
-    const info = await open(jail.infoFile, 'w', 0o600);
-    try {
-      const [program = '', ...args] = jail.argv;
-      const child = spawn(program, args, { detached: true, stdio: ['ignore', log.fd, log.fd, info.fd], cwd: '/' });
-      child.unref();
-      return child;
-    } finally {
-      await info.close();
-    }
-  } finally {
-    await log.close();
-  }
-}
-
-async function waitUntilListening(jail: Jail, child: ChildProcess, signal: AbortSignal): Promise<RunningVm> {
-  let failure: string | undefined;
-  child.once('error', (error) => (failure = messageOf(error)));
-  child.once('exit', (code, name) => (failure = `it ended with ${name ?? `exit code ${code}`}`));
-  const deadline = performance.now() + START_DEADLINE_MS;
-  for (;;) {
-    const port = Number((await readIfThere(jail.portFile)).trim());
-    if (port > 0) {
-      const process = await readProcess(childPid(await readIfThere(jail.infoFile)));
-      if (process !== null) {
-        return { process, guest: { address: '127.0.0.1', port } };
-      }
-    }
-    signal.throwIfAborted();
-    if (performance.now() > deadline) {
-      failure ??= `it did not listen within ${START_DEADLINE_MS / 1_000} s`;
-    }
-    if (failure !== undefined) {
-      const log = (await readIfThere(jail.logFile)).slice(-LOG_SHOWN_BYTES).trim();
-      throw new DriverError(`starting the guest daemon as a local process: ${failure}${log === '' ? '' : `; it wrote: ${log}`}`);
-    }
-    await delay(POLL_MS);
-  }
-}
-
-/** From what bwrap writes to its info file; 0 while that is not whole. */
-function childPid(info: string): number {
-  return Number(/"child-pid": (\d+)/.exec(info)?.[1] ?? 0);
-}
-
-async function readIfThere(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
+    return JSON.parse(text);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return '';
+    if (error instanceof SyntaxError) {
+      return undefined;
     }
     throw error;
   }
