@@ -167,11 +167,19 @@ function stale(epoch: number, newest: number): Refusal<'stale_epoch'> {
 }
 
 function destroyed(epoch: number): Refusal<'stale_epoch'> {
-  return { do: 'refuse', code: 'stale_epoch', message: `the VM was destroyed under epoch ${epoch}; whatever comes after needs a newer one` };
+  return {
+    do: 'refuse',
+    code: 'stale_epoch',
+    message: `the VM was destroyed under epoch ${epoch}; whatever comes after needs a newer one`,
+  };
 }
 
 function notRunning({ record }: KnownVm): Refusal<'vm_not_running'> {
-  return { do: 'refuse', code: 'vm_not_running', message: record === null ? 'there is no such VM on this host' : `the VM is ${record.status}` };
+  return {
+    do: 'refuse',
+    code: 'vm_not_running',
+    message: record === null ? 'there is no such VM on this host' : `the VM is ${record.status}`,
+  };
 }
 
 function nothingToWake(message: string): Refusal<'nothing_to_wake'> {
