@@ -10,12 +10,14 @@ describe('the configuration of the host daemon', () => {
     assert.equal(config.tokenFile, '/data/secrets/host-token');
     assert.deepEqual(config.policy, {
       cpuOvercommit: 8,
+      memoryOvercommit: 1,
       memoryReserveMib: 2_048,
       vmOverheadMib: 128,
       diskOvercommit: 4,
       diskReserveGib: 5,
     });
     assert.equal(config.guestCidr, '10.200.0.0/16');
+    assert.deepEqual(config.pool, { min: 1, max: 8 });
   });
 
   it('lets a flag win over its variable, and a variable over the default', () => {
@@ -33,6 +35,8 @@ describe('the configuration of the host daemon', () => {
     [['--driver', 'kvm'], /--driver \(BERTH_DRIVER\): 'kvm' is neither/],
     [['--cpu-overcommit', 'many'], /--cpu-overcommit \(BERTH_CPU_OVERCOMMIT\): 'many' is not a number/],
     [['--memory-reserve-mib', '-1'], /--memory-reserve-mib/],
+    [['--memory-overcommit', '0'], /--memory-overcommit \(BERTH_MEMORY_OVERCOMMIT\): '0' is not a number from 0.1 to 100/],
+    [['--pool-min', '3', '--pool-max', '2'], /--pool-min \(BERTH_POOL_MIN\): 3 is more than --pool-max/],
     [['--listen', '4801'], /'4801' is not ADDRESS:PORT/],
     [['--listen', '127.0.0.1:99999'], /not ADDRESS:PORT/],
     [['--socket', `/${'x'.repeat(120)}`], /at most 107 bytes/],

@@ -33,6 +33,7 @@ describe('the HTTP of a host daemon', () => {
     server = new HostServer({
       routes: routesOf({
         lifecycle: host.lifecycle,
+        pool: { state: () => ({ ready: 1, target: 2 }) },
         host: { hostId: 'hst_x', startId: 'run_x', driver: 'fake', accelerator: 'none', qemuVersion: null, templateId: null },
       }),
       token: TOKEN,

@@ -9,16 +9,19 @@ import type { AdmissionPolicy, MachineFigures } from '../../src/admission.ts';
 import { FenceDirectory } from '../../src/vm/directory/fence.ts';
 import { VmDirectory } from '../../src/vm/directory/record.ts';
 import { VmLifecycle } from '../../src/vm/lifecycle.ts';
+import type { Deadlines } from '../../src/vm/owned-vm.ts';
 import { ScriptedDriver, ScriptedMachine } from './scripted-driver.ts';
 
 export const SMALL: VmSpec = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
 export const POLICY: AdmissionPolicy = {
   cpuOvercommit: 4,
+  memoryOvercommit: 1,
   memoryReserveMib: 1_024,
   vmOverheadMib: 0,
   diskOvercommit: 1,
   diskReserveGib: 0,
 };
+const LARGEST = { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 };
 export const ROOMY: MachineFigures = { cores: 16, memTotalMib: 65_536, memAvailableMib: 60_000, diskTotalGib: 1_000, diskFreeGib: 900 };
 
 export function vmIdOf(letter: string): string {
@@ -29,7 +32,7 @@ export class LifecycleFixture {
   readonly root: string;
   readonly machine = new ScriptedMachine();
   figures: MachineFigures = ROOMY;
-  createDeadlineMs = 10_000;
+  deadlines: Deadlines = { createMs: 10_000, sleepMs: 10_000, wakeMs: 10_000, resizeMs: 10_000, adoptMs: 2_000 };
   driver!: ScriptedDriver;
   directory!: VmDirectory;
   fences!: FenceDirectory;
@@ -39,9 +42,9 @@ export class LifecycleFixture {
     this.root = root;
   }
 
-  static async start(options: { createDeadlineMs?: number } = {}): Promise<LifecycleFixture> {
+  static async start(deadlines: Partial<Deadlines> = {}): Promise<LifecycleFixture> {
     const fixture = new LifecycleFixture(await mkdtemp(join(tmpdir(), 'berth-lifecycle-')));
-    Object.assign(fixture, options);
+    Object.assign(fixture.deadlines, deadlines);
     await fixture.restart();
     return fixture;
   }
@@ -64,10 +67,9 @@ export class LifecycleFixture {
         directory: this.directory,
         fences: this.fences,
         log: pino({ level: 'silent' }),
-        createDeadlineMs: this.createDeadlineMs,
-        adoptDeadlineMs: 2_000,
+        deadlines: this.deadlines,
       },
-      { policy: POLICY, readMachine: () => this.figures },
+      { policy: POLICY, largest: LARGEST, readMachine: () => this.figures },
     );
     await this.lifecycle.recover();
   }

@@ -142,7 +142,7 @@ describe('the lifecycle of VMs', () => {
 
   it('gives up on a guest that does not answer within the deadline', async () => {
     await host.stop();
-    host = await LifecycleFixture.start({ createDeadlineMs: 300 });
+    host = await LifecycleFixture.start({ createMs: 300 });
     host.driver.onGuest = (guest) => {
       guest.handler = () => {};
     };

@@ -1,27 +1,59 @@
-// A driver whose "processes" are scripted guests in the test process: creates can be held, failed or killed at will. What it would hold of the
+// A driver whose "processes" are scripted guests in the test process: each verb can be held, failed or killed at will. What it would hold of the
 // machine is counted, and outlives an instance of it, as processes outlive a daemon.
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeFile } from 'node:fs/promises';
-import { DriverError, type CreateVm, type DriverState, type RunningVm, type VmDriver, type VmProcess } from '../../src/vm/driver.ts';
+import {
+  DriverError,
+  SnapshotUnusable,
+  type BootVm,
+  type CreateVm,
+  type DriverState,
+  type ExistingVm,
+  type RunningVm,
+  type SleepVm,
+  type VmDriver,
+  type VmEnd,
+  type VmFigures,
+  type VmProcess,
+  type VmSize,
+  type WakeVm,
+  type WokenVm,
+} from '../../src/vm/driver.ts';
 import { ScriptedGuest } from './scripted-guest.ts';
+
+export const BOOT_SIZE: VmSize = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
+/** In a snapshot's folder: the last file of it. */
+export const MANIFEST = 'manifest.json';
+
+export interface ScriptedVm {
+  id: string;
+  guest: ScriptedGuest;
+  size: VmSize;
+  exited: PromiseWithResolvers<VmEnd>;
+}
 
 /** The machine that several instances of the driver, one after the other, run on. */
 export class ScriptedMachine {
-  readonly running = new Map<number, { id: string; guest: ScriptedGuest; exited: PromiseWithResolvers<string> }>();
+  readonly running = new Map<number, ScriptedVm>();
   nextPid = 1_000;
 
   /** As `kill -9` of the VM's process. */
-  async kill(id: string, reason = 'ended by signal 9'): Promise<void> {
+  async kill(id: string, reason = 'ended by signal 9', code: VmEnd['code'] = 'qemu_crash'): Promise<void> {
     for (const [pid, vm] of this.running) {
       if (vm.id === id) {
-        this.running.delete(pid);
-        await vm.guest.stop();
-        vm.exited.resolve(reason);
+        await this.end(pid, { code, reason, lastAliveUnixMs: Date.now() });
       }
     }
   }
 
-  of(id: string): { id: string; guest: ScriptedGuest }[] {
+  async end(pid: number, end: VmEnd): Promise<void> {
+    const vm = this.running.get(pid);
+    this.running.delete(pid);
+    await vm?.guest.stop();
+    vm?.exited.resolve(end);
+  }
+
+  of(id: string): ScriptedVm[] {
     return [...this.running.values()].filter((vm) => vm.id === id);
   }
 
@@ -35,7 +67,7 @@ export class ScriptedMachine {
 export class ScriptedDriver implements VmDriver {
   readonly name = 'fake';
   readonly accelerator = 'none';
-  readonly capabilities = { isolates: false, network: false, hotplug: false };
+  readonly capabilities = { isolates: false, network: false, hotplug: true, snapshots: true };
   readonly machine: ScriptedMachine;
   /** Called in each create once its state is saved; a throw fails it. */
   onCreate: (vm: CreateVm) => Promise<void> = async () => {};
@@ -45,11 +77,24 @@ export class ScriptedDriver implements VmDriver {
   onDestroy: (state: DriverState | null) => Promise<void> = async () => {};
   /** Called in each recover; a throw fails it. */
   onRecover: () => Promise<void> = async () => {};
+  /** Called in each sleep while the machine stands still; a throw fails it, and the machine runs on. */
+  onSleep: (vm: SleepVm) => Promise<void> = async () => {};
+  /** Called in each wake when all is loaded; a throw fails it. */
+  onWake: (vm: WakeVm) => Promise<void> = async () => {};
+  /** Called in each boot once its state is saved; a throw fails it. */
+  onBoot: (vm: BootVm) => Promise<void> = async () => {};
+  /** Called in each resize; gives back the size that the machine then has. */
+  onResize: (from: VmSize, to: VmSize, vm: ExistingVm) => Promise<VmSize> = async (_from, to) => to;
   /** The daemon that used it was killed: it hears of nothing any more. */
   killed = false;
   readonly reapedWith: string[][] = [];
+  readonly resizes: [VmSize, VmSize][] = [];
   creates = 0;
   destroys = 0;
+  recovers = 0;
+  sleeps = 0;
+  wakes = 0;
+  boots = 0;
 
   constructor(machine: ScriptedMachine) {
     this.machine = machine;
@@ -64,36 +109,94 @@ export class ScriptedDriver implements VmDriver {
     await writeFile(join(vm.folder, 'disk'), 'disk');
     await this.onCreate(vm);
     vm.signal.throwIfAborted();
-    const guest = await ScriptedGuest.start();
-    this.onGuest(guest);
-    this.machine.running.set(pid, { id: vm.id, guest, exited: Promise.withResolvers<string>() });
-    return { process: processOf(pid), guest: guest.endpoint };
+    return this.#run(pid, vm.id, await ScriptedGuest.start(), vm.spec);
   }
 
   async recover(_folder: string, state: DriverState): Promise<RunningVm | null> {
+    this.recovers += 1;
     await this.onRecover();
     const pid = Number(state['pid']);
     const vm = this.machine.running.get(pid);
     return vm === undefined ? null : { process: processOf(pid), guest: vm.guest.endpoint };
   }
 
-  async exited(process: VmProcess, signal: AbortSignal): Promise<string> {
-    const aborted = new Promise<string>((resolve) => {
-      signal.addEventListener('abort', () => resolve('no longer watched'), { once: true });
+  async exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd> {
+    const aborted = new Promise<VmEnd>((resolve) => {
+      signal.addEventListener('abort', () => resolve(endOf('no longer watched')), { once: true });
     });
-    const why = await Promise.race([aborted, this.machine.running.get(process.pid)?.exited.promise ?? 'gone before it was watched']);
+    const why = await Promise.race([aborted, this.machine.running.get(process.pid)?.exited.promise ?? endOf('gone before it was watched')]);
     return this.killed ? new Promise<never>(() => {}) : why;
+  }
+
+  async sleep(vm: SleepVm): Promise<DriverState> {
+    this.sleeps += 1;
+    const pid = Number(vm.state['pid']);
+    if (!(await this.hasSnapshot(vm.snapshotFolder))) {
+      const { guest, size } = this.#of(pid);
+      await this.onSleep(vm);
+      vm.signal.throwIfAborted();
+      await writeFile(join(vm.snapshotFolder, MANIFEST), JSON.stringify({ secret: guest.secret, size }));
+    }
+    await this.machine.end(pid, endOf('it sleeps'));
+    return { slept: pid, id: vm.id };
+  }
+
+  async hasSnapshot(snapshotFolder: string): Promise<boolean> {
+    return (await manifestIn(snapshotFolder)) !== null;
+  }
+
+  async wake(vm: WakeVm): Promise<WokenVm> {
+    this.wakes += 1;
+    if (typeof vm.state['slept'] !== 'number') {
+      throw new DriverError('this is not the state of a machine that sleeps');
+    }
+    const text = await manifestIn(vm.snapshotFolder);
+    if (text === null || !text.endsWith('}')) {
+      throw new SnapshotUnusable('its manifest does not verify');
+    }
+    const { secret, size } = JSON.parse(text) as { secret: string; size: VmSize };
+    const pid = this.machine.nextPid++;
+    await vm.saveState({ pid, id: vm.id });
+    const guest = await ScriptedGuest.start();
+    guest.secret = secret;
+    const running = this.#run(pid, vm.id, guest, size);
+    await this.onWake(vm);
+    vm.signal.throwIfAborted();
+    await vm.beforeContinue();
+    return { ...running, size };
+  }
+
+  async boot(vm: BootVm): Promise<WokenVm> {
+    this.boots += 1;
+    const pid = this.machine.nextPid++;
+    await vm.saveState({ pid, id: vm.id });
+    await readFile(join(vm.folder, 'disk'));
+    await this.onBoot(vm);
+    vm.signal.throwIfAborted();
+    return { ...this.#run(pid, vm.id, await ScriptedGuest.start(), BOOT_SIZE), size: BOOT_SIZE };
+  }
+
+  async resize(vm: ExistingVm, from: VmSize, to: VmSize): Promise<VmSize> {
+    this.resizes.push([from, to]);
+    const machine = this.#of(Number(vm.state['pid']));
+    machine.size = await this.onResize(from, to, vm);
+    return machine.size;
+  }
+
+  async figures(_folder: string, state: DriverState): Promise<VmFigures> {
+    this.#of(Number(state['pid']));
+    return { cpuMs: 42.5, residentMib: 100, unsharedMib: 10, diskUsedMib: 3, networkInBytes: 1, networkOutBytes: 2 };
+  }
+
+  cpuMs({ pid }: VmProcess): number | null {
+    return this.machine.running.has(pid) ? 42.5 : null;
   }
 
   async destroy(_folder: string, state: DriverState | null): Promise<void> {
     this.destroys += 1;
     await this.onDestroy(state);
     if (state !== null) {
-      const pid = Number(state['pid']);
-      const vm = this.machine.running.get(pid);
-      this.machine.running.delete(pid);
-      await vm?.guest.stop();
-      vm?.exited.resolve('destroyed');
+      await this.machine.end(Number(state['pid']), endOf('destroyed'));
     }
   }
 
@@ -107,13 +210,40 @@ export class ScriptedDriver implements VmDriver {
   }
 
   async close(): Promise<void> {}
+
+  #run(pid: number, id: string, guest: ScriptedGuest, { vcpu, memoryMib, diskGib }: VmSize): RunningVm {
+    this.onGuest(guest);
+    this.machine.running.set(pid, { id, guest, size: { vcpu, memoryMib, diskGib }, exited: Promise.withResolvers<VmEnd>() });
+    return { process: processOf(pid), guest: guest.endpoint };
+  }
+
+  #of(pid: number): ScriptedVm {
+    const vm = this.machine.running.get(pid);
+    if (vm === undefined) {
+      throw new DriverError('its process is gone');
+    }
+    return vm;
+  }
 }
 
-/** A create that fails as a driver fails. */
-export function failing(message: string): () => Promise<void> {
+/** A step that fails as a driver fails. */
+export function failing(message: string): () => Promise<never> {
   return async () => {
     throw new DriverError(message);
   };
+}
+
+function endOf(reason: string): VmEnd {
+  return { code: 'process_ended', reason, lastAliveUnixMs: Date.now() };
+}
+
+async function manifestIn(snapshotFolder: string): Promise<string | null> {
+  return readFile(join(snapshotFolder, MANIFEST), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') {
+      return null;
+    }
+    throw error;
+  });
 }
 
 function processOf(pid: number): VmProcess {

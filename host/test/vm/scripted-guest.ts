@@ -2,7 +2,17 @@
 // For tests of what the host does with a guest; the real one has its own tests.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { guestIdentity, type GuestIdentity, type GuestIdentityResult } from '@berth/protocol/guest.ts';
+import {
+  guestIdentity,
+  guestSize,
+  guestWake,
+  type GuestIdentity,
+  type GuestIdentityResult,
+  type GuestMetrics,
+  type GuestSize,
+  type GuestSizeResult,
+  type GuestWake,
+} from '@berth/protocol/guest.ts';
 import type { GuestEndpoint } from '../../src/vm/driver.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -11,8 +21,15 @@ export class ScriptedGuest {
   readonly endpoint: GuestEndpoint;
   /** The last identity it was given. */
   identity: GuestIdentity | null = null;
+  /** The secret in force; null: anybody may call. */
+  secret: string | null = null;
+  /** The wakes and sizes it was given. */
+  readonly wakes: GuestWake[] = [];
+  readonly sizes: GuestSize[] = [];
   /** Changes what it reads back. */
   readBack: (result: GuestIdentityResult) => unknown = (result) => result;
+  /** Changes what it reads back of a wake or a size; a throw is its refusal. */
+  sizeReadBack: (result: GuestSizeResult) => unknown = (result) => result;
   /** Takes over every answer. */
   handler: Handler | null = null;
   requests: { method: string; url: string; authorization: string | undefined }[] = [];
@@ -50,13 +67,24 @@ export class ScriptedGuest {
       return;
     }
     const text = await textOf(request);
-    if (this.identity !== null && request.headers.authorization !== `Bearer ${this.identity.secret}`) {
+    if (this.secret !== null && request.headers.authorization !== `Bearer ${this.secret}`) {
       json(response, 401, { error: { message: 'wrong secret' } });
     } else if (request.url === '/identity') {
       const told = guestIdentity.parse(JSON.parse(text));
       this.identity = told;
+      this.secret = told.secret;
       const { hostname, machineId, vcpu, memoryMib, diskGib } = told;
       json(response, 200, this.readBack({ hostname, machineId, clockUnixMs: Date.now(), vcpu, memoryMib, diskGib }));
+    } else if (request.url === '/wake') {
+      const told = guestWake.parse(JSON.parse(text));
+      this.wakes.push(told);
+      this.#answerSize(response, told, () => (this.secret = told.secret));
+    } else if (request.url === '/size') {
+      const told = guestSize.parse(JSON.parse(text));
+      this.sizes.push(told);
+      this.#answerSize(response, told, () => {});
+    } else if (request.url === '/metrics') {
+      json(response, 200, METRICS);
     } else if (request.url === '/health') {
       json(response, 200, { ok: true, version: 'scripted', uptimeSeconds: 1 });
     } else if (request.url === '/exec') {
@@ -65,7 +93,31 @@ export class ScriptedGuest {
       json(response, 404, { error: { message: 'no route' } });
     }
   }
+
+  #answerSize(response: ServerResponse, { vcpu, memoryMib, diskGib }: GuestSize, taken: () => void): void {
+    try {
+      const result = this.sizeReadBack({ clockUnixMs: Date.now(), vcpu, memoryMib, diskGib });
+      taken();
+      json(response, 200, result);
+    } catch (error) {
+      json(response, 500, { error: { message: String(error) } });
+    }
+  }
 }
+
+export const METRICS: GuestMetrics = {
+  uptimeSeconds: 12,
+  vcpu: 1,
+  cpuBusyMs: 300,
+  load: [0.1, 0.2, 0.3],
+  memoryTotalMib: 960,
+  memoryUsedMib: 100,
+  diskTotalMib: 9_900,
+  diskUsedMib: 400,
+  networkInBytes: 5,
+  networkOutBytes: 6,
+  processes: 7,
+};
 
 export function json(response: ServerResponse, status: number, value: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' });

@@ -95,7 +95,7 @@ test('state is on disk before anything runs, and is enough for another driver to
 
   const exited = other.exited(vm.process, new AbortController().signal);
   await killProcess(vm.process, 'SIGKILL');
-  assert.match(await exited, /has ended/);
+  assert.match((await exited).reason, /has ended/);
   assert.equal(await other.recover(folder, last), null);
   assert.equal(await other.recover(folder, saved[0] ?? {}), null);
 });
