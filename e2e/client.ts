@@ -3,6 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { execResult, type ExecResult } from '@berth/contract/exec.ts';
 import { errorEnvelope } from '@berth/contract/errors.ts';
+import type { Project } from '@berth/contract/projects.ts';
 import { sandbox as sandboxSchema, type Sandbox } from '@berth/contract/sandboxes.ts';
 import { z } from 'zod';
 
@@ -100,6 +101,42 @@ export async function destroySandbox(caller: Caller, sandboxId: string): Promise
   const answer = expectStatus(await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/destroy`), 200);
   const sandbox = sandboxAnswer.parse(answer.body).sandbox;
   return sandbox.status === 'deleted' ? sandbox : waitForStatus(caller, sandboxId, ['deleted']);
+}
+
+/** Puts a sandbox to sleep and waits until it sleeps. An ephemeral one ends: then that is waited for. */
+export async function sleepSandbox(caller: Caller, sandboxId: string): Promise<Sandbox> {
+  return await settled(caller, await act(caller, sandboxId, 'sleep'), ['stopped', 'deleted']);
+}
+
+/** Wakes a sandbox and waits until it answers. */
+export async function wakeSandbox(caller: Caller, sandboxId: string): Promise<Sandbox> {
+  return await settled(caller, await act(caller, sandboxId, 'wake'), ['running', 'ready']);
+}
+
+/** Asks for a size and answers as the service did. */
+export async function resizeSandbox(caller: Caller, sandboxId: string, size: Record<string, number>): Promise<Sandbox> {
+  return await act(caller, sandboxId, 'resize', size);
+}
+
+export async function renewSandbox(caller: Caller, sandboxId: string): Promise<Sandbox> {
+  return await act(caller, sandboxId, 'renew');
+}
+
+/** One of the verbs that answer 200 with the sandbox; throws at any other answer. */
+export async function act(caller: Caller, sandboxId: string, verb: string, body?: unknown): Promise<Sandbox> {
+  return sandboxAnswer.parse(expectStatus(await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/${verb}`, body), 200).body).sandbox;
+}
+
+/** What a sandbox comes to after its answer: one of the statuses, or an error that names the one it has come to rest in. */
+async function settled(caller: Caller, answered: Sandbox, wanted: readonly string[], timeoutMs = 120_000): Promise<Sandbox> {
+  const sandbox = await waitForStatus(caller, answered.id, ['running', 'ready', 'stopped', 'failed', 'deleted'], timeoutMs);
+  if (wanted.includes(sandbox.status)) return sandbox;
+  throw new Error(`${sandbox.id} is ${sandbox.status} rather than ${wanted.join(' or ')}: ${JSON.stringify(sandbox.statusReason)}`);
+}
+
+export async function createProject(caller: Caller, fields: Record<string, unknown> = {}): Promise<Project> {
+  const answer = expectStatus(await call(caller, 'POST', `/v1/orgs/${caller.orgId}/projects`, fields), 201);
+  return (answer.body as { project: Project }).project;
 }
 
 /** The code of an error answer; throws when the answer is not the error envelope with that status. */

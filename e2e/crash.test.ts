@@ -229,9 +229,9 @@ async function recovered(): Promise<void> {
   assert.ok(sandboxes.length <= sent, `${sent} creates made ${sandboxes.length} sandboxes`);
   for (const sandbox of sandboxes) assert.equal((await destroySandbox(caller, sandbox.id)).status, 'deleted');
   await until(
-    async () => (await leftoversOf(dataFolder, { idleSlots: false })).length === 0,
+    async () => (await leftoversOf(dataFolder, { idle: false })).length === 0,
     () => 'nothing is left of destroyed sandboxes',
-    async () => (await leftoversOf(dataFolder, { idleSlots: false })).join(', '),
+    async () => (await leftoversOf(dataFolder, { idle: false })).join(', '),
   );
   counts.checked += 1;
 }

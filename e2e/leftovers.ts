@@ -9,10 +9,10 @@ type Entry = SlotEntry & { number: number };
 
 /**
  * Everything that belongs to the data folder's instance or to nobody: an entry in the registry, a namespace, veth or process whose slot no entry
- * names, a VM's folder. Empty when all is gone. Other instances on the machine are not counted. A running host daemon keeps idle slots ahead of time;
- * `idleSlots: false` leaves those out.
+ * names, a VM's folder, a machine of the pool. Empty when all is gone. Other instances on the machine are not counted. A running host daemon keeps
+ * idle slots and machines without a tenant ahead of time; `idle: false` leaves those out.
  */
-export async function leftoversOf(dataFolder: string, { idleSlots = true } = {}): Promise<string[]> {
+export async function leftoversOf(dataFolder: string, { idle = true } = {}): Promise<string[]> {
   const entries = await registryEntries();
   const known = new Set(entries.map((entry) => entry.number));
   const unknown = (name: string, prefix: string): boolean => {
@@ -20,33 +20,63 @@ export async function leftoversOf(dataFolder: string, { idleSlots = true } = {})
     return /^\d+$/.test(number) && !known.has(Number(number));
   };
   const own = entries.filter((entry) => entry.dataFolder === dataFolder);
-  const [namespaces, veths, processes, folders] = await Promise.all([
+  const [namespaces, veths, processes, folders, pool] = await Promise.all([
     namesIn('/run/netns'),
     namesIn('/sys/class/net'),
     slotProcesses(),
     namesIn(join(dataFolder, 'host', 'vms')),
+    namesIn(join(dataFolder, 'host', 'pool')),
   ]);
   return [
     ...own
-      .filter(({ vmId }) => idleSlots || vmId !== null)
+      .filter(({ vmId }) => idle || (vmId !== null && !pool.includes(vmId)))
       .map((entry) => `slot ${entry.number}${entry.vmId === null ? '' : ` of ${entry.vmId}`}`),
     ...namespaces.filter((name) => unknown(name, NAMESPACE_PREFIX)).map((name) => `namespace ${name}`),
     ...veths.filter((name) => unknown(name, HOST_VETH_PREFIX)).map((name) => `veth ${name}`),
     ...processes.filter(({ slot }) => !known.has(slot)).map(({ pid, slot }) => `process ${pid} of slot ${slot}`),
     ...folders.map((name) => `folder host/vms/${name}`),
+    ...(idle ? pool.map((name) => `folder host/pool/${name}`) : []),
   ];
 }
 
-/** Ids of the VMs that hold a slot of the data folder's instance. */
+/**
+ * Ids of the VMs that hold a slot of the data folder's instance. A machine that was claimed from the pool counts as the VM's whose record names it;
+ * one that no record names goes by its own id, unless it is the pool's still.
+ */
 export async function vmsWithSlots(dataFolder: string): Promise<string[]> {
-  const entries = await registryEntries();
-  return entries.filter((entry) => entry.dataFolder === dataFolder).flatMap(({ vmId }) => (vmId === null ? [] : [vmId]));
+  const [entries, claimed, pool] = await Promise.all([
+    registryEntries(),
+    claimedMachines(dataFolder),
+    namesIn(join(dataFolder, 'host', 'pool')),
+  ]);
+  return entries
+    .filter((entry) => entry.dataFolder === dataFolder)
+    .flatMap(({ vmId }) => (vmId === null || (pool.includes(vmId) && !claimed.has(vmId)) ? [] : [claimed.get(vmId) ?? vmId]));
 }
 
 /** Processes that run as the uid of the slot that the VM has claimed: its QEMU. */
 export async function processesOfVm(vmId: string): Promise<number[]> {
-  const slots = new Set((await registryEntries()).filter((entry) => entry.vmId === vmId).map((entry) => entry.number));
+  const slots = new Set<number>();
+  for (const { number, dataFolder, vmId: holder } of await registryEntries()) {
+    if (holder !== null && (holder === vmId || (await machineIdOf(dataFolder, vmId)) === holder)) slots.add(number);
+  }
   return (await slotProcesses()).filter(({ slot }) => slots.has(slot)).map(({ pid }) => pid);
+}
+
+/** Ids of VMs by the id that their machine had in the pool. */
+async function claimedMachines(dataFolder: string): Promise<Map<string, string>> {
+  const claimed = new Map<string, string>();
+  for (const vmId of await namesIn(join(dataFolder, 'host', 'vms'))) {
+    const machineId = await machineIdOf(dataFolder, vmId);
+    if (machineId !== null) claimed.set(machineId, vmId);
+  }
+  return claimed;
+}
+
+/** The id that the VM's machine goes by, where that is not the VM's. */
+async function machineIdOf(dataFolder: string, vmId: string): Promise<string | null> {
+  const text = await readFile(join(dataFolder, 'host', 'vms', vmId, 'record.json'), 'utf8').catch(absent);
+  return text === null ? null : ((JSON.parse(text) as { machineId?: string | null }).machineId ?? null);
 }
 
 async function registryEntries(): Promise<Entry[]> {
@@ -76,6 +106,6 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 function absent(error: NodeJS.ErrnoException): null {
-  if (error.code === 'ENOENT' || error.code === 'ESRCH') return null;
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ESRCH') return null;
   throw error;
 }

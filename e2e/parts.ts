@@ -20,6 +20,15 @@ export type PartName = (typeof PARTS)[number];
 
 /** Never aborted: the parts of a test end when they are told to. */
 const NEVER = new AbortController().signal;
+
+export interface PartsOptions {
+  /** An empty folder for the data; by default one of its own. It stays the caller's. */
+  dataFolder?: string;
+  /** BERTH_* that host daemon and API get. */
+  environment?: Readonly<Record<string, string>>;
+  /** Called with each piece of a part's log. */
+  onLog?: (name: PartName, chunk: Buffer) => void;
+}
 const LOG_KEPT_CHARACTERS = 200_000;
 
 export class Parts {
@@ -28,9 +37,16 @@ export class Parts {
   readonly paths: InstancePaths;
   readonly #service: (name: PartName, environment: Record<string, string>) => Service;
   readonly #running = new Map<PartName, RunningService>();
+  readonly #options: PartsOptions;
   #log = '';
 
-  private constructor(caller: Caller, paths: InstancePaths, service: (name: PartName, environment: Record<string, string>) => Service) {
+  private constructor(
+    caller: Caller,
+    paths: InstancePaths,
+    options: PartsOptions,
+    service: (name: PartName, environment: Record<string, string>) => Service,
+  ) {
+    this.#options = options;
     this.caller = caller;
     this.dataFolder = paths.root;
     this.paths = paths;
@@ -38,19 +54,19 @@ export class Parts {
   }
 
   /** A new data folder with its first account, everything running. */
-  static async start(): Promise<Parts> {
-    const dataFolder = await mkdtemp(join(tmpdir(), 'berth-parts-'));
+  static async start(options: PartsOptions = {}): Promise<Parts> {
+    const dataFolder = options.dataFolder ?? (await mkdtemp(join(tmpdir(), 'berth-parts-')));
     const config: Config = readConfig({ dataDir: dataFolder, port: String(await findFreePort('127.0.0.1')) }, process.env);
     const user = await findServiceUser(process.env);
     const paths = instancePaths(dataFolder);
     await prepareInstance(paths, user);
-    const service = (name: PartName, environment: Record<string, string>): Service => {
-      const shared = { checkout: CHECKOUT, config, paths, user, environment };
+    const service = (name: PartName, armed: Record<string, string>): Service => {
+      const shared = { checkout: CHECKOUT, config, paths, user, environment: { ...options.environment, ...armed } };
       if (name === 'database') return databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder });
       return name === 'host' ? hostService(shared) : apiService(shared);
     };
     const caller: Caller = { url: apiUrl(config), token: '', orgId: '', projectId: '' };
-    const parts = new Parts(caller, paths, service);
+    const parts = new Parts(caller, paths, options, service);
     try {
       for (const name of PARTS) await parts.run(name);
       const first = await bootstrap({ checkout: CHECKOUT, config, paths, user, environment: {} });
@@ -65,10 +81,13 @@ export class Parts {
   }
 
   /** Starts a part that does not run, armed to kill itself at `crashAt`. Resolves when it answers. */
-  async run(name: PartName, crashAt?: string): Promise<void> {
+  async run(name: PartName, crashAt?: string, signal: AbortSignal = NEVER): Promise<void> {
     if (this.#running.has(name)) throw new Error(`${name} runs already`);
     const service = this.#service(name, crashAt === undefined ? {} : { BERTH_CRASH_AT: crashAt });
-    const running = await service.start((chunk) => (this.#log = (this.#log + chunk.toString()).slice(-LOG_KEPT_CHARACTERS)), NEVER);
+    const running = await service.start((chunk) => {
+      this.#log = (this.#log + chunk.toString()).slice(-LOG_KEPT_CHARACTERS);
+      this.#options.onLog?.(name, chunk);
+    }, signal);
     this.#running.set(name, running);
     void running.exited.then(() => {
       if (this.#running.get(name) === running) this.#running.delete(name);
@@ -79,9 +98,15 @@ export class Parts {
     return this.#running.has(name);
   }
 
-  /** Resolves when the part has ended by itself. */
-  async ended(name: PartName): Promise<void> {
-    await this.#running.get(name)?.exited;
+  /** Resolves when the part has ended by itself, with how; null when it does not run. */
+  async ended(name: PartName): Promise<string | null> {
+    return (await this.#running.get(name)?.exited) ?? null;
+  }
+
+  /** Ends the part in order and starts it again. */
+  async restart(name: PartName): Promise<void> {
+    await this.end(name);
+    await this.run(name);
   }
 
   /** `kill -9`, and gone when this resolves. */
@@ -114,7 +139,9 @@ export class Parts {
     for (const name of PARTS.toReversed()) await this.end(name);
   }
 
+  /** Removes the data folder when it is its own. */
   async remove(): Promise<void> {
+    if (this.#options.dataFolder !== undefined) return;
     await rm(this.dataFolder, { recursive: true, force: true });
   }
 }

@@ -5,6 +5,7 @@ import type { Flags } from './config.ts';
 import { OperatorFailure } from './failure.ts';
 import { Progress } from './progress.ts';
 import { bench } from './verbs/bench.ts';
+import { chaos } from './verbs/chaos.ts';
 import type { VerbContext } from './verbs/context.ts';
 import { demo } from './verbs/demo.ts';
 import { doctor } from './verbs/doctor.ts';
@@ -54,6 +55,12 @@ withFolders(program.command('bench'))
   .passThroughOptions()
   .allowUnknownOption()
   .action(run((context, _flags, [name = '', ...args]) => bench(context, name, args)));
+withFolders(program.command('chaos'))
+  .description('set this machine up and break a Berth of its own at random for a while; nothing acknowledged may be lost')
+  .argument('[arguments...]', '--minutes N --seed S, and others for the run')
+  .passThroughOptions()
+  .allowUnknownOption()
+  .action(run((context, _flags, args) => chaos(context, args)));
 
 await program.parseAsync();
 

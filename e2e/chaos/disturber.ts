@@ -1,0 +1,137 @@
+// Carries out the disturbances of the plan and notes each in the weather. Everything it breaks is whole again when it ends.
+import { setTimeout as delay } from 'node:timers/promises';
+import { processesOfVm } from '../leftovers.ts';
+import type { PartName } from '../parts.ts';
+import type { Asking } from './asking.ts';
+import { hangDaemon } from './guest-work.ts';
+import type { Keeper } from './keeper.ts';
+import type { KnownSandbox } from './known-sandbox.ts';
+import type { Disturbance } from './plan.ts';
+import type { Report } from './report.ts';
+import type { SmallDisk } from './small-disk.ts';
+import type { Weather } from './weather.ts';
+
+const KILLED_PARTS: Readonly<Record<'kill-api' | 'kill-host' | 'kill-database' | 'kill-all', readonly PartName[]>> = {
+  'kill-api': ['api'],
+  'kill-host': ['host'],
+  'kill-database': ['database'],
+  'kill-all': ['api', 'host', 'database'],
+};
+
+export interface DisturberParts {
+  keeper: Keeper;
+  disk: SmallDisk;
+  weather: Weather;
+  report: Report;
+  asking: Asking;
+  /** Sandboxes that may have a machine. */
+  targets: () => KnownSandbox[];
+}
+
+export class Disturber {
+  readonly #parts: DisturberParts;
+  /** What lasts and ends by itself. */
+  readonly #lasting = new Set<Promise<void>>();
+
+  constructor(parts: DisturberParts) {
+    this.#parts = parts;
+  }
+
+  /** Carries one out; resolves once it has begun. */
+  async carryOut(disturbance: Disturbance): Promise<void> {
+    const { report, keeper } = this.#parts;
+    report.counts.disturbances += 1;
+    switch (disturbance.kind) {
+      case 'kill-qemu':
+        return await this.#killQemu(disturbance.pick);
+      case 'hang-qemu':
+        return await this.#hangQemu(disturbance.pick, disturbance.forMs);
+      case 'hang-guest':
+        return this.#hangGuest(disturbance.pick, disturbance.forMs);
+      case 'fill-disk':
+        return await this.#fillDisk(disturbance.forMs);
+      default:
+        report.note(disturbance.kind);
+        return await keeper.kill(KILLED_PARTS[disturbance.kind], disturbance.downMs);
+    }
+  }
+
+  /** Resolves when nothing that it began lasts. */
+  async calm(): Promise<void> {
+    await Promise.all(this.#lasting);
+  }
+
+  async #killQemu(pick: number): Promise<void> {
+    const { weather, report } = this.#parts;
+    const target = await this.#machine(pick);
+    if (target === null) return;
+    weather.end(weather.begin('qemu-killed', target.sandbox.id));
+    for (const pid of target.pids) signalIfThere(pid, 'SIGKILL');
+    report.counts.kills += 1;
+    report.note('kill-qemu');
+  }
+
+  async #hangQemu(pick: number, forMs: number): Promise<void> {
+    const { weather, report } = this.#parts;
+    const target = await this.#machine(pick);
+    if (target === null) return;
+    const spell = weather.begin('qemu-hangs', target.sandbox.id);
+    for (const pid of target.pids) signalIfThere(pid, 'SIGSTOP');
+    report.note('hang-qemu');
+    this.#last(
+      delay(forMs).then(() => {
+        for (const pid of target.pids) signalIfThere(pid, 'SIGCONT');
+        weather.end(spell);
+      }),
+    );
+  }
+
+  #hangGuest(pick: number, forMs: number): void {
+    const { weather, report, asking } = this.#parts;
+    const awake = this.#parts.targets().filter((sandbox) => sandbox.is('awake'));
+    const sandbox = awake[Math.floor(pick * awake.length)];
+    if (sandbox === undefined) return;
+    // It lasts until the guest is seen to answer again.
+    weather.begin('guest-hangs', sandbox.id);
+    report.note('hang-guest');
+    const body = { command: hangDaemon(forMs), timeoutSeconds: 30 };
+    this.#last(asking.ask({ route: 'execInSandbox', sandboxId: sandbox.id, body }).then(() => undefined));
+  }
+
+  async #fillDisk(forMs: number): Promise<void> {
+    const { weather, report, disk } = this.#parts;
+    const spell = weather.begin('disk');
+    await disk.fill();
+    report.note('fill-disk');
+    this.#last(
+      delay(forMs).then(async () => {
+        await disk.free();
+        weather.end(spell);
+      }),
+    );
+  }
+
+  /** A sandbox with a process, and its processes. */
+  async #machine(pick: number): Promise<{ sandbox: KnownSandbox; pids: number[] } | null> {
+    const sandboxes = this.#parts.targets();
+    const start = Math.floor(pick * sandboxes.length);
+    for (const sandbox of [...sandboxes.slice(start), ...sandboxes.slice(0, start)]) {
+      const pids = await processesOfVm(sandbox.id);
+      if (pids.length > 0) return { sandbox, pids };
+    }
+    return null;
+  }
+
+  #last(lasting: Promise<void>): void {
+    const kept = lasting.finally(() => this.#lasting.delete(kept));
+    this.#lasting.add(kept);
+  }
+}
+
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

@@ -1,0 +1,99 @@
+// What clients do inside a sandbox: a life that must go on through every sleep (a token in memory and a counting process), and files whose
+// content follows from their name. Shell commands and the reading of their output; knows nothing of statuses.
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+
+const DISK = '/code/chaos';
+const MEMORY = '/dev/shm/chaos';
+
+export type Place = 'synced' | 'unsynced' | 'tmpfs';
+
+export interface Written {
+  name: string;
+  where: Place;
+  bytes: number;
+}
+
+/** Starts a life under the token: a counter that goes up while the machine runs, and dies with it. */
+export function beginLife(token: string): string {
+  const count = 'n=0; while :; do n=$((n+1)); echo $n > count.new; mv count.new count; sleep 0.5; done';
+  return [
+    `mkdir -p ${DISK} ${MEMORY}/${token} ${MEMORY}/files`,
+    `cd ${MEMORY}/${token}`,
+    `setsid sh -c '${count}' >/dev/null 2>&1 &`,
+    `echo $! > pid; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do test -s count && break; sleep 0.1; done`,
+    `cat count && echo ${token} > ../token.new && mv ../token.new ../token`,
+  ].join('\n');
+}
+
+/** Writes a file whole or not at all; `synced` is on the disk when it ends. */
+export function writeFile({ name, where, bytes }: Written): string {
+  const folder = where === 'tmpfs' ? `${MEMORY}/files` : DISK;
+  const sync = where === 'synced' ? [`sync .${name}.new`, `mv .${name}.new ${name}`, 'sync .'] : [`mv .${name}.new ${name}`];
+  return `set -e; mkdir -p ${folder}; cd ${folder}; yes ${name} | head -c ${bytes} > .${name}.new; ${sync.join('; ')}`;
+}
+
+/** The content that {@link writeFile} gives the file, as SHA-256. */
+export function contentHash({ name, bytes }: Written): string {
+  const line = `${name}\n`;
+  const hash = createHash('sha256');
+  const block = Buffer.from(line.repeat(Math.ceil(65_536 / line.length)));
+  let left = bytes;
+  while (left > 0) {
+    // Whole lines, so that the next block goes on where this one ended.
+    const part = block.subarray(0, Math.min(left, block.length));
+    hash.update(part);
+    left -= part.length;
+  }
+  return hash.digest('hex');
+}
+
+/** Says all of it: life, counter, processors, files. */
+export const READ_BACK = `cd ${MEMORY} 2>/dev/null && token=$(cat token 2>/dev/null) && echo "life $token" && echo "count $(cat $token/count)" &&
+  { kill -0 $(cat $token/pid) && echo alive; }
+echo "processors $(nproc)"
+cd ${DISK} 2>/dev/null && for f in *; do test -f "$f" && echo "disk $(sha256sum "$f")"; done
+cd ${MEMORY}/files 2>/dev/null && for f in *; do test -f "$f" && echo "tmpfs $(sha256sum "$f")"; done
+echo end`;
+
+export interface ReadBack {
+  /** null: there is none, it was begun before the machine's memory was lost. */
+  life: { token: string; count: number | null; alive: boolean } | null;
+  processors: number;
+  /** SHA-256 by name. */
+  disk: Map<string, string>;
+  tmpfs: Map<string, string>;
+}
+
+/** null when the output is not whole: a file vanished in the middle, the command was cut off. */
+export function parseReadBack(stdout: string): ReadBack | null {
+  const lines = stdout.trim().split('\n');
+  if (lines.at(-1) !== 'end') return null;
+  const after = (word: string): string[] => lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1));
+  const hashes = (word: string): Map<string, string> =>
+    new Map(after(word).map((line) => [line.slice(line.indexOf(' ')).trim(), line.slice(0, line.indexOf(' '))]));
+  const token = after('life')[0];
+  const count = Number(after('count')[0]);
+  return {
+    life:
+      token === undefined || token === ''
+        ? null
+        : { token, count: Number.isInteger(count) && count > 0 ? count : null, alive: lines.includes('alive') },
+    processors: Number(after('processors')[0]),
+    disk: hashes('disk'),
+    tmpfs: hashes('tmpfs'),
+  };
+}
+
+/**
+ * Stops the guest's daemon, the parent of every command, and lets it go on by itself after a while: nobody outside could tell it to.
+ * The waiting process has a session of its own, so that it does not end with the command.
+ */
+export function hangDaemon(forMs: number): string {
+  return `daemon=$PPID; sudo -n setsid sh -c "(sleep ${(forMs / 1_000).toFixed(1)}; kill -CONT $daemon) >/dev/null 2>&1 & kill -STOP $daemon"`;
+}
+
+/** Where the guest keeps what the clients wrote, for messages. */
+export function placeOf({ name, where }: Written): string {
+  return join(where === 'tmpfs' ? `${MEMORY}/files` : DISK, name);
+}

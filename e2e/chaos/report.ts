@@ -1,0 +1,72 @@
+// What a run of chaos counts, and every contradiction it met. Owns the last line and whether it is a success.
+
+export type Finding =
+  | 'sandbox-lost'
+  | 'file-lost'
+  | 'leaked'
+  | 'interval-overlapping'
+  | 'interval-unclosed'
+  | 'interval-wrong'
+  | 'contradiction';
+
+export interface Counts {
+  operations: number;
+  kills: number;
+  disturbances: number;
+  sandboxes: number;
+  files: number;
+}
+
+export class Report {
+  readonly counts: Counts = { operations: 0, kills: 0, disturbances: 0, sandboxes: 0, files: 0 };
+  readonly findings: { finding: Finding; what: string }[] = [];
+  readonly #tally = new Map<string, number>();
+  readonly #say: (line: string) => void;
+  readonly #startedMs = Date.now();
+
+  /** @param say gets a line as soon as there is something to say */
+  constructor(say: (line: string) => void) {
+    this.#say = say;
+  }
+
+  say(text: string): void {
+    const seconds = ((Date.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6);
+    this.#say(`${seconds} s  ${text}`);
+  }
+
+  /** Something that must not be. */
+  found(finding: Finding, what: string): void {
+    this.findings.push({ finding, what });
+    this.say(`!! ${finding}: ${what}`);
+  }
+
+  /** Something that may be, counted for the summary. */
+  note(what: string): void {
+    this.#tally.set(what, (this.#tally.get(what) ?? 0) + 1);
+  }
+
+  count(finding: Finding): number {
+    return this.findings.filter((entry) => entry.finding === finding).length;
+  }
+
+  get clean(): boolean {
+    return this.findings.length === 0;
+  }
+
+  /** How often each noted thing came, most often first. */
+  tally(): string[] {
+    return [...this.#tally].sort(([, a], [, b]) => b - a).map(([what, times]) => `${String(times).padStart(6)}  ${what}`);
+  }
+
+  lastLine(seed: string, minutes: number): string {
+    const { operations, kills, disturbances, sandboxes, files } = this.counts;
+    return [
+      `chaos: seed ${seed}, ${minutes} min: ${operations} operations, ${kills} kills, ${disturbances - kills} other disturbances`,
+      `acknowledged sandboxes lost: ${this.count('sandbox-lost')} of ${sandboxes}`,
+      `acknowledged files lost: ${this.count('file-lost')} of ${files}`,
+      `leaked VMs, namespaces and files: ${this.count('leaked')}`,
+      `usage intervals overlapping: ${this.count('interval-overlapping')}, unclosed: ${this.count('interval-unclosed')}, wrong: ${this.count('interval-wrong')}`,
+      `other contradictions: ${this.count('contradiction')}`,
+    ].join('; ');
+  }
+}

@@ -1,0 +1,144 @@
+// The end of a run: everything is let come to rest, then what the clients know, what the service says and what is on the machine are compared;
+// then all is destroyed, and nothing may be left.
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
+import { destroySandbox, listSandboxes } from '../client.ts';
+import { usageIntervals } from '../database.ts';
+import { leftoversOf, processesOfVm, vmsWithSlots } from '../leftovers.ts';
+import type { Parts } from '../parts.ts';
+import type { ClientLife } from './client-life.ts';
+import type { KnownSandbox } from './known-sandbox.ts';
+import { checkLedger } from './ledger.ts';
+import type { Report } from './report.ts';
+import type { Weather } from './weather.ts';
+
+const SETTLE_DEADLINE_MS = 180_000;
+const POLL_MS = 250;
+
+export interface RestParts {
+  parts: Parts;
+  clients: readonly ClientLife[];
+  weather: Weather;
+  report: Report;
+}
+
+export async function compareAtRest(world: RestParts): Promise<void> {
+  const { parts, clients, report } = world;
+  report.say('everything runs; waiting until every sandbox is at rest');
+  for (const client of clients) for (const sandbox of client.sandboxes) await settle(client, sandbox, report);
+  report.say('waking what sleeps, and reading everything back');
+  for (const client of clients) {
+    for (const sandbox of client.sandboxes.filter((candidate) => !candidate.gone)) await lookInside(client, sandbox, report);
+  }
+  await compareLists(world);
+  await compareMachines(world);
+  await compareLedger(world);
+
+  report.say('destroying everything');
+  for (const client of clients) for (const sandbox of client.sandboxes.filter(({ gone }) => !gone)) await client.verb(sandbox, 'destroy');
+  for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
+  const left = await settledLeftovers(parts.dataFolder);
+  for (const what of left) report.found('leaked', what);
+  for (const client of clients) {
+    for (const sandbox of client.sandboxes) {
+      await client.get(sandbox);
+      if (sandbox.status !== 'deleted') report.found('contradiction', `${sandbox.id} is ${sandbox.status} after it was destroyed`);
+    }
+  }
+  await compareLedger(world);
+}
+
+async function settle(client: ClientLife, sandbox: KnownSandbox, report: Report): Promise<void> {
+  const deadline = Date.now() + SETTLE_DEADLINE_MS;
+  for (;;) {
+    await client.get(sandbox);
+    if (SANDBOX_STATES[sandbox.status].settled) return;
+    if (Date.now() > deadline) {
+      report.found('contradiction', `${sandbox.id} is still ${sandbox.status} after ${SETTLE_DEADLINE_MS / 1_000} s of rest`);
+      return;
+    }
+    await delay(POLL_MS);
+  }
+}
+
+/** Awake it, when it can be, and hold what is inside against what is known. */
+async function lookInside(client: ClientLife, sandbox: KnownSandbox, report: Report): Promise<void> {
+  if (sandbox.status === 'stopped' || (sandbox.status === 'failed' && sandbox.view.wakesFrom !== null)) {
+    await client.verb(sandbox, 'wake');
+    await settle(client, sandbox, report);
+  }
+  if (sandbox.is('awake')) await client.read(sandbox);
+  if (sandbox.gone || sandbox.is('awake')) return;
+  const files = [...sandbox.files.values()].filter(({ sure }) => sure).length;
+  if (files > 0) report.found('file-lost', `${sandbox.id} cannot be woken (${sandbox.status}), with ${files} files`);
+  else report.note(`at rest ${sandbox.status}, with nothing in it: ${sandbox.view.statusReason?.code ?? 'no reason'}`);
+}
+
+/** What the service lists is what was acknowledged and not ended, and nothing else. */
+async function compareLists({ parts, clients, report }: RestParts): Promise<void> {
+  const listed = await listSandboxes(parts.caller);
+  const known = new Map(clients.flatMap(({ sandboxes }) => sandboxes.map((sandbox) => [sandbox.id, sandbox])));
+  const unanswered = new Set(clients.flatMap(({ unansweredKeys }) => unansweredKeys));
+  for (const view of listed) {
+    if (!known.has(view.id) && !unanswered.has(view.name))
+      report.found('contradiction', `${view.id} (${view.name}) is listed, and no create was told of it`);
+  }
+  for (const sandbox of known.values()) {
+    if (!sandbox.maybeGone && !listed.some(({ id }) => id === sandbox.id))
+      report.found('sandbox-lost', `${sandbox.id} is not listed, it was ${sandbox.status}`);
+  }
+}
+
+/** One machine for each awake sandbox, none for another; a folder on the host for each that is not gone. */
+async function compareMachines({ parts, clients, report }: RestParts): Promise<void> {
+  const awake = new Set((await listSandboxes(parts.caller)).filter(({ status }) => SANDBOX_STATES[status].awake).map(({ id }) => id));
+  const deadline = Date.now() + SETTLE_DEADLINE_MS;
+  let strays: string[] = [];
+  do {
+    strays = (await vmsWithSlots(parts.dataFolder)).filter((id) => !awake.has(id));
+    if (strays.length > 0) await delay(POLL_MS);
+  } while (strays.length > 0 && Date.now() < deadline);
+  for (const id of strays) report.found('leaked', `the machine of ${id}, which is not awake`);
+  for (const id of awake) {
+    const processes = (await processesOfVm(id)).length;
+    if (processes !== 1) report.found(processes === 0 ? 'sandbox-lost' : 'leaked', `${id} is awake with ${processes} QEMU processes`);
+  }
+  const folders = await readdir(join(parts.dataFolder, 'host', 'vms'));
+  const kept = new Set(clients.flatMap(({ sandboxes }) => sandboxes.filter(({ gone }) => !gone).map(({ id }) => id)));
+  for (const id of folders.filter((name) => !kept.has(name))) {
+    if (!awake.has(id)) report.found('leaked', `the folder of ${id}`);
+  }
+  for (const id of folders.filter((name) => awake.has(name))) {
+    if ((await readdir(join(parts.dataFolder, 'host', 'vms', id))).includes('snapshot'))
+      report.found('leaked', `the snapshot of ${id}, which is awake`);
+  }
+}
+
+async function compareLedger({ parts, clients, weather, report }: RestParts): Promise<void> {
+  const nowMs = Date.now();
+  const intervals = await usageIntervals(parts.dataFolder);
+  const known = new Set<string>();
+  for (const sandbox of clients.flatMap(({ sandboxes }) => sandboxes)) {
+    known.add(sandbox.id);
+    const deaths = weather
+      .beganBetween('qemu-killed', 0, nowMs, sandbox.id)
+      .map(({ fromMs }) => ({ atMs: fromMs, lastWatchedMs: weather.lastFreeOf('host', fromMs) }));
+    const awake = SANDBOX_STATES[sandbox.status].awake;
+    for (const { finding, what } of checkLedger({ id: sandbox.id, facts: sandbox.facts, deaths, awake }, intervals, nowMs)) {
+      // The ledger is looked at twice.
+      if (!report.findings.some((entry) => entry.what === what)) report.found(finding, what);
+    }
+  }
+  for (const { sandboxId, toMs } of intervals) {
+    if (!known.has(sandboxId) && toMs === null) report.found('interval-unclosed', `of ${sandboxId}, which nobody was told of`);
+  }
+}
+
+async function settledLeftovers(dataFolder: string): Promise<string[]> {
+  const deadline = Date.now() + SETTLE_DEADLINE_MS;
+  let left: string[];
+  while ((left = await leftoversOf(dataFolder, { idle: false })).length > 0 && Date.now() < deadline) await delay(POLL_MS);
+  return left;
+}

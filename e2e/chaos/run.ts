@@ -1,0 +1,123 @@
+// One run of chaos from its seed: an installation on a small disk, clients at work, disturbances, rest, comparison. Owns the order of it all.
+import { setTimeout as delay } from 'node:timers/promises';
+import { createProject } from '../client.ts';
+import { leftoversOf } from '../leftovers.ts';
+import { Parts } from '../parts.ts';
+import { Asking } from './asking.ts';
+import { ClientLife } from './client-life.ts';
+import { Disturber } from './disturber.ts';
+import { Keeper } from './keeper.ts';
+import { disturbancesOf, operationsOf } from './plan.ts';
+import { Random } from './random.ts';
+import { Report } from './report.ts';
+import { compareAtRest } from './rest.ts';
+import { SmallDisk } from './small-disk.ts';
+import { Weather } from './weather.ts';
+
+export interface ChaosOptions {
+  seed: string;
+  minutes: number;
+  clients: number;
+  /** Time between disturbances, in the mean. */
+  disturbanceMs: number;
+  say: (line: string) => void;
+  /** Ends the run early, in order. */
+  signal: AbortSignal;
+}
+
+const DISK_MIB = 6 * 1_024;
+const PROGRESS_MS = 10_000;
+/** Nothing is disturbed while the first sandboxes come up. */
+const QUIET_MS = 5_000;
+
+/** Runs it and resolves with what was found; everything it made is gone then. */
+export async function runChaos(options: ChaosOptions): Promise<Report> {
+  const report = new Report(options.say);
+  const weather = new Weather();
+  const disk = await SmallDisk.make(DISK_MIB);
+  let parts: Parts | null = null;
+  try {
+    report.say('starting an installation on a disk of its own');
+    const environment = { BERTH_DISK_OVERCOMMIT: '200', BERTH_DISK_RESERVE_GIB: '0.1', BERTH_POOL_MIN: '1', BERTH_POOL_MAX: '3' };
+    parts = await Parts.start({
+      dataFolder: disk.folder,
+      environment: { ...environment, BERTH_LOG_LEVEL: 'info' },
+      onLog: () => undefined,
+    });
+    await disturbedLife(options, { report, weather, disk, parts });
+    await parts.stop();
+    for (const what of await leftoversOf(disk.folder)) report.found('leaked', `after the end: ${what}`);
+    parts = null;
+  } finally {
+    await parts?.stop();
+    await disk.remove();
+  }
+  return report;
+}
+
+interface Made {
+  report: Report;
+  weather: Weather;
+  disk: SmallDisk;
+  parts: Parts;
+}
+
+async function disturbedLife(options: ChaosOptions, { report, weather, disk, parts }: Made): Promise<void> {
+  const { caller } = parts;
+  const external = await createProject(caller, { name: 'external', useCase: 'external' });
+  const projects = { persistent: caller.projectId, ephemeral: external.id };
+  const random = new Random(options.seed);
+  const asking = new Asking(caller, weather, report);
+  const clients = Array.from({ length: options.clients }, (_, index) => new ClientLife(`c${index + 1}`, asking, weather, report, projects));
+  const keeper = new Keeper(parts, weather, report);
+  const targets = (): ClientLife['sandboxes'] => clients.flatMap(({ sandboxes }) => sandboxes.filter((sandbox) => !sandbox.gone));
+  const disturber = new Disturber({ keeper, disk, weather, report, asking, targets });
+  const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.minutes * 60_000)]);
+  keeper.start();
+  const progress = setInterval(() => report.say(progressLine(report, weather, targets())), PROGRESS_MS);
+  try {
+    const working = clients.map(async (client) => {
+      for (const operation of operationsOf(random.fork(client.name))) {
+        if (over.aborted) return;
+        await client.carryOut(operation);
+        await delay(operation.pauseMs);
+      }
+    });
+    await Promise.all([...working, disturb(random.fork('disturbances'), options.disturbanceMs, disturber, over)]);
+    await disturber.calm();
+    await weather.cleared(AbortSignal.timeout(120_000));
+  } finally {
+    clearInterval(progress);
+    await disturber.calm();
+    await keeper.stop();
+  }
+  await parts.runAll();
+  await compareAtRest({ parts, clients, weather, report });
+}
+
+async function disturb(random: Random, meanMs: number, disturber: Disturber, over: AbortSignal): Promise<void> {
+  await delayUntil(QUIET_MS, over);
+  for (const disturbance of disturbancesOf(random, meanMs)) {
+    await delayUntil(disturbance.afterMs, over);
+    if (over.aborted) return;
+    await disturber.carryOut(disturbance);
+  }
+}
+
+/** The time, or less when it is over. */
+async function delayUntil(ms: number, over: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal: over }).catch((error: Error) => {
+    if (error.name !== 'AbortError') throw error;
+  });
+}
+
+function progressLine({ counts, findings }: Report, weather: Weather, live: { status: string }[]): string {
+  const statuses = new Map<string, number>();
+  for (const { status } of live) statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  const shown = [...statuses].map(([status, number]) => `${number} ${status}`).join(', ');
+  const down = weather.lasting.map(({ trouble }) => trouble).join(', ');
+  return (
+    `${counts.operations} operations, ${counts.kills} kills, ${counts.sandboxes} sandboxes (${shown || 'none live'}), ` +
+    `${counts.files} files, ${findings.length} findings${down === '' ? '' : `; now: ${down}`}`
+  );
+}
