@@ -18,7 +18,7 @@ export type UseSignal = (typeof USE_SIGNALS)[number];
  * Share of one host CPU above which a machine is at work by itself, although nobody calls it. docs/decisions/size-recommendation.md has the measurements it
  * stands between.
  */
-export const BUSY_CPU_SHARE = 0.15;
+export const BUSY_CPU_SHARE = 0.1;
 
 export interface IdlenessInput {
   now: number;
@@ -33,14 +33,15 @@ export interface IdlenessInput {
 }
 
 /**
- * `exempt`: never sleeps by itself. `in_use`: at work at this moment, which is a sign of use. `quiet`: not for long enough. `idle`: to be put to sleep. An unknown
- * CPU share is no sign of use: a host that cannot be asked cannot put anything to sleep either.
+ * `exempt`: never sleeps by itself. `in_use`: at work at this moment, which is a sign of use. `quiet`: not for long enough, or nobody knows what it does at this
+ * moment. `idle`: to be put to sleep.
  */
 export type Idleness = 'exempt' | 'in_use' | 'quiet' | 'idle';
 
 export function idleness(input: IdlenessInput): Idleness {
   const minutes = input.idleMinutes ?? IDLE_MINUTES.default;
   if (input.mode !== 'persistent' || input.persistencePolicy !== 'sleep_resume' || minutes === 0) return 'exempt';
-  if (input.cpuShare !== null && input.cpuShare > BUSY_CPU_SHARE) return 'in_use';
+  if (input.cpuShare === null) return 'quiet';
+  if (input.cpuShare > BUSY_CPU_SHARE) return 'in_use';
   return input.now - input.lastActiveAt >= minutes * 60_000 ? 'idle' : 'quiet';
 }

@@ -5,7 +5,7 @@ import type { ActivityActor } from '../store/activity.ts';
 import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';
 import type { ServiceContext } from './context.ts';
 import { requireLegal } from './sandbox-action.ts';
-import { commitIntent, type Intent } from './sandbox-intent.ts';
+import { commitIntent, type Intent, type IntentContext } from './sandbox-intent.ts';
 import { transitionSandbox } from './sandbox-transition.ts';
 import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
 
@@ -37,7 +37,7 @@ export interface SleepRequest {
 
 /** Puts a sandbox to sleep without waiting for it. Resolves with its row as it is then: unchanged when it is not awake, or not wanted to sleep. */
 export async function requestSleep(
-  context: ServiceContext,
+  context: IntentContext,
   actor: ActivityActor,
   sandboxId: string,
   request: SleepRequest,
@@ -49,7 +49,7 @@ export async function requestSleep(
 }
 
 async function intendSleep(
-  context: ServiceContext,
+  context: IntentContext,
   trx: DatabaseTransaction,
   actor: ActivityActor,
   before: SandboxRow,
