@@ -3,7 +3,7 @@
 import type { ActivityKind } from '@berth/contract/activity.ts';
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
-import { lockSandbox, writeSandboxStatus, type SizeChange, type WakeSource } from '../store/sandboxes.ts';
+import { lockSandbox, writeSandboxRemains, writeSandboxStatus, type SizeChange, type WakeSource } from '../store/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';
 import { closeUsageInterval, openUsageInterval } from '../store/usage.ts';
 
@@ -101,4 +101,30 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
 function endOfMetering(lastAliveAt: Date | null, expiresAt: Date | null): Date | null {
   if (lastAliveAt === null || expiresAt === null) return lastAliveAt ?? expiresAt;
   return lastAliveAt < expiresAt ? lastAliveAt : expiresAt;
+}
+
+/**
+ * Writes what is left of a machine that does not run, and unless it is null, why it does not: what was found, where the status stays as it is. `void` when
+ * another epoch is in force, or the sandbox has a machine.
+ */
+export async function writeRemains(
+  trx: DatabaseTransaction,
+  found: { sandboxId: string; epoch: number; wakesFrom: WakeSource | null; reason: { code: string; message: string } | null },
+): Promise<'changed' | 'void'> {
+  const before = await lockSandbox(trx, found.sandboxId);
+  if (before === undefined || before.epoch !== found.epoch) return 'void';
+  const { holdsMachine, holdsDisk, settled } = SANDBOX_STATES[before.status];
+  if (!settled || holdsMachine || !holdsDisk) return 'void';
+  const after = await writeSandboxRemains(trx, before.id, { wakesFrom: found.wakesFrom, reason: found.reason ?? undefined });
+  // That its disk is gone is worth a row in the feed; that a snapshot is of no use is told by the wake that does without it.
+  if (found.reason === null) return 'changed';
+  await insertActivity(trx, {
+    orgId: after.org_id,
+    projectId: after.project_id,
+    sandboxId: after.id,
+    actor: { kind: 'system', id: null, userId: null },
+    kind: 'sandbox_failed',
+    details: { from: before.status, to: after.status, reason: found.reason },
+  });
+  return 'changed';
 }

@@ -41,15 +41,13 @@ export async function upsertHost(db: Database, report: HostReport): Promise<void
     .execute();
 }
 
-/** When the host at this address was last seen, as the database knows it; undefined for one that never was. */
-export async function findHostAt(db: Database, url: string): Promise<{ id: string; lastSeenAt: Date } | undefined> {
+/** The hosts that were seen at this address, with how long ago that was by the database's clock. */
+export async function listHostsAt(db: Database, url: string): Promise<{ id: string; lastSeenAt: Date; silentMs: number }[]> {
   return await db
     .selectFrom('host')
-    .select(['id', 'last_seen_at as lastSeenAt'])
+    .select(['id', 'last_seen_at as lastSeenAt', sql<number>`(extract(epoch from now() - last_seen_at) * 1000)::float8`.as('silentMs')])
     .where('url', '=', url)
-    .orderBy('last_seen_at', 'desc')
-    .limit(1)
-    .executeTakeFirst();
+    .execute();
 }
 
 /** When the host was last seen; undefined for one that never was. */

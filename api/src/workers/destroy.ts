@@ -8,7 +8,7 @@ import type { LifecycleStep } from '../services/lifecycle-port.ts';
 import { transitionSandbox } from '../services/sandbox-transition.ts';
 import { findSandbox } from '../store/sandboxes.ts';
 import { crashPoint } from './crash-point.ts';
-import { parked, pause, untilCommitted, worthLogging, type StepContext } from './step-context.ts';
+import { parked, pause, SYSTEM, untilCommitted, worthLogging, type StepContext } from './step-context.ts';
 
 /** Brings a sandbox from `destroying` to `deleted`. */
 export async function destroy(context: StepContext, step: LifecycleStep): Promise<void> {
@@ -54,7 +54,7 @@ async function removeFrom(host: HostClient, step: LifecycleStep, signal: AbortSi
 async function settle(context: StepContext, step: LifecycleStep): Promise<string> {
   const outcome = await untilCommitted(context, 'settling a deleted machine', () =>
     context.db.transaction().execute(async (trx) => {
-      const result = await transitionSandbox(trx, { ...step, to: 'deleted', actor: { kind: 'system', id: null, userId: null } });
+      const result = await transitionSandbox(trx, { ...step, to: 'deleted', actor: SYSTEM });
       crashPoint('destroy:written');
       return result.outcome;
     }),

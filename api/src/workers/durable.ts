@@ -19,10 +19,13 @@ import { HostHealth } from './host-health.ts';
 import { forgetIdempotencyKeys, IDEMPOTENCY_RETENTION_EVERY_MS } from './idempotency-retention.ts';
 import { provision } from './provision.ts';
 import { DurableQueue, LIFECYCLE_QUEUE, type StepKind } from './queue.ts';
+import { resize } from './resize.ts';
 import { ReplicaSession } from './replica-session.ts';
 import { runEvery } from './schedule.ts';
+import { sleep } from './sleep.ts';
 import type { StepContext } from './step-context.ts';
 import { Takeover } from './takeover.ts';
+import { wake } from './wake.ts';
 
 const APPLICATION = { name: 'berth', applicationVersion: '1' } as const;
 const DBOS_SCHEMA = 'dbos';
@@ -34,6 +37,7 @@ const QUEUE_POLL_MS = 1_000;
 const TAKEOVER_EVERY_MS = 500;
 const HOST_HEALTH_EVERY_MS = 1_000;
 const HOST_PATIENCE_MS = 120_000;
+const HOST_SILENCE_MS = 60_000;
 const MIGRATION_DEADLINE_MS = 120_000;
 const MIGRATION_LOOK_EVERY_MS = 50;
 /** How long a stopping process lets running steps come to their end. */
@@ -52,6 +56,8 @@ export interface DurableOptions {
   queuePollMs?: number;
   /** How long after its request a sandbox waits for a host that does not answer. Default: two minutes. */
   hostPatienceMs?: number;
+  /** How long a host may be silent before what is awake on it fails as `host_lost`. Default: one minute. */
+  hostSilenceMs?: number;
 }
 
 export interface DurableWork {
@@ -83,7 +89,14 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const { databaseUrl, db, hosts, log } = options;
   const executorId = randomUUID();
   const stopping = new AbortController();
-  const context: StepContext = { db, hosts, log, stopping: stopping.signal, hostPatienceMs: options.hostPatienceMs ?? HOST_PATIENCE_MS };
+  const context: StepContext = {
+    db,
+    hosts,
+    log,
+    stopping: stopping.signal,
+    hostPatienceMs: options.hostPatienceMs ?? HOST_PATIENCE_MS,
+    hostSilenceMs: options.hostSilenceMs ?? HOST_SILENCE_MS,
+  };
   const session = new ReplicaSession({ databaseUrl, executorId, log });
   await session.open();
 
@@ -114,6 +127,9 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     logger: dbosLogger(log),
   });
   register('provision', provision);
+  register('sleep', sleep);
+  register('wake', wake);
+  register('resize', resize);
   register('destroy', destroy);
   await DBOS.launch();
   await DBOS.registerQueue(LIFECYCLE_QUEUE, {
@@ -167,6 +183,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
       await DBOS.shutdown({ deregister: true, workflowCompletionTimeoutMS: STOP_GRACE_MS });
       stopping.abort();
       await Promise.all(schedules);
+      await Promise.all(health.map((host) => host.idle()));
       await client.destroy();
       await session.close();
       await pool.end();

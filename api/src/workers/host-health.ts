@@ -1,122 +1,92 @@
-// Keeps the rows of hosts up to date, and holds what a host has against what the sandboxes' rows say: a sandbox whose machine is gone
-// becomes `failed`, a machine that no sandbox claims is destroyed. It never touches a machine or a row that a step is at work on.
+// Looks at one host again and again: keeps its row up to date, has the differences between it and the sandboxes' rows mended (reconciler.ts), and, when it is
+// silent for long, fails the sandboxes that were awake on it. They come back when it does.
 //
-// The order of the reads is what makes it safe while sandboxes come and go:
-//   1. rows of awake sandboxes   2. the host's list   3. the rows of those listed that were not in 1, or not with this epoch
-// A row is awake only after the host said that its machine runs, so a machine missing from 2 was there before 1 and is gone: rows before
-// the list. A machine exists only after its row was committed, so a machine of 2 without a claim in 3 has none: rows after the list.
-import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
-import type { VmView } from '@berth/protocol/host.ts';
-import type { HostClient } from '../hosts/client.ts';
+// `last_seen_at` is written at the end of a look that succeeded. What a look finds dead died after it, so it is a proof of life.
+import { HostError } from '../hosts/error.ts';
+import { HOST_LOST } from '../rules/machine-death.ts';
 import { transitionSandbox } from '../services/sandbox-transition.ts';
-import { upsertHost } from '../store/hosts.ts';
-import { findFences, listAwakeOnHost, type SandboxFence } from '../store/lifecycle.ts';
+import { findHostSeen, listHostsAt, upsertHost } from '../store/hosts.ts';
+import { listAwakeOnHost, type SandboxFence } from '../store/lifecycle.ts';
 import { crashPoint } from './crash-point.ts';
-import type { StepContext } from './step-context.ts';
+import type { HostClient } from '../hosts/client.ts';
+import { Reconciler } from './reconciler.ts';
+import { SYSTEM, type StepContext } from './step-context.ts';
 
 export class HostHealth {
   readonly #context: StepContext;
   readonly #client: HostClient;
-  /** Awake sandboxes the host did not list last time (`id:epoch`): one list alone declares nothing lost that the host does not call dead. */
-  #unlisted = new Set<string>();
+  readonly #reconciler: Reconciler;
   #reachable: boolean | undefined;
+  /** Since when this process has found the host silent: that the service itself was away is no silence of the host. */
+  #silentSince: number | null = null;
 
   constructor(context: StepContext, hostUrl: string) {
     this.#context = context;
     this.#client = context.hosts.at(hostUrl);
+    this.#reconciler = new Reconciler(context, this.#client);
   }
 
-  /** Asks the host once and acts on it. A host that does not answer is logged when that begins and when it ends; nothing else happens. */
+  /** Asks the host once and acts on it. A host that does not answer is logged when that begins and when it ends. Rejects when the database cannot be asked. */
   async tick(): Promise<void> {
-    const { db, log, stopping } = this.#context;
-    let hostId: string;
-    let awake: SandboxFence[];
-    let listed: VmView[];
+    const { stopping, log } = this.#context;
     try {
-      const info = await this.#client.info({ signal: stopping });
-      hostId = info.hostId;
-      await upsertHost(db, { ...info, id: info.hostId, url: this.#client.url });
-      awake = await listAwakeOnHost(db, hostId);
-      listed = await this.#client.listVms({ signal: stopping });
+      await this.#look();
+      this.#silentSince = null;
     } catch (error) {
       if (stopping.aborted) return;
+      if (!(error instanceof HostError)) throw error;
       if (this.#reachable !== false) log.warn({ err: error, host: this.#client.url }, 'a host cannot be asked');
       this.#reachable = false;
-      return;
+      this.#silentSince ??= performance.now();
+      if (performance.now() - this.#silentSince >= this.#context.hostSilenceMs) await this.#failSilent(null);
     }
-    if (this.#reachable !== true) log.info({ hostId, host: this.#client.url, vms: listed.length }, 'a host answers');
+  }
+
+  /** Resolves when nothing that a look began is under way. */
+  async idle(): Promise<void> {
+    await this.#reconciler.idle();
+  }
+
+  async #look(): Promise<void> {
+    const { db, log, stopping } = this.#context;
+    const info = await this.#client.info({ signal: stopping });
+    const { hostId } = info;
+    const report = { ...info, id: hostId, url: this.#client.url };
+    const seenAt = await findHostSeen(db, hostId);
+    if (seenAt === undefined) await upsertHost(db, report);
+    await this.#reconciler.look(hostId, seenAt ?? null);
+    await upsertHost(db, report);
+    if (this.#reachable !== true) log.info({ hostId, host: this.#client.url }, 'a host answers');
     this.#reachable = true;
-    await this.#failLost(awake, new Map(listed.map((vm) => [vm.id, vm])));
-    await this.#reapUnclaimed(hostId, awake, listed);
+    // Another host is at this address than before: what was awake on that one is nowhere to be asked for.
+    await this.#failSilent(hostId);
   }
 
-  async #failLost(awake: SandboxFence[], listed: Map<string, VmView>): Promise<void> {
-    const unlisted = new Set<string>();
-    for (const sandbox of awake) {
-      const vm = listed.get(sandbox.id);
-      if (vm !== undefined && vm.epoch > sandbox.epoch) continue;
-      const present = vm !== undefined && vm.epoch === sandbox.epoch;
-      if (present && vm.status !== 'dead') continue;
-      if (!present) {
-        const key = `${sandbox.id}:${sandbox.epoch}`;
-        unlisted.add(key);
-        if (!this.#unlisted.has(key)) continue;
-      }
-      await this.#fail(sandbox, (present ? vm.reason : undefined) ?? 'its host no longer has its machine');
+  /** Fails what is awake on the hosts known at this address, but the given one, that have been silent for long. */
+  async #failSilent(exceptHostId: string | null): Promise<void> {
+    const { db, hostSilenceMs } = this.#context;
+    for (const host of await listHostsAt(db, this.#client.url)) {
+      if (host.id === exceptHostId || host.silentMs < hostSilenceMs) continue;
+      for (const sandbox of await listAwakeOnHost(db, host.id)) await this.#fail(sandbox, host.lastSeenAt);
     }
-    this.#unlisted = unlisted;
   }
 
-  async #fail(sandbox: SandboxFence, message: string): Promise<void> {
+  async #fail(sandbox: SandboxFence, lastSeenAt: Date): Promise<void> {
     const result = await this.#context.db.transaction().execute(async (trx) => {
-      // The epoch is the one read before the list: whatever was asked for since wins.
       const written = await transitionSandbox(trx, {
         sandboxId: sandbox.id,
         epoch: sandbox.epoch,
         to: 'failed',
         newEpoch: true,
-        reason: { code: 'machine_lost', message },
-        actor: { kind: 'system', id: null, userId: null },
+        reason: HOST_LOST,
+        wakesFrom: sandbox.mode === 'ephemeral' ? null : 'disk',
+        lastAliveAt: lastSeenAt,
+        actor: SYSTEM,
       });
       crashPoint('lost:written');
       return written;
     });
     crashPoint('lost:settled');
-    if (result.outcome === 'changed') this.#context.log.warn({ sandboxId: sandbox.id, reason: message }, 'a sandbox lost its machine');
+    if (result.outcome === 'changed') this.#context.log.warn({ sandboxId: sandbox.id }, 'a sandbox failed: its host is silent');
   }
-
-  async #reapUnclaimed(hostId: string, awake: SandboxFence[], listed: VmView[]): Promise<void> {
-    const claimed = new Map(awake.map((sandbox) => [sandbox.id, sandbox.epoch]));
-    const doubtful = listed.filter((vm) => claimed.get(vm.id) !== vm.epoch || vm.status === 'dead');
-    const fences = await findFences(
-      this.#context.db,
-      doubtful.map((vm) => vm.id),
-    );
-    for (const vm of doubtful) {
-      const epoch = reapingEpoch(vm, fences.get(vm.id), hostId);
-      if (epoch === undefined) continue;
-      await this.#reap(vm, epoch);
-    }
-  }
-
-  async #reap(vm: VmView, epoch: number): Promise<void> {
-    const { log, stopping } = this.#context;
-    try {
-      await this.#client.destroyVm(vm.id, epoch, { signal: stopping });
-      crashPoint('reap:gone');
-      log.warn({ vmId: vm.id, epoch, status: vm.status }, 'destroyed a machine that no sandbox claims');
-    } catch (error) {
-      // A destroy with a newer epoch came in between, or the host went away: the next look sees what is left.
-      if (!stopping.aborted) log.warn({ err: error, vmId: vm.id, epoch }, 'could not destroy a machine that no sandbox claims');
-    }
-  }
-}
-
-/** The epoch to destroy a listed machine with, or undefined when it is to be left alone: claimed, or under the hands of a step. */
-export function reapingEpoch(vm: VmView, sandbox: SandboxFence | undefined, hostId: string): number | undefined {
-  if (sandbox === undefined) return vm.epoch;
-  // The host knows of a newer intent than the database (a restored backup): not ours to judge.
-  if (vm.epoch > sandbox.epoch) return undefined;
-  if (!SANDBOX_STATES[sandbox.status].holdsMachine || sandbox.hostId !== hostId) return sandbox.epoch;
-  return undefined;
 }

@@ -3,7 +3,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
+import type { ActivityActor } from '../store/activity.ts';
 import type { Database } from '../store/schema.ts';
+
+/** The service itself, carrying out what somebody asked for or writing what it found. */
+export const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
 
 export interface StepContext {
   db: Database;
@@ -11,6 +15,8 @@ export interface StepContext {
   log: Logger;
   /** How long after its request a sandbox waits for a host that does not answer. */
   hostPatienceMs: number;
+  /** How long a host may be silent before the sandboxes that are awake on it count as lost. */
+  hostSilenceMs: number;
   /** Aborts when this process stops doing durable work. */
   stopping: AbortSignal;
 }

@@ -1,16 +1,30 @@
-// What machine a sandbox's row asks its host for. Pure.
-import type { VmSpec } from '@berth/protocol/host.ts';
+// A sandbox's machine in the words of the host protocol: what its row asks for, and what the host's answer says it has. Pure.
+import type { Allocation } from '@berth/contract/machine-sizes.ts';
+import type { VmSpec, VmView } from '@berth/protocol/host.ts';
+import { roomFor } from '../rules/placement.ts';
+import { allocationOf, type WakeSource } from '../store/sandboxes.ts';
 import type { SandboxRow } from '../store/schema.ts';
 
-/** The machine a sandbox is entitled to; its hostname is the sandbox's name as far as a DNS label can hold it. */
-export function vmSpecOf(sandbox: SandboxRow): VmSpec {
+/** The machine of the given size, or of the size in force; its hostname is the sandbox's name as far as a DNS label can hold it. */
+export function vmSpecOf(sandbox: SandboxRow, allocation: Allocation = allocationOf(sandbox)): VmSpec {
   return {
-    vcpu: sandbox.allocated_vcpu,
-    memoryMib: sandbox.allocated_memory_gb * 1_024,
-    diskGib: sandbox.allocated_disk_gb,
+    ...roomFor(allocation),
     hostname: hostnameOf(sandbox),
     sshAuthorizedKeys: sandbox.ssh_public_key === null ? [] : [sandbox.ssh_public_key],
   };
+}
+
+/** The size that a host says a machine has; null when it does not say. */
+export function sizeOf(vm: VmView): Allocation | null {
+  if (vm.spec === undefined) return null;
+  const { vcpu, memoryMib, diskGib } = vm.spec;
+  return { vcpu, memoryGb: Math.max(1, Math.floor(memoryMib / 1_024)), diskGb: diskGib };
+}
+
+/** What a wake of the machine would start from. */
+export function remainsOf(vm: VmView): WakeSource | null {
+  if (vm.keeps === undefined) return vm.status === 'asleep' ? 'snapshot' : null;
+  return vm.keeps === 'nothing' ? null : vm.keeps;
 }
 
 function hostnameOf(sandbox: SandboxRow): string {

@@ -1,0 +1,48 @@
+// What it means that a sandbox's machine is gone: a code for programs and a sentence for people. Pure.
+
+export interface Reason {
+  code: string;
+  message: string;
+}
+
+/** Why a host says a machine is dead (protocol/src/host.ts). */
+export type DeathCode =
+  | 'not_created'
+  | 'guest_panic'
+  | 'guest_shutdown'
+  | 'guest_reboot'
+  | 'out_of_memory'
+  | 'qemu_crash'
+  | 'process_ended'
+  | 'wake_failed'
+  | 'not_adopted';
+
+const SENTENCES: { readonly [code in DeathCode]: string } = {
+  not_created: 'its machine never came up',
+  guest_panic: 'its kernel panicked',
+  guest_shutdown: 'it was shut down from inside',
+  guest_reboot: 'it was rebooted from inside, which ends it',
+  out_of_memory: 'its host ran out of memory and ended it',
+  qemu_crash: 'its virtual machine monitor crashed',
+  process_ended: 'the process of its machine ended',
+  wake_failed: 'it could not be woken',
+  not_adopted: 'it did not answer after its host daemon was started again',
+};
+
+/** Why a dead machine died, as far as its host knows; `reason` is the host's own word. */
+export function deathOf(machine: { deathCode?: DeathCode | undefined; reason?: string | undefined }): Reason {
+  const code = machine.deathCode ?? 'process_ended';
+  return { code, message: machine.reason === undefined ? SENTENCES[code] : `${SENTENCES[code]}: ${machine.reason}` };
+}
+
+/** The host does not answer: nobody can say what became of the machine. */
+export const HOST_LOST: Reason = { code: 'host_lost', message: 'the host of its machine does not answer' };
+
+/** The host answers, and knows nothing of the machine. */
+export const MACHINE_LOST: Reason = { code: 'machine_lost', message: 'its host no longer has its machine' };
+
+/** The host answers, and has nothing left of a machine that did not run. */
+export const DISK_LOST: Reason = { code: 'disk_lost', message: 'its host has neither a snapshot nor a disk of it any more' };
+
+/** Codes after which the machine may turn up again as if nothing had happened. */
+export const LOST_FROM_SIGHT: ReadonlySet<string> = new Set([HOST_LOST.code, MACHINE_LOST.code]);
