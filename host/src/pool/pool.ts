@@ -3,9 +3,7 @@
 import type { MachineFigures } from '../admission.ts';
 import { randomLetters } from '../data-folder.ts';
 import { messageOf } from '../host-error.ts';
-import { crashPoint } from '../vm/crash-point.ts';
-import { DriverError, type DriverCapabilities, type DriverState, type RunningVm, type VmSize } from '../vm/driver.ts';
-import type { GuestClient } from '../guest/client.ts';
+import { fits, handOver, type TakenMachine, type TakeOrder } from './hand-over.ts';
 import { endMachine, exerciseMachine, makeMachine, type MachineParts, type PoolMachine } from './pool-machine.ts';
 import { machineToClaim, nextStep, type PoolPace, type PoolView } from './pool-step.ts';
 import { DEMAND_KEPT_MS, poolRoom, poolTarget, WAITING_MACHINE_MIB, type PoolLimits, type PoolMemory } from './pool-target.ts';
@@ -28,23 +26,6 @@ export interface PoolParts extends MachineParts {
   limits: PoolLimits;
   pace: PoolPace;
   readMemory(): PoolMemory;
-}
-
-export interface TakeOrder {
-  size: VmSize;
-  /** The VM's folder for the driver: empty or absent; the machine's own takes its place. */
-  folder: string;
-  /** Puts on record that the machine is the VM's, durably, before anything of it moves. */
-  saveState(machineId: string, state: DriverState): Promise<void>;
-  signal: AbortSignal;
-}
-
-export interface TakenMachine {
-  /** The id that the driver knows it by. */
-  machineId: string;
-  running: RunningVm;
-  /** Its connection is open, and carries a secret that an identity replaces. */
-  guest: GuestClient;
 }
 
 export class WarmPool {
@@ -133,7 +114,7 @@ export class WarmPool {
     machine.watch.abort();
     try {
       await standEqual(machine.running.process);
-      await this.#handOver(machine, order);
+      await handOver(this.#parts, machine, order);
       return { machineId: machine.id, running: machine.running, guest: machine.guest };
     } catch (error) {
       log.warn({ machineId: machine.id, err: error }, `a machine of the pool could not be handed out: ${messageOf(error)}`);
@@ -151,24 +132,6 @@ export class WarmPool {
     const left = [...this.#ready.values()];
     this.#ready.clear();
     await eachOf(left, (machine) => this.#end(machine));
-  }
-
-  async #handOver(machine: PoolMachine, order: TakeOrder): Promise<void> {
-    const { driver, directory, size } = this.#parts;
-    order.signal.throwIfAborted();
-    await order.saveState(machine.id, machine.driverState);
-    crashPoint('pool:claim-recorded');
-    await directory.move(machine.id, order.folder);
-    crashPoint('pool:claim-moved');
-    await directory.remove(machine.id);
-    crashPoint('pool:claim-removed');
-    if (isLarger(order.size, size)) {
-      const vm = { id: machine.id, folder: order.folder, state: machine.driverState, signal: order.signal };
-      const got = await driver.resize(vm, size, order.size);
-      if (isLarger(order.size, got)) {
-        throw new DriverError(`it has ${JSON.stringify(got)} after it was made larger`);
-      }
-    }
   }
 
   /** Takes every step that is due, then waits for the next. */
@@ -293,17 +256,6 @@ export class WarmPool {
       makeFromMs: this.#makeFromMs,
     };
   }
-}
-
-/** Whether a machine of this size can become one of that: it grows where the driver can make it grow. */
-function fits(from: VmSize, to: VmSize, { hotplug }: DriverCapabilities): boolean {
-  return hotplug
-    ? to.vcpu >= from.vcpu && to.memoryMib >= from.memoryMib && to.diskGib >= from.diskGib
-    : to.vcpu === from.vcpu && to.memoryMib === from.memoryMib && to.diskGib === from.diskGib;
-}
-
-function isLarger(to: VmSize, than: VmSize): boolean {
-  return to.vcpu > than.vcpu || to.memoryMib > than.memoryMib || to.diskGib > than.diskGib;
 }
 
 async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {

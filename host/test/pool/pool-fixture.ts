@@ -6,7 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { PoolDirectory } from '../../src/pool/pool-directory.ts';
 import type { PoolMemory } from '../../src/pool/pool-target.ts';
-import { WarmPool, type PoolParts, type TakenMachine } from '../../src/pool/pool.ts';
+import type { TakenMachine } from '../../src/pool/hand-over.ts';
+import { WarmPool, type PoolParts } from '../../src/pool/pool.ts';
 import type { DriverState, VmSize } from '../../src/vm/driver.ts';
 import { ScriptedDriver, ScriptedMachine } from '../vm/scripted-driver.ts';
 

@@ -1,0 +1,138 @@
+// Kills the real daemon at every durable step of its pool and of a create that takes a machine from it, and looks at what the next one makes of it: each
+// machine has one owner or is gone. Told which driver the daemon uses and how to see that driver's machines.
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { hostInfo, vmView } from '@berth/protocol/host.ts';
+import { CRASH_POINTS } from '../../src/vm/crash-point.ts';
+import { DaemonFixture } from '../daemon-process.ts';
+import { SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+
+const A = vmIdOf('a');
+const EXEC_SECONDS = 30;
+const FILL_DEADLINE_MS = 60_000;
+const POLL_MS = 50;
+
+const MAKE_POINTS = ['pool:folders-made', 'pool:driver-state-saved', 'pool:driver-state-saved#2', 'pool:restored', 'pool:warm'];
+const CLAIM_POINTS = CRASH_POINTS.filter((point) => point.startsWith('pool:claim-'));
+/** Those of a create that a machine of the pool goes through. */
+const CREATE_POINTS = ['create:folders-made', 'create:secret-written', 'create:restored', 'create:identified', 'create:running-recorded'];
+const END_POINTS = ['pool:driver-done', 'pool:removed'];
+
+export interface CrashSubject {
+  /** The daemon's flags, beside its data folder and its pool. */
+  flags: readonly string[];
+  /** One entry for each machine of the installation that has a process. */
+  machines(instanceId: string): Promise<string[]>;
+  /** What else machines may have left: one sentence each. Empty when there are none and no daemon. */
+  leftovers(): Promise<string[]>;
+}
+
+export function poolCrashSuite(title: string, subject: CrashSubject): void {
+  describe(title, () => {
+    let daemon: DaemonFixture;
+    before(async () => {
+      daemon = await DaemonFixture.make([...subject.flags, '--pool-min', '1', '--pool-max', '1']);
+    });
+    after(async () => {
+      const left = [...(await machines()), ...(await subject.leftovers())];
+      await daemon.remove();
+      assert.deepEqual(left, []);
+    });
+
+    async function machines(): Promise<string[]> {
+      return subject.machines(await daemon.instanceId());
+    }
+
+    async function poolFolders(): Promise<string[]> {
+      return readdir(join(daemon.root, 'host', 'pool'));
+    }
+
+    /** Starts a daemon and waits until its pool is full. */
+    async function filled(crashAt?: string): Promise<void> {
+      assert.equal(await daemon.start(crashAt === undefined ? {} : { crashAt }), true);
+      const deadline = performance.now() + FILL_DEADLINE_MS;
+      for (;;) {
+        const { pool } = hostInfo.parse((await daemon.call('GET', '/host')).body);
+        if (pool.ready === 1) {
+          return;
+        }
+        assert.ok(performance.now() < deadline, `the pool is not full: ${daemon.log.slice(-3).join('\n')}`);
+        await delay(POLL_MS);
+      }
+    }
+
+    async function answers(): Promise<void> {
+      const { status, body } = await daemon.call('POST', `/vms/${A}/exec`, { command: 'echo here', timeoutSeconds: EXEC_SECONDS });
+      assert.equal(status, 200, JSON.stringify(body));
+      assert.equal((body as { stdout: string }).stdout, 'here\n');
+    }
+
+    /** Once it was told to end, neither a machine nor a folder of one is left. */
+    async function endsClean(): Promise<void> {
+      assert.equal(await daemon.end('SIGTERM'), 0);
+      assert.deepEqual([await daemon.folders(), await poolFolders(), await machines()], [[], [], []]);
+    }
+
+    for (const point of MAKE_POINTS) {
+      it(`at ${point} has the half-made machine ended, and another made`, async () => {
+        assert.equal(await daemon.start({ crashAt: point }), true);
+        assert.equal(await daemon.ended(), 'SIGKILL');
+        await filled();
+        assert.equal((await poolFolders()).length, 1);
+        assert.equal((await machines()).length, 1);
+        await endsClean();
+      });
+    }
+
+    let epoch = 0;
+    for (const point of [...CREATE_POINTS, ...CLAIM_POINTS]) {
+      it(`at ${point} of a create that takes a machine leaves it to one owner or to nobody`, async () => {
+        epoch += 2;
+        await filled(point);
+        await assert.rejects(daemon.call('PUT', `/vms/${A}`, { epoch, spec: SMALL }));
+        assert.equal(await daemon.ended(), 'SIGKILL');
+
+        await filled();
+        const found = await daemon.call('GET', `/vms/${A}`);
+        const running = found.status === 200 && vmView.parse(found.body).status === 'running';
+        assert.equal(running, point === 'create:running-recorded', JSON.stringify(found));
+        assert.equal((await machines()).length, running ? 2 : 1);
+        if (running) {
+          await answers();
+        }
+        const made = await daemon.call('PUT', `/vms/${A}`, { epoch, spec: SMALL });
+        assert.equal(made.status, 200, JSON.stringify(made.body));
+        await answers();
+        const gone = await daemon.call('DELETE', `/vms/${A}?epoch=${epoch + 1}`);
+        assert.equal(gone.status, 200, JSON.stringify(gone.body));
+        await endsClean();
+      });
+    }
+
+    for (const point of END_POINTS) {
+      it(`at ${point} of its own end has the rest ended by the next daemon`, async () => {
+        await filled(point);
+        assert.equal(await daemon.end('SIGTERM'), 'SIGKILL');
+        await filled();
+        assert.equal((await machines()).length, 1);
+        await endsClean();
+      });
+    }
+
+    it('leaves a VM that came from the pool to the next one, files, control and all', async () => {
+      epoch += 2;
+      await filled();
+      assert.equal((await daemon.call('PUT', `/vms/${A}`, { epoch, spec: SMALL })).status, 200);
+      assert.equal(await daemon.end('SIGKILL'), 'SIGKILL');
+      daemon.log = [];
+      await filled();
+      await answers();
+      assert.ok(!daemon.log.some((line) => line.includes('does not answer')), daemon.log.join('\n'));
+      assert.equal((await daemon.call('DELETE', `/vms/${A}?epoch=${epoch + 1}`)).status, 200);
+      await endsClean();
+    });
+  });
+}
