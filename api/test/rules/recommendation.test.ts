@@ -150,6 +150,13 @@ const CASES: Case[] = [
     says: /memory stays at 4 GB: a smaller step would be too tight/,
   },
   {
+    what: 'processors at work in every fifth look of the day: that is no rare burst',
+    current: medium,
+    given: samples(QUIET, medium, DAY_MINUTES).map((sample, index) => (index % 5 === 4 ? { ...sample, cpuUsed: 0.8 } : sample)),
+    expected: { memoryGb: 1 },
+    says: /CPU stays at 2 vCPU: a smaller step would be too tight/,
+  },
+  {
     what: 'quiet, but too few samples of the short window',
     current: medium,
     given: samples(QUIET, medium, DAY_MINUTES, 6),
