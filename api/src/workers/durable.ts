@@ -17,6 +17,7 @@ import { Dispatch } from './dispatch.ts';
 import { Expiry, EXPIRY_EVERY_MS } from './expiry.ts';
 import { HostHealth } from './host-health.ts';
 import { forgetIdempotencyKeys, IDEMPOTENCY_RETENTION_EVERY_MS } from './idempotency-retention.ts';
+import { IDLE_EVERY_MS, IdleWatch } from './idle.ts';
 import { provision } from './provision.ts';
 import { DurableQueue, LIFECYCLE_QUEUE, type StepKind } from './queue.ts';
 import { resize } from './resize.ts';
@@ -149,6 +150,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const takeover = new Takeover({ context, session, dispatch, client, executorId, running });
   const health = options.hostUrls.map((url) => new HostHealth(context, url));
   const expiry = new Expiry({ context, lifecycle: queue, session });
+  const idle = new IdleWatch({ context, lifecycle: queue, session });
   dispatch.wake();
   // A first look before the first request: what a killed process left goes on, and the host of the request has a row.
   await Promise.all([takeover.tick(), ...health.map((host) => host.tick())]);
@@ -156,6 +158,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const schedules = [
     runEvery({ name: 'takeover', everyMs: TAKEOVER_EVERY_MS, run: () => takeover.tick() }, stopping.signal, log),
     runEvery({ name: 'expiry', everyMs: EXPIRY_EVERY_MS, run: () => expiry.tick() }, stopping.signal, log),
+    runEvery({ name: 'idleness', everyMs: IDLE_EVERY_MS, run: () => idle.tick() }, stopping.signal, log),
     runEvery(
       { name: 'idempotency retention', everyMs: IDEMPOTENCY_RETENTION_EVERY_MS, run: () => forgetIdempotencyKeys(context, session) },
       stopping.signal,
