@@ -15,6 +15,7 @@ import { authenticate, readToken, type Actor } from '../services/authentication.
 import type { ServiceContext } from '../services/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes.ts';
 import { readJsonBodies } from './body.ts';
+import { deprecationHeaders } from './deprecation.ts';
 import { CallerGone, envelope, sendFailure } from './errors.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
 import { answerKeepingAlive, type KeepAliveTimes } from './keep-alive.ts';
@@ -111,9 +112,10 @@ function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions):
     method: route.method,
     url: toFastifyPath(route.path),
     bodyLimit: route.bodyBytes ?? DEFAULT_BODY_BYTES,
-    onRequest: async (request) => {
-      if (route.auth.length === 0) return;
+    onRequest: async (request, reply) => {
       const params = request.params as Record<string, string>;
+      void reply.headers(deprecationHeaders(route, params));
+      if (route.auth.length === 0) return;
       const token = readToken(request.headers.authorization);
       // Asked side by side, to save a round trip on every call; judged in this order.
       const [actor, sandbox] = await Promise.all([authenticate(context, token), findNamedSandbox(context, params)]);

@@ -3,8 +3,10 @@ import type { BoundRoute } from './bind.ts';
 import { execRoutes } from './exec.ts';
 import { healthRoutes } from './health.ts';
 import { identityRoutes } from './identity.ts';
+import { metricsRoutes } from './metrics.ts';
 import { projectRoutes } from './projects.ts';
 import { renewRoutes } from './renew.ts';
+import { sandboxLifecycleRoutes } from './sandbox-lifecycle.ts';
 import { sandboxRoutes } from './sandboxes.ts';
 
 export const BOUND_ROUTES: readonly BoundRoute[] = [
@@ -12,6 +14,8 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...identityRoutes,
   ...projectRoutes,
   ...sandboxRoutes,
-  ...execRoutes,
+  ...sandboxLifecycleRoutes,
   ...renewRoutes,
+  ...execRoutes,
+  ...metricsRoutes,
 ];

@@ -1,0 +1,40 @@
+// Sleep, wake and resize on the wire, and the two deprecated aliases, which answer as what they stand for.
+import { resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from '@berth/contract/sandbox-lifecycle.ts';
+import type { Sandbox } from '@berth/contract/sandboxes.ts';
+import * as resizes from '../services/sandbox-resize.ts';
+import * as sleeps from '../services/sandbox-sleep.ts';
+import * as wakes from '../services/sandbox-wake.ts';
+import { bind, type Call } from './bind.ts';
+import { viewSandbox } from './sandbox-view.ts';
+import type { ServiceContext } from '../services/context.ts';
+
+const waits = { honoursRespondAsync: true };
+
+/** What an alias and the route that it stands for have in common. */
+type BareCall = Pick<Call<typeof sleepSandbox>, 'actor' | 'params' | 'respondAsync' | 'signal'>;
+
+interface SandboxAnswer {
+  sandbox: Sandbox;
+}
+
+export const sandboxLifecycleRoutes = [
+  bind(sleepSandbox, sleep, waits),
+  bind(stopSandbox, sleep, waits),
+  bind(wakeSandbox, wake, waits),
+  bind(resumeSandbox, wake, waits),
+  bind(
+    resizeSandbox,
+    async (context, { actor, params, body, ...answer }) => ({
+      sandbox: viewSandbox(await resizes.resizeSandbox(context, actor, params.sandboxId, body, answer)),
+    }),
+    waits,
+  ),
+];
+
+async function sleep(context: ServiceContext, { actor, params, ...answer }: BareCall): Promise<SandboxAnswer> {
+  return { sandbox: viewSandbox(await sleeps.sleepSandbox(context, actor, params.sandboxId, answer)) };
+}
+
+async function wake(context: ServiceContext, { actor, params, ...answer }: BareCall): Promise<SandboxAnswer> {
+  return { sandbox: viewSandbox(await wakes.wakeSandbox(context, actor, params.sandboxId, answer)) };
+}
