@@ -1,5 +1,6 @@
 // Wake: a stopped sandbox, or a failed one whose disk is left, is restored on its host with what is pending. Writes intent and durable step; workers/wake.ts
 // does the rest.
+import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { largerOf } from '../rules/allocation-target.ts';
@@ -8,7 +9,7 @@ import type { ActivityActor } from '../store/activity.ts';
 import { allocationOf, pendingOf } from '../store/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';
 import type { ServiceContext } from './context.ts';
-import { noRoom, roomOnOwnHost } from './placement.ts';
+import { noRoom, roomOnOwnHost, type RoomOnHost } from './placement.ts';
 import { requireConcurrentRoom } from './plans.ts';
 import { requireLegal } from './sandbox-action.ts';
 import { commitIntent, type Intent } from './sandbox-intent.ts';
@@ -57,12 +58,13 @@ async function intendWake(
     );
   }
   await requireConcurrentRoom(context, trx, before.org_id);
-  const allocated = allocationOf(before);
-  const pending = pendingOf(before);
-  // A snapshot can only be restored in the size it has; what is to be less is taken away afterwards.
-  const target = pending === null ? allocated : largerOf(allocated, pending);
-  const { vcpu, memoryMib } = roomFor(target);
-  const room = await roomOnOwnHost(trx, before, { vcpu, memoryMib, ...growth(allocated, target) });
+  let pending = pendingOf(before);
+  let room = await roomToWake(trx, before, pending);
+  if (room.kind === 'short' && before.pending_recommended) {
+    // Nobody asked for it: a wake is not refused for the sake of a recommendation. The next sample may recommend it again.
+    pending = null;
+    room = await roomToWake(trx, before, pending);
+  }
   if (room.kind !== 'there') throw noRoom(room);
   const { outcome, sandbox } = await transitionSandbox(trx, {
     sandboxId: before.id,
@@ -70,10 +72,19 @@ async function intendWake(
     to: 'waking',
     newEpoch: true,
     resizing: pending !== null,
+    pending,
     actor,
     details: { ...(pending === null ? {} : { allocation: pending }), ...details },
   });
   if (outcome !== 'changed') throw new Error(`a wake from ${before.status} was ${outcome}`);
   await context.lifecycle.enqueueWake(trx, { sandboxId: sandbox.id, epoch: sandbox.epoch });
   return { sandbox, enqueued: true };
+}
+
+async function roomToWake(trx: DatabaseTransaction, before: SandboxRow, pending: Allocation | null): Promise<RoomOnHost> {
+  const allocated = allocationOf(before);
+  // A snapshot can only be restored in the size it has; what is to be less is taken away afterwards.
+  const target = pending === null ? allocated : largerOf(allocated, pending);
+  const { vcpu, memoryMib } = roomFor(target);
+  return await roomOnOwnHost(trx, before, { vcpu, memoryMib, ...growth(allocated, target) });
 }

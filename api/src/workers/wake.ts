@@ -91,7 +91,8 @@ async function settleAwake(
     to: 'ready',
     actor: SYSTEM,
     allocated,
-    pending: reached ? null : target,
+    // What was not reached stays as it is, whoever wanted it.
+    pending: reached ? null : undefined,
     woke: woke ?? undefined,
     details: { woke, allocation: allocated },
   });
