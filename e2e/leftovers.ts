@@ -74,7 +74,7 @@ async function claimedMachines(dataFolder: string): Promise<Map<string, string>>
 }
 
 /** The id that the VM's machine goes by, where that is not the VM's. */
-async function machineIdOf(dataFolder: string, vmId: string): Promise<string | null> {
+export async function machineIdOf(dataFolder: string, vmId: string): Promise<string | null> {
   const text = await readFile(join(dataFolder, 'host', 'vms', vmId, 'record.json'), 'utf8').catch(absent);
   return text === null ? null : ((JSON.parse(text) as { machineId?: string | null }).machineId ?? null);
 }

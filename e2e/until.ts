@@ -1,0 +1,15 @@
+// Waiting for a condition in a test, with a deadline and words for what was waited for.
+import { setTimeout as delay } from 'node:timers/promises';
+
+const POLL_MS = 50;
+
+/** Resolves with the first value that is not null. */
+export async function until<T>(what: string, look: () => Promise<T | null>, deadlineMs = 120_000): Promise<T> {
+  const deadline = Date.now() + deadlineMs;
+  for (;;) {
+    const found = await look();
+    if (found !== null) return found;
+    if (Date.now() > deadline) throw new Error(`not within ${deadlineMs / 1_000} s: ${what}`);
+    await delay(POLL_MS);
+  }
+}
