@@ -72,7 +72,8 @@ async function intendWake(
     to: 'waking',
     newEpoch: true,
     resizing: pending !== null,
-    pending,
+    // Written only to be dropped: to write it again would make it one that was asked for.
+    pending: pending === null ? null : undefined,
     actor,
     details: { ...(pending === null ? {} : { allocation: pending }), ...details },
   });
