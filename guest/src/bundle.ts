@@ -1,7 +1,7 @@
-// Bundles the guest daemon into one ESM file, for the image build and the fake driver. Not part of what runs in the guest.
+// Bundles the guest daemon into one ESM file, for the image build and the fake driver. Writes nothing. Not part of what runs in the guest.
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { build, stop } from 'esbuild';
 
 /** How Node is to run the bundle; the image's service says why. */
 export const GUEST_NODE_FLAGS = ['--jitless', '--single-threaded', '--no-flush-bytecode'] as const;
@@ -13,10 +13,27 @@ export interface GuestDaemonBundle {
   sha256: string;
 }
 
-/** Bundles `main.ts` with all it imports. */
-export async function bundleGuestDaemon(): Promise<GuestDaemonBundle> {
+const ENTRY = fileURLToPath(new URL('main.ts', import.meta.url));
+
+let underWay = 0;
+
+/** Bundles `main.ts`, or another entry, with all it imports. */
+export async function bundleGuestDaemon(entry: string = ENTRY): Promise<GuestDaemonBundle> {
+  underWay += 1;
+  try {
+    return await bundle(entry);
+  } finally {
+    underWay -= 1;
+    if (underWay === 0) {
+      // esbuild works in a process of its own, which would stay for as long as this one.
+      await stop();
+    }
+  }
+}
+
+async function bundle(entry: string): Promise<GuestDaemonBundle> {
   const result = await build({
-    entryPoints: [fileURLToPath(new URL('main.ts', import.meta.url))],
+    entryPoints: [entry],
     // Paths that the output names are relative to this.
     absWorkingDir: fileURLToPath(new URL('../..', import.meta.url)),
     bundle: true,

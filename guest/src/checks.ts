@@ -1,7 +1,7 @@
-// The two request bodies of the guest wire, checked by hand: the same rules as the schemas in protocol/src/guest.ts (a property test holds
+// The request bodies of the guest wire, checked by hand: the same rules as the schemas in protocol/src/guest.ts (a property test holds
 // them together), without zod in the machine.
 import { EXEC_COMMAND_LENGTH, EXEC_TIMEOUT_SECONDS } from '@berth/protocol/guest-limits.ts';
-import type { GuestExecRequest, GuestIdentity } from '@berth/protocol/guest.ts';
+import type { GuestExecRequest, GuestIdentity, GuestSize, GuestWake } from '@berth/protocol/guest.ts';
 
 /** A body that is not what the wire says; the message names the field. */
 export class BodyRefused extends Error {
@@ -42,6 +42,28 @@ export function checkIdentity(value: unknown): GuestIdentity {
     entropy: matching(body, 'entropy', /^[0-9a-zA-Z+/]{86}==$/, '64 bytes in base64'),
     sshHostKey: { privateKey: text(key, 'privateKey', 0, 4_096), publicKey: text(key, 'publicKey', 0, 1_024) },
     sshAuthorizedKeys: lines(body, 'sshAuthorizedKeys', 16, 16_384),
+    ...size(body),
+  };
+}
+
+/** Body of `POST /wake`. Throws {@link BodyRefused}. */
+export function checkWake(value: unknown): GuestWake {
+  const body = fields(value, 'the body', ['secret', 'clockUnixMs', 'entropy', 'vcpu', 'memoryMib', 'diskGib']);
+  return {
+    secret: text(body, 'secret', 43, 64),
+    clockUnixMs: integer(body, 'clockUnixMs', 1),
+    entropy: matching(body, 'entropy', /^[0-9a-zA-Z+/]{86}==$/, '64 bytes in base64'),
+    ...size(body),
+  };
+}
+
+/** Body of `POST /size`. Throws {@link BodyRefused}. */
+export function checkSize(value: unknown): GuestSize {
+  return size(fields(value, 'the body', ['vcpu', 'memoryMib', 'diskGib']));
+}
+
+function size(body: Fields): GuestSize {
+  return {
     vcpu: integer(body, 'vcpu', 1, 64),
     memoryMib: integer(body, 'memoryMib', 128),
     diskGib: integer(body, 'diskGib', 1),

@@ -20,6 +20,8 @@ export interface GuestConfig {
   codeFolder: string;
   /** Folder of the daemon alone, on a tmpfs: secret and pipes. */
   runFolder: string;
+  /** File on the disk that marks a machine that has its identity. */
+  identityMarkerFile: string;
   user: GuestUser;
   /** Whether an identity is applied to the machine (clock, hostname, keys, disk ...) or only kept: a local process must not touch its machine. */
   appliesIdentity: boolean;
@@ -39,6 +41,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): G
     portFile: env['BERTH_GUEST_PORT_FILE'],
     codeFolder: env['BERTH_GUEST_CODE_FOLDER'] ?? '/code',
     runFolder: env['BERTH_GUEST_RUN_FOLDER'] ?? '/run/berth',
+    identityMarkerFile: '/var/lib/berth/identity-complete',
     user: {
       name: env['BERTH_GUEST_USER'] ?? 'berth',
       uid: integer(env, 'BERTH_GUEST_UID', 1_000, 2 ** 32 - 2),

@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 
 const CPU_FOLDER = '/sys/devices/system/cpu';
 const MEMORY_FOLDER = '/sys/devices/system/memory';
+const PAGE_BYTES = 4_096;
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 const POLL_MS = 10;
@@ -15,17 +16,26 @@ const RESIZE_DEADLINE_MS = 60_000;
 
 const run = promisify(execFile);
 
-/** Brings every present vCPU online, until exactly `vcpu` are. Rejects when the signal aborts first. */
+/**
+ * Waits until exactly `vcpu` vCPUs are online: brings up what is plugged in, and takes down the last ones when there are more, as the host is about to unplug
+ * them. Rejects when the signal aborts first.
+ */
 export async function onlineCpus(vcpu: number, signal: AbortSignal): Promise<void> {
   await until(
     signal,
     () => `${onlineCpuCount()} vCPUs are online instead of ${vcpu}`,
     () => {
-      if (onlineCpuCount() < vcpu) {
-        for (const name of readdirSync(CPU_FOLDER)) {
-          if (/^cpu\d+$/.test(name)) {
-            switchOn(`${CPU_FOLDER}/${name}/online`, '0', '1');
-          }
+      let excess = onlineCpuCount() - vcpu;
+      if (excess === 0) {
+        return true;
+      }
+      const numbers = readdirSync(CPU_FOLDER)
+        .filter((name) => /^cpu\d+$/.test(name))
+        .map((name) => Number(name.slice(3)));
+      numbers.sort((a, b) => (excess > 0 ? b - a : a - b));
+      for (const number of numbers) {
+        if (excess !== 0 && turn(`${CPU_FOLDER}/cpu${number}/online`, excess > 0 ? ['1', '0'] : ['0', '1'])) {
+          excess -= Math.sign(excess);
         }
       }
       return onlineCpuCount() === vcpu;
@@ -33,21 +43,25 @@ export async function onlineCpus(vcpu: number, signal: AbortSignal): Promise<voi
   );
 }
 
-/** Brings every present memory block online, until exactly `memoryMib` are. Rejects when the signal aborts first. */
-export async function onlineMemory(memoryMib: number, signal: AbortSignal): Promise<void> {
+/** Brings every present memory block online, until at least `memoryMib` are. Resolves with how much it is. Rejects when the signal aborts first. */
+export async function onlineMemory(memoryMib: number, signal: AbortSignal): Promise<number> {
+  let onlineMib = 0;
   await until(
     signal,
-    () => `${onlineMemoryMib()} MiB of memory are online instead of ${memoryMib}`,
+    () => `${onlineMib} MiB of memory are online instead of ${memoryMib}`,
     () => {
-      if (onlineMemoryMib() < memoryMib) {
+      onlineMib = onlineMemoryMib();
+      if (onlineMib < memoryMib) {
+        // The kernel does it by itself as blocks are plugged in; this is for one that it could not bring up then.
         for (const block of memoryBlocks()) {
-          // Movable memory can be taken away again.
-          switchOn(`${MEMORY_FOLDER}/${block}/state`, 'offline', 'online_movable');
+          turn(`${MEMORY_FOLDER}/${block}/state`, ['offline', 'online_movable']);
         }
+        onlineMib = onlineMemoryMib();
       }
-      return onlineMemoryMib() === memoryMib;
+      return onlineMib >= memoryMib;
     },
   );
+  return onlineMib;
 }
 
 /** Grows the root file system when it is smaller than the disk is to be. Rejects when the signal aborts first. */
@@ -77,10 +91,14 @@ export function onlineCpuCount(): number {
   return count;
 }
 
+/** One read, however many blocks there are. The firmware keeps the odd page of the first block, so that it is counted up to whole blocks. */
 export function onlineMemoryMib(): number {
   const blockBytes = Number.parseInt(readFileSync(`${MEMORY_FOLDER}/block_size_bytes`, 'latin1'), 16);
-  const online = memoryBlocks().filter((block) => readFileSync(`${MEMORY_FOLDER}/${block}/state`, 'latin1').trim() === 'online');
-  return (online.length * blockBytes) / MIB;
+  let pages = 0;
+  for (const [, present] of readFileSync('/proc/zoneinfo', 'latin1').matchAll(/^ +present +(\d+)$/gm)) {
+    pages += Number(present);
+  }
+  return (Math.ceil((pages * PAGE_BYTES) / blockBytes) * blockBytes) / MIB;
 }
 
 /** Size of the disk that the root file system fills. */
@@ -109,17 +127,23 @@ function rootDevice(): { path: string; bytes: () => number } {
   };
 }
 
-/** Writes `on` to a sysfs file that says `off`. A unit that refuses, or goes away meanwhile, shows in the count that is waited for. */
-function switchOn(path: string, off: string, on: string): void {
+/**
+ * Writes the second value to a sysfs file that says the first; tells whether it did. A unit that refuses, or goes away meanwhile, shows in the count that is
+ * waited for.
+ */
+function turn(path: string, [from, to]: readonly [string, string]): boolean {
   try {
-    if (readFileSync(path, 'latin1').trim() === off) {
-      writeFileSync(path, on);
+    if (readFileSync(path, 'latin1').trim() !== from) {
+      return false;
     }
+    writeFileSync(path, to);
+    return true;
   } catch (error) {
     // The first CPU has no such file.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-      console.error(`${path} was not switched on:`, error);
+      console.error(`${path} did not take ${to}:`, error);
     }
+    return false;
   }
 }
 

@@ -5,65 +5,57 @@ import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, readFileSync, 
 import { hostname } from 'node:os';
 import type { GuestIdentity, GuestIdentityResult } from '@berth/protocol/guest.ts';
 import type { GuestConfig, GuestUser } from './config.ts';
-import { growRoot, onlineCpuCount, onlineCpus, onlineMemory, onlineMemoryMib, rootDiskGib } from './hotplug.ts';
+import { ClockStep } from './clock.ts';
+import type { IdentityMarker } from './identity-marker.ts';
 import type { KernelCalls } from './kernel-calls.ts';
+import { part } from './part.ts';
 import type { Secret } from './secret.ts';
+import { bringToSize, type Size } from './size.ts';
 
-/** How long hot-plugged vCPUs, memory and disk may take to be usable. */
-const HOTPLUG_DEADLINE_MS = 30_000;
-/** How far the clock may be off after it was set. */
-const CLOCK_TOLERANCE_MS = 2_000;
 const SSH_FOLDER = '/etc/ssh';
 
 export class IdentityStep {
   readonly #config: GuestConfig;
   readonly #secret: Secret;
   /** Absent when identities are only kept. */
-  readonly #kernel: KernelCalls | undefined;
-  #underWay = false;
+  readonly #machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined;
 
-  constructor(config: GuestConfig, secret: Secret, kernel: KernelCalls | undefined) {
+  constructor(config: GuestConfig, secret: Secret, machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined) {
     this.#config = config;
     this.#secret = secret;
-    this.#kernel = kernel;
-  }
-
-  /** Whether an identity is being applied. */
-  get underWay(): boolean {
-    return this.#underWay;
+    this.#machine = machine;
   }
 
   /**
    * Applies an identity that was received at `receivedAt` (of `performance.now()`). Rejects with a message that names the part that failed.
    */
   async apply(identity: GuestIdentity, receivedAt: number, signal: AbortSignal): Promise<GuestIdentityResult> {
-    if (this.#underWay) {
-      throw new Error('another identity is being applied');
-    }
-    this.#underWay = true;
-    try {
-      await part('secret', () => this.#secret.begin(identity.secret));
-      const kernel = this.#kernel;
-      const result = kernel === undefined ? recorded(identity) : await this.#applyAll(identity, kernel, receivedAt, signal);
-      await part('secret', () => this.#secret.complete());
-      return result;
-    } finally {
-      this.#underWay = false;
-    }
+    await part('secret', () => this.#secret.begin(identity.secret));
+    const result = await this.#applyAll(identity, receivedAt, signal);
+    await part('secret', () => this.#secret.complete());
+    return result;
   }
 
-  async #applyAll(identity: GuestIdentity, kernel: KernelCalls, receivedAt: number, signal: AbortSignal): Promise<GuestIdentityResult> {
-    const bounded = AbortSignal.any([signal, AbortSignal.timeout(HOTPLUG_DEADLINE_MS)]);
-    const now = (): number => identity.clockUnixMs + performance.now() - receivedAt;
-    await part('clock and random numbers', () => kernel.setClockAndReseed(now, Buffer.from(identity.entropy, 'base64')));
+  /** Forgets that there was an identity: the machine is a template again. */
+  forget(): void {
+    this.#machine?.marker.remove();
+    this.#secret.forget();
+  }
+
+  async #applyAll(identity: GuestIdentity, receivedAt: number, signal: AbortSignal): Promise<GuestIdentityResult> {
+    if (this.#machine === undefined) {
+      return recorded(identity);
+    }
+    const { kernel, marker } = this.#machine;
+    const clock = new ClockStep(identity, receivedAt);
+    await part('clock and random numbers', () => clock.apply(kernel));
     await part('hostname', () => setHostname(identity.hostname));
     await part('machine-id', () => replaceFile('/etc/machine-id', `${identity.machineId}\n`, 0o444));
     await part('ssh host key', () => setHostKey(identity.sshHostKey));
     await part('ssh authorized keys', () => setAuthorizedKeys(this.#config.user, identity.sshAuthorizedKeys));
-    await part('vCPUs', () => onlineCpus(identity.vcpu, bounded));
-    await part('memory', () => onlineMemory(identity.memoryMib, bounded));
-    await part('disk', () => growRoot(identity.diskGib, bounded));
-    return part('reading back', () => readBack(identity, now()));
+    const size = await bringToSize(identity, signal);
+    await part('marker', () => marker.put());
+    return part('reading back', () => readBack(identity, clock, size));
   }
 }
 
@@ -72,25 +64,17 @@ function recorded(identity: GuestIdentity): GuestIdentityResult {
   return { hostname: identity.hostname, machineId, clockUnixMs: Date.now(), vcpu, memoryMib, diskGib };
 }
 
-function readBack(identity: GuestIdentity, expectedUnixMs: number): GuestIdentityResult {
+function readBack(identity: GuestIdentity, clock: ClockStep, size: Size): GuestIdentityResult {
   const result: GuestIdentityResult = {
     hostname: hostname(),
     machineId: readFileSync('/etc/machine-id', 'latin1').trim(),
-    clockUnixMs: Date.now(),
-    vcpu: onlineCpuCount(),
-    memoryMib: onlineMemoryMib(),
-    diskGib: rootDiskGib(),
+    clockUnixMs: clock.readBack(),
+    ...size,
   };
   for (const name of ['hostname', 'machineId', 'vcpu', 'memoryMib'] as const) {
     if (result[name] !== identity[name]) {
       throw new Error(`${name} is ${result[name]} instead of ${identity[name]}`);
     }
-  }
-  if (result.diskGib < identity.diskGib) {
-    throw new Error(`diskGib is ${result.diskGib} instead of ${identity.diskGib}`);
-  }
-  if (Math.abs(result.clockUnixMs - expectedUnixMs) > CLOCK_TOLERANCE_MS) {
-    throw new Error(`the clock is ${result.clockUnixMs - expectedUnixMs} ms off`);
   }
   return result;
 }
@@ -145,12 +129,4 @@ function replaceFile(path: string, content: string, mode: number, owner?: { uid:
 
 function endLine(text: string): string {
   return text.endsWith('\n') ? text : `${text}\n`;
-}
-
-async function part<T>(name: string, apply: () => T | Promise<T>): Promise<T> {
-  try {
-    return await apply();
-  } catch (error) {
-    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  }
 }

@@ -1,48 +1,33 @@
-// Kernel calls that Node has not: setting the clock, and adding to the kernel's random pool with credit and an immediate reseed.
-// They are made by a small helper process (perl-base is in every Debian) that is started ahead of time, before the template's snapshot, so
-// that a restored machine pays neither a fork nor an exec for them.
+// Kernel calls that Node has not: setting the clock, adding to the kernel's random pool with credit and an immediate reseed, and aborting connections.
+// They are made by a small helper process (kernel-helper.ts) that is started ahead of time, before the template's snapshot, so that a restored machine pays
+// neither a fork nor an exec for them.
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
+import { HELPER_CALL_NUMBERS, HELPER_PROGRAM } from './kernel-helper.ts';
 
 const ANSWER_DEADLINE_MS = 20_000;
 
-/** clock_settime by its number, which differs between machines; the ioctl numbers are the same on all that Debian has Node for. */
-const CLOCK_SETTIME: Readonly<Record<string, number>> = { x64: 227, arm64: 112 };
-
-/** Reads lines `SECONDS NANOSECONDS ENTROPY_HEX`, answers each with `ok` or with what failed. */
-const HELPER = `
-use strict;
-my $clock_settime = shift() + 0;
-$| = 1;
-while (my $line = <STDIN>) {
-  my ($seconds, $nanoseconds, $hex) = split ' ', $line;
-  my $bytes = pack('H*', $hex);
-  my $pool = pack('i i a*', 8 * length($bytes), length($bytes), $bytes);
-  my $time = pack('q q', $seconds, $nanoseconds);
-  my $realtime = 0;
-  if (syscall($clock_settime, $realtime, $time) != 0) { print "clock_settime: $!\\n"; next; }
-  open(my $random, '>', '/dev/random') or do { print "/dev/random: $!\\n"; next; };
-  # RNDADDENTROPY, then RNDRESEEDCRNG: without the second the old key is in use for up to a minute.
-  ioctl($random, 0x40085203, $pool) or do { print "RNDADDENTROPY: $!\\n"; next; };
-  ioctl($random, 0x5207, 0) or do { print "RNDRESEEDCRNG: $!\\n"; next; };
-  close($random);
-  print "ok\\n";
-}
-`;
-
 type Helper = ChildProcessByStdio<Writable, Readable, null>;
+
+/** A TCP connection of this machine over IPv4. */
+export interface Connection {
+  localPort: number;
+  remotePort: number;
+  /** Dotted. */
+  remoteAddress: string;
+}
 
 export class KernelCalls {
   #helper: Helper | undefined;
 
   /** Starts the helper; it is started again when it is needed and gone. */
   start(): void {
-    const number = CLOCK_SETTIME[process.arch];
-    if (number === undefined) {
-      throw new Error(`the number of clock_settime on ${process.arch} is not known`);
+    const numbers = HELPER_CALL_NUMBERS[process.arch];
+    if (numbers === undefined) {
+      throw new Error(`the numbers of the system calls on ${process.arch} are not known`);
     }
-    const helper: Helper = spawn('perl', ['-e', HELPER, String(number)], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const helper: Helper = spawn('perl', ['-e', HELPER_PROGRAM, ...numbers.map(String)], { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#helper = helper;
     const gone = (): void => {
       if (this.#helper === helper) {
@@ -69,6 +54,23 @@ export class KernelCalls {
    * Sets the clock, adds the bytes to the kernel's random pool and reseeds its generator. `nowUnixMs` is asked last of all. One call at a time.
    */
   async setClockAndReseed(nowUnixMs: () => number, entropy: Buffer): Promise<void> {
+    const hex = entropy.toString('hex');
+    await this.#call(() => {
+      const now = nowUnixMs();
+      const seconds = Math.floor(now / 1_000);
+      return `clock ${seconds} ${Math.floor((now - seconds * 1_000) * 1_000_000)} ${hex}`;
+    });
+  }
+
+  /**
+   * Aborts every TCP connection that leaves the machine but the one given: whoever waits on one gets an error at once. Listening sockets and connections inside
+   * the machine stay. One call at a time.
+   */
+  async abortConnections({ localPort, remotePort, remoteAddress }: Connection): Promise<void> {
+    await this.#call(() => `abort ${localPort} ${remotePort} ${remoteAddress}`);
+  }
+
+  async #call(line: () => string): Promise<void> {
     if (this.#helper === undefined) {
       this.start();
     }
@@ -80,12 +82,10 @@ export class KernelCalls {
     const signal = AbortSignal.any([done.signal, AbortSignal.timeout(ANSWER_DEADLINE_MS)]);
     try {
       const answered = Promise.race([
-        once(helper.stdout, 'data', { signal }).then(([line]) => String(line).trim()),
+        once(helper.stdout, 'data', { signal }).then(([answer]) => String(answer).trim()),
         once(helper, 'exit', { signal }).then(() => 'the helper for kernel calls ended'),
       ]);
-      const now = nowUnixMs();
-      const seconds = Math.floor(now / 1_000);
-      helper.stdin.write(`${seconds} ${Math.floor((now - seconds * 1_000) * 1_000_000)} ${entropy.toString('hex')}\n`);
+      helper.stdin.write(`${line()}\n`);
       const answer = await answered;
       if (answer !== 'ok') {
         throw new Error(answer);

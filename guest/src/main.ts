@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Commands } from './commands.ts';
 import { readConfig } from './config.ts';
+import { IdentityMarker } from './identity-marker.ts';
 import { IdentityStep } from './identity.ts';
 import { KernelCalls } from './kernel-calls.ts';
 import { OomProtection } from './oom-protection.ts';
@@ -12,6 +13,8 @@ import { PipeStore } from './pipes.ts';
 import { rehearse } from './rehearsal.ts';
 import { Secret } from './secret.ts';
 import { createGuestServer } from './server.ts';
+import { Turn } from './turn.ts';
+import { WakeStep } from './wake.ts';
 
 const config = readConfig(process.env);
 process.umask(0o022);
@@ -20,19 +23,19 @@ chmodSync(config.runFolder, 0o700);
 
 const secret = new Secret(join(config.runFolder, 'secret'));
 const pipes = new PipeStore(join(config.runFolder, 'pipes'), config.user);
-let kernel: KernelCalls | undefined;
+let machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined;
 let protection: OomProtection | undefined;
 if (config.appliesIdentity) {
   protection = new OomProtection();
-  kernel = new KernelCalls();
-  kernel.start();
+  machine = { kernel: new KernelCalls(), marker: new IdentityMarker(config.identityMarkerFile) };
+  machine.kernel.start();
 }
 const commands = new Commands(config, pipes, protection);
 await pipes.full();
 
 let fault: string | undefined;
-if (kernel !== undefined && secret.state === 'none') {
-  fault = await rehearse(config, commands, kernel).then(
+if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
+  fault = await rehearse(config, commands, machine).then(
     () => undefined,
     (error: unknown) => `the rehearsal of a restore failed: ${error instanceof Error ? error.message : String(error)}`,
   );
@@ -41,8 +44,17 @@ if (kernel !== undefined && secret.state === 'none') {
   }
 }
 
-const identity = new IdentityStep(config, secret, kernel);
-const server = createGuestServer({ secret, pipes, commands, identity, spaceEveryMs: config.spaceEveryMs, fault });
+const server = createGuestServer({
+  secret,
+  pipes,
+  commands,
+  turn: new Turn(),
+  identity: new IdentityStep(config, secret, machine),
+  wake: new WakeStep(secret, machine),
+  changesMachine: machine !== undefined,
+  spaceEveryMs: config.spaceEveryMs,
+  fault,
+});
 server.listen(config.port, config.address);
 await once(server, 'listening');
 const { port } = server.address() as AddressInfo;

@@ -8,6 +8,7 @@ import { checkExecRequest, checkIdentity } from './checks.ts';
 import type { Commands } from './commands.ts';
 import type { GuestConfig } from './config.ts';
 import { onlineCpuCount, onlineMemoryMib, rootDiskGib } from './hotplug.ts';
+import type { IdentityMarker } from './identity-marker.ts';
 import { IdentityStep, removeHostKeys } from './identity.ts';
 import type { KernelCalls } from './kernel-calls.ts';
 import { Secret } from './secret.ts';
@@ -16,18 +17,23 @@ const DEADLINE_MS = 120_000;
 const SECRET = 'r'.repeat(43);
 
 /** Rejects when an identity could not be applied here, or a command not be run: a template with this daemon is of no use. */
-export async function rehearse(config: GuestConfig, commands: Commands, kernel: KernelCalls): Promise<void> {
+export async function rehearse(
+  config: GuestConfig,
+  commands: Commands,
+  machine: { kernel: KernelCalls; marker: IdentityMarker },
+): Promise<void> {
   const signal = AbortSignal.timeout(DEADLINE_MS);
   const path = join(config.runFolder, 'rehearsed-secret');
   try {
     const secret = new Secret(path);
     const identity = checkIdentity(JSON.parse(JSON.stringify(presentIdentity())));
-    await new IdentityStep(config, secret, kernel).apply(identity, performance.now(), signal);
+    await new IdentityStep(config, secret, machine).apply(identity, performance.now(), signal);
     if (!secret.accepts(`Bearer ${SECRET}`) || secret.accepts('Bearer another')) {
       throw new Error('secret: it does not tell callers apart');
     }
   } finally {
     rmSync(path, { force: true });
+    machine.marker.remove();
     removeHostKeys();
   }
   const command = await commands.start(checkExecRequest({ command: 'echo', timeoutSeconds: 60 }), signal);

@@ -7,7 +7,7 @@ const SCHEME = 'Bearer ';
 
 /**
  * none: a template, nobody has claimed it yet -- begin() --> incomplete: claimed, its identity is being applied --
- * complete() --> complete: it may be used. begin() leads back to incomplete, forget() to none (a template that was rehearsed).
+ * complete() --> complete: it may be used. begin() (another identity, a wake) leads back to incomplete, forget() to none (a template that was rehearsed).
  */
 export type SecretState = 'none' | 'incomplete' | 'complete';
 
@@ -45,11 +45,13 @@ export class Secret {
     if (this.#digest === undefined) {
       return true;
     }
-    if (authorization?.startsWith(SCHEME) !== true) {
-      return false;
-    }
+    return authorization?.startsWith(SCHEME) === true && this.isInForce(authorization.slice(SCHEME.length));
+  }
+
+  /** Whether this is the secret in force. */
+  isInForce(secret: string): boolean {
     // Digests have one length, and how far they agree says nothing about the secret.
-    return timingSafeEqual(hash('sha256', authorization.slice(SCHEME.length), 'buffer'), this.#digest);
+    return this.#digest !== undefined && timingSafeEqual(hash('sha256', secret, 'buffer'), this.#digest);
   }
 
   /** Puts a secret in force; the machine may not be used until {@link complete}. */

@@ -1,14 +1,20 @@
 // The guest daemon's HTTP face: finds the route, lets nobody in without the secret, bounds and checks every body, shapes every answer.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { GuestHealth } from '@berth/protocol/guest.ts';
-import { BodyRefused, checkExecRequest, checkIdentity } from './checks.ts';
+import type { GuestHealth, GuestSizeResult } from '@berth/protocol/guest.ts';
+import { BodyRefused, checkExecRequest, checkIdentity, checkSize, checkWake } from './checks.ts';
 import { CommandRefused, type Commands } from './commands.ts';
 import type { IdentityStep } from './identity.ts';
+import { readMetrics } from './metrics.ts';
 import type { PipeStore } from './pipes.ts';
 import type { Secret } from './secret.ts';
+import { bringToSize } from './size.ts';
+import { TurnTaken, type Turn } from './turn.ts';
+import type { WakeStep } from './wake.ts';
 
 /** The longest command of the protocol, every character as a six byte escape, and the rest of its body. */
 const BODY_BYTES = 6 * 1_048_576 + 1_024;
+/** For a caller who has not shown the secret yet. */
+const WAKE_BODY_BYTES = 4_096;
 const MAX_CONNECTIONS = 1_024;
 const VERSION = '0.1.0';
 
@@ -26,6 +32,11 @@ class Refused extends Error {
 export interface GuestParts {
   secret: Secret;
   identity: IdentityStep;
+  wake: WakeStep;
+  /** Held by whatever changes the machine. */
+  turn: Turn;
+  /** Whether a size is brought about or only kept. */
+  changesMachine: boolean;
   commands: Commands;
   pipes: PipeStore;
   /** While a command runs, its answer gets a space this often. */
@@ -41,6 +52,9 @@ const routes: Readonly<Record<string, Handler>> = {
   'GET /health': health,
   'POST /identity': identity,
   'POST /template': template,
+  'POST /wake': wake,
+  'POST /size': size,
+  'GET /metrics': metrics,
 };
 
 /** Makes the server; it does not listen yet. */
@@ -55,12 +69,14 @@ export function createGuestServer(parts: GuestParts): Server {
 }
 
 async function answer(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
-  if (!parts.secret.accepts(request.headers.authorization)) {
-    throw new Refused(401, 'this call needs the secret of the machine as a bearer token');
+  const route = `${request.method} ${request.url}`;
+  // A wake may show the secret in force in its body instead.
+  if (!parts.secret.accepts(request.headers.authorization) && route !== 'POST /wake') {
+    throw unauthorized();
   }
-  const handler = routes[`${request.method} ${request.url}`];
+  const handler = routes[route];
   if (handler === undefined) {
-    throw new Refused(404, `the guest daemon has no ${request.method} ${request.url}; it has ${Object.keys(routes).join(', ')}`);
+    throw new Refused(404, `the guest daemon has no ${route}; it has ${Object.keys(routes).join(', ')}`);
   }
   await handler(parts, request, response, signal);
 }
@@ -71,9 +87,7 @@ async function exec(
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<void> {
-  if (secret.state === 'incomplete') {
-    throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
-  }
+  refuseIncomplete(secret);
   const body = checkExecRequest(await readJson(request));
   const command = await commands.start(body, signal);
   const kill = (): void => command.kill();
@@ -93,9 +107,7 @@ async function health({ pipes, secret, fault }: GuestParts, _request: IncomingMe
   if (fault !== undefined) {
     throw new Refused(503, fault);
   }
-  if (secret.state === 'incomplete') {
-    throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
-  }
+  refuseIncomplete(secret);
   await pipes.full();
   send(response, 200, { ok: true, version: VERSION, uptimeSeconds: process.uptime() } satisfies GuestHealth);
 }
@@ -103,18 +115,47 @@ async function health({ pipes, secret, fault }: GuestParts, _request: IncomingMe
 async function identity(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
   const receivedAt = performance.now();
   const body = checkIdentity(await readJson(request));
-  if (parts.identity.underWay) {
-    throw new Refused(409, 'another identity is being applied');
-  }
-  send(response, 200, await parts.identity.apply(body, receivedAt, signal));
+  send(response, 200, await parts.turn.run('an identity', () => parts.identity.apply(body, receivedAt, signal)));
 }
 
-async function template({ identity, secret }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (identity.underWay) {
-    throw new Refused(409, 'an identity is being applied');
-  }
-  secret.forget();
+async function template({ identity, turn }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+  await turn.run('the end of an identity', async () => identity.forget());
   send(response, 200, {});
+}
+
+async function wake(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  const receivedAt = performance.now();
+  const { authorization } = request.headers;
+  const body = checkWake(await readJson(request, WAKE_BODY_BYTES));
+  // A call that is repeated finds the secret in force that it brings: the first one may have come this far before its caller gave up.
+  if (!parts.secret.accepts(authorization) && !parts.secret.isInForce(body.secret)) {
+    throw unauthorized();
+  }
+  const { localPort = 0, remotePort = 0, remoteAddress = '' } = request.socket;
+  const connection = { localPort, remotePort, remoteAddress };
+  send(response, 200, await parts.turn.run('a wake', () => parts.wake.apply(body, receivedAt, connection, signal)));
+}
+
+async function size(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  refuseIncomplete(parts.secret);
+  const body = checkSize(await readJson(request));
+  const reached = await parts.turn.run('a size', async () => (parts.changesMachine ? bringToSize(body, signal) : body));
+  send(response, 200, { clockUnixMs: Date.now(), ...reached } satisfies GuestSizeResult);
+}
+
+async function metrics({ secret }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+  refuseIncomplete(secret);
+  send(response, 200, readMetrics());
+}
+
+function refuseIncomplete(secret: Secret): void {
+  if (secret.state === 'incomplete') {
+    throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
+  }
+}
+
+function unauthorized(): Refused {
+  return new Refused(401, 'this call needs the secret of the machine as a bearer token');
 }
 
 function send(response: ServerResponse, status: number, body: object): void {
@@ -133,15 +174,22 @@ function refuse(request: IncomingMessage, response: ServerResponse, error: unkno
     response.destroy();
     return;
   }
-  const status = error instanceof BodyRefused ? 400 : error instanceof Refused || error instanceof CommandRefused ? error.status : 500;
+  const status = statusOf(error);
   if (status >= 500) {
     console.error(`${request.method} ${request.url}:`, error);
   }
   send(response, status, { error: { message: (error instanceof Error ? error.message : String(error)).slice(0, 4_096) } });
 }
 
-async function readJson(request: IncomingMessage): Promise<unknown> {
-  const text = await readText(request);
+function statusOf(error: unknown): number {
+  if (error instanceof Refused || error instanceof CommandRefused) {
+    return error.status;
+  }
+  return error instanceof BodyRefused ? 400 : error instanceof TurnTaken ? 409 : 500;
+}
+
+async function readJson(request: IncomingMessage, maxBytes: number = BODY_BYTES): Promise<unknown> {
+  const text = await readText(request, maxBytes);
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -149,18 +197,18 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-function readText(request: IncomingMessage): Promise<string> {
+function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes <= BODY_BYTES) {
+      if (bytes <= maxBytes) {
         chunks.push(chunk);
       } else {
         // The rest is read and dropped, within the server's time for a request: a caller that still sends would not see the answer otherwise.
         chunks.length = 0;
-        reject(new Refused(413, `the body is longer than ${BODY_BYTES} bytes`));
+        reject(new Refused(413, `the body is longer than ${maxBytes} bytes`));
       }
     });
     request.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')));

@@ -1,11 +1,12 @@
 // The bundle is the same wherever it is made, small, and needs nothing but Node.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
+import { until } from './daemon.ts';
 
 test('the same sources give the same bytes, without a path of the machine that made them', async () => {
   const [one, two] = await Promise.all([bundleGuestDaemon(), bundleGuestDaemon()]);
@@ -24,6 +25,16 @@ test('the bundle imports nothing but what Node brings, and no zod', async () => 
     [],
   );
   assert.ok(text.length < 100_000, `${text.length} bytes`);
+});
+
+test('making a bundle leaves no process behind', async () => {
+  await Promise.all([bundleGuestDaemon(), bundleGuestDaemon()]);
+  const children = async (): Promise<string> => {
+    const tasks = await readdir('/proc/self/task');
+    return (await Promise.all(tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'latin1')))).join('');
+  };
+  await until('no child is left', async () => (await children()).trim() === '');
+  assert.ok((await bundleGuestDaemon()).code.length > 0, 'it can be asked again');
 });
 
 test('the service of the image runs the bundle with the flags that it is tested with', async () => {

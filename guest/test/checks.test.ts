@@ -1,10 +1,11 @@
 // The checks by hand accept exactly what the schemas of the wire accept.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { guestExecRequest, guestIdentity } from '@berth/protocol/guest.ts';
+import { guestExecRequest, guestIdentity, guestSize, guestWake } from '@berth/protocol/guest.ts';
 import * as fc from 'fast-check';
-import { BodyRefused, checkExecRequest, checkIdentity } from '../src/checks.ts';
-import { anIdentity } from './daemon.ts';
+import type { z } from 'zod';
+import { BodyRefused, checkExecRequest, checkIdentity, checkSize, checkWake } from '../src/checks.ts';
+import { anIdentity, aWake } from './daemon.ts';
 
 type Outcome = { accepted: true; value: unknown } | { accepted: false };
 
@@ -17,7 +18,7 @@ function outcome(check: (value: unknown) => unknown, value: unknown): Outcome {
   }
 }
 
-function schemaOutcome(schema: typeof guestExecRequest | typeof guestIdentity, value: unknown): Outcome {
+function schemaOutcome(schema: z.ZodType, value: unknown): Outcome {
   const parsed = schema.safeParse(value);
   return parsed.success ? { accepted: true, value: parsed.data } : { accepted: false };
 }
@@ -63,7 +64,23 @@ test('a body of identity is judged as the schema judges it', () => {
   );
 });
 
+for (const [name, check, schema, valid] of [
+  ['wake', checkWake, guestWake, aWake()],
+  ['size', checkSize, guestSize, { vcpu: 2, memoryMib: 4_096, diskGib: 20 }],
+] as const) {
+  test(`a body of ${name} is judged as the schema judges it`, () => {
+    fc.assert(
+      fc.property(changed(valid), (value) => {
+        assert.deepEqual(outcome(check, value), schemaOutcome(schema, value));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+}
+
 test('valid bodies are accepted', () => {
+  assert.deepEqual(checkWake(aWake()), aWake());
+  assert.deepEqual(checkSize({ vcpu: 64, memoryMib: 128, diskGib: 1 }), { vcpu: 64, memoryMib: 128, diskGib: 1 });
   assert.deepEqual(checkIdentity(anIdentity()), anIdentity());
   assert.deepEqual(checkExecRequest({ command: 'true', timeoutSeconds: 600 }), { command: 'true', timeoutSeconds: 600 });
 });

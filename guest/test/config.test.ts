@@ -11,6 +11,7 @@ test('an empty environment gives the settings of a machine', () => {
     portFile: undefined,
     codeFolder: '/code',
     runFolder: '/run/berth',
+    identityMarkerFile: '/var/lib/berth/identity-complete',
     user: { name: 'berth', uid: 1_000, gid: 1_000, home: '/home/berth' },
     appliesIdentity: true,
     maxRunning: 256,

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { guestExecResult, type GuestExecResult, type GuestIdentity } from '@berth/protocol/guest.ts';
+import { guestExecResult, type GuestExecResult, type GuestIdentity, type GuestWake } from '@berth/protocol/guest.ts';
 import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
 
 /** As root, commands run as an unprivileged user nobody else is; without root there is only one user. */
@@ -186,4 +186,10 @@ export function anIdentity(changes: Partial<GuestIdentity> = {}): GuestIdentity 
     diskGib: 20,
     ...changes,
   };
+}
+
+/** A wake that the daemon accepts. */
+export function aWake(changes: Partial<GuestWake> = {}): GuestWake {
+  const { secret, clockUnixMs, entropy, vcpu, memoryMib, diskGib } = anIdentity();
+  return { secret, clockUnixMs, entropy, vcpu, memoryMib, diskGib, ...changes };
 }

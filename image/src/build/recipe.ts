@@ -1,16 +1,15 @@
 // The recipe: everything that decides what an image is, before any version is resolved. Owns the recipe's hash and with it an image's id.
+import { bundleGuestDaemon } from '@berth/guest/bundle.ts';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { bundleGuest } from './guest-bundle.ts';
 import { sha256OfFile, sha256OfFolder } from './digest.ts';
 
 const require = createRequire(import.meta.url);
 const RECIPE_FOLDER = join(import.meta.dirname, '../../recipe');
-const PROJECT_FOLDER = join(import.meta.dirname, '../../..');
 
 const packageName = z.string().regex(/^[a-z0-9][a-z0-9+.-]+$/);
 const packageList = z.strictObject({
@@ -37,7 +36,7 @@ export interface Recipe extends z.infer<typeof packageList> {
   node: BundledProgram;
   npm: BundledProgram;
   /** The guest daemon, one ESM file. */
-  guestBundle: string;
+  guestBundle: Uint8Array;
   hash: string;
 }
 
@@ -72,10 +71,10 @@ export interface RecipeSources {
 
 /** Reads the recipe of this checkout and bundles its guest daemon. */
 export async function loadRecipe(sources: RecipeSources = {}): Promise<Recipe> {
-  const { folder = RECIPE_FOLDER, guestEntry = join(PROJECT_FOLDER, 'guest/src/main.ts') } = sources;
+  const { folder = RECIPE_FOLDER, guestEntry } = sources;
   const list = packageList.parse(JSON.parse(await readFile(join(folder, 'packages.json'), 'utf8')));
   const { node, npm } = await bundledPrograms();
-  const guestBundle = await bundleGuest(guestEntry, PROJECT_FOLDER);
+  const guest = await bundleGuestDaemon(guestEntry);
   const hash = createHash('sha256');
   const inputs = {
     recipe: await sha256OfFolder(folder),
@@ -84,8 +83,8 @@ export async function loadRecipe(sources: RecipeSources = {}): Promise<Recipe> {
     network: GUEST_NETWORK,
     node: [node.version, node.sha256],
     npm: [npm.version, npm.sha256],
-    guestBundle,
+    guest: guest.sha256,
   };
   hash.update(JSON.stringify(inputs));
-  return { ...list, folder, node, npm, guestBundle, hash: hash.digest('hex') };
+  return { ...list, folder, node, npm, guestBundle: guest.code, hash: hash.digest('hex') };
 }

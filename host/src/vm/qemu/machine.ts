@@ -15,11 +15,11 @@ export const MEMORY_MAX_MIB = 65_536;
 export const MEMORY_SLOTS = 64;
 
 /**
- * The translation buffer of TCG, in MiB: all of it that is used counts as unshared memory. Up to the first answers a restored guest needs 35; a full
- * buffer is emptied and everything translated again (see docs/decisions/template-restore.md).
+ * The translation buffer of TCG, in MiB: all of it that is used counts as unshared memory. Up to the first answers a restored guest needs 35, and one that
+ * was warmed up for the pool some 45; a full buffer is emptied and everything translated again (see docs/decisions/warm-pool.md).
  */
 export function translationBufferMib(use: 'boot' | { vcpu: number }): number {
-  return use === 'boot' ? 256 : 40 + 8 * (use.vcpu - 1);
+  return use === 'boot' ? 256 : 64 + 8 * (use.vcpu - 1);
 }
 
 /** A versioned type: a newer QEMU keeps the machine that an older one saved. The last options take away what a restored guest would never use. */
@@ -63,9 +63,11 @@ export function kernelCommandLine(accelerator: Accelerator): string {
     'init_on_alloc=0',
     'nowatchdog',
     'audit=0',
-    // Hot-plugged memory carries its own page descriptors, and part of it serves the kernel.
+    // Hot-plugged memory carries its own page descriptors, and all of it can be taken away again up to this share (per cent) of the memory the machine
+    // booted with, which serves the kernel: 16 GiB. What is beyond that serves the kernel as well.
     'memory_hotplug.memmap_on_memory=1',
     'memory_hotplug.online_policy=auto-movable',
+    'memory_hotplug.auto_movable_ratio=1600',
   ];
   // Emulated code does not speculate in the way the mitigations defend against: the host's own processor runs QEMU's translation of it.
   const emulated = ['mitigations=off', 'no5lvl', 'clocksource=tsc', 'tsc=reliable'];

@@ -1,10 +1,10 @@
 // What a template's guest daemon does before it is frozen: everything a restored one does first, often enough that its code is compiled and
 // its pages are in memory. Leaves no secret and no connection behind.
 import { randomBytes } from 'node:crypto';
-import { guestExecResult, guestTemplateResult } from '@berth/protocol/guest.ts';
+import { guestExecResult, guestMetrics, guestTemplateResult } from '@berth/protocol/guest.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { GuestClient } from '../../guest/client.ts';
-import { giveIdentity, makeGuestSecret, makeIdentity } from '../../identity.ts';
+import { giveIdentity, giveSize, giveWake, makeGuestSecret, makeIdentity } from '../../identity.ts';
 import { readAtMost } from '../../bounded-body.ts';
 import { DriverError, type GuestEndpoint } from '../driver.ts';
 import { TEMPLATE_SIZE } from './machine.ts';
@@ -17,11 +17,14 @@ const EXEC_ANSWER_BYTES = 1_048_576;
 /** Commands whose pages and code are worth having in every machine; the first is the shortest there is. */
 const COMMANDS = ['true', 'uname -a; id; nproc; free -m', 'echo hello >/tmp/rehearsal && cat /tmp/rehearsal && rm /tmp/rehearsal'] as const;
 
-/** Rehearses identity and commands, and leaves the daemon as a template's must be: without a secret, its stores full. */
+/**
+ * Rehearses identity, commands and wakes, and leaves the machine as a template's must be: without a secret, its daemon's stores full, nothing waiting to be written
+ * to the disk, which every restored machine would write again.
+ */
 export async function rehearse(endpoint: GuestEndpoint, signal: AbortSignal, report: (message: string) => void): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) {
     if (round % 10 === 0) {
-      report(`rehearsing identity and commands, round ${round + 1} of ${ROUNDS}`);
+      report(`rehearsing identity, commands and wakes, round ${round + 1} of ${ROUNDS}`);
     }
     // A connection of its own each time, as in a restored machine.
     const client = new GuestClient(endpoint);
@@ -33,6 +36,7 @@ export async function rehearse(endpoint: GuestEndpoint, signal: AbortSignal, rep
   }
   const client = new GuestClient(endpoint);
   try {
+    await runCommand(client, 'sync', signal);
     // Waits until what the commands took from its stores is there again.
     await client.health({ signal, deadlineMs: CALL_DEADLINE_MS });
   } finally {
@@ -42,13 +46,20 @@ export async function rehearse(endpoint: GuestEndpoint, signal: AbortSignal, rep
 
 async function rehearseOnce(client: GuestClient, round: number, signal: AbortSignal): Promise<void> {
   const spec: VmSpec = { ...TEMPLATE_SIZE, hostname: `template-${randomBytes(4).toString('hex')}`, sshAuthorizedKeys: [] };
-  await giveIdentity(client, makeIdentity(spec, makeGuestSecret()), signal, CALL_DEADLINE_MS);
-  for (const command of [COMMANDS[0], COMMANDS[round % COMMANDS.length] as string]) {
-    const answer = await client.exec({ command, timeoutSeconds: 60 }, signal);
-    const { exitCode, stderr } = guestExecResult.parse(JSON.parse(await readAtMost(answer, EXEC_ANSWER_BYTES)));
-    if (exitCode !== 0) {
-      throw new DriverError(`"${command}" ended with exit code ${exitCode} in the template: ${stderr.slice(-500)}`);
-    }
-  }
+  const [first, second] = [makeGuestSecret(), makeGuestSecret()];
+  await giveIdentity(client, makeIdentity(spec, first), signal, CALL_DEADLINE_MS);
+  await runCommand(client, COMMANDS[0], signal);
+  await giveWake(client, { fresh: second, former: [first] }, TEMPLATE_SIZE, signal, CALL_DEADLINE_MS);
+  await giveSize(client, TEMPLATE_SIZE, { signal, deadlineMs: CALL_DEADLINE_MS });
+  await runCommand(client, COMMANDS[round % COMMANDS.length] as string, signal);
+  await client.json({ method: 'GET', path: '/metrics', answer: guestMetrics, signal, deadlineMs: CALL_DEADLINE_MS });
   await client.json({ method: 'POST', path: '/template', answer: guestTemplateResult, signal, deadlineMs: CALL_DEADLINE_MS });
+}
+
+async function runCommand(client: GuestClient, command: string, signal: AbortSignal): Promise<void> {
+  const answer = await client.exec({ command, timeoutSeconds: 60 }, signal);
+  const { exitCode, stderr } = guestExecResult.parse(JSON.parse(await readAtMost(answer, EXEC_ANSWER_BYTES)));
+  if (exitCode !== 0) {
+    throw new DriverError(`"${command}" ended with exit code ${exitCode} in the template: ${stderr.slice(-500)}`);
+  }
 }

@@ -1,0 +1,10 @@
+// Names the part of a change that failed.
+
+/** Runs one part; rejects with a message that begins with its name. */
+export async function part<T>(name: string, apply: () => T | Promise<T>): Promise<T> {
+  try {
+    return await apply();
+  } catch (error) {
+    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
