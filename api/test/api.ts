@@ -68,7 +68,7 @@ export interface TestApi extends TestOrg {
   host: HostStandIn;
   front: ExecFront;
   /** Steps that services enqueued; only without durable work. */
-  steps: { kind: 'provision' | 'destroy'; step: LifecycleStep }[];
+  steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy'; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
   call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
   /** Another org with its own owner and key. */
@@ -114,6 +114,9 @@ export async function startApi(options: TestApiOptions): Promise<TestApi> {
   const steps: TestApi['steps'] = [];
   const noting: LifecycleQueue = {
     enqueueProvision: (_trx, step) => Promise.resolve(void steps.push({ kind: 'provision', step })),
+    enqueueSleep: (_trx, step) => Promise.resolve(void steps.push({ kind: 'sleep', step })),
+    enqueueWake: (_trx, step) => Promise.resolve(void steps.push({ kind: 'wake', step })),
+    enqueueResize: (_trx, step) => Promise.resolve(void steps.push({ kind: 'resize', step })),
     enqueueDestroy: (_trx, step) => Promise.resolve(void steps.push({ kind: 'destroy', step })),
     started: () => undefined,
   };
