@@ -49,7 +49,8 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
   } finally {
     over?.();
   }
-  parts.log.info({ vmId: vm.id, epoch: vm.record.epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is running');
+  const { epoch } = vm.record;
+  parts.log.info({ vmId: vm.id, machineId: vm.machineId, epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is running');
 }
 
 /** With a machine of the pool, when there is one for it; otherwise with one that is restored now. */

@@ -52,7 +52,7 @@ export interface QemuDriverOptions {
   /** The image's folder; the template for it must have been built (template-main.ts). */
   imageFolder: string;
   network: NetworkOptions;
-  /** Told what happens; `data` has units in its names. */
+  /** Told what happens; `data` has units in its names. A machine has the id there that it was made with: a VM's record says whose it is. */
   log: (level: 'info' | 'warn', message: string, data: object) => void;
 }
 
@@ -301,7 +301,7 @@ class Driver implements QemuDriver {
     control = this.#newControl(state.vmId, process, ended);
     control.keep(qmp);
     early.forEach((event) => control?.note(event));
-    this.#options.log('info', `${what}: done`, { vmId: state.vmId, slot: slot.number, pid: process.pid, ...times });
+    this.#options.log('info', `${what}: done`, { machineId: state.vmId, slot: slot.number, pid: process.pid, ...times });
     return { process, guest: endpointOf(slot) };
   }
 
@@ -319,7 +319,7 @@ class Driver implements QemuDriver {
       const { vmId, machineHash } = state;
       return capture({ vmId, qmp, process, folder, snapshotFolder, base, machineHash, uid, pages: this.#pages, signal });
     });
-    this.#options.log('info', 'a machine is captured', { vmId: state.vmId, ...times });
+    this.#options.log('info', 'a machine is captured', { machineId: state.vmId, ...times });
   }
 
   /** Ends the process and gives the slot back. */
@@ -350,7 +350,7 @@ class Driver implements QemuDriver {
   }
 
   #newControl(vmId: string, process: VmProcess, ended: AbortSignal | null): Control {
-    const control = new Control(process, ended, (message, data) => this.#options.log('warn', message, { vmId, ...data }));
+    const control = new Control(process, ended, (message, data) => this.#options.log('warn', message, { machineId: vmId, ...data }));
     this.#controls.set(keyOf(process), control);
     return control;
   }

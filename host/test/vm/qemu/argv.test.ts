@@ -88,8 +88,8 @@ test('QEMU filters its system calls and becomes the user of its slot, by the opt
 });
 
 test('each vCPU is emulated in a thread of its own, with a translation buffer that grows with their number', () => {
-  assert.deepEqual(valuesOf(qemuArgv(RESTORE), '-accel'), ['tcg,thread=multi,tb-size=40']);
-  assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, vcpu: 4 }), '-accel'), ['tcg,thread=multi,tb-size=64']);
+  assert.deepEqual(valuesOf(qemuArgv(RESTORE), '-accel'), ['tcg,thread=multi,tb-size=64']);
+  assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, vcpu: 4 }), '-accel'), ['tcg,thread=multi,tb-size=88']);
   assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, accelerator: 'kvm' }), '-accel'), ['kvm']);
 });
 

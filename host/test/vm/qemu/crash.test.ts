@@ -9,7 +9,8 @@ enterPrivateMachine();
 const { cacheFolder } = readConfig([], process.env);
 
 crashSuite('a host daemon that is killed, with the QEMU driver,', {
-  flags: ['--driver', 'qemu', '--cache-dir', cacheFolder],
+  // Machines that wait in a pool have a suite of their own.
+  flags: ['--driver', 'qemu', '--cache-dir', cacheFolder, '--pool-max', '0'],
   vmsOnMachine: async () => slotProcesses(),
   leftovers: async () => slotLeftovers(),
 });
