@@ -1,7 +1,7 @@
-// A host of the tests that runs scripted commands: it stands in front of the stand-in host and passes everything but exec on to it.
+// A host of the tests that answers scripted commands and metrics: it stands in front of the stand-in host and passes everything else on to it.
 import http from 'node:http';
 import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/guest.ts';
-import { HOST_ERRORS, type HostErrorCode } from '@berth/protocol/host.ts';
+import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/host.ts';
 
 /** What an exec does: answers the result, or throws an {@link ExecRefusal}. The signal aborts when the API closes the connection. */
 export type ExecScript = (request: GuestExecRequest, signal: AbortSignal) => Promise<unknown>;
@@ -18,6 +18,10 @@ export class ExecRefusal extends Error {
 export interface ExecFront {
   url: string;
   exec: ExecScript;
+  /** What the metrics of a VM are, or an {@link ExecRefusal} thrown. */
+  metrics: (vmId: string) => unknown;
+  /** Answers the list of VMs instead of the stand-in. */
+  listVms?: (() => VmView[]) | undefined;
   stop(): Promise<void>;
 }
 
@@ -26,6 +30,9 @@ export async function startExecFront(socketPath: string, behind: string): Promis
   const front: ExecFront = {
     url: `unix:${socketPath}`,
     exec: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
+    metrics: () => {
+      throw new ExecRefusal('vm_not_running', 'no script');
+    },
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -33,6 +40,16 @@ export async function startExecFront(socketPath: string, behind: string): Promis
       }),
   };
   const server = http.createServer((request, response) => {
+    const measured = request.method === 'GET' ? /^\/vms\/([^/]+)\/metrics$/.exec(request.url ?? '')?.[1] : undefined;
+    if (measured !== undefined) {
+      answer(response, () => front.metrics(measured));
+      return;
+    }
+    const { listVms } = front;
+    if (listVms !== undefined && request.method === 'GET' && request.url === '/vms') {
+      answer(response, () => ({ vms: listVms() }));
+      return;
+    }
     if (request.method !== 'POST' || !/^\/vms\/[^/]+\/exec$/.test(request.url ?? '')) {
       const { method, url, headers } = request;
       const onward = http.request({ socketPath: behind, method: method ?? 'GET', path: url ?? '/', headers }, (answer) => {
@@ -62,11 +79,23 @@ async function runExec(request: http.IncomingMessage, response: http.ServerRespo
   try {
     const body = guestExecRequest.parse(JSON.parse(Buffer.concat(chunks).toString('utf8')));
     const result = await front.exec(body, gone.signal);
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result));
+    answer(response, () => result);
   } catch (error) {
     if (gone.signal.aborted) return;
+    answer(response, () => {
+      throw error;
+    });
+  }
+}
+
+function answer(response: http.ServerResponse, script: () => unknown): void {
+  const send = (status: number, body: unknown): void => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+  try {
+    send(200, script());
+  } catch (error) {
     const code = error instanceof ExecRefusal ? error.code : 'internal';
-    const body = { error: { code, message: error instanceof Error ? error.message : String(error) } };
-    response.writeHead(HOST_ERRORS[code], { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    send(HOST_ERRORS[code], { error: { code, message: error instanceof Error ? error.message : String(error) } });
   }
 }
