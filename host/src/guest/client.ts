@@ -64,8 +64,11 @@ export class GuestClient {
     this.#secret = secret;
   }
 
-  /** Waits until the guest daemon accepts a connection; the next call uses that one. */
+  /** Waits until the guest daemon accepts a connection, unless one is open already; the next call uses that one. */
   async reach(options: CallOptions): Promise<void> {
+    if (this.#agent.hasOpen()) {
+      return;
+    }
     const time = new CallTime(options, this);
     try {
       this.#agent.lend(await dial(this.#endpoint, time.signal));
@@ -195,6 +198,12 @@ class GuestAgent extends Agent {
   lend(socket: Socket): void {
     socket.once('close', () => this.#take(socket));
     this.#lent.push(socket);
+  }
+
+  /** Whether the next call needs no new connection. */
+  hasOpen(): boolean {
+    const kept = Object.values(this.freeSockets).flatMap((sockets) => sockets ?? []);
+    return [...kept, ...this.#lent].some((socket) => !socket.destroyed && socket.readable);
   }
 
   override createConnection(
