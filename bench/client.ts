@@ -74,16 +74,36 @@ export class Client {
 
   /** Creates a sandbox and resolves with its id as soon as a caller knows that it answers. */
   async createAwake(): Promise<string> {
-    let answer = sandboxOf(
-      await this.#caller.call('POST', `/v1/orgs/${this.#orgId}/sandboxes`, { agent: 'agent_one', projectId: this.#projectId }),
-    );
-    const deadline = performance.now() + TRANSITION_DEADLINE_MS;
-    while (answer.status === 'provisioning' && performance.now() < deadline) {
-      await delay(POLL_MS);
-      answer = sandboxOf(await this.#caller.call('GET', `/v1/sandboxes/${answer.id}`));
-    }
-    if (answer.status !== 'running' && answer.status !== 'ready') throw new Error(`the sandbox ${answer.id} is ${answer.status}`);
+    const path = `/v1/orgs/${this.#orgId}/sandboxes`;
+    const answer = sandboxOf(await this.#caller.call('POST', path, { agent: 'agent_one', projectId: this.#projectId }));
+    await this.#until(answer, ['provisioning'], ['running', 'ready']);
     return answer.id;
+  }
+
+  /** Puts a sandbox to sleep and resolves as soon as a caller knows that it sleeps. */
+  async sleep(id: string): Promise<void> {
+    await this.#until(sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/sleep`)), ['sleeping'], ['stopped']);
+  }
+
+  /** Wakes a sandbox and resolves as soon as a caller knows that it answers. Throws when it came from anything but its snapshot. */
+  async wake(id: string): Promise<void> {
+    const woken = await this.#until(
+      sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/wake`)),
+      ['waking'],
+      ['running', 'ready'],
+    );
+    if (woken.lastWake?.from !== 'snapshot') throw new Error(`the sandbox ${id} woke from ${JSON.stringify(woken.lastWake)}`);
+  }
+
+  /** Grows the memory of an awake sandbox and resolves when it is in force. */
+  async growMemory(id: string, memoryGb: number): Promise<void> {
+    let answer = sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/resize`, { memoryGb }));
+    const deadline = performance.now() + TRANSITION_DEADLINE_MS;
+    while (answer.allocated_memory_gb !== memoryGb) {
+      if (performance.now() > deadline) throw new Error(`the sandbox ${id} has ${answer.allocated_memory_gb} GiB rather than ${memoryGb}`);
+      await delay(POLL_MS);
+      answer = sandboxOf(await this.#caller.call('GET', `/v1/sandboxes/${id}`));
+    }
   }
 
   async exec(id: string, command: string): Promise<void> {
@@ -91,13 +111,8 @@ export class Client {
   }
 
   async destroy(id: string): Promise<void> {
-    let answer = sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/destroy`));
-    const deadline = performance.now() + TRANSITION_DEADLINE_MS;
-    while (answer.status !== 'deleted') {
-      if (performance.now() > deadline) throw new Error(`the sandbox ${id} is still ${answer.status}`);
-      await delay(POLL_MS);
-      answer = sandboxOf(await this.#caller.call('GET', `/v1/sandboxes/${id}`));
-    }
+    const answer = sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/destroy`));
+    await this.#until(answer, ['destroying'], ['deleted']);
   }
 
   /** Destroys what a measurement left. */
@@ -109,6 +124,26 @@ export class Client {
   close(): void {
     this.#caller.close();
   }
+
+  /** Asks again while it is on the way, and throws when it does not come to where it should. */
+  async #until(answered: AnsweredSandbox, onTheWay: readonly string[], wanted: readonly string[]): Promise<AnsweredSandbox> {
+    let answer = answered;
+    const deadline = performance.now() + TRANSITION_DEADLINE_MS;
+    while (onTheWay.includes(answer.status) && performance.now() < deadline) {
+      await delay(POLL_MS);
+      answer = sandboxOf(await this.#caller.call('GET', `/v1/sandboxes/${answer.id}`));
+    }
+    if (wanted.includes(answer.status)) return answer;
+    throw new Error(`the sandbox ${answer.id} is ${answer.status}: ${JSON.stringify(answer.statusReason)}`);
+  }
+}
+
+interface AnsweredSandbox {
+  id: string;
+  status: string;
+  statusReason: unknown;
+  allocated_memory_gb: number;
+  lastWake: { from: string } | null;
 }
 
 /** Throws unless the result of an exec is that of a command that ended well with output. */
@@ -117,6 +152,6 @@ export function expectSuccess(result: unknown): void {
   if (exitCode !== 0 || typeof stdout !== 'string' || stdout === '') throw new Error(`the command answered ${JSON.stringify(result)}`);
 }
 
-function sandboxOf(answer: unknown): { id: string; status: string } {
-  return (answer as { sandbox: { id: string; status: string } }).sandbox;
+function sandboxOf(answer: unknown): AnsweredSandbox {
+  return (answer as { sandbox: AnsweredSandbox }).sandbox;
 }

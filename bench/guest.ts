@@ -54,7 +54,21 @@ function kibOf(text: string, name: string): number {
   return Number(found);
 }
 
+/** A machine that came from the pool holds its slot under the id it had there; the VM's record names it. */
 async function slotNumberOf(sandboxId: string): Promise<number> {
-  for (const [number, entry] of await readRegistry(DEFAULT_REGISTRY_FOLDER)) if (entry.vmId === sandboxId) return number;
+  for (const [number, { vmId, dataFolder }] of await readRegistry(DEFAULT_REGISTRY_FOLDER)) {
+    if (vmId !== null && (vmId === sandboxId || vmId === (await machineIdOf(dataFolder, sandboxId)))) return number;
+  }
   throw new Error(`no network slot is claimed by ${sandboxId}`);
+}
+
+async function machineIdOf(dataFolder: string, sandboxId: string): Promise<string | null> {
+  try {
+    const record = await readFile(join(dataFolder, 'host', 'vms', sandboxId, 'record.json'), 'utf8');
+    return (JSON.parse(record) as { machineId?: string | null }).machineId ?? null;
+  } catch (error) {
+    // It is another installation's, or that one is gone.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
 }

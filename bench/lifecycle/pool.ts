@@ -1,0 +1,66 @@
+// How long a create takes to its first answered command when a machine waits in the pool: one by one, and as a burst that the pool can serve
+// whole; beside gVisor's `runsc run` of the same command.
+import { Runsc } from '../runsc.ts';
+import { figureOf, type Figure } from '../statistics.ts';
+import type { BenchWorld } from './world.ts';
+
+const COMMAND = 'uname -a';
+
+export interface PoolFigures {
+  poolCreateMs: Figure;
+  poolCreateToFirstExecMs: Figure;
+  burstCreateToFirstExecMs: Figure;
+  runscRunMs: Figure;
+  runscVersion: string;
+}
+
+export async function measurePool(world: BenchWorld, { creates, burst }: { creates: number; burst: number }): Promise<PoolFigures> {
+  const { client, progress, poolHas } = world;
+  const createMs: number[] = [];
+  const toFirstExecMs: number[] = [];
+  const burstMs: number[] = [];
+  const runscMs: number[] = [];
+  const runsc = await Runsc.open(COMMAND);
+  try {
+    await progress.step(`${creates} creates one after another, each with a full pool`, async (report) => {
+      // The first one pays for code that was never run.
+      for (let index = -1; index < creates; index += 1) {
+        report(`${index + 1} of ${creates}`);
+        await poolHas(burst);
+        const startedAt = performance.now();
+        const id = await client.createAwake();
+        const awakeMs = performance.now() - startedAt;
+        await client.exec(id, COMMAND);
+        const execMs = performance.now() - startedAt;
+        const runMs = await runsc.run();
+        await client.destroy(id);
+        if (index < 0) continue;
+        createMs.push(awakeMs);
+        toFirstExecMs.push(execMs);
+        runscMs.push(runMs);
+      }
+    });
+    await progress.step(`a burst of ${burst} creates with as many machines in the pool`, async () => {
+      await poolHas(burst);
+      const ids = await Promise.all(
+        Array.from({ length: burst }, async () => {
+          const startedAt = performance.now();
+          const id = await client.createAwake();
+          await client.exec(id, COMMAND);
+          burstMs.push(performance.now() - startedAt);
+          return id;
+        }),
+      );
+      await Promise.all(ids.map((id) => client.destroy(id)));
+    });
+  } finally {
+    await runsc.close();
+  }
+  return {
+    poolCreateMs: figureOf(createMs),
+    poolCreateToFirstExecMs: figureOf(toFirstExecMs),
+    burstCreateToFirstExecMs: figureOf(burstMs),
+    runscRunMs: figureOf(runscMs),
+    runscVersion: runsc.version,
+  };
+}

@@ -1,0 +1,78 @@
+// How long sleep and wake take against what was dirtied and how much RAM there is. All combinations in turn, round after round, each with a
+// sandbox of its own that sleeps while another is measured.
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { figureOf, type Figure } from '../statistics.ts';
+import { timed, type BenchWorld } from './world.ts';
+
+export const DIRTY_MIB = [0, 64, 256] as const;
+export const RAM_GIB = [1, 2, 4] as const;
+const COMMAND = 'uname -a';
+
+export interface SleepWakeFigures {
+  dirtyMib: number;
+  ramMib: number;
+  sleepMs: Figure;
+  wakeMs: Figure;
+  wakeToFirstExecMs: Figure;
+  /** Size of the snapshot: what was dirtied by the command, and by everything else that ran. */
+  snapshotMib: Figure;
+}
+
+interface Subject {
+  id: string;
+  dirtyMib: number;
+  ramMib: number;
+  sleepMs: number[];
+  wakeMs: number[];
+  wakeToFirstExecMs: number[];
+  snapshotMib: number[];
+}
+
+export async function measureSleepWake(world: BenchWorld, rounds: number): Promise<SleepWakeFigures[]> {
+  const { client, progress } = world;
+  const subjects: Subject[] = [];
+  await progress.step('sandboxes of each size, with memory dirtied, put to sleep', async (report) => {
+    for (const ramGib of RAM_GIB) {
+      for (const dirtyMib of DIRTY_MIB) {
+        report(`${ramGib} GiB, ${dirtyMib} MiB dirtied`);
+        const id = await client.createAwake();
+        if (ramGib > 1) await client.growMemory(id, ramGib);
+        // Random: nothing could be left out of a snapshot for being all zero or alike.
+        if (dirtyMib > 0) await client.exec(id, `head -c ${dirtyMib}M /dev/urandom > /dev/shm/dirt && echo dirtied`);
+        await client.sleep(id);
+        subjects.push({ id, dirtyMib, ramMib: ramGib * 1_024, sleepMs: [], wakeMs: [], wakeToFirstExecMs: [], snapshotMib: [] });
+      }
+    }
+  });
+  await progress.step(`${rounds} rounds of wake, exec and sleep with ${subjects.length} sandboxes`, async (report) => {
+    for (let round = 0; round < rounds; round += 1) {
+      for (const subject of subjects) {
+        report(`round ${round + 1} of ${rounds}, ${subject.ramMib} MiB, ${subject.dirtyMib} dirtied`);
+        const { id } = subject;
+        const startedAt = performance.now();
+        await client.wake(id);
+        subject.wakeMs.push(performance.now() - startedAt);
+        await client.exec(id, COMMAND);
+        subject.wakeToFirstExecMs.push(performance.now() - startedAt);
+        subject.sleepMs.push(await timed(() => client.sleep(id)));
+        subject.snapshotMib.push(await snapshotMib(world.dataFolder, id));
+      }
+    }
+  });
+  for (const { id } of subjects) await client.destroy(id);
+  return subjects.map(({ dirtyMib, ramMib, ...measured }) => ({
+    dirtyMib,
+    ramMib,
+    sleepMs: figureOf(measured.sleepMs),
+    wakeMs: figureOf(measured.wakeMs),
+    wakeToFirstExecMs: figureOf(measured.wakeToFirstExecMs),
+    snapshotMib: figureOf(measured.snapshotMib),
+  }));
+}
+
+async function snapshotMib(dataFolder: string, id: string): Promise<number> {
+  const folder = join(dataFolder, 'host', 'vms', id, 'snapshot');
+  const sizes = await Promise.all((await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size));
+  return sizes.reduce((sum, size) => sum + size, 0) / 2 ** 20;
+}
