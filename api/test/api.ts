@@ -257,6 +257,7 @@ async function makeSandbox(
     agent: 'agent_one',
     status,
     ...(status === 'failed' ? { status_reason_code: 'create_failed', status_reason_message: 'made so by a test' } : {}),
+    ...(status === 'stopped' || status === 'waking' ? { wakes_from: 'snapshot' as const } : {}),
     epoch: 1,
     profile: 'agent-small',
     persistence_policy: 'sleep_resume',

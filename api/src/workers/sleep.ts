@@ -77,13 +77,8 @@ async function settle(context: StepContext, step: LifecycleStep, captured: Exclu
 function changeOf(
   captured: Exclude<Captured, { kind: 'void' }>,
 ): Pick<Transition, 'to' | 'reason' | 'wakesFrom' | 'allocated' | 'newEpoch'> {
-  switch (captured.kind) {
-    case 'asleep':
-      return { to: 'stopped', wakesFrom: captured.wakesFrom, allocated: captured.size ?? undefined };
-    case 'runs-on':
-      return { to: 'ready', reason: captured.reason };
-    case 'gone':
-      // A failure takes a new epoch: what the host may still be doing under the old one is void.
-      return { to: 'failed', newEpoch: true, reason: captured.reason, wakesFrom: captured.wakesFrom };
-  }
+  if (captured.kind === 'asleep') return { to: 'stopped', wakesFrom: captured.wakesFrom, allocated: captured.size ?? undefined };
+  if (captured.kind === 'runs-on') return { to: 'ready', reason: captured.reason };
+  // A failure takes a new epoch: what the host may still be doing under the old one is void.
+  return { to: 'failed', newEpoch: true, reason: captured.reason, wakesFrom: captured.wakesFrom };
 }

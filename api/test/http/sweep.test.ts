@@ -7,12 +7,16 @@ import type { Route } from '@berth/contract/route.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { BOUND_ROUTES } from '../../src/routes/bound-routes.ts';
 import { newToken } from '../../src/services/api-key-token.ts';
-import { startApi, type Answer, type CallOptions, type TestApi, type TestOrg } from '../api.ts';
+import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
+import type { NewSandbox } from '../../src/store/schema.ts';
+import { routeOf, startApi, type Answer, type CallOptions, type TestApi, type TestOrg } from '../api.ts';
+import { idleMetrics } from '../workers/host-stand-in.ts';
 
 let api: TestApi;
 before(async () => {
   api = await startApi({ durable: false });
   api.front.exec = () => Promise.resolve({ exitCode: 0, stdout: 'out', stderr: '', truncated: false, timedOut: false });
+  api.front.metrics = () => idleMetrics();
 });
 after(() => api.close());
 
@@ -22,13 +26,25 @@ const BODIES: Record<string, (org: TestOrg) => object> = {
   createSandbox: (org) => ({ agent: 'agent_one', projectId: org.projectId }),
   execInSandbox: () => ({ command: 'true' }),
   destroySandbox: () => ({}),
+  resizeSandbox: () => ({ memoryGb: 2 }),
+};
+
+/** The sandbox that each route succeeds on, where that is not a ready one. */
+const SANDBOXES: Record<string, { status: SandboxStatus; changes?: () => Partial<NewSandbox> }> = {
+  wakeSandbox: { status: 'stopped' },
+  resumeSandbox: { status: 'stopped' },
+  renewSandbox: {
+    status: 'ready',
+    changes: () => ({ mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() + 60_000) }),
+  },
 };
 
 /** Calls the route on resources of the org; `changed` replaces parts of a request that would succeed. */
 async function callRoute(route: Route, org: TestOrg, changed: CallOptions = {}): Promise<Answer> {
   let path = route.path.replace('{orgId}', org.orgId);
   if (path.includes('{sandboxId}')) {
-    const sandbox = await api.makeSandbox('ready', { org_id: org.orgId, project_id: org.projectId });
+    const { status, changes } = SANDBOXES[route.name] ?? { status: 'ready' };
+    const sandbox = await api.makeSandbox(status, { org_id: org.orgId, project_id: org.projectId, ...changes?.() });
     path = path.replace('{sandboxId}', sandbox.id);
   }
   assert.doesNotMatch(path, /[{}]/, 'the sweep does not know how to fill this path');
@@ -173,6 +189,34 @@ for (const route of ROUTES.filter(({ request }) => request.body !== undefined)) 
     });
   }
 }
+
+for (const route of ROUTES) {
+  const title =
+    route.deprecated === undefined ? 'has no word of deprecation' : 'says since when it is deprecated, and what to call instead';
+  test(`${route.name}: every answer ${title}`, async () => {
+    for (const changed of [{}, route.auth.length === 0 ? {} : { token: null }]) {
+      const answer = await callRoute(route, api, changed);
+      if (route.deprecated === undefined) {
+        assert.deepEqual([answer.headers.get('deprecation'), answer.headers.get('link')], [null, null]);
+        continue;
+      }
+      // RFC 9745: a date as a structured field, in seconds.
+      assert.equal(answer.headers.get('deprecation'), `@${Date.parse(route.deprecated.since) / 1_000}`);
+      const link = /^<(\/v1\/[^>{}]+)>; rel="successor-version"$/.exec(answer.headers.get('link') ?? '');
+      const successor = routeOf(route.method, link?.[1] ?? '');
+      assert.equal(successor?.path, route.deprecated.successor);
+      assert.equal(successor?.deprecated, undefined);
+    }
+  });
+}
+
+test('a deprecated alias links to its successor with the id of its own path', async () => {
+  const { id } = await api.makeSandbox('ready');
+  const answer = await api.call('POST', `/v1/sandboxes/${id}/stop`, { headers: { prefer: 'respond-async' } });
+  assert.equal(answer.headers.get('link'), `</v1/sandboxes/${id}/sleep>; rel="successor-version"`);
+  const strange = await api.call('POST', '/v1/sandboxes/%3E%3B%20a/resume');
+  assert.equal(strange.headers.get('link'), '</v1/sandboxes/%3E%3B%20a/wake>; rel="successor-version"');
+});
 
 test('every path answers a method it does not have with 405 and the header Allow', async () => {
   for (const path of new Set(ROUTES.map((route) => route.path))) {

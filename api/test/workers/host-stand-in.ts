@@ -1,27 +1,42 @@
 // A host of the tests: a real HTTP server with the semantics of protocol/src/host.ts (epochs, idempotent verbs, overtaking destroys) and
-// no machines behind it. It counts what it made, and does what a test scripts: be slow, refuse, be away, lose a machine.
+// no machines behind it. It counts what it made, and does what a test scripts: be slow, refuse, lose an answer, be away, lose a machine.
 import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   HOST_ERRORS,
   vmCreate,
   vmDestroyQuery,
+  vmResize,
+  vmSleep,
+  vmWake,
   type HostErrorBody,
   type HostErrorCode,
+  type VmMetrics,
   type VmSpec,
   type VmView,
 } from '@berth/protocol/host.ts';
 
 interface StandInVm extends VmView {
   spec: VmSpec;
+  /** What is under way for it; settled when nothing is. */
   done: Promise<void>;
+  /** A resize is under way; it is `running` all the while. */
+  resizing: boolean;
   overtaken: AbortController;
 }
 
+export type HostVerb = 'PUT' | 'sleep' | 'wake' | 'resize' | 'DELETE';
+
 export interface HostCall {
-  verb: 'PUT' | 'DELETE';
+  verb: HostVerb;
   id: string;
   epoch: number;
+}
+
+export interface ScriptedRefusal {
+  code: HostErrorCode;
+  message: string;
+  shortage?: HostErrorBody['error']['shortage'];
 }
 
 class Refusal extends Error {
@@ -33,27 +48,47 @@ class Refusal extends Error {
   }
 }
 
+/** Refusals that come after the work began: the VM is under the new epoch then. */
+const AFTER_WORK: ReadonlySet<HostErrorCode> = new Set<HostErrorCode>(['sleep_failed', 'wake_failed', 'resize_failed']);
+
 export class HostStandIn {
-  readonly hostId = 'host-of-tests';
+  readonly hostId: string;
   readonly token = 'token-of-tests';
   readonly url: string;
-  /** How long a restore takes, in milliseconds. */
+  /** How long each verb takes, in milliseconds. */
   createMs = 0;
-  /** Refuses the next creates, one each. */
-  readonly refuseCreates: { code: HostErrorCode; message: string; shortage?: HostErrorBody['error']['shortage'] }[] = [];
-  /** Every create and destroy that arrived, in order. */
+  sleepMs = 0;
+  wakeMs = 0;
+  resizeMs = 0;
+  capacity = { vcpu: 10_000, memoryMib: 10_000_000, diskGib: 1_000_000 };
+  largest = { vcpu: 64, memoryMib: 1_000_000, diskGib: 100_000 };
+  /** Refuses the next calls of a verb, one each. */
+  readonly refuseCreates: ScriptedRefusal[] = [];
+  readonly refuseSleeps: ScriptedRefusal[] = [];
+  readonly refuseWakes: ScriptedRefusal[] = [];
+  readonly refuseResizes: ScriptedRefusal[] = [];
+  /** Does the next calls of these verbs and breaks the connection instead of answering, one each. */
+  readonly loseAnswers: HostVerb[] = [];
+  /** A guest that does not let go: a wake with less than before leaves the machine as large as it was. */
+  guestHoldsOn = false;
+  /** Every call of a verb that arrived, in order. */
   readonly calls: HostCall[] = [];
   /** Machines brought up per VM, over its life: more than one is a machine made twice. */
   readonly made = new Map<string, number>();
+  /** Wakes carried out per VM. */
+  readonly woken = new Map<string, number>();
+  /** What `GET /vms/{id}/metrics` answers. */
+  metrics: (id: string) => VmMetrics = idleMetrics;
   readonly #vms = new Map<string, StandInVm>();
   readonly #fences = new Map<string, number>();
   readonly #socketPath: string;
   #server: http.Server | undefined;
   #startId = 0;
 
-  constructor(socketPath: string) {
+  constructor(socketPath: string, hostId = 'host-of-tests') {
     this.#socketPath = socketPath;
     this.url = `unix:${socketPath}`;
+    this.hostId = hostId;
   }
 
   /** Starts to listen; after `stop`, as a daemon that was started again with its VMs adopted. */
@@ -80,15 +115,36 @@ export class HostStandIn {
     });
   }
 
+  /** Every verb at once again, and nothing scripted. */
+  calm(): void {
+    this.createMs = this.sleepMs = this.wakeMs = this.resizeMs = 0;
+    this.guestHoldsOn = false;
+    for (const list of [this.refuseCreates, this.refuseSleeps, this.refuseWakes, this.refuseResizes, this.loseAnswers, this.calls])
+      list.length = 0;
+  }
+
   /** VMs with a process, of any sandbox or of one. */
   alive(id?: string): string[] {
-    return [...this.#vms.values()].filter((vm) => vm.status !== 'dead' && (id === undefined || vm.id === id)).map((vm) => vm.id);
+    return [...this.#vms.values()]
+      .filter((vm) => vm.status !== 'dead' && vm.status !== 'asleep' && (id === undefined || vm.id === id))
+      .map((vm) => vm.id);
+  }
+
+  /** The VM as `GET /vms` shows it. */
+  vm(id: string): VmView | undefined {
+    const vm = this.#vms.get(id);
+    return vm && viewOf(vm);
   }
 
   /** The VM's process ends by itself. */
-  killVm(id: string, reason: string): void {
+  killVm(id: string, reason: string, more: Pick<VmView, 'deathCode' | 'keeps' | 'lastAliveUnixMs'> = {}): void {
+    this.setVm(id, { status: 'dead', reason, deathCode: 'process_ended', keeps: 'disk', ...more });
+  }
+
+  /** The VM is so from now on, however it came about. */
+  setVm(id: string, changed: Partial<VmView>): void {
     const vm = this.#vms.get(id);
-    if (vm !== undefined) Object.assign(vm, { status: 'dead', reason });
+    if (vm !== undefined) Object.assign(vm, changed);
   }
 
   /** The host forgets the VM, as when its disk was wiped. */
@@ -97,8 +153,17 @@ export class HostStandIn {
   }
 
   /** A VM appears that no sandbox asked for. */
-  addVm(id: string, epoch: number, spec: VmSpec): void {
-    this.#vms.set(id, { id, epoch, status: 'running', spec, done: Promise.resolve(), overtaken: new AbortController() });
+  addVm(id: string, epoch: number, spec: VmSpec, changed: Partial<VmView> = {}): void {
+    this.#vms.set(id, {
+      id,
+      epoch,
+      status: 'running',
+      spec,
+      done: Promise.resolve(),
+      resizing: false,
+      overtaken: new AbortController(),
+      ...changed,
+    } as StandInVm);
   }
 
   async #answer(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
@@ -106,24 +171,47 @@ export class HostStandIn {
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     };
     try {
-      send(200, await this.#handle(request));
+      const { verb, answer } = await this.#handle(request);
+      const lost = verb === undefined ? -1 : this.loseAnswers.indexOf(verb);
+      if (lost < 0) {
+        send(200, answer);
+        return;
+      }
+      this.loseAnswers.splice(lost, 1);
+      request.socket.destroy();
     } catch (error) {
       const refusal = error instanceof Refusal ? error : new Refusal('internal', String(error));
       send(HOST_ERRORS[refusal.body.error.code], refusal.body);
     }
   }
 
-  async #handle(request: http.IncomingMessage): Promise<unknown> {
+  async #handle(request: http.IncomingMessage): Promise<{ verb?: HostVerb; answer: unknown }> {
     if (request.headers.authorization !== `Bearer ${this.token}`) throw new Refusal('unauthorized', 'wrong token');
     const url = new URL(request.url ?? '/', 'http://host');
-    const id = /^\/vms\/([^/]+)$/.exec(url.pathname)?.[1];
-    if (request.method === 'GET' && url.pathname === '/host') return this.#info();
-    if (request.method === 'GET' && url.pathname === '/vms') return { vms: [...this.#vms.values()].map(viewOf) };
-    if (request.method === 'PUT' && id !== undefined) return await this.#create(id, vmCreate.parse(JSON.parse(await textOf(request))));
-    if (request.method === 'DELETE' && id !== undefined) {
-      return await this.#destroy(id, vmDestroyQuery.parse(Object.fromEntries(url.searchParams)).epoch);
+    const [, id, noun] = /^\/vms\/([^/]+)(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
+    const body = async (): Promise<unknown> => JSON.parse(await textOf(request));
+    if (request.method === 'GET' && url.pathname === '/host') return { answer: this.#info() };
+    if (request.method === 'GET' && url.pathname === '/vms') return { answer: { vms: [...this.#vms.values()].map(viewOf) } };
+    if (id === undefined) throw new Refusal('route_not_found', `${request.method} ${url.pathname}`);
+    switch (`${request.method} ${noun ?? ''}`) {
+      case 'PUT ':
+        return { verb: 'PUT', answer: await this.#create(id, vmCreate.parse(await body())) };
+      case 'DELETE ':
+        return { verb: 'DELETE', answer: await this.#destroy(id, vmDestroyQuery.parse(Object.fromEntries(url.searchParams)).epoch) };
+      case 'POST sleep':
+        return { verb: 'sleep', answer: await this.#sleep(id, vmSleep.parse(await body()).epoch) };
+      case 'POST wake':
+        return { verb: 'wake', answer: await this.#wake(id, vmWake.parse(await body())) };
+      case 'POST resize':
+        return { verb: 'resize', answer: await this.#resize(id, vmResize.parse(await body())) };
+      case 'GET metrics': {
+        const vm = this.#vms.get(id);
+        if (vm?.status !== 'running') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
+        return { answer: this.metrics(id) };
+      }
+      default:
+        throw new Refusal('route_not_found', `${request.method} ${url.pathname}`);
     }
-    throw new Refusal('route_not_found', `${request.method} ${url.pathname}`);
   }
 
   #info(): unknown {
@@ -134,36 +222,84 @@ export class HostStandIn {
       accelerator: 'none',
       qemuVersion: null,
       templateId: null,
-      capacity: { vcpu: 10_000, memoryMib: 10_000_000, diskGib: 1_000_000 },
+      capacity: this.capacity,
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
+      largest: this.largest,
+      pool: { ready: 0, target: 0 },
     };
   }
 
   async #create(id: string, { epoch, spec }: { epoch: number; spec: VmSpec }): Promise<unknown> {
     this.calls.push({ verb: 'PUT', id, epoch });
-    const refused = this.refuseCreates.shift();
-    if (refused !== undefined) throw new Refusal(refused.code, refused.message, refused.shortage);
+    this.#refuseIfScripted(this.refuseCreates, undefined, epoch);
     const fence = this.#fences.get(id) ?? 0;
     if (epoch <= fence) throw new Refusal('stale_epoch', `epoch ${fence} was seen`);
     const before = this.#vms.get(id);
     if (before !== undefined && epoch < before.epoch) throw new Refusal('stale_epoch', `epoch ${before.epoch} was seen`);
     if (before !== undefined && epoch === before.epoch) return await this.#join(before);
-    const vm: StandInVm = { id, epoch, status: 'creating', spec, done: Promise.resolve(), overtaken: new AbortController() };
-    this.#vms.set(id, vm);
-    vm.done = this.#restore(vm);
-    return await this.#join(vm);
-  }
-
-  async #restore(vm: StandInVm): Promise<void> {
+    this.addVm(id, epoch, spec, { status: 'creating' });
+    const vm = this.#vms.get(id) as StandInVm;
     this.made.set(vm.id, (this.made.get(vm.id) ?? 0) + 1);
-    if (this.createMs > 0) await delay(this.createMs, undefined, { signal: vm.overtaken.signal }).catch(() => undefined);
-    if (!vm.overtaken.signal.aborted) vm.status = 'running';
+    vm.done = this.#work(vm, this.createMs, () => (vm.status = 'running'));
+    return await this.#join(vm);
   }
 
   async #join(vm: StandInVm): Promise<unknown> {
     await vm.done;
-    if (vm.overtaken.signal.aborted) throw new Refusal('superseded', 'a destroy overtook the create');
     if (vm.status === 'dead') throw new Refusal('create_failed', vm.reason ?? 'its process is gone');
+    return viewOf(vm);
+  }
+
+  async #sleep(id: string, epoch: number): Promise<unknown> {
+    this.calls.push({ verb: 'sleep', id, epoch });
+    const vm = await this.#turn(id, epoch, 'sleeping');
+    if (vm === undefined || vm.status === 'dead') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
+    this.#refuseIfScripted(this.refuseSleeps, vm, epoch);
+    vm.epoch = epoch;
+    if (vm.status === 'running') {
+      vm.status = 'sleeping';
+      vm.done = this.#work(vm, this.sleepMs, () => Object.assign(vm, { status: 'asleep', keeps: 'snapshot' }));
+      await vm.done;
+    }
+    return viewOf(vm);
+  }
+
+  async #wake(id: string, { epoch, spec }: { epoch: number; spec: VmSpec }): Promise<unknown> {
+    this.calls.push({ verb: 'wake', id, epoch });
+    const vm = await this.#turn(id, epoch, 'waking');
+    this.#refuseIfScripted(this.refuseWakes, vm, epoch);
+    if (vm === undefined || vm.keeps === 'nothing') throw new Refusal('nothing_to_wake', 'neither snapshot nor disk are here');
+    vm.epoch = epoch;
+    if (vm.status === 'running') return viewOf(vm);
+    const woke = vm.keeps === 'snapshot' ? { from: 'snapshot', reason: null } : { from: 'disk', reason: vm.reason ?? 'it has no snapshot' };
+    vm.status = 'waking';
+    vm.done = this.#work(vm, this.wakeMs, () => {
+      this.woken.set(id, (this.woken.get(id) ?? 0) + 1);
+      const held = { vcpu: Math.max(vm.spec.vcpu, spec.vcpu), memoryMib: Math.max(vm.spec.memoryMib, spec.memoryMib) };
+      Object.assign(vm, {
+        status: 'running',
+        spec: { ...spec, ...(this.guestHoldsOn ? held : {}) },
+        woke,
+        keeps: undefined,
+        reason: undefined,
+      });
+    });
+    await vm.done;
+    return viewOf(vm);
+  }
+
+  async #resize(id: string, { epoch, size }: { epoch: number; size: Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'> }): Promise<unknown> {
+    this.calls.push({ verb: 'resize', id, epoch });
+    const vm = await this.#turn(id, epoch, 'resizing');
+    if (vm?.status !== 'running') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
+    this.#refuseIfScripted(this.refuseResizes, vm, epoch);
+    if (size.vcpu < vm.spec.vcpu || size.memoryMib < vm.spec.memoryMib || size.diskGib < vm.spec.diskGib) {
+      throw new Refusal('invalid_request', 'a VM that runs does not shrink');
+    }
+    vm.epoch = epoch;
+    vm.resizing = true;
+    vm.done = this.#work(vm, this.resizeMs, () => Object.assign(vm.spec, size)).finally(() => (vm.resizing = false));
+    await vm.done;
     return viewOf(vm);
   }
 
@@ -175,15 +311,80 @@ export class HostStandIn {
     this.#fences.set(id, epoch);
     if (vm !== undefined) {
       vm.overtaken.abort();
-      await vm.done;
+      await vm.done.catch(() => undefined);
       this.#vms.delete(id);
     }
     return { id, epoch, status: 'destroyed' };
   }
+
+  /** Waits until nothing else is under way for the VM; what the same verb and epoch began is waited for too, and answered as done. */
+  async #turn(id: string, epoch: number, verb: 'sleeping' | 'waking' | 'resizing'): Promise<StandInVm | undefined> {
+    for (;;) {
+      const fence = this.#fences.get(id) ?? 0;
+      const vm = this.#vms.get(id);
+      const seen = Math.max(fence + 1, vm?.epoch ?? 0);
+      if (epoch < seen) throw new Refusal('stale_epoch', `epoch ${vm?.epoch ?? fence} was seen`);
+      const under = vm?.resizing === true ? 'resizing' : vm?.status;
+      if (vm === undefined || (under !== 'creating' && under !== 'sleeping' && under !== 'waking' && under !== 'resizing')) return vm;
+      if (under === verb && vm.epoch === epoch) await vm.done;
+      else await vm.done.catch(() => undefined);
+    }
+  }
+
+  /** Rejects with `superseded` when a destroy comes in between. */
+  #work(vm: StandInVm, ms: number, finish: () => void): Promise<void> {
+    const work = (async () => {
+      if (ms > 0) await delay(ms, undefined, { signal: vm.overtaken.signal }).catch(() => undefined);
+      if (vm.overtaken.signal.aborted) throw new Refusal('superseded', 'a destroy overtook it');
+      if (vm.status !== 'dead') finish();
+    })();
+    // It is awaited by whoever asked, or by nobody.
+    work.catch(() => undefined);
+    return work;
+  }
+
+  #refuseIfScripted(script: ScriptedRefusal[], vm: StandInVm | undefined, epoch: number): void {
+    const refused = script.shift();
+    if (refused === undefined) return;
+    if (vm !== undefined && AFTER_WORK.has(refused.code)) vm.epoch = epoch;
+    throw new Refusal(refused.code, refused.message, refused.shortage);
+  }
 }
 
-function viewOf({ id, epoch, status, reason, spec }: StandInVm): VmView {
-  return { id, epoch, status, spec, ...(status === 'dead' && reason !== undefined ? { reason } : {}) };
+function viewOf({ id, epoch, status, reason, deathCode, keeps, lastAliveUnixMs, spec, woke }: StandInVm): VmView {
+  const down = status === 'dead' || status === 'asleep';
+  return {
+    id,
+    epoch,
+    status,
+    spec,
+    ...(status === 'dead' && reason !== undefined ? { reason } : {}),
+    ...(status === 'dead' && deathCode !== undefined ? { deathCode } : {}),
+    ...(down && keeps !== undefined ? { keeps } : {}),
+    ...(status === 'dead' && lastAliveUnixMs !== undefined ? { lastAliveUnixMs } : {}),
+    ...(woke === undefined ? {} : { woke }),
+  };
+}
+
+/** What an idle machine of the smallest size uses. */
+export function idleMetrics(): VmMetrics {
+  return {
+    sampledAtUnixMs: Date.now(),
+    guest: {
+      uptimeSeconds: 60,
+      vcpu: 1,
+      cpuBusyMs: 600,
+      load: [0.1, 0.1, 0.1],
+      memoryTotalMib: 960,
+      memoryUsedMib: 120,
+      diskTotalMib: 10_000,
+      diskUsedMib: 500,
+      networkInBytes: 1_000,
+      networkOutBytes: 2_000,
+      processes: 12,
+    },
+    host: { cpuMs: 900, residentMib: 300, unsharedMib: 60, diskUsedMib: 20, networkInBytes: 1_100, networkOutBytes: 2_100 },
+  };
 }
 
 async function textOf(request: http.IncomingMessage): Promise<string> {

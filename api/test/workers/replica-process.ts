@@ -5,9 +5,13 @@ import { HostClients } from '../../src/hosts/clients.ts';
 import { planCatalogueOf } from '../../src/rules/plan-catalogue.ts';
 import type { LifecycleQueue } from '../../src/services/lifecycle-port.ts';
 import { createSandbox } from '../../src/services/sandbox-create.ts';
+import { resizeSandbox } from '../../src/services/sandbox-resize.ts';
+import { sleepSandbox } from '../../src/services/sandbox-sleep.ts';
+import { wakeSandbox } from '../../src/services/sandbox-wake.ts';
 import { destroySandbox } from '../../src/services/sandboxes.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { SandboxChanges } from '../../src/store/sandbox-changes.ts';
+import type { SandboxRow } from '../../src/store/schema.ts';
 import { armCrashPoint } from '../../src/workers/crash-point.ts';
 import { startDurable } from '../../src/workers/durable.ts';
 import type { ReplicaAnswer, ReplicaOptions, ReplicaRequest, ReplicaValue } from './replica.ts';
@@ -33,9 +37,13 @@ const work = await startDurable({
   log,
   ...(options.queuePollMs === undefined ? {} : { queuePollMs: options.queuePollMs }),
   ...(options.hostPatienceMs === undefined ? {} : { hostPatienceMs: options.hostPatienceMs }),
+  ...(options.hostSilenceMs === undefined ? {} : { hostSilenceMs: options.hostSilenceMs }),
 });
 const lifecycle: LifecycleQueue = {
   enqueueProvision: (trx, step) => work.queue.enqueueProvision(trx, step),
+  enqueueSleep: (trx, step) => work.queue.enqueueSleep(trx, step),
+  enqueueWake: (trx, step) => work.queue.enqueueWake(trx, step),
+  enqueueResize: (trx, step) => work.queue.enqueueResize(trx, step),
   enqueueDestroy: (trx, step) => work.queue.enqueueDestroy(trx, step),
   started: (step) => {
     if (options.startAtOnce) work.queue.started(step);
@@ -48,19 +56,27 @@ const send = (answer: ReplicaAnswer): void => {
   process.send?.(answer);
 };
 
+async function timed(answering: Promise<SandboxRow>): Promise<ReplicaValue> {
+  const startedAt = performance.now();
+  const { id, status } = await answering;
+  return { id, status, ms: performance.now() - startedAt };
+}
+
 async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
   const answer = { respondAsync: request.respondAsync ?? false, signal: new AbortController().signal };
   switch (request.verb) {
     case 'create': {
-      const startedAt = performance.now();
-      const { sandbox } = await createSandbox(context, actor, options.orgId, { agent: 'agent_one', projectId: options.projectId }, answer);
-      return { id: sandbox.id, status: sandbox.status, ms: performance.now() - startedAt };
+      const body = { agent: 'agent_one', projectId: options.projectId } as const;
+      return await timed(createSandbox(context, actor, options.orgId, body, answer).then(({ sandbox }) => sandbox));
     }
-    case 'destroy': {
-      const startedAt = performance.now();
-      const sandbox = await destroySandbox(context, actor, request.sandboxId ?? '', answer);
-      return { id: sandbox.id, status: sandbox.status, ms: performance.now() - startedAt };
-    }
+    case 'sleep':
+      return await timed(sleepSandbox(context, actor, request.sandboxId ?? '', answer));
+    case 'wake':
+      return await timed(wakeSandbox(context, actor, request.sandboxId ?? '', answer));
+    case 'resize':
+      return await timed(resizeSandbox(context, actor, request.sandboxId ?? '', request.size ?? {}, answer));
+    case 'destroy':
+      return await timed(destroySandbox(context, actor, request.sandboxId ?? '', answer));
     case 'cpu': {
       const { user, system } = process.cpuUsage();
       return { id: '', status: '', ms: (user + system) / 1_000 };

@@ -15,12 +15,15 @@ export interface ReplicaOptions {
   startAtOnce: boolean;
   queuePollMs?: number;
   hostPatienceMs?: number;
+  hostSilenceMs?: number;
 }
 
 export interface ReplicaRequest {
   id: number;
-  verb: 'create' | 'destroy' | 'cpu' | 'stop';
+  verb: 'create' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'cpu' | 'stop';
   sandboxId?: string;
+  /** What a resize asks for. */
+  size?: { vcpu?: number; memoryGb?: number; diskGb?: number };
   respondAsync?: boolean;
 }
 
