@@ -51,6 +51,15 @@ const REFUSED: [title: string, body: object, message: RegExp][] = [
   ['a repository in another form', { repository: 'just-a-name' }, /^body\.repository must have the form owner\/repo$/],
   ['a wrong mode', { mode: 'persistent' }, /^body\.mode must be one of "ephemeral", not "persistent"$/],
   ['a ttl of no seconds', { ttlSeconds: 0 }, /^body\.ttlSeconds must be at least 1, not 0$/],
+  ['a ttl of more than a day', { ttlSeconds: 86_401 }, /^body\.ttlSeconds must be at most 86400, not 86401$/],
+  ['a ttl that is no whole number', { ttlSeconds: 1.5 }, /^body\.ttlSeconds must be an integer, not 1\.5$/],
+  ['mode without ttlSeconds', { mode: 'ephemeral' }, /^body\.ttlSeconds is required with mode "ephemeral": an integer from 1 to 86400$/],
+  ['ttlSeconds without mode', { ttlSeconds: 60 }, /^body\.ttlSeconds is only for mode "ephemeral"/],
+  [
+    'mode and a persistencePolicy',
+    { mode: 'ephemeral', ttlSeconds: 60, persistencePolicy: 'always_on' },
+    /^body\.persistencePolicy is not allowed with mode "ephemeral"/,
+  ],
   [
     'more unknown fields than are worth telling, and endless names',
     { ...keys(30), metadata: { ['k'.repeat(5_000)]: null } },
@@ -102,7 +111,7 @@ test("a create in another org's project is 400 unknown_project, as if it did not
   assert.equal((await create({ projectId: other.projectId })).body.error.code, 'unknown_project');
 });
 
-const NOT_YET = { repository: 'owner/repo', branch: 'main', sshPublicKey: 'ssh-ed25519 AAAA me', mode: 'ephemeral', ttlSeconds: 60 };
+const NOT_YET = { repository: 'owner/repo', branch: 'main', sshPublicKey: 'ssh-ed25519 AAAA me' };
 for (const field of SANDBOX_FIELDS_NOT_AVAILABLE_YET) {
   test(`a create with ${field} is refused by name, not ignored`, async () => {
     const answer = await create({ [field]: NOT_YET[field] });
@@ -148,22 +157,45 @@ test('a project gets the useCase and defaults asked for; unknown fields are igno
     useCase: 'external',
     defaultProfile: 'build-heavy',
     defaultPersistencePolicy: 'always_on',
+    defaultIdleMinutes: 0,
+    wakeOnUse: true,
     color: 'red',
   });
   assert.equal(full.status, 201);
   const { project } = full.body;
   assert.deepEqual(
-    [project.name, project.useCase, project.defaultProfile, project.defaultPersistencePolicy],
-    ['P', 'external', 'build-heavy', 'always_on'],
+    [
+      project.name,
+      project.useCase,
+      project.defaultProfile,
+      project.defaultPersistencePolicy,
+      project.defaultIdleMinutes,
+      project.wakeOnUse,
+    ],
+    ['P', 'external', 'build-heavy', 'always_on', 0, true],
   );
   const bare = (await make({})).body.project;
   assert.match(bare.name, /^project-[a-z2-7]{8}$/);
   assert.deepEqual([bare.useCase, bare.defaultProfile, bare.sandboxMachineHourLimit], ['internal', null, null]);
+  assert.deepEqual([bare.defaultIdleMinutes, bare.wakeOnUse], [null, false]);
   const listed = (await api.call('GET', `/v1/orgs/${api.orgId}/projects`)).body.projects;
   assert.deepEqual(listed.slice(0, 2), [bare, project]);
 });
 
-const PROJECT_NOT_YET = { defaultRepository: 'owner/repo', defaultBranch: 'main', defaultIdleMinutes: 30, sandboxMachineHourLimit: 10 };
+for (const [title, body, message] of [
+  ['a negative idle time', { defaultIdleMinutes: -1 }, /^body\.defaultIdleMinutes must be at least 0, not -1$/],
+  ['an idle time of more than 30 days', { defaultIdleMinutes: 43_201 }, /^body\.defaultIdleMinutes must be at most 43200, not 43201$/],
+  ['an idle time in parts of minutes', { defaultIdleMinutes: 0.5 }, /^body\.defaultIdleMinutes must be an integer, not 0\.5$/],
+  ['a wakeOnUse that is text', { wakeOnUse: 'yes' }, /^body\.wakeOnUse must be a boolean, not "yes"$/],
+] as const) {
+  test(`a project with ${title} is 400 and says what is allowed`, async () => {
+    const answer = await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body });
+    assert.equal(answer.status, 400);
+    assert.match(answer.body.error.message, message);
+  });
+}
+
+const PROJECT_NOT_YET = { defaultRepository: 'owner/repo', defaultBranch: 'main', sandboxMachineHourLimit: 10 };
 for (const field of PROJECT_FIELDS_NOT_AVAILABLE_YET) {
   test(`a project with ${field} is refused by name, and null is taken for none`, async () => {
     const make = (value: unknown): Promise<Answer> => api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { [field]: value } });

@@ -10,7 +10,8 @@ const CASES: [
   projectProfile: Profile | null,
   expected: [Profile, MachineSize],
 ][] = [
-  [undefined, undefined, null, ['agent-small', 'small']],
+  [undefined, undefined, null, ['auto', 'small']],
+  [undefined, 'small', null, ['agent-small', 'small']],
   [undefined, 'medium', null, ['agent-standard', 'medium']],
   [undefined, 'large', null, ['build-heavy', 'large']],
   [undefined, 'xlarge', null, ['repo-large', 'xlarge']],
@@ -18,7 +19,8 @@ const CASES: [
   ['browser-heavy', undefined, 'auto', ['browser-heavy', 'large']],
   ['browser-heavy', 'small', 'auto', ['browser-heavy', 'small']],
   [undefined, undefined, 'long-running', ['long-running', 'medium']],
-  [undefined, 'xlarge', 'long-running', ['long-running', 'xlarge']],
+  [undefined, 'xlarge', 'long-running', ['repo-large', 'xlarge']],
+  ['auto', 'xlarge', 'long-running', ['auto', 'xlarge']],
 ];
 
 for (const [profile, machineSize, projectProfile, [chosen, size]] of CASES) {
@@ -36,4 +38,9 @@ test("persistence is the request's, else the project's, else sleep_resume", () =
     chooseAllocation({ persistencePolicy: 'sleep_resume' }, { ...none, persistencePolicy: 'always_on' }).persistencePolicy,
     'sleep_resume',
   );
+});
+
+test('an ephemeral sandbox is always_on whatever its project says: to sleep would end it', () => {
+  const defaults = { profile: null, persistencePolicy: 'sleep_resume' } as const;
+  assert.equal(chooseAllocation({ mode: 'ephemeral' }, defaults).persistencePolicy, 'always_on');
 });
