@@ -17,6 +17,8 @@ const EXEC_TIMEOUT_SECONDS = 30;
 /** A create is tried again with its key until it is answered. */
 const CREATE_DEADLINE_MS = 120_000;
 const FILES_AT_MOST = 24;
+/** A service that gives no answer is not asked at once again. */
+const SILENCE_PAUSE_MS = 300;
 
 type Operated<K extends Operation['kind']> = Extract<Operation, { kind: K }>;
 
@@ -73,6 +75,7 @@ export class ClientLife {
     const reply = await this.#asking.ask({ route: 'getSandbox', sandboxId: sandbox.id });
     if (reply.kind === 'done') sandbox.observe(sandboxIn(reply), reply.sentMs, reply.receivedMs);
     else if (reply.kind === 'refused') sandbox.missing();
+    else await delay(SILENCE_PAUSE_MS);
   }
 
   /** Reads everything inside and holds it against what is known; nothing when it is not awake. */
@@ -108,6 +111,7 @@ export class ClientLife {
       ...(respondAsync ? { headers: { prefer: 'respond-async' } } : {}),
     });
     this.#judge(verb, reply, sandbox, statuses);
+    if (reply.kind === 'unknown') await delay(SILENCE_PAUSE_MS);
     if (reply.kind === 'refused') {
       takeBack();
       if (reply.code === 'sandbox_not_found') sandbox.missing();
@@ -256,6 +260,7 @@ export class ClientLife {
     const body = { command, timeoutSeconds: EXEC_TIMEOUT_SECONDS };
     const reply = await this.#asking.ask({ route: 'execInSandbox', sandboxId: sandbox.id, body });
     this.#judge('exec', reply, sandbox, statuses);
+    if (reply.kind === 'unknown') await delay(SILENCE_PAUSE_MS);
     if (reply.kind !== 'done') return null;
     const result = reply.body as ExecResult;
     if (result.timedOut && !this.#weather.excuses(['qemu-hangs', 'guest-hangs', 'disk'], reply.sentMs, reply.receivedMs, sandbox.id))
@@ -284,12 +289,10 @@ export class ClientLife {
     // Those that are gone are looked at now and then too, the last few of them.
     const live = this.sandboxes.filter((sandbox) => !sandbox.gone);
     const candidates = fitting || (live.length > 0 && pick < 0.8) ? live : this.sandboxes.slice(-8);
-    const fit = candidates.filter(
-      (sandbox) =>
-        fitting &&
-        (action === undefined || [...sandbox.statuses()].some((status) => SANDBOX_ACTION_RULES[action][status] === 'do')) &&
-        (kind !== 'renew' || sandbox.ttlSeconds !== null),
-    );
+    const allows = (status: SandboxStatus): boolean => action === undefined || SANDBOX_ACTION_RULES[action][status] === 'do';
+    const worth = candidates.filter((sandbox) => fitting && (kind !== 'renew' || sandbox.ttlSeconds !== null));
+    const surely = worth.filter((sandbox) => !sandbox.moving && allows(sandbox.status));
+    const fit = surely.length > 0 ? surely : worth.filter((sandbox) => [...sandbox.statuses()].some(allows));
     const from = fit.length > 0 ? fit : candidates;
     return from[Math.floor(pick * from.length)] ?? null;
   }

@@ -60,6 +60,7 @@ export class KnownSandbox {
   }
 
   get maybeGone(): boolean {
+    this.#takeInDeaths();
     return this.#may.has('gone');
   }
 

@@ -10,7 +10,7 @@ export function illegality(action: SandboxAction, reply: Reply, statuses: Readon
   if (reply.kind === 'done')
     return verdicts.some((verdict) => verdict !== 'refuse') ? null : `${action} was answered as done while ${known}`;
   if (reply.code !== REFUSAL_CODES[action]) return null;
-  // A failed sandbox may have nothing left to wake, which is a refusal too.
-  if (action === 'wake' && statuses.has('failed')) return null;
+  // A failed sandbox may have nothing left to wake or to give another size, which is a refusal too.
+  if ((action === 'wake' || action === 'resize') && statuses.has('failed')) return null;
   return verdicts.includes('refuse') ? null : `${action} was refused (${reply.message}) while ${known}`;
 }

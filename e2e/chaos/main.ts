@@ -10,7 +10,7 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '10' },
     seed: { type: 'string', default: '1' },
     clients: { type: 'string', default: '3' },
-    'disturbance-ms': { type: 'string', default: '4000' },
+    'disturbance-ms': { type: 'string', default: '6000' },
     plan: { type: 'string' },
   },
 });

@@ -45,8 +45,8 @@ export const DISTURBANCE_KINDS = [
 const OPERATION_WEIGHTS: Readonly<Record<OperationKind, number>> = {
   create: 14,
   replay: 3,
-  write: 24,
-  read: 20,
+  write: 30,
+  read: 22,
   get: 5,
   list: 5,
   sleep: 11,
