@@ -16,6 +16,10 @@ export interface BootedMachine {
   /** Bytes that the machine has written to its disk. */
   diskWrites(): Promise<number>;
   idle(milliseconds: number): Promise<void>;
+  /** One call of the guest daemon, whatever it answers. */
+  call(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }>;
+  /** From now on calls carry this secret. */
+  useSecret(secret: string): void;
   stop(): Promise<void>;
 }
 
@@ -51,8 +55,11 @@ async function askQemu(path: string, command: string, signal: AbortSignal): Prom
   }
 }
 
-/** Resolves when the guest daemon answers; rejects with the end of the console when the machine ends before that. */
-export async function bootImage(image: Image, folder: string, signal: AbortSignal): Promise<BootedMachine> {
+/**
+ * Resolves when the guest daemon answers; rejects with the end of the console when the machine ends before that. With `disk`, a qcow2 file that stands on the
+ * image's root, the machine keeps what it writes.
+ */
+export async function bootImage(image: Image, folder: string, signal: AbortSignal, disk?: string): Promise<BootedMachine> {
   const port = await freePort();
   const { address, gateway, mac } = GUEST_NETWORK;
   const console = join(folder, 'console');
@@ -63,7 +70,8 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
     ['-M', 'q35,hpet=off,vmport=off,smbus=off,sata=off,i8042=off,usb=off,graphics=off', '-accel', 'tcg,tb-size=64', '-cpu', 'max'],
     ['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot', '-smp', '1', '-m', '1024'],
     ['-kernel', image.kernelPath, '-initrd', image.initramfsPath, '-append', image.kernelArguments.join(' ')],
-    ['-drive', `if=none,id=d,file=${image.rootPath},format=raw,snapshot=on`, '-device', 'virtio-blk-pci,drive=d,romfile='],
+    ['-drive', `if=none,id=d,${disk === undefined ? `file=${image.rootPath},format=raw,snapshot=on` : `file=${disk},format=qcow2`}`],
+    ['-device', 'virtio-blk-pci,drive=d,romfile='],
     ['-netdev', network, '-device', `virtio-net-pci,netdev=n,mac=${mac},romfile=`, '-device', 'virtio-rng-pci'],
     ['-serial', `file:${console}`, '-qmp', `unix:${control},server=on,wait=off`],
   ].flat();
@@ -75,9 +83,13 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
     ended = true;
   });
 
+  let headers: Record<string, string> = {};
   const answers = async (): Promise<boolean> => {
     try {
-      const response = await fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.any([signal, AbortSignal.timeout(5_000)]) });
+      const response = await fetch(`http://127.0.0.1:${port}/health`, {
+        headers,
+        signal: AbortSignal.any([signal, AbortSignal.timeout(5_000)]),
+      });
       return guestHealth.safeParse(await response.json()).success;
     } catch {
       signal.throwIfAborted();
@@ -113,7 +125,7 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
       await waitForDaemon();
       try {
         const body = JSON.stringify({ command, timeoutSeconds: 120 });
-        const response = await fetch(`http://127.0.0.1:${port}/exec`, { method: 'POST', body, signal });
+        const response = await fetch(`http://127.0.0.1:${port}/exec`, { method: 'POST', headers, body, signal });
         return guestExecResult.parse(await response.json());
       } catch (error) {
         signal.throwIfAborted();
@@ -123,6 +135,14 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
     async diskWrites() {
       const answer = (await askQemu(control, 'query-blockstats', signal)) as { stats: { wr_bytes: number } }[];
       return answer.reduce((sum, each) => sum + each.stats.wr_bytes, 0);
+    },
+    async call(method, path, body) {
+      const payload = body === undefined ? {} : { body: JSON.stringify(body) };
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers, signal, ...payload });
+      return { status: response.status, text: await response.text() };
+    },
+    useSecret(secret) {
+      headers = { authorization: `Bearer ${secret}` };
     },
     idle: (milliseconds) => delay(milliseconds, undefined, { signal }),
     stop,
