@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { pino } from 'pino';
+import { FenceDirectory } from '../../src/vm/directory/fence.ts';
+import { VmDirectory, type VmRecord } from '../../src/vm/directory/record.ts';
+import { VmLifecycle } from '../../src/vm/lifecycle.ts';
+import { POLICY, ROOMY, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+import type { ScriptedGuest } from '../vm/scripted-guest.ts';
+import { PoolFixture } from './pool-fixture.ts';
+
+const A = vmIdOf('a');
+const B = vmIdOf('b');
+const DEADLINES = { createMs: 10_000, sleepMs: 10_000, wakeMs: 10_000, resizeMs: 10_000, adoptMs: 2_000 };
+
+describe('a create on a host with a warm pool', () => {
+  let fixture: PoolFixture;
+  let directory: VmDirectory;
+  let lifecycle: VmLifecycle;
+  beforeEach(async () => {
+    fixture = await PoolFixture.make({ limits: { min: 1, max: 1 } });
+    await open();
+    fixture.pool.start();
+    await fixture.ready(1);
+  });
+  afterEach(async () => {
+    await lifecycle.close(AbortSignal.abort());
+    await fixture.remove();
+  });
+
+  /** As a daemon opens what it finds. */
+  async function open(): Promise<void> {
+    directory = new VmDirectory(join(fixture.root, 'vms'));
+    const fences = new FenceDirectory(join(fixture.root, 'fences'));
+    await directory.open();
+    await fences.open();
+    const { driver, pool } = fixture;
+    lifecycle = new VmLifecycle(
+      { driver, directory, fences, log: pino({ level: 'silent' }), pool, deadlines: DEADLINES },
+      { policy: POLICY, largest: { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 }, readMachine: () => pool.lend(ROOMY) },
+    );
+    await lifecycle.recover();
+  }
+
+  async function recordOf(id: string): Promise<VmRecord> {
+    const found = await directory.read(id);
+    assert.equal(found.kind, 'record');
+    return (found as { record: VmRecord }).record;
+  }
+
+  function waiting(): { id: string; guest: ScriptedGuest } {
+    const [id = ''] = fixture.running().filter((name) => name.startsWith('pool_'));
+    const [machine] = fixture.machine.of(id);
+    assert.ok(machine !== undefined);
+    return machine;
+  }
+
+  it('takes the machine that waits, under its own secret and name, and restores none', async () => {
+    const { id, guest } = waiting();
+    const before = { creates: fixture.driver.creates, secret: guest.identity?.secret };
+    const over = fixture.pool.underWay();
+    const view = await lifecycle.create(A, { epoch: 1, spec: SMALL });
+    assert.equal(view.status, 'running');
+    assert.equal(fixture.driver.creates, before.creates);
+    assert.deepEqual([guest.identity?.hostname, guest.identity?.secret], [SMALL.hostname, await directory.readSecret(A)]);
+    assert.notEqual(guest.identity?.secret, before.secret);
+    const { machineId, driverState } = await recordOf(A);
+    assert.deepEqual([machineId, driverState?.['id']], [id, id]);
+    assert.deepEqual(await readdir(directory.driverFolder(A)), ['disk']);
+    over();
+  });
+
+  it('restores a machine of its own when none waits', async () => {
+    const over = fixture.pool.underWay();
+    await lifecycle.create(A, { epoch: 1, spec: SMALL });
+    const view = await lifecycle.create(B, { epoch: 1, spec: SMALL });
+    assert.equal(view.status, 'running');
+    assert.equal((await recordOf(B)).machineId, null);
+    assert.equal(fixture.machine.of(B).length, 1);
+    over();
+  });
+
+  it('restores a machine of its own when the one of the pool does not take its identity, and leaves nothing of that one', async () => {
+    const { id, guest } = waiting();
+    guest.handler = (_request, response) => response.writeHead(500).end('{}');
+    const over = fixture.pool.underWay();
+    const view = await lifecycle.create(A, { epoch: 1, spec: SMALL });
+    assert.equal(view.status, 'running');
+    assert.equal((await recordOf(A)).machineId, null);
+    assert.deepEqual(fixture.running(), [A]);
+    assert.ok(!(await fixture.folders()).includes(id));
+    over();
+  });
+
+  it('leaves a VM that the next daemon adopts, and ends with its destroy', async () => {
+    const { id } = waiting();
+    await lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await fixture.ready(1);
+    await fixture.pool.close();
+    fixture.driver.killed = true;
+    await lifecycle.close(new AbortController().signal);
+    await fixture.restart();
+    await open();
+    assert.deepEqual(fixture.driver.reapedWith, [[id]]);
+    assert.equal(lifecycle.get(A).status, 'running');
+    assert.deepEqual(fixture.running(), [id]);
+    await lifecycle.destroy(A, 2);
+    assert.deepEqual([fixture.running(), await readdir(join(fixture.root, 'vms'))], [[], []]);
+  });
+
+  it('is overtaken by a destroy without leaving the machine behind', async () => {
+    const { id, guest } = waiting();
+    const asked = Promise.withResolvers<void>();
+    guest.handler = () => asked.resolve();
+    const over = fixture.pool.underWay();
+    const create = lifecycle.create(A, { epoch: 1, spec: SMALL });
+    const failed = assert.rejects(create, { code: 'superseded' });
+    await asked.promise;
+    await lifecycle.destroy(A, 2);
+    await failed;
+    assert.ok(!fixture.running().includes(id));
+    assert.deepEqual([fixture.running(), await fixture.folders(), await readdir(join(fixture.root, 'vms'))], [[], [], []]);
+    over();
+  });
+
+  it('many at once get machines of their own, one of them the one that waited', async () => {
+    const over = fixture.pool.underWay();
+    const ids = Array.from('abcdefgh', vmIdOf);
+    await Promise.all(ids.map((id) => lifecycle.create(id, { epoch: 1, spec: SMALL })));
+    const records = await Promise.all(ids.map(recordOf));
+    assert.equal(records.filter(({ machineId }) => machineId !== null).length, 1);
+    assert.equal(new Set(records.map(({ id, machineId }) => machineId ?? id)).size, ids.length);
+    assert.equal(fixture.running().length, ids.length);
+    over();
+  });
+});
