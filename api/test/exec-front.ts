@@ -18,10 +18,10 @@ export class ExecRefusal extends Error {
 export interface ExecFront {
   url: string;
   exec: ExecScript;
-  /** What the metrics of a VM are, or an {@link ExecRefusal} thrown. */
+  /** What the metrics of a VM are, at once or later, or an {@link ExecRefusal} thrown. */
   metrics: (vmId: string) => unknown;
   /** Answers the list of VMs instead of the stand-in. */
-  listVms?: (() => VmView[]) | undefined;
+  listVms?: (() => VmView[] | Promise<VmView[]>) | undefined;
   stop(): Promise<void>;
 }
 
@@ -42,12 +42,12 @@ export async function startExecFront(socketPath: string, behind: string): Promis
   const server = http.createServer((request, response) => {
     const measured = request.method === 'GET' ? /^\/vms\/([^/]+)\/metrics$/.exec(request.url ?? '')?.[1] : undefined;
     if (measured !== undefined) {
-      answer(response, () => front.metrics(measured));
+      void answer(response, () => front.metrics(measured));
       return;
     }
     const { listVms } = front;
     if (listVms !== undefined && request.method === 'GET' && request.url === '/vms') {
-      answer(response, () => ({ vms: listVms() }));
+      void answer(response, async () => ({ vms: await listVms() }));
       return;
     }
     if (request.method !== 'POST' || !/^\/vms\/[^/]+\/exec$/.test(request.url ?? '')) {
@@ -79,21 +79,21 @@ async function runExec(request: http.IncomingMessage, response: http.ServerRespo
   try {
     const body = guestExecRequest.parse(JSON.parse(Buffer.concat(chunks).toString('utf8')));
     const result = await front.exec(body, gone.signal);
-    answer(response, () => result);
+    await answer(response, () => result);
   } catch (error) {
     if (gone.signal.aborted) return;
-    answer(response, () => {
+    await answer(response, () => {
       throw error;
     });
   }
 }
 
-function answer(response: http.ServerResponse, script: () => unknown): void {
+async function answer(response: http.ServerResponse, script: () => unknown): Promise<void> {
   const send = (status: number, body: unknown): void => {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
   try {
-    send(200, script());
+    send(200, await script());
   } catch (error) {
     const code = error instanceof ExecRefusal ? error.code : 'internal';
     send(HOST_ERRORS[code], { error: { code, message: error instanceof Error ? error.message : String(error) } });

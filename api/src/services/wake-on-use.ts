@@ -16,7 +16,7 @@ import { requestWake } from './sandbox-wake.ts';
 const ASLEEP: ReadonlySet<SandboxStatus> = new Set<SandboxStatus>(['sleeping', 'stopped', 'waking']);
 
 /**
- * The sandbox, awake: at once when it is; otherwise, where its project wakes on use, once it was woken, at most {@link WAKE_ON_USE_WAIT_MS} later. Throws
+ * The sandbox, awake: at once when it is; otherwise, where its project wakes on use, once it was woken, at most `waitMs` later. Throws
  * `sandbox_state_conflict` naming the status, what a wake throws, or the reason of the caller's signal.
  */
 export async function awakeForUse(
@@ -25,12 +25,13 @@ export async function awakeForUse(
   sandbox: LocatedSandboxRow,
   action: SandboxAction,
   signal: AbortSignal,
+  waitMs = WAKE_ON_USE_WAIT_MS,
 ): Promise<LocatedSandboxRow> {
   if (isLegal(action, sandbox)) return sandbox;
   if (!ASLEEP.has(sandbox.status) || !(await wakesOnUse(context, sandbox))) requireLegal(action, sandbox.status);
 
   const watch = context.changes.watch(sandbox.id);
-  const waiting = AbortSignal.any([signal, AbortSignal.timeout(WAKE_ON_USE_WAIT_MS)]);
+  const waiting = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
   try {
     for (let asked = false; ;) {
       const now = await waitWhileUnderWay(context, watch, await reread(context, sandbox), waiting);
