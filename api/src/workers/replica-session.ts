@@ -19,6 +19,8 @@ export class ReplicaSession {
   readonly #options: ReplicaSessionOptions;
   readonly #held = new Set<string>();
   #client: pg.Client | undefined;
+  /** Settles when the query asked last has ended: several schedules share the one connection, which takes one query at a time. */
+  #lastQuery: Promise<unknown> = Promise.resolve();
   #reconnect: NodeJS.Timeout | undefined;
   #quietUntil = 0;
   #closed = false;
@@ -57,7 +59,7 @@ export class ReplicaSession {
     const client = this.#client;
     if (client === undefined) return false;
     if (this.#held.has(task)) return true;
-    if (!(await tryLock(client, `berth:task:${task}`))) return false;
+    if (!(await this.#inTurn(() => tryLock(client, `berth:task:${task}`)))) return false;
     if (this.#client === client) this.#held.add(task);
     return this.#client === client;
   }
@@ -66,11 +68,11 @@ export class ReplicaSession {
   async ifDead(executorId: string, takeOver: () => Promise<void>): Promise<boolean> {
     const client = this.#client;
     if (client === undefined || Date.now() < this.#quietUntil) return false;
-    if (!(await tryLock(client, executorLock(executorId)))) return false;
+    if (!(await this.#inTurn(() => tryLock(client, executorLock(executorId))))) return false;
     try {
       await takeOver();
     } finally {
-      await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [executorLock(executorId)]);
+      await this.#inTurn(() => client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [executorLock(executorId)]));
     }
     return true;
   }
@@ -82,6 +84,16 @@ export class ReplicaSession {
     const client = this.#client;
     this.#client = undefined;
     await client?.end();
+  }
+
+  async #inTurn<T>(query: () => Promise<T>): Promise<T> {
+    const asked = this.#lastQuery.then(query);
+    // Whoever asked is told of its failure; the next in turn has no part in it.
+    this.#lastQuery = asked.then(
+      () => undefined,
+      () => undefined,
+    );
+    return await asked;
   }
 
   #lost(client: pg.Client, error: Error): void {
