@@ -184,7 +184,7 @@ test('with wakeOnUse a command wakes a stopped sandbox, runs once it is awake, a
       ['sandbox_exec', 'api_key'],
     ],
   );
-  assert.equal((events[0]?.details as Record<string, unknown>)['wakeOnUse'], 'exec');
+  assert.equal(events[0]?.details['wakeOnUse'], 'exec');
 });
 
 test('commands at once wake it once', async () => {

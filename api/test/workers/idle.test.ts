@@ -60,7 +60,7 @@ test('a sandbox unused for the default 30 minutes is put to sleep by the system,
   assert.deepEqual([await statusOf(idle.id), await statusOf(used.id)], ['sleeping', 'ready']);
   const events = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', idle.id).execute();
   assert.deepEqual(
-    events.map(({ kind, actor_kind, details }) => [kind, actor_kind, (details as Record<string, unknown>)['idleSince']]),
+    events.map(({ kind, actor_kind, details }) => [kind, actor_kind, details['idleSince']]),
     [['sandbox_sleep_requested', 'system', idle.last_active_at.toISOString()]],
   );
   await idleWatch.tick();
