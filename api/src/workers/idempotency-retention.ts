@@ -8,7 +8,10 @@ export const IDEMPOTENCY_RETENTION_EVERY_MS = 60_000;
 const BATCH = 500;
 
 /** One look: removes all that are too old, batch by batch. */
-export async function forgetIdempotencyKeys(context: StepContext, session: Pick<ReplicaSession, 'leads'>): Promise<void> {
+export async function forgetIdempotencyKeys(
+  context: Pick<StepContext, 'db' | 'stopping'>,
+  session: Pick<ReplicaSession, 'leads'>,
+): Promise<void> {
   if (!(await session.leads('idempotency-retention'))) return;
   let removed = BATCH;
   while (removed === BATCH && !context.stopping.aborted) removed = await deleteOldIdempotencyKeys(context.db, BATCH);

@@ -60,7 +60,10 @@ test("renewals go on until the next one would pass the plan's session cap: 410, 
 test('renewals at the same moment all count, and together never pass the cap', async () => {
   const { id } = await makeEphemeral();
   const statuses = (await Promise.all(Array.from({ length: 8 }, () => renew(id)))).map(({ status }) => status);
-  assert.deepEqual(statuses.toSorted(), [200, 200, 410, 410, 410, 410, 410, 410]);
+  assert.deepEqual(
+    [200, 410].map((wanted) => statuses.filter((status) => status === wanted).length),
+    [2, 6],
+  );
   const row = await rowOf(id);
   assert.equal((row.expires_at?.getTime() ?? 0) - row.created_at.getTime(), 3 * TTL_SECONDS * 1_000);
 });

@@ -8,10 +8,10 @@ import type { StepContext } from '../../src/workers/step-context.ts';
 import { startApi, type TestApi } from '../api.ts';
 
 let api: TestApi;
-let context: StepContext;
+let context: Pick<StepContext, 'db' | 'stopping'>;
 before(async () => {
   api = await startApi({ durable: false });
-  context = { db: api.db, hosts: api.context.hosts, log: api.context.log, stopping: new AbortController().signal, hostPatienceMs: 1_000 };
+  context = { db: api.db, stopping: new AbortController().signal };
 });
 after(() => api.close());
 beforeEach(async () => {
