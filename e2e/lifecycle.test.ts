@@ -120,6 +120,6 @@ async function hasItsSize(id: string): Promise<void> {
   const [processors = 0, memoryKib = 0, diskKib = 0] = stdout.trim().split('\n').map(Number);
   assert.equal(processors, vcpu);
   const memoryMib = memoryKib / 1_024;
-  assert.ok(memoryMib > memoryGb * 1_024 * 0.9 && memoryMib <= memoryGb * 1_024, `${memoryMib} MiB of ${memoryGb} GiB`);
+  assert.ok(memoryMib > memoryGb * 1_024 * 0.85 && memoryMib <= memoryGb * 1_024, `${memoryMib} MiB of ${memoryGb} GiB`);
   assert.ok(diskKib > diskGb * 2 ** 20 * 0.93 && diskKib <= diskGb * 2 ** 20, `${diskKib} KiB of ${diskGb} GiB`);
 }
