@@ -1,7 +1,7 @@
 // QEMU's command line, from plain values: the machine (machine.ts) with the files, sockets and user of one start. Pure.
 // Paths are those inside the jail (jail.ts). Carries no secret: every user of the host can read it.
 import { acceleratorOptions, cpuModel, machineOptions, TEMPLATE_SIZE, type Accelerator } from './machine.ts';
-import { cpuId, moduleMemory, type Plugged } from './plugged.ts';
+import { cpuId, moduleMemory, vcpuThread, type Plugged } from './plugged.ts';
 import type { QemuVersion } from './qemu-version.ts';
 
 /** Where the jail puts things. */
@@ -140,6 +140,7 @@ function restoreOptions({ devices, accelerator, hostVendor }: RestoreStart): str
   return [
     ...['-S', '-incoming', 'defer', '-global', 'migration.send-configuration=off'],
     ...devices.modules.flatMap(({ id, sizeMib }) => ['-object', `memory-backend-ram,id=${moduleMemory(id)},size=${sizeMib}M`]),
+    ...(accelerator === 'tcg' ? cpus : []).flatMap((_cpu, at) => ['-object', JSON.stringify(vcpuThread(at + 1))]),
     ...[...modules, ...cpus].flatMap((device) => ['-device', JSON.stringify(device)]),
   ];
 }

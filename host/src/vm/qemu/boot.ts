@@ -4,7 +4,7 @@ import { GuestClient, GuestRefusal } from '../../guest/client.ts';
 import { DriverError, type GuestEndpoint } from '../driver.ts';
 import type { RestoreBase } from './bases.ts';
 import { readConsole } from './console.ts';
-import { plugCpus, unplugAllCpus } from './hotplug.ts';
+import { plugCpus } from './hotplug.ts';
 import { bootsWithAllCpus, TEMPLATE_SIZE, VCPU_MAX, type Accelerator } from './machine.ts';
 import type { QmpSession } from './qmp.ts';
 import { startMachine, type RunningMachine, type StartOrder } from './start.ts';
@@ -14,10 +14,9 @@ export const BOOT_DEADLINE_MS = { kvm: 60_000, tcg: 300_000 } as const;
 
 const REACH_STEP_MS = 2_000;
 const REACH_PAUSE_MS = 20;
-const UNPLUG_DEADLINE_MS = 60_000;
 const CONSOLE_SHOWN = 1_000;
 
-/** Boots the disk of a VM, at the template's size. Rejects as {@link startMachine}. */
+/** Boots the disk of a VM, at the template's size; under TCG with every vCPU there may be. Rejects as {@link startMachine}. */
 export async function bootDisk(base: RestoreBase, order: StartOrder, endpoint: GuestEndpoint): Promise<RunningMachine> {
   return startMachine(base, order, { kind: 'reboot' }, async ({ qmp, signal, elapsedMs, run }) => {
     const { accelerator } = base;
@@ -37,16 +36,11 @@ export interface BootingMachine {
   run: () => Promise<void>;
 }
 
-/** Runs it and resolves when its guest daemon answers and it has the template's vCPUs. Rejects with {@link DriverError} that shows the console. */
+/** Runs it, with every vCPU it may ever have where that is needed, and resolves when its guest daemon answers. Rejects with {@link DriverError} that shows the console. */
 export async function bootToGuest(machine: BootingMachine, signal: AbortSignal): Promise<void> {
-  const { qmp, accelerator } = machine;
-  const allCpus = bootsWithAllCpus(accelerator);
-  await plugCpus(qmp, allCpus ? VCPU_MAX - TEMPLATE_SIZE.vcpu : 0, signal);
+  await plugCpus(machine.qmp, bootsWithAllCpus(machine.accelerator) ? VCPU_MAX - TEMPLATE_SIZE.vcpu : 0, signal);
   await machine.run();
   await untilGuestAnswers(machine, signal);
-  if (allCpus) {
-    await unplugAllCpus(qmp, UNPLUG_DEADLINE_MS, signal);
-  }
 }
 
 async function untilGuestAnswers({ endpoint, qmp, deadlineMs }: BootingMachine, signal: AbortSignal): Promise<void> {

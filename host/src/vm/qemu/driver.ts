@@ -212,7 +212,7 @@ class Driver implements QemuDriver {
       const qmp = await this.#controlOf(state.vmId, process).session(vm.signal);
       const allowDisk = async (diskGib: number): Promise<void> => {
         await writeDiskGib(vm.folder, diskGib);
-        await allowFileSize(process, diskGib, vm.signal);
+        await allowFileSize(process, this.#slotOf(state.slot ?? -1).uid, diskGib, vm.signal);
       };
       return resizeMachine({ qmp, to, allowDisk, signal: vm.signal });
     });

@@ -3,13 +3,30 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { DriverError } from '../driver.ts';
-import { MEMORY_SLOTS } from './machine.ts';
-import { cpuId, cpuNumber, isPluggedCpu, MEMORY_STEP_MIB, moduleMemory, readCpuPlaces, readModules } from './plugged.ts';
+import { MEMORY_SLOTS, VCPU_MAX } from './machine.ts';
+import {
+  cpuId,
+  cpuNumber,
+  isPluggedCpu,
+  MEMORY_STEP_MIB,
+  moduleMemory,
+  readCpuPlaces,
+  readModules,
+  VCPU_THREAD_PREFIX,
+  vcpuThread,
+} from './plugged.ts';
 import type { QmpSession } from './qmp.ts';
 
 const MIB = 2 ** 20;
 const GIB_IN_MIB = 1_024;
 const UNPLUG_STEP_MS = 20;
+const STOP_DEADLINE_MS = 30_000;
+const GO_ON_DEADLINE_MS = 10_000;
+const REGION_BYTES = 2 * MIB;
+/** A region counts as full when this much or less of it is left. */
+const REGION_RESERVE_BYTES = 4_096;
+
+const runState = z.object({ status: z.string() });
 
 const objects = z.array(z.object({ name: z.string(), type: z.string() })).max(1_024);
 
@@ -28,10 +45,60 @@ export async function plugCpus(
   if (free.length < count) {
     throw new DriverError(`QEMU has room for ${free.length} more vCPUs, ${count} are wanted`);
   }
-  for (const place of free.slice(0, count)) {
-    await qmp.command('device_add', { driver: place.type, id: cpuId(cpuNumber(place)), ...place.props }, z.unknown(), { signal });
-    onPlugged(cpuNumber(place));
+  const plug = async (beforeEach: (at: number) => Promise<void>): Promise<void> => {
+    for (const [at, place] of free.slice(0, count).entries()) {
+      await beforeEach(at);
+      await qmp.command('device_add', { driver: place.type, id: cpuId(cpuNumber(place)), ...place.props }, z.unknown(), { signal });
+      onPlugged(cpuNumber(place));
+    }
+  };
+  const { enabled: kvm } = await qmp.command('query-kvm', undefined, z.object({ enabled: z.boolean() }), { signal });
+  await (kvm ? plug(async () => {}) : asEmulated(qmp, count, signal, plug));
+}
+
+/**
+ * Emulated vCPUs, of which a running QEMU cannot take every one: it ends by an assertion, and the tenant's machine with it, when a thread more than the machine may have
+ * vCPUs is started (one that was taken away still counts), and when its buffer of translated code has no region left for the new thread. So threads are counted, by
+ * objects that do nothing inside the QEMU they are about, and regions are looked at while the guest stands still.
+ */
+async function asEmulated(
+  qmp: QmpSession,
+  count: number,
+  signal: AbortSignal,
+  plug: (beforeEach: (at: number) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const names = await qmp.command('qom-list', { path: '/objects' }, objects, { signal });
+  const threads = 1 + names.filter(({ name }) => name.startsWith(VCPU_THREAD_PREFIX)).length;
+  if (threads + count > VCPU_MAX) {
+    throw new DriverError(`an emulated machine that had ${threads} vCPUs so far can be given ${count} more only after it slept`);
   }
+  const runs = (await qmp.command('query-status', undefined, runState, { signal })).status === 'running';
+  if (runs) {
+    await qmp.command('stop', undefined, z.unknown(), { signal, deadlineMs: STOP_DEADLINE_MS });
+  }
+  try {
+    const text = await qmp.command('human-monitor-command', { 'command-line': 'info jit' }, z.string(), { signal });
+    if (freeRegions(text, threads) < count) {
+      throw new DriverError('the emulator has no room for the code of another vCPU just now; after the machine slept it has');
+    }
+    await plug(async (at) => void (await qmp.command('object-add', vcpuThread(threads + at), z.unknown(), { signal })));
+  } finally {
+    if (runs) {
+      await qmp.command('cont', undefined, z.unknown(), { signal: AbortSignal.timeout(GO_ON_DEADLINE_MS) });
+    }
+  }
+}
+
+/**
+ * Regions of the buffer that no thread has, at least: it is cut into pieces of 2 MiB, at most eight for each vCPU there may be; each thread has one that is not full.
+ * Pure; for its test.
+ */
+export function freeRegions(infoJit: string, threads: number): number {
+  const [, used, total] = /^gen code size +(\d{1,12})\/(\d{1,12})$/m.exec(infoJit) ?? [];
+  const [usedBytes, totalBytes] = [Number(used ?? Number.NaN), Number(total ?? Number.NaN)];
+  const regions = Math.min(Math.max(Math.round(totalBytes / REGION_BYTES), VCPU_MAX), 8 * VCPU_MAX);
+  const full = Math.floor(usedBytes / (totalBytes / regions - REGION_RESERVE_BYTES));
+  return Number.isFinite(full) ? regions - full - threads : 0;
 }
 
 /** Asks the guest to let go of these vCPUs and waits that long. Resolves with those it did let go of; never rejects for a guest that does not. */

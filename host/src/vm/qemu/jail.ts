@@ -5,6 +5,8 @@ import { fileSizeLimit } from './file-size-limit.ts';
 
 /** Descriptor on which bwrap says which pid it started; QEMU never sees it. */
 export const STATUS_FD = 3;
+/** Descriptor from which bwrap reads the filter of seccomp.ts. 4 is argv.ts's. */
+export const FILTER_FD = 5;
 
 export interface Jail {
   /** The network namespace to enter: /run/netns/NAME. */
@@ -20,7 +22,9 @@ export interface Jail {
   diesWithParent: boolean;
 }
 
-/** The command that runs `program` with `args` in the jail. Start it in a session of its own, as root, with {@link STATUS_FD} open for writing. */
+/**
+ * The command that runs `program` with `args` in the jail. Start it in a session of its own, as root, with {@link STATUS_FD} open for
+ * writing and the filter in {@link FILTER_FD}. */
 export function jailArgv(jail: Jail, program: string, args: readonly string[]): [string, ...string[]] {
   return [
     ...(['prlimit', ...limitsOf(jail), '--'] as [string, ...string[]]),
@@ -29,7 +33,7 @@ export function jailArgv(jail: Jail, program: string, args: readonly string[]): 
     ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session', '--clearenv'],
     // Pid 1 of the namespace takes the rest along when it ends. A VM that outlives its daemon needs no such process beside it: QEMU is pid 1.
     ...(jail.diesWithParent ? ['--die-with-parent'] : ['--as-pid-1']),
-    ...['--info-fd', String(STATUS_FD)],
+    ...['--info-fd', String(STATUS_FD), '--seccomp', String(FILTER_FD)],
     ...['--cap-drop', 'ALL', ...CAPABILITIES.flatMap((capability) => ['--cap-add', capability])],
     ...['--ro-bind', '/usr', '/usr', '--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64', '--symlink', 'usr/bin', '/bin'],
     ...['--dev', '/dev', '--dev-bind', '/dev/net/tun', '/dev/net/tun', ...(jail.kvm ? ['--dev-bind', '/dev/kvm', '/dev/kvm'] : [])],
@@ -47,9 +51,9 @@ const CAPABILITIES = ['CAP_SETUID', 'CAP_SETGID', 'CAP_NET_ADMIN', 'CAP_DAC_OVER
 const THREADS = 4_096;
 
 /**
- * What a QEMU in foreign hands may take of the machine beside its memory. Soft and hard: it has no capability to raise them. Without core files, which
+ * What a QEMU in foreign hands may take of the machine beside its memory. Of core files and threads soft and hard: it has no capability to raise them. Without core files, which
  * would hold the tenant's memory and fill a disk.
  */
 function limitsOf({ diskGib }: Jail): string[] {
-  return ['--core=0', `--fsize=${fileSizeLimit(diskGib)}`, `--nproc=${THREADS}`];
+  return ['--core=0', `--fsize=${fileSizeLimit(diskGib)}:`, `--nproc=${THREADS}`];
 }

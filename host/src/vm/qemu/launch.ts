@@ -1,5 +1,6 @@
 // Starts a jailed QEMU that outlives this daemon, and finds out which process it is. Must not know what the machine does.
 import { spawn, type ChildProcess } from 'node:child_process';
+import nodeProcess from 'node:process';
 import { writeFileSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,7 +8,8 @@ import { z } from 'zod';
 import { DriverError, type VmProcess } from '../driver.ts';
 import { isSame, readProcess } from '../process.ts';
 import { DEVICE_STATE_FD } from './argv.ts';
-import { STATUS_FD } from './jail.ts';
+import { FILTER_FD, STATUS_FD } from './jail.ts';
+import { fileSizeFilter } from './seccomp.ts';
 
 const START_DEADLINE_MS = 20_000;
 /** What is kept of QEMU's messages, and of bwrap's report. */
@@ -56,11 +58,15 @@ export async function launchQemu([program, ...args]: [string, ...string[]], sign
   // QEMU's messages come through a pipe, so that a QEMU in foreign hands cannot fill the disk; it ignores that nobody reads once we are gone.
   const child = spawn(program, args, {
     detached: true,
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
     env: { PATH: SYSTEM_PATH },
     cwd: '/',
   });
   const ended = watch(child);
+  const filter = (child.stdio as readonly unknown[])[FILTER_FD] as Writable;
+  // Who ends before reading it has its reason on the way.
+  filter.on('error', () => undefined);
+  filter.end(fileSizeFilter(nodeProcess.arch));
   try {
     const process = await jailedProcess(child, AbortSignal.any([signal, ended, AbortSignal.timeout(START_DEADLINE_MS)]));
     offerToOom(process);

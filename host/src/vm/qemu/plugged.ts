@@ -103,6 +103,13 @@ export function cpuId(number: number): string {
   return `cpu${number}`;
 }
 
+/** Names of the objects that count the threads of emulated vCPUs (hotplug.ts); the first vCPU's is not counted. */
+export const VCPU_THREAD_PREFIX = 'vcpu-thread-';
+
+export function vcpuThread(number: number): { 'qom-type': string; id: string } {
+  return { 'qom-type': 'rng-builtin', id: `${VCPU_THREAD_PREFIX}${number}` };
+}
+
 /** Id of the object that is a module's memory. */
 export function moduleMemory(id: string): string {
   return `${id}-memory`;

@@ -56,6 +56,11 @@ export async function resizeMachine(order: ResizeOrder): Promise<VmSize> {
   return sizeOf(await readPlugged(qmp, signal));
 }
 
+/** Of a machine that runs: QEMU changes no disk of one whose state was loaded and that did not run yet. */
+export async function growDisk(qmp: QmpSession, diskGib: number, signal: AbortSignal): Promise<void> {
+  await qmp.command('block_resize', { 'node-name': 'disk', size: diskGib * GIB }, z.unknown(), { signal });
+}
+
 /** The disk comes last: it is the one that cannot be taken back. */
 async function grow({ qmp, to, allowDisk, signal }: ResizeOrder, had: VmSize): Promise<void> {
   const cpus: number[] = [];
@@ -65,7 +70,7 @@ async function grow({ qmp, to, allowDisk, signal }: ResizeOrder, had: VmSize): P
     await plugModules(qmp, moduleSizes(Math.max(0, to.memoryMib - had.memoryMib)), signal, (id) => modules.push(id));
     if (to.diskGib > had.diskGib) {
       await allowDisk(to.diskGib);
-      await qmp.command('block_resize', { 'node-name': 'disk', size: to.diskGib * GIB }, z.unknown(), { signal });
+      await growDisk(qmp, to.diskGib, signal);
     }
   } catch (error) {
     // The caller's own time may be over; taking back has its own.

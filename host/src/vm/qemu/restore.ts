@@ -7,8 +7,9 @@ import { DriverError, type VmSize } from '../driver.ts';
 import { DEVICE_STATE_FD, VM_FILES } from './argv.ts';
 import type { RestoreBase } from './bases.ts';
 import { writeOverlay } from './disk.ts';
+import { moduleSizes, plugCpus, plugModules } from './hotplug.ts';
 import { TEMPLATE_SIZE } from './machine.ts';
-import { resizeMachine } from './resize.ts';
+import { growDisk } from './resize.ts';
 import { startMachine, type RunningMachine, type StartedMachine, type StartOrder } from './start.ts';
 
 const LOAD_DEADLINE_MS = 20_000;
@@ -33,9 +34,13 @@ export async function restoreTemplate(base: RestoreBase, order: StartOrder, size
   return startMachine(base, order, { kind: 'restore', vcpu: size.vcpu, devices: { cpus: [], modules: [] } }, async (machine) => {
     await loadDevices(machine, base.template.deviceState);
     const loadedMs = machine.elapsedMs();
-    // Its largest file was set for this disk at the start.
-    await resizeMachine({ qmp: machine.qmp, to: size, allowDisk: async () => {}, signal: machine.signal });
+    await plugCpus(machine.qmp, size.vcpu - TEMPLATE_SIZE.vcpu, machine.signal);
+    await plugModules(machine.qmp, moduleSizes(size.memoryMib - TEMPLATE_SIZE.memoryMib), machine.signal);
     await machine.run();
+    // Its largest file was set for this disk at the start.
+    if (size.diskGib > TEMPLATE_SIZE.diskGib) {
+      await growDisk(machine.qmp, size.diskGib, machine.signal);
+    }
     return { loadedMs };
   });
 }

@@ -12,6 +12,7 @@ import { bootFilesOf } from './bases.ts';
 import { writeOverlay } from './disk.ts';
 import type { HostMachine } from './host-machine.ts';
 import { bootToGuest } from './boot.ts';
+import { unplugAllCpus } from './hotplug.ts';
 import { jailArgv } from './jail.ts';
 import { launchQemu, reasonOf, type LaunchedQemu } from './launch.ts';
 import { TEMPLATE_SIZE, type Accelerator } from './machine.ts';
@@ -21,6 +22,7 @@ import { QEMU_PROGRAM, type QemuVersion } from './qemu-version.ts';
 import { endSlotProcesses } from './slot-processes.ts';
 
 const QUIT_DEADLINE_MS = 30_000;
+const UNPLUG_DEADLINE_MS = 60_000;
 
 export interface BootOrder {
   image: Image;
@@ -78,6 +80,7 @@ async function workWith<T>(
     const endpoint = { address: slot.address, port: GUEST_PORT };
     const run = async (): Promise<void> => void (await qmp.command('cont', undefined, z.unknown(), { signal }));
     await bootToGuest({ qmp, endpoint, accelerator: order.accelerator, deadlineMs: order.deadlineMs, run }, signal);
+    await unplugAllCpus(qmp, UNPLUG_DEADLINE_MS, signal);
     return await use({ qmp, process, endpoint, templateFolder, signal, quit: () => quitQemu(qmp, process) });
   } finally {
     qmp.close();

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { jailArgv, type Jail } from '../../../src/vm/qemu/jail.ts';
+import { FILTER_FD, jailArgv, type Jail } from '../../../src/vm/qemu/jail.ts';
+import { fileSizeFilter } from '../../../src/vm/qemu/seccomp.ts';
 
 const JAIL: Jail = {
   namespacePath: '/run/netns/berth7',
@@ -42,7 +47,27 @@ test('a VM outlives who started it; the machine that makes a template does not',
 test('limits are set first, then the slot’s namespace is entered, and the program comes last', () => {
   const argv = jailArgv(JAIL, '/usr/bin/program', ['-a', 'b']);
   const entering = argv.indexOf('nsenter');
-  assert.deepEqual(argv.slice(0, entering), ['prlimit', '--core=0', `--fsize=${11 * 2 ** 30}`, '--nproc=4096', '--']);
+  assert.deepEqual(argv.slice(0, entering), ['prlimit', '--core=0', `--fsize=${11 * 2 ** 30}:`, '--nproc=4096', '--']);
   assert.deepEqual(argv.slice(entering, entering + 4), ['nsenter', '--net=/run/netns/berth7', '--', 'bwrap']);
   assert.deepEqual(argv.slice(-4), ['--', '/usr/bin/program', '-a', 'b']);
+});
+
+test('who is in the jail cannot change how large its files may get, and can read it and change other limits', (context) => {
+  const script = [
+    'prlimit --noheadings --raw --output=SOFT --fsize',
+    'prlimit --fsize=2000000: --pid=$$ 2>/dev/null || echo refused',
+    'ulimit -f 4000 2>/dev/null || echo refused',
+    'ulimit -S -n 64 && echo allowed',
+  ].join('; ');
+  const folder = mkdtempSync(join(tmpdir(), 'berth-jail-'));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const filter = join(folder, 'filter');
+  writeFileSync(filter, fileSizeFilter(process.arch));
+  const bwrap = ['--ro-bind', '/', '/', '--seccomp', String(FILTER_FD), '--', 'bash', '-c', script];
+  const run = spawnSync('bash', ['-c', `exec ${FILTER_FD}<"$0"; exec bwrap "$@"`, filter, ...bwrap], { encoding: 'utf8' });
+  assert.deepEqual([run.status, run.stdout.trim().split('\n').slice(1)], [0, ['refused', 'refused', 'allowed']], run.stderr);
+});
+
+test('a processor whose system calls are not known is said', () => {
+  assert.throws(() => fileSizeFilter('mips'), /no system call filter is known for mips/);
 });

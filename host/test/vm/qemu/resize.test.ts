@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { faultInSize } from '../../../src/vm/qemu/resize.ts';
+import { freeRegions, moduleSizes } from '../../../src/vm/qemu/hotplug.ts';
+import { faultInSize, modulesToDrop } from '../../../src/vm/qemu/resize.ts';
 
 const SMALL = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
 
@@ -22,3 +23,41 @@ for (const [wrong, said] of [
     assert.match(faultInSize(wrong) ?? '', said);
   });
 }
+
+for (const [memoryMib, sizes] of [
+  [0, []],
+  [128, [128]],
+  [1_024, [1_024]],
+  [3 * 1_024, [2_048, 1_024]],
+  [15 * 1_024 + 896, [8_192, 4_096, 2_048, 1_024, 896]],
+  [63 * 1_024, [32_768, 16_384, 8_192, 4_096, 2_048, 1_024]],
+] as const) {
+  test(`${memoryMib} MiB more are ${sizes.length} modules`, () => {
+    assert.deepEqual(moduleSizes(memoryMib), sizes);
+  });
+}
+
+const modules = (...sizesMib: number[]) => sizesMib.map((sizeMib, slot) => ({ id: `module${slot}`, sizeMib, address: 2 ** 32, slot }));
+
+for (const [has, surplusMib, ids, exchange] of [
+  [[8_192, 4_096, 2_048, 1_024], 8_192, ['module0'], null],
+  [[8_192, 4_096, 2_048, 1_024], 5_120, ['module1', 'module3'], null],
+  // Of the same size the last one goes.
+  [[1_024, 1_024], 1_024, ['module1'], null],
+  // Larger ones go for smaller ones; the machine is never below what is wanted.
+  [[8_192], 5_120, ['module0'], { id: 'module0', forMib: 3_072 }],
+  [[8_192, 2_048], 3_072, ['module1', 'module0'], { id: 'module0', forMib: 7_168 }],
+  [[], 1_024, [], null],
+] as const) {
+  test(`${surplusMib} MiB less of modules of ${has.join(', ') || 'nothing'} MiB take away ${ids.join(', ') || 'nothing'}`, () => {
+    assert.deepEqual(modulesToDrop(modules(...has), surplusMib), { ids, exchange });
+  });
+}
+
+test('a region of the translation buffer is free when neither a thread nor code that is still of use has it', () => {
+  const jit = (used: number, total = 66_945_024): string => `Translation buffer state:\ngen code size       ${used}/${total}\nTB count 3\n`;
+  assert.equal(freeRegions(jit(0), 1), 31);
+  assert.equal(freeRegions(jit(59_254_483), 1), 3);
+  assert.equal(freeRegions(jit(66_695_379), 1), 0);
+  assert.equal(freeRegions('something else', 1), 0);
+});
