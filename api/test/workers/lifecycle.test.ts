@@ -17,8 +17,7 @@ before(async () => {
 after(() => world.close());
 afterEach(async () => {
   await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-  world.host.createMs = 0;
-  world.host.calls.length = 0;
+  world.host.calm();
 });
 
 async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
@@ -149,29 +148,6 @@ test('a host that fails without a verdict is asked again', async () => {
   const replica = await startReplica();
   world.host.refuseCreates.push({ code: 'internal', message: 'out of file descriptors' });
   assert.equal((await replica.ask('create')).status, 'ready');
-});
-
-test('a sandbox whose machine died fails with the reason, is metered no longer, and what is left of it is removed', async () => {
-  const replica = await startReplica();
-  const { id } = await replica.ask('create');
-  world.host.killVm(id, 'QEMU ended with signal 9');
-  const row = await world.until(id, ({ status }) => status === 'failed');
-  assert.deepEqual([row.status_reason_code, row.status_reason_message], ['machine_lost', 'QEMU ended with signal 9']);
-  const intervals = await world.db
-    .selectFrom('usage_interval')
-    .select(sql<boolean>`upper_inf(during)`.as('open'))
-    .where('sandbox_id', '=', id)
-    .execute();
-  assert.deepEqual(intervals, [{ open: false }]);
-  await untilTrue('it was removed', () => world.host.calls.some((call) => call.verb === 'DELETE' && call.id === id));
-});
-
-test('a sandbox whose machine its host no longer has fails', async () => {
-  const replica = await startReplica();
-  const { id } = await replica.ask('create');
-  world.host.forgetVm(id);
-  const row = await world.until(id, ({ status }) => status === 'failed');
-  assert.equal(row.status_reason_code, 'machine_lost');
 });
 
 test('steps go on when Postgres is killed and comes back in the middle', async () => {
