@@ -29,7 +29,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
   describe(title, () => {
     let daemon: DaemonFixture;
     before(async () => {
-      daemon = await DaemonFixture.make(subject.flags);
+      daemon = await DaemonFixture.make([...subject.flags, '--pool-max', '0']);
     });
     after(async () => {
       const left = [...(await vmsOnMachine()), ...(await subject.leftovers())];

@@ -7,7 +7,7 @@ import type { VmSpec, VmStatus } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
 import type { AdmissionPolicy, MachineFigures } from '../../src/admission.ts';
 import { FenceDirectory } from '../../src/vm/directory/fence.ts';
-import { VmDirectory } from '../../src/vm/directory/record.ts';
+import { VmDirectory, type VmRecord } from '../../src/vm/directory/record.ts';
 import { VmLifecycle } from '../../src/vm/lifecycle.ts';
 import type { Deadlines } from '../../src/vm/owned-vm.ts';
 import { ScriptedDriver, ScriptedMachine } from './scripted-driver.ts';
@@ -82,6 +82,15 @@ export class LifecycleFixture {
       }
       await setImmediate();
     }
+  }
+
+  /** What is on disk of it. */
+  async recordOf(id: string): Promise<VmRecord> {
+    const found = await this.directory.read(id);
+    if (found.kind !== 'record') {
+      throw new Error(`${id} has no record: ${found.kind}`);
+    }
+    return found.record;
   }
 
   /** Names of VM folders on disk. */

@@ -28,7 +28,7 @@ describe('what a new daemon does with what an earlier one left', () => {
   it('adopts a VM that runs, with its secret, and goes on watching it', async () => {
     await host.lifecycle.create(A, { epoch: 3, spec: SMALL });
     await host.restart();
-    assert.deepEqual(host.lifecycle.get(A), { id: A, epoch: 3, status: 'running', spec: SMALL });
+    assert.deepEqual(host.lifecycle.get(A), { id: A, epoch: 3, status: 'running', spec: SMALL, cpuMs: 43 });
     assert.equal(host.machine.of(A).length, 1);
     assert.equal((await host.lifecycle.create(A, { epoch: 3, spec: SMALL })).status, 'running');
     assert.equal(host.driver.creates, 0);
@@ -40,9 +40,11 @@ describe('what a new daemon does with what an earlier one left', () => {
 
   it('marks dead a VM whose process ended meanwhile, and keeps its disk until it is destroyed', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    host.driver.killed = true;
     await host.machine.kill(A);
     await host.restart();
-    assert.equal(host.lifecycle.get(A).status, 'dead');
+    const { status, deathCode, keeps } = host.lifecycle.get(A);
+    assert.deepEqual([status, deathCode, keeps], ['dead', 'process_ended', 'disk']);
     assert.match(host.lifecycle.get(A).reason ?? '', /ended while no host daemon ran/);
     assert.equal(await readFile(join(host.directory.driverFolder(A), 'disk'), 'utf8'), 'disk');
     await host.lifecycle.destroy(A, 1);

@@ -30,7 +30,7 @@ describe('the lifecycle of VMs', () => {
 
   it('brings a VM up with an identity of its own and says running only then', async () => {
     const view = await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
-    assert.deepEqual(view, { id: A, epoch: 1, status: 'running', spec: SMALL });
+    assert.deepEqual(view, { id: A, epoch: 1, status: 'running', spec: SMALL, cpuMs: 43 });
     const guest = host.machine.of(A)[0]?.guest;
     assert.equal(guest?.identity?.hostname, 'berth');
     assert.equal(guest?.identity?.secret, await host.directory.readSecret(A));
@@ -125,7 +125,8 @@ describe('the lifecycle of VMs', () => {
   it('says why a VM did not come up, leaves nothing of it running, and lets the same epoch try again', async () => {
     host.driver.onCreate = failing('no slot is free');
     await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), { code: 'create_failed', message: 'no slot is free' });
-    assert.deepEqual(host.lifecycle.get(A), { id: A, epoch: 1, status: 'dead', reason: 'no slot is free', spec: SMALL });
+    const { reason, deathCode, keeps } = host.lifecycle.get(A);
+    assert.deepEqual([reason, deathCode, keeps], ['no slot is free', 'not_created', 'nothing']);
     assert.equal(host.lifecycle.capacity().reserved.memoryMib, 0);
     host.driver.onCreate = async () => {};
     assert.equal((await host.lifecycle.create(A, { epoch: 1, spec: SMALL })).status, 'running');
@@ -162,6 +163,26 @@ describe('the lifecycle of VMs', () => {
       message: /qemu exited with 1|closed|hang up/,
     });
     assert.equal(host.lifecycle.get(A).status, 'dead');
+  });
+
+  it('says why and when a VM died, and that its disk is there', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    const beforeUnixMs = Date.now();
+    await host.machine.kill(A, 'the kernel took its memory', 'out_of_memory');
+    await host.becomes(A, 'dead');
+    const { lastAliveUnixMs = 0, ...view } = host.lifecycle.get(A);
+    assert.deepEqual(view, {
+      id: A,
+      epoch: 1,
+      status: 'dead',
+      reason: 'the kernel took its memory',
+      deathCode: 'out_of_memory',
+      keeps: 'disk',
+      spec: SMALL,
+    });
+    assert.ok(lastAliveUnixMs >= beforeUnixMs && lastAliveUnixMs <= Date.now());
+    await host.restart();
+    assert.equal(host.lifecycle.get(A).lastAliveUnixMs, lastAliveUnixMs);
   });
 
   it('tells a VM whose process ended from one that never came up, and never makes it anew under its epoch', async () => {
