@@ -295,6 +295,17 @@ test('a recommendation that a wake could not reach stays one, and the next sampl
   assert.equal(await pendingOf(id), undefined);
 });
 
+test('a wake without room for a recommendation goes on without it; one that was asked for refuses the wake', async () => {
+  const pending = { pending_vcpu: 1, pending_memory_gb: 5_000, pending_disk_gb: 10 };
+  const asleep = { profile: 'auto', wakes_from: 'snapshot', ...pending } as const;
+  const recommended = await api.makeSandbox('stopped', { ...asleep, pending_recommended: true });
+  const woken = await api.call('POST', `/v1/sandboxes/${recommended.id}/wake`, { headers: { prefer: 'respond-async' } });
+  assert.deepEqual([woken.status, woken.body.sandbox.status, woken.body.sandbox.pendingAllocation], [200, 'waking', undefined]);
+  const asked = await api.makeSandbox('stopped', asleep);
+  const refused = await api.call('POST', `/v1/sandboxes/${asked.id}/wake`, { headers: { prefer: 'respond-async' } });
+  assert.deepEqual([refused.status, refused.body.error.code], [503, 'insufficient_capacity']);
+});
+
 test('nothing larger than the plan or the host allows is recommended, and without a plan nothing larger at all', async () => {
   api.front.metrics = () => metrics({ memoryUsedMib: 950, memoryTotalMib: 1_000, diskUsedMib: 9_900 });
   const org = await api.makeOrg();
