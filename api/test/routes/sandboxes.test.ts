@@ -25,7 +25,7 @@ test('a create answers 201 with the sandbox ready, and with every field of the s
   assert.equal(sandbox.name, 'mine');
   assert.equal(sandbox.endUserId, 'user 42');
   assert.deepEqual(sandbox.metadata, { plan: 'pro', seats: 3, trial: false });
-  assert.equal(sandbox.sandbox_profile, 'agent-small');
+  assert.equal(sandbox.sandbox_profile, 'auto');
   assert.equal(sandbox.allocated_vcpu, 1);
   assert.equal(sandbox.allocated_memory_gb, 1);
   assert.equal(sandbox.allocated_disk_gb, 10);
