@@ -44,13 +44,18 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
     attempt(parts, id, 'removing a VM without a usable record', () => parts.driver.destroy(parts.directory.driverFolder(id), null)),
   );
 
-  const known = new Set([...untouched, ...owned.filter((vm) => !vm.record.freed).map((vm) => vm.machineId)]);
-  await attempt(parts, null, 'reaping', async () => {
-    const reaped = await parts.driver.reapOrphans(known);
-    if (reaped.length > 0) {
-      parts.log.warn({ reaped }, 'reaped what no record names');
-    }
-  });
+  if (untouched.length > 0) {
+    // By what name the driver knows their machines is in the records alone.
+    parts.log.error({ vmIds: untouched }, 'nothing is reaped: it could be a machine of a VM whose record cannot be read');
+  } else {
+    const known = new Set(owned.filter((vm) => !vm.record.freed).map((vm) => vm.machineId));
+    await attempt(parts, null, 'reaping', async () => {
+      const reaped = await parts.driver.reapOrphans(known);
+      if (reaped.length > 0) {
+        parts.log.warn({ reaped }, 'reaped what no record names');
+      }
+    });
+  }
   // The folders last: the driver may have read from them what to end.
   await eachOf(useless, (id) => attempt(parts, id, 'removing its folder', () => parts.directory.remove(id)));
   return owned;

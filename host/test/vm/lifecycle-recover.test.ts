@@ -144,7 +144,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     await rename(record, join(host.root, 'vms', A, 'kept'));
     await mkdir(record);
     await host.restart();
-    assert.deepEqual(host.driver.reapedWith, [[A]]);
+    assert.deepEqual(host.driver.reapedWith, [], 'what it runs may go by another name than its own');
     assert.deepEqual([await host.folders(), host.machine.running.size], [[A], 1]);
   });
 
