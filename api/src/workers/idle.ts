@@ -91,7 +91,11 @@ export class IdleWatch {
   async #judge(sleeper: SleeperRow): Promise<void> {
     const { context, lifecycle } = this.#options;
     try {
-      const verdict = await judgeIdleness({ db: context.db, lifecycle }, sleeper, this.#looks.get(sleeper.id)?.share ?? null);
+      const verdict = await judgeIdleness(
+        { db: context.db, log: context.log, lifecycle },
+        sleeper,
+        this.#looks.get(sleeper.id)?.share ?? null,
+      );
       if (verdict === 'idle') context.log.info({ sandboxId: sleeper.id, idleSince: sleeper.lastActiveAt }, 'an idle sandbox goes to sleep');
     } catch (error) {
       // One that cannot be put to sleep must not keep the others awake.
