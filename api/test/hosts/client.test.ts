@@ -78,6 +78,31 @@ test('a destroy names its epoch in the query', async () => {
   assert.equal(seen, `DELETE /vms/${VM}?epoch=7`);
 });
 
+for (const [verb, body, run] of [
+  ['sleep', { epoch: 2 }, () => client.sleepVm(VM, { epoch: 2 })],
+  ['wake', { epoch: 3, spec: SPEC }, () => client.wakeVm(VM, { epoch: 3, spec: SPEC })],
+  [
+    'resize',
+    { epoch: 4, size: { vcpu: 2, memoryMib: 2_048, diskGib: 10 } },
+    () => client.resizeVm(VM, { epoch: 4, size: { vcpu: 2, memoryMib: 2_048, diskGib: 10 } }),
+  ],
+] as const) {
+  test(`a ${verb} is a POST with its epoch, and its answer keeps what the protocol says of the machine`, async () => {
+    const view = { ...RUNNING, spec: SPEC, woke: { from: 'disk', reason: 'a hash differs' } };
+    let seen: unknown;
+    answer = (request, response) => {
+      let text = '';
+      request.on('data', (chunk) => (text += String(chunk)));
+      request.on('end', () => {
+        seen = [request.method, request.url, JSON.parse(text)];
+        response.end(JSON.stringify(view));
+      });
+    };
+    assert.deepEqual(await run(), view);
+    assert.deepEqual(seen, ['POST', `/vms/${VM}/${verb}`, body]);
+  });
+}
+
 test('a host over TCP is reached by its http address', async () => {
   answer = json(200, { vms: [RUNNING] });
   server.close();

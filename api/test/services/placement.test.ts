@@ -103,6 +103,76 @@ test('a sandbox that failed or is deleted frees its room; one that is being dest
   assert.equal((await create()).status, 201);
 });
 
+const verb = (id: string, name: string, body?: object): Promise<Answer> =>
+  api.call('POST', `/v1/sandboxes/${id}/${name}`, { headers: { prefer: 'respond-async' }, ...(body === undefined ? {} : { body }) });
+
+test('a sandbox that sleeps gives its vCPUs and memory back and keeps its disk; a wake needs room on its own host', async () => {
+  await addHost('a', 1, 100, 15);
+  const asleep = await api.makeSandbox('stopped', { host_id: 'a' });
+  // Its 10 GB of disk are still taken: no room for another of the same size.
+  assert.match((await create()).body.error.message, /needs 10 GiB of disk, at most 5 free/);
+  await addHost('a', 1, 100, 500);
+  assert.equal((await create()).status, 201);
+  await addHost('b', 64, 100, 500);
+  const refused = await verb(asleep.id, 'wake');
+  assert.deepEqual([refused.status, refused.body.error.code], [503, 'insufficient_capacity']);
+  assert.match(refused.body.error.message, /needs 1 vCPU, 0 are free/);
+  assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
+  assert.equal((await rows()).find(({ id }) => id === asleep.id)?.status, 'stopped');
+  await addHost('a', 2, 100, 500);
+  assert.equal((await verb(asleep.id, 'wake')).body.sandbox.status, 'waking');
+});
+
+test('wakes at once never promise more than there is', async () => {
+  await addHost('a', 3, 100, 500);
+  const asleep = await Promise.all(Array.from({ length: 8 }, () => api.makeSandbox('stopped', { host_id: 'a' })));
+  const answers = await Promise.all(asleep.map(({ id }) => verb(id, 'wake')));
+  assert.deepEqual(
+    [200, 503].map((wanted) => answers.filter(({ status }) => status === wanted).length),
+    [3, 5],
+  );
+});
+
+test('a wake reserves what is pending', async () => {
+  await addHost('a', 4, 100, 500);
+  const pending = { pending_vcpu: 4, pending_memory_gb: 1, pending_disk_gb: 10 };
+  const first = await api.makeSandbox('stopped', { host_id: 'a', ...pending });
+  assert.equal((await verb(first.id, 'wake')).status, 200);
+  assert.match((await create()).body.error.message, /needs 1 vCPU|at most 0 free/);
+});
+
+test('a wake on a host that was not heard of lately is 503 host_unavailable', async () => {
+  await addHost('a', 4, 100, 500);
+  const { id } = await api.makeSandbox('stopped', { host_id: 'a' });
+  await sql`update host set last_seen_at = now() - interval '1 minute'`.execute(api.db);
+  assert.equal((await verb(id, 'wake')).body.error.code, 'host_unavailable');
+});
+
+test('a live growth is reserved while it is under way; without room it waits for the next wake, reserves nothing and says why', async () => {
+  await addHost('a', 4, 100, 500);
+  const { id } = await api.makeSandbox('ready', { host_id: 'a' });
+  api.steps.length = 0;
+  assert.equal((await verb(id, 'resize', { vcpu: 4 })).status, 200);
+  assert.deepEqual(
+    api.steps.map(({ kind }) => kind),
+    ['resize'],
+  );
+  assert.equal((await create()).status, 503);
+
+  await api.db
+    .updateTable('sandbox')
+    .set({ resizing: false, pending_vcpu: null, pending_memory_gb: null, pending_disk_gb: null })
+    .execute();
+  assert.equal((await create()).status, 201);
+  const deferred = (await verb(id, 'resize', { vcpu: 4, memoryGb: 2 })).body.sandbox;
+  assert.deepEqual(deferred.pendingAllocation, { vcpu: 4, memoryGb: 2, diskGb: 10 });
+  assert.equal(api.steps.filter(({ kind }) => kind === 'resize').length, 1);
+  assert.equal((await create()).status, 201);
+  const events = await api.db.selectFrom('activity').select(['kind', 'details']).where('sandbox_id', '=', id).orderBy('at').execute();
+  assert.equal(events.at(-1)?.kind, 'sandbox_resize_deferred');
+  assert.match(JSON.stringify(events.at(-1)?.details), /needs 4 vCPU, 3 are free/);
+});
+
 test('a host that was not heard of lately gets nothing; with no other the answer is 503 host_unavailable', async () => {
   await addHost('a', 10, 100, 500);
   await api.db

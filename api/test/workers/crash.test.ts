@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'kysely';
 import { closeUsageInterval } from '../../src/store/usage.ts';
 import { CRASH_POINTS } from '../../src/workers/crash-point.ts';
 import { Replica, type ReplicaRequest } from './replica.ts';
@@ -65,6 +66,19 @@ async function startReplica(crashAt?: string): Promise<Replica> {
   return await Replica.start(world.replica, crashAt);
 }
 
+/** Stops a replica once no step is left: what this test began must not be taken over by the replica that the next one kills. */
+async function stopAtRest(replica: Replica): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  for (;;) {
+    const { rows } = await sql<{ id: string }>`
+      select workflow_uuid as id from dbos.workflow_status where status in ('ENQUEUED', 'DELAYED', 'PENDING')`.execute(world.db);
+    if (rows.length === 0) break;
+    assert.ok(Date.now() < deadline, `steps that do not end: ${rows.map(({ id }) => id).join(', ')}`);
+    await delay(10);
+  }
+  await replica.stop();
+}
+
 for (const point of CRASH_POINTS.filter((name) => /^(create:|step:|provision:)/.test(name))) {
   test(`a replica killed at ${point} of a create loses, doubles and leaks nothing`, async () => {
     const before = await countSandboxes();
@@ -83,7 +97,7 @@ for (const point of CRASH_POINTS.filter((name) => /^(create:|step:|provision:)/.
       await next.ask('destroy', { sandboxId: id });
       await assertDeleted(id);
     } finally {
-      await next.stop();
+      await stopAtRest(next);
     }
   });
 }
@@ -101,7 +115,7 @@ for (const point of CRASH_POINTS.filter((name) => /^(step:|destroy:)/.test(name)
       }
       await assertDeleted(id);
     } finally {
-      await next.stop();
+      await stopAtRest(next);
     }
   });
 }
@@ -126,7 +140,7 @@ for (const point of pointsOf('sleep')) {
       assert.deepEqual(await intervalsOf(id), { open: 0, closed: 1 });
       assert.deepEqual(await activityOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_sleep_requested', 'sandbox_stopped']);
     } finally {
-      await next.stop();
+      await stopAtRest(next);
     }
   });
 }
@@ -149,7 +163,7 @@ for (const point of pointsOf('wake')) {
       assert.deepEqual(await intervalsOf(id), { open: 1, closed: 1 });
       assert.deepEqual((await activityOf(id)).slice(-3), ['sandbox_stopped', 'sandbox_wake_requested', 'sandbox_woken']);
     } finally {
-      await next.stop();
+      await stopAtRest(next);
     }
   });
 }
@@ -172,7 +186,7 @@ for (const point of pointsOf('resize')) {
       assert.deepEqual(await intervalsOf(id), { open: 1, closed: 1 });
       assert.deepEqual(await activityOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_resize_requested', 'sandbox_resized']);
     } finally {
-      await next.stop();
+      await stopAtRest(next);
     }
   });
 }
@@ -181,7 +195,7 @@ for (const point of pointsOf('recovered')) {
   test(`a replica killed at ${point} while a lost machine comes back leaves it awake and metered once`, async () => {
     const setUp = await startReplica();
     const { id } = await setUp.ask('create');
-    await setUp.stop();
+    await stopAtRest(setUp);
     await world.db
       .updateTable('sandbox')
       .set({ status: 'failed', status_reason_code: 'host_lost', status_reason_message: 'x', wakes_from: 'disk', epoch: 2 })
@@ -197,7 +211,7 @@ for (const point of pointsOf('recovered')) {
       assert.deepEqual(await intervalsOf(id), { open: 1, closed: 1 });
       assert.deepEqual(await activityOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_recovered']);
     } finally {
-      await next.stop();
+      await stopAtRest(next);
     }
   });
 }
@@ -217,7 +231,7 @@ for (const point of CRASH_POINTS.filter((name) => name.startsWith('lost:'))) {
       assert.deepEqual(await intervalsOf(id), { open: 0, closed: 1 });
       assert.deepEqual(await activityOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_failed']);
     } finally {
-      await next.stop();
+      await stopAtRest(next);
     }
   });
 }
@@ -237,6 +251,6 @@ test('a replica killed at reap:gone while it destroys a machine nobody claims is
       await delay(10);
     }
   } finally {
-    await next.stop();
+    await stopAtRest(next);
   }
 });
