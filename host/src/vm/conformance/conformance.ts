@@ -7,6 +7,7 @@ import { isolationConforms } from './isolation.ts';
 import { machineLifeConforms } from './machine-life.ts';
 import { networkConforms } from './network.ts';
 import { sizeConforms } from './size.ts';
+import { sleepConforms } from './sleep.ts';
 import { Subject, type ConformanceOptions } from './subject.ts';
 
 /**
@@ -33,6 +34,7 @@ export function conformance(name: string, makeDriver: () => VmDriver, options: C
     if (capabilities.hotplug) {
       sizeConforms(current, options);
     }
+    sleepConforms(current, options, capabilities);
     if (capabilities.isolates) {
       isolationConforms(current, options);
     }

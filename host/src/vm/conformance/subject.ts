@@ -3,15 +3,16 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { guestExecResult, type GuestExecResult, type GuestIdentityResult } from '@berth/protocol/guest.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { GuestClient } from '../../guest/client.ts';
-import { giveIdentity, makeGuestSecret, makeIdentity, type Identity } from '../../identity.ts';
-import type { DriverState, RunningVm, VmDriver } from '../driver.ts';
+import { giveIdentity, giveWake, makeGuestSecret, makeIdentity, type Identity } from '../../identity.ts';
+import type { DriverState, ExistingVm, RunningVm, VmDriver, VmSize, WokenVm } from '../driver.ts';
 
 /** Long, because an emulated guest shares two cores with whatever else a test machine does. */
 const CREATE_DEADLINE_MS = 120_000;
+const BOOT_DEADLINE_MS = 400_000;
 
 export interface ConformanceOptions {
   /** The smallest machine. */
@@ -106,18 +107,62 @@ export class Subject {
     const vm = { id, folder, saved, running, client, identity };
     try {
       const readBack = await giveIdentity(client, identity, signal, CREATE_DEADLINE_MS);
-      this.#vms.set(id, { ...vm, readBack });
-      return { ...vm, readBack };
+      const made = { ...vm, readBack };
+      this.#vms.set(id, made);
+      return made;
     } catch (error) {
       await this.destroy(vm);
       throw error;
     }
   }
 
+  /** What the driver is told of a VM that exists. */
+  existing(vm: Omit<SubjectVm, 'readBack'>, signal: AbortSignal = AbortSignal.timeout(CREATE_DEADLINE_MS)): ExistingVm {
+    return { id: vm.id, folder: vm.folder, state: vm.saved.at(-1) ?? {}, signal };
+  }
+
+  /** Puts a VM to sleep, into a folder beside its own. */
+  async sleep(vm: SubjectVm, size: VmSize, signal?: AbortSignal): Promise<void> {
+    const snapshotFolder = snapshotFolderOf(vm);
+    await rm(snapshotFolder, { recursive: true, force: true });
+    await mkdir(snapshotFolder, { mode: 0o700 });
+    vm.saved.push(await this.driver.sleep({ ...this.existing(vm, signal), snapshotFolder, size }));
+    vm.client.close();
+  }
+
+  /** Wakes it, and gives it its identity as the daemon does: a fresh secret, at the size it comes back with. The snapshot is gone then. */
+  async wake(vm: SubjectVm, beforeContinue: () => Promise<void> = async () => {}): Promise<VmSize> {
+    const snapshotFolder = snapshotFolderOf(vm);
+    const saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state);
+    const woken = await this.driver.wake({ ...this.existing(vm), snapshotFolder, saveState, beforeContinue });
+    await this.#own(vm, woken);
+    await rm(snapshotFolder, { recursive: true });
+    return woken.size;
+  }
+
+  /** Boots its disk, after its process was ended and freed. */
+  async boot(vm: SubjectVm): Promise<VmSize> {
+    const saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state);
+    const woken = await this.driver.boot({ ...this.existing(vm, AbortSignal.timeout(BOOT_DEADLINE_MS)), saveState });
+    await this.#own(vm, woken);
+    return woken.size;
+  }
+
+  async #own(vm: SubjectVm, woken: WokenVm): Promise<void> {
+    vm.client.close();
+    vm.running = { process: woken.process, guest: woken.guest };
+    vm.client = new GuestClient(woken.guest);
+    const fresh = makeGuestSecret();
+    const secrets = { fresh, former: [vm.identity.secret] };
+    await giveWake(vm.client, secrets, woken.size, AbortSignal.timeout(CREATE_DEADLINE_MS), CREATE_DEADLINE_MS);
+    vm.identity = { ...vm.identity, secret: fresh };
+  }
+
   async destroy(vm: Omit<SubjectVm, 'readBack'>): Promise<void> {
     vm.client.close();
     await this.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
     await rm(vm.folder, { recursive: true });
+    await rm(snapshotFolderOf(vm), { recursive: true, force: true });
     this.#vms.delete(vm.id);
   }
 
@@ -129,6 +174,11 @@ export class Subject {
     await this.driver.close();
     await rm(this.#root, { recursive: true });
   }
+}
+
+/** Where {@link Subject.sleep} puts a VM's snapshot. */
+export function snapshotFolderOf(vm: Pick<SubjectVm, 'folder'>): string {
+  return join(dirname(vm.folder), 'snapshot');
 }
 
 /** Runs a command in a guest and waits for its end. */

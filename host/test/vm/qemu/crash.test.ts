@@ -11,6 +11,7 @@ const { cacheFolder } = readConfig([], process.env);
 crashSuite('a host daemon that is killed, with the QEMU driver,', {
   // Machines that wait in a pool have a suite of their own.
   flags: ['--driver', 'qemu', '--cache-dir', cacheFolder, '--pool-max', '0'],
+  snapshots: true,
   vmsOnMachine: async () => slotProcesses(),
   leftovers: async () => slotLeftovers(),
 });

@@ -3,7 +3,7 @@
 //
 //   running -> stopped -> devices saved, disk closed -> pages copied -> everything durable -> manifest
 //                  \-------------------\---------------------\------------------\--> running
-import { chmod, open, rm } from 'node:fs/promises';
+import { chmod, open, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { DriverError, type VmProcess } from '../../driver.ts';
@@ -54,10 +54,11 @@ export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
   if (status !== 'running' && status !== 'paused') {
     throw new DriverError(`the machine cannot be captured while it is ${status.slice(0, 32)}`);
   }
+  const progress = { manifestBegun: false };
   try {
-    return await captureStopped(order);
+    return await captureStopped(order, progress);
   } catch (error) {
-    await letGoOn(order).catch((failure: Error) => {
+    await letGoOn(order, progress).catch((failure: Error) => {
       throw new AggregateError([error, failure], `${messageOf(error)}; and it could not be told to go on: ${failure.message}`, {
         cause: error,
       });
@@ -66,7 +67,7 @@ export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
   }
 }
 
-async function captureStopped(order: CaptureOrder): Promise<CaptureTimes> {
+async function captureStopped(order: CaptureOrder, progress: { manifestBegun: boolean }): Promise<CaptureTimes> {
   const { qmp, process, folder, snapshotFolder, base, signal } = order;
   const startedAt = performance.now();
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
@@ -102,6 +103,7 @@ async function captureStopped(order: CaptureOrder): Promise<CaptureTimes> {
     disk: await diskMark(disk),
   };
   signal.throwIfAborted();
+  progress.manifestBegun = true;
   await writeManifest(snapshotFolder, manifest);
   return { stoppedMs, devicesMs, pagesMs, manifestMs: elapsedMs(), copiedMib: Math.round(memoryFile.dataBytes / 2 ** 20) };
 
@@ -151,14 +153,22 @@ export async function closeFolder(folder: string): Promise<void> {
 }
 
 /** Never with a manifest in place: it would name a machine that has gone on since. */
-async function letGoOn({ qmp, snapshotFolder }: CaptureOrder): Promise<void> {
-  const { manifest, memory, devices } = SNAPSHOT_FILES;
-  await rm(join(snapshotFolder, manifest), { force: true });
-  await flushFolder(snapshotFolder);
+async function letGoOn({ qmp, snapshotFolder }: CaptureOrder, { manifestBegun }: { manifestBegun: boolean }): Promise<void> {
+  if (manifestBegun) {
+    await rm(join(snapshotFolder, SNAPSHOT_FILES.manifest), { force: true });
+    await flushFolder(snapshotFolder);
+  }
   await qmp.command('cont', undefined, z.unknown(), { signal: AbortSignal.timeout(GO_ON_DEADLINE_MS) });
-  for (const name of [memory, devices]) {
+  for (const name of await readdir(snapshotFolder).catch(unlessMissing)) {
     await rm(join(snapshotFolder, name), { force: true });
   }
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): string[] {
+  if (error.code === 'ENOENT') {
+    return [];
+  }
+  throw error;
 }
 
 async function writeNew(path: string, content: Buffer): Promise<void> {

@@ -1,0 +1,232 @@
+// Conformance: a machine that slept goes on where it was, with its processes, its memory and its size; one whose sleep did not work runs on; one whose snapshot is of
+// no use still has its disk.
+import assert from 'node:assert/strict';
+import { open, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { DriverError, SnapshotUnusable, type DriverCapabilities, type VmSize } from '../driver.ts';
+import { isSame, killProcess } from '../process.ts';
+import { outputOf, snapshotFolderOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
+
+const ROUNDS = 3;
+const EXIT_DEADLINE_MS = 20_000;
+
+/** A process that counts, and a large file in memory: what of it survives is asked of `STATE`. */
+const BUSY = [
+  'mkdir -p /tmp/sleep-test',
+  'head -c 20000000 /dev/urandom >/dev/shm/sleep-test 2>/dev/null || head -c 20000000 /dev/urandom >/tmp/sleep-test/memory',
+  'sha256sum /dev/shm/sleep-test /tmp/sleep-test/memory 2>/dev/null >/tmp/sleep-test/sums',
+  '(exec setsid sh -c "n=0; while :; do n=\\$((n+1)); echo \\$n >/tmp/sleep-test/.n; mv /tmp/sleep-test/.n /tmp/sleep-test/n; sleep 0.05; done" >/dev/null 2>&1 & echo $! >/tmp/sleep-test/pid)',
+  'until [ -s /tmp/sleep-test/n ]; do sleep 0.05; done',
+].join('\n');
+const COUNT = 'cat /tmp/sleep-test/n';
+
+class Refused extends Error {}
+
+export function sleepConforms(current: () => Subject, { spec, biggerSpecs }: ConformanceOptions, capabilities: DriverCapabilities): void {
+  describe('a VM that sleeps', () => {
+    const makeBusy = async (size = spec): Promise<SubjectVm> => {
+      const vm = await current().create(size);
+      await outputOf(vm.client, BUSY);
+      return vm;
+    };
+
+    it(`goes on with its processes and its memory, ${ROUNDS} times, also under another instance of the driver`, async () => {
+      const vm = await makeBusy();
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const { process } = vm.running;
+        const before = Number(await outputOf(vm.client, COUNT));
+        await current().sleep(vm, spec);
+        assert.equal(await current().driver.hasSnapshot(snapshotFolderOf(vm)), true);
+        if (capabilities.snapshots) {
+          assert.equal(await isSame(process), false, 'nothing of it runs');
+        }
+        await current().replaceDriver();
+        assert.deepEqual(pick(await current().wake(vm)), pick(spec));
+        await goesOn(vm, before);
+      }
+      await current().destroy(vm);
+    });
+
+    it('is asleep already when it is told to sleep again, by what was saved before or after', async () => {
+      const vm = await makeBusy();
+      const before = Number(await outputOf(vm.client, COUNT));
+      const awake = current().existing(vm);
+      await current().sleep(vm, spec);
+      const snapshotFolder = snapshotFolderOf(vm);
+      const asleep = vm.saved.at(-1);
+      assert.deepEqual(await current().driver.sleep({ ...awake, snapshotFolder, size: spec }), asleep);
+      assert.deepEqual(await current().driver.sleep({ ...current().existing(vm), snapshotFolder, size: spec }), asleep);
+      await current().wake(vm);
+      await goesOn(vm, before);
+      await current().destroy(vm);
+    });
+
+    it('runs on when it could not be captured, and leaves nothing where its snapshot would be', async () => {
+      const vm = await makeBusy();
+      const { driver } = current();
+      const snapshotFolder = join(snapshotFolderOf(vm), 'that-is-not-there');
+      const before = Number(await outputOf(vm.client, COUNT));
+      await assert.rejects(driver.sleep({ ...current().existing(vm), snapshotFolder, size: spec }), DriverError);
+      await goesOn(vm, before);
+      await assert.rejects(current().sleep(vm, spec, AbortSignal.abort(new Refused())), Refused);
+      assert.deepEqual(await readdir(snapshotFolderOf(vm)), []);
+      await goesOn(vm, before);
+      await current().sleep(vm, spec);
+      await current().wake(vm);
+      await goesOn(vm, before);
+      await current().destroy(vm);
+    });
+
+    it('sleeps on when its wake was stopped before it ran', async () => {
+      const vm = await makeBusy();
+      const before = Number(await outputOf(vm.client, COUNT));
+      await current().sleep(vm, spec);
+      const asleep = vm.saved.at(-1) ?? {};
+      const refuse = async (): Promise<void> => {
+        throw new Refused('not now');
+      };
+      await assert.rejects(current().wake(vm, refuse), /not now/);
+      if (capabilities.snapshots) {
+        await current().driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+      }
+      vm.saved.push(asleep);
+      await current().wake(vm);
+      await goesOn(vm, before);
+      await current().destroy(vm);
+    });
+
+    it('is destroyed without a word', async () => {
+      const vm = await makeBusy();
+      await current().sleep(vm, spec);
+      await current().destroy(vm);
+      assert.deepEqual(await current().driver.reapOrphans(new Set()), []);
+    });
+
+    it('cannot sleep once its process has ended', async () => {
+      const vm = await makeBusy();
+      await killProcess(vm.running.process, 'SIGKILL');
+      await current().driver.exited(vm.running.process, AbortSignal.timeout(EXIT_DEADLINE_MS));
+      await assert.rejects(current().sleep(vm, spec), DriverError);
+      assert.equal(await current().driver.hasSnapshot(snapshotFolderOf(vm)), false);
+      await current().destroy(vm);
+    });
+
+    if (capabilities.snapshots) {
+      it('whose snapshot was changed, in any of its files, boots its disk', async () => {
+        const vm = await makeBusy();
+        await outputOf(vm.client, 'echo kept >/code/note && sync');
+        await current().sleep(vm, spec);
+        const folder = snapshotFolderOf(vm);
+        const asleep = vm.saved.at(-1) ?? {};
+        for (const name of await readdir(folder)) {
+          const undo = await flipByte(join(folder, name));
+          await assert.rejects(current().wake(vm), SnapshotUnusable, name);
+          await current().driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+          vm.saved.push(asleep);
+          await undo();
+        }
+        await rm(folder, { recursive: true });
+        await assert.rejects(current().wake(vm), SnapshotUnusable);
+        const size = await current().boot(vm);
+        assert.deepEqual([size.memoryMib, size.diskGib], [spec.memoryMib, spec.diskGib]);
+        assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
+        assert.equal(await outputOf(vm.client, 'hostname'), spec.hostname);
+        // What was booted can sleep.
+        await current().sleep(vm, size);
+        await current().wake(vm);
+        assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
+        await current().destroy(vm);
+      });
+    }
+
+    for (const size of biggerSpecs) {
+      it(`has the same ${size.vcpu} vCPUs, ${size.memoryMib} MiB and ${size.diskGib} GiB again`, async () => {
+        const vm = await makeBusy(size);
+        const before = Number(await outputOf(vm.client, COUNT));
+        await current().sleep(vm, size);
+        assert.deepEqual(pick(await current().wake(vm)), pick(size));
+        await goesOn(vm, before);
+        assert.equal(Number(await outputOf(vm.client, 'nproc')), size.vcpu);
+        await current().destroy(vm);
+      });
+    }
+
+    if (capabilities.hotplug) {
+      it('was given more while it ran, keeps it, and gives memory and vCPUs back after it woke', async () => {
+        const vm = await makeBusy();
+        const { driver } = current();
+        const before = Number(await outputOf(vm.client, COUNT));
+        const larger: VmSize = { vcpu: 2, memoryMib: spec.memoryMib + 1_024, diskGib: spec.diskGib + 5 };
+        assert.deepEqual(await driver.resize(current().existing(vm), spec, larger), larger);
+        await current().sleep(vm, larger);
+        assert.deepEqual(await current().wake(vm), larger);
+        await goesOn(vm, before);
+        const back = { ...pick(spec), diskGib: larger.diskGib };
+        const given = await driver.resize(current().existing(vm), larger, back);
+        assert.ok(given.vcpu >= back.vcpu && given.memoryMib >= back.memoryMib && given.diskGib === back.diskGib, JSON.stringify(given));
+        assert.ok(given.vcpu < larger.vcpu, 'a guest that has nothing to do lets go of a vCPU');
+        await goesOn(vm, before);
+        await current().destroy(vm);
+      });
+
+      it('was refused a size that no machine can have, and runs on as it was', async () => {
+        const vm = await current().create(spec);
+        const { driver } = current();
+        for (const wrong of [{ vcpu: 1_000 }, { memoryMib: spec.memoryMib + 1 }, { memoryMib: 2 ** 30 }, { diskGib: 2 ** 30 }]) {
+          await assert.rejects(driver.resize(current().existing(vm), spec, { ...pick(spec), ...wrong }), DriverError);
+        }
+        assert.deepEqual(await driver.resize(current().existing(vm), spec, spec), pick(spec));
+        await current().destroy(vm);
+      });
+    }
+
+    it('has figures of what it takes while it runs', async () => {
+      const vm = await makeBusy();
+      const { driver } = current();
+      const figures = await driver.figures(vm.folder, vm.saved.at(-1) ?? {});
+      for (const [name, value] of Object.entries(figures)) {
+        assert.ok(Number.isFinite(value) && value >= 0, `${name}: ${value}`);
+      }
+      assert.ok(figures.residentMib >= figures.unsharedMib && figures.unsharedMib > 1, JSON.stringify(figures));
+      const cpuMs = driver.cpuMs(vm.running.process);
+      assert.ok(cpuMs !== null && cpuMs >= figures.cpuMs && cpuMs > 0, `${cpuMs}`);
+      if (capabilities.network) {
+        assert.ok(figures.networkInBytes > 0 && figures.networkOutBytes > 0, JSON.stringify(figures));
+      }
+      await current().destroy(vm);
+      assert.equal(driver.cpuMs(vm.running.process), null);
+      await assert.rejects(driver.figures(vm.folder, vm.saved.at(-1) ?? {}));
+    });
+  });
+}
+
+/** The process that counted still does, and what was in memory is what it was. */
+async function goesOn(vm: SubjectVm, before: number): Promise<void> {
+  await outputOf(vm.client, 'kill -0 "$(cat /tmp/sleep-test/pid)" && sha256sum --quiet -c /tmp/sleep-test/sums');
+  const after = Number(await outputOf(vm.client, COUNT));
+  assert.ok(after >= before, `it counted to ${before}, and is at ${after}`);
+  await outputOf(vm.client, `until [ "$(${COUNT})" -gt ${after} ]; do sleep 0.05; done`);
+}
+
+function pick({ vcpu, memoryMib, diskGib }: VmSize): VmSize {
+  return { vcpu, memoryMib, diskGib };
+}
+
+/** In the middle of the file; resolves with how to undo it. */
+async function flipByte(path: string): Promise<() => Promise<void>> {
+  const flip = async (): Promise<void> => {
+    const file = await open(path, 'r+');
+    try {
+      const at = Math.floor((await file.stat()).size / 2);
+      const byte = Buffer.alloc(1);
+      await file.read(byte, 0, 1, at);
+      byte[0] = (byte[0] ?? 0) ^ 1;
+      await file.write(byte, 0, 1, at);
+    } finally {
+      await file.close();
+    }
+  };
+  await flip();
+  return flip;
+}

@@ -1,0 +1,141 @@
+// Sleeps and ends of real machines that no driver but this one can have: a full disk, a QEMU that is killed, a guest that ends by itself, a machine left standing. Needs
+// root, the image and the template.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmdirSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test, type TestContext } from 'node:test';
+import { readConfig } from '../../../src/config.ts';
+import { exec, outputOf, snapshotFolderOf, Subject, type SubjectVm } from '../../../src/vm/conformance/subject.ts';
+import { DriverError, type VmEnd } from '../../../src/vm/driver.ts';
+import { newestImageFolder } from '../../../src/vm/make-driver.ts';
+import { killProcess } from '../../../src/vm/process.ts';
+import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
+import { openQmp } from '../../../src/vm/qemu/qmp.ts';
+import { z } from 'zod';
+import { enterPrivateMachine } from './private-machine.ts';
+
+enterPrivateMachine();
+
+const DEADLINE_MS = 60_000;
+const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
+const { cacheFolder, imageFolder } = readConfig([], process.env);
+const image = imageFolder ?? (await newestImageFolder(cacheFolder));
+
+let subject: Subject;
+before(async () => {
+  subject = await Subject.prepare(() =>
+    createQemuDriver({
+      cacheFolder,
+      imageFolder: image,
+      network: { instanceId: 'sleeping', dataFolder: '/nonexistent', cidr: '10.200.0.0/16', idleSlots: 1 },
+      log: () => {},
+    }),
+  );
+});
+after(async () => {
+  await subject.close();
+});
+
+async function vmFor(context: TestContext): Promise<SubjectVm> {
+  const vm = await subject.create(SPEC);
+  context.after(() => subject.destroy(vm));
+  return vm;
+}
+
+test('a machine whose snapshot finds no room on the disk runs on, and sleeps once there is', async (context) => {
+  const vm = await vmFor(context);
+  await outputOf(vm.client, 'head -c 100000000 /dev/urandom >/dev/shm/large; sha256sum </dev/shm/large >/tmp/sum');
+  const small = mkdtempSync(join(tmpdir(), 'berth-small-'));
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'tmpfs', small]);
+  try {
+    const snapshotFolder = join(small, 'snapshot');
+    mkdirSync(snapshotFolder);
+    await assert.rejects(
+      subject.driver.sleep({ ...subject.existing(vm), snapshotFolder, size: SPEC }),
+      (error) => error instanceof DriverError && /no space left|ENOSPC/i.test(error.message),
+    );
+    assert.deepEqual(readdirSync(snapshotFolder), []);
+    assert.deepEqual(readdirSync(vm.folder).sort(), ['disk.qcow2', 'qmp']);
+    assert.equal(statSync(vm.folder).mode & 0o777, 0o700);
+  } finally {
+    execFileSync('umount', [small]);
+    rmdirSync(small);
+  }
+  const check = 'sha256sum </dev/shm/large | cmp - /tmp/sum && echo same';
+  assert.equal(await outputOf(vm.client, check), 'same');
+  await subject.sleep(vm, SPEC);
+  assert.equal(await outputOf((await subject.wake(vm), vm.client), check), 'same');
+});
+
+test('a QEMU that is killed while it is captured leaves no snapshot, and its disk boots', async (context) => {
+  const vm = await vmFor(context);
+  await outputOf(vm.client, 'echo kept >/code/note; sync; head -c 300000000 /dev/urandom >/dev/shm/large');
+  const sleeping = subject.sleep(vm, SPEC);
+  const outcome = assert.rejects(sleeping, DriverError);
+  const memory = join(snapshotFolderOf(vm), 'memory');
+  const late = AbortSignal.timeout(DEADLINE_MS);
+  while (!late.aborted && (statSync(memory, { throwIfNoEntry: false })?.size ?? 0) === 0) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await killProcess(vm.running.process, 'SIGKILL');
+  await outcome;
+  assert.equal(await subject.driver.hasSnapshot(snapshotFolderOf(vm)), false);
+  await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+  await subject.boot(vm);
+  assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
+});
+
+test('a machine that an earlier daemon left standing in the middle of its sleep goes on under the next', async (context) => {
+  const vm = await vmFor(context);
+  await subject.driver.close();
+  const qmp = await openQmp(join(vm.folder, 'qmp'), () => {}, { signal: AbortSignal.timeout(DEADLINE_MS) });
+  await qmp.command('stop', undefined, z.unknown(), { signal: AbortSignal.timeout(DEADLINE_MS) });
+  qmp.close();
+  await subject.replaceDriver();
+  assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}));
+  assert.equal(await outputOf(vm.client, 'echo alive'), 'alive');
+});
+
+async function endOf(vm: SubjectVm, command: string): Promise<VmEnd> {
+  const ended = subject.driver.exited(vm.running.process, AbortSignal.timeout(DEADLINE_MS));
+  // The answer is lost with the machine.
+  exec(vm.client, command, 5).catch(() => undefined);
+  return ended;
+}
+
+for (const [what, key, code, reason] of [
+  ['panics', 'c', 'guest_panic', /panicked: sysrq triggered crash/],
+  ['shuts itself down', 'o', 'guest_shutdown', /shut itself down/],
+  ['reboots itself', 'b', 'guest_reboot', /rebooted itself/],
+] as const) {
+  test(`a guest that ${what} ends its machine, which is called ${code}`, async (context) => {
+    const vm = await vmFor(context);
+    const end = await endOf(vm, `sudo sh -c 'echo ${key} >/proc/sysrq-trigger'`);
+    assert.equal(end.code, code);
+    assert.match(end.reason, reason);
+    assert.ok(Date.now() - end.lastAliveUnixMs < DEADLINE_MS);
+  });
+}
+
+test('a QEMU that crashes is called that', async (context) => {
+  const vm = await vmFor(context);
+  const ended = subject.driver.exited(vm.running.process, AbortSignal.timeout(DEADLINE_MS));
+  await killProcess(vm.running.process, 'SIGSEGV');
+  assert.equal((await ended).code, 'qemu_crash');
+});
+
+test('a disk that grows while its machine runs may be filled to its new size, and its file no further', async (context) => {
+  const vm = await vmFor(context);
+  const to = { vcpu: 1, memoryMib: 1_024, diskGib: 14 };
+  assert.deepEqual(await subject.driver.resize(subject.existing(vm), SPEC, to), to);
+  const limits = execFileSync('prlimit', [`--pid=${vm.running.process.pid}`, '--fsize', '--noheadings', '--raw', '--output=SOFT']);
+  assert.equal(Number(limits.toString()), 15 * 2 ** 30);
+  assert.equal(await outputOf(vm.client, 'sudo blockdev --getsize64 /dev/vda'), String(14 * 2 ** 30));
+  assert.equal(dirname(snapshotFolderOf(vm)), dirname(vm.folder));
+  // A boot takes the size from the driver's own record.
+  await killProcess(vm.running.process, 'SIGKILL');
+  await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+  assert.equal((await subject.boot(vm)).diskGib, 14);
+});
