@@ -131,3 +131,39 @@ test('a sandbox is created, runs commands that succeed, fail and time out, and i
   assert.equal(sandbox?.['status'], 'deleted');
   assert.equal((await send(`/v1/sandboxes/${id}/exec`, { command: 'true' })).status, 409);
 });
+
+test('a sandbox grows while it runs, sleeps with its processes and its files, and goes on where it was', async () => {
+  const created = await send(`/v1/orgs/${key.orgId}/sandboxes`, { agent: 'agent_one', projectId: key.projectId });
+  const id = String(created.body['sandbox']?.['id']);
+  const settled = async (): Promise<Record<string, unknown>> => {
+    for (;;) {
+      const sandbox = (await send(`/v1/sandboxes/${id}`)).body['sandbox'] ?? {};
+      if (['ready', 'stopped', 'failed', 'deleted'].includes(String(sandbox['status']))) return sandbox;
+    }
+  };
+  const run = async (command: string): Promise<string> =>
+    execResult.parse((await send(`/v1/sandboxes/${id}/exec`, { command })).body).stdout.trim();
+  assert.equal((await settled())['status'], 'ready');
+  await run('(while :; do date +%s%N > beat; sleep 0.1; done) > /dev/null 2>&1 & echo $! > pid; echo kept > file');
+
+  assert.equal((await send(`/v1/sandboxes/${id}/resize`, { vcpu: 2, memoryGb: 2 })).status, 200);
+  const deadline = Date.now() + 30_000;
+  let grown = await settled();
+  while (grown['allocated_vcpu'] !== 2) {
+    assert.ok(Date.now() < deadline, JSON.stringify(grown));
+    grown = await settled();
+  }
+  assert.deepEqual([grown['allocated_memory_gb'], grown['pendingAllocation']], [2, undefined]);
+
+  assert.equal((await send(`/v1/sandboxes/${id}/sleep`, {})).status, 200);
+  const asleep = await settled();
+  assert.deepEqual([asleep['status'], asleep['wakesFrom']], ['stopped', 'snapshot']);
+  assert.equal((await send(`/v1/sandboxes/${id}/exec`, { command: 'true' })).status, 409);
+  assert.equal((await send(`/v1/sandboxes/${id}/wake`, {})).status, 200);
+  const woken = await settled();
+  assert.deepEqual([woken['status'], woken['allocated_vcpu']], ['ready', 2], JSON.stringify(woken));
+  assert.equal((woken['lastWake'] as Record<string, unknown>)['from'], 'snapshot');
+  assert.equal(await run('cat file; kill -0 $(cat pid) && echo alive'), 'kept\nalive');
+  await send(`/v1/sandboxes/${id}/destroy`, {});
+  assert.equal((await settled())['status'], 'deleted');
+});
