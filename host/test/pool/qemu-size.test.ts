@@ -1,0 +1,69 @@
+// A larger VM from the pool, with the QEMU driver, on a machine of its own. Needs root, the image and the template (`berth test` makes them).
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { hostInfo, vmView } from '@berth/protocol/host.ts';
+import { readConfig } from '../../src/config.ts';
+import { DaemonFixture } from '../daemon-process.ts';
+import { SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+import { enterPrivateMachine } from '../vm/qemu/private-machine.ts';
+import { slotLeftovers, slotProcesses } from '../vm/qemu/slot-leftovers.ts';
+
+enterPrivateMachine();
+
+const A = vmIdOf('a');
+const SPEC = { ...SMALL, vcpu: 3, memoryMib: 3_072, diskGib: 20 };
+const FILL_DEADLINE_MS = 60_000;
+const { cacheFolder } = readConfig([], process.env);
+
+describe('a larger VM that a machine of the pool became', () => {
+  let daemon: DaemonFixture;
+  before(async () => {
+    const pool = ['--pool-min', '1', '--pool-max', '1'];
+    daemon = await DaemonFixture.make(['--driver', 'qemu', '--cache-dir', cacheFolder, ...pool]);
+    assert.equal(await daemon.start(), true);
+    const deadline = performance.now() + FILL_DEADLINE_MS;
+    while (hostInfo.parse((await daemon.call('GET', '/host')).body).pool.ready === 0) {
+      assert.ok(performance.now() < deadline, `nothing waits: ${daemon.log.slice(-3).join('\n')}`);
+      await delay(50);
+    }
+  });
+  after(async () => {
+    await daemon.end('SIGTERM');
+    const left = [...(await slotProcesses()), ...(await slotLeftovers())];
+    await daemon.remove();
+    assert.deepEqual(left, []);
+  });
+
+  async function outputOf(command: string): Promise<string> {
+    const { status, body } = await daemon.call('POST', `/vms/${A}/exec`, { command, timeoutSeconds: 60 });
+    assert.equal(status, 200, JSON.stringify(body));
+    return (body as { stdout: string }).stdout.trim();
+  }
+
+  it('has the size it was asked for, seen from inside, and is the machine that waited', async () => {
+    const { status, body } = await daemon.call('PUT', `/vms/${A}`, { epoch: 1, spec: SPEC });
+    assert.equal(status, 200, JSON.stringify(body));
+    const record = JSON.parse(await readFile(join(daemon.root, 'host', 'vms', A, 'record.json'), 'utf8')) as { machineId: string };
+    assert.match(record.machineId, /^pool_/);
+    const [cpus, memoryMib, diskGib] = (await outputOf("nproc; free -m | awk '/Mem:/{print $2}'; df -BG --output=size / | tail -1")).split(
+      '\n',
+    );
+    assert.equal(Number(cpus), SPEC.vcpu);
+    assert.ok(Number(memoryMib) > SPEC.memoryMib * 0.85, memoryMib);
+    assert.ok(Number.parseInt(diskGib ?? '', 10) >= SPEC.diskGib * 0.9, diskGib);
+  });
+
+  it('sleeps and wakes as that machine', async () => {
+    await outputOf('echo kept > /dev/shm/note');
+    const asleep = await daemon.call('POST', `/vms/${A}/sleep`, { epoch: 2 });
+    assert.equal(asleep.status, 200, JSON.stringify(asleep.body));
+    const woken = await daemon.call('POST', `/vms/${A}/wake`, { epoch: 3, spec: SPEC });
+    assert.equal(woken.status, 200, JSON.stringify(woken.body));
+    assert.equal(vmView.parse(woken.body).woke?.from, 'snapshot', JSON.stringify(woken.body));
+    assert.equal(await outputOf('cat /dev/shm/note; nproc'), 'kept\n3');
+    assert.equal((await daemon.call('DELETE', `/vms/${A}?epoch=4`)).status, 200);
+  });
+});
