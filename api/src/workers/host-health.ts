@@ -2,7 +2,7 @@
 // silent for long, fails the sandboxes that were awake on it. They come back when it does.
 //
 // `last_seen_at` is written at the end of a look that succeeded. What a look finds dead died after it, so it is a proof of life.
-import { HostError } from '../hosts/error.ts';
+import { HostError, type HostFailureCode } from '../hosts/error.ts';
 import { HOST_LOST } from '../rules/machine-death.ts';
 import { transitionSandbox } from '../services/sandbox-transition.ts';
 import { findHostSeen, listHostsAt, upsertHost } from '../store/hosts.ts';
@@ -11,6 +11,8 @@ import { crashPoint } from './crash-point.ts';
 import type { HostClient } from '../hosts/client.ts';
 import { Reconciler } from './reconciler.ts';
 import { SYSTEM, type StepContext } from './step-context.ts';
+
+const SILENT: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>(['host_unreachable', 'host_timeout']);
 
 export class HostHealth {
   readonly #context: StepContext;
@@ -37,6 +39,11 @@ export class HostHealth {
       if (!(error instanceof HostError)) throw error;
       if (this.#reachable !== false) log.warn({ err: error, host: this.#client.url }, 'a host cannot be asked');
       this.#reachable = false;
+      // One that answers something else (another version, another token) is there, and so are its machines.
+      if (!SILENT.has(error.code)) {
+        this.#silentSince = null;
+        return;
+      }
       this.#silentSince ??= performance.now();
       if (performance.now() - this.#silentSince >= this.#context.hostSilenceMs) await this.#failSilent(null);
     }

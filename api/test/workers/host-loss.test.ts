@@ -176,6 +176,17 @@ test('a service that was away itself takes no host for lost at its start', async
   assert.deepEqual([(await world.until(id, () => true)).status, await endsOf(id)], ['ready', [null]]);
 });
 
+test('a host that answers, but not what is understood here, is not silent: nothing on it is lost', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  const { capacity } = world.host;
+  world.host.capacity = { ...capacity, vcpu: 0.5 };
+  await untilTrue('it was said', () => replica.log.includes('a host cannot be asked'));
+  await delay(HOST_SILENCE_MS * 2);
+  assert.equal((await world.until(id, () => true)).status, 'ready');
+  world.host.capacity = capacity;
+});
+
 test('a machine under a newer epoch than its sandbox is left alone, and said once in the log', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
