@@ -2,9 +2,9 @@
 // root, the image and the template.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmdirSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import { readConfig } from '../../../src/config.ts';
 import { exec, outputOf, snapshotFolderOf, Subject, type SubjectVm } from '../../../src/vm/conformance/subject.ts';
@@ -119,21 +119,13 @@ for (const [what, key, code, reason] of [
   });
 }
 
-test('a QEMU that crashes is called that', async (context) => {
-  const vm = await vmFor(context);
-  const ended = subject.driver.exited(vm.running.process, AbortSignal.timeout(DEADLINE_MS));
-  await killProcess(vm.running.process, 'SIGSEGV');
-  assert.equal((await ended).code, 'qemu_crash');
-});
-
 test('a disk that grows while its machine runs may be filled to its new size, and its file no further', async (context) => {
   const vm = await vmFor(context);
   const to = { vcpu: 1, memoryMib: 1_024, diskGib: 14 };
   assert.deepEqual(await subject.driver.resize(subject.existing(vm), SPEC, to), to);
-  const limits = execFileSync('prlimit', [`--pid=${vm.running.process.pid}`, '--fsize', '--noheadings', '--raw', '--output=SOFT']);
-  assert.equal(Number(limits.toString()), 15 * 2 ** 30);
+  const limits = readFileSync(`/proc/${vm.running.process.pid}/limits`, 'latin1');
+  assert.equal(Number(/^Max file size +(\d+) /m.exec(limits)?.[1]), 15 * 2 ** 30);
   assert.equal(await outputOf(vm.client, 'sudo blockdev --getsize64 /dev/vda'), String(14 * 2 ** 30));
-  assert.equal(dirname(snapshotFolderOf(vm)), dirname(vm.folder));
   // A boot takes the size from the driver's own record.
   await killProcess(vm.running.process, 'SIGKILL');
   await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
