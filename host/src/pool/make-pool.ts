@@ -16,6 +16,9 @@ const QUIET_MS = 300;
 /** Also less than the guest keeps an idle connection open (75 s). */
 const EXERCISE_AFTER_MS = 60_000;
 
+/** Making one stands back behind everything else, and nobody waits for it. */
+const MAKING_PATIENCE = 3;
+
 /** @param promised what may be handed out to VMs in all, and what they have of it */
 export function makePool(
   config: HostConfig,
@@ -29,7 +32,7 @@ export function makePool(
     directory: new PoolDirectory(data.pool),
     log,
     size: TEMPLATE_SIZE,
-    deadlineMs: config.createDeadlineMs,
+    deadlineMs: config.createDeadlineMs * MAKING_PATIENCE,
     limits: config.pool,
     pace: {
       atOnce: Math.max(1, Math.floor(availableParallelism() / CORES_PER_MAKING)),

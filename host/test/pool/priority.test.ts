@@ -25,7 +25,7 @@ describe('the priority of a process', { skip: process.getuid?.() !== 0 && 'a pri
       await standBack(found);
       const before = threadsOf(found.pid);
       assert.ok(before.length > 1);
-      assert.deepEqual(new Set(before.map((tid) => getPriority(tid))), new Set([10]));
+      assert.deepEqual(new Set(before.map((tid) => getPriority(tid))), new Set([5]));
 
       child.stdin.write('go\n');
       await once(child.stdout, 'data');

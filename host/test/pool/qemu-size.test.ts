@@ -32,7 +32,7 @@ describe('a larger VM that a machine of the pool became', () => {
   });
   after(async () => {
     await daemon.end('SIGTERM');
-    const left = [...(await slotProcesses()), ...(await slotLeftovers())];
+    const left = [...slotProcesses(), ...slotLeftovers()];
     await daemon.remove();
     assert.deepEqual(left, []);
   });
