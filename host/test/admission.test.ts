@@ -14,7 +14,14 @@ import {
   type MachineFigures,
 } from '../src/admission.ts';
 
-const POLICY: AdmissionPolicy = { cpuOvercommit: 2, memoryOvercommit: 1, memoryReserveMib: 1_000, vmOverheadMib: 100, diskOvercommit: 2, diskReserveGib: 10 };
+const POLICY: AdmissionPolicy = {
+  cpuOvercommit: 2,
+  memoryOvercommit: 1,
+  memoryReserveMib: 1_000,
+  vmOverheadMib: 100,
+  diskOvercommit: 2,
+  diskReserveGib: 10,
+};
 const MACHINE: MachineFigures = { cores: 2, memTotalMib: 5_000, memAvailableMib: 4_500, diskTotalGib: 110, diskFreeGib: 100 };
 const VM = { vcpu: 1, memoryMib: 1_000, diskGib: 10 };
 

@@ -125,9 +125,10 @@ async function readUnlessGone(read: () => Promise<string>): Promise<string | nul
   return read().catch(unlessGone);
 }
 
+/** Null for a process that is gone, and for one that is kept from this user, and so is none of its. */
 function unlessGone(error: unknown): null {
   const code = (error as NodeJS.ErrnoException).code;
-  if (code === 'ENOENT' || code === 'ESRCH') {
+  if (code === 'ENOENT' || code === 'ESRCH' || code === 'EACCES') {
     return null;
   }
   throw error;
