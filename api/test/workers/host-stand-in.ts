@@ -73,6 +73,8 @@ export class HostStandIn {
   guestHoldsOn = false;
   /** Every call of a verb that arrived, in order. */
   readonly calls: HostCall[] = [];
+  /** How often the host was asked who it is. */
+  looks = 0;
   /** Machines brought up per VM, over its life: more than one is a machine made twice. */
   readonly made = new Map<string, number>();
   /** Wakes carried out per VM. */
@@ -190,7 +192,10 @@ export class HostStandIn {
     const url = new URL(request.url ?? '/', 'http://host');
     const [, id, noun] = /^\/vms\/([^/]+)(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
     const body = async (): Promise<unknown> => JSON.parse(await textOf(request));
-    if (request.method === 'GET' && url.pathname === '/host') return { answer: this.#info() };
+    if (request.method === 'GET' && url.pathname === '/host') {
+      this.looks += 1;
+      return { answer: this.#info() };
+    }
     if (request.method === 'GET' && url.pathname === '/vms') return { answer: { vms: [...this.#vms.values()].map(viewOf) } };
     if (id === undefined) throw new Refusal('route_not_found', `${request.method} ${url.pathname}`);
     switch (`${request.method} ${noun ?? ''}`) {
