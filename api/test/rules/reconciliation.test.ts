@@ -193,7 +193,7 @@ test('what is decided is always a change that the state table allows', () => {
 test('every death has a sentence, and carries what its host says', () => {
   for (const deathCode of vmDeathCode.options) {
     assert.equal(deathOf({ deathCode }).code, deathCode);
-    assert.match(deathOf({ deathCode, reason: 'signal 9' }).message, /^(it|the) .+: signal 9$/);
+    assert.match(deathOf({ deathCode, reason: 'signal 9' }).message, /^(it|its|the) .+: signal 9$/);
   }
   assert.equal(deathOf({}).code, 'process_ended');
 });
