@@ -63,6 +63,12 @@ export async function processesOfVm(vmId: string): Promise<number[]> {
   return (await slotProcesses()).filter(({ slot }) => slots.has(slot)).map(({ pid }) => pid);
 }
 
+/** Processes of every machine of the data folder's instance, also of those that wait for a tenant. */
+export async function processesOfInstance(dataFolder: string): Promise<number[]> {
+  const slots = new Set((await registryEntries()).filter((entry) => entry.dataFolder === dataFolder).map(({ number }) => number));
+  return (await slotProcesses()).filter(({ slot }) => slots.has(slot)).map(({ pid }) => pid);
+}
+
 /** Ids of VMs by the id that their machine had in the pool. */
 async function claimedMachines(dataFolder: string): Promise<Map<string, string>> {
   const claimed = new Map<string, string>();

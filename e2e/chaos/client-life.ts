@@ -57,7 +57,7 @@ export class ClientLife {
     if (sandbox === null) return;
     switch (operation.kind) {
       case 'write':
-        return await this.#write(sandbox, operation.where, operation.kib * 1_024);
+        return await this.#write(sandbox, operation.where, operation.kib * 1_024, operation.files);
       case 'read':
         return await this.read(sandbox);
       case 'get':
@@ -94,7 +94,8 @@ export class ClientLife {
     // Only what both looks agree about was so in between.
     if (sandbox.view.statusChangedAt !== before.statusChangedAt) return;
     sandbox.verify(found, Date.now());
-    if (sandbox.view.updatedAt === before.updatedAt && found.processors !== sandbox.view.allocated_vcpu)
+    const sized = sandbox.view.pendingAllocation === undefined && sandbox.view.updatedAt === before.updatedAt;
+    if (sized && found.processors !== sandbox.view.allocated_vcpu)
       this.#report.found(
         'contradiction',
         `${sandbox.id} has ${found.processors} vCPUs inside and is said to have ${sandbox.view.allocated_vcpu}`,
@@ -151,8 +152,7 @@ export class ClientLife {
     };
     this.#creates.set(key, body);
     const headers = { 'idempotency-key': key, ...(respondAsync ? { prefer: 'respond-async' } : {}) };
-    const firstSentMs = Date.now();
-    for (;;) {
+    for (const firstSentMs = Date.now(); ;) {
       const reply = await this.#asking.ask({ route: 'createSandbox', body, headers });
       if (reply.kind === 'done') {
         const sandbox = new KnownSandbox(sandboxIn(reply), key, firstSentMs, this.#weather, this.#report);
@@ -198,16 +198,17 @@ export class ClientLife {
     }
   }
 
-  async #write(sandbox: KnownSandbox, where: Place, bytes: number): Promise<void> {
+  async #write(sandbox: KnownSandbox, where: Place, bytes: number, number = 1): Promise<void> {
     if (sandbox.life === null && sandbox.is('awake')) await this.#beginLife(sandbox);
     if (sandbox.files.size >= FILES_AT_MOST) return;
-    const file: Written = { name: `${this.name}-${(this.#files += 1)}`, where, bytes };
+    const files = Array.from({ length: number }, (): Written => ({ name: `${this.name}-${(this.#files += 1)}`, where, bytes }));
     // Also a command that was not answered may have run.
-    sandbox.wrote(file, false);
-    const result = await this.#exec(sandbox, writeFile(file));
+    for (const file of files) sandbox.wrote(file, false);
+    const result = await this.#exec(sandbox, files.map((file) => `(${writeFile(file)})`).join(' && '));
     if (result === null) return;
-    if (result.exitCode === 0) sandbox.wrote(file, true);
-    else this.#report.found('contradiction', `${sandbox.id}: writing ended with ${JSON.stringify(result).slice(0, 500)}`);
+    if (result.exitCode === 0) for (const file of files) sandbox.wrote(file, true);
+    else if (!result.timedOut && !this.#weather.excuses(['disk', 'qemu-killed'], Date.now(), Date.now(), sandbox.id))
+      this.#report.found('contradiction', `${sandbox.id}: writing ended with ${JSON.stringify(result).slice(0, 500)}`);
   }
 
   async #beginLife(sandbox: KnownSandbox): Promise<void> {
@@ -286,7 +287,6 @@ export class ClientLife {
       destroy: 'destroy',
     };
     const action = actions[kind];
-    // Those that are gone are looked at now and then too, the last few of them.
     const live = this.sandboxes.filter((sandbox) => !sandbox.gone);
     const candidates = fitting || (live.length > 0 && pick < 0.8) ? live : this.sandboxes.slice(-8);
     const allows = (status: SandboxStatus): boolean => action === undefined || SANDBOX_ACTION_RULES[action][status] === 'do';

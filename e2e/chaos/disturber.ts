@@ -1,6 +1,6 @@
 // Carries out the disturbances of the plan and notes each in the weather. Everything it breaks is whole again when it ends.
 import { setTimeout as delay } from 'node:timers/promises';
-import { processesOfVm } from '../leftovers.ts';
+import { processesOfInstance, processesOfVm } from '../leftovers.ts';
 import type { PartName } from '../parts.ts';
 import type { Asking } from './asking.ts';
 import { hangDaemon } from './guest-work.ts';
@@ -40,7 +40,6 @@ export class Disturber {
   /** Carries one out; resolves once it has begun. */
   async carryOut(disturbance: Disturbance): Promise<void> {
     const { report, keeper } = this.#parts;
-    report.counts.disturbances += 1;
     switch (disturbance.kind) {
       case 'kill-qemu':
         return await this.#killQemu(disturbance.pick);
@@ -50,6 +49,8 @@ export class Disturber {
         return this.#hangGuest(disturbance.pick, disturbance.forMs);
       case 'fill-disk':
         return await this.#fillDisk(disturbance.forMs);
+      case 'cut-power':
+        return await this.#cutPower(disturbance.downMs);
       default:
         report.note(disturbance.kind);
         return await keeper.kill(KILLED_PARTS[disturbance.kind], disturbance.downMs);
@@ -78,12 +79,29 @@ export class Disturber {
     const spell = weather.begin('qemu-hangs', target.sandbox.id);
     for (const pid of target.pids) signalIfThere(pid, 'SIGSTOP');
     report.note('hang-qemu');
+    report.counts.others += 1;
     this.#last(
       delay(forMs).then(() => {
         for (const pid of target.pids) signalIfThere(pid, 'SIGCONT');
         weather.end(spell);
       }),
     );
+  }
+
+  /** Everything ends at the same moment, and what was not flushed to the disk was never written. */
+  async #cutPower(downMs: number): Promise<void> {
+    const { weather, report, disk, keeper, targets } = this.#parts;
+    report.note('cut-power');
+    // Whatever may have a machine loses it; what surely sleeps must not notice.
+    for (const sandbox of targets()) if (!sandbox.is('stopped')) weather.end(weather.begin('qemu-killed', sandbox.id));
+    await disk.cutPower();
+    await keeper.killAllDuring(async () => {
+      for (const pid of await processesOfInstance(disk.folder)) {
+        signalIfThere(pid, 'SIGKILL');
+        report.counts.kills += 1;
+      }
+      await disk.restorePower();
+    }, downMs);
   }
 
   #hangGuest(pick: number, forMs: number): void {
@@ -94,6 +112,7 @@ export class Disturber {
     // It lasts until the guest is seen to answer again.
     weather.begin('guest-hangs', sandbox.id);
     report.note('hang-guest');
+    report.counts.others += 1;
     const body = { command: hangDaemon(forMs), timeoutSeconds: 30 };
     this.#last(asking.ask({ route: 'execInSandbox', sandboxId: sandbox.id, body }).then(() => undefined));
   }
@@ -103,6 +122,7 @@ export class Disturber {
     const spell = weather.begin('disk');
     await disk.fill();
     report.note('fill-disk');
+    report.counts.others += 1;
     this.#last(
       delay(forMs).then(async () => {
         await disk.free();

@@ -13,8 +13,9 @@ export class Keeper {
   readonly #weather: Weather;
   readonly #report: Report;
   readonly #stopping = new AbortController();
-  /** How long a killed part stays down. */
+  /** How long a killed part stays down, and what must be done before it comes back. */
   readonly #downMs = new Map<PartName, number>();
+  #gate: Promise<unknown> = Promise.resolve();
   readonly #down = new Map<PartName, Spell>();
   #keeping: Promise<unknown> = Promise.resolve();
 
@@ -41,6 +42,18 @@ export class Keeper {
     );
   }
 
+  /** `kill -9` of everything; nothing comes back before the work is done, and `downMs` later. */
+  async killAllDuring(work: () => Promise<void>, downMs: number): Promise<void> {
+    const done = Promise.withResolvers<void>();
+    this.#gate = done.promise;
+    try {
+      await this.kill(PARTS, downMs);
+      await work();
+    } finally {
+      done.resolve();
+    }
+  }
+
   /** Keeps no longer; what runs goes on. */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -53,6 +66,7 @@ export class Keeper {
     let retryMs = FIRST_RETRY_MS;
     while (!signal.aborted) {
       if (!this.#parts.isRunning(name)) {
+        await this.#gate;
         try {
           await this.#parts.run(name, undefined, signal);
         } catch (error) {

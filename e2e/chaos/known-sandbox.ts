@@ -39,6 +39,7 @@ export class KnownSandbox {
   view: Sandbox;
   #everAwake = false;
   #destroySent = false;
+  #wakeSent = false;
   /** When what is expected now was last confirmed: trouble since then may have changed it. */
   #confirmedMs: number;
   life: { token: string; count: number } | null = null;
@@ -87,7 +88,7 @@ export class KnownSandbox {
     if (may('gone')) statuses.add('destroying').add('deleted');
     if (this.moving && !this.#everAwake) statuses.add('provisioning').add('failed');
     if (this.moving && may('stopped')) statuses.add('sleeping');
-    if (this.moving && may('awake') && this.#everAwake) statuses.add('waking');
+    if (this.moving && may('awake') && this.#wakeSent) statuses.add('waking');
     return statuses;
   }
 
@@ -97,6 +98,7 @@ export class KnownSandbox {
     const before = { may: new Set(this.#may), moving: this.moving };
     const outcome: Rest = intent === 'wake' ? 'awake' : intent === 'sleep' && this.ttlSeconds === null ? 'stopped' : 'gone';
     if (intent === 'destroy') this.#destroySent = true;
+    if (intent === 'wake') this.#wakeSent = true;
     this.#may.add(outcome);
     this.moving = true;
     this.facts.push({ what: 'change', fromMs: atMs, toMs: atMs });

@@ -13,7 +13,7 @@ export type Verb = 'sleep' | 'wake' | 'renew' | 'destroy';
 export type Operation = { pauseMs: number } & (
   | { kind: 'create'; ttlSeconds: number | null; respondAsync: boolean }
   | { kind: 'replay'; otherBody: boolean; pick: number }
-  | ({ kind: 'write'; where: 'synced' | 'unsynced' | 'tmpfs'; kib: number } & Target)
+  | ({ kind: 'write'; where: 'synced' | 'unsynced' | 'tmpfs'; kib: number; files: number } & Target)
   | ({ kind: 'read' } & Target)
   | ({ kind: 'get' } & Target)
   | { kind: 'list' }
@@ -24,7 +24,7 @@ export type Operation = { pauseMs: number } & (
 export type OperationKind = Operation['kind'];
 
 export type Disturbance = { afterMs: number } & (
-  | { kind: 'kill-api' | 'kill-host' | 'kill-database' | 'kill-all'; downMs: number }
+  | { kind: 'kill-api' | 'kill-host' | 'kill-database' | 'kill-all' | 'cut-power'; downMs: number }
   | { kind: 'kill-qemu'; pick: number }
   | { kind: 'hang-qemu' | 'hang-guest'; pick: number; forMs: number }
   | { kind: 'fill-disk'; forMs: number }
@@ -36,6 +36,7 @@ export const DISTURBANCE_KINDS = [
   'kill-host',
   'kill-database',
   'kill-all',
+  'cut-power',
   'kill-qemu',
   'hang-qemu',
   'hang-guest',
@@ -75,7 +76,14 @@ function operation(random: Random): Operation {
     case 'replay':
       return { kind, pauseMs, pick: target.pick, otherBody: random.chance(0.3) };
     case 'write':
-      return { kind, pauseMs, ...target, where: random.weighted({ synced: 6, unsynced: 2, tmpfs: 2 }), kib: random.integer(1, 2_048) };
+      return {
+        kind,
+        pauseMs,
+        ...target,
+        where: random.weighted({ synced: 6, unsynced: 2, tmpfs: 2 }),
+        kib: random.integer(1, 1_024),
+        files: random.integer(1, 4),
+      };
     case 'sleep':
     case 'wake':
     case 'renew':

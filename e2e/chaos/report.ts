@@ -12,13 +12,14 @@ export type Finding =
 export interface Counts {
   operations: number;
   kills: number;
-  disturbances: number;
+  /** What was disturbed without a kill. */
+  others: number;
   sandboxes: number;
   files: number;
 }
 
 export class Report {
-  readonly counts: Counts = { operations: 0, kills: 0, disturbances: 0, sandboxes: 0, files: 0 };
+  readonly counts: Counts = { operations: 0, kills: 0, others: 0, sandboxes: 0, files: 0 };
   readonly findings: { finding: Finding; what: string }[] = [];
   readonly #tally = new Map<string, number>();
   readonly #say: (line: string) => void;
@@ -59,9 +60,9 @@ export class Report {
   }
 
   lastLine(seed: string, minutes: number): string {
-    const { operations, kills, disturbances, sandboxes, files } = this.counts;
+    const { operations, kills, others, sandboxes, files } = this.counts;
     return [
-      `chaos: seed ${seed}, ${minutes} min: ${operations} operations, ${kills} kills, ${disturbances - kills} other disturbances`,
+      `chaos: seed ${seed}, ${minutes} min: ${operations} operations, ${kills} kills, ${others} other disturbances`,
       `acknowledged sandboxes lost: ${this.count('sandbox-lost')} of ${sandboxes}`,
       `acknowledged files lost: ${this.count('file-lost')} of ${files}`,
       `leaked VMs, namespaces and files: ${this.count('leaked')}`,

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -54,6 +55,33 @@ export class SmallDisk {
 
   async free(): Promise<void> {
     for (let part = 0; part < 30; part += 1) await rm(join(this.#around, 'disk', `ballast-${part}`), { force: true });
+  }
+
+  /**
+   * As if the machine lost its power: what was not flushed is gone. Whoever has files open gets errors from now on, and must end before
+   * {@link restorePower}.
+   */
+  async cutPower(): Promise<void> {
+    // Perl is on every Debian, and can call what no tool does: EXT4_IOC_SHUTDOWN without flushing the journal.
+    const shutdown = 'open(my $d, "<", $ARGV[0]) or die $!; my $how = pack("L", 2); ioctl($d, 0x8004587D, $how) or die $!';
+    await tool('perl', ['-e', shutdown, join(this.#around, 'disk')]);
+  }
+
+  /** Mounts what is left, as the start of a machine does. */
+  async restorePower(): Promise<void> {
+    const mountPoint = join(this.#around, 'disk');
+    const deadline = Date.now() + TOOL_DEADLINE_MS;
+    for (;;) {
+      try {
+        await tool('umount', [mountPoint]);
+        break;
+      } catch (error) {
+        // What was killed closes its files in its own time.
+        if (Date.now() > deadline || !String((error as { stderr?: unknown }).stderr).includes('busy')) throw error;
+        await delay(100);
+      }
+    }
+    await tool('mount', ['-o', 'loop', join(this.#around, 'image'), mountPoint]);
   }
 
   /** Unmounts and removes it; nothing may use it any more. */
