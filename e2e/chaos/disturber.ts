@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { processesOfInstance, processesOfVm } from '../leftovers.ts';
 import type { PartName } from '../parts.ts';
+import { until } from '../until.ts';
 import type { Asking } from './asking.ts';
 import { hangDaemon } from './guest-work.ts';
 import type { Keeper } from './keeper.ts';
@@ -96,10 +97,10 @@ export class Disturber {
     for (const sandbox of targets()) if (!sandbox.is('stopped')) weather.end(weather.begin('qemu-killed', sandbox.id));
     await disk.cutPower();
     await keeper.killAllDuring(async () => {
-      for (const pid of await processesOfInstance(disk.folder)) {
-        signalIfThere(pid, 'SIGKILL');
-        report.counts.kills += 1;
-      }
+      const pids = await processesOfInstance(disk.folder);
+      for (const pid of pids) signalIfThere(pid, 'SIGKILL');
+      report.counts.kills += pids.length;
+      await until('every machine has ended', async () => ((await processesOfInstance(disk.folder)).length === 0 ? true : null), 30_000);
       await disk.restorePower();
     }, downMs);
   }

@@ -1,7 +1,7 @@
 // One run of chaos from its seed: an installation on a small disk, clients at work, disturbances, rest, comparison. Owns the order of it all.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createProject } from '../client.ts';
-import { leftoversOf } from '../leftovers.ts';
+import { leftoversOf, processesOfInstance } from '../leftovers.ts';
 import { Parts } from '../parts.ts';
 import { Asking } from './asking.ts';
 import { ClientLife } from './client-life.ts';
@@ -50,6 +50,8 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
     parts = null;
   } finally {
     await parts?.stop();
+    // After a failure of the run itself there may be machines left; their slots are freed by the next host daemon that misses their data folder.
+    for (const pid of await processesOfInstance(disk.folder)) process.kill(pid, 'SIGKILL');
     await disk.remove();
   }
   return report;

@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -15,21 +14,24 @@ export class SmallDisk {
   /** An empty folder on it. */
   readonly folder: string;
   readonly #around: string;
+  readonly #mountPoint: string;
+  #image: string;
+  #cuts = 0;
 
   private constructor(around: string) {
     this.#around = around;
-    this.folder = join(around, 'disk', 'data');
+    this.#mountPoint = join(around, 'disk');
+    this.#image = join(around, 'image');
+    this.folder = join(this.#mountPoint, 'data');
   }
 
   static async make(mib: number): Promise<SmallDisk> {
     const disk = new SmallDisk(await mkdtemp(join(tmpdir(), 'berth-chaos-')));
-    const image = join(disk.#around, 'image');
-    const mountPoint = join(disk.#around, 'disk');
-    await mkdir(mountPoint);
-    await tool('truncate', ['-s', `${mib}M`, image]);
+    await mkdir(disk.#mountPoint);
+    await tool('truncate', ['-s', `${mib}M`, disk.#image]);
     // Without blocks kept for root: full means full for everyone.
-    await tool('mkfs.ext4', ['-q', '-m', '0', image]);
-    await tool('mount', ['-o', 'loop', image, mountPoint]);
+    await tool('mkfs.ext4', ['-q', '-m', '0', disk.#image]);
+    await tool('mount', ['-o', 'loop', disk.#image, disk.#mountPoint]);
     await mkdir(disk.folder, { mode: 0o755 });
     return disk;
   }
@@ -37,14 +39,14 @@ export class SmallDisk {
   /** Takes all that is free. */
   async fill(): Promise<void> {
     for (let part = 0; part < 30; part += 1) {
-      const { bavail, bsize } = await statfs(this.#around + '/disk');
+      const { bavail, bsize } = await statfs(this.#mountPoint);
       const free = bavail * bsize;
       if (free < LEFT_BYTES) return;
       try {
         await tool('fallocate', [
           '-l',
           String(part < 10 ? Math.ceil(free * 0.9) : LEFT_BYTES / 2),
-          join(this.#around, 'disk', `ballast-${part}`),
+          join(this.#mountPoint, `ballast-${part}`),
         ]);
       } catch (error) {
         // Others write at the same time.
@@ -54,39 +56,35 @@ export class SmallDisk {
   }
 
   async free(): Promise<void> {
-    for (let part = 0; part < 30; part += 1) await rm(join(this.#around, 'disk', `ballast-${part}`), { force: true });
+    for (let part = 0; part < 30; part += 1) await rm(join(this.#mountPoint, `ballast-${part}`), { force: true });
   }
 
   /**
-   * As if the machine lost its power: what was not flushed is gone. Whoever has files open gets errors from now on, and must end before
+   * As if the machine lost its power: what was not flushed is gone. Whoever has files open gets errors from now on, and must be gone before
    * {@link restorePower}.
    */
   async cutPower(): Promise<void> {
     // Perl is on every Debian, and can call what no tool does: EXT4_IOC_SHUTDOWN without flushing the journal.
     const shutdown = 'open(my $d, "<", $ARGV[0]) or die $!; my $how = pack("L", 2); ioctl($d, 0x8004587D, $how) or die $!';
-    await tool('perl', ['-e', shutdown, join(this.#around, 'disk')]);
+    await tool('perl', ['-e', shutdown, this.#mountPoint]);
   }
 
-  /** Mounts what is left, as the start of a machine does. */
+  /**
+   * Mounts what is left, as the start of a machine does. A copy of it: the file system that was cut off lives on for as long as anybody on the machine
+   * has it in a mount namespace of their own.
+   */
   async restorePower(): Promise<void> {
-    const mountPoint = join(this.#around, 'disk');
-    const deadline = Date.now() + TOOL_DEADLINE_MS;
-    for (;;) {
-      try {
-        await tool('umount', [mountPoint]);
-        break;
-      } catch (error) {
-        // What was killed closes its files in its own time.
-        if (Date.now() > deadline || !String((error as { stderr?: unknown }).stderr).includes('busy')) throw error;
-        await delay(100);
-      }
-    }
-    await tool('mount', ['-o', 'loop', join(this.#around, 'image'), mountPoint]);
+    const before = this.#image;
+    this.#image = join(this.#around, `image-${(this.#cuts += 1)}`);
+    await tool('cp', ['--sparse=always', before, this.#image]);
+    await tool('umount', ['--lazy', this.#mountPoint]);
+    await rm(before);
+    await tool('mount', ['-o', 'loop', this.#image, this.#mountPoint]);
   }
 
   /** Unmounts and removes it; nothing may use it any more. */
   async remove(): Promise<void> {
-    await tool('umount', [join(this.#around, 'disk')]);
+    await tool('umount', ['--lazy', this.#mountPoint]);
     await rm(this.#around, { recursive: true, force: true });
   }
 }
