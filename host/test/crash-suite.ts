@@ -271,7 +271,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     });
 
     it('again and again while it recovers, finishes in the end', async () => {
-      epoch += 2;
+      epoch += 10;
       assert.equal(await daemon.start({ crashAt: 'destroy:recorded' }), true);
       await created(epoch);
       await assert.rejects(daemon.call('DELETE', `/vms/${A}?epoch=${epoch + 1}`));
@@ -293,7 +293,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     });
 
     it('leaves VMs that the next one adopts, files and all', async () => {
-      epoch += 2;
+      epoch += 10;
       assert.equal(await daemon.start(), true);
       await created(epoch);
       await outputOf('echo kept > /code/note');

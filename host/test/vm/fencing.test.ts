@@ -26,74 +26,76 @@ function said(verdict: { do: string; code?: string }): string {
 /** What is answered under an older epoch, the same, and a newer one. */
 type Row = [older: string, same: string, newer: string];
 
-const TABLES: Record<string, { judge(vm: KnownVm, epoch: number): { do: string; code?: string }; none: string; rows: Record<Case, Row> }> =
-  {
-    create: {
-      judge: (vm, epoch) => judgeCreate(vm, epoch, SMALL),
-      none: 'start',
-      rows: {
-        creating: ['stale_epoch', 'join', 'replace'],
-        running: ['stale_epoch', 'answer', 'replace'],
-        resizing: ['stale_epoch', 'epoch_conflict', 'replace'],
-        sleeping: ['stale_epoch', 'epoch_conflict', 'replace'],
-        asleep: ['stale_epoch', 'epoch_conflict', 'replace'],
-        waking: ['stale_epoch', 'epoch_conflict', 'replace'],
-        dead: ['stale_epoch', 'start', 'replace'],
-        'dead-with-disk': ['stale_epoch', 'came-down', 'replace'],
-        destroying: ['stale_epoch', 'superseded', 'replace'],
-      },
+const TABLES: Record<
+  string,
+  { judge: (vm: KnownVm, epoch: number) => { do: string; code?: string }; none: string; rows: Record<Case, Row> }
+> = {
+  create: {
+    judge: (vm, epoch) => judgeCreate(vm, epoch, SMALL),
+    none: 'start',
+    rows: {
+      creating: ['stale_epoch', 'join', 'replace'],
+      running: ['stale_epoch', 'answer', 'replace'],
+      resizing: ['stale_epoch', 'epoch_conflict', 'replace'],
+      sleeping: ['stale_epoch', 'epoch_conflict', 'replace'],
+      asleep: ['stale_epoch', 'epoch_conflict', 'replace'],
+      waking: ['stale_epoch', 'epoch_conflict', 'replace'],
+      dead: ['stale_epoch', 'start', 'replace'],
+      'dead-with-disk': ['stale_epoch', 'came-down', 'replace'],
+      destroying: ['stale_epoch', 'superseded', 'replace'],
     },
-    sleep: {
-      judge: judgeSleep,
-      none: 'vm_not_running',
-      rows: {
-        creating: ['stale_epoch', 'wait', 'wait'],
-        running: ['stale_epoch', 'start', 'start'],
-        resizing: ['stale_epoch', 'wait', 'wait'],
-        sleeping: ['stale_epoch', 'join', 'wait'],
-        asleep: ['stale_epoch', 'answer', 'answer'],
-        waking: ['stale_epoch', 'wait', 'wait'],
-        dead: ['stale_epoch', 'vm_not_running', 'vm_not_running'],
-        'dead-with-disk': ['stale_epoch', 'vm_not_running', 'vm_not_running'],
-        destroying: ['stale_epoch', 'superseded', 'superseded'],
-      },
+  },
+  sleep: {
+    judge: judgeSleep,
+    none: 'vm_not_running',
+    rows: {
+      creating: ['stale_epoch', 'wait', 'wait'],
+      running: ['stale_epoch', 'start', 'start'],
+      resizing: ['stale_epoch', 'wait', 'wait'],
+      sleeping: ['stale_epoch', 'join', 'wait'],
+      asleep: ['stale_epoch', 'answer', 'answer'],
+      waking: ['stale_epoch', 'wait', 'wait'],
+      dead: ['stale_epoch', 'vm_not_running', 'vm_not_running'],
+      'dead-with-disk': ['stale_epoch', 'vm_not_running', 'vm_not_running'],
+      destroying: ['stale_epoch', 'superseded', 'superseded'],
     },
-    wake: {
-      judge: judgeWake,
-      none: 'nothing_to_wake',
-      rows: {
-        creating: ['stale_epoch', 'wait', 'wait'],
-        running: ['stale_epoch', 'answer', 'answer'],
-        resizing: ['stale_epoch', 'wait', 'wait'],
-        sleeping: ['stale_epoch', 'wait', 'wait'],
-        asleep: ['stale_epoch', 'start', 'start'],
-        waking: ['stale_epoch', 'join', 'wait'],
-        dead: ['stale_epoch', 'nothing_to_wake', 'nothing_to_wake'],
-        'dead-with-disk': ['stale_epoch', 'start', 'start'],
-        destroying: ['stale_epoch', 'superseded', 'superseded'],
-      },
+  },
+  wake: {
+    judge: judgeWake,
+    none: 'nothing_to_wake',
+    rows: {
+      creating: ['stale_epoch', 'wait', 'wait'],
+      running: ['stale_epoch', 'answer', 'answer'],
+      resizing: ['stale_epoch', 'wait', 'wait'],
+      sleeping: ['stale_epoch', 'wait', 'wait'],
+      asleep: ['stale_epoch', 'start', 'start'],
+      waking: ['stale_epoch', 'join', 'wait'],
+      dead: ['stale_epoch', 'nothing_to_wake', 'nothing_to_wake'],
+      'dead-with-disk': ['stale_epoch', 'start', 'start'],
+      destroying: ['stale_epoch', 'superseded', 'superseded'],
     },
-    resize: {
-      judge: (vm, epoch) => judgeResize(vm, epoch, LARGER),
-      none: 'vm_not_running',
-      rows: {
-        creating: ['stale_epoch', 'wait', 'wait'],
-        running: ['stale_epoch', 'start', 'start'],
-        resizing: ['stale_epoch', 'join', 'wait'],
-        sleeping: ['stale_epoch', 'wait', 'wait'],
-        asleep: ['stale_epoch', 'vm_not_running', 'vm_not_running'],
-        waking: ['stale_epoch', 'wait', 'wait'],
-        dead: ['stale_epoch', 'vm_not_running', 'vm_not_running'],
-        'dead-with-disk': ['stale_epoch', 'vm_not_running', 'vm_not_running'],
-        destroying: ['stale_epoch', 'superseded', 'superseded'],
-      },
+  },
+  resize: {
+    judge: (vm, epoch) => judgeResize(vm, epoch, LARGER),
+    none: 'vm_not_running',
+    rows: {
+      creating: ['stale_epoch', 'wait', 'wait'],
+      running: ['stale_epoch', 'start', 'start'],
+      resizing: ['stale_epoch', 'join', 'wait'],
+      sleeping: ['stale_epoch', 'wait', 'wait'],
+      asleep: ['stale_epoch', 'vm_not_running', 'vm_not_running'],
+      waking: ['stale_epoch', 'wait', 'wait'],
+      dead: ['stale_epoch', 'vm_not_running', 'vm_not_running'],
+      'dead-with-disk': ['stale_epoch', 'vm_not_running', 'vm_not_running'],
+      destroying: ['stale_epoch', 'superseded', 'superseded'],
     },
-    destroy: {
-      judge: judgeDestroy,
-      none: 'remember',
-      rows: Object.fromEntries(CASES.map((of) => [of, ['stale_epoch', 'end', 'end']])) as Record<Case, Row>,
-    },
-  };
+  },
+  destroy: {
+    judge: judgeDestroy,
+    none: 'remember',
+    rows: Object.fromEntries(CASES.map((of) => [of, ['stale_epoch', 'end', 'end']])) as Record<Case, Row>,
+  },
+};
 
 for (const [verb, { judge, none, rows }] of Object.entries(TABLES)) {
   describe(`what a ${verb} means`, () => {

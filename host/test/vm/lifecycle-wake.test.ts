@@ -96,7 +96,7 @@ describe('waking a VM', () => {
   it('says on disk that the snapshot is spent before the machine runs, and has the next secret there before that', async () => {
     const seen: unknown[] = [];
     host.driver.onWake = async (vm) => {
-      const { beforeContinue } = vm;
+      const beforeContinue = vm.beforeContinue.bind(vm);
       vm.beforeContinue = async () => {
         await beforeContinue();
         const { status, continued, snapshot } = await host.recordOf(A);

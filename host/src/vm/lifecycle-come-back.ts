@@ -1,0 +1,125 @@
+// How the machine of a VM comes back: restored from its snapshot, or booted from its disk when there is no snapshot or it is of no use. Each step is on disk
+// before the next begins. What follows once it runs is the wake's (lifecycle-wake.ts); must not speak to its guest.
+import type { Amounts } from '../admission.ts';
+import { messageOf } from '../host-error.ts';
+import { makeGuestSecret } from '../identity.ts';
+import { crashPoint } from './crash-point.ts';
+import type { VmRecord } from './directory/record.ts';
+import { SnapshotUnusable, type RunningVm, type WokenVm } from './driver.ts';
+import { release } from './lifecycle-exit.ts';
+import { sizeOf, type LifecycleParts, type OwnedVm } from './owned-vm.ts';
+
+export interface WakeOrder {
+  epoch: number;
+  size: Amounts;
+}
+
+/** A boot of the disk failed, or was given up. */
+export class BootFailed extends Error {
+  constructor(cause: unknown) {
+    super(messageOf(cause), { cause });
+  }
+}
+
+/** The machine runs when this resolves, and the record says so. */
+export async function comeBack(parts: LifecycleParts, vm: OwnedVm, { epoch, size }: WakeOrder, signal: AbortSignal): Promise<RunningVm> {
+  const { directory, driver, log } = parts;
+  signal.throwIfAborted();
+  crashPoint('wake:accepted');
+  await clearLastAttempt(parts, vm);
+  // Before anything runs: at no later moment is there a secret that the guest may know and the disk does not.
+  await directory.writeNextSecret(vm.id, makeGuestSecret());
+  const waking: VmRecord = { ...vm.record, status: 'waking', epoch, continued: false, sizeAsked: sizeOf(size) };
+  await directory.write(waking);
+  vm.record = waking;
+  crashPoint('wake:recorded');
+  signal.throwIfAborted();
+  if (vm.record.snapshot) {
+    try {
+      return await fromSnapshot(parts, vm, signal);
+    } catch (error) {
+      if (vm.record.continued || vm.ending !== null) {
+        throw error;
+      }
+      await releaseAttempt(parts, vm);
+      if (!(error instanceof SnapshotUnusable) || signal.aborted) {
+        throw error;
+      }
+      log.warn({ vmId: vm.id, epoch, err: error }, 'a snapshot is of no use: the disk of its VM is booted');
+      // The disk parts from the snapshot with the boot's first write.
+      const givenUp: VmRecord = { ...vm.record, snapshot: false, reason: `its snapshot is of no use: ${messageOf(error)}`.slice(0, 4_096) };
+      await directory.write(givenUp);
+      vm.record = givenUp;
+      crashPoint('boot:given-up-snapshot');
+    }
+  }
+  return fromDisk(parts, vm, driver, signal);
+}
+
+async function fromSnapshot({ driver, directory }: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<WokenVm> {
+  const woken = await driver.wake({
+    ...vm.existing(directory.driverFolder(vm.id), signal),
+    snapshotFolder: directory.snapshotFolder(vm.id),
+    saveState: async (driverState) => {
+      const { sleptState, driverState: former } = vm.record;
+      vm.record = { ...vm.record, sleptState: sleptState ?? former, driverState, freed: false };
+      await directory.write(vm.record);
+      crashPoint('wake:driver-state-saved');
+    },
+    beforeContinue: async () => {
+      crashPoint('wake:restored');
+      signal.throwIfAborted();
+      const woke = { from: 'snapshot', reason: null } as const;
+      const continued: VmRecord = { ...vm.record, continued: true, snapshot: false, sleptState: null, woke };
+      await directory.write(continued);
+      vm.record = continued;
+      crashPoint('wake:continued-recorded');
+    },
+  });
+  vm.record = { ...vm.record, spec: { ...vm.record.spec, ...sizeOf(woken.size) } };
+  crashPoint('wake:continued');
+  return woken;
+}
+
+async function fromDisk(parts: LifecycleParts, vm: OwnedVm, driver: LifecycleParts['driver'], signal: AbortSignal): Promise<WokenVm> {
+  const { directory } = parts;
+  const why = vm.record.reason ?? 'it has no snapshot';
+  let woken: WokenVm;
+  try {
+    woken = await driver.boot({
+      ...vm.existing(directory.driverFolder(vm.id), signal),
+      saveState: async (driverState) => {
+        vm.record = { ...vm.record, driverState, freed: false };
+        await directory.write(vm.record);
+        crashPoint('boot:driver-state-saved');
+      },
+    });
+  } catch (error) {
+    throw new BootFailed(error);
+  }
+  crashPoint('boot:booted');
+  const spec = { ...vm.record.spec, ...sizeOf(woken.size) };
+  vm.record = { ...vm.record, continued: true, spec, woke: { from: 'disk', reason: why } };
+  await directory.write(vm.record);
+  crashPoint('boot:continued-recorded');
+  return woken;
+}
+
+/** Frees what an attempt made, and goes back to the state that the next one needs. What could not be freed stays in the record. Never rejects. */
+export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  try {
+    await release(parts, vm);
+    vm.record = { ...vm.record, driverState: vm.record.sleptState ?? vm.record.driverState, sleptState: null };
+  } catch (error) {
+    parts.log.error({ vmId: vm.id, err: error }, `a VM that did not wake was not cleaned up: ${messageOf(error)}`);
+  }
+}
+
+/** What an earlier attempt left because it could not be freed then. */
+async function clearLastAttempt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { status, freed, sleptState } = vm.record;
+  if (sleptState !== null || (status === 'dead' && !freed)) {
+    await release(parts, vm);
+    vm.record = { ...vm.record, driverState: sleptState ?? vm.record.driverState, sleptState: null };
+  }
+}
