@@ -1,7 +1,7 @@
 // `npm run chaos -- --minutes N --seed S`: one run of chaos. The last line says what was lost, leaked and metered wrongly; the exit status is 0
-// when that is nothing. `--plan N` prints the first N operations of each client and the first N disturbances of a seed, and runs nothing.
+// when that is nothing. `--only KIND` (may be repeated) leaves out the other disturbances. `--plan N` prints the first N operations of each client and the first N disturbances of a seed, and runs nothing.
 import { parseArgs } from 'node:util';
-import { disturbancesOf, operationsOf } from './plan.ts';
+import { DISTURBANCE_KINDS, disturbancesOf, operationsOf, type DisturbanceKind } from './plan.ts';
 import { Random } from './random.ts';
 import { runChaos } from './run.ts';
 
@@ -11,6 +11,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     clients: { type: 'string', default: '3' },
     'disturbance-ms': { type: 'string', default: '6000' },
+    only: { type: 'string', multiple: true, default: [...DISTURBANCE_KINDS] },
     plan: { type: 'string' },
   },
 });
@@ -21,6 +22,11 @@ const number = (name: 'minutes' | 'clients' | 'disturbance-ms' | 'plan', min: nu
     throw new Error(`--${name}: '${values[name]}' is not a number from ${min} to ${max}`);
   return value;
 };
+const disturbances = values.only.map((name): DisturbanceKind => {
+  const kind = DISTURBANCE_KINDS.find((known) => known === name);
+  if (kind === undefined) throw new Error(`--only: '${name}' is none of ${DISTURBANCE_KINDS.join(', ')}`);
+  return kind;
+});
 const clients = number('clients', 1, 20);
 const disturbanceMs = number('disturbance-ms', 100, 600_000);
 
@@ -34,6 +40,7 @@ if (values.plan === undefined) {
     minutes,
     clients,
     disturbanceMs,
+    disturbances,
     say: (line) => console.log(line),
     signal: stop.signal,
   });
@@ -48,5 +55,5 @@ if (values.plan === undefined) {
     for (let step = 0; step < first; step += 1) console.log(`${who} ${JSON.stringify(steps.next().value)}`);
   };
   for (let client = 1; client <= clients; client += 1) print(`c${client}`, operationsOf(random.fork(`c${client}`)));
-  print('disturbances', disturbancesOf(random.fork('disturbances'), disturbanceMs));
+  print('disturbances', disturbancesOf(random.fork('disturbances'), disturbanceMs, disturbances));
 }

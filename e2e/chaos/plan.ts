@@ -107,10 +107,16 @@ function operation(random: Random): Operation {
   }
 }
 
-/** The disturbances. `meanMs`: time from the start of one to the start of the next, in the mean. */
-export function* disturbancesOf(random: Random, meanMs: number): Generator<Disturbance, never> {
+/** The disturbances, of these kinds. `meanMs`: time from the start of one to the start of the next, in the mean. */
+export function* disturbancesOf(
+  random: Random,
+  meanMs: number,
+  kinds: readonly DisturbanceKind[] = DISTURBANCE_KINDS,
+): Generator<Disturbance, never> {
+  const bag = [...DISTURBANCE_KINDS, ...MORE_OFTEN].filter((kind) => kinds.includes(kind));
+  if (bag.length === 0) throw new Error('there is no kind of disturbance');
   for (;;) {
-    for (const kind of random.shuffled([...DISTURBANCE_KINDS, ...MORE_OFTEN])) yield disturbance(kind, random, meanMs);
+    for (const kind of random.shuffled(bag)) yield disturbance(kind, random, meanMs);
   }
 }
 

@@ -7,7 +7,7 @@ import { Asking } from './asking.ts';
 import { ClientLife } from './client-life.ts';
 import { Disturber } from './disturber.ts';
 import { Keeper } from './keeper.ts';
-import { disturbancesOf, operationsOf } from './plan.ts';
+import { disturbancesOf, operationsOf, type DisturbanceKind } from './plan.ts';
 import { Random } from './random.ts';
 import { Report } from './report.ts';
 import { compareAtRest } from './rest.ts';
@@ -20,6 +20,8 @@ export interface ChaosOptions {
   clients: number;
   /** Time between disturbances, in the mean. */
   disturbanceMs: number;
+  /** All of them when absent. */
+  disturbances?: readonly DisturbanceKind[];
   say: (line: string) => void;
   /** Ends the run early, in order. */
   signal: AbortSignal;
@@ -85,7 +87,7 @@ async function disturbedLife(options: ChaosOptions, { report, weather, disk, par
         await delay(operation.pauseMs);
       }
     });
-    await Promise.all([...working, disturb(random.fork('disturbances'), options.disturbanceMs, disturber, over)]);
+    await Promise.all([...working, disturb(options, random.fork('disturbances'), disturber, over)]);
     await disturber.calm();
     await weather.cleared(AbortSignal.timeout(120_000));
   } finally {
@@ -97,9 +99,9 @@ async function disturbedLife(options: ChaosOptions, { report, weather, disk, par
   await compareAtRest({ parts, clients, weather, report });
 }
 
-async function disturb(random: Random, meanMs: number, disturber: Disturber, over: AbortSignal): Promise<void> {
+async function disturb(options: ChaosOptions, random: Random, disturber: Disturber, over: AbortSignal): Promise<void> {
   await delayUntil(QUIET_MS, over);
-  for (const disturbance of disturbancesOf(random, meanMs)) {
+  for (const disturbance of disturbancesOf(random, options.disturbanceMs, options.disturbances)) {
     await delayUntil(disturbance.afterMs, over);
     if (over.aborted) return;
     await disturber.carryOut(disturbance);
