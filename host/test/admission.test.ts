@@ -4,6 +4,7 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import {
   capacityOf,
+  largestOf,
   offerOf,
   parseMeminfo,
   promisedTo,
@@ -91,6 +92,32 @@ describe('admission', () => {
       requested: 1_000,
       available: 0,
     });
+  });
+
+  it('promises memory as often as it is told, and never more than the kernel has', () => {
+    const twice = { ...POLICY, cpuOvercommit: 8, memoryOvercommit: 2 };
+    assert.equal(capacityOf(MACHINE, twice).memoryMib, 8_000);
+    assert.equal(shortageFor(VM, held(6), MACHINE, twice), null);
+    assert.equal(shortageFor(VM, held(6), { ...MACHINE, memAvailableMib: 1_000 }, twice)?.resource, 'memoryMib');
+  });
+
+  it('lets one that runs grow by what is left, without another overhead, and counts it until it has it', () => {
+    const more = { vcpu: 1, memoryMib: 700, diskGib: 0 };
+    assert.equal(shortageFor(more, held(3), MACHINE, POLICY, 'added'), null);
+    const growing: HeldVm[] = [...held(3), { holds: 'added', size: more }];
+    assert.deepEqual(promisedTo(growing, POLICY), { vcpu: 4, memoryMib: 4_000, diskGib: 30 });
+    assert.equal(shortageFor({ ...more, vcpu: 0, memoryMib: 1 }, growing, MACHINE, POLICY, 'added')?.resource, 'memoryMib');
+    assert.equal(shortageFor(more, held(1), { ...MACHINE, memAvailableMib: 600 }, POLICY, 'added')?.available, 600);
+  });
+
+  it('finds nothing short where nothing is wanted', () => {
+    assert.equal(shortageFor({ vcpu: 0, memoryMib: 0, diskGib: 0 }, held(30), { ...MACHINE, diskFreeGib: 0 }, POLICY, 'added'), null);
+  });
+
+  it('says the most that one VM can have, by the machine and by its driver', () => {
+    const driver = { vcpu: 8, memoryMib: 3_000, diskGib: 500 };
+    assert.deepEqual(largestOf(MACHINE, POLICY, driver), { vcpu: 4, memoryMib: 3_000, diskGib: 200 });
+    assert.equal(largestOf(MACHINE, POLICY, { ...driver, memoryMib: 65_536 }).memoryMib, 3_900);
   });
 
   it('names disk that is short, promised or really', () => {

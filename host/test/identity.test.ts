@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { afterEach, beforeEach, describe, it } from 'node:test';
 import { guestIdentity, type GuestIdentityResult } from '@berth/protocol/guest.ts';
 import { GuestClient } from '../src/guest/client.ts';
-import { faultIn, giveIdentity, makeGuestSecret, makeIdentity } from '../src/identity.ts';
+import { faultIn, giveIdentity, giveSize, giveWake, makeGuestSecret, makeIdentity } from '../src/identity.ts';
 import { SMALL } from './vm/lifecycle-fixture.ts';
 import { ScriptedGuest } from './vm/scripted-guest.ts';
 
@@ -65,4 +65,53 @@ describe('the identity of a guest', () => {
       assert.match(faultIn({ ...right, ...change }, told, 100) ?? '', fault);
     });
   }
+});
+
+describe('a guest that wakes', () => {
+  const SIZE = { vcpu: 2, memoryMib: 2_048, diskGib: 20 };
+  const [former, fresh] = [makeGuestSecret(), makeGuestSecret()];
+  let guest: ScriptedGuest;
+  let client: GuestClient;
+  beforeEach(async () => {
+    guest = await ScriptedGuest.start();
+    client = new GuestClient(guest.endpoint);
+  });
+  afterEach(async () => {
+    client.close();
+    await guest.stop();
+  });
+
+  for (const known of [former, fresh, null]) {
+    const whose = known === null ? 'nobody' : known === former ? 'the former secret' : 'the fresh secret already';
+    it(`takes the fresh secret although it listens to ${whose}`, async () => {
+      guest.secret = known;
+      await giveWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000);
+      assert.equal(guest.secret, fresh);
+      assert.equal((await client.health({ signal: NEVER, deadlineMs: 5_000 })).ok, true);
+    });
+  }
+
+  it('that knows neither secret is refused', async () => {
+    guest.secret = makeGuestSecret();
+    await assert.rejects(giveWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000), { status: 401 });
+  });
+
+  for (const [change, fault] of [
+    [{ clockUnixMs: 1_000 }, /clock is -/],
+    [{ vcpu: 1 }, /1 vCPUs, not 2/],
+    [{ memoryMib: 1_024 }, /1024 MiB/],
+    [{ diskGib: 10 }, /10 GiB, not 20/],
+  ] as const) {
+    it(`is refused when it reads ${Object.keys(change)[0]} back as ${Object.values(change)[0]}`, async () => {
+      guest.sizeReadBack = (result) => ({ ...result, ...change });
+      await assert.rejects(giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000), { code: 'guest_unreachable', message: fault });
+    });
+  }
+
+  it('may have more memory and disk than it was told, not more vCPUs', async () => {
+    guest.sizeReadBack = (result) => ({ ...result, memoryMib: 4_096, diskGib: 40 });
+    assert.equal((await giveSize(client, SIZE, { signal: NEVER, deadlineMs: 5_000 })).memoryMib, 4_096);
+    guest.sizeReadBack = (result) => ({ ...result, vcpu: 3 });
+    await assert.rejects(giveSize(client, SIZE, { signal: NEVER, deadlineMs: 5_000 }), { message: /3 vCPUs, not 2/ });
+  });
 });

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { hostError, hostInfo, vmList, vmView } from '@berth/protocol/host.ts';
+import { hostError, hostInfo, vmList, vmMetrics, vmView } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
 import { routesOf } from '../../src/server/routes.ts';
 import { HostServer } from '../../src/server/server.ts';
@@ -79,6 +79,10 @@ describe('the HTTP of a host daemon', () => {
       ['PUT', `/vms/${A}`],
       ['DELETE', `/vms/${A}?epoch=1`],
       ['POST', `/vms/${A}/exec`],
+      ['POST', `/vms/${A}/sleep`],
+      ['POST', `/vms/${A}/wake`],
+      ['POST', `/vms/${A}/resize`],
+      ['GET', `/vms/${A}/metrics`],
       ['GET', '/nothing'],
     ] as const) {
       for (const token of [null, '', 'wrong', `${TOKEN}x`, TOKEN.slice(1)]) {
@@ -97,10 +101,27 @@ describe('the HTTP of a host daemon', () => {
     const info = hostInfo.parse((await call('GET', '/host')).body);
     assert.deepEqual(info.reserved, { vcpu: 1, memoryMib: 1_024, diskGib: 10 });
     assert.ok(info.capacity.vcpu > 0);
+    assert.deepEqual([info.pool, info.largest.vcpu], [{ ready: 1, target: 2 }, 8]);
     assert.deepEqual(await call('DELETE', `/vms/${A}?epoch=2`), { status: 200, body: { id: A, epoch: 2, status: 'destroyed' } });
     assert.deepEqual(vmList.parse((await call('GET', '/vms')).body).vms, []);
     assert.equal((await call('GET', `/vms/${A}`)).status, 200);
     assert.equal(codeOf(await call('GET', `/vms/${vmIdOf('b')}`)), 'vm_not_found');
+  });
+
+  it('resizes, measures, puts to sleep and wakes a VM, in the shapes of the protocol', async () => {
+    await call('PUT', `/vms/${A}`, { epoch: 1, spec: SMALL });
+    const size = { vcpu: 2, memoryMib: 2_048, diskGib: 20 };
+    const resized = await call('POST', `/vms/${A}/resize`, { epoch: 2, size });
+    assert.deepEqual([resized.status, vmView.parse(resized.body).spec], [200, { ...SMALL, ...size }]);
+    const metrics = await call('GET', `/vms/${A}/metrics`);
+    assert.deepEqual([metrics.status, vmMetrics.parse(metrics.body).host.cpuMs], [200, 42.5]);
+    const slept = await call('POST', `/vms/${A}/sleep`, { epoch: 3 });
+    assert.deepEqual([slept.status, vmView.parse(slept.body).keeps], [200, 'snapshot']);
+    assert.equal(codeOf(await call('GET', `/vms/${A}/metrics`)), 'vm_not_running');
+    const woken = await call('POST', `/vms/${A}/wake`, { epoch: 4, spec: { ...SMALL, ...size } });
+    assert.deepEqual([woken.status, vmView.parse(woken.body).woke?.from], [200, 'snapshot']);
+    assert.deepEqual(codeOf(await call('POST', `/vms/${A}/sleep`, { epoch: 3 })), 'stale_epoch');
+    assert.equal((await call('POST', `/vms/${vmIdOf('b')}/wake`, { epoch: 1, spec: SMALL })).status, 409);
   });
 
   it('refuses by name what is not of the protocol', async () => {
@@ -114,6 +135,10 @@ describe('the HTTP of a host daemon', () => {
       ['DELETE', `/vms/${A}`, undefined, /epoch/],
       ['DELETE', `/vms/${A}?epoch=x`, undefined, /epoch/],
       ['POST', `/vms/${A}/exec`, { command: 'true', timeoutSeconds: 601 }, /timeoutSeconds/],
+      ['POST', `/vms/${A}/sleep`, {}, /epoch/],
+      ['POST', `/vms/${A}/wake`, { epoch: 2 }, /spec/],
+      ['POST', `/vms/${A}/resize`, { epoch: 2, size: { vcpu: 1, memoryMib: 1_024 } }, /diskGib/],
+      ['POST', `/vms/${A}/resize`, { epoch: 2, size: { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'x' } }, /hostname/],
     ] as const) {
       const answer = await call(method, path, body);
       assert.deepEqual([answer.status, codeOf(answer)], [400, 'invalid_request'], `${method} ${path}`);

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { VmRecord } from '../../src/vm/directory/record.ts';
+import { sizeOf } from '../../src/vm/owned-vm.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
-import { failing } from './scripted-driver.ts';
+import { failing, MANIFEST } from './scripted-driver.ts';
 
 const A = vmIdOf('a');
 const B = vmIdOf('b');
@@ -23,6 +24,11 @@ describe('what a new daemon does with what an earlier one left', () => {
     const found = await host.directory.read(A);
     assert.equal(found.kind, 'record');
     await host.directory.write({ ...(found as { record: VmRecord }).record, ...change });
+  }
+
+  async function answersExec(): Promise<void> {
+    const output = await host.lifecycle.exec(A, { command: 'true', timeoutSeconds: 5 }, new AbortController().signal);
+    assert.match(String(await output.toArray()), /"exitCode":0/);
   }
 
   it('adopts a VM that runs, with its secret, and goes on watching it', async () => {
@@ -156,6 +162,163 @@ describe('what a new daemon does with what an earlier one left', () => {
     await host.restart();
     assert.deepEqual(host.driver.reapedWith, [[A]]);
     assert.ok((await stat(join(host.root, 'vms', 'lost+found'))).isDirectory());
+  });
+
+  it('knows a machine by the name that its record gives', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    await rewind({ machineId: 'pool_x' });
+    await host.restart();
+    assert.deepEqual(host.driver.reapedWith, [['pool_x']]);
+  });
+
+  describe('of a sleep that was cut short', () => {
+    beforeEach(async () => {
+      await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    });
+
+    it('lets the machine go on when its snapshot is not complete', async () => {
+      await host.directory.makeSnapshotFolder(A);
+      await rewind({ status: 'sleeping', epoch: 2 });
+      await host.restart();
+      const { status, epoch } = host.lifecycle.get(A);
+      assert.deepEqual([status, epoch, host.driver.recovers, (await host.recordOf(A)).status], ['running', 2, 1, 'running']);
+      await answersExec();
+      await assert.rejects(stat(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
+    });
+
+    it('finds it dead with its disk when its process is gone and the snapshot is not complete', async () => {
+      await rewind({ status: 'sleeping', epoch: 2 });
+      host.driver.killed = true;
+      await host.machine.kill(A);
+      await host.restart();
+      const { status, deathCode, keeps } = host.lifecycle.get(A);
+      assert.deepEqual([status, deathCode, keeps], ['dead', 'process_ended', 'disk']);
+    });
+
+    it('finishes it when the snapshot is complete, whether or not the process still runs', async () => {
+      const { driverState } = await host.recordOf(A);
+      await host.lifecycle.sleep(A, { epoch: 2 });
+      await rewind({ status: 'sleeping', snapshot: false, freed: false, driverState });
+      await host.restart();
+      const { status, keeps } = host.lifecycle.get(A);
+      assert.deepEqual([status, keeps, host.driver.sleeps], ['asleep', 'snapshot', 1]);
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+    });
+
+    it('never takes the spent snapshot of an earlier sleep for this one’s', async () => {
+      await host.lifecycle.sleep(A, { epoch: 2 });
+      const manifest = join(host.directory.snapshotFolder(A), MANIFEST);
+      const text = await readFile(manifest, 'utf8');
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      // Killed before it was removed.
+      await host.directory.makeSnapshotFolder(A);
+      await writeFile(manifest, text);
+      let found: string[] = [];
+      host.driver.onSleep = async ({ snapshotFolder }) => {
+        found = await readdir(snapshotFolder);
+      };
+      await host.lifecycle.sleep(A, { epoch: 4 });
+      assert.deepEqual(found, []);
+      await host.lifecycle.wake(A, { epoch: 5, spec: SMALL });
+      await host.directory.makeSnapshotFolder(A);
+      await writeFile(manifest, text);
+      await host.restart();
+      assert.equal(host.lifecycle.get(A).status, 'running');
+      await assert.rejects(stat(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
+    });
+  });
+
+  describe('of a wake that was cut short', () => {
+    beforeEach(async () => {
+      await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+      await host.lifecycle.sleep(A, { epoch: 2 });
+    });
+
+    it('undoes it when nothing had been made, its snapshot untouched', async () => {
+      await rewind({ status: 'waking', epoch: 3, sizeAsked: sizeOf(SMALL) });
+      await host.restart();
+      const { status, keeps, epoch } = host.lifecycle.get(A);
+      assert.deepEqual([status, keeps, epoch, host.driver.destroys], ['asleep', 'snapshot', 3, 0]);
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+    });
+
+    it('ends a machine that did not run yet, and wakes from the snapshot again', async () => {
+      const sleptState = (await host.recordOf(A)).driverState;
+      await host.lifecycle.create(B, { epoch: 1, spec: SMALL });
+      const { driverState } = await host.recordOf(B);
+      await rewind({ status: 'waking', epoch: 3, sizeAsked: sizeOf(SMALL), sleptState, driverState, freed: false });
+      await host.restart();
+      // It stands for what the wake had made.
+      assert.equal(host.machine.of(B).length, 0);
+      const record = await host.recordOf(A);
+      assert.deepEqual([record.status, record.driverState, record.sleptState, record.freed], ['asleep', sleptState, null, true]);
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+    });
+
+    for (const knows of ['former', 'next'] as const) {
+      it(`finishes it when the machine runs, whose guest knows the ${knows} secret, and callers join`, async () => {
+        await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+        const inForce = await host.directory.readSecret(A);
+        assert.ok(inForce);
+        const other = 'o'.repeat(43);
+        await host.directory.writeSecret(A, knows === 'former' ? inForce : other);
+        await host.directory.writeNextSecret(A, knows === 'former' ? other : inForce);
+        const asked = { vcpu: 2, memoryMib: 2_048, diskGib: 20 };
+        await rewind({ status: 'waking', continued: true, sizeAsked: asked });
+        await host.restart();
+        const view = await host.lifecycle.wake(A, { epoch: 3, spec: { ...SMALL, ...asked } });
+        assert.deepEqual([view.status, view.spec], ['running', { ...SMALL, ...asked }]);
+        assert.deepEqual(
+          [await host.directory.readSecret(A), await host.directory.readNextSecret(A)],
+          [knows === 'former' ? other : inForce, null],
+        );
+        await answersExec();
+        assert.equal(host.driver.wakes, 0);
+      });
+    }
+
+    it('finishes it at the new size when the guest had that already', async () => {
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      const asked = { vcpu: 2, memoryMib: 2_048, diskGib: 20 };
+      await rewind({ status: 'waking', continued: true, sizeAsked: asked });
+      const guest = host.machine.of(A)[0]?.guest;
+      assert.ok(guest);
+      guest.sizeReadBack = (result) => {
+        if (result.vcpu === 1) {
+          throw new Error('it has 2 vCPUs');
+        }
+        return result;
+      };
+      await host.restart();
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).spec?.vcpu, 2);
+    });
+
+    it('finds it dead with its disk when the machine ran and is gone', async () => {
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      await rewind({ status: 'waking', continued: true });
+      host.driver.killed = true;
+      await host.machine.kill(A);
+      await host.restart();
+      const { status, keeps } = host.lifecycle.get(A);
+      assert.deepEqual([status, keeps], ['dead', 'disk']);
+      assert.equal((await host.lifecycle.wake(A, { epoch: 4, spec: SMALL })).woke?.from, 'disk');
+    });
+
+    it('finds it dead with its disk when that was being booted', async () => {
+      await rewind({ status: 'waking', epoch: 3, snapshot: false, reason: 'its snapshot is of no use', freed: false });
+      await host.restart();
+      const { status, deathCode, keeps } = host.lifecycle.get(A);
+      assert.deepEqual([status, deathCode, keeps, host.driver.destroys > 0], ['dead', 'wake_failed', 'disk', true]);
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'disk');
+    });
+
+    it('leaves one that sleeps alone, and destroys it with its snapshot when that had begun', async () => {
+      await host.restart();
+      assert.deepEqual([host.lifecycle.get(A).status, host.driver.destroys, host.driver.reapedWith], ['asleep', 0, [[]]]);
+      await rewind({ status: 'destroying', epoch: 3 });
+      await host.restart();
+      assert.deepEqual(await host.folders(), []);
+    });
   });
 
   it('never writes the secret into the record', async () => {

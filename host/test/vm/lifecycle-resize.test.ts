@@ -32,6 +32,9 @@ describe('resizing a VM', () => {
     const gate = Promise.withResolvers<void>();
     host.driver.onResize = async (_from, to, { signal }) => {
       signal.addEventListener('abort', () => gate.resolve(), { once: true });
+      if (signal.aborted) {
+        gate.resolve();
+      }
       begun.resolve();
       await gate.promise;
       signal.throwIfAborted();

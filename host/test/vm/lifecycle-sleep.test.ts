@@ -25,6 +25,9 @@ describe('putting a VM to sleep', () => {
     const gate = Promise.withResolvers<void>();
     host.driver.onSleep = async ({ signal }) => {
       signal.addEventListener('abort', () => gate.resolve(), { once: true });
+      if (signal.aborted) {
+        gate.resolve();
+      }
       begun.resolve();
       await gate.promise;
     };

@@ -51,6 +51,9 @@ describe('waking a VM', () => {
     const gate = Promise.withResolvers<void>();
     host.driver.onWake = async ({ signal }) => {
       signal.addEventListener('abort', () => gate.resolve(), { once: true });
+      if (signal.aborted) {
+        gate.resolve();
+      }
       begun.resolve();
       await gate.promise;
     };

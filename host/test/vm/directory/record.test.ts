@@ -60,6 +60,33 @@ describe('the record of a VM on disk', () => {
     });
   }
 
+  it('understands a record of a daemon that knew no sleep', async () => {
+    const { version, id, epoch, spec, status, reason, everRan, freed, driverState } = newRecord(A, 1, SMALL);
+    const early = { version, id, epoch, spec, status, reason, everRan, freed, driverState };
+    await writeFile(join(root, 'vms', A, 'record.json'), JSON.stringify(early));
+    assert.deepEqual(await directory.read(A), { kind: 'record', record: newRecord(A, 1, SMALL) });
+  });
+
+  it('makes the folder of a snapshot empty, whatever was there, and keeps it private', async () => {
+    await directory.makeSnapshotFolder(A);
+    await writeFile(join(directory.snapshotFolder(A), 'manifest.json'), '{}');
+    await directory.makeSnapshotFolder(A);
+    assert.deepEqual(await readdir(directory.snapshotFolder(A)), []);
+    assert.equal((await stat(directory.snapshotFolder(A))).mode & 0o777, 0o700);
+    await directory.removeSnapshot(A);
+    await directory.removeSnapshot(A);
+    assert.deepEqual(await readdir(join(root, 'vms', A)), ['vm']);
+  });
+
+  it('puts the next secret in the place of the one in force, once', async () => {
+    await directory.writeSecret(A, 'former');
+    await directory.writeNextSecret(A, 'next');
+    assert.deepEqual([await directory.readSecret(A), await directory.readNextSecret(A)], ['former', 'next']);
+    await directory.promoteNextSecret(A);
+    await directory.promoteNextSecret(A);
+    assert.deepEqual([await directory.readSecret(A), await directory.readNextSecret(A)], ['next', null]);
+  });
+
   it('tells a folder without a record', async () => {
     assert.deepEqual(await directory.read(A), { kind: 'none' });
   });
