@@ -115,8 +115,8 @@ export class FakeDriver implements VmDriver {
   }
 
   /** Makes nothing that was not there, so there is no state to save. */
-  async wake({ snapshotFolder, signal, beforeContinue }: WakeVm): Promise<WokenVm> {
-    const found = snapshot.safeParse(parseJson((await readIfPresent(join(snapshotFolder, SNAPSHOT_FILE))) ?? ''));
+  async wake(vm: WakeVm): Promise<WokenVm> {
+    const found = snapshot.safeParse(parseJson((await readIfPresent(join(vm.snapshotFolder, SNAPSHOT_FILE))) ?? ''));
     if (!found.success) {
       throw new SnapshotUnusable('the snapshot of the fake VM does not verify');
     }
@@ -124,8 +124,8 @@ export class FakeDriver implements VmDriver {
     if (!(await isSame(process))) {
       throw new SnapshotUnusable('the processes of the fake VM are gone');
     }
-    signal.throwIfAborted();
-    await beforeContinue();
+    vm.signal.throwIfAborted();
+    await vm.beforeContinue();
     await thaw(process);
     return { process, guest, size };
   }
