@@ -8,18 +8,10 @@
 import type { Readable } from 'node:stream';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
 import type { VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmView, VmWake } from '@berth/protocol/host.ts';
-import {
-  largestOf,
-  offerOf,
-  promisedTo,
-  shortageFor,
-  type AdmissionPolicy,
-  type Amounts,
-  type HeldVm,
-  type MachineFigures,
-} from '../admission.ts';
+import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../guest/client.ts';
 import { HostError } from '../host-error.ts';
+import { Capacity, type Admission } from './capacity.ts';
 import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type KnownVm, type Verdict } from './fencing.ts';
 import { bringUp } from './lifecycle-create.ts';
 import { tearDown } from './lifecycle-destroy.ts';
@@ -31,23 +23,15 @@ import { wakeUp } from './lifecycle-wake.ts';
 import { metricsOf } from './metrics.ts';
 import { beyond, newRecord, OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
 
-export interface Admission {
-  policy: AdmissionPolicy;
-  /** What the driver can make one machine of. */
-  largest: Amounts;
-  /** The machine's figures at this moment. */
-  readMachine(): MachineFigures;
-}
-
 export class VmLifecycle {
   readonly #parts: LifecycleParts;
-  readonly #admission: Admission;
+  readonly #capacity: Capacity;
   readonly #vms = new Map<string, OwnedVm>();
   #closing = false;
 
   constructor(parts: LifecycleParts, admission: Admission) {
     this.#parts = parts;
-    this.#admission = admission;
+    this.#capacity = new Capacity(admission, () => this.#vms.values());
   }
 
   /** Takes over what an earlier daemon left: adopts VMs that run, ends half-made ones, reaps what no record names. Once, before any other call. */
@@ -118,7 +102,7 @@ export class VmLifecycle {
       () => judgeWake(this.#known(id), epoch),
       (vm) => {
         // Its disk is counted already.
-        this.#letIn({ ...size, diskGib: beyond(vm.record.spec, size).diskGib }, 'machine');
+        this.#capacity.letIn({ ...size, diskGib: beyond(vm.record.spec, size).diskGib }, 'machine');
         return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, { epoch, size }, abort));
       },
     );
@@ -131,7 +115,7 @@ export class VmLifecycle {
       epoch,
       () => judgeResize(this.#known(id), epoch, size),
       (vm) => {
-        this.#letIn(beyond(vm.record.spec, size), 'added');
+        this.#capacity.letIn(beyond(vm.record.spec, size), 'added');
         return vm.begin({ status: 'resizing', epoch, size }, (abort) => grow(this.#parts, vm, { epoch, size }, abort));
       },
     );
@@ -163,13 +147,7 @@ export class VmLifecycle {
 
   /** What may be handed out in all, what VMs have of it, and the most that one can have; memory as the guests see it. */
   capacity(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
-    const { policy, largest } = this.#admission;
-    const machine = this.#admission.readMachine();
-    return {
-      capacity: offerOf(machine, policy),
-      largest: largestOf(machine, policy, largest),
-      reserved: promisedTo(this.#held(), { ...policy, vmOverheadMib: 0 }),
-    };
+    return this.#capacity.figures();
   }
 
   /** Lets go of the VMs, which run on. Verbs under way get until the signal aborts, then they are undone, or left to the next daemon. */
@@ -195,7 +173,7 @@ export class VmLifecycle {
   async #start(id: string, epoch: number, spec: VmSpec): Promise<void> {
     this.#refuseIfClosing();
     const size = sizeOf(spec);
-    this.#letIn(size, 'machine', id);
+    this.#capacity.letIn(size, 'machine', id);
     const earlier = this.#vms.get(id);
     const record = newRecord(id, epoch, spec);
     const vm = earlier ?? new OwnedVm(record);
@@ -282,16 +260,6 @@ export class VmLifecycle {
     }
   }
 
-  /** @param except a VM that is made anew: what is on record of it is about to go */
-  #letIn(wanted: Amounts, what: 'machine' | 'added', except?: string): void {
-    const { policy } = this.#admission;
-    const shortage = shortageFor(wanted, this.#held(except), this.#admission.readMachine(), policy, what);
-    if (shortage !== null) {
-      const { resource, requested, available } = shortage;
-      throw new HostError('insufficient_capacity', `not enough ${resource}: ${requested} asked for, ${available} available`, { shortage });
-    }
-  }
-
   /** Joins the destroy under way or begins one, under the newest of the epochs. */
   async #end(id: string, epoch: number): Promise<void> {
     const vm = this.#vms.get(id);
@@ -317,9 +285,5 @@ export class VmLifecycle {
 
   #known(id: string): KnownVm {
     return { record: this.#vms.get(id)?.known() ?? null, destroyedEpoch: this.#parts.fences.epochOf(id) };
-  }
-
-  #held(except?: string): HeldVm[] {
-    return [...this.#vms.values()].flatMap((vm) => (vm.id === except ? [] : vm.held()));
   }
 }
