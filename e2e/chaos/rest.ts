@@ -16,6 +16,8 @@ import type { Weather } from './weather.ts';
 
 /** For all sandboxes together; a boot of a disk takes its time. */
 const SETTLE_DEADLINE_MS = 150_000;
+/** What nobody claims any more is ended by the service itself, within seconds. */
+const CLEARED_DEADLINE_MS = 60_000;
 const POLL_MS = 250;
 
 export interface RestParts {
@@ -95,7 +97,7 @@ async function compareLists({ parts, clients, report }: RestParts): Promise<void
 /** One machine for each awake sandbox, none for another; a folder on the host for each that is not gone. */
 async function compareMachines({ parts, clients, report }: RestParts): Promise<void> {
   const awake = new Set((await listSandboxes(parts.caller)).filter(({ status }) => SANDBOX_STATES[status].awake).map(({ id }) => id));
-  const deadline = Date.now() + SETTLE_DEADLINE_MS;
+  const deadline = Date.now() + CLEARED_DEADLINE_MS;
   let strays: string[] = [];
   do {
     strays = (await vmsWithSlots(parts.dataFolder)).filter((id) => !awake.has(id));
@@ -138,7 +140,7 @@ async function compareLedger({ parts, clients, weather, report }: RestParts): Pr
 }
 
 async function settledLeftovers(dataFolder: string): Promise<string[]> {
-  const deadline = Date.now() + SETTLE_DEADLINE_MS;
+  const deadline = Date.now() + CLEARED_DEADLINE_MS;
   let left: string[];
   while ((left = await leftoversOf(dataFolder, { idle: false })).length > 0 && Date.now() < deadline) await delay(POLL_MS);
   return left;
