@@ -7,6 +7,7 @@ import { crashPoint } from './crash-point.ts';
 import type { VmRecord } from './directory/record.ts';
 import { SnapshotUnusable, type RunningVm, type WokenVm } from './driver.ts';
 import { release } from './lifecycle-exit.ts';
+import { capture, isUnfinished } from './lifecycle-sleep.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from './owned-vm.ts';
 
 export interface WakeOrder {
@@ -26,7 +27,7 @@ export async function comeBack(parts: LifecycleParts, vm: OwnedVm, { epoch, size
   const { directory, driver, log } = parts;
   signal.throwIfAborted();
   crashPoint('wake:accepted');
-  await clearLastAttempt(parts, vm);
+  await clearLastAttempt(parts, vm, signal);
   // Before anything runs: at no later moment is there a secret that the guest may know and the disk does not.
   await directory.writeNextSecret(vm.id, makeGuestSecret());
   const waking: VmRecord = { ...vm.record, status: 'waking', epoch, continued: false, sizeAsked: sizeOf(size) };
@@ -115,10 +116,12 @@ export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promis
   }
 }
 
-/** What an earlier attempt left because it could not be freed then. */
-async function clearLastAttempt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+/** What the sleep or an earlier attempt left because it could not be freed then: two machines must never run on one disk. */
+async function clearLastAttempt(parts: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<void> {
   const { status, freed, sleptState } = vm.record;
-  if (sleptState !== null || (status === 'dead' && !freed)) {
+  if (isUnfinished(parts, vm.record)) {
+    vm.record = { ...vm.record, driverState: await capture(parts, vm, signal), freed: true };
+  } else if (sleptState !== null || (!freed && (status === 'dead' || parts.driver.capabilities.snapshots))) {
     await release(parts, vm);
     vm.record = { ...vm.record, driverState: sleptState ?? vm.record.driverState, sleptState: null };
   }

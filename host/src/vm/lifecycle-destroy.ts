@@ -13,8 +13,7 @@ export async function tearDown(parts: LifecycleParts, vm: OwnedVm, epoch: number
   letGo(vm, new HostError('vm_not_found', 'the VM is being destroyed'));
 
   vm.record = { ...vm.record, epoch, status: 'destroying' };
-  await directory.makeFolders(vm.id);
-  await directory.write(vm.record);
+  await recordIntent(parts, vm);
   crashPoint('destroy:recorded');
   await release(parts, vm);
   crashPoint('destroy:driver-done');
@@ -25,4 +24,20 @@ export async function tearDown(parts: LifecycleParts, vm: OwnedVm, epoch: number
   await directory.remove(vm.id);
   crashPoint('destroy:removed');
   log.info({ vmId: vm.id, epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is destroyed');
+}
+
+/**
+ * On a full disk the destroy goes on without: it is what makes room. A daemon killed right then has a VM without its disk, whose destroy the control plane
+ * asks for again; nothing makes it a new one.
+ */
+async function recordIntent({ directory, log }: LifecycleParts, vm: OwnedVm): Promise<void> {
+  try {
+    await directory.makeFolders(vm.id);
+    await directory.write(vm.record);
+  } catch (error) {
+    if (!['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+      throw error;
+    }
+    log.warn({ vmId: vm.id, err: error }, 'the disk is full: a VM is destroyed without a record of the intent');
+  }
 }

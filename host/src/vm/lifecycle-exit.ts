@@ -50,6 +50,13 @@ export function letGo(vm: OwnedVm, why: HostError | null = null): void {
   vm.guest = null;
 }
 
+/** At the beginning of a verb's turn: it may have come down since the verb was judged. */
+export function assertRunning({ record }: OwnedVm): void {
+  if (record.status !== 'running') {
+    throw new HostError('vm_not_running', `the VM is ${record.status}`);
+  }
+}
+
 /** In the VM's turn: the watched process ended. Never rejects: nobody waits for it. */
 async function cameDown(parts: LifecycleParts, vm: OwnedVm, watch: Watch, end: Death): Promise<void> {
   if (vm.watch !== watch || vm.ending !== null || vm.record.status !== 'running') {
@@ -77,16 +84,20 @@ export async function markDead(parts: LifecycleParts, vm: OwnedVm, { code, reaso
     continued: false,
     sizeAsked: null,
   };
-  try {
-    try {
-      await parts.directory.write(dead);
-    } finally {
-      vm.record = dead;
-    }
+  // Whatever the disk says: an earlier record that says it runs, of a process that is gone, has the next daemon find it dead as well.
+  await orLog(parts, vm, 'the record of a dead VM was not written', () => parts.directory.write(dead));
+  vm.record = dead;
+  await orLog(parts, vm, 'a dead VM was not cleaned up', async () => {
     await release(parts, vm);
     await parts.directory.write(vm.record);
     await parts.directory.removeSnapshot(vm.id);
+  });
+}
+
+async function orLog({ log }: LifecycleParts, vm: OwnedVm, failed: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
   } catch (error) {
-    parts.log.error({ vmId: vm.id, err: error }, `a dead VM was not cleaned up: ${messageOf(error)}`);
+    log.error({ vmId: vm.id, err: error }, `${failed}: ${messageOf(error)}`);
   }
 }

@@ -7,7 +7,7 @@ import type { VmRecord } from './directory/record.ts';
 import type { RunningVm } from './driver.ts';
 import { tearDown } from './lifecycle-destroy.ts';
 import { diedSignal, markDead, release, startWatching, type Death } from './lifecycle-exit.ts';
-import { capture, recordAsleep } from './lifecycle-sleep.ts';
+import { finishSleep, isUnfinished } from './lifecycle-sleep.ts';
 import { resumeWake, undoWake } from './lifecycle-wake.ts';
 import { OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
 
@@ -82,6 +82,9 @@ async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> 
       await vm.turns.take(() => settleSleep(parts, vm));
       break;
     case 'asleep':
+      if (isUnfinished(parts, record)) {
+        await finishSleep(parts, vm);
+      }
       await attempt(parts, id, 'looking at its snapshot', () => lookAtSnapshot(parts, vm));
       break;
     case 'waking':
@@ -97,16 +100,16 @@ async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> 
 
 /** With a complete snapshot the sleep is finished; without, the machine goes on, or is dead with its disk. */
 async function settleSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
-  const { driver, directory, log, deadlines } = parts;
+  const { driver, directory, log } = parts;
   try {
     if (await driver.hasSnapshot(directory.snapshotFolder(vm.id))) {
-      await recordAsleep(parts, vm, await capture(parts, vm, AbortSignal.timeout(deadlines.sleepMs)));
-      log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'a sleep that was cut short is finished');
+      await finishSleep(parts, vm);
+      log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'a sleep that was cut short is over');
       return;
     }
   } catch (error) {
-    log.error({ vmId: vm.id, err: error }, 'a sleep that was cut short could not be finished');
-    await markDead(parts, vm, notAdopted(`its sleep was cut short and could not be finished: ${messageOf(error)}`));
+    log.error({ vmId: vm.id, err: error }, 'it cannot be told how far a sleep had come that was cut short');
+    await markDead(parts, vm, notAdopted(`its sleep was cut short, and its snapshot cannot be read: ${messageOf(error)}`));
     return;
   }
   vm.record = { ...vm.record, status: 'running' };

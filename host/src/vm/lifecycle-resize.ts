@@ -5,8 +5,11 @@ import { giveSize } from '../identity.ts';
 import type { Amounts } from '../admission.ts';
 import { crashPoint } from './crash-point.ts';
 import { sameSize } from './fencing.ts';
-import { diedSignal } from './lifecycle-exit.ts';
+import { assertRunning, diedSignal } from './lifecycle-exit.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from './owned-vm.ts';
+
+/** Beyond the verb's own deadline, within what the control plane grants. */
+const TAKE_BACK_MS = 20_000;
 
 export interface ResizeOrder {
   epoch: number;
@@ -18,6 +21,7 @@ export async function grow(parts: LifecycleParts, vm: OwnedVm, { epoch, size }: 
   const startedMs = performance.now();
   const { directory, deadlines, log } = parts;
   const deadline = AbortSignal.timeout(deadlines.resizeMs);
+  assertRunning(vm);
   const died = vm.watch === null ? AbortSignal.abort(new Error('its process is not watched')) : diedSignal(vm.watch, 'resize_failed');
   crashPoint('resize:accepted');
   const raised = { ...vm.record, epoch };
@@ -30,9 +34,9 @@ export async function grow(parts: LifecycleParts, vm: OwnedVm, { epoch, size }: 
     throw new HostError('superseded', 'a destroy overtook the resize', { cause: failure });
   }
   if (!sameSize(vm.record.spec, has)) {
-    const resized = { ...vm.record, spec: { ...vm.record.spec, ...has } };
-    await directory.write(resized);
-    vm.record = resized;
+    // First in memory: the machine has it, so it counts, whether it can be written or not.
+    vm.record = { ...vm.record, spec: { ...vm.record.spec, ...has } };
+    await directory.write(vm.record);
     crashPoint('resize:recorded');
   }
   if (failure !== null) {
@@ -79,7 +83,7 @@ export async function changeSize(
 /** Never rejects. What the guest does not let go of stays: the machine holds it, so it counts. */
 async function takeBack(parts: LifecycleParts, vm: OwnedVm, plugged: Amounts, from: Amounts): Promise<Amounts> {
   try {
-    const signal = AbortSignal.timeout(parts.deadlines.resizeMs);
+    const signal = AbortSignal.timeout(Math.min(TAKE_BACK_MS, parts.deadlines.resizeMs));
     return sizeOf(await parts.driver.resize(vm.existing(parts.directory.driverFolder(vm.id), signal), plugged, from));
   } catch (error) {
     parts.log.error({ vmId: vm.id, err: error }, `what a failed resize had plugged in was not taken back: ${messageOf(error)}`);

@@ -3,7 +3,8 @@
 import { HostError, messageOf } from '../host-error.ts';
 import { crashPoint } from './crash-point.ts';
 import type { DriverState } from './driver.ts';
-import { letGo } from './lifecycle-exit.ts';
+import { assertRunning, letGo } from './lifecycle-exit.ts';
+import type { VmRecord } from './directory/record.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from './owned-vm.ts';
 
 /**
@@ -15,7 +16,8 @@ export async function putToSleep(parts: LifecycleParts, vm: OwnedVm, epoch: numb
   const { sleepMs } = parts.deadlines;
   const signal = AbortSignal.any([abort.signal, AbortSignal.timeout(sleepMs)]);
   crashPoint('sleep:accepted');
-  let driverState: DriverState;
+  assertRunning(vm);
+  let driverState: DriverState | null;
   try {
     signal.throwIfAborted();
     // Before the record says `sleeping`: from there on, what is complete in that folder is taken for this sleep's.
@@ -29,14 +31,22 @@ export async function putToSleep(parts: LifecycleParts, vm: OwnedVm, epoch: numb
     if (vm.ending !== null) {
       throw new HostError('superseded', 'a destroy overtook the sleep', { cause: error });
     }
-    await goOn(parts, vm, epoch, error);
-    if (abort.signal.aborted) {
-      throw abort.signal.reason;
+    if (!(await isCaptured(parts, vm))) {
+      await goOn(parts, vm, epoch, error);
+      if (abort.signal.aborted) {
+        throw abort.signal.reason;
+      }
+      throw new HostError('sleep_failed', `it runs on: ${messageOf(error)}`, { cause: error });
     }
-    throw new HostError('sleep_failed', `it runs on: ${messageOf(error)}`, { cause: error });
+    parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM is captured, but its machine was not released');
+    driverState = null;
   }
   letGo(vm, new HostError('vm_not_running', 'the VM went to sleep'));
-  await recordAsleep(parts, vm, driverState);
+  if (driverState === null) {
+    await finishSleep(parts, vm);
+  } else {
+    await recordAsleep(parts, vm, driverState);
+  }
   crashPoint('sleep:asleep-recorded');
   parts.log.info({ vmId: vm.id, epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is asleep');
   if (vm.ending !== null) {
@@ -49,6 +59,34 @@ export async function capture({ driver, directory }: LifecycleParts, vm: OwnedVm
   const size = sizeOf(vm.record.spec);
   const snapshotFolder = directory.snapshotFolder(vm.id);
   return driver.sleep({ ...vm.existing(directory.driverFolder(vm.id), signal), snapshotFolder, size });
+}
+
+/**
+ * With the snapshot complete: releases what is left of the machine. The VM is asleep whether that works or not, because the snapshot is what a wake starts from; what
+ * could not be released is the next wake's or the next daemon's to release first. Never rejects.
+ */
+export async function finishSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  try {
+    await recordAsleep(parts, vm, await capture(parts, vm, AbortSignal.timeout(parts.deadlines.sleepMs)));
+  } catch (error) {
+    vm.record = { ...vm.record, status: 'asleep', snapshot: true, freed: false, reason: null };
+    parts.log.error({ vmId: vm.id, err: error }, `the machine of a VM that fell asleep was not released: ${messageOf(error)}`);
+  }
+}
+
+/** Whether {@link finishSleep} is to be done again. */
+export function isUnfinished({ driver }: LifecycleParts, { status, snapshot, freed, sleptState }: VmRecord): boolean {
+  return driver.capabilities.snapshots && status === 'asleep' && snapshot && !freed && sleptState === null;
+}
+
+/** Whether the capture came as far as the manifest; a folder that cannot be read is one without. */
+async function isCaptured({ driver, directory, log }: LifecycleParts, vm: OwnedVm): Promise<boolean> {
+  try {
+    return vm.record.status === 'sleeping' && (await driver.hasSnapshot(directory.snapshotFolder(vm.id)));
+  } catch (error) {
+    log.error({ vmId: vm.id, err: error }, `it cannot be told whether a snapshot is complete: ${messageOf(error)}`);
+    return false;
+  }
 }
 
 /** Never rejects: a record that still says `sleeping` beside a complete snapshot says the same to the next daemon. */

@@ -28,7 +28,7 @@ export async function wakeUp(parts: LifecycleParts, vm: OwnedVm, order: WakeOrde
     await finishWake(parts, vm, running, [sizeOf(vm.record.spec)], signal);
   } catch (error) {
     const late = deadline.aborted && !abort.signal.aborted;
-    throw await giveUp(parts, vm, before, abort, late ? new HostError('wake_failed', lateness(parts, error), { cause: error }) : error);
+    throw await giveUp(parts, vm, before, abort, error, late ? lateness(parts, error) : messageOf(error));
   } finally {
     over?.();
   }
@@ -47,7 +47,7 @@ export async function resumeWake(parts: LifecycleParts, vm: OwnedVm, running: Ru
     // It may have got its new size already.
     await finishWake(parts, vm, running, sizeAsked === null ? [sizeOf(spec)] : [sizeOf(spec), sizeAsked], signal);
   } catch (error) {
-    throw await giveUp(parts, vm, vm.record, abort, error);
+    throw await giveUp(parts, vm, vm.record, abort, error, messageOf(error));
   }
   parts.log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'a wake that was cut short is finished');
 }
@@ -149,13 +149,19 @@ async function secretsOf({ directory }: LifecycleParts, vm: OwnedVm): Promise<Wa
 }
 
 /** Leaves the VM in a state to be found in, and resolves with what the caller of the wake is told. */
-async function giveUp(parts: LifecycleParts, vm: OwnedVm, before: VmRecord, abort: AbortController, error: unknown): Promise<unknown> {
+async function giveUp(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  before: VmRecord,
+  abort: AbortController,
+  error: unknown,
+  reason: string,
+): Promise<unknown> {
   letGo(vm);
   if (vm.ending !== null) {
     return new HostError('superseded', 'a destroy overtook the wake', { cause: error });
   }
   const closing = abort.signal.aborted;
-  const reason = messageOf(error);
   parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not wake');
   if (vm.record.continued && closing) {
     // It runs, and the record says so: the next daemon finishes it.

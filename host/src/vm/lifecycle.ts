@@ -21,7 +21,7 @@ import { grow } from './lifecycle-resize.ts';
 import { putToSleep } from './lifecycle-sleep.ts';
 import { wakeUp } from './lifecycle-wake.ts';
 import { metricsOf } from './metrics.ts';
-import { beyond, newRecord, OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
+import { beyond, largerOf, newRecord, OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
 
 export class VmLifecycle {
   readonly #parts: LifecycleParts;
@@ -101,8 +101,10 @@ export class VmLifecycle {
       epoch,
       () => judgeWake(this.#known(id), epoch),
       (vm) => {
-        // Its disk is counted already.
-        this.#capacity.letIn({ ...size, diskGib: beyond(vm.record.spec, size).diskGib }, 'machine');
+        const { spec: before, snapshot } = vm.record;
+        // A snapshot is restored at its own size, and gives back what is too much afterwards. Its disk is counted already.
+        const needed = snapshot ? largerOf(before, size) : size;
+        this.#capacity.letIn({ ...needed, diskGib: beyond(before, size).diskGib }, 'machine');
         return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, { epoch, size }, abort));
       },
     );

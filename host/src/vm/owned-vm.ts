@@ -194,7 +194,7 @@ export function beyond(from: Amounts, to: Amounts): Amounts {
   };
 }
 
-function largerOf(a: Amounts, b: Amounts): Amounts {
+export function largerOf(a: Amounts, b: Amounts): Amounts {
   return {
     vcpu: Math.max(a.vcpu, b.vcpu),
     memoryMib: Math.max(a.memoryMib, b.memoryMib),

@@ -50,7 +50,7 @@ export class LifecycleFixture {
   }
 
   /** A new daemon over what is on disk and on the machine; the old one is forgotten, as if killed. */
-  async restart(script: Partial<Pick<ScriptedDriver, 'onDestroy' | 'onRecover'>> = {}): Promise<void> {
+  async restart(script: Partial<Pick<ScriptedDriver, 'onDestroy' | 'onRecover' | 'onSlept'>> = {}): Promise<void> {
     if (this.lifecycle !== undefined) {
       this.driver.killed = true;
       // What is under way ends first: two daemons never write to one folder.

@@ -161,6 +161,66 @@ describe('putting a VM to sleep', () => {
     assert.equal(host.lifecycle.get(A).reason, 'qemu aborted');
   });
 
+  it('is refused for one whose death is being recorded when it is asked for, and does not bring it back', async () => {
+    const gate = Promise.withResolvers<void>();
+    const recording = Promise.withResolvers<void>();
+    const write = host.directory.write.bind(host.directory);
+    host.directory.write = async (record) => {
+      if (record.status === 'dead') {
+        recording.resolve();
+        await gate.promise;
+      }
+      await write(record);
+    };
+    await host.machine.kill(A, 'qemu aborted');
+    await recording.promise;
+    const sleep = assert.rejects(host.lifecycle.sleep(A, { epoch: 2 }), { code: 'vm_not_running', message: /dead/ });
+    gate.resolve();
+    await sleep;
+    assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps], ['dead', 'disk']);
+    assert.equal((await host.recordOf(A)).status, 'dead');
+  });
+
+  describe('whose machine cannot be released once its snapshot is complete', () => {
+    it('keeps the snapshot, and tries again', async () => {
+      host.driver.onSlept = async () => {
+        host.driver.onSlept = async () => {};
+        throw new Error('the process does not end');
+      };
+      assert.equal((await host.lifecycle.sleep(A, { epoch: 2 })).status, 'asleep');
+      assert.equal(host.machine.running.size, 0);
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+    });
+
+    it('is asleep all the same, and its next wake releases it first', async () => {
+      host.driver.onSlept = failing('the process does not end');
+      const { status, keeps } = await host.lifecycle.sleep(A, { epoch: 2 });
+      assert.deepEqual([status, keeps, host.machine.running.size], ['asleep', 'snapshot', 1]);
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: /does not end/ });
+      assert.deepEqual([host.lifecycle.get(A).status, host.driver.wakes], ['asleep', 0]);
+      host.driver.onSlept = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 4, spec: SMALL })).woke?.from, 'snapshot');
+      assert.equal(host.machine.running.size, 1);
+    });
+
+    it('is released by the next daemon, or by the one after that', async () => {
+      host.driver.onSlept = failing('the process does not end');
+      await host.lifecycle.sleep(A, { epoch: 2 });
+      await host.restart({ onSlept: failing('it still does not end') });
+      assert.deepEqual([host.lifecycle.get(A).status, host.machine.running.size], ['asleep', 1]);
+      await host.restart();
+      assert.deepEqual([host.lifecycle.get(A).status, host.machine.running.size], ['asleep', 0]);
+      assert.equal((await host.lifecycle.wake(A, { epoch: 4, spec: SMALL })).woke?.from, 'snapshot');
+    });
+
+    it('leaves nothing when it is destroyed', async () => {
+      host.driver.onSlept = failing('the process does not end');
+      await host.lifecycle.sleep(A, { epoch: 2 });
+      await host.lifecycle.destroy(A, 3);
+      assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
+    });
+  });
+
   it('is refused for one that is dead or was never here', async () => {
     await host.machine.kill(A);
     await host.becomes(A, 'dead');

@@ -191,6 +191,17 @@ describe('waking a VM', () => {
     assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).status, 'running');
   });
 
+  it('to a smaller size is let in at the size that its snapshot has', async () => {
+    await host.lifecycle.destroy(A, 3);
+    await host.lifecycle.create(A, { epoch: 4, spec: LARGE });
+    await host.lifecycle.sleep(A, { epoch: 5 });
+    host.figures = { ...host.figures, memTotalMib: 1_024 + 2_048 };
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 6, spec: SMALL }), (error: HostError) => {
+      assert.deepEqual(error.shortage, { resource: 'memoryMib', requested: LARGE.memoryMib, available: 2_048 });
+      return true;
+    });
+  });
+
   describe('whose snapshot is of no use', () => {
     it('boots its disk at the size asked for, and says so and why', async () => {
       await corrupt();
@@ -222,6 +233,24 @@ describe('waking a VM', () => {
       await access(join(host.directory.driverFolder(A), 'disk'));
       host.driver.onBoot = async () => {};
       assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'disk');
+    });
+
+    it('is dead with its disk, of which nothing runs, when the boot takes longer than a wake may', async () => {
+      await host.stop();
+      host = await LifecycleFixture.start({ wakeMs: 300 });
+      await asleep();
+      await corrupt();
+      host.driver.onBoot = async ({ signal }) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      };
+      for (const epoch of [3, 4]) {
+        await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), { code: 'wake_failed', message: /not awake within/ });
+        const { status, keeps } = host.lifecycle.get(A);
+        assert.deepEqual([status, keeps, host.machine.running.size], ['dead', 'disk', 0]);
+      }
+      host.driver.onBoot = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: SMALL })).woke?.from, 'disk');
+      assert.equal(host.machine.running.size, 1);
     });
 
     it('is said beforehand when it is gone', async () => {

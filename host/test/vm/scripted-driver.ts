@@ -79,6 +79,8 @@ export class ScriptedDriver implements VmDriver {
   onRecover: () => Promise<void> = async () => {};
   /** Called in each sleep while the machine stands still; a throw fails it, and the machine runs on. */
   onSleep: (vm: SleepVm) => Promise<void> = async () => {};
+  /** Called in each sleep once the snapshot is complete; a throw leaves the machine to be ended. */
+  onSlept: () => Promise<void> = async () => {};
   /** Called in each wake when all is loaded; a throw fails it. */
   onWake: (vm: WakeVm) => Promise<void> = async () => {};
   /** Called in each boot once its state is saved; a throw fails it. */
@@ -137,6 +139,7 @@ export class ScriptedDriver implements VmDriver {
       vm.signal.throwIfAborted();
       await writeFile(join(vm.snapshotFolder, MANIFEST), JSON.stringify({ secret: guest.secret, size }));
     }
+    await this.onSlept();
     await this.machine.end(pid, endOf('it sleeps'));
     return { slept: pid, id: vm.id };
   }
@@ -171,9 +174,10 @@ export class ScriptedDriver implements VmDriver {
     const pid = this.machine.nextPid++;
     await vm.saveState({ pid, id: vm.id });
     await readFile(join(vm.folder, 'disk'));
+    const running = this.#run(pid, vm.id, await ScriptedGuest.start(), BOOT_SIZE);
     await this.onBoot(vm);
     vm.signal.throwIfAborted();
-    return { ...this.#run(pid, vm.id, await ScriptedGuest.start(), BOOT_SIZE), size: BOOT_SIZE };
+    return { ...running, size: BOOT_SIZE };
   }
 
   async resize(vm: ExistingVm, from: VmSize, to: VmSize): Promise<VmSize> {
