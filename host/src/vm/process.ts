@@ -28,6 +28,13 @@ export async function isSame(process: VmProcess): Promise<boolean> {
   return lives(process);
 }
 
+/** Rejects when the recorded process does not run any more. */
+export async function assertRuns(process: VmProcess): Promise<void> {
+  if (!lives(process)) {
+    throw new Error(`the process ${process.pid} has ended`);
+  }
+}
+
 /**
  * Resolves when the recorded process is gone, or when the signal aborts (look at `signal.aborted` to tell), with the time at which it was last seen to
  * run, in milliseconds since 1970. Never rejects. Works for processes of an earlier daemon, which are nobody's children.

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { SnapshotUnusable } from '../../../src/vm/driver.ts';
 import { readProcess } from '../../../src/vm/process.ts';
-import { hasManifest, readManifest, writeManifest, type Manifest } from '../../../src/vm/qemu/snapshot/manifest.ts';
+import { digest, hasManifest, readManifest, writeManifest, type Manifest } from '../../../src/vm/qemu/snapshot/manifest.ts';
 import { decodeRuns, encodeRuns, ownPages } from '../../../src/vm/qemu/snapshot/page-runs.ts';
 import { Pages } from '../../../src/vm/qemu/snapshot/pages.ts';
 import { blockOf } from '../../../src/vm/qemu/snapshot/ram-blocks.ts';
@@ -115,11 +115,33 @@ test('a memory file that is not what was captured is found out before anything i
   assert.ok(self);
   const path = join(folder, 'memory');
   const blocks = [{ address: 4_096, sizeBytes: 4_096, origin: 'zeroes' as const }];
-  const memory = { dataBytes: 4_096, runs: 1, sha256: 'a'.repeat(64) };
-  const patch = (): Promise<void> => pages.patch({ kind: 'patch', process: self, blocks, path, memory }, NEVER);
-  await assert.rejects(patch(), SnapshotUnusable);
+  const content = Buffer.concat([Buffer.alloc(4_096), encodeRuns([{ block: 0, firstPage: 7, pages: 1 }])]);
+  const patch = (sha256: string): Promise<void> =>
+    pages.patch({ kind: 'patch', path, memory: { dataBytes: 4_096, runs: 1, sha256 } }, Promise.resolve({ process: self, blocks }), NEVER);
+  await assert.rejects(patch(digest(content)), SnapshotUnusable);
   await writeFile(path, Buffer.alloc(100));
-  await assert.rejects(patch(), /another size/);
-  await writeFile(path, Buffer.concat([Buffer.alloc(4_096), encodeRuns([{ block: 0, firstPage: 7, pages: 1 }])]));
-  await assert.rejects(patch(), /pages that the machine does not have/);
+  await assert.rejects(patch(digest(content)), /another size/);
+  await writeFile(path, content);
+  await assert.rejects(patch(digest(content)), /pages that the machine does not have/);
+});
+
+test('a memory file is read before there is a machine, and let go of when there will be none', async (context) => {
+  const folder = await folderFor(context);
+  const pages = new Pages();
+  context.after(() => pages.close());
+  const path = join(folder, 'memory');
+  const content = Buffer.concat([Buffer.alloc(4_096), encodeRuns([{ block: 0, firstPage: 0, pages: 1 }])]);
+  await writeFile(path, content);
+  const job = (sha256: string) => ({ kind: 'patch' as const, path, memory: { dataBytes: 4_096, runs: 1, sha256 } });
+  const nowhere = new Promise<never>(() => undefined);
+  await assert.rejects(pages.patch(job('a'.repeat(64)), nowhere, NEVER), /SHA-256 differs/);
+  // More of them than there are threads: those that wait for one are given up as well.
+  const abort = new AbortController();
+  const given = Array.from({ length: 5 }, () => pages.patch(job(digest(content)), nowhere, abort.signal));
+  const outcomes = Promise.allSettled(given);
+  abort.abort(new Error('no machine'));
+  for (const outcome of await outcomes) {
+    assert.match(String(outcome.status === 'rejected' ? outcome.reason : outcome.status), /no machine/);
+  }
+  await assert.rejects(pages.patch(job('a'.repeat(64)), nowhere, NEVER), /SHA-256 differs/, 'the threads serve on');
 });

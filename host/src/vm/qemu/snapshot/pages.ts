@@ -1,7 +1,7 @@
 // Has pages copied by threads of their own, so that this daemon's one goes on serving: a few threads, kept, each with one job at a time.
 import { Worker } from 'node:worker_threads';
 import { DriverError, SnapshotUnusable } from '../../driver.ts';
-import type { CaptureJob, MemoryFile, PagesJob, PagesRequest, PagesResult, PatchJob } from './pages-job.ts';
+import type { CaptureJob, MemoryFile, PagesJob, PagesMessage, PagesRequest, PagesResult, PatchJob, PatchTarget } from './pages-job.ts';
 
 /** Each copies some GB a second: more would only take the memory's bandwidth from the VMs. */
 const THREADS = 2;
@@ -9,6 +9,8 @@ const THREADS = 2;
 interface Waiting {
   request: PagesRequest;
   settle: PromiseWithResolvers<PagesResult>;
+  /** Resolves with the thread that has the job. */
+  handedTo: PromiseWithResolvers<Worker>;
 }
 
 export class Pages {
@@ -32,9 +34,12 @@ export class Pages {
     return result.memory;
   }
 
-  /** Rejects with {@link SnapshotUnusable} when the file is not what was captured, otherwise as {@link capture}. */
-  async patch(job: PatchJob, signal: AbortSignal): Promise<void> {
-    await this.#run(job, signal);
+  /**
+   * Reads and verifies until there is a target, and then writes into it; the signal must abort when there will be none. Rejects with {@link SnapshotUnusable} when the
+   * file is not what was captured, otherwise as {@link capture}.
+   */
+  async patch(job: PatchJob, target: Promise<PatchTarget>, signal: AbortSignal): Promise<void> {
+    await this.#run(job, signal, target);
   }
 
   /** Ends the threads; jobs under way fail. */
@@ -43,12 +48,22 @@ export class Pages {
   }
 
   /** Resolves only once the thread has let go of the job, also when it is told to give up: its file may then be removed. */
-  async #run(job: PagesJob, signal: AbortSignal): Promise<PagesResult> {
+  async #run(job: PagesJob, signal: AbortSignal, target: Promise<PatchTarget> | null = null): Promise<PagesResult> {
     signal.throwIfAborted();
     const stop = new SharedArrayBuffer(4);
-    const waiting: Waiting = { request: { job, stop }, settle: Promise.withResolvers() };
+    const waiting: Waiting = { request: { kind: 'job', job, stop }, settle: Promise.withResolvers(), handedTo: Promise.withResolvers() };
+    const tell = (known: PatchTarget | null): void => {
+      void waiting.handedTo.promise.then((worker) => {
+        // Nobody else's job: the next one is handed out only after this one's result was seen.
+        if (this.#busy.get(worker) === waiting) {
+          send(worker, { kind: 'target', target: known });
+        }
+      });
+    };
+    void target?.then(tell);
     const giveUp = (): void => {
       Atomics.store(new Int32Array(stop), 0, 1);
+      tell(null);
       const at = this.#waiting.indexOf(waiting);
       if (at >= 0) {
         this.#waiting.splice(at, 1);
@@ -83,8 +98,8 @@ export class Pages {
       const waiting = this.#waiting.shift() as Waiting;
       this.#busy.set(worker, waiting);
       worker.ref();
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-      worker.postMessage(waiting.request);
+      send(worker, waiting.request);
+      waiting.handedTo.resolve(worker);
     }
   }
 
@@ -112,4 +127,9 @@ export class Pages {
     });
     return worker;
   }
+}
+
+function send(worker: Worker, message: PagesMessage): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  worker.postMessage(message);
 }

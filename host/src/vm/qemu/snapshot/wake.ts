@@ -4,7 +4,7 @@
 //   verified -> started -> pages in memory, their hash right -> devices loaded -> snapshot spent -> running
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SnapshotUnusable } from '../../driver.ts';
+import { DriverError, SnapshotUnusable } from '../../driver.ts';
 import { VM_FILES } from '../argv.ts';
 import type { RestoreBase } from '../bases.ts';
 import { QemuEnded } from '../launch.ts';
@@ -13,6 +13,7 @@ import { sizeOf } from '../plugged.ts';
 import { DevicesRefused, loadDevices } from '../restore.ts';
 import { startMachine, type RunningMachine, type StartOrder } from '../start.ts';
 import { digest, diskMark, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
+import type { PatchTarget } from './pages-job.ts';
 import type { Pages } from './pages.ts';
 import { findRamBlocks } from './ram-blocks.ts';
 
@@ -59,12 +60,17 @@ export async function wakeSnapshot(
 ): Promise<RunningMachine> {
   const { devices } = manifest;
   let loading = false;
+  const over = new AbortController();
+  const target = Promise.withResolvers<PatchTarget>();
+  // Pages are read and verified while QEMU starts.
+  const job = { kind: 'patch', path: join(folder, SNAPSHOT_FILES.memory), memory: manifest.memoryFile } as const;
+  const patching = pages.patch(job, target.promise, AbortSignal.any([order.signal, over.signal]));
+  patching.catch(() => undefined);
   try {
     return await startMachine(base, order, { kind: 'restore', vcpu: sizeOf(devices).vcpu, devices }, async (machine) => {
       const { process, qmp, signal, elapsedMs } = machine;
-      const blocks = await findRamBlocks(qmp, process, devices.modules, signal);
-      const path = join(folder, SNAPSHOT_FILES.memory);
-      await pages.patch({ kind: 'patch', process, blocks, path, memory: manifest.memoryFile }, signal);
+      target.resolve({ process, blocks: await findRamBlocks(qmp, process, devices.modules, signal) });
+      await patching;
       const patchedMs = elapsedMs();
       loading = true;
       await loadDevices(machine, deviceState);
@@ -79,6 +85,10 @@ export async function wakeSnapshot(
       throw new SnapshotUnusable(error.message, { cause: error });
     }
     throw error;
+  } finally {
+    // Of a start that failed: the snapshot's files are nobody's when this is over.
+    over.abort(new DriverError('the machine was not started'));
+    await patching.catch(() => undefined);
   }
 }
 
