@@ -199,7 +199,10 @@ export class CrashHarness {
         const awake = sandboxes.filter(({ status }) => SANDBOX_STATES[status].awake).map(({ id }) => id);
         const machines = await vmsWithSlots(parts.dataFolder);
         const settled = sandboxes.every(({ status }) => SANDBOX_STATES[status].settled);
-        return settled && JSON.stringify(machines.sort()) === JSON.stringify(awake.sort()) ? true : null;
+        if (!settled || JSON.stringify(machines.sort()) !== JSON.stringify(awake.sort())) return null;
+        // One whose process has just died is awake until that is noticed.
+        for (const id of awake) if ((await processesOfVm(id)).length === 0) return null;
+        return true;
       },
       SETTLE_DEADLINE_MS,
     );
