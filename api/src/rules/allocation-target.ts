@@ -18,3 +18,9 @@ export function largerOf(one: Allocation, other: Allocation): Allocation {
 export function sameSize(one: Allocation, other: Allocation): boolean {
   return one.vcpu === other.vcpu && one.memoryGb === other.memoryGb && one.diskGb === other.diskGb;
 }
+
+/** What of `wanted` is still to come when `inForce` is the size; null when nothing is. A disk never shrinks: one that is larger by now stays. */
+export function outstanding(wanted: Allocation, inForce: Allocation): Allocation | null {
+  const reachable = { ...wanted, diskGb: Math.max(wanted.diskGb, inForce.diskGb) };
+  return sameSize(reachable, inForce) ? null : reachable;
+}

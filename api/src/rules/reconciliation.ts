@@ -6,9 +6,10 @@
 //   stopped                failed (2 looks)      put to sleep          what is left      what is left, or failed
 //   failed, may be woken   nothing left (2)      awake (host_lost),    stopped           what is left
 //                                                else put to sleep
-//   failed for good, deleted, none, elsewhere    destroyed             destroyed         destroyed
+//   failed as disk_lost                          put to sleep          stopped           what is left, or destroyed
+//   failed for good, deleted                     destroyed             destroyed         destroyed
 //   provisioning, sleeping, waking, destroying   a step is at work: nothing, and so with machines that are creating, sleeping, waking
-//   a machine of a newer epoch than its row      reported
+//   none, elsewhere, of an older epoch           reported: rows are never removed and never move, so one of the two was put back to an older state
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { sameSize } from './allocation-target.ts';
@@ -65,14 +66,21 @@ export function reconcile(
   if (machine === undefined || machine.status === 'destroyed') {
     return sandbox === undefined || sandbox.hostId !== at.hostId ? NOTHING : missing(sandbox, at.missedBefore);
   }
-  if (sandbox === undefined) return { do: 'destroy', epoch: machine.epoch };
+  if (sandbox === undefined) {
+    return { do: 'report', message: 'the database has never heard of its sandbox: it is another than the one it was made under, or older' };
+  }
   if (machine.epoch > sandbox.epoch) {
     return {
       do: 'report',
       message: `its host knows it under epoch ${machine.epoch}, the database only up to ${sandbox.epoch}: one of them is older than it should be`,
     };
   }
-  if (sandbox.hostId !== at.hostId) return { do: 'destroy', epoch: sandbox.epoch };
+  if (sandbox.hostId !== at.hostId && SANDBOX_STATES[sandbox.status].holdsDisk) {
+    return {
+      do: 'report',
+      message: `its sandbox is on ${sandbox.hostId ?? 'no host'} by its row: the id of this host was lost, or its disk is a copy`,
+    };
+  }
   const { awake, settled } = SANDBOX_STATES[sandbox.status];
   if (!settled) return NOTHING;
   if (awake) return againstAwake(sandbox, machine);
@@ -123,7 +131,9 @@ function againstStopped(sandbox: SandboxFacts, machine: MachineFacts): Decision 
 
 function againstFailed(sandbox: SandboxFacts, machine: MachineFacts): Decision {
   const turnedUp = sandbox.reasonCode !== null && LOST_FROM_SIGHT.has(sandbox.reasonCode);
-  if (sandbox.wakesFrom === null && !turnedUp) return { do: 'destroy', epoch: sandbox.epoch };
+  // A record that could not be read for a while, say: what is not listed may be there all the same.
+  const diskTurnedUp = sandbox.reasonCode === DISK_LOST.code && machine.keeps !== 'nothing';
+  if (sandbox.wakesFrom === null && !turnedUp && !diskTurnedUp) return { do: 'destroy', epoch: sandbox.epoch };
   const left = remains(sandbox, machine);
   switch (machine.status) {
     case 'running':
@@ -135,7 +145,7 @@ function againstFailed(sandbox: SandboxFacts, machine: MachineFacts): Decision {
         ? { do: 'destroy', epoch: sandbox.epoch }
         : { do: 'change', to: 'stopped', reason: null, wakesFrom: left, size: null };
     case 'dead':
-      if (turnedUp) return { do: 'note', wakesFrom: left, reason: deathOf(machine) };
+      if (turnedUp || diskTurnedUp) return { do: 'note', wakesFrom: left, reason: deathOf(machine) };
       return left === sandbox.wakesFrom ? NOTHING : { do: 'note', wakesFrom: left, reason: null };
     default:
       return NOTHING;

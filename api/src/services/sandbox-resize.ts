@@ -22,6 +22,7 @@ import { noRoom, roomOnOwnHost } from './placement.ts';
 import { requireWithinPlan } from './plans.ts';
 import { requireLegal } from './sandbox-action.ts';
 import { commitIntent, type Intent } from './sandbox-intent.ts';
+import { pendingBeside } from './sandbox-transition.ts';
 import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
 
 const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
@@ -156,11 +157,11 @@ export async function adoptSize(
   const before = await lockSandbox(trx, found.sandboxId);
   if (before === undefined || before.epoch !== found.epoch || before.resizing || !SANDBOX_STATES[before.status].awake) return 'void';
   if (sameSize(allocationOf(before), found.allocation)) return 'void';
-  const pending = pendingOf(before);
   const sandbox = await writeSandboxSize(trx, before.id, {
     epoch: before.epoch,
     allocated: found.allocation,
-    pending: pending !== null && sameSize(pending, found.allocation) ? null : pending,
+    // A step that was taken back may have done its work all the same: the size it was taken back to is still what was asked for.
+    pending: pendingBeside(before, found.allocation),
     resizing: false,
   });
   await noteNewSize(trx, before, sandbox);

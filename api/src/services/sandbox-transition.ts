@@ -2,11 +2,22 @@
 // with its usage interval, its activity row and the notice to whoever waits.
 import type { ActivityKind } from '@berth/contract/activity.ts';
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
+import type { Allocation } from '@berth/contract/machine-sizes.ts';
+import { outstanding, sameSize } from '../rules/allocation-target.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
-import { lockSandbox, writeSandboxRemains, writeSandboxStatus, type SizeChange, type WakeSource } from '../store/sandboxes.ts';
+import {
+  allocationOf,
+  lockSandbox,
+  pendingOf,
+  writeSandboxRemains,
+  writeSandboxStatus,
+  type SizeChange,
+  type WakeSource,
+} from '../store/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';
 import { closeUsageInterval, openUsageInterval } from '../store/usage.ts';
 
+/** `pending` follows from `allocated` where that is given: what was wanted and was not reached is still to come. */
 export interface Transition extends SizeChange {
   sandboxId: string;
   /** The epoch the caller acts for. */
@@ -75,7 +86,7 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
     wakesFrom: transition.wakesFrom ?? (to === 'waking' ? before.wakes_from : null),
     resizing: transition.resizing,
     allocated: transition.allocated,
-    pending: transition.pending,
+    pending: transition.allocated === undefined ? transition.pending : pendingBeside(before, transition.allocated),
     woke: transition.woke,
     active: isMetered && !wasMetered,
   });
@@ -95,6 +106,16 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
     },
   });
   return { outcome: 'changed', sandbox };
+}
+
+/**
+ * What is pending once the sandbox has the size that its machine was found to have: the last size that was asked for, as far as it is another; undefined for what
+ * is pending already, whoever wanted it.
+ */
+export function pendingBeside(before: SandboxRow, inForce: Allocation): Allocation | null | undefined {
+  const pending = pendingOf(before);
+  const left = outstanding(pending ?? allocationOf(before), inForce);
+  return left !== null && pending !== null && sameSize(left, pending) ? undefined : left;
 }
 
 /** The last proof of life, or the expiry of an ephemeral sandbox when that came first (spec: "bills until the TTL"); null: now, unless it is later. */

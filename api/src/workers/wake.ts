@@ -3,7 +3,6 @@
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { VmView, VmWoke } from '@berth/protocol/host.ts';
 import { DBOS } from '@dbos-inc/dbos-sdk';
-import { sameSize } from '../rules/allocation-target.ts';
 import { DISK_LOST, type Reason } from '../rules/machine-death.ts';
 import type { LifecycleStep } from '../services/lifecycle-port.ts';
 import { noteDeferred } from '../services/sandbox-resize.ts';
@@ -83,20 +82,16 @@ async function settleAwake(
 ): Promise<TransitionResult> {
   const before = await lockSandbox(trx, step.sandboxId);
   if (before === undefined) return { outcome: 'void', sandbox: before };
-  const target = pendingOf(before);
-  const allocated = size ?? target ?? allocationOf(before);
-  const reached = target === null || sameSize(target, allocated);
+  const allocated = size ?? pendingOf(before) ?? allocationOf(before);
   const result = await transitionSandbox(trx, {
     ...step,
     to: 'ready',
     actor: SYSTEM,
     allocated,
-    // What was not reached stays as it is, whoever wanted it.
-    pending: reached ? null : undefined,
     woke: woke ?? undefined,
     details: { woke, allocation: allocated },
   });
-  if (result.outcome === 'changed' && !reached) {
+  if (result.outcome === 'changed' && pendingOf(result.sandbox) !== null) {
     await noteDeferred(trx, result.sandbox, 'not_reached', 'the machine did not take this size when it was woken');
   }
   return result;

@@ -12,13 +12,14 @@ const HERE = { hostId: 'here', missedBefore: false };
 
 type MachineStatus = MachineFacts['status'] | 'missing' | 'missing again';
 const MACHINES: readonly MachineStatus[] = [...vmStatus.options, 'missing', 'missing again'];
-/** A failed row comes in kinds: for good, with its disk left, and lost from sight. */
-type Row = Exclude<SandboxStatus, 'failed'> | 'failed for good' | 'failed with its disk' | 'failed as host_lost';
+/** A failed row comes in kinds: for good, with its disk left, lost from sight, and with its disk lost from sight. */
+type Row = Exclude<SandboxStatus, 'failed'> | 'failed for good' | 'failed with its disk' | 'failed as host_lost' | 'failed as disk_lost';
 const ROWS: readonly Row[] = [
   ...sandboxStatus.options.filter((status) => status !== 'failed'),
   'failed for good',
   'failed with its disk',
   'failed as host_lost',
+  'failed as disk_lost',
 ];
 
 function rowOf(row: Row, changed: Partial<SandboxFacts> = {}): SandboxFacts {
@@ -30,7 +31,9 @@ function rowOf(row: Row, changed: Partial<SandboxFacts> = {}): SandboxFacts {
         ? 'guest_panic'
         : row === 'failed as host_lost'
           ? 'host_lost'
-          : null;
+          : row === 'failed as disk_lost'
+            ? 'disk_lost'
+            : null;
   const wakesFrom = row === 'stopped' ? 'snapshot' : row === 'failed with its disk' || row === 'failed as host_lost' ? 'disk' : null;
   return { epoch: 5, status, hostId: 'here', mode: 'persistent', wakesFrom, reasonCode, resizing: false, allocation: SIZE, ...changed };
 }
@@ -117,6 +120,15 @@ const EXPECTED: Record<Row, Record<MachineStatus, string>> = {
     missing: 'look-again',
     'missing again': 'note:disk_lost wakes from nothing',
   },
+  'failed as disk_lost': {
+    ...AT_WORK,
+    running: 'put-to-sleep 5',
+    asleep: 'stopped wakes from snapshot',
+    dead: 'note:out_of_memory wakes from disk',
+    destroyed: 'nothing',
+    missing: 'nothing',
+    'missing again': 'nothing',
+  },
 };
 
 for (const row of ROWS) {
@@ -128,12 +140,15 @@ for (const row of ROWS) {
 }
 
 for (const status of vmStatus.options.filter((status) => status !== 'destroyed')) {
-  test(`a machine that is ${status} and has no sandbox is destroyed with its own epoch`, () => {
-    assert.deepEqual(reconcile(undefined, machineOf(status, { epoch: 4 }), HERE), { do: 'destroy', epoch: 4 });
+  test(`a machine that is ${status} and has no sandbox, not even a deleted one, is reported and left alone`, () => {
+    assert.equal(reconcile(undefined, machineOf(status, { epoch: 4 }), HERE).do, 'report');
   });
 
-  test(`a machine that is ${status} on another host than its sandbox says is destroyed`, () => {
-    assert.deepEqual(reconcile(rowOf('ready', { hostId: 'elsewhere' }), machineOf(status), HERE), { do: 'destroy', epoch: 5 });
+  test(`a machine that is ${status} on another host than its sandbox says is reported and left alone, unless that is deleted`, () => {
+    for (const row of ROWS.filter((row) => row !== 'deleted')) {
+      assert.equal(reconcile(rowOf(row, { hostId: 'elsewhere' }), machineOf(status), HERE).do, 'report', row);
+    }
+    assert.deepEqual(reconcile(rowOf('deleted', { hostId: 'elsewhere' }), machineOf(status), HERE), { do: 'destroy', epoch: 5 });
   });
 
   test(`a machine that is ${status} under a newer epoch than its sandbox is reported and left alone, whatever the sandbox`, () => {
@@ -174,6 +189,7 @@ test('a dead machine whose disk is gone leaves nothing, in every status that kep
   assert.equal(tell(reconcile(rowOf('stopped'), machine, HERE)), 'failed:disk_lost wakes from nothing');
   assert.equal(tell(reconcile(rowOf('failed with its disk'), machine, HERE)), 'note wakes from nothing');
   assert.equal(tell(reconcile(rowOf('ready'), machine, HERE)), 'failed:out_of_memory wakes from nothing');
+  assert.equal(tell(reconcile(rowOf('failed as disk_lost'), machine, HERE)), 'destroy 5');
 });
 
 test('a snapshot that is known to be of no use leaves the disk', () => {

@@ -48,6 +48,13 @@ async function assertDeleted(id: string): Promise<void> {
   assert.deepEqual(await activityOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_destroy_requested', 'sandbox_deleted']);
 }
 
+async function makeDeleted(replica: Replica): Promise<string> {
+  const { id } = await replica.ask('create');
+  await replica.ask('destroy', { sandboxId: id });
+  await assertDeleted(id);
+  return id;
+}
+
 /** The last points come after the commit that answers the request: the answer may get out before the end. */
 async function askUntilKilled(
   replica: Replica,
@@ -237,12 +244,14 @@ for (const point of CRASH_POINTS.filter((name) => name.startsWith('lost:'))) {
 }
 
 test('a replica killed at reap:gone while it destroys a machine nobody claims is no obstacle to the next', async () => {
-  const [first, second] = ['sbx_aaaaaaaaaaaaaaaaaaaaaaaa', 'sbx_bbbbbbbbbbbbbbbbbbbbbbbb'];
+  const maker = await startReplica();
+  const [first, second] = [await makeDeleted(maker), await makeDeleted(maker)];
+  await stopAtRest(maker);
   const spec = { vcpu: 1, memoryMib: 1024, diskGib: 10, hostname: 'stray', sshAuthorizedKeys: [] };
   const killed = await startReplica('reap:gone');
-  world.host.addVm(first, 3, spec);
+  world.host.addVm(first, 1, spec);
   assert.equal(await killed.ended, 'SIGKILL');
-  world.host.addVm(second, 4, spec);
+  world.host.addVm(second, 2, spec);
   const next = await startReplica();
   try {
     const deadline = Date.now() + 15_000;

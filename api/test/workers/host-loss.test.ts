@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { VmSpec } from '@berth/protocol/host.ts';
 import { sql } from 'kysely';
 import { HostStandIn } from './host-stand-in.ts';
 import { Replica } from './replica.ts';
@@ -158,6 +159,33 @@ test('a host that is silent for long fails what is awake on it as of its last si
   assert.equal((await kindsOf(running.id)).at(-1), 'sandbox_recovered');
   assert.deepEqual([(await endsOf(running.id)).length, (await endsOf(running.id)).at(-1)], [2, null]);
   assert.equal((await replica.ask('destroy', { sandboxId: running.id })).status, 'deleted');
+});
+
+test('a sleeping sandbox that its host does not list for a while is not destroyed when it turns up, and wakes from its snapshot', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  await replica.ask('sleep', { sandboxId: id });
+  const { epoch, spec } = world.host.vm(id) as { epoch: number; spec: VmSpec };
+  world.host.forgetVm(id);
+  const lost = await world.until(id, ({ status }) => status === 'failed');
+  assert.deepEqual([lost.status_reason_code, lost.wakes_from], ['disk_lost', null]);
+  world.host.addVm(id, epoch, spec, { status: 'asleep', keeps: 'snapshot' });
+  await world.until(id, ({ status }) => status === 'stopped');
+  assert.equal((await kindsOf(id)).at(-1), 'sandbox_recovered');
+  assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
+  assert.ok(!world.host.calls.some((call) => call.verb === 'DELETE' && call.id === id));
+});
+
+test('a size that was asked for while the host was silent is pending when the host is back with the machine as it was', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  await world.host.stop();
+  await world.until(id, ({ status }) => status === 'failed');
+  await replica.ask('resize', { sandboxId: id, size: { vcpu: 2 } });
+  await world.host.start();
+  const row = await world.until(id, ({ status }) => status === 'ready');
+  assert.deepEqual([row.allocated_vcpu, row.pending_vcpu], [1, 2]);
+  await replica.ask('destroy', { sandboxId: id });
 });
 
 test('a service that was away itself takes no host for lost at its start', async () => {
