@@ -21,7 +21,7 @@ export interface BenchWorld {
   progress: Progress;
   /** What the host daemon says of itself now. */
   host: () => Promise<HostInfo>;
-  /** Resolves when that many machines wait in the pool, and no further one is being made. */
+  /** Resolves when that many machines wait in the pool. */
   poolHas: (machines: number) => Promise<void>;
 }
 
