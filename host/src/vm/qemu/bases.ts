@@ -93,18 +93,19 @@ function baseOf(template: Template, image: Image, version: QemuVersion, hostVend
     template,
     imageFolder: image.folder,
     rootDisk: basename(image.rootPath),
-    boot: bootFilesOf(image, accelerator),
+    boot: bootFilesOf(image, accelerator, template.tscKhz),
     accelerator,
     version,
     hostVendor,
   };
 }
 
-/** What the image's machine boots with. */
-export function bootFilesOf(image: Image, accelerator: Accelerator): BootFiles {
+/** What the image's machine boots with; with `tscKhz` of an earlier boot, its kernel measures nothing that a busy machine could falsify. */
+export function bootFilesOf(image: Image, accelerator: Accelerator, tscKhz: number | null): BootFiles {
+  const known = accelerator === 'tcg' && tscKhz !== null ? [`tsc_early_khz=${tscKhz}`] : [];
   return {
     kernel: basename(image.kernelPath),
     initramfs: basename(image.initramfsPath),
-    commandLine: [...image.kernelArguments, kernelCommandLine(accelerator)].join(' '),
+    commandLine: [...image.kernelArguments, kernelCommandLine(accelerator), ...known].join(' '),
   };
 }

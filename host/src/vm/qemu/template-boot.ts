@@ -125,7 +125,7 @@ function startOf({ image, accelerator, version, host }: BootOrder, slot: Slot) {
     tap: slot.tap,
     rootDisk: basename(image.rootPath),
     name: 'berth-template',
-    boot: bootFilesOf(image, accelerator),
+    boot: bootFilesOf(image, accelerator, null),
   };
 }
 

@@ -13,18 +13,20 @@ import { flushFolder } from '../directory/durable-file.ts';
 import { readProbeFor, writeProbe, type Probe } from './accelerator.ts';
 import { JAIL_PATHS, TEMPLATE_FILES } from './argv.ts';
 import { BOOT_DEADLINE_MS } from './boot.ts';
+import { ClockFault } from './guest-clock.ts';
 import type { HostMachine } from './host-machine.ts';
 import { createNetwork } from './network/network.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from './network/registry.ts';
 import { parseGuestCidr, slotOf, type Network } from './network/slot.ts';
 import type { QemuVersion } from './qemu-version.ts';
-import { rehearse } from './rehearsal.ts';
+import { rehearse, type Rehearsed } from './rehearsal.ts';
 import { endSlotProcesses } from './slot-processes.ts';
 import { openTemplate, templateFacts, templateIdOf, templatesFolder, writeTemplateRecord, type Template } from './template.ts';
 import { withBootedMachine, type BootedMachine, type BootOrder } from './template-boot.ts';
 
 /** A kernel that boots at all under KVM does so in seconds. */
 const KVM_PROBE_DEADLINE_MS = 20_000;
+const BOOTS_MAX = 3;
 const BUILD_PREFIX = '.build-';
 
 /** The guest counts as quiet when its vCPU used less than this share of a window; it is waited for that long. */
@@ -140,13 +142,27 @@ async function probe(order: BuildOrder, network: Network): Promise<Probe> {
   return writeProbe(order.cacheFolder, order.version, order.host, failure);
 }
 
-async function build(order: BuildOrder, network: Network, { accelerator }: Probe): Promise<Template> {
+/** Boots again when the guest took its clock wrong: on a machine that has other things to do that may happen once. */
+async function build(order: BuildOrder, network: Network, probe: Probe): Promise<Template> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await buildOnce(order, network, probe);
+    } catch (error) {
+      if (!(error instanceof ClockFault) || attempt >= BOOTS_MAX) {
+        throw error;
+      }
+      order.report(`booting again: ${error.message}`);
+    }
+  }
+}
+
+async function buildOnce(order: BuildOrder, network: Network, { accelerator }: Probe): Promise<Template> {
   const facts = templateFacts(order.image.imageId, order.version, accelerator, order.host);
   const templateId = templateIdOf(facts);
   await inBuildFolder(order, async (folder) => {
     order.report(`booting the template under ${accelerator.toUpperCase()}`);
     const boot: BootOrder = { ...order, network, folder, accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator] };
-    await withBootedMachine(boot, order.signal, (machine) => freeze(order, machine));
+    const { tscKhz } = await withBootedMachine(boot, order.signal, (machine) => freeze(order, machine));
     order.report('recording the template');
     const template = join(folder, 'template');
     await chown(template, 0, 0);
@@ -154,7 +170,7 @@ async function build(order: BuildOrder, network: Network, { accelerator }: Probe
     for (const name of Object.values(TEMPLATE_FILES)) {
       await makeDurableAndReadOnly(join(template, name));
     }
-    await writeTemplateRecord(template, facts);
+    await writeTemplateRecord(template, facts, tscKhz);
     const target = join(templatesFolder(order.cacheFolder), templateId);
     await rm(target, { recursive: true, force: true });
     await rename(template, target);
@@ -168,14 +184,15 @@ async function build(order: BuildOrder, network: Network, { accelerator }: Probe
 }
 
 /** Order matters: no connection, then a quiet guest, then stopped vCPUs, then the devices' state; what `quit` writes belongs to that moment. */
-async function freeze(order: BuildOrder, { qmp, process, endpoint, signal, quit }: BootedMachine): Promise<void> {
-  await rehearse(endpoint, signal, order.report);
+async function freeze(order: BuildOrder, { qmp, process, endpoint, signal, quit }: BootedMachine): Promise<Rehearsed> {
+  const rehearsed = await rehearse(endpoint, signal, order.report);
   await untilQuiet(process.pid, signal);
   order.report('freezing the template');
   await qmp.command('stop', undefined, z.unknown(), { signal });
   const filename = `${JAIL_PATHS.template}/${TEMPLATE_FILES.devices}`;
   await qmp.command('xen-save-devices-state', { filename }, z.unknown(), { signal });
   await quit();
+  return rehearsed;
 }
 
 /** Best effort: a guest that never rests makes a template that works, only somewhat less alike from build to build. */

@@ -17,7 +17,7 @@ const RECORD_FILE = 'template.json';
 const NOTE_FILE = 'verified.json';
 
 /** Raised when what the builder does to a template changes without any of its other facts. */
-const BUILD_REVISION = 2;
+const BUILD_REVISION = 3;
 
 const templateFactsRecord = z.object({
   imageId: z.string(),
@@ -38,6 +38,8 @@ const templateRecord = z.strictObject({
   templateId: z.string(),
   facts: templateFactsRecord,
   builtAt: z.iso.datetime(),
+  /** What a boot of the same machine need not measure again. */
+  tscKhz: z.int().positive().nullable().default(null),
   files: z.record(z.enum(['memory', 'devices', 'disk']), z.strictObject({ sizeBytes: z.int().positive(), sha256 })),
 });
 /** Content of `template.json`. */
@@ -49,6 +51,8 @@ export interface Template {
   templateId: string;
   folder: string;
   facts: TemplateFacts;
+  /** How fast its kernel takes its time stamp counter to run; null when that is not known. */
+  tscKhz: number | null;
   /** The devices' state as `xen-save-devices-state` wrote it: streamed into every restore. */
   deviceState: Buffer;
 }
@@ -62,7 +66,7 @@ export function templateFacts(imageId: string, version: QemuVersion, accelerator
     machineHash: machineHash(accelerator, host.cpuVendor),
     buildRevision: BUILD_REVISION,
     hostKernel: accelerator === 'kvm' ? host.kernel : null,
-    hostCpu: accelerator === 'kvm' ? `${host.cpuVendor} ${host.cpuModel}` : null,
+    hostCpu: `${host.cpuVendor} ${host.cpuModel}`,
   };
 }
 
@@ -105,11 +109,17 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
     // Taken before the reading: a write meanwhile gives the file other times, and it is read again next time.
     await writeDurably(join(folder, NOTE_FILE), before, 0o644);
   }
-  return { templateId, folder, facts: record.facts, deviceState: await readFile(join(folder, TEMPLATE_FILES.devices)) };
+  return {
+    templateId,
+    folder,
+    facts: record.facts,
+    tscKhz: record.tscKhz,
+    deviceState: await readFile(join(folder, TEMPLATE_FILES.devices)),
+  };
 }
 
 /** Describes and records the finished files in a folder that is about to become a template. They must be on disk already. */
-export async function writeTemplateRecord(folder: string, facts: TemplateFacts): Promise<void> {
+export async function writeTemplateRecord(folder: string, facts: TemplateFacts, tscKhz: number | null): Promise<void> {
   const files: Partial<TemplateRecord['files']> = {};
   for (const name of FILE_NAMES) {
     const path = join(folder, TEMPLATE_FILES[name]);
@@ -120,6 +130,7 @@ export async function writeTemplateRecord(folder: string, facts: TemplateFacts):
     templateId: templateIdOf(facts),
     facts: { ...facts },
     builtAt: new Date().toISOString(),
+    tscKhz,
     files: files as TemplateRecord['files'],
   };
   const text = `${JSON.stringify(record, null, 2)}\n`;

@@ -20,13 +20,19 @@ async function cacheWith(context: TestContext, facts: TemplateFacts = FACTS): Pr
   for (const name of Object.values(TEMPLATE_FILES)) {
     await writeFile(join(folder, name), `content of ${name}`);
   }
-  await writeTemplateRecord(folder, facts);
+  await writeTemplateRecord(folder, facts, 2_596_105);
   return { cache, folder };
 }
 
 test('a template that is what was built opens, with the state of its devices', async (context) => {
   const { cache, folder } = await cacheWith(context);
-  assert.deepEqual(await openTemplate(cache, ID), { templateId: ID, folder, facts: FACTS, deviceState: Buffer.from('content of devices') });
+  assert.deepEqual(await openTemplate(cache, ID), {
+    templateId: ID,
+    folder,
+    facts: FACTS,
+    tscKhz: 2_596_105,
+    deviceState: Buffer.from('content of devices'),
+  });
 });
 
 test('a template that is not there is null, not an error', async (context) => {
@@ -81,16 +87,18 @@ test('a template under another name is refused', async (context) => {
   await assert.rejects(openTemplate(cache, 'e'.repeat(24)), /holds another template/);
 });
 
-test('image, QEMU and accelerator each make another template; kernel and processor of the host do so under KVM only', () => {
+test("image, QEMU, accelerator and the host's processor each make another template; the host's kernel does so under KVM only", () => {
   const id = (...parts: Parameters<typeof templateFacts>): string => templateIdOf(templateFacts(...parts));
   const newer = { ...VERSION, text: '10.0.3' };
-  const elsewhere = { ...HOST, kernel: '6.12.0', cpuModel: 'AMD EPYC 9' };
-  assert.equal(id('a'.repeat(24), VERSION, 'tcg', elsewhere), ID);
+  const elsewhere = { ...HOST, cpuModel: 'AMD EPYC 9' };
+  const updated = { ...HOST, kernel: '6.12.0' };
+  assert.equal(id('a'.repeat(24), VERSION, 'tcg', updated), ID);
   const others = [
     id('b'.repeat(24), VERSION, 'tcg', HOST),
     id('a'.repeat(24), newer, 'tcg', HOST),
     id('a'.repeat(24), VERSION, 'kvm', HOST),
-    id('a'.repeat(24), VERSION, 'kvm', elsewhere),
+    id('a'.repeat(24), VERSION, 'tcg', elsewhere),
+    id('a'.repeat(24), VERSION, 'kvm', updated),
   ];
-  assert.equal(new Set([ID, ...others]).size, 5);
+  assert.equal(new Set([ID, ...others]).size, 6);
 });
