@@ -129,7 +129,7 @@ export class KnownSandbox {
     if (rest === 'stopped' && view.wakesFrom !== 'snapshot' && !this.#excused(['disk', ...MACHINE_TROUBLES], receivedMs))
       this.#report.found('contradiction', `${this.id} sleeps without a snapshot (wakes from ${String(view.wakesFrom)})`);
     if (rest === 'failed' && this.#everAwake && view.wakesFrom === null)
-      this.#report.found('sandbox-lost', `${this.id} failed and nothing wakes it`);
+      this.#report.found('sandbox-lost', `${this.id} failed and nothing wakes it: ${JSON.stringify(view.statusReason)}`);
     this.status = status;
     this.view = view;
     if (rest === null) return;

@@ -35,8 +35,9 @@ export class Report {
     this.#say(`${seconds} s  ${text}`);
   }
 
-  /** Something that must not be. */
+  /** Something that must not be; said once. */
   found(finding: Finding, what: string): void {
+    if (this.findings.some((entry) => entry.finding === finding && entry.what === what)) return;
     this.findings.push({ finding, what });
     this.say(`!! ${finding}: ${what}`);
   }
