@@ -37,6 +37,28 @@ describe('the identity of a guest', () => {
     }
   });
 
+  it('is given again while the guest reads back another time', async () => {
+    const guest = await ScriptedGuest.start();
+    const client = new GuestClient(guest.endpoint);
+    try {
+      let offMs = 2_500;
+      guest.readBack = (result) => {
+        const off = { ...result, clockUnixMs: result.clockUnixMs + offMs };
+        offMs = 0;
+        return off;
+      };
+      const identity = makeIdentity(SMALL, makeGuestSecret());
+      await giveIdentity(client, identity, NEVER, 5_000);
+      assert.deepEqual(
+        guest.requests.map(({ authorization }) => authorization),
+        [undefined, `Bearer ${identity.secret}`],
+      );
+    } finally {
+      client.close();
+      await guest.stop();
+    }
+  });
+
   const told = { ...makeIdentity({ ...SMALL, vcpu: 2, memoryMib: 2_048, diskGib: 20 }, makeGuestSecret()), clockUnixMs: 1_000_000 };
   const right: GuestIdentityResult = {
     hostname: 'berth',
@@ -107,6 +129,28 @@ describe('a guest that wakes', () => {
       await assert.rejects(giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000), { code: 'guest_unreachable', message: fault });
     });
   }
+
+  it('whose clock was off is told the time again, until it is right', async () => {
+    let answers = 0;
+    guest.sizeReadBack = (result) => {
+      answers += 1;
+      if (answers === 2) {
+        throw new Error('clock: the clock is 2100 ms off');
+      }
+      return answers === 1 ? { ...result, clockUnixMs: result.clockUnixMs + 1_360 } : result;
+    };
+    await giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000);
+    assert.deepEqual([guest.wakes.length, guest.secret], [3, fresh]);
+    assert.equal(new Set(guest.wakes.map(({ entropy }) => entropy)).size, 3);
+  });
+
+  it('is refused at once when it is not its clock that is wrong', async () => {
+    guest.sizeReadBack = () => {
+      throw new Error('vCPU 1 did not come online');
+    };
+    await assert.rejects(giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000), { status: 500 });
+    assert.equal(guest.wakes.length, 1);
+  });
 
   it('may have more memory and disk than it was told, not more vCPUs', async () => {
     guest.sizeReadBack = (result) => ({ ...result, memoryMib: 4_096, diskGib: 40 });

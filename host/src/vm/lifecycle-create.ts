@@ -68,14 +68,14 @@ async function makeRunning(parts: LifecycleParts, vm: OwnedVm, signal: AbortSign
 
   await directory.makeFolders(id);
   crashPoint('create:folders-made');
-  const secret = makeGuestSecret();
+  const identity = makeIdentity(spec, makeGuestSecret());
   const taken = pool === null ? null : await takeFrom(pool, parts, vm, signal);
   vm.guest = taken?.guest ?? null;
   if (taken === null) {
     await directory.write(vm.record);
     crashPoint('create:recorded');
   }
-  await directory.writeSecret(id, secret);
+  await Promise.all([directory.writeSecret(id, identity.secret), directory.writeNames(id, identity)]);
   crashPoint('create:secret-written');
 
   signal.throwIfAborted();
@@ -85,7 +85,7 @@ async function makeRunning(parts: LifecycleParts, vm: OwnedVm, signal: AbortSign
   const watch = startWatching(parts, vm, running.process);
   vm.guest ??= new GuestClient(running.guest);
   const alive = AbortSignal.any([signal, diedSignal(watch, 'create_failed')]);
-  await giveIdentity(vm.guest, makeIdentity(spec, secret), alive, parts.deadlines.createMs);
+  await giveIdentity(vm.guest, identity, alive, parts.deadlines.createMs);
   crashPoint('create:identified');
 
   signal.throwIfAborted();

@@ -11,6 +11,7 @@ import { sameSize } from './fencing.ts';
 import { BootFailed, comeBack, releaseAttempt, type WakeOrder } from './lifecycle-come-back.ts';
 import { diedSignal, letGo, markDead, startWatching } from './lifecycle-exit.ts';
 import { changeSize } from './lifecycle-resize.ts';
+import { nameBootedMachine } from './names.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from './owned-vm.ts';
 
 /**
@@ -90,8 +91,12 @@ async function finishWake(
   const alive = AbortSignal.any([signal, diedSignal(watch, 'wake_failed')]);
   const guest = new GuestClient(running.guest);
   vm.guest = guest;
-  const size = await wakeGuest(parts, guest, await secretsOf(parts, vm), sizes, alive);
+  const secrets = await secretsOf(parts, vm);
+  const size = await wakeGuest(parts, guest, secrets, sizes, alive);
   vm.record = { ...vm.record, spec: { ...vm.record.spec, ...size } };
+  if (vm.record.woke?.from === 'disk') {
+    await nameBootedMachine(parts, vm, guest, { secret: secrets.fresh, size, signal: alive });
+  }
   crashPoint('wake:identified');
   await directory.promoteNextSecret(vm.id);
   crashPoint('wake:secret-promoted');

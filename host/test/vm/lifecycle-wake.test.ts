@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { access, appendFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import type { GuestIdentity } from '@berth/protocol/guest.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import type { HostError } from '../../src/host-error.ts';
 import { SnapshotUnusable } from '../../src/vm/driver.ts';
@@ -17,6 +18,7 @@ const LARGE: VmSpec = { ...SMALL, vcpu: 2, memoryMib: 3_072, diskGib: 20 };
 
 describe('waking a VM', () => {
   let host: LifecycleFixture;
+  let created: ScriptedGuest | null = null;
   beforeEach(async () => {
     host = await LifecycleFixture.start();
     await asleep();
@@ -27,11 +29,17 @@ describe('waking a VM', () => {
 
   async function asleep(): Promise<void> {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    created = guest();
     await host.lifecycle.sleep(A, { epoch: 2 });
   }
 
   async function corrupt(): Promise<void> {
     await appendFile(join(host.directory.snapshotFolder(A), MANIFEST), 'half a line');
+  }
+
+  function identityGiven(): GuestIdentity {
+    assert.ok(created?.identity);
+    return created.identity;
   }
 
   function guest(): ScriptedGuest {
@@ -315,6 +323,51 @@ describe('waking a VM', () => {
     assert.deepEqual(view.woke, { from: 'disk', reason: 'the guest panicked' });
     assert.deepEqual([view.status, view.deathCode, view.lastAliveUnixMs], ['running', undefined, undefined]);
     await answersExec();
+  });
+
+  describe('from a disk that may not have its names', () => {
+    /** What the guest of the next boot says its machine-id is; null: it cannot run a command. */
+    function bootedWith(machineId: string | null): void {
+      host.driver.onGuest = (booted) => {
+        booted.execResult = () =>
+          machineId === null ? 'nothing' : { exitCode: 0, stdout: `${machineId}\n`, stderr: '', truncated: false, timedOut: false };
+      };
+    }
+
+    it('gives it the names and keys that it was made with, when the disk has others', async () => {
+      const identity = identityGiven();
+      await corrupt();
+      bootedWith('0'.repeat(32));
+      await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
+      const again = guest().identity;
+      assert.deepEqual([again?.machineId, again?.sshHostKey], [identity.machineId, identity.sshHostKey]);
+      assert.deepEqual([again?.hostname, again?.secret], [SMALL.hostname, await host.directory.readSecret(A)]);
+      assert.notEqual(again?.entropy, identity.entropy);
+      await answersExec();
+    });
+
+    it('leaves alone what has its machine-id', async () => {
+      await corrupt();
+      bootedWith(identityGiven().machineId);
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      assert.equal(guest().identity, null);
+    });
+
+    it('leaves alone what cannot say', async () => {
+      await corrupt();
+      bootedWith(null);
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      assert.equal(guest().identity, null);
+    });
+
+    it('does not use it when it does not take them', async () => {
+      await corrupt();
+      host.driver.onGuest = (booted) => {
+        booted.readBack = (result) => ({ ...result, hostname: 'template' });
+      };
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: /hostname is 'template'/ });
+      assert.deepEqual([host.lifecycle.get(A).status, host.machine.running.size], ['dead', 0]);
+    });
   });
 
   it('finds nothing to wake of one that never came up, or was never here', async () => {

@@ -30,6 +30,8 @@ export class ScriptedGuest {
   readBack: (result: GuestIdentityResult) => unknown = (result) => result;
   /** Changes what it reads back of a wake or a size; a throw is its refusal. */
   sizeReadBack: (result: GuestSizeResult) => unknown = (result) => result;
+  /** What it says that a command came to; the default echoes what it was asked. */
+  execResult: (asked: string) => unknown = (stdout) => ({ exitCode: 0, stdout, stderr: '', truncated: false, timedOut: false });
   /** Takes over every answer. */
   handler: Handler | null = null;
   requests: { method: string; url: string; authorization: string | undefined }[] = [];
@@ -88,7 +90,7 @@ export class ScriptedGuest {
     } else if (request.url === '/health') {
       json(response, 200, { ok: true, version: 'scripted', uptimeSeconds: 1 });
     } else if (request.url === '/exec') {
-      json(response, 200, { exitCode: 0, stdout: text, stderr: '', truncated: false, timedOut: false });
+      json(response, 200, this.execResult(text));
     } else {
       json(response, 404, { error: { message: 'no route' } });
     }

@@ -1,9 +1,10 @@
 // The on-disk record of each VM: the truth about what this host runs, written before the thing it tells of and read back after a crash.
-// Owns the layout of `host/vms/<vmId>/`; the guest's secret is a file of its own (0600), so that a record can be shown and logged.
+// Owns the layout of `host/vms/<vmId>/`; the guest's secret and keys are files of their own (0600), so that a record can be shown and logged.
 import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmDeathCode, vmId, vmSpec, vmWoke } from '@berth/protocol/host.ts';
 import { z } from 'zod';
+import type { Names } from '../../identity.ts';
 import { flushFolder, makeFolderDurably, readIfPresent, writeDurably } from './durable-file.ts';
 
 const driverState = z.record(z.string(), z.unknown());
@@ -47,6 +48,8 @@ export const vmRecord = z.strictObject({
   woke: vmWoke.nullable().default(null),
 });
 export type VmRecord = z.infer<typeof vmRecord>;
+
+const names = z.strictObject({ machineId: z.string(), sshHostKey: z.strictObject({ privateKey: z.string(), publicKey: z.string() }) });
 
 /** What reading a VM's folder can find. */
 export type FoundRecord = { kind: 'record'; record: VmRecord } | { kind: 'none' } | { kind: 'corrupt'; why: string };
@@ -125,6 +128,24 @@ export class VmDirectory {
     return readIfPresent(this.#secretPath(id));
   }
 
+  /** The names and keys that the VM was given, private because of the host key. */
+  async writeNames(id: string, { machineId, sshHostKey }: Names): Promise<void> {
+    await writeDurably(this.#namesPath(id), JSON.stringify({ machineId, sshHostKey }));
+  }
+
+  /** Null when there are none that can be understood. */
+  async readNames(id: string): Promise<Names | null> {
+    const text = await readIfPresent(this.#namesPath(id));
+    try {
+      return names.parse(JSON.parse(text ?? ''));
+    } catch (error) {
+      if (error instanceof SyntaxError || error instanceof z.ZodError) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
   /** The secret that a wake is about to give the guest, beside the one in force: after a crash the guest may know either. */
   async writeNextSecret(id: string, secret: string): Promise<void> {
     await writeDurably(this.#nextSecretPath(id), secret);
@@ -140,10 +161,11 @@ export class VmDirectory {
     await flushFolder(join(this.#root, id));
   }
 
-  /** Removes the driver's folder, the snapshot and the secrets; the record stays. */
+  /** Removes the driver's folder, the snapshot, the secrets and the names; the record stays. */
   async removeContents(id: string): Promise<void> {
     await rm(this.driverFolder(id), { recursive: true, force: true });
     await rm(this.snapshotFolder(id), { recursive: true, force: true });
+    await rm(this.#namesPath(id), { force: true });
     await rm(this.#nextSecretPath(id), { force: true });
     await rm(this.#secretPath(id), { force: true });
   }
@@ -168,6 +190,10 @@ export class VmDirectory {
 
   #secretPath(id: string): string {
     return join(this.#root, id, 'guest-secret');
+  }
+
+  #namesPath(id: string): string {
+    return join(this.#root, id, 'guest-names');
   }
 
   #nextSecretPath(id: string): string {
