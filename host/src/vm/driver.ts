@@ -129,8 +129,8 @@ export interface VmDriver {
   exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd>;
 
   /**
-   * Captures memory, devices and disk in one moment at which the machine stands still, ends its process and frees its slot. All of it is durable when this resolves with
-   * the state that a wake needs. When the manifest could not be completed the machine runs on and this rejects with {@link DriverError}; once it is complete, this may be
+   * Captures memory, devices and disk in one moment at which the machine stands still and ends its process. All of it is durable when this resolves with
+   * the state that a wake needs; what the machine had of the network is freed at latest when it is woken or destroyed. When the manifest could not be completed the machine runs on and this rejects with {@link DriverError}; once it is complete, this may be
    * repeated and finishes the rest ({@link hasSnapshot} says so after a crash).
    */
   sleep(vm: SleepVm): Promise<DriverState>;
@@ -144,7 +144,10 @@ export interface VmDriver {
    */
   wake(vm: WakeVm): Promise<WokenVm>;
 
-  /** Boots a machine's disk, at the template's size, when there is no snapshot to wake it from. Resolves when its guest daemon can be dialled. Rejects with {@link DriverError}. */
+  /**
+   * Boots a machine's disk when there is no snapshot to wake it from. Resolves when its guest daemon can be dialled, with the size it has: the template's memory and vCPUs,
+   * but as many vCPUs as a machine may ever have where those cannot be plugged in later (under TCG), and the disk as large as it had become. Rejects with {@link DriverError}.
+   */
   boot(vm: BootVm): Promise<WokenVm>;
 
   /**

@@ -1,7 +1,6 @@
-// The VM driver on QEMU: each VM is a restored copy of the template in a network slot and a jail of its own. Owns which slot and process a VM has, from
-// the claim to the end; keeps nothing in memory that the next daemon could not read back, except open control connections.
+// The VM driver on QEMU: each VM is a restored copy of the template in a network slot and a jail of its own. The verbs; slots are
+// claims.ts's, processes machines.ts's. Keeps nothing in memory that the next daemon could not read back, except open control connections.
 import { join } from 'node:path';
-import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import {
   DriverError,
   type BootVm,
@@ -18,29 +17,25 @@ import {
   type WakeVm,
   type WokenVm,
 } from '../driver.ts';
-import { endProcess, isSame } from '../process.ts';
+import { messageOf } from '../../host-error.ts';
+import { isSame } from '../process.ts';
 import { VM_FILES } from './argv.ts';
 import { Bases, type RestoreBase } from './bases.ts';
 import { bootDisk } from './boot.ts';
-import { Control } from './control.ts';
+import { Claims } from './claims.ts';
 import { nameEnd } from './death.ts';
 import { cpuMsOf, readFigures } from './figures.ts';
 import { allowFileSize } from './file-size-limit.ts';
 import { machineHash } from './machine.ts';
-import { createNetwork } from './network/network.ts';
+import { endpointOf, Machines, saying } from './machines.ts';
 import type { NetworkOptions } from './network/network-options.ts';
-import { DEFAULT_REGISTRY_FOLDER, readRegistry } from './network/registry.ts';
-import { parseGuestCidr, slotOf, type Network, type Slot } from './network/slot.ts';
 import { readPlugged, sizeOf } from './plugged.ts';
-import type { QmpEvent } from './qmp.ts';
 import { faultInSize, resizeMachine } from './resize.ts';
 import { prepareVmFolder, restoreTemplate } from './restore.ts';
-import { endSlotProcesses } from './slot-processes.ts';
 import { capture, closeFolder } from './snapshot/capture.ts';
 import { hasManifest, readManifest } from './snapshot/manifest.ts';
 import { Pages } from './snapshot/pages.ts';
 import { assertSameMachine, verifySnapshot, wakeSnapshot } from './snapshot/wake.ts';
-import type { RunningMachine, StartOrder } from './start.ts';
 import { parseState, readDiskGib, stateOf, writeDiskGib, type VmState } from './state.ts';
 import { Watch } from './watch.ts';
 
@@ -72,15 +67,17 @@ class Driver implements QemuDriver {
   readonly name = 'qemu';
   readonly capabilities = { isolates: true, network: true, hotplug: true, snapshots: true };
   readonly #options: QemuDriverOptions;
-  readonly #network: Network;
-  readonly #controls = new Map<string, Control>();
+  readonly #claims: Claims;
+  readonly #machines: Machines;
   readonly #pages = new Pages();
   readonly #watch = new Watch();
   #bases: Bases | null = null;
 
   constructor(options: QemuDriverOptions) {
     this.#options = options;
-    this.#network = createNetwork(options.network);
+    const warn = (message: string, data: object): void => options.log('warn', message, data);
+    this.#claims = new Claims(options.network, warn);
+    this.#machines = new Machines(options.log);
   }
 
   get accelerator(): 'kvm' | 'tcg' | 'none' {
@@ -105,7 +102,7 @@ class Driver implements QemuDriver {
       templateId: template.templateId,
       qemuVersion: version.text,
     });
-    for (const change of await this.#network.prepare()) {
+    for (const change of await this.#claims.prepare()) {
       log('info', change, {});
     }
     this.#pages.warm();
@@ -120,14 +117,17 @@ class Driver implements QemuDriver {
     }
     // Both are waited for whatever becomes of the other: a claim that is not recorded could not be given back, and a folder that is still being
     // written could not be removed.
-    const [prepared, claimed] = await Promise.allSettled([prepareVmFolder(folder), this.#claim(vm, newState(id, base, spec.diskGib))]);
+    const [prepared, claimed] = await Promise.allSettled([
+      prepareVmFolder(folder),
+      this.#claims.claim(vm, newState(id, base, spec.diskGib)),
+    ]);
     if (claimed.status === 'rejected') {
       throw claimed.reason;
     }
     if (prepared.status === 'rejected') {
       throw prepared.reason;
     }
-    return this.#bring('restoring the template', vm, claimed.value, (order) => restoreTemplate(base, order, spec));
+    return this.#machines.bring('restoring the template', vm, claimed.value, (order) => restoreTemplate(base, order, spec));
   }
 
   async recover(_folder: string, state: DriverState): Promise<RunningVm | null> {
@@ -136,8 +136,8 @@ class Driver implements QemuDriver {
       return null;
     }
     const { process } = parsed;
-    const slot = await this.#network.adopt(parsed.slot);
-    const control = this.#controlOf(parsed.vmId, process);
+    const slot = await this.#claims.adopt(parsed.slot);
+    const control = this.#machines.controlOf(parsed.vmId, process);
     try {
       await control.resume({ signal: AbortSignal.timeout(ADOPT_DEADLINE_MS), deadlineMs: ADOPT_DEADLINE_MS });
     } catch (error) {
@@ -152,7 +152,7 @@ class Driver implements QemuDriver {
   }
 
   async exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd> {
-    const control = this.#controls.get(keyOf(process));
+    const control = this.#machines.find(process);
     const { lastAliveUnixMs, outOfMemory } = await this.#watch.untilGone(process, control?.ended ?? null, signal);
     if (signal.aborted) {
       return { code: 'process_ended', reason: 'no longer watched', lastAliveUnixMs };
@@ -164,9 +164,10 @@ class Driver implements QemuDriver {
   async sleep(vm: SleepVm): Promise<DriverState> {
     const state = stateOf(vm.state);
     if (!(await hasManifest(vm.snapshotFolder))) {
-      await this.#saying('capturing the machine', vm.signal, () => this.#capture(vm, state));
+      await saying('capturing the machine', vm.signal, () => this.#capture(vm, state));
     }
-    await this.#free(state);
+    await this.#machines.end(state);
+    this.#claims.freeSoon(state);
     await closeFolder(vm.folder);
     const { process: _ended, ...asleep } = state;
     return { ...asleep, slot: null, diskGib: await readDiskGib(vm.folder, state) } satisfies VmState;
@@ -178,16 +179,16 @@ class Driver implements QemuDriver {
 
   async wake(vm: WakeVm): Promise<WokenVm> {
     const state = stateOf(vm.state);
-    return this.#saying('waking the machine', vm.signal, async () => {
+    return saying('waking the machine', vm.signal, async () => {
       const manifest = await readManifest(vm.snapshotFolder);
       const snapshot = await verifySnapshot(vm.snapshotFolder, manifest, state.vmId, vm.folder);
       const base = await this.#prepared().of(manifest.templateId);
       assertSameMachine(base, manifest);
-      const slot = await this.#claim(
+      const slot = await this.#claims.claim(
         vm,
         newState(state.vmId, base, Math.max(manifest.devices.diskGib, await readDiskGib(vm.folder, state))),
       );
-      const running = await this.#bring('waking the machine', vm, slot, (order) =>
+      const running = await this.#machines.bring('waking the machine', vm, slot, (order) =>
         wakeSnapshot(base, order, snapshot, this.#pages, () => vm.beforeContinue()),
       );
       return { ...running, size: sizeOf(manifest.devices) };
@@ -196,11 +197,11 @@ class Driver implements QemuDriver {
 
   async boot(vm: BootVm): Promise<WokenVm> {
     const state = stateOf(vm.state);
-    return this.#saying('booting the disk', vm.signal, async () => {
+    return saying('booting the disk', vm.signal, async () => {
       const base = await this.#prepared().of(state.templateId);
-      const slot = await this.#claim(vm, newState(state.vmId, base, await readDiskGib(vm.folder, state)));
-      const running = await this.#bring('booting the disk', vm, slot, (order) => bootDisk(base, order, endpointOf(slot.slot)));
-      const qmp = await this.#controlOf(state.vmId, running.process).session(vm.signal);
+      const slot = await this.#claims.claim(vm, newState(state.vmId, base, await readDiskGib(vm.folder, state)));
+      const running = await this.#machines.bring('booting the disk', vm, slot, (order) => bootDisk(base, order, endpointOf(slot.slot)));
+      const qmp = await this.#machines.controlOf(state.vmId, running.process).session(vm.signal);
       return { ...running, size: sizeOf(await readPlugged(qmp, vm.signal)) };
     });
   }
@@ -208,11 +209,11 @@ class Driver implements QemuDriver {
   async resize(vm: ExistingVm, _from: VmSize, to: VmSize): Promise<VmSize> {
     const state = stateOf(vm.state);
     const process = await livingProcess(state);
-    return this.#saying('changing the size of the machine', vm.signal, async () => {
-      const qmp = await this.#controlOf(state.vmId, process).session(vm.signal);
+    return saying('changing the size of the machine', vm.signal, async () => {
+      const qmp = await this.#machines.controlOf(state.vmId, process).session(vm.signal);
       const allowDisk = async (diskGib: number): Promise<void> => {
         await writeDiskGib(vm.folder, diskGib);
-        await allowFileSize(process, this.#slotOf(state.slot ?? -1).uid, diskGib, vm.signal);
+        await allowFileSize(process, this.#claims.slotOf(state.slot ?? -1).uid, diskGib, vm.signal);
       };
       return resizeMachine({ qmp, to, allowDisk, signal: vm.signal });
     });
@@ -230,33 +231,19 @@ class Driver implements QemuDriver {
     // Nothing was claimed, or the claim was not recorded yet: `reapOrphans` finds it by the registry.
     const parsed = parseState(state);
     if (parsed !== null) {
-      await this.#free(parsed);
+      await this.#machines.end(parsed);
+      await this.#claims.free(parsed);
     }
   }
 
   async reapOrphans(known: ReadonlySet<string>): Promise<string[]> {
-    const kept = new Set<number>();
-    const reaped: string[] = [];
-    for (const [number, { vmId }] of await this.#registry()) {
-      if (vmId !== null && known.has(vmId)) {
-        kept.add(number);
-        continue;
-      }
-      const ended = vmId === null ? 0 : await endSlotProcesses(this.#slotOf(number));
-      if (ended > 0) {
-        reaped.push(`${ended} processes of ${vmId} in network slot ${number}`);
-      }
-    }
-    return [...reaped, ...(await this.#network.reap(kept))];
+    return this.#claims.reap(known);
   }
 
   async close(): Promise<void> {
-    for (const control of this.#controls.values()) {
-      control.close();
-    }
-    this.#controls.clear();
+    this.#machines.close();
     await this.#pages.close();
-    await this.#network.close();
+    await this.#claims.close();
   }
 
   #prepared(): Bases {
@@ -266,53 +253,14 @@ class Driver implements QemuDriver {
     return this.#bases;
   }
 
-  /** The claim is in the record, durably, when this resolves; a claim that could not be recorded is given back. */
-  async #claim({ saveState, signal }: Pick<CreateVm, 'saveState' | 'signal'>, state: VmState): Promise<ClaimedSlot> {
-    const slot = await this.#network.claim(state.vmId, signal);
-    const claimed = { ...state, slot: slot.number };
-    try {
-      await saveState(claimed);
-      return { slot, state: claimed };
-    } catch (error) {
-      await this.#network.release(slot.number);
-      throw error;
-    }
-  }
-
-  /** Has a machine started in its slot, and keeps its control connection. */
-  async #bring(
-    what: string,
-    vm: Pick<CreateVm, 'folder' | 'saveState' | 'signal'>,
-    { slot, state }: ClaimedSlot,
-    start: (order: StartOrder) => Promise<RunningMachine>,
-  ): Promise<RunningVm> {
-    const early: QmpEvent[] = [];
-    let control: Control | null = null;
-    const order: StartOrder = {
-      vmId: state.vmId,
-      folder: vm.folder,
-      slot,
-      diskGib: state.diskGib,
-      signal: vm.signal,
-      onStarted: (process) => vm.saveState({ ...state, process } satisfies VmState),
-      onEvent: (event) => (control === null ? void early.push(event) : control.note(event)),
-    };
-    const { process, qmp, ended, times } = await this.#saying(what, vm.signal, () => start(order));
-    control = this.#newControl(state.vmId, process, ended);
-    control.keep(qmp);
-    early.forEach((event) => control?.note(event));
-    this.#options.log('info', `${what}: done`, { machineId: state.vmId, slot: slot.number, pid: process.pid, ...times });
-    return { process, guest: endpointOf(slot) };
-  }
-
   async #capture(vm: SleepVm, state: VmState): Promise<void> {
     const process = await livingProcess(state);
     if (state.slot === null) {
       throw new DriverError('the machine has no slot');
     }
-    const { uid } = this.#slotOf(state.slot);
+    const { uid } = this.#claims.slotOf(state.slot);
     const base = await this.#prepared().of(state.templateId);
-    const control = this.#controlOf(state.vmId, process);
+    const control = this.#machines.controlOf(state.vmId, process);
     const times = await control.hold(async () => {
       const qmp = await control.session(vm.signal);
       const { folder, snapshotFolder, signal } = vm;
@@ -321,53 +269,6 @@ class Driver implements QemuDriver {
     });
     this.#options.log('info', 'a machine is captured', { machineId: state.vmId, ...times });
   }
-
-  /** Ends the process and gives the slot back. */
-  async #free({ vmId, process, slot }: VmState): Promise<void> {
-    if (process !== undefined) {
-      this.#controls.get(keyOf(process))?.close();
-      this.#controls.delete(keyOf(process));
-      await endProcess(process);
-    }
-    // A slot that was released may be another VM's by now.
-    if (slot !== null && (await this.#registry()).get(slot)?.vmId === vmId) {
-      await endSlotProcesses(this.#slotOf(slot));
-      await this.#network.release(slot);
-    }
-  }
-
-  /** What fails becomes a {@link DriverError} that says at what; what the caller stopped stays as it is. */
-  async #saying<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      throw signal.aborted || error instanceof DriverError ? error : new DriverError(`${what}: ${messageOf(error)}`, { cause: error });
-    }
-  }
-
-  #controlOf(vmId: string, process: VmProcess): Control {
-    return this.#controls.get(keyOf(process)) ?? this.#newControl(vmId, process, null);
-  }
-
-  #newControl(vmId: string, process: VmProcess, ended: AbortSignal | null): Control {
-    const control = new Control(process, ended, (message, data) => this.#options.log('warn', message, { machineId: vmId, ...data }));
-    this.#controls.set(keyOf(process), control);
-    return control;
-  }
-
-  #slotOf(number: number): Slot {
-    return slotOf(parseGuestCidr(this.#options.network.cidr), number);
-  }
-
-  #registry() {
-    const { registryFolder, instanceId } = this.#options.network;
-    return readRegistry(registryFolder ?? DEFAULT_REGISTRY_FOLDER, instanceId);
-  }
-}
-
-interface ClaimedSlot {
-  slot: Slot;
-  state: VmState;
 }
 
 function newState(vmId: string, { template, accelerator, hostVendor }: RestoreBase, diskGib: number): VmState {
@@ -379,16 +280,4 @@ async function livingProcess({ process }: VmState): Promise<VmProcess> {
     throw new DriverError('the process of the VM has ended');
   }
   return process;
-}
-
-function endpointOf(slot: Slot): RunningVm['guest'] {
-  return { address: slot.address, port: GUEST_PORT };
-}
-
-function keyOf({ pid, startTicks }: VmProcess): string {
-  return `${pid}:${startTicks}`;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
