@@ -54,6 +54,11 @@ export function readDatabaseConfig(environment: Environment): DatabaseConfig {
   return { databaseUrl: values.BERTH_DATABASE_URL, logLevel: values.BERTH_LOG_LEVEL };
 }
 
+/** The plan catalogue, as {@link readServeConfig} reads it. Throws naming the variable that is wrong. */
+export function readPlanCatalogue(environment: Environment): Plans {
+  return readPlans(environment['BERTH_PLANS_FILE'] || undefined);
+}
+
 /** What `serve` needs. Throws naming the variable that is missing or wrong. */
 export function readServeConfig(environment: Environment): ServeConfig {
   const values = read(serveEnvironment, environment);

@@ -3,14 +3,16 @@
 //   migrate           bring the database to the newest shape and end
 //   bootstrap         make the first account, org, project and API key, unless there are any; one line of JSON on stdout
 //   keys create       mint an API key that acts as the owner of an org; one line of JSON on stdout
+//   plans set         give an org a plan of the catalogue; one line of JSON on stdout
 import { parseArgs } from 'node:util';
 import { permission } from '@berth/contract/permissions.ts';
 import { pino, type Logger } from 'pino';
-import { readDatabaseConfig, readServeConfig } from './config.ts';
+import { readDatabaseConfig, readPlanCatalogue, readServeConfig } from './config.ts';
 import { HostClients } from './hosts/clients.ts';
 import { buildApp, listen } from './http/app.ts';
 import { mintOwnerKey } from './services/api-keys.ts';
 import { bootstrap } from './services/bootstrap.ts';
+import { changePlan } from './services/plan-change.ts';
 import { openDatabase } from './store/database.ts';
 import { migrate } from './store/migrate.ts';
 import { SandboxChanges } from './store/sandbox-changes.ts';
@@ -37,8 +39,11 @@ try {
     case 'keys':
       await runKeys(rest);
       break;
+    case 'plans':
+      await runPlans(rest);
+      break;
     default:
-      throw new Error(`unknown command ${command}; known: serve, migrate, bootstrap, keys create`);
+      throw new Error(`unknown command ${command}; known: serve, migrate, bootstrap, keys create, plans set`);
   }
 } catch (error) {
   process.stderr.write(`berth-api: ${error instanceof Error ? error.message : String(error)}\n`);
@@ -136,6 +141,18 @@ async function runKeys(args: string[]): Promise<void> {
     print(
       await mintOwnerKey(db, { name: values.name, orgId: values.org, scopes, expiresInDays: days === undefined ? null : Number(days) }),
     );
+  });
+}
+
+async function runPlans(args: string[]): Promise<void> {
+  const [verb, ...options] = args;
+  if (verb !== 'set') throw new Error(`unknown command plans ${verb ?? ''}; known: plans set`);
+  const { values } = parseArgs({ args: options, options: { org: { type: 'string' }, plan: { type: 'string' } } });
+  const { org: orgId, plan } = values;
+  const plans = readPlanCatalogue(process.env);
+  if (plan === undefined) throw new Error(`--plan is missing; known: ${[...plans.keys()].join(', ')}`);
+  await withDatabase(async (db) => {
+    print(await changePlan(db, plans, { orgId, plan }));
   });
 }
 

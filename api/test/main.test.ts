@@ -103,12 +103,65 @@ test('bootstrap prints a token once; keys create mints more, and the feed record
   }
 });
 
+test('plans set gives an org a plan of the catalogue, from then on in force, and the feed tells from which to which', async () => {
+  const { orgId } = await command('bootstrap');
+  const file = join(folder, 'plans.json');
+  const starter = {
+    id: 'starter',
+    name: 'Starter',
+    tier: 'standard',
+    concurrentSandboxes: 1,
+    largestSize: 'small',
+    ephemeralSessionSeconds: 60,
+  };
+  await writeFile(file, JSON.stringify({ plans: [starter] }));
+  const set = async (plan: string): Promise<unknown> => {
+    const changed = { ...environment, BERTH_PLANS_FILE: file };
+    return JSON.parse((await run(process.execPath, [MAIN, 'plans', 'set', '--org', orgId ?? '', '--plan', plan], { env: changed })).stdout);
+  };
+  const [first, second] = [
+    { plan: 'self-hosted', status: 'active' },
+    { plan: 'starter', status: 'active' },
+  ];
+  assert.deepEqual(await set('starter'), { orgId, plan: 'starter', before: first });
+  // To set it again changes nothing.
+  assert.deepEqual(await set('starter'), { orgId, plan: 'starter', before: second });
+  const { db } = openDatabase({
+    url: environment['BERTH_DATABASE_URL'] ?? '',
+    maxConnections: 1,
+    statementTimeoutMs: null,
+    onIdleError: () => undefined,
+  });
+  try {
+    const row = await db.selectFrom('subscription').selectAll().executeTakeFirstOrThrow();
+    assert.deepEqual([row.org_id, row.plan, row.status], [orgId, 'starter', 'active']);
+    await db.updateTable('subscription').set({ status: 'ended' }).execute();
+    assert.deepEqual(await set('self-hosted'), { orgId, plan: 'self-hosted', before: { plan: 'starter', status: 'ended' } });
+    assert.equal((await db.selectFrom('subscription').selectAll().executeTakeFirstOrThrow()).status, 'active');
+    const told = await db
+      .selectFrom('activity')
+      .select(['actor_kind', 'details'])
+      .where('kind', '=', 'plan_changed')
+      .orderBy('at')
+      .execute();
+    assert.deepEqual(told, [
+      { actor_kind: 'operator', details: { from: first, to: 'starter' } },
+      { actor_kind: 'operator', details: { from: { plan: 'starter', status: 'ended' }, to: 'self-hosted' } },
+    ]);
+  } finally {
+    await db.destroy();
+  }
+});
+
 test('a wrong command, option or environment ends with code 1 and one line that says what is wrong', async () => {
   for (const [args, changed, message] of [
     [['dance'], {}, /unknown command dance/],
     [['keys', 'create', '--scopes', 'everything'], {}, /--scopes: everything is no permission; known: /],
     [['keys', 'create', '--expires-in-days', '366'], {}, /--expires-in-days must be an integer from 1 to 365/],
     [['keys', 'create', '--org', 'org_nobody'], {}, /there is no org org_nobody/],
+    [['plans', 'set', '--plan', 'gold'], {}, /there is no plan 'gold' in the catalogue \(BERTH_PLANS_FILE\); known: self-hosted/],
+    [['plans', 'set'], {}, /--plan is missing; known: self-hosted/],
+    [['plans', 'set', '--org', 'org_nobody', '--plan', 'self-hosted'], {}, /there is no org org_nobody/],
     [['serve'], { BERTH_HOST_URL: '' }, /BERTH_HOST_URL/],
   ] as const) {
     await assert.rejects(

@@ -4,6 +4,7 @@ import { z } from 'zod';
 /** `sandbox_exec` carries the time limit, never the command or its output: those are the tenant's. */
 export const activityKind = z.enum([
   'org_created',
+  'plan_changed',
   'api_key_created',
   'project_created',
   'sandbox_created',

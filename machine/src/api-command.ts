@@ -1,8 +1,9 @@
-// Commands of the API's program that run on the machine and need no running API: the first account and key, and further keys.
+// Commands of the API's program that run on the machine and need no running API: the first account and key, further keys, an
+// org's plan.
 import { z } from 'zod';
 import { startConfined } from './child.ts';
 import { OperatorFailure } from './failure.ts';
-import { confinedApi } from './services/api.ts';
+import { confinedApi, withPlansOfLastUp } from './services/api.ts';
 import type { ApiServiceOptions } from './services/api.ts';
 
 const DEADLINE_MS = 120_000;
@@ -34,10 +35,23 @@ export async function createKey(options: ApiServiceOptions, name: string): Promi
   return mintedKey.parse(await runApiCommand(options, ['keys', 'create', '--name', name]));
 }
 
+/** An org's plan now, and the one it had. */
+export const planChange = z.object({
+  orgId: z.string(),
+  plan: z.string(),
+  before: z.object({ plan: z.string(), status: z.string() }).nullable(),
+});
+export type PlanChange = z.infer<typeof planChange>;
+
+/** Puts a plan of the catalogue in force for the org; null: the first. */
+export async function setPlan(options: ApiServiceOptions, org: string | null, plan: string): Promise<PlanChange> {
+  return planChange.parse(await runApiCommand(options, ['plans', 'set', ...(org === null ? [] : ['--org', org]), '--plan', plan]));
+}
+
 /** Runs the API's program with these arguments; its last line of output is its JSON answer, the lines before are its log. */
 async function runApiCommand(options: ApiServiceOptions, args: readonly string[]): Promise<unknown> {
   let output = '';
-  const child = await startConfined(await confinedApi(options, args), (chunk) => {
+  const child = await startConfined(await withPlansOfLastUp(options, await confinedApi(options, args)), (chunk) => {
     output += chunk.toString('utf8');
   });
   const late = setTimeout(() => void child.stop('SIGKILL', 0), DEADLINE_MS);

@@ -11,6 +11,7 @@ import { demo } from './verbs/demo.ts';
 import { doctor } from './verbs/doctor.ts';
 import { down } from './verbs/down.ts';
 import { createKeyOnMachine } from './verbs/keys.ts';
+import { setPlanOnMachine } from './verbs/plans.ts';
 import { test } from './verbs/test.ts';
 import { up } from './verbs/up.ts';
 
@@ -43,6 +44,13 @@ withFolders(keys.command('create'))
   .option('--name <name>', 'what the key is for', 'operator')
   .option('--database-url <url>', 'a PostgreSQL of yours (BERTH_DATABASE_URL)')
   .action(run((context, flags) => createKeyOnMachine(context, flags['name'] ?? 'operator')));
+const plans = program.command('plans').description('plans of orgs');
+withFolders(plans.command('set'))
+  .description('give an org a plan of the catalogue')
+  .option('--org <id>', 'the org (default: the first)')
+  .option('--plan <id>', 'the plan, by its id in the catalogue')
+  .option('--database-url <url>', 'a PostgreSQL of yours (BERTH_DATABASE_URL)')
+  .action(run((context, flags) => setPlanOnMachine(context, flags['org'] ?? null, flags['plan'])));
 withFolders(program.command('test'))
   .description('set this machine up and run the tests')
   .argument('[filters...]', "parts of test files' paths; without any: all files")
@@ -82,7 +90,7 @@ function withService(command: Command): Command {
     .option('--driver <name>', 'qemu, or fake: no isolation, for tests of Berth itself (BERTH_DRIVER; default qemu)');
 }
 
-type Options = Flags & { name?: string };
+type Options = Flags & { name?: string; org?: string; plan?: string };
 
 /** Wraps a verb as commander calls it: its positional arguments, its options, the command. */
 function run(verb: (context: VerbContext, flags: Options, args: string[]) => Promise<number>): (...given: unknown[]) => Promise<void> {

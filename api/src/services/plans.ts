@@ -44,7 +44,7 @@ function planOf(context: PlanContext, orgId: string, subscription: SubscriptionR
   if (plan !== undefined) return plan;
   context.log.error(
     { orgId, plan: subscription.plan, known: [...context.plans.keys()] },
-    'an org has a plan that is not in the catalogue (BERTH_PLANS_FILE); it can create, wake and renew nothing',
+    'an org has a plan that is not in the catalogue (BERTH_PLANS_FILE); it can create, wake, resize and renew nothing',
   );
   throw new CodedError('no_active_plan', `this org's plan ${subscription.plan} is not one that this installation offers`);
 }

@@ -8,6 +8,16 @@ export async function insertSubscription(db: Database, subscription: { orgId: st
   await db.insertInto('subscription').values({ org_id: subscription.orgId, plan: subscription.plan, status: 'active' }).execute();
 }
 
+/** Gives an org another plan, in force from now on, or the one it has again. */
+export async function writeSubscription(trx: DatabaseTransaction, subscription: { orgId: string; plan: string }): Promise<void> {
+  const changed = { plan: subscription.plan, status: 'active' as const, started_at: sql<Date>`now()` };
+  await trx
+    .insertInto('subscription')
+    .values({ org_id: subscription.orgId, ...changed })
+    .onConflict((conflict) => conflict.column('org_id').doUpdateSet(changed))
+    .execute();
+}
+
 export async function findSubscription(db: Database, orgId: string): Promise<SubscriptionRow | undefined> {
   return await db.selectFrom('subscription').selectAll().where('org_id', '=', orgId).executeTakeFirst();
 }

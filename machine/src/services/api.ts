@@ -1,5 +1,5 @@
 // The control plane's API as a service: confined, as an unprivileged user that sees the checkout, the database's socket and the host's socket.
-import { chown, mkdir } from 'node:fs/promises';
+import { access, chown, mkdir } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { startConfined } from '../child.ts';
@@ -52,6 +52,19 @@ export function withPlans({ config, paths }: Pick<ApiServiceOptions, 'config' | 
     ...api,
     binds: [...api.binds, { from: paths.plans, to: '/plans.json' }],
     environment: { ...api.environment, BERTH_PLANS_FILE: '/plans.json' },
+  };
+}
+
+/** A command of the API with the catalogue of the last `up`, which is that of the API that runs; the operator's own file is not to be seen from inside. */
+export async function withPlansOfLastUp({ paths }: Pick<ApiServiceOptions, 'paths'>, api: Confined): Promise<Confined> {
+  const there = await access(paths.plans).then(
+    () => true,
+    () => false,
+  );
+  return {
+    ...api,
+    binds: there ? [...api.binds, { from: paths.plans, to: '/plans.json' }] : api.binds,
+    environment: { ...api.environment, BERTH_PLANS_FILE: there ? '/plans.json' : '' },
   };
 }
 

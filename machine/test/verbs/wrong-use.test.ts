@@ -11,6 +11,8 @@ const WRONG: [string, string[], RegExp][] = [
   ['an unknown benchmark', ['bench', 'nothing-of-this-name'], /there is no benchmark 'nothing-of-this-name'\n {2}known: /],
   ['a filter that no test has', ['test', 'nothing-of-this-name'], /no test file's path has 'nothing-of-this-name' in it/],
   ['keys without its verb', ['keys'], /Usage: berth keys/],
+  ['plans without its verb', ['plans'], /Usage: berth plans/],
+  ['a plan that is not named', ['plans', 'set'], /berth: --plan is missing/],
 ];
 
 for (const [what, args, message] of WRONG) {
