@@ -19,6 +19,9 @@ const KILLED_PARTS: Readonly<Record<'kill-api' | 'kill-host' | 'kill-database' |
   'kill-all': ['api', 'host', 'database'],
 };
 
+/** Longest wait for the worst moment. */
+const MOMENT_DEADLINE_MS = 10_000;
+
 export interface DisturberParts {
   keeper: Keeper;
   disk: SmallDisk;
@@ -93,6 +96,9 @@ export class Disturber {
   async #cutPower(downMs: number): Promise<void> {
     const { weather, report, disk, keeper, targets } = this.#parts;
     report.note('cut-power');
+    // The moment at which the most depends on what was flushed is right after a sleep was acknowledged, when one comes soon.
+    const deadline = Date.now() + MOMENT_DEADLINE_MS;
+    while (!targets().some(({ justStopped }) => justStopped) && Date.now() < deadline) await delay(10);
     // Whatever may have a machine loses it; what surely sleeps must not notice.
     for (const sandbox of targets()) if (!sandbox.is('stopped')) weather.end(weather.begin('qemu-killed', sandbox.id));
     await disk.cutPower();

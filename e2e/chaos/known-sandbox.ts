@@ -21,6 +21,8 @@ export const DEATH_TOLERANCE_MS = 15_000;
 
 /** An ephemeral sandbox is gone this soon after its expiry. */
 const EXPIRY_TOLERANCE_MS = 2_000;
+/** The kernel writes out by itself what is some seconds old. */
+const JUST_NOW_MS = 1_000;
 
 export class KnownSandbox {
   readonly id: string;
@@ -77,6 +79,11 @@ export class KnownSandbox {
     return this.#may.has(rest);
   }
 
+  /** It was seen asleep a moment ago: what was written for that may not have reached the disk by itself yet. */
+  get justStopped(): boolean {
+    return this.is('stopped') && Date.now() - (this.facts.at(-1)?.toMs ?? 0) < JUST_NOW_MS;
+  }
+
   /** Every status it may have now. */
   statuses(): Set<SandboxStatus> {
     this.#takeInDeaths();
@@ -128,7 +135,8 @@ export class KnownSandbox {
       this.#lifeLost(view, receivedMs);
     if (rest === 'stopped' && view.wakesFrom !== 'snapshot' && !this.#excused(['disk', ...MACHINE_TROUBLES], receivedMs))
       this.#report.found('contradiction', `${this.id} sleeps without a snapshot (wakes from ${String(view.wakesFrom)})`);
-    if (rest === 'failed' && this.#everAwake && view.wakesFrom === null)
+    // An ephemeral one whose machine died stays dead.
+    if (rest === 'failed' && this.#everAwake && view.wakesFrom === null && this.ttlSeconds === null)
       this.#report.found('sandbox-lost', `${this.id} failed and nothing wakes it: ${JSON.stringify(view.statusReason)}`);
     this.status = status;
     this.view = view;

@@ -75,7 +75,8 @@ async function lookInside(client: ClientLife, sandbox: KnownSandbox, report: Rep
   if (sandbox.is('awake')) await client.read(sandbox);
   if (sandbox.gone || sandbox.is('awake')) return;
   const files = [...sandbox.files.values()].filter(({ sure }) => sure).length;
-  if (files > 0) report.found('file-lost', `${sandbox.id} cannot be woken (${sandbox.status}), with ${files} files`);
+  if (files > 0 && sandbox.ttlSeconds === null)
+    report.found('file-lost', `${sandbox.id} cannot be woken (${sandbox.status}), with ${files} files`);
   else report.note(`at rest ${sandbox.status}, with nothing in it: ${sandbox.view.statusReason?.code ?? 'no reason'}`);
 }
 
