@@ -77,15 +77,16 @@ export async function endProcess(process: VmProcess, options: { graceMs?: number
 
 /** Waits with short steps at first: a killed process is usually gone within milliseconds. */
 async function goneWithin(process: VmProcess, limitMs: number): Promise<boolean> {
-  const deadline = performance.now() + limitMs;
-  let stepMs = 1;
+  const beganAt = performance.now();
+  const deadline = beganAt + limitMs;
   while (lives(process)) {
     const leftMs = deadline - performance.now();
     if (leftMs <= 0) {
       return false;
     }
+    // A twentieth of what it took so far: looked at often at first, and seldom when it takes long.
+    const stepMs = Math.min(1 + (performance.now() - beganAt) / 20, 50);
     await delay(Math.min(stepMs, leftMs));
-    stepMs = Math.min(stepMs * 2, 50);
   }
   return true;
 }
