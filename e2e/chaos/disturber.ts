@@ -99,6 +99,7 @@ export class Disturber {
     // The moment at which the most depends on what was flushed is right after a sleep was acknowledged, when one comes soon.
     const deadline = Date.now() + MOMENT_DEADLINE_MS;
     while (!targets().some(({ justStopped }) => justStopped) && Date.now() < deadline) await delay(10);
+    if (targets().some(({ justStopped }) => justStopped)) report.note('cut-power right after a sleep');
     // Whatever may have a machine loses it; what surely sleeps must not notice.
     for (const sandbox of targets()) if (!sandbox.is('stopped')) weather.end(weather.begin('qemu-killed', sandbox.id));
     await disk.cutPower();

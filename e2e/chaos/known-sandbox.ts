@@ -42,6 +42,7 @@ export class KnownSandbox {
   #everAwake = false;
   #destroySent = false;
   #wakeSent = false;
+  #hadSnapshot = false;
   /** When what is expected now was last confirmed: trouble since then may have changed it. */
   #confirmedMs: number;
   life: { token: string; count: number } | null = null;
@@ -141,6 +142,7 @@ export class KnownSandbox {
     this.status = status;
     this.view = view;
     if (rest === null) return;
+    this.#hadSnapshot = rest === 'stopped' && view.wakesFrom === 'snapshot';
     if (rest === 'awake') this.#everAwake = true;
     this.#may = new Set([rest]);
     this.moving = false;
@@ -238,7 +240,11 @@ export class KnownSandbox {
   }
 
   #lifeLost(view: Sandbox, atMs: number): void {
-    this.#forgetMemory(`${this.id} woke from its disk (${view.lastWake?.reason ?? 'no reason'})`, atMs);
+    const what = `${this.id} woke from its disk (${view.lastWake?.reason ?? 'no reason'})`;
+    // Also when nothing lived in it: it had been said to have a snapshot.
+    if (this.#hadSnapshot && this.life === null && !this.#excused(['disk', ...MACHINE_TROUBLES], atMs))
+      this.#report.found('contradiction', what);
+    this.#forgetMemory(what, atMs);
   }
 
   /** The machine's memory is lost, with what was only in it. A contradiction unless something ended the machine. */
