@@ -97,6 +97,8 @@ export class Control {
     const { status } = await qmp.command('query-status', undefined, runState, call);
     switch (status) {
       case 'running':
+      // By its guest, which wakes by its own means.
+      case 'suspended':
         return;
       case 'io-error':
         this.#goOnLater();
@@ -167,6 +169,11 @@ export class Control {
       await delay(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
       if (signal.aborted || this.#ending !== null || !(await isSame(this.#process))) {
         return;
+      }
+      if (this.#held > 0) {
+        // It stands still because it is to: whoever wants that opens a session when one is needed, and this goes on afterwards.
+        pauseMs = FIRST_REOPEN_MS / 2;
+        continue;
       }
       try {
         this.#warn('the control connection to a VM broke and is opened again', { reason });

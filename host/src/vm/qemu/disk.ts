@@ -1,11 +1,15 @@
 // The per-VM disk: an empty qcow2 overlay, written by hand because `qemu-img create` costs a process. The backing file is never named inside the
 // image: QEMU is told the whole chain with its formats, and nothing is ever probed.
 import { open } from 'node:fs/promises';
+import { DriverError } from '../driver.ts';
 
 const CLUSTER_BITS = 16;
 const CLUSTER_BYTES = 2 ** CLUSTER_BITS;
 /** One L1 entry maps one L2 table of a cluster: 8,192 clusters. */
 const BYTES_PER_L1_ENTRY = CLUSTER_BYTES * (CLUSTER_BYTES / 8);
+/** "QFI\xfb" */
+const MAGIC = 0x51_46_49_fb;
+const VERSION = 3;
 const HEADER_BYTES = 104;
 const GIB = 2 ** 30;
 
@@ -23,8 +27,8 @@ export function emptyQcow2(sizeGib: number): Buffer {
   const sizeBytes = sizeGib * GIB;
   // The L1 table, the last cluster, is all zero: what is beyond the file's written part reads as zero too.
   const image = Buffer.alloc(3 * CLUSTER_BYTES);
-  image.writeUInt32BE(0x51_46_49_fb, 0); // magic "QFI\xfb"
-  image.writeUInt32BE(3, 4); // version
+  image.writeUInt32BE(MAGIC, 0);
+  image.writeUInt32BE(VERSION, 4);
   image.writeUInt32BE(CLUSTER_BITS, 20);
   image.writeBigUInt64BE(BigInt(sizeBytes), 24);
   image.writeUInt32BE(Math.ceil(sizeBytes / BYTES_PER_L1_ENTRY), 36); // entries of the L1 table
@@ -52,5 +56,29 @@ export async function writeOverlay(path: string, sizeGib: number): Promise<void>
     }
   } finally {
     await file.close();
+  }
+}
+
+/** Bits of a header's incompatible features that a machine of ours may leave behind: "dirty" and "corrupt". */
+const FEATURES_LEFT_BEHIND = 0b11n;
+
+/**
+ * Rejects with {@link DriverError} for a disk whose header asks for more than QEMU is told by its command line. The QEMU that wrote it may have been in foreign hands, and
+ * the next one opens it while it is still root: a header can name a file of its own for the data (incompatible feature bit 2), whatever the options say of the rest.
+ */
+export async function assertPlainOverlay(path: string): Promise<void> {
+  await using file = await open(path, 'r');
+  const header = Buffer.alloc(HEADER_BYTES);
+  const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
+  const features = header.readBigUInt64BE(72);
+  const isPlain =
+    bytesRead === HEADER_BYTES &&
+    header.readUInt32BE(0) === MAGIC &&
+    header.readUInt32BE(4) === VERSION &&
+    header.readBigUInt64BE(8) === 0n && // no backing file
+    header.readUInt32BE(32) === 0 && // not encrypted
+    (features & ~FEATURES_LEFT_BEHIND) === 0n;
+  if (!isPlain) {
+    throw new DriverError('the disk has a header that no machine of ours writes');
   }
 }

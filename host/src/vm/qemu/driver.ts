@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import {
   DriverError,
+  SnapshotUnusable,
   type BootVm,
   type CreateVm,
   type DriverState,
@@ -18,12 +19,14 @@ import {
   type WokenVm,
 } from '../driver.ts';
 import { messageOf } from '../../host-error.ts';
+import { flushFolder } from '../directory/durable-file.ts';
 import { isSame } from '../process.ts';
 import { VM_FILES } from './argv.ts';
 import { Bases, type RestoreBase } from './bases.ts';
 import { bootDisk } from './boot.ts';
 import { Claims } from './claims.ts';
 import { nameEnd } from './death.ts';
+import { assertPlainOverlay } from './disk.ts';
 import { cpuMsOf, readFigures } from './figures.ts';
 import { allowFileSize } from './file-size-limit.ts';
 import { machineHash } from './machine.ts';
@@ -130,13 +133,15 @@ class Driver implements QemuDriver {
     return this.#machines.bring('restoring the template', vm, claimed.value, (order) => restoreTemplate(base, order, spec));
   }
 
-  async recover(_folder: string, state: DriverState): Promise<RunningVm | null> {
+  async recover(folder: string, state: DriverState): Promise<RunningVm | null> {
     const parsed = parseState(state);
     if (parsed?.process === undefined || parsed.slot === null || !(await isSame(parsed.process))) {
       return null;
     }
     const { process } = parsed;
     const slot = await this.#claims.adopt(parsed.slot);
+    // A sleep that was cut short may have left it open.
+    await closeFolder(folder);
     const control = this.#machines.controlOf(parsed.vmId, process);
     try {
       await control.resume({ signal: AbortSignal.timeout(ADOPT_DEADLINE_MS), deadlineMs: ADOPT_DEADLINE_MS });
@@ -163,7 +168,10 @@ class Driver implements QemuDriver {
 
   async sleep(vm: SleepVm): Promise<DriverState> {
     const state = stateOf(vm.state);
-    if (!(await hasManifest(vm.snapshotFolder))) {
+    if (await hasManifest(vm.snapshotFolder)) {
+      // Whoever wrote it may have ended before it was sure to stay.
+      await flushFolder(vm.snapshotFolder);
+    } else {
       await saying('capturing the machine', vm.signal, () => this.#capture(vm, state));
     }
     await this.#machines.end(state);
@@ -182,12 +190,15 @@ class Driver implements QemuDriver {
     return saying('waking the machine', vm.signal, async () => {
       const manifest = await readManifest(vm.snapshotFolder);
       const snapshot = await verifySnapshot(vm.snapshotFolder, manifest, state.vmId, vm.folder);
+      await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
       const base = await this.#prepared().of(manifest.templateId);
       assertSameMachine(base, manifest);
-      const slot = await this.#claims.claim(
-        vm,
-        newState(state.vmId, base, Math.max(manifest.devices.diskGib, await readDiskGib(vm.folder, state))),
-      );
+      // Not what the manifest says: a QEMU in foreign hands named that size, and would have its limit from itself.
+      const diskGib = await readDiskGib(vm.folder, state);
+      if (manifest.devices.diskGib > diskGib) {
+        throw new SnapshotUnusable('the disk of the snapshot is larger than it was ever made');
+      }
+      const slot = await this.#claims.claim(vm, newState(state.vmId, base, diskGib));
       const running = await this.#machines.bring('waking the machine', vm, slot, (order) =>
         wakeSnapshot(base, order, snapshot, this.#pages, () => vm.beforeContinue()),
       );
@@ -198,6 +209,7 @@ class Driver implements QemuDriver {
   async boot(vm: BootVm): Promise<WokenVm> {
     const state = stateOf(vm.state);
     return saying('booting the disk', vm.signal, async () => {
+      await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
       const base = await this.#prepared().of(state.templateId);
       const slot = await this.#claims.claim(vm, newState(state.vmId, base, await readDiskGib(vm.folder, state)));
       const running = await this.#machines.bring('booting the disk', vm, slot, (order) => bootDisk(base, order, endpointOf(slot.slot)));

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, open, rm, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { DISK_MAX_GIB, writeOverlay } from '../../../src/vm/qemu/disk.ts';
+import { DriverError } from '../../../src/vm/driver.ts';
+import { assertPlainOverlay, DISK_MAX_GIB, writeOverlay } from '../../../src/vm/qemu/disk.ts';
 
 const run = promisify(execFile);
 
@@ -56,4 +57,44 @@ for (const sizeGib of [0, 1.5, DISK_MAX_GIB + 1]) {
   test(`a disk of ${sizeGib} GiB is refused`, async (context) => {
     await assert.rejects(writeOverlay(await pathFor(context), sizeGib), RangeError);
   });
+}
+
+test('an overlay that a machine wrote to is plain, also one that was not closed', async (context) => {
+  const path = await pathFor(context);
+  await writeOverlay(path, 10);
+  await assertPlainOverlay(path);
+  await run('qemu-io', ['-f', 'qcow2', '-c', 'write -P 7 0 128k', path]);
+  await run('qemu-img', ['resize', '-f', 'qcow2', path, '12G']);
+  await assertPlainOverlay(path);
+  await setBits(path, 79, 0b11);
+  await assertPlainOverlay(path);
+});
+
+for (const [what, at, bits] of [
+  ['a file of its own for the data', 79, 0b100],
+  ['a feature nobody knows', 72, 0x80],
+  ['a backing file', 15, 1],
+  ['encryption', 35, 1],
+  ['another format', 0, 0x80],
+] as const) {
+  test(`an overlay whose header asks for ${what} is refused`, async (context) => {
+    const path = await pathFor(context);
+    await writeOverlay(path, 10);
+    await setBits(path, at, bits);
+    await assert.rejects(assertPlainOverlay(path), DriverError);
+  });
+}
+
+test('a file too short for a header is no overlay', async (context) => {
+  const path = await pathFor(context);
+  await writeOverlay(path, 10);
+  await truncate(path, 100);
+  await assert.rejects(assertPlainOverlay(path), DriverError);
+});
+
+async function setBits(path: string, at: number, bits: number): Promise<void> {
+  await using file = await open(path, 'r+');
+  const byte = Buffer.alloc(1);
+  await file.read(byte, 0, 1, at);
+  await file.write(Buffer.of((byte[0] ?? 0) | bits), 0, 1, at);
 }

@@ -17,6 +17,7 @@ export class Pages {
   readonly #idle: Worker[] = [];
   readonly #busy = new Map<Worker, Waiting>();
   readonly #waiting: Waiting[] = [];
+  #closed = false;
 
   /** Starts a thread ahead of time: that takes longer than many a job. */
   warm(): void {
@@ -44,12 +45,19 @@ export class Pages {
 
   /** Ends the threads; jobs under way fail. */
   async close(): Promise<void> {
+    this.#closed = true;
+    for (const { settle } of this.#waiting.splice(0)) {
+      settle.reject(new DriverError('the driver was closed'));
+    }
     await Promise.all([...this.#idle.splice(0), ...this.#busy.keys()].map((worker) => worker.terminate()));
   }
 
   /** Resolves only once the thread has let go of the job, also when it is told to give up: its file may then be removed. */
   async #run(job: PagesJob, signal: AbortSignal, target: Promise<PatchTarget> | null = null): Promise<PagesResult> {
     signal.throwIfAborted();
+    if (this.#closed) {
+      throw new DriverError('the driver was closed');
+    }
     const stop = new SharedArrayBuffer(4);
     const waiting: Waiting = { request: { kind: 'job', job, stop }, settle: Promise.withResolvers(), handedTo: Promise.withResolvers() };
     const tell = (known: PatchTarget | null): void => {
