@@ -8,12 +8,14 @@ import { messageOf } from '../host-error.ts';
 import { giveIdentity, makeIdentity } from '../identity.ts';
 import type { LifecycleParts, OwnedVm } from './owned-vm.ts';
 
-const READ = { command: 'cat /etc/machine-id', timeoutSeconds: 60 };
+const HOST_KEY = '/etc/ssh/ssh_host_ed25519_key';
+/** What was not written in time is another's, empty or not there. */
+const READ = { command: `cat /etc/machine-id && test -s ${HOST_KEY} && test -s ${HOST_KEY}.pub`, timeoutSeconds: 60 };
 const READ_BYTES = 16_384;
 
 /**
- * For a machine that was booted from its disk and has taken `secret`. Its machine-id tells whose the disk is: another one is that of the template, or of the time
- * when the machine waited in the pool. Rejects when it does not take its names: it must not be used then. A guest that cannot say keeps what it has.
+ * For a machine that was booted from its disk and has taken `secret`. Another machine-id is that of the template, or of the time when the machine waited in the
+ * pool; with its own, the host key may still be missing. Rejects when it does not take its names: it must not be used then. A guest that cannot say keeps what it has.
  */
 export async function nameBootedMachine(
   { directory, log, deadlines }: LifecycleParts,
@@ -26,16 +28,17 @@ export async function nameBootedMachine(
     log.warn({ vmId: vm.id }, 'the names of a VM are not on record: a booted disk keeps those that it has');
     return;
   }
-  let found: string;
+  let has: boolean;
   try {
     const answer: unknown = JSON.parse(await readAtMost(await guest.exec(READ, signal), READ_BYTES));
-    found = guestExecResult.parse(answer).stdout.trim();
+    const { stdout, exitCode } = guestExecResult.parse(answer);
+    has = stdout.trim() === names.machineId && exitCode === 0;
   } catch (error) {
     signal.throwIfAborted();
     log.warn({ vmId: vm.id, err: error }, `a booted machine does not say what its names are: ${messageOf(error)}`);
     return;
   }
-  if (found !== names.machineId) {
+  if (!has) {
     log.warn({ vmId: vm.id }, 'the names of a VM are not on its disk, and are given again');
     const identity = makeIdentity({ ...vm.record.spec, ...size }, secret, names);
     await giveIdentity(guest, identity, signal, deadlines.wakeMs);

@@ -327,10 +327,10 @@ describe('waking a VM', () => {
 
   describe('from a disk that may not have its names', () => {
     /** What the guest of the next boot says its machine-id is; null: it cannot run a command. */
-    function bootedWith(machineId: string | null): void {
+    function bootedWith(machineId: string | null, exitCode = 0): void {
       host.driver.onGuest = (booted) => {
         booted.execResult = () =>
-          machineId === null ? 'nothing' : { exitCode: 0, stdout: `${machineId}\n`, stderr: '', truncated: false, timedOut: false };
+          machineId === null ? 'nothing' : { exitCode, stdout: `${machineId}\n`, stderr: '', truncated: false, timedOut: false };
       };
     }
 
@@ -346,7 +346,14 @@ describe('waking a VM', () => {
       await answersExec();
     });
 
-    it('leaves alone what has its machine-id', async () => {
+    it('gives it them when the disk has its machine-id, but not its host key', async () => {
+      await corrupt();
+      bootedWith(identityGiven().machineId, 1);
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      assert.deepEqual(guest().identity?.sshHostKey, identityGiven().sshHostKey);
+    });
+
+    it('leaves alone what has both', async () => {
       await corrupt();
       bootedWith(identityGiven().machineId);
       await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
