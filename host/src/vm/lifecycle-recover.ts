@@ -17,7 +17,7 @@ const AT_ONCE = 8;
 /** Resolves with every VM that still has a record. */
 export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
   const records: VmRecord[] = [];
-  const useless: string[] = [];
+  const useless: { id: string; damaged: boolean }[] = [];
   const untouched: string[] = [];
   for (const id of await parts.directory.list()) {
     const found = await parts.directory.read(id).catch((error: unknown) => ({ kind: 'unreadable' as const, error }));
@@ -28,9 +28,14 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
       untouched.push(id);
       parts.log.error({ vmId: id, err: found.error }, 'the record of a VM cannot be read; the VM is left alone');
     } else {
-      useless.push(id);
-      // Without a record: killed between the folder and the record, nothing was made yet. A corrupt one is worth an operator's look.
-      parts.log[found.kind === 'none' ? 'info' : 'error']({ vmId: id, found }, 'a VM without a usable record is removed');
+      // Without a record: killed between the folder and the record, nothing was made yet. A damaged one may be of a disk that somebody misses.
+      const damaged = found.kind === 'corrupt';
+      useless.push({ id, damaged });
+      if (damaged) {
+        parts.log.error({ vmId: id, found }, 'the record of a VM is damaged: its machine is ended, its folder set aside');
+      } else {
+        parts.log.info({ vmId: id }, 'a VM without a record is removed');
+      }
     }
   }
   const owned: OwnedVm[] = [];
@@ -40,8 +45,8 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
       owned.push(vm);
     }
   });
-  await eachOf(useless, (id) =>
-    attempt(parts, id, 'removing a VM without a usable record', () => parts.driver.destroy(parts.directory.driverFolder(id), null)),
+  await eachOf(useless, ({ id }) =>
+    attempt(parts, id, 'ending a VM without a usable record', () => parts.driver.destroy(parts.directory.driverFolder(id), null)),
   );
 
   if (untouched.length > 0) {
@@ -57,7 +62,9 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
     });
   }
   // The folders last: the driver may have read from them what to end.
-  await eachOf(useless, (id) => attempt(parts, id, 'removing its folder', () => parts.directory.remove(id)));
+  await eachOf(useless, ({ id, damaged }) =>
+    attempt(parts, id, 'removing its folder', () => (damaged ? parts.directory.setAside(id) : parts.directory.remove(id))),
+  );
   return owned;
 }
 

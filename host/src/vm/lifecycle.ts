@@ -132,6 +132,7 @@ export class VmLifecycle {
     if (verdict.do === 'end') {
       await this.#end(id, epoch);
     }
+    await this.#parts.directory.removeSetAside(id);
     await this.#parts.fences.raise(id, epoch);
     return { id, epoch, status: 'destroyed' };
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { VmRecord } from '../../src/vm/directory/record.ts';
@@ -134,14 +134,20 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
   });
 
-  it('removes a folder without a record and a corrupt record, ends what they were of, and reports rather than fails', async () => {
+  it('removes a folder without a record, sets aside one with a damaged record until a destroy, and ends what they were of', async () => {
     await mkdir(join(host.root, 'vms', B), { recursive: true });
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await writeFile(join(host.root, 'vms', A, 'record.json'), '{"version": 1, "id"');
     await host.restart();
-    assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
+    const setAside = `${A}.damaged`;
+    assert.deepEqual([await host.folders(), host.machine.running.size], [[setAside], 0]);
+    await access(join(host.root, 'vms', setAside, 'vm', 'disk'));
     assert.deepEqual(host.driver.reapedWith, [[]]);
     assert.throws(() => host.lifecycle.get(A), { code: 'vm_not_found' });
+    await host.restart();
+    assert.deepEqual(await host.folders(), [setAside]);
+    await host.lifecycle.destroy(A, 2);
+    assert.deepEqual(await host.folders(), []);
   });
 
   it('leaves alone a VM whose record cannot be read, and starts', async () => {

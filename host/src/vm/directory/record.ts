@@ -184,6 +184,22 @@ export class VmDirectory {
     await flushFolder(this.#root);
   }
 
+  /** Out of the way with all that it holds: the disk of a VM whose record nobody understands, for an operator to look at. Gone with {@link removeSetAside}. */
+  async setAside(id: string): Promise<void> {
+    await this.removeSetAside(id);
+    await rename(join(this.#root, id), this.#setAsidePath(id)).catch(unlessMissing);
+    await flushFolder(this.#root);
+  }
+
+  async removeSetAside(id: string): Promise<void> {
+    await rm(this.#setAsidePath(id), { recursive: true, force: true });
+  }
+
+  /** No VM's id, so that nobody takes it for one. */
+  #setAsidePath(id: string): string {
+    return join(this.#root, `${id}.damaged`);
+  }
+
   #recordPath(id: string): string {
     return join(this.#root, id, RECORD_FILE);
   }
