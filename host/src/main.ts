@@ -22,11 +22,11 @@ import { makeDriver } from './vm/make-driver.ts';
 /** How long calls under way get when the daemon is told to stop. */
 const STOP_PATIENCE_MS = 10_000;
 /**
- * How long the verbs may take, and what they then take back or end: less than the control plane waits (180 s for a sleep and a wake, 90 s for a resize), so that
+ * How long the verbs may take, and what they then take back or end: less than the control plane waits (315 s for a sleep, 195 s for a wake, 90 s for a resize), so that
  * it is told how it went. A sleep writes the guest's memory to the disk; a wake reads it, or boots an emulated machine and brings its disk in order;
  * a resize waits for the guest to take what was plugged in. An adopted guest answers its first call.
  */
-const DEADLINES = { sleepMs: 150_000, wakeMs: 150_000, resizeMs: 60_000, adoptMs: 10_000 };
+const DEADLINES = { sleepMs: 280_000, wakeMs: 170_000, resizeMs: 60_000, adoptMs: 10_000 };
 
 async function run(config: HostConfig, log: Logger): Promise<void> {
   const stop = stopSignal(log);
