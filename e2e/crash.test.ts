@@ -1,18 +1,21 @@
 // Crashes are normal: each process is killed with SIGKILL at each step of create and destroy, on real microVMs. After a restart every sandbox is
 // awake, failed with its reason, or gone; there is one machine for each awake one and none besides; nothing of the others is left on the machine.
-import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { CRASH_POINTS as API_CRASH_POINTS } from '@berth/api/workers/crash-point.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import { CRASH_POINTS as HOST_CRASH_POINTS } from '@berth/host/vm/crash-point.ts';
 import { getSandbox } from './client.ts';
 import { attempt, CrashHarness, killIfThere } from './crash-harness.ts';
+import { queryDatabase } from './database.ts';
 import { hostVm } from './host-vm.ts';
 import { processesOfVm, vmsWithSlots } from './leftovers.ts';
 import { until } from './until.ts';
 
 /** Those of sleep, wake, resize and pool are in crash-lifecycle.test.ts. */
 const VERBS = ['create', 'step', 'provision', 'destroy', 'lost', 'reap'];
+
+/** Newer than that of any destroy here. */
+const STRAY_EPOCH = 9;
 
 let crashes: CrashHarness;
 
@@ -114,8 +117,12 @@ function storyOf(point: string): () => Promise<void> {
   }
   if (point.startsWith('reap:')) {
     return async () => {
-      const id = `sbx_${[...randomBytes(24)].map((byte) => 'abcdefghijklmnopqrstuvwxyz234567'[byte % 32]).join('')}`;
-      await hostVm(crashes.parts.paths, id);
+      const { id } = await crashes.makeAwake();
+      await crashes.unmake(id);
+      await until('it is deleted', async () => ((await getSandbox(crashes.parts.caller, id)).status === 'deleted' ? true : null));
+      // A machine made for it all the same, as by a host that had forgotten the destroy: with an epoch that its row has and its host takes.
+      await queryDatabase(crashes.parts.dataFolder, 'update sandbox set epoch = $2 where id = $1', [id, STRAY_EPOCH]);
+      await hostVm(crashes.parts.paths, id, STRAY_EPOCH);
     };
   }
   return async () => {
