@@ -71,7 +71,9 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
     before = await continues(id, last);
     // Its own time stood still: what it ticked is what it ran, not what it slept.
     const ranSeconds = before.monotonicSeconds - last.monotonicSeconds;
-    assert.ok(before.ticks - last.ticks <= ranSeconds / TICK_SECONDS + 2, `${before.ticks - last.ticks} ticks in ${ranSeconds} s`);
+    // Counted from its start: on a busy machine it may be behind, and then catches up.
+    const due = (before.monotonicSeconds - before.startedSeconds) / TICK_SECONDS;
+    assert.ok(before.ticks <= due + 2, `${before.ticks} ticks where ${due} were due`);
     const awakeSeconds = (wakeSentMs - lastSeenMs + Date.now() - wakeSentMs) / 1_000;
     assert.ok(ranSeconds <= awakeSeconds + 0.5, `its clock ran ${ranSeconds} s in ${awakeSeconds} s`);
     assert.ok(Math.abs(before.unixSeconds - Date.now() / 1_000) < 10, `the guest's clock says ${before.unixSeconds}`);

@@ -27,7 +27,7 @@ os.makedirs('/dev/shm/named', exist_ok=True)
 open('/dev/shm/named/file', 'wb').write(os.urandom(1 << 20))
 digest = lambda: hashlib.sha256(os.pread(held, 8 << 20, 0)).hexdigest()
 first = digest()
-state = {'ticks': 0, 'connections': 0, 'ended': [], 'holding': 0}
+state = {'startedSeconds': time.monotonic(), 'ticks': 0, 'connections': 0, 'ended': [], 'holding': 0}
 def tick():
     due = time.monotonic()
     while True:
@@ -62,6 +62,8 @@ while True:
 
 const testimony = z.object({
   pid: z.int(),
+  /** Of the same clock as monotonicSeconds. */
+  startedSeconds: z.number(),
   ticks: z.int(),
   /** How often it was asked. */
   connections: z.int(),
