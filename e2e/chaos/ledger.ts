@@ -17,8 +17,8 @@ export interface LedgerSubject {
   facts: readonly Fact[];
   /** When its machine was killed, and for each how long nobody had been there to see it alive. */
   deaths: readonly { atMs: number; lastWatchedMs: number }[];
-  /** Whether it is awake now, when all is at rest. */
-  awake: boolean;
+  /** Whether it is awake now, when all is at rest; null when its expiry passed since it was last seen: it may be either. */
+  awake: boolean | null;
 }
 
 export interface LedgerFinding {
@@ -37,7 +37,8 @@ export function checkLedger(subject: LedgerSubject, intervals: readonly UsageInt
       say('interval-overlapping', `${shown(interval)} and ${shown(next)}`);
   }
   const open = own.filter(({ toMs }) => toMs === null).length;
-  if (open > (subject.awake ? 1 : 0)) say('interval-unclosed', `${open} are open while it is ${subject.awake ? 'awake' : 'not awake'}`);
+  if (open > (subject.awake === false ? 0 : 1))
+    say('interval-unclosed', `${open} are open while it is ${subject.awake === false ? 'not awake' : 'awake'}`);
   if (subject.awake && open === 0) say('interval-wrong', 'it is awake and none is open');
 
   const metered = joined(own.map(({ fromMs, toMs }) => ({ fromMs, toMs: toMs ?? nowMs })));

@@ -123,13 +123,16 @@ async function compareMachines({ parts, clients, report }: RestParts): Promise<v
 async function compareLedger({ parts, clients, weather, report }: RestParts): Promise<void> {
   const nowMs = Date.now();
   const intervals = await usageIntervals(parts.dataFolder);
+  const readMs = Date.now();
   const known = new Set<string>();
   for (const sandbox of clients.flatMap(({ sandboxes }) => sandboxes)) {
     known.add(sandbox.id);
     const deaths = weather
       .beganBetween('qemu-killed', 0, nowMs, sandbox.id)
       .map(({ fromMs }) => ({ atMs: fromMs, lastWatchedMs: weather.lastFreeOf('host', fromMs) }));
-    const awake = SANDBOX_STATES[sandbox.status].awake;
+    // An ephemeral one may have ended since it was last looked at.
+    const seenAwake = SANDBOX_STATES[sandbox.status].awake;
+    const awake = seenAwake && sandbox.expiresAtMs <= readMs ? null : seenAwake;
     for (const { finding, what } of checkLedger({ id: sandbox.id, facts: sandbox.facts, deaths, awake }, intervals, nowMs)) {
       // The ledger is looked at twice.
       if (!report.findings.some((entry) => entry.what === what)) report.found(finding, what);
