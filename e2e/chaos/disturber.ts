@@ -7,7 +7,8 @@ import type { Asking } from './asking.ts';
 import { hangDaemon } from './guest-work.ts';
 import type { Keeper } from './keeper.ts';
 import type { KnownSandbox } from './known-sandbox.ts';
-import type { Disturbance } from './plan.ts';
+import type { LateVerbs } from './late-verb.ts';
+import type { Disturbance, LateVerb } from './plan.ts';
 import type { Report } from './report.ts';
 import type { SmallDisk } from './small-disk.ts';
 import type { Weather } from './weather.ts';
@@ -28,6 +29,7 @@ export interface DisturberParts {
   weather: Weather;
   report: Report;
   asking: Asking;
+  lateVerbs: LateVerbs;
   /** Sandboxes that may have a machine. */
   targets: () => KnownSandbox[];
 }
@@ -55,6 +57,8 @@ export class Disturber {
         return await this.#fillDisk(disturbance.forMs);
       case 'cut-power':
         return await this.#cutPower(disturbance.downMs);
+      case 'late-verb':
+        return this.#sendLate(disturbance.messages);
       default:
         report.note(disturbance.kind);
         return await keeper.kill(KILLED_PARTS[disturbance.kind], disturbance.downMs);
@@ -123,6 +127,10 @@ export class Disturber {
     report.counts.others += 1;
     const body = { command: hangDaemon(forMs), timeoutSeconds: 30 };
     this.#last(asking.ask({ route: 'execInSandbox', sandboxId: sandbox.id, body }).then(() => undefined));
+  }
+
+  #sendLate(messages: readonly LateVerb[]): void {
+    for (const message of messages) this.#last(this.#parts.lateVerbs.send(message));
   }
 
   async #fillDisk(forMs: number): Promise<void> {

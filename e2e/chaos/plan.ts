@@ -23,11 +23,25 @@ export type Operation = { pauseMs: number } & (
 );
 export type OperationKind = Operation['kind'];
 
+export const LATE_VERBS = ['create', 'sleep', 'wake', 'resize', 'destroy'] as const;
+
+/** A message to the host daemon that comes late. `age`: how old its epoch is among those that are over, 0 the newest. */
+export interface LateVerb {
+  verb: (typeof LATE_VERBS)[number];
+  ofDestroyed: boolean;
+  pick: number;
+  age: number;
+  vcpu: number;
+  memoryGb: number;
+  diskGb: number;
+}
+
 export type Disturbance = { afterMs: number } & (
   | { kind: 'kill-api' | 'kill-host' | 'kill-database' | 'kill-all' | 'cut-power'; downMs: number }
   | { kind: 'kill-qemu'; pick: number }
   | { kind: 'hang-qemu' | 'hang-guest'; pick: number; forMs: number }
   | { kind: 'fill-disk'; forMs: number }
+  | { kind: 'late-verb'; messages: LateVerb[] }
 );
 export type DisturbanceKind = Disturbance['kind'];
 
@@ -41,6 +55,7 @@ export const DISTURBANCE_KINDS = [
   'hang-qemu',
   'hang-guest',
   'fill-disk',
+  'late-verb',
 ] as const satisfies readonly DisturbanceKind[];
 
 const OPERATION_WEIGHTS: Readonly<Record<OperationKind, number>> = {
@@ -58,8 +73,8 @@ const OPERATION_WEIGHTS: Readonly<Record<OperationKind, number>> = {
   overtake: 5,
 };
 
-/** Kills are most of it: each round of the bag has every kind once and these again. */
-const MORE_OFTEN: readonly DisturbanceKind[] = ['kill-api', 'kill-host', 'kill-host', 'kill-database', 'kill-qemu'];
+/** Kills are most of it, and what is held up is seldom held up once: each round of the bag has every kind once and these again. */
+const MORE_OFTEN: readonly DisturbanceKind[] = ['kill-api', 'kill-host', 'kill-host', 'kill-database', 'kill-qemu', 'late-verb'];
 
 /** The operations of one client. */
 export function* operationsOf(random: Random): Generator<Operation, never> {
@@ -130,8 +145,22 @@ function disturbance(kind: DisturbanceKind, random: Random, meanMs: number): Dis
       return { kind, afterMs, pick: random.next(), forMs: random.integer(1_000, 6_000) };
     case 'fill-disk':
       return { kind, afterMs, forMs: random.integer(2_000, 8_000) };
+    case 'late-verb':
+      return { kind, afterMs, messages: Array.from({ length: random.integer(1, 4) }, () => lateVerb(random)) };
     default:
       // Half of the parts come back at once, as under a supervisor.
       return { kind, afterMs, downMs: random.chance(0.5) ? 0 : random.integer(200, 4_000) };
   }
+}
+
+function lateVerb(random: Random): LateVerb {
+  return {
+    verb: random.pick(LATE_VERBS),
+    ofDestroyed: random.chance(0.3),
+    pick: random.next(),
+    age: random.chance(0.5) ? 0 : random.next(),
+    vcpu: random.integer(1, 3),
+    memoryGb: random.integer(1, 3),
+    diskGb: random.integer(10, 14),
+  };
 }

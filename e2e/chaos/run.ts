@@ -7,6 +7,7 @@ import { Asking } from './asking.ts';
 import { ClientLife } from './client-life.ts';
 import { Disturber } from './disturber.ts';
 import { Keeper } from './keeper.ts';
+import { LateVerbs } from './late-verb.ts';
 import { disturbancesOf, operationsOf, type DisturbanceKind } from './plan.ts';
 import { Random } from './random.ts';
 import { Report } from './report.ts';
@@ -75,7 +76,9 @@ async function disturbedLife(options: ChaosOptions, { report, weather, disk, par
   const clients = Array.from({ length: options.clients }, (_, index) => new ClientLife(`c${index + 1}`, asking, weather, report, projects));
   const keeper = new Keeper(parts, weather, report);
   const targets = (): ClientLife['sandboxes'] => clients.flatMap(({ sandboxes }) => sandboxes.filter((sandbox) => !sandbox.gone));
-  const disturber = new Disturber({ keeper, disk, weather, report, asking, targets });
+  const all = (): ClientLife['sandboxes'] => clients.flatMap(({ sandboxes }) => sandboxes);
+  const lateVerbs = new LateVerbs({ paths: parts.paths, weather, report, sandboxes: all });
+  const disturber = new Disturber({ keeper, disk, weather, report, asking, lateVerbs, targets });
   const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.minutes * 60_000)]);
   keeper.start();
   const progress = setInterval(() => report.say(progressLine(report, weather, targets())), PROGRESS_MS);
