@@ -7,8 +7,9 @@ import { after, before, test } from 'node:test';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
 import { awakeSandbox, destroySandbox, exec, getSandbox, listSandboxes, resizeSandbox, sleepSandbox, wakeSandbox } from './client.ts';
 import { usageIntervals } from './database.ts';
-import { leftoversOf, vmsWithSlots } from './leftovers.ts';
+import { leftoversOf, processesOfVm, vmsWithSlots } from './leftovers.ts';
 import { Parts } from './parts.ts';
+import { until } from './until.ts';
 import { askWitness, placeWitness, TICK_SECONDS, type Testimony } from './witness.ts';
 
 const ROUNDS = 20;
@@ -61,7 +62,9 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
 
     const asleep = await sleepSandbox(caller, id);
     assert.deepEqual([asleep.status, asleep.wakesFrom, asleep.statusReason], ['stopped', 'snapshot', null]);
-    assert.ok(!(await vmsWithSlots(dataFolder)).includes(id), 'a sleeping sandbox has a machine');
+    assert.deepEqual(await processesOfVm(id), [], 'a sleeping sandbox has a machine');
+    // Its place in the network is given back a moment after the answer.
+    await until('its slot is free', async () => ((await vmsWithSlots(dataFolder)).includes(id) ? null : true));
     if (!awakeChange) await change?.(round, await getSandbox(caller, id));
     const wakeSentMs = Date.now();
     const awake = await wakeSandbox(caller, id);
