@@ -1,5 +1,6 @@
 // The warm pool: restored and exercised machines without a tenant, of which a create takes one instead of restoring its own. Owns which there are, and hands each out once.
 // Follows the demand (pool-target.ts), works when nobody waits for a machine (pool-step.ts). Must not know VMs' records: who takes a machine says where it belongs from then on.
+import { eachOf } from '../each-of.ts';
 import type { MachineFigures } from '../admission.ts';
 import { randomLetters } from '../data-folder.ts';
 import { messageOf } from '../host-error.ts';
@@ -55,7 +56,7 @@ export class WarmPool {
     const { directory, log } = this.#parts;
     await directory.open();
     const left = await directory.list();
-    await eachOf(left, async (id) => {
+    await eachOf(left, ENDS_AT_ONCE, async (id) => {
       const record = await directory.read(id);
       await endMachine(this.#parts, id, record?.driverState ?? null);
     });
@@ -131,7 +132,7 @@ export class WarmPool {
     await Promise.all(this.#work);
     const left = [...this.#ready.values()];
     this.#ready.clear();
-    await eachOf(left, (machine) => this.#end(machine));
+    await eachOf(left, ENDS_AT_ONCE, (machine) => this.#end(machine));
   }
 
   /** Takes every step that is due, then waits for the next. */
@@ -256,14 +257,4 @@ export class WarmPool {
       makeFromMs: this.#makeFromMs,
     };
   }
-}
-
-async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  const left = [...items];
-  const worker = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) {
-      await work(item);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(ENDS_AT_ONCE, items.length) }, worker));
 }

@@ -1,6 +1,7 @@
 // What a daemon does at its start with what an earlier one left, whatever step that one was killed at: a VM that runs is adopted, a half-made one is
 // ended, a half-destroyed one is finished, and what no record names is reaped. A sleep or wake goes on when its point of no return was passed, and is undone
 // otherwise. Nothing here may stop the daemon from starting.
+import { eachOf } from '../each-of.ts';
 import { GuestClient, GuestRefusal } from '../guest/client.ts';
 import { messageOf } from '../host-error.ts';
 import type { VmRecord } from './directory/record.ts';
@@ -39,13 +40,13 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
     }
   }
   const owned: OwnedVm[] = [];
-  await eachOf(records, async (record) => {
+  await eachOf(records, AT_ONCE, async (record) => {
     const vm = new OwnedVm(record);
     if (await recoverOne(parts, vm)) {
       owned.push(vm);
     }
   });
-  await eachOf(useless, ({ id }) =>
+  await eachOf(useless, AT_ONCE, ({ id }) =>
     attempt(parts, id, 'ending a VM without a usable record', () => parts.driver.destroy(parts.directory.driverFolder(id), null)),
   );
 
@@ -62,7 +63,7 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
     });
   }
   // The folders last: the driver may have read from them what to end.
-  await eachOf(useless, ({ id, damaged }) =>
+  await eachOf(useless, AT_ONCE, ({ id, damaged }) =>
     attempt(parts, id, 'removing its folder', () => (damaged ? parts.directory.setAside(id) : parts.directory.remove(id))),
   );
   return owned;
@@ -217,14 +218,4 @@ async function attempt(parts: LifecycleParts, vmId: string | null, what: string,
     parts.log.error({ vmId, err: error }, `${what} failed: ${messageOf(error)}`);
     return false;
   }
-}
-
-async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  const left = [...items];
-  const worker = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) {
-      await work(item);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker));
 }

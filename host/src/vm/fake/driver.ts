@@ -24,6 +24,7 @@ import {
   type WakeVm,
   type WokenVm,
 } from '../driver.ts';
+import { messageOf } from '../../host-error.ts';
 import { endProcess, isSame, processExited } from '../process.ts';
 import { findMarked, writeMark, type Mark } from './find.ts';
 import { makeJail } from './jail.ts';
@@ -226,8 +227,4 @@ function parseJson(text: string): unknown {
     }
     throw error;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

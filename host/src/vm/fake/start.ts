@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DriverError, type RunningVm } from '../driver.ts';
+import { messageOf } from '../../host-error.ts';
 import { readProcess } from '../process.ts';
 import type { Jail } from './jail.ts';
 
@@ -72,8 +73,4 @@ async function readIfThere(path: string): Promise<string> {
     }
     throw error;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

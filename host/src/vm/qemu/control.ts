@@ -6,6 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { DriverError, type VmProcess } from '../driver.ts';
+import { messageOf } from '../../host-error.ts';
 import { endProcess, isSame } from '../process.ts';
 import { VM_FILES } from './argv.ts';
 import { panicIn, readConsole } from './console.ts';
@@ -237,8 +238,4 @@ export class Control {
 
 function shutdownReasonOf(status: 'shutdown' | 'guest-panicked' | 'internal-error'): string {
   return { shutdown: 'guest-shutdown', 'guest-panicked': 'guest-panic', 'internal-error': 'host-error' }[status];
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

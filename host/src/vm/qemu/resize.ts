@@ -1,6 +1,7 @@
 // Brings a machine to a size: plugs in what is missing, takes away what is too much. One way for a fresh restore, a machine that was woken and one that runs.
 // What cannot be done is undone; a disk only grows.
 import { z } from 'zod';
+import { messageOf } from '../../host-error.ts';
 import { DriverError, type VmSize } from '../driver.ts';
 import { DISK_MAX_GIB } from './disk.ts';
 import { moduleSizes, plugCpus, plugModules, unplugCpus, unplugModules } from './hotplug.ts';
@@ -118,8 +119,4 @@ export function modulesToDrop(
     return { ids, exchange: null };
   }
   return { ids: [...ids, larger.id], exchange: { id: larger.id, forMib: larger.sizeMib - left } };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -11,6 +11,7 @@ import { flushFolder } from '../../directory/durable-file.ts';
 import { JAIL_PATHS, VM_FILES } from '../argv.ts';
 import type { RestoreBase } from '../bases.ts';
 import { readPlugged } from '../plugged.ts';
+import { messageOf } from '../../../host-error.ts';
 import type { QmpSession } from '../qmp.ts';
 import { DEVICES_MAX_BYTES, digest, diskMark, SNAPSHOT_FILES, writeManifest, type Manifest } from './manifest.ts';
 import type { Pages } from './pages.ts';
@@ -188,8 +189,4 @@ async function flushFile(path: string): Promise<void> {
   } finally {
     await file.close();
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
