@@ -65,7 +65,7 @@ export async function openWorld(): Promise<World> {
       logLevel: process.env['BERTH_TEST_LOG'] ?? 'warn',
       startAtOnce: true,
     },
-    until: async (sandboxId, done, deadlineMs = 60_000) => {
+    until: async (sandboxId, done, deadlineMs = 20_000) => {
       const deadline = Date.now() + deadlineMs;
       for (;;) {
         const row = await db.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).executeTakeFirstOrThrow();
