@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { sql } from 'kysely';
 import { HostStandIn } from './host-stand-in.ts';
+import { untilTrue } from '../until-true.ts';
 import { Replica } from './replica.ts';
 import { openWorld, type World } from './world.ts';
 
@@ -25,14 +26,6 @@ async function startReplica(options: Partial<typeof world.replica> = {}): Promis
   const replica = await Replica.start({ ...world.replica, hostSilenceMs: HOST_SILENCE_MS, ...options });
   replicas.push(replica);
   return replica;
-}
-
-async function untilTrue(what: string, done: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 15_000;
-  while (!(await done())) {
-    assert.ok(Date.now() < deadline, `in vain: ${what}`);
-    await delay(10);
-  }
 }
 
 /** Ends of the sandbox's intervals, in milliseconds since 1970; null for one that is open. */

@@ -1,8 +1,8 @@
 // Sleep, wake and live resize through the real services, the real durable work in a process of its own, a real Postgres and a stand-in host.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
+import { untilTrue } from '../until-true.ts';
 import { Replica } from './replica.ts';
 import { openWorld, type World } from './world.ts';
 
@@ -23,14 +23,6 @@ async function startReplica(options: Partial<typeof world.replica> = {}): Promis
   const replica = await Replica.start({ ...world.replica, hostPatienceMs: HOST_PATIENCE_MS, ...options });
   replicas.push(replica);
   return replica;
-}
-
-async function untilTrue(what: string, done: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 15_000;
-  while (!(await done())) {
-    assert.ok(Date.now() < deadline, `in vain: ${what}`);
-    await delay(10);
-  }
 }
 
 async function makeStopped(replica: Replica): Promise<string> {

@@ -1,0 +1,15 @@
+// Waiting for a condition in a test, with a deadline and words for what was waited for.
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const DEADLINE_MS = 15_000;
+const LOOK_EVERY_MS = 10;
+
+/** Resolves once `done` says so; fails with `what` when that takes too long. */
+export async function untilTrue(what: string, done: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + DEADLINE_MS;
+  while (!(await done())) {
+    assert.ok(Date.now() < deadline, `in vain: ${what}`);
+    await delay(LOOK_EVERY_MS);
+  }
+}
