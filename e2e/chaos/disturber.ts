@@ -104,10 +104,20 @@ export class Disturber {
     const deadline = Date.now() + MOMENT_DEADLINE_MS;
     while (!targets().some(({ justStopped }) => justStopped) && Date.now() < deadline) await delay(10);
     if (targets().some(({ justStopped }) => justStopped)) report.note('cut-power right after a sleep');
-    // Whatever may have a machine loses it; what surely sleeps must not notice.
-    for (const sandbox of targets()) if (!sandbox.is('stopped')) weather.end(weather.begin('qemu-killed', sandbox.id));
+    // Whatever may have a machine loses it; what surely sleeps must not notice. One that slept may have been woken before the last of the
+    // services was gone.
+    const marked = new Set<KnownSandbox>();
+    const markAwake = (): void => {
+      for (const sandbox of targets()) {
+        if (sandbox.is('stopped') || marked.has(sandbox)) continue;
+        marked.add(sandbox);
+        weather.end(weather.begin('qemu-killed', sandbox.id));
+      }
+    };
+    markAwake();
     await disk.cutPower();
     await keeper.killAllDuring(async () => {
+      markAwake();
       const pids = await processesOfInstance(disk.folder);
       for (const pid of pids) signalIfThere(pid, 'SIGKILL');
       report.counts.kills += pids.length;

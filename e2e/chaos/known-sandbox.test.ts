@@ -142,6 +142,23 @@ test('a killed machine excuses what was only in memory, and never what was flush
   assert.equal(report.count('file-lost'), 1);
 });
 
+test('a death while the host daemon was away may be told late, and one long before it was away may not', () => {
+  const minutes = (ago: number): number => Date.now() - ago * 60_000;
+  for (const [deathAgo, found] of [
+    [2, 0],
+    [5, 1],
+  ] as const) {
+    const { weather, report, see } = world();
+    const away = weather.begin('host', null, minutes(3));
+    const death = weather.begin('qemu-killed', 'sbx_a', minutes(deathAgo));
+    death.toMs = death.fromMs;
+    weather.end(away);
+    see(view('ready'));
+    see(view('failed'));
+    assert.equal(report.findings.length, found, `${deathAgo} minutes ago`);
+  }
+});
+
 test('a killed host daemon excuses no lost process', () => {
   const { weather, report, sandbox } = inhabited();
   weather.end(weather.begin('host'));

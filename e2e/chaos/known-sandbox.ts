@@ -202,8 +202,9 @@ export class KnownSandbox {
   /** Its machine's process was killed, or its expiry passed: it may be failed, or gone, by now. */
   #takeInDeaths(): void {
     const now = Date.now();
-    // An answer that came soon after a death may not know of it yet.
-    const deaths = this.#weather.beganBetween('qemu-killed', this.#confirmedMs - DEATH_TOLERANCE_MS, now, this.id);
+    // An answer that came soon after a death may not know of it yet; nobody notices one while the host daemon is away.
+    const sinceMs = this.#weather.unnoticedSince(['api', 'host', 'database'], this.#confirmedMs, DEATH_TOLERANCE_MS);
+    const deaths = this.#weather.beganBetween('qemu-killed', sinceMs, now, this.id);
     if (deaths.length > 0 && !this.gone) {
       this.#may.add('failed');
       this.moving = true;

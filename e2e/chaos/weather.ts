@@ -61,6 +61,19 @@ export class Weather {
     return Math.min(atMs, ...covering.map(({ fromMs }) => fromMs));
   }
 
+  /**
+   * How far back something may lie that was not noticed before `atMs`: `afterMs` as a rule, and further while those who notice were not there, or
+   * had just come back.
+   */
+  unnoticedSince(troubles: readonly Trouble[], atMs: number, afterMs: number): number {
+    let fromMs = atMs - afterMs;
+    const away = this.#spells.filter(({ trouble, sandboxId }) => troubles.includes(trouble) && sandboxId === null);
+    for (const spell of away.sort((a, b) => b.fromMs - a.fromMs)) {
+      if (spell.fromMs <= atMs && (spell.toMs ?? Infinity) >= fromMs) fromMs = Math.min(fromMs, spell.fromMs - afterMs);
+    }
+    return fromMs;
+  }
+
   get lasting(): Spell[] {
     return this.#spells.filter(({ toMs }) => toMs === null);
   }
