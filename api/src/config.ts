@@ -1,9 +1,12 @@
 // The only reader of the environment in the control plane. Every variable is listed here, with its default; a wrong value stops the start
 // with a message that names the variable.
 import { readFileSync } from 'node:fs';
+import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/limits.ts';
 import { planCatalogue } from '@berth/contract/plans.ts';
 import { z } from 'zod';
 import { planCatalogueOf, type Plans } from './rules/plan-catalogue.ts';
+import { SecretKey } from './services/secret-key.ts';
+import type { Settings } from './services/settings.ts';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -27,8 +30,34 @@ export interface ServeConfig extends DatabaseConfig {
   hostToken: string;
   /** Content of the JSON file `BERTH_PLANS_FILE` (contract/src/plans.ts); without one, the self-hosted plan alone. */
   plans: Plans;
+  /** Content of the file `BERTH_SECRET_KEY_FILE`: base64 of at least 32 random bytes. */
+  secretKey: SecretKey;
+  settings: Settings;
+  mail: MailConfig;
+  /** An OIDC provider at which people can sign in; null without `BERTH_OIDC_ISSUER`. */
+  oidc: OidcConfig | null;
   /** `BERTH_CRASH_AT`. Tests only; see workers/crash-point.ts. */
   crashAt: string | null;
+}
+
+/** Where mail goes: to an SMTP server, or, without one, into a folder. */
+export type MailConfig =
+  | {
+      kind: 'smtp';
+      /** `BERTH_SMTP_URL`: `smtp://user:password@host:port`, or `smtps://`; or the content of `BERTH_SMTP_URL_FILE`. */ url: string;
+      /** `BERTH_MAIL_FROM`. */ from: string;
+    }
+  | { kind: 'outbox'; /** `BERTH_OUTBOX_FOLDER`. */ folder: string; from: string };
+
+export interface OidcConfig {
+  /** `BERTH_OIDC_ISSUER`: the issuer's URL; its discovery document lies below it. */
+  issuer: string;
+  /** `BERTH_OIDC_CLIENT_ID`. */
+  clientId: string;
+  /** Content of the file `BERTH_OIDC_CLIENT_SECRET_FILE`. */
+  clientSecret: string;
+  /** `BERTH_OIDC_NAME`: what the button says, default `single sign-on`. */
+  name: string;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -45,6 +74,23 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_HOST_URL: z.string().regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port'),
   BERTH_HOST_TOKEN_FILE: z.string().min(1),
   BERTH_PLANS_FILE: z.string().optional(),
+  BERTH_SECRET_KEY_FILE: z.string().min(1),
+  BERTH_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be the http or https URL that people reach the service by' }).optional(),
+  BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
+  BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(SESSION_TOKEN_MINUTES),
+  BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
+  BERTH_TRUSTED_PROXIES: z.string().optional(),
+  BERTH_SMTP_URL: z
+    .string()
+    .regex(/^smtps?:\/\//, 'must be a URL smtp://... or smtps://...')
+    .optional(),
+  BERTH_SMTP_URL_FILE: z.string().optional(),
+  BERTH_MAIL_FROM: z.string().min(3).default('Berth <berth@localhost>'),
+  BERTH_OUTBOX_FOLDER: z.string().min(1).default('outbox'),
+  BERTH_OIDC_ISSUER: z.url({ protocol: /^https?$/, error: 'must be the URL of the issuer' }).optional(),
+  BERTH_OIDC_CLIENT_ID: z.string().optional(),
+  BERTH_OIDC_CLIENT_SECRET_FILE: z.string().optional(),
+  BERTH_OIDC_NAME: z.string().min(1).max(60).default('single sign-on'),
   BERTH_CRASH_AT: z.string().optional(),
 });
 
@@ -71,6 +117,16 @@ export function readServeConfig(environment: Environment): ServeConfig {
     hostUrl: values.BERTH_HOST_URL,
     hostToken: readSecret('BERTH_HOST_TOKEN_FILE', values.BERTH_HOST_TOKEN_FILE),
     plans: readPlans(values.BERTH_PLANS_FILE),
+    secretKey: readSecretKey(values.BERTH_SECRET_KEY_FILE),
+    settings: {
+      publicUrl: new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`).origin,
+      requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
+      sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
+      signUp: values.BERTH_SIGN_UP,
+      trustedProxies: (values.BERTH_TRUSTED_PROXIES ?? '').split(',').filter((proxy) => proxy !== ''),
+    },
+    mail: readMail(values),
+    oidc: readOidc(values),
     crashAt: values.BERTH_CRASH_AT ?? null,
   };
 }
@@ -88,6 +144,35 @@ function readSecret(variable: string, path: string): string {
   const secret = readFileSync(path, 'utf8').trim();
   if (secret === '') throw new Error(`the environment is not usable: ${variable}: ${path} is empty`);
   return secret;
+}
+
+function readSecretKey(path: string): SecretKey {
+  try {
+    return new SecretKey(Buffer.from(readSecret('BERTH_SECRET_KEY_FILE', path), 'base64'));
+  } catch (error) {
+    throw new Error(`the environment is not usable: BERTH_SECRET_KEY_FILE: ${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function readMail(values: z.output<typeof serveEnvironment>): MailConfig {
+  const from = values.BERTH_MAIL_FROM;
+  const url = values.BERTH_SMTP_URL ?? (values.BERTH_SMTP_URL_FILE && readSecret('BERTH_SMTP_URL_FILE', values.BERTH_SMTP_URL_FILE));
+  return url ? { kind: 'smtp', url, from } : { kind: 'outbox', folder: values.BERTH_OUTBOX_FOLDER, from };
+}
+
+function readOidc(values: z.output<typeof serveEnvironment>): OidcConfig | null {
+  const { BERTH_OIDC_ISSUER: issuer, BERTH_OIDC_CLIENT_ID: clientId, BERTH_OIDC_CLIENT_SECRET_FILE: secretFile } = values;
+  if (issuer === undefined) return null;
+  if (clientId === undefined || secretFile === undefined)
+    throw new Error(
+      'the environment is not usable: BERTH_OIDC_ISSUER needs BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE beside it',
+    );
+  return { issuer, clientId, clientSecret: readSecret('BERTH_OIDC_CLIENT_SECRET_FILE', secretFile), name: values.BERTH_OIDC_NAME };
+}
+
+/** An address as it stands in a URL. */
+function bracketed(address: string): string {
+  return address.includes(':') ? `[${address}]` : address;
 }
 
 function readPlans(path: string | undefined): Plans {

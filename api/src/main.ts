@@ -10,6 +10,7 @@ import { pino, type Logger } from 'pino';
 import { readDatabaseConfig, readPlanCatalogue, readServeConfig } from './config.ts';
 import { HostClients } from './hosts/clients.ts';
 import { buildApp, listen } from './http/app.ts';
+import { openMailer } from './mail/mailer.ts';
 import { mintOwnerKey } from './services/api-keys.ts';
 import { bootstrap } from './services/bootstrap.ts';
 import { changePlan } from './services/plan-change.ts';
@@ -66,7 +67,9 @@ async function serve(): Promise<void> {
   await changes.start();
   const hosts = new HostClients(config.hostToken);
   const durable = await startDurable({ databaseUrl: config.databaseUrl, db, hosts, hostUrls: [config.hostUrl], log });
-  const app = await buildApp({ context: { db, changes, lifecycle: durable.queue, hosts, plans: config.plans, log } });
+  const { plans, settings, secretKey } = config;
+  const mailer = openMailer(config.mail, log);
+  const app = await buildApp({ context: { db, changes, lifecycle: durable.queue, hosts, plans, settings, secretKey, mailer, log } });
   const { address, port } = await listen(app, config.listenAddress, config.port);
   log.info({ address, port }, 'ready');
 

@@ -1,6 +1,7 @@
 // The control plane of the tests: real Postgres, real HTTP on loopback, the real services; hosts are a stand-in. Every answer that passes
 // through `call` is held against the contract: successes against the route's schema, failures against the envelope and the route's errors.
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,8 +19,12 @@ import { buildApp, listen, type AppOptions } from '../src/http/app.ts';
 import { planCatalogueOf } from '../src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../src/services/api-keys.ts';
 import { bootstrap } from '../src/services/bootstrap.ts';
+import { newToken, tokenSha256 } from '../src/services/bearer-token.ts';
 import type { ServiceContext } from '../src/services/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../src/services/lifecycle-port.ts';
+import type { MailMessage } from '../src/services/mail-port.ts';
+import { SecretKey } from '../src/services/secret-key.ts';
+import type { Settings } from '../src/services/settings.ts';
 import { openDatabase } from '../src/store/database.ts';
 import { upsertHost } from '../src/store/hosts.ts';
 import { insertMembership, insertOrg, insertUser } from '../src/store/identity.ts';
@@ -28,10 +33,12 @@ import { migrate } from '../src/store/migrate.ts';
 import { insertProject } from '../src/store/projects.ts';
 import { SandboxChanges } from '../src/store/sandbox-changes.ts';
 import { insertSandbox } from '../src/store/sandboxes.ts';
+import { insertSessionToken } from '../src/store/session-tokens.ts';
 import type { Database, NewSandbox, SandboxRow } from '../src/store/schema.ts';
 import { insertSubscription } from '../src/store/subscriptions.ts';
 import { migrateDurable, startDurable, type DurableWork } from '../src/workers/durable.ts';
-import { startPostgres } from './database.ts';
+import { SETTINGS } from './settings.ts';
+import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
 import { HostStandIn } from './workers/host-stand-in.ts';
 
@@ -59,6 +66,13 @@ export interface TestOrg {
   token: string;
 }
 
+export interface TestSession {
+  userId: string;
+  email: string;
+  loginId: string;
+  token: string;
+}
+
 export interface TestApi extends TestOrg {
   url: string;
   databaseUrl: string;
@@ -73,6 +87,10 @@ export interface TestApi extends TestOrg {
   call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
   /** Another org with its own owner and key. */
   makeOrg(): Promise<TestOrg>;
+  /** A person of the first org with the role (of no org with null), signed in. */
+  makeSession(options: { role: Role | null; emailVerified?: boolean; minutes?: number }): Promise<TestSession>;
+  /** Messages that were mailed, the oldest first. */
+  mails: MailMessage[];
   /** A key of the first org whose creator has the role. */
   makeKey(options: { role?: Role; scopes?: string[] | null; expiresInDays?: number | null }): Promise<string>;
   /** A sandbox's row as it would be in the status, with no machine behind it. */
@@ -86,10 +104,21 @@ export interface TestApiOptions {
   keepAlive?: AppOptions['keepAlive'];
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
   plans?: Plan[];
+  settings?: Partial<Settings>;
 }
 
 export async function startApi(options: TestApiOptions): Promise<TestApi> {
   const postgres = await startPostgres();
+  try {
+    return await startOn(postgres, options);
+  } catch (error) {
+    // A server that is left would keep the whole test run waiting.
+    await postgres.stop();
+    throw error;
+  }
+}
+
+async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise<TestApi> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   const databaseUrl = await postgres.createDatabase();
   await migrate(databaseUrl);
@@ -135,7 +164,18 @@ export async function startApi(options: TestApiOptions): Promise<TestApi> {
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
   }
-  const context: ServiceContext = { db, changes, lifecycle: durable?.queue ?? noting, hosts, plans: planCatalogueOf(options.plans), log };
+  const mails: MailMessage[] = [];
+  const context: ServiceContext = {
+    db,
+    changes,
+    lifecycle: durable?.queue ?? noting,
+    hosts,
+    plans: planCatalogueOf(options.plans),
+    settings: { ...SETTINGS, ...options.settings },
+    secretKey: new SecretKey(randomBytes(32)),
+    mailer: { send: (message) => Promise.resolve(void mails.push(message)) },
+    log,
+  };
   const app = await buildApp({
     context,
     onAnswer: (route, answer) => void route.response.body.parse(answer),
@@ -157,6 +197,8 @@ export async function startApi(options: TestApiOptions): Promise<TestApi> {
     steps,
     call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }),
     makeOrg: () => makeOrg(db),
+    mails,
+    makeSession: (session) => makeSession(db, own.orgId, session),
     makeKey: async ({ role, scopes = null, expiresInDays = null }) => {
       let createdBy = own.userId;
       if (role !== undefined) {
@@ -238,6 +280,40 @@ async function makeOrg(db: Database): Promise<TestOrg> {
   await insertProject(db, { id: projectId, org_id: orgId, name: 'Other project', use_case: 'internal', created_by: userId });
   const { token } = await mintApiKey(db, { orgId, createdBy: userId, name: 'other', scopes: null, expiresInDays: null });
   return { orgId, projectId, userId, token };
+}
+
+async function makeSession(
+  db: Database,
+  orgId: string,
+  { role, emailVerified = true, minutes = 60 }: { role: Role | null; emailVerified?: boolean; minutes?: number },
+): Promise<TestSession> {
+  const userId = newId('user');
+  const email = `${userId}@example.test`;
+  await insertUser(db, { id: userId, name: role ?? 'nobody', email });
+  if (emailVerified) await db.updateTable('user').set({ emailVerified }).where('id', '=', userId).execute();
+  if (role !== null) await insertMembership(db, { orgId, userId, role });
+  const { loginId, token } = await signInAs(db, userId, minutes);
+  return { userId, email, loginId, token };
+}
+
+/** A login of the user with a session token. */
+export async function signInAs(db: Database, userId: string, minutes = 60): Promise<{ loginId: string; token: string }> {
+  const loginId = newId('signIn');
+  const token = newToken('session');
+  await db
+    .insertInto('session')
+    .values({
+      id: loginId,
+      userId,
+      token: randomBytes(24).toString('hex'),
+      expiresAt: new Date(Date.now() + 86_400_000),
+      updatedAt: new Date(),
+      ipAddress: null,
+      userAgent: null,
+    })
+    .execute();
+  await insertSessionToken(db, { loginId, userId, tokenSha256: tokenSha256(token), minutes });
+  return { loginId, token };
 }
 
 async function makeSandbox(

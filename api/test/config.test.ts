@@ -1,5 +1,6 @@
 // What the control plane is told by its environment.
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +14,13 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-config-'));
   await writeFile(join(folder, 'token'), 'secret\n');
   await writeFile(join(folder, 'empty'), '\n');
-  enough = { BERTH_DATABASE_URL: 'postgres://x', BERTH_HOST_URL: 'unix:/run/host.sock', BERTH_HOST_TOKEN_FILE: join(folder, 'token') };
+  await writeFile(join(folder, 'secret-key'), randomBytes(32).toString('base64url'));
+  enough = {
+    BERTH_DATABASE_URL: 'postgres://x',
+    BERTH_HOST_URL: 'unix:/run/host.sock',
+    BERTH_HOST_TOKEN_FILE: join(folder, 'token'),
+    BERTH_SECRET_KEY_FILE: join(folder, 'secret-key'),
+  };
 });
 after(() => rm(folder, { recursive: true }));
 

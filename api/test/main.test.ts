@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,10 +30,13 @@ before(async () => {
   await host.start();
   front = await startExecFront(join(folder, 'host.sock'), join(folder, 'behind.sock'));
   await writeFile(join(folder, 'token'), host.token);
+  await writeFile(join(folder, 'secret-key'), randomBytes(32).toString('base64'));
   environment = {
     BERTH_DATABASE_URL: await postgres.createDatabase(),
     BERTH_HOST_URL: front.url,
     BERTH_HOST_TOKEN_FILE: join(folder, 'token'),
+    BERTH_SECRET_KEY_FILE: join(folder, 'secret-key'),
+    BERTH_OUTBOX_FOLDER: join(folder, 'outbox'),
     BERTH_PORT: '0',
   };
 });

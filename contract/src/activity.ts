@@ -1,12 +1,24 @@
 // The kinds of events in an org's activity feed, named as the spec names one of them (`sandbox_metrics_sample`): noun first, snake case.
+// The route that reads the feed is in activity-feed.ts.
 import { z } from 'zod';
 
 /** `sandbox_exec` carries the time limit, never the command or its output: those are the tenant's. */
 export const activityKind = z.enum([
   'org_created',
   'plan_changed',
+  'member_role_changed',
+  'member_removed',
+  'invitation_created',
+  'invitation_sent',
+  'invitation_revoked',
+  'invitation_accepted',
   'api_key_created',
+  'api_key_revoked',
+  'agent_token_created',
+  'agent_token_revoked',
   'project_created',
+  'project_updated',
+  'project_deleted',
   'sandbox_created',
   'sandbox_running',
   'sandbox_ready',

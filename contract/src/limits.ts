@@ -32,3 +32,29 @@ export const WAKE_ON_USE_WAIT_MS = 60_000;
 
 /** After this long an exec without a result gets its headers, and then a space at each interval, so that silent connections live. */
 export const EXEC_KEEPALIVE_MS = { headersAfter: 5_000, spaceEvery: 10_000 } as const;
+
+/** Requests a minute of one credential and API instance: the default, a token bucket refilled continuously (spec: Limits). Configurable. */
+export const REQUESTS_PER_MINUTE = 600;
+
+/** How long an API key may live; without a number it does not expire (spec: API key). */
+export const EXPIRES_IN_DAYS = { min: 1, max: 365 } as const;
+
+/** How long a personal agent token lives. */
+export const AGENT_TOKEN_DAYS = { default: 30, min: 1, max: 365 } as const;
+
+/** How long an invitation can be accepted. */
+export const INVITATION_DAYS = 7;
+
+export const EMAIL_CHARACTERS = 254;
+
+/** Entries of a list's page, where `limit` asks for one; without it a list is whole. */
+export const LIST_LIMIT = { max: 1_000 } as const;
+
+/** The activity feed is always read in pages. */
+export const ACTIVITY_PAGE = { default: 50 } as const;
+
+/** How long a session token is good for, in minutes: the default. Configurable. */
+export const SESSION_TOKEN_MINUTES = 60;
+
+/** Longest user name and token of a repository's credentials. */
+export const REPO_CREDENTIAL_CHARACTERS = 8_192;

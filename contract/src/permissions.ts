@@ -1,13 +1,21 @@
 // Who may do what: the permissions, the roles of an org's members, and which role has which. The one home of these names;
-// an API key's scopes are permission names.
+// an API key's scopes are permission names, and docs/access.md is printed from this table.
 import { z } from 'zod';
 
 /** Every permission (spec: Authentication rule 5 names ten of them). */
 export const permission = z.enum([
+  'org.read',
+  'org.members.manage',
+  'org.owners.manage',
   'api_keys.manage',
+  'activity.read',
   'billing.read',
+  'billing.manage',
+  'usage_guardrails.manage',
   'project.read',
   'project.create',
+  'project.update',
+  'project.delete',
   'sandbox.read',
   'sandbox.create',
   'sandbox.exec',
@@ -16,9 +24,11 @@ export const permission = z.enum([
   'sandbox.resize',
   'sandbox.metrics',
   'sandbox.destroy',
+  'sandbox.preview',
   'sandbox.preview.share',
   'sandbox.files.read',
   'sandbox.files.write',
+  'sandbox.connect',
   'agent_session.read',
   'agent_session.send',
   'agent_session.approve',
@@ -26,16 +36,32 @@ export const permission = z.enum([
 export type Permission = z.infer<typeof permission>;
 
 /** Roles of a member, from most to least. `owner` and `admin` are the org admins of the spec. */
-export const role = z.enum(['owner', 'admin', 'operator', 'viewer']);
+export const role = z.enum(['owner', 'admin', 'member', 'operator', 'viewer']);
 export type Role = z.infer<typeof role>;
 
 const EVERYTHING: readonly Permission[] = permission.options;
-const OPERATOR_LACKS: ReadonlySet<Permission> = new Set(['api_keys.manage', 'billing.read', 'sandbox.preview.share']);
 
-/** Permissions of each role. `operator` and `viewer` lack `sandbox.preview.share` (spec: Sandboxes rule 4). */
+/** What runs an org rather than its sandboxes. */
+const ADMINISTRATION: readonly Permission[] = [
+  'org.members.manage',
+  'org.owners.manage',
+  'api_keys.manage',
+  'billing.manage',
+  'usage_guardrails.manage',
+  'project.delete',
+];
+
+const without = (...lacking: readonly Permission[]): ReadonlySet<Permission> =>
+  new Set(EVERYTHING.filter((name) => !lacking.includes(name)));
+
+/**
+ * Permissions of each role. `admin` may do all but make, change and remove owners. `member` works on all of the org's projects and sandboxes.
+ * `operator` runs its sandboxes. `viewer` looks. `operator` and `viewer` lack `sandbox.preview.share` (spec: Sandboxes rule 4).
+ */
 export const ROLE_PERMISSIONS: { readonly [name in Role]: ReadonlySet<Permission> } = {
   owner: new Set(EVERYTHING),
-  admin: new Set(EVERYTHING),
-  operator: new Set(EVERYTHING.filter((name) => !OPERATOR_LACKS.has(name))),
-  viewer: new Set<Permission>(['project.read', 'sandbox.read', 'sandbox.files.read', 'agent_session.read']),
+  admin: without('org.owners.manage'),
+  member: without(...ADMINISTRATION),
+  operator: without(...ADMINISTRATION, 'billing.read', 'project.update', 'sandbox.preview.share'),
+  viewer: new Set<Permission>(['org.read', 'activity.read', 'project.read', 'sandbox.read', 'sandbox.files.read', 'agent_session.read']),
 };

@@ -1,9 +1,10 @@
 // Projects: what sandboxes belong to inside an org, and the defaults they fall back to.
 import { z } from 'zod';
-import { IDLE_MINUTES, NAME_CHARACTERS } from './limits.ts';
+import { IDLE_MINUTES, NAME_CHARACTERS, REPO_CREDENTIAL_CHARACTERS } from './limits.ts';
 import { profile } from './machine-sizes.ts';
+import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
-import { persistencePolicy, branchName, repositoryName } from './sandbox-fields.ts';
+import { branchName, metadata, persistencePolicy, repositoryName } from './sandbox-fields.ts';
 import { idText, text, timestamp } from './text.ts';
 
 /** Free text with one known value: `external` means that the machines serve the operator's product users. */
@@ -26,15 +27,24 @@ export const project = z.strictObject({
   wakeOnUse: z.boolean(),
   /** Machine hours a billing period; null: no cap of its own. */
   sandboxMachineHourLimit: z.number().nonnegative().nullable(),
+  /** Flat labels, as of a sandbox. */
+  metadata: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  /** Whether credentials for its repositories are stored; they are never answered. */
+  hasRepoCredentials: z.boolean(),
   createdAt: timestamp,
   updatedAt: timestamp,
+  deletedAt: timestamp.nullable(),
 });
 export type Project = z.infer<typeof project>;
 
-/** The spec does not show this table, so unknown fields are ignored. */
-export const createProjectBody = z.object({
-  /** Made up by the server when absent. */
-  name: text(1, NAME_CHARACTERS).optional(),
+/** What a git host asks for over HTTPS: a token, and a user name where the host wants one. Write-only: encrypted at rest, never answered, never logged. */
+export const repoCredentials = z.strictObject({
+  username: text(1, REPO_CREDENTIAL_CHARACTERS).optional(),
+  token: text(1, REPO_CREDENTIAL_CHARACTERS),
+});
+export type RepoCredentials = z.infer<typeof repoCredentials>;
+
+const settable = {
   useCase: useCase.optional(),
   defaultProfile: profile.nullable().optional(),
   defaultPersistencePolicy: persistencePolicy.nullable().optional(),
@@ -42,18 +52,27 @@ export const createProjectBody = z.object({
   defaultBranch: branchName.nullable().optional(),
   defaultIdleMinutes: z.int().min(IDLE_MINUTES.min).max(IDLE_MINUTES.max).nullable().optional(),
   wakeOnUse: z.boolean().optional(),
-  sandboxMachineHourLimit: z.number().nonnegative().nullable().optional(),
+  metadata: metadata.optional(),
+  /** null removes them. */
+  repoCredentials: repoCredentials.nullable().optional(),
+  /** Not settable here: org admins set it by its own route. null is taken for absent. */
+  sandboxMachineHourLimit: z.null('is set by PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails').optional(),
+};
+
+/** The spec does not show this table, so unknown fields are ignored. */
+export const createProjectBody = z.object({
+  /** Made up by the server when absent. */
+  name: text(1, NAME_CHARACTERS).optional(),
+  ...settable,
 });
 export type CreateProjectBody = z.infer<typeof createProjectBody>;
 
-/** Fields of the body whose feature is not built: a value other than null is refused by name. */
-export const PROJECT_FIELDS_NOT_AVAILABLE_YET = [
-  'defaultRepository',
-  'defaultBranch',
-  'sandboxMachineHourLimit',
-] as const satisfies (keyof CreateProjectBody)[];
+/** An absent field stays as it is; `metadata` is replaced whole. Unknown fields are ignored, as at create. */
+export const updateProjectBody = z.object({ name: text(1, NAME_CHARACTERS).optional(), ...settable });
+export type UpdateProjectBody = z.infer<typeof updateProjectBody>;
 
 const orgParams = z.object({ orgId: idText });
+const projectParams = z.object({ orgId: idText, projectId: idText });
 
 export const listProjects = defineRoute({
   name: 'listProjects',
@@ -62,8 +81,8 @@ export const listProjects = defineRoute({
   path: '/v1/orgs/{orgId}/projects',
   auth: ['session', 'api_key'],
   permission: 'project.read',
-  request: { params: orgParams },
-  response: { status: 200, body: z.strictObject({ projects: z.array(project) }) },
+  request: { params: orgParams, query: pageQuery },
+  response: { status: 200, body: z.strictObject({ projects: z.array(project), ...pageFields }) },
   errors: [],
   activity: null,
   published: true,
@@ -78,7 +97,49 @@ export const createProject = defineRoute({
   permission: 'project.create',
   request: { params: orgParams, body: createProjectBody },
   response: { status: 201, body: z.strictObject({ project }) },
-  errors: ['not_available_yet'],
+  errors: [],
   activity: 'project_created',
   published: true,
+});
+
+export const getProject = defineRoute({
+  name: 'getProject',
+  summary: 'A project',
+  method: 'GET',
+  path: '/v1/orgs/{orgId}/projects/{projectId}',
+  auth: ['session', 'api_key'],
+  permission: 'project.read',
+  request: { params: projectParams },
+  response: { status: 200, body: z.strictObject({ project }) },
+  errors: [],
+  activity: null,
+  published: true,
+});
+
+export const updateProject = defineRoute({
+  name: 'updateProject',
+  summary: 'Changes a project; absent fields stay',
+  method: 'PATCH',
+  path: '/v1/orgs/{orgId}/projects/{projectId}',
+  auth: ['session', 'api_key'],
+  permission: 'project.update',
+  request: { params: projectParams, body: updateProjectBody },
+  response: { status: 200, body: z.strictObject({ project }) },
+  errors: [],
+  activity: 'project_updated',
+  published: true,
+});
+
+export const deleteProject = defineRoute({
+  name: 'deleteProject',
+  summary: 'Deletes a project that has no sandboxes; its usage stays',
+  method: 'DELETE',
+  path: '/v1/orgs/{orgId}/projects/{projectId}',
+  auth: ['session'],
+  permission: 'project.delete',
+  request: { params: projectParams },
+  response: { status: 200, body: z.strictObject({ project }) },
+  errors: ['project_has_sandboxes'],
+  activity: 'project_deleted',
+  published: false,
 });

@@ -5,12 +5,13 @@ import { ERRORS, type ErrorCode } from './errors.ts';
 import type { Permission } from './permissions.ts';
 
 /** Kinds of bearer tokens (spec: Authentication). A route that does not list `api_key` is outside the keys' allow-list. */
-export type AuthKind = 'session' | 'api_key' | 'agent_token';
+export const AUTH_KINDS = ['session', 'api_key', 'agent_token'] as const;
+export type AuthKind = (typeof AUTH_KINDS)[number];
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface RouteRequest {
-  /** The `{names}` of the path. `orgId` and `sandboxId` also say whose resource it is, and access is decided by them. */
+  /** The `{names}` of the path. `orgId` and those of {@link NAMED_IN_PATHS} also say whose resource it is, and access is decided by them. */
   params?: z.ZodObject;
   query?: z.ZodObject;
   body?: z.ZodType;
@@ -59,14 +60,25 @@ export type RouteBody<R extends Route> = Part<R, 'body'>;
 /** What a handler gives for the answer's body, before it is written as JSON. */
 export type RouteAnswer<R extends Route> = z.input<R['response']['body']>;
 
+/** Parameters that name a resource of an org, besides `orgId`, and the error when there is none. */
+export const NAMED_IN_PATHS = {
+  sandboxId: 'sandbox_not_found',
+  projectId: 'project_not_found',
+  keyId: 'api_key_not_found',
+  invitationId: 'invitation_not_found',
+} as const satisfies Record<string, ErrorCode>;
+export type NamedInPath = keyof typeof NAMED_IN_PATHS;
+
 /** Every code the route may answer with. */
 export function errorsOf(route: Route): Set<ErrorCode> {
   const codes = new Set<ErrorCode>(['internal', 'shutting_down', 'invalid_request', 'request_header_too_large', ...route.errors]);
-  if (route.auth.length > 0) codes.add('unauthenticated').add('auth_kind_not_allowed');
+  if (route.auth.length > 0) codes.add('unauthenticated').add('auth_kind_not_allowed').add('rate_limited');
   if (route.permission !== null) codes.add('permission_denied');
   if (route.idempotent === true) codes.add('idempotency_key_conflict');
   if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');
-  if (route.path.includes('{sandboxId}')) codes.add('sandbox_not_found').add('org_access_denied');
+  for (const [name, code] of Object.entries(NAMED_IN_PATHS)) {
+    if (route.path.includes(`{${name}}`)) codes.add(code).add('org_access_denied');
+  }
   if (route.method !== 'GET') codes.add('invalid_json').add('payload_too_large').add('unsupported_media_type');
   return codes;
 }

@@ -1,9 +1,14 @@
-// Every route of the public API. The server serves exactly these; a test proves it.
+// Every route of the public API. The server serves exactly these; a test proves it. What needs no token besides is in open-paths.ts.
+import { listActivity } from './activity-feed.ts';
+import { createAgentToken, listAgentTokens, revokeAgentToken } from './agent-tokens.ts';
+import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
 import { execInSandbox } from './exec.ts';
 import { getHealth } from './health.ts';
 import { getMe, listMyOrgs } from './identity.ts';
-import { createProject, listProjects } from './projects.ts';
+import { acceptInvitation, createInvitation, getInvitation, listInvitations, revokeInvitation } from './invitations.ts';
 import { getLiveMetrics, sampleMetrics } from './metrics.ts';
+import { createOrg, leaveOrg, listMembers, removeMember, updateMember } from './orgs.ts';
+import { createProject, deleteProject, getProject, listProjects, updateProject } from './projects.ts';
 import type { Route } from './route.ts';
 import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from './sandbox-lifecycle.ts';
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
@@ -12,8 +17,28 @@ export const ROUTES: readonly Route[] = [
   getHealth,
   getMe,
   listMyOrgs,
+  leaveOrg,
+  listAgentTokens,
+  createAgentToken,
+  revokeAgentToken,
+  createOrg,
+  listMembers,
+  updateMember,
+  removeMember,
+  listInvitations,
+  createInvitation,
+  revokeInvitation,
+  getInvitation,
+  acceptInvitation,
+  listApiKeys,
+  createApiKey,
+  revokeApiKey,
+  listActivity,
   listProjects,
   createProject,
+  getProject,
+  updateProject,
+  deleteProject,
   listSandboxes,
   createSandbox,
   getSandbox,

@@ -1,5 +1,7 @@
 // Values that sandboxes and the defaults of projects have in common.
 import { z } from 'zod';
+import { METADATA_LIMITS } from './limits.ts';
+import { text } from './text.ts';
 
 /** spec: Sandbox, `agent`: neutral stand-ins for the two supported agents. */
 export const agent = z.enum(['agent_one', 'agent_two']);
@@ -21,3 +23,15 @@ export const branchName = z
   .min(1)
   .max(255)
   .regex(/^(?!-)[^\s~^:?*[\\\0\p{Cc}\p{Cs}]+$/u, 'must be a git branch name');
+
+const metadataValue = z.union([text(0, METADATA_LIMITS.valueCharacters), z.number(), z.boolean()]);
+
+/** Flat labels (spec: Sandbox, `metadata`). At most 24 keys. */
+export const metadata = z
+  .record(text(1, METADATA_LIMITS.keyCharacters), metadataValue)
+  .check((context) => {
+    const keys = Object.keys(context.value).length;
+    if (keys <= METADATA_LIMITS.keys) return;
+    context.issues.push({ code: 'custom', input: context.value, message: `must have at most ${METADATA_LIMITS.keys} keys, has ${keys}` });
+  })
+  .meta({ description: `Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.` });

@@ -47,7 +47,7 @@ export const wakeSandbox = defineRoute({
   summary: 'Restores a stopped sandbox with its processes, using a stored pendingAllocation. Waits and answers like create',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/wake',
-  auth: ['session', 'api_key'],
+  auth: ['session', 'api_key', 'agent_token'],
   permission: 'sandbox.wake',
   request: { params: sandboxParams, body: noBody },
   response: { status: 200, body: sandboxAnswer },

@@ -1,23 +1,12 @@
 // Sandboxes: the resource, and the routes that create, list, fetch and destroy it. Commands are in exec.ts, statuses in sandbox-state.ts.
 import { z } from 'zod';
-import { END_USER_ID_CHARACTERS, METADATA_LIMITS, NAME_CHARACTERS, TTL_SECONDS } from './limits.ts';
+import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, TTL_SECONDS } from './limits.ts';
 import { machineSize, profile } from './machine-sizes.ts';
+import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
-import { agent, branchName, persistencePolicy, repositoryName } from './sandbox-fields.ts';
+import { agent, branchName, metadata, persistencePolicy, repositoryName } from './sandbox-fields.ts';
 import { sandboxStatus } from './sandbox-state.ts';
 import { idText, text, timestamp } from './text.ts';
-
-const metadataValue = z.union([text(0, METADATA_LIMITS.valueCharacters), z.number(), z.boolean()]);
-
-/** Flat labels (spec: Sandbox, `metadata`). At most 24 keys. */
-export const metadata = z
-  .record(text(1, METADATA_LIMITS.keyCharacters), metadataValue)
-  .check((context) => {
-    const keys = Object.keys(context.value).length;
-    if (keys <= METADATA_LIMITS.keys) return;
-    context.issues.push({ code: 'custom', input: context.value, message: `must have at most ${METADATA_LIMITS.keys} keys, has ${keys}` });
-  })
-  .meta({ description: `Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.` });
 
 /** The create request (spec: Sandbox). The table is complete: unknown fields are refused by name. */
 export const createSandboxBody = z.strictObject({
@@ -93,8 +82,8 @@ export const listSandboxes = defineRoute({
   path: '/v1/orgs/{orgId}/sandboxes',
   auth: ['session', 'api_key'],
   permission: 'sandbox.read',
-  request: { params: orgParams, query: z.object({ endUserId: text(1, END_USER_ID_CHARACTERS).optional() }) },
-  response: { status: 200, body: z.strictObject({ sandboxes: z.array(sandbox) }) },
+  request: { params: orgParams, query: pageQuery.extend({ endUserId: text(1, END_USER_ID_CHARACTERS).optional() }) },
+  response: { status: 200, body: z.strictObject({ sandboxes: z.array(sandbox), ...pageFields }) },
   errors: [],
   activity: null,
   published: true,

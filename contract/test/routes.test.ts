@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { ERRORS } from '../src/errors.ts';
 import { MACHINE_SIZES, machineSize, profile, PROFILE_SIZES, SIZE_PROFILES } from '../src/machine-sizes.ts';
 import { permission, role, ROLE_PERMISSIONS } from '../src/permissions.ts';
+import { OPEN_PATHS } from '../src/open-paths.ts';
 import { ROUTES } from '../src/routes.ts';
 
 test('route names and (method, path) pairs are unique', () => {
@@ -19,12 +20,55 @@ test('every route but the health check is below /v1 and needs a token', () => {
   }
 });
 
+test('what needs no token is the health check, sign-in and the pages, none of them below /v1, each once', () => {
+  assert.equal(new Set(OPEN_PATHS.map(({ method, path }) => `${method} ${path}`)).size, OPEN_PATHS.length);
+  for (const { path } of OPEN_PATHS) assert.doesNotMatch(path, /^\/v1/);
+  const open = ROUTES.filter(({ auth }) => auth.length === 0).map(({ method, path }) => `${method} ${path}`);
+  for (const name of open)
+    assert.ok(
+      OPEN_PATHS.some(({ method, path }) => `${method} ${path}` === name),
+      name,
+    );
+});
+
+/** Routes on an org or one of its resources that need membership alone, or no membership yet. */
+const NO_PERMISSION = ['leaveOrg', 'getInvitation', 'acceptInvitation', 'revokeAgentToken'];
+
 test("each route's parameters are those of its path, and a route on an org or a sandbox names the permission it needs", () => {
   for (const route of ROUTES) {
     const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     assert.deepEqual(Object.keys(route.request.params?.shape ?? {}), inPath);
-    assert.equal(route.permission !== null, inPath.length > 0, route.name);
+    assert.equal(route.permission !== null, inPath.length > 0 && !NO_PERMISSION.includes(route.name), route.name);
   }
+});
+
+test('what the spec forbids an API key takes a session alone', () => {
+  const sessionOnly = ROUTES.filter(({ auth }) => auth.length === 1 && auth[0] === 'session').map(({ name }) => name);
+  assert.deepEqual(sessionOnly.toSorted(), [
+    'acceptInvitation',
+    'createAgentToken',
+    'createApiKey',
+    'createInvitation',
+    'createOrg',
+    'deleteProject',
+    'getInvitation',
+    'leaveOrg',
+    'listAgentTokens',
+    'listApiKeys',
+    'listInvitations',
+    'removeMember',
+    'revokeAgentToken',
+    'revokeApiKey',
+    'revokeInvitation',
+    'updateMember',
+  ]);
+});
+
+test('a personal agent token is taken where agent sessions need it, and nowhere else', () => {
+  assert.deepEqual(
+    ROUTES.filter(({ auth }) => auth.includes('agent_token')).map(({ name }) => name),
+    ['getMe', 'listMyOrgs', 'wakeSandbox', 'resumeSandbox'],
+  );
 });
 
 test('a route that reads leaves no activity, one that changes something does', () => {
@@ -37,6 +81,11 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
   const withBody = ROUTES.filter(({ request }) => request.body !== undefined);
   const names = (refusing: boolean): string[] => withBody.filter((route) => refuses(route) === refusing).map(({ name }) => name);
   assert.deepEqual(names(true), [
+    'createAgentToken',
+    'createOrg',
+    'updateMember',
+    'createInvitation',
+    'createApiKey',
     'createSandbox',
     'execInSandbox',
     'sleepSandbox',
@@ -48,7 +97,7 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
     'sampleMetrics',
     'destroySandbox',
   ]);
-  assert.deepEqual(names(false), ['createProject']);
+  assert.deepEqual(names(false), ['createProject', 'updateProject']);
 });
 
 test('every error has a status of the 400s or 500s and says what it means', () => {
@@ -59,12 +108,29 @@ test('every error has a status of the 400s or 500s and says what it means', () =
   }
 });
 
-test('operator and viewer lack sandbox.preview.share, owner and admin have everything', () => {
+test('operator and viewer lack sandbox.preview.share, the owner has everything, and each role has what the next has', () => {
   assert.deepEqual(
-    role.options.filter((name) => ROLE_PERMISSIONS[name].has('sandbox.preview.share')),
-    ['owner', 'admin'],
+    role.options.filter((name) => !ROLE_PERMISSIONS[name].has('sandbox.preview.share')),
+    ['operator', 'viewer'],
   );
-  for (const name of ['owner', 'admin'] as const) assert.equal(ROLE_PERMISSIONS[name].size, permission.options.length);
+  assert.equal(ROLE_PERMISSIONS.owner.size, permission.options.length);
+  for (const [index, name] of role.options.entries()) {
+    const next = role.options[index + 1];
+    if (next !== undefined)
+      assert.ok(
+        [...ROLE_PERMISSIONS[next]].every((permission) => ROLE_PERMISSIONS[name].has(permission)),
+        `${next} within ${name}`,
+      );
+  }
+});
+
+test('only owner and admin, the org admins of the spec, manage keys, members, billing and caps', () => {
+  for (const name of ['api_keys.manage', 'org.members.manage', 'billing.manage', 'usage_guardrails.manage'] as const)
+    assert.deepEqual(
+      role.options.filter((candidate) => ROLE_PERMISSIONS[candidate].has(name)),
+      ['owner', 'admin'],
+      name,
+    );
 });
 
 test('the permissions that the spec names all exist', () => {

@@ -18,6 +18,10 @@ export interface InstancePaths {
   /** 0700 and root's. */
   secrets: string;
   hostToken: string;
+  /** From which the API derives the keys that sign logins and links and seal stored credentials. */
+  secretKey: string;
+  /** Where mail lies while there is no mail server. */
+  outbox: string;
   /** The folder of the host daemon's socket, which is shown to the API whole: a new daemon makes a new socket. */
   hostSocketFolder: string;
   hostSocket: string;
@@ -46,6 +50,8 @@ export function instancePaths(dataFolder: string): InstancePaths {
     root: dataFolder,
     secrets,
     hostToken: join(secrets, 'host-token'),
+    secretKey: join(secrets, 'secret-key'),
+    outbox: join(dataFolder, 'outbox'),
     hostSocketFolder: join(run, 'host'),
     hostSocket: join(run, 'host', 'host.sock'),
     plans: join(run, 'plans.json'),
@@ -65,9 +71,14 @@ export async function prepareInstance(paths: InstancePaths, user: ServiceUser): 
   }
   await mkdir(paths.hostSocketFolder, { recursive: true, mode: 0o755 });
   await ensureToken(paths.hostToken);
-  // The API reads it under its own user, through a bind; the folder around it stays closed.
-  await chown(paths.hostToken, 0, user.gid);
-  await chmod(paths.hostToken, 0o640);
+  await ensureToken(paths.secretKey);
+  // The API reads them under its own user, through binds; the folder around them stays closed.
+  for (const secret of [paths.hostToken, paths.secretKey]) {
+    await chown(secret, 0, user.gid);
+    await chmod(secret, 0o640);
+  }
+  await mkdir(paths.outbox, { recursive: true, mode: 0o700 });
+  await chown(paths.outbox, user.uid, user.gid);
 }
 
 /** Null when another supervisor has this data folder. */

@@ -118,7 +118,7 @@ function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions):
       if (route.auth.length === 0) return;
       const token = readToken(request.headers.authorization);
       // Asked side by side, to save a round trip on every call; judged in this order.
-      const [actor, sandbox] = await Promise.all([authenticate(context, token), findNamedSandbox(context, params)]);
+      const [actor, sandbox] = await Promise.all([authenticate(context, token, request.id), findNamedSandbox(context, params)]);
       request.actor = actor;
       await authorize(context, actor, route, params, sandbox);
       request.sandbox = sandbox;

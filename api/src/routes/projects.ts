@@ -25,7 +25,10 @@ function viewProject(row: projects.ProjectRow): Project {
     defaultIdleMinutes: row.default_idle_minutes,
     wakeOnUse: row.wake_on_use,
     sandboxMachineHourLimit: row.sandbox_machine_hour_limit,
+    metadata: row.metadata,
+    hasRepoCredentials: row.repo_credentials_sealed !== null,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
+    deletedAt: row.deleted_at?.toISOString() ?? null,
   };
 }

@@ -1,17 +1,17 @@
 // Finds out whose resource a request names and asks the access rule: 404 when it does not exist, 403 when it is another org's or the
 // permission is missing. Every route goes through here, before its body is read.
-import type { Route } from '@berth/contract/route.ts';
-import { requireAccess, type Actor } from '../rules/access.ts';
+import { role as roleName, type Role } from '@berth/contract/permissions.ts';
+import { NAMED_IN_PATHS, type NamedInPath, type Route } from '@berth/contract/route.ts';
+import { requireKind, requireMembership, requirePermission, type Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
-import { findOrg } from '../store/identity.ts';
+import { findOrg, findRole } from '../store/identity.ts';
 import { isId } from '../store/ids.ts';
+import { OWNED_LOCATORS, type OwnedResource } from '../store/owned.ts';
 import { findSandbox, type LocatedSandboxRow } from '../store/sandboxes.ts';
 import type { ServiceContext } from './context.ts';
 
-export interface PathNames {
-  orgId?: string | undefined;
-  sandboxId?: string | undefined;
-}
+/** Parameters of a path, by name. */
+export type PathNames = Readonly<Record<string, string | undefined>>;
 
 /** The sandbox that the path names, if there is one. Asks nothing about the caller, so it may be under way while the caller is found out. */
 export async function findNamedSandbox(context: ServiceContext, { sandboxId }: PathNames): Promise<LocatedSandboxRow | undefined> {
@@ -26,16 +26,58 @@ export async function authorize(
   params: PathNames,
   sandbox: LocatedSandboxRow | undefined,
 ): Promise<void> {
-  if (params.sandboxId !== undefined) {
-    if (sandbox === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
-    requireAccess(actor, route, sandbox.org_id);
+  requireKind(actor, route);
+  if (params['sandboxId'] !== undefined) {
+    if (sandbox === undefined) throw notFound('sandboxId');
+    await requireAccess(context, actor, route, sandbox.org_id);
     return;
   }
-  if (params.orgId !== undefined) {
-    const exists = params.orgId === actor.orgId || (isId('org', params.orgId) && (await findOrg(context.db, params.orgId)) !== undefined);
-    if (!exists) throw new CodedError('org_not_found', 'there is no org with the id in the path');
-    requireAccess(actor, route, params.orgId);
-    return;
+  const { orgId } = params;
+  if (orgId === undefined) return;
+  const own = actor.kind === 'api_key' && actor.orgId === orgId;
+  const exists = own || (isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined);
+  if (!exists) throw new CodedError('org_not_found', 'there is no org with the id in the path');
+  await requireAccess(context, actor, route, orgId);
+  for (const [name, locate] of Object.entries(OWNED_LOCATORS)) {
+    const id = params[name];
+    if (id !== undefined) requireOwned(actor, name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
   }
-  requireAccess(actor, route, null);
+}
+
+/** Throws unless the actor has the permission in the org; for what a route needs beyond its own. */
+export async function requireAlso(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  permission: Parameters<typeof requirePermission>[2],
+): Promise<void> {
+  requirePermission(actor, requireMembership(actor, orgId, await roleIn(context, actor, orgId)), permission);
+}
+
+async function requireAccess(context: ServiceContext, actor: Actor, route: Route, orgId: string): Promise<void> {
+  const role = requireMembership(actor, orgId, await roleIn(context, actor, orgId));
+  if (route.permission !== null) requirePermission(actor, role, route.permission);
+}
+
+async function roleIn(context: ServiceContext, actor: Actor, orgId: string): Promise<Role | null> {
+  if (actor.kind === 'api_key') return actor.orgId === orgId ? actor.role : null;
+  return roleName.safeParse(await findRole(context.db, orgId, actor.userId)).data ?? null;
+}
+
+/** What is another org's is refused as such, whatever it is. */
+function requireOwned(actor: Actor, name: NamedInPath, orgId: string, found: OwnedResource | undefined): void {
+  if (found === undefined) throw notFound(name);
+  if (found.orgId !== orgId) requireMembership(actor, found.orgId, null);
+  if (found.gone) throw notFound(name);
+}
+
+const NOUNS: { readonly [name in NamedInPath]: string } = {
+  sandboxId: 'sandbox',
+  projectId: 'project',
+  keyId: 'API key',
+  invitationId: 'invitation',
+};
+
+function notFound(name: NamedInPath): CodedError {
+  return new CodedError(NAMED_IN_PATHS[name], `there is no ${NOUNS[name]} with the id in the path`);
 }

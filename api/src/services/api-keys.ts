@@ -4,7 +4,7 @@ import { insertApiKey } from '../store/api-keys.ts';
 import { findFirstOrg } from '../store/identity.ts';
 import { newId } from '../store/ids.ts';
 import type { Database } from '../store/schema.ts';
-import { newToken, tokenPrefix, tokenSha256 } from './api-key-token.ts';
+import { newToken, tokenPrefix, tokenSha256 } from './bearer-token.ts';
 
 /** A person with access to the machine itself. */
 export const OPERATOR: ActivityActor = { kind: 'operator', id: null, userId: null };
@@ -16,6 +16,8 @@ export interface MintRequest {
   name: string;
   scopes: string[] | null;
   expiresInDays: number | null;
+  /** Who asks for it; the operator on the machine when absent. */
+  actor?: ActivityActor;
 }
 
 export interface MintedKey {
@@ -29,7 +31,7 @@ export interface MintedKey {
 
 /** Makes a key and its row in the activity feed. Call it in a transaction. */
 export async function mintApiKey(trx: Database, request: MintRequest): Promise<MintedKey> {
-  const token = newToken();
+  const token = newToken('api_key');
   const row = await insertApiKey(trx, {
     ...request,
     id: newId('apiKey'),
@@ -38,8 +40,9 @@ export async function mintApiKey(trx: Database, request: MintRequest): Promise<M
   });
   await insertActivity(trx, {
     orgId: request.orgId,
-    actor: OPERATOR,
+    actor: request.actor ?? OPERATOR,
     kind: 'api_key_created',
+    subject: { kind: 'api_key', id: row.id },
     details: { keyId: row.id, name: row.name, scopes: row.scopes, createdBy: row.created_by },
   });
   return { keyId: row.id, orgId: row.org_id, name: row.name, token, expiresAt: row.expires_at?.toISOString() ?? null };

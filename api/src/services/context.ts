@@ -5,6 +5,9 @@ import type { Plans } from '../rules/plan-catalogue.ts';
 import type { SandboxChanges } from '../store/sandbox-changes.ts';
 import type { Database } from '../store/schema.ts';
 import type { LifecycleQueue } from './lifecycle-port.ts';
+import type { Mailer } from './mail-port.ts';
+import type { SecretKey } from './secret-key.ts';
+import type { Settings } from './settings.ts';
 
 export interface ServiceContext {
   db: Database;
@@ -13,5 +16,8 @@ export interface ServiceContext {
   hosts: HostClients;
   /** By id. */
   plans: Plans;
+  settings: Settings;
+  secretKey: SecretKey;
+  mailer: Mailer;
   log: Logger;
 }

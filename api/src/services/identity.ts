@@ -10,11 +10,11 @@ export type { MemberOrgRow, UserRow };
 /** The caller's user; with an API key, its creator. */
 export async function getCaller(context: ServiceContext, actor: Actor): Promise<UserRow> {
   const user = await findUser(context.db, actor.userId);
-  if (user === undefined) throw new CodedError('unauthenticated', "this API key's creator no longer has an account");
+  if (user === undefined) throw new CodedError('unauthenticated', "this credential's holder no longer has an account");
   return user;
 }
 
 /** The orgs the caller can act in: with an API key, the key's org alone, as long as its creator is a member. */
 export async function listCallerOrgs(context: ServiceContext, actor: Actor): Promise<MemberOrgRow[]> {
-  return await listOrgsOfUser(context.db, actor.userId, actor.orgId);
+  return await listOrgsOfUser(context.db, actor.userId, actor.kind === 'api_key' ? actor.orgId : null);
 }

@@ -1,7 +1,6 @@
 // Projects: listing and creating them.
-import { DEFAULT_USE_CASE, PROJECT_FIELDS_NOT_AVAILABLE_YET, type CreateProjectBody } from '@berth/contract/projects.ts';
+import { DEFAULT_USE_CASE, type CreateProjectBody } from '@berth/contract/projects.ts';
 import type { Actor } from '../rules/access.ts';
-import { refuseFieldsNotAvailable } from '../rules/not-available.ts';
 import { insertActivity } from '../store/activity.ts';
 import { newId } from '../store/ids.ts';
 import { insertProject, listProjects as selectProjects } from '../store/projects.ts';
@@ -15,7 +14,6 @@ export async function listProjects(context: ServiceContext, orgId: string): Prom
 }
 
 export async function createProject(context: ServiceContext, actor: Actor, orgId: string, body: CreateProjectBody): Promise<ProjectRow> {
-  refuseFieldsNotAvailable(body, PROJECT_FIELDS_NOT_AVAILABLE_YET);
   const id = newId('project');
   return await context.db.transaction().execute(async (trx) => {
     const project = await insertProject(trx, {
@@ -24,6 +22,8 @@ export async function createProject(context: ServiceContext, actor: Actor, orgId
       name: body.name ?? `project-${id.slice(4, 12)}`,
       use_case: body.useCase ?? DEFAULT_USE_CASE,
       default_profile: body.defaultProfile ?? null,
+      default_repository: body.defaultRepository ?? null,
+      default_branch: body.defaultBranch ?? null,
       default_persistence_policy: body.defaultPersistencePolicy ?? null,
       default_idle_minutes: body.defaultIdleMinutes ?? null,
       wake_on_use: body.wakeOnUse ?? false,

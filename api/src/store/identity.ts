@@ -25,6 +25,12 @@ export async function findOrg(db: Database, orgId: string): Promise<OrgRow | und
   return await db.selectFrom('org').selectAll().where('id', '=', orgId).executeTakeFirst();
 }
 
+/** A user's role in an org; undefined when not a member. */
+export async function findRole(db: Database, orgId: string, userId: string): Promise<string | undefined> {
+  const row = await db.selectFrom('membership').select('role').where('org_id', '=', orgId).where('user_id', '=', userId).executeTakeFirst();
+  return row?.role;
+}
+
 export type MemberOrgRow = OrgRow & { role: string };
 
 /** The orgs a user is a member of, the oldest membership first; with `onlyOrgId`, at most that one. */

@@ -1,4 +1,4 @@
-// Makes ids: a type prefix and 120 random bits in lowercase base32. The one place that does. Keys' tokens are made in services/api-key-token.ts.
+// Makes ids: a type prefix and 120 random bits in lowercase base32. The one place that does. Bearer tokens are made in services/bearer-token.ts.
 import { randomBytes } from 'node:crypto';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
@@ -10,6 +10,12 @@ export const ID_PREFIXES = {
   project: 'prj_',
   sandbox: 'sbx_',
   apiKey: 'key_',
+  sessionToken: 'ses_',
+  agentToken: 'agt_',
+  invitation: 'inv_',
+  oneTimeLink: 'lnk_',
+  /** Rows of the sign-in library other than users. */
+  signIn: 'sgn_',
   activity: 'act_',
   usageInterval: 'use_',
   metricsSample: 'smp_',

@@ -18,6 +18,85 @@ export interface UserTable {
   updatedAt: GeneratedInstant;
 }
 
+/** The sign-in library's: a login, which a refresh token or the console's cookie stands for. */
+export interface LoginTable {
+  id: string;
+  expiresAt: Date;
+  token: string;
+  createdAt: GeneratedInstant;
+  updatedAt: Date;
+  ipAddress: string | null;
+  userAgent: string | null;
+  userId: string;
+}
+
+/** The sign-in library's: how a user signs in. `password` is a hash, of the provider `credential`. */
+export interface AccountTable {
+  id: string;
+  accountId: string;
+  providerId: string;
+  userId: string;
+  password: string | null;
+  createdAt: GeneratedInstant;
+  updatedAt: Date;
+}
+
+export interface SessionTokenTable {
+  id: string;
+  login_id: string;
+  user_id: string;
+  token_sha256: Buffer;
+  created_at: GeneratedInstant;
+  expires_at: Instant;
+}
+
+export interface AgentTokenTable {
+  id: string;
+  user_id: string;
+  name: string;
+  token_sha256: Buffer;
+  token_prefix: string;
+  access: 'read_only' | 'read_send';
+  can_approve: boolean;
+  can_wake: boolean;
+  created_at: GeneratedInstant;
+  expires_at: Instant;
+  revoked_at: Instant | null;
+  last_used_at: Instant | null;
+}
+
+export interface InvitationTable {
+  id: string;
+  org_id: string;
+  email: string;
+  role: string;
+  invited_by: string | null;
+  /** null until the mail was sent. */
+  token_sha256: Buffer | null;
+  created_at: GeneratedInstant;
+  expires_at: Instant;
+  sent_at: Instant | null;
+  accepted_at: Instant | null;
+  accepted_by: string | null;
+  revoked_at: Instant | null;
+}
+
+export interface OneTimeLinkTable {
+  id: string;
+  purpose: 'welcome' | 'reset_password' | 'verify_email';
+  user_id: string;
+  token_sha256: Buffer;
+  created_at: GeneratedInstant;
+  expires_at: Instant;
+  used_at: Instant | null;
+}
+
+export interface ThrottleTable {
+  key_sha256: Buffer;
+  tokens: number;
+  refilled_at: Instant;
+}
+
 export interface OrgTable {
   id: string;
   name: string;
@@ -77,9 +156,13 @@ export interface ProjectTable {
   default_idle_minutes: number | null;
   sandbox_machine_hour_limit: number | null;
   wake_on_use: Generated<boolean>;
+  metadata: ColumnType<Record<string, string | number | boolean>, string | undefined, string>;
+  /** Sealed with the key of the configuration (services/sealed.ts). */
+  repo_credentials_sealed: Buffer | null;
   created_by: string | null;
   created_at: GeneratedInstant;
   updated_at: GeneratedInstant;
+  deleted_at: Instant | null;
 }
 
 export interface SandboxTable {
@@ -168,6 +251,11 @@ export interface ActivityTable {
   kind: string;
   details: Json<Record<string, unknown>>;
   at: GeneratedInstant;
+  /** Orders rows whose `at` is the same. A bigint: text. */
+  seq: Generated<string>;
+  request_id: string | null;
+  subject_kind: string;
+  subject_id: string;
 }
 
 export interface UsageIntervalTable {
@@ -185,6 +273,13 @@ export interface UsageIntervalTable {
 
 export interface Tables {
   user: UserTable;
+  session: LoginTable;
+  account: AccountTable;
+  session_token: SessionTokenTable;
+  agent_token: AgentTokenTable;
+  invitation: InvitationTable;
+  one_time_link: OneTimeLinkTable;
+  throttle: ThrottleTable;
   org: OrgTable;
   membership: MembershipTable;
   api_key: ApiKeyTable;
@@ -204,6 +299,9 @@ export type DatabaseTransaction = Transaction<Tables>;
 export type UserRow = Selectable<UserTable>;
 export type OrgRow = Selectable<OrgTable>;
 export type ApiKeyRow = Selectable<ApiKeyTable>;
+export type AgentTokenRow = Selectable<AgentTokenTable>;
+export type InvitationRow = Selectable<InvitationTable>;
+export type ActivityRow = Selectable<ActivityTable>;
 export type ProjectRow = Selectable<ProjectTable>;
 export type SandboxRow = Selectable<SandboxTable>;
 export type NewSandbox = Insertable<SandboxTable>;

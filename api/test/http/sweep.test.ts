@@ -6,7 +6,7 @@ import { ROLE_PERMISSIONS } from '@berth/contract/permissions.ts';
 import type { Route } from '@berth/contract/route.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { BOUND_ROUTES } from '../../src/routes/bound-routes.ts';
-import { newToken } from '../../src/services/api-key-token.ts';
+import { newToken } from '../../src/services/bearer-token.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { NewSandbox } from '../../src/store/schema.ts';
 import { routeOf, startApi, type Answer, type CallOptions, type TestApi, type TestOrg } from '../api.ts';
@@ -94,8 +94,8 @@ for (const route of closed) {
   for (const [what, changed] of Object.entries<CallOptions>({
     'no token': { token: null },
     'a token of a kind unknown here': { token: 'ghp_0123456789' },
-    'a token with a wrong checksum': { token: `${newToken().slice(0, -1)}!` },
-    'a well-formed token that nobody has': { token: newToken() },
+    'a token with a wrong checksum': { token: `${newToken('api_key').slice(0, -1)}!` },
+    'a well-formed token that nobody has': { token: newToken('api_key') },
     'another scheme than Bearer': { token: null, headers: { authorization: 'Basic YTpi' } },
   })) {
     test(`${route.name}: ${what} is 401, whatever the body`, async () => {

@@ -1,7 +1,6 @@
 // What a caller is told of a faulty request: where, what is allowed, what was found.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { PROJECT_FIELDS_NOT_AVAILABLE_YET } from '@berth/contract/projects.ts';
 import { SANDBOX_FIELDS_NOT_AVAILABLE_YET } from '@berth/contract/sandboxes.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
@@ -195,11 +194,11 @@ for (const [title, body, message] of [
   });
 }
 
-const PROJECT_NOT_YET = { defaultRepository: 'owner/repo', defaultBranch: 'main', sandboxMachineHourLimit: 10 };
-for (const field of PROJECT_FIELDS_NOT_AVAILABLE_YET) {
-  test(`a project with ${field} is refused by name, and null is taken for none`, async () => {
-    const make = (value: unknown): Promise<Answer> => api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { [field]: value } });
-    assert.equal((await make(PROJECT_NOT_YET[field])).body.error.code, 'not_available_yet');
-    assert.equal((await make(null)).status, 201);
-  });
-}
+test('a project with a sandboxMachineHourLimit is refused with the route that sets it, and null is taken for none', async () => {
+  const make = (value: unknown): Promise<Answer> =>
+    api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { sandboxMachineHourLimit: value } });
+  const refused = await make(10);
+  assert.equal(refused.body.error.code, 'invalid_request');
+  assert.match(refused.body.error.message, /usage-guardrails/);
+  assert.equal((await make(null)).status, 201);
+});

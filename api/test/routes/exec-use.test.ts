@@ -227,7 +227,7 @@ test('a wake that does not work is 409 with its reason, and is not tried again f
 
 test('a wake that takes longer than a command waits is 409 naming the status; the wake goes on', async () => {
   const { id } = await asleep();
-  const actor: Actor = { kind: 'api_key', id: 'key', userId: api.userId, orgId: api.orgId, scopes: null, role: 'owner' };
+  const actor: Actor = { kind: 'api_key', id: 'key', userId: api.userId, requestId: null, orgId: api.orgId, scopes: null, role: 'owner' };
   const row = { ...(await rowOf(id)), host_url: api.front.url };
   await assert.rejects(awakeForUse(api.context, actor, row, 'exec', new AbortController().signal, 50), (error: unknown) => {
     assert.ok(error instanceof CodedError);

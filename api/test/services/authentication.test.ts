@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { newToken, tokenSha256 } from '../../src/services/api-key-token.ts';
+import { newToken, tokenSha256 } from '../../src/services/bearer-token.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
 let api: TestApi;
@@ -65,9 +65,9 @@ test('a token with a wrong checksum is refused without a look at the database', 
   // Breaking the table makes any look a 500.
   await sql`alter table api_key rename to api_key_away`.execute(api.db);
   try {
-    const wrong = newToken().replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
+    const wrong = newToken('api_key').replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
     assert.equal((await me(wrong)).status, 401);
-    assert.equal((await me(newToken())).status, 500);
+    assert.equal((await me(newToken('api_key'))).status, 500);
   } finally {
     await sql`alter table api_key_away rename to api_key`.execute(api.db);
   }

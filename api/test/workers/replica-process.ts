@@ -3,17 +3,20 @@
 import pino from 'pino';
 import { HostClients } from '../../src/hosts/clients.ts';
 import { planCatalogueOf } from '../../src/rules/plan-catalogue.ts';
+import type { ServiceContext } from '../../src/services/context.ts';
 import type { LifecycleQueue } from '../../src/services/lifecycle-port.ts';
 import { createSandbox } from '../../src/services/sandbox-create.ts';
 import { resizeSandbox } from '../../src/services/sandbox-resize.ts';
 import { sleepSandbox } from '../../src/services/sandbox-sleep.ts';
 import { wakeSandbox } from '../../src/services/sandbox-wake.ts';
 import { destroySandbox } from '../../src/services/sandboxes.ts';
+import { SecretKey } from '../../src/services/secret-key.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { SandboxChanges } from '../../src/store/sandbox-changes.ts';
 import type { SandboxRow } from '../../src/store/schema.ts';
 import { armCrashPoint } from '../../src/workers/crash-point.ts';
 import { startDurable } from '../../src/workers/durable.ts';
+import { SETTINGS } from '../settings.ts';
 import type { ReplicaAnswer, ReplicaOptions, ReplicaRequest, ReplicaValue } from './replica.ts';
 
 const options = JSON.parse(process.argv[2] ?? '') as ReplicaOptions;
@@ -49,8 +52,26 @@ const lifecycle: LifecycleQueue = {
     if (options.startAtOnce) work.queue.started(step);
   },
 };
-const context = { db, changes, hosts, lifecycle, plans: planCatalogueOf(), log };
-const actor = { kind: 'api_key', id: 'key_test', userId: options.userId, orgId: options.orgId, scopes: null, role: 'owner' } as const;
+const context: ServiceContext = {
+  db,
+  changes,
+  hosts,
+  lifecycle,
+  plans: planCatalogueOf(),
+  settings: SETTINGS,
+  secretKey: new SecretKey(Buffer.alloc(32)),
+  mailer: { send: () => Promise.reject(new Error('no mail is sent here')) },
+  log,
+};
+const actor = {
+  kind: 'api_key',
+  id: 'key_test',
+  userId: options.userId,
+  requestId: null,
+  orgId: options.orgId,
+  scopes: null,
+  role: 'owner',
+} as const;
 
 const send = (answer: ReplicaAnswer): void => {
   process.send?.(answer);

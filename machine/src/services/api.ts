@@ -78,6 +78,8 @@ export async function confinedApi(options: ApiServiceOptions, args: readonly str
     { from: checkout, to: '/app' },
     { from: paths.hostSocketFolder, to: '/host' },
     { from: paths.hostToken, to: '/host-token' },
+    { from: paths.secretKey, to: '/secret-key' },
+    { from: paths.outbox, to: '/outbox', writable: true },
     { from: compiled, to: '/compiled', writable: true },
   ];
   const { databaseUrl, socketFolder } = databaseAsSeen(config.databaseUrl, paths);
@@ -91,6 +93,8 @@ export async function confinedApi(options: ApiServiceOptions, args: readonly str
     BERTH_DATABASE_URL: databaseUrl,
     BERTH_HOST_URL: 'unix:/host/host.sock',
     BERTH_HOST_TOKEN_FILE: '/host-token',
+    BERTH_SECRET_KEY_FILE: '/secret-key',
+    BERTH_OUTBOX_FOLDER: '/outbox',
     NODE_COMPILE_CACHE: '/compiled',
     HOME: '/tmp',
   };

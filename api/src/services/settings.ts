@@ -1,0 +1,14 @@
+// What the operator chose that services act on. Read in src/config.ts.
+
+export interface Settings {
+  /** Origin by which people reach the service, without a slash at its end: in mailed links and cookies (`BERTH_PUBLIC_URL`). */
+  publicUrl: string;
+  /** Of one credential, on one API instance (`BERTH_REQUESTS_PER_MINUTE`). */
+  requestsPerMinute: number;
+  /** How long a session token is good for (`BERTH_SESSION_TOKEN_MINUTES`). */
+  sessionTokenMinutes: number;
+  /** Who may make an account: those with an invitation, or anybody with a verified address (`BERTH_SIGN_UP`). */
+  signUp: 'invited' | 'open';
+  /** Addresses or networks of proxies whose `X-Forwarded-For` is believed (`BERTH_TRUSTED_PROXIES`). */
+  trustedProxies: readonly string[];
+}

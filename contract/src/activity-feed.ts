@@ -1,0 +1,57 @@
+// The org's activity feed as callers read it.
+import { z } from 'zod';
+import { activityKind } from './activity.ts';
+import { ACTIVITY_PAGE } from './limits.ts';
+import { pageQuery } from './page.ts';
+import { defineRoute } from './route.ts';
+import { idText, timestamp } from './text.ts';
+
+/** `operator`: a person on the machine itself. `system`: the service, carrying out what somebody asked for or what time brings. */
+export const activityActorKind = z.enum(['session', 'api_key', 'agent_token', 'operator', 'system']);
+
+/** What the entry is about. */
+export const activitySubjectKind = z.enum(['org', 'user', 'invitation', 'api_key', 'agent_token', 'project', 'sandbox']);
+
+export const activityEntry = z.strictObject({
+  id: idText,
+  at: timestamp,
+  kind: activityKind,
+  actor: z.strictObject({
+    kind: activityActorKind,
+    /** The API key's or personal token's id; null otherwise. */
+    id: idText.nullable(),
+    /** The person who called, or whom the key or token acts as. */
+    userId: idText.nullable(),
+  }),
+  subject: z.strictObject({ kind: activitySubjectKind, id: idText }),
+  orgId: idText,
+  projectId: idText.nullable(),
+  sandboxId: idText.nullable(),
+  /** Why, where there is something to say; for people. */
+  reason: z.string().nullable(),
+  /** `x-request-id` of the call that did it; null for what no call did by itself. */
+  requestId: z.string().nullable(),
+  /** What else belongs to the kind. */
+  details: z.record(z.string(), z.unknown()),
+});
+export type ActivityEntry = z.infer<typeof activityEntry>;
+
+export const listActivity = defineRoute({
+  name: 'listActivity',
+  summary: `What happened in the org, newest first, in pages of ${ACTIVITY_PAGE.default} unless limit says otherwise`,
+  method: 'GET',
+  path: '/v1/orgs/{orgId}/activity',
+  auth: ['session', 'api_key'],
+  permission: 'activity.read',
+  request: {
+    params: z.object({ orgId: idText }),
+    query: pageQuery.extend({ kind: activityKind.optional(), projectId: idText.optional(), sandboxId: idText.optional() }),
+  },
+  response: {
+    status: 200,
+    body: z.strictObject({ activity: z.array(activityEntry), nextCursor: z.string().nullable(), hasMore: z.boolean() }),
+  },
+  errors: [],
+  activity: null,
+  published: false,
+});

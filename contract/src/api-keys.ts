@@ -1,0 +1,76 @@
+// API keys: credentials for scripts, CI and platforms. Managed in a session alone (spec: Authentication rule 3).
+import { z } from 'zod';
+import { EXPIRES_IN_DAYS, NAME_CHARACTERS } from './limits.ts';
+import { pageFields, pageQuery } from './page.ts';
+import { permission } from './permissions.ts';
+import { defineRoute } from './route.ts';
+import { idText, text, timestamp } from './text.ts';
+
+export const apiKey = z.strictObject({
+  id: idText,
+  orgId: idText,
+  name: z.string(),
+  /** The first characters of the token, to tell keys apart. */
+  tokenPrefix: z.string(),
+  /** null: unscoped. Empty: grants nothing. */
+  scopes: z.array(permission).nullable(),
+  /** The user it acts as; null when that account is gone. */
+  createdBy: idText.nullable(),
+  createdAt: timestamp,
+  expiresAt: timestamp.nullable(),
+  revokedAt: timestamp.nullable(),
+  /** To the minute; null: never used. */
+  lastUsedAt: timestamp.nullable(),
+});
+export type ApiKey = z.infer<typeof apiKey>;
+
+const orgParams = z.object({ orgId: idText });
+
+export const createApiKeyBody = z.strictObject({
+  name: text(1, NAME_CHARACTERS),
+  expiresInDays: z.int().min(EXPIRES_IN_DAYS.min).max(EXPIRES_IN_DAYS.max).nullable().optional(),
+  scopes: z.array(permission).max(permission.options.length).nullable().optional(),
+});
+export type CreateApiKeyBody = z.infer<typeof createApiKeyBody>;
+
+export const listApiKeys = defineRoute({
+  name: 'listApiKeys',
+  summary: "The org's API keys, newest first, expired and revoked ones too",
+  method: 'GET',
+  path: '/v1/orgs/{orgId}/api-keys',
+  auth: ['session'],
+  permission: 'api_keys.manage',
+  request: { params: orgParams, query: pageQuery },
+  response: { status: 200, body: z.strictObject({ apiKeys: z.array(apiKey), ...pageFields }) },
+  errors: [],
+  activity: null,
+  published: true,
+});
+
+export const createApiKey = defineRoute({
+  name: 'createApiKey',
+  summary: 'Makes a key that acts as the caller; its token is in this answer alone',
+  method: 'POST',
+  path: '/v1/orgs/{orgId}/api-keys',
+  auth: ['session'],
+  permission: 'api_keys.manage',
+  request: { params: orgParams, body: createApiKeyBody },
+  response: { status: 201, body: z.strictObject({ apiKey, token: z.string() }) },
+  errors: [],
+  activity: 'api_key_created',
+  published: true,
+});
+
+export const revokeApiKey = defineRoute({
+  name: 'revokeApiKey',
+  summary: 'Revokes a key at once; doing it again changes nothing',
+  method: 'DELETE',
+  path: '/v1/orgs/{orgId}/api-keys/{keyId}',
+  auth: ['session'],
+  permission: 'api_keys.manage',
+  request: { params: z.object({ orgId: idText, keyId: idText }) },
+  response: { status: 200, body: z.strictObject({ apiKey }) },
+  errors: [],
+  activity: 'api_key_revoked',
+  published: true,
+});

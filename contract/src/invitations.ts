@@ -1,0 +1,112 @@
+// Invitations into an org. Their tokens travel by mail alone: no answer of the API holds one.
+import { z } from 'zod';
+import { EMAIL_CHARACTERS } from './limits.ts';
+import { member } from './orgs.ts';
+import { pageFields, pageQuery } from './page.ts';
+import { role } from './permissions.ts';
+import { defineRoute } from './route.ts';
+import { idText, timestamp } from './text.ts';
+
+export const invitationStatus = z.enum(['pending', 'accepted', 'revoked', 'expired']);
+
+export const invitation = z.strictObject({
+  id: idText,
+  orgId: idText,
+  email: z.string(),
+  role,
+  status: invitationStatus,
+  /** Who invited; null when that account is gone. */
+  invitedBy: idText.nullable(),
+  createdAt: timestamp,
+  expiresAt: timestamp,
+  /** When the mail was handed to the mail server, or put into the outbox folder; null while that has not worked. */
+  sentAt: timestamp.nullable(),
+});
+export type Invitation = z.infer<typeof invitation>;
+
+/** What the holder of the token sees before accepting. */
+export const receivedInvitation = z.strictObject({
+  id: idText,
+  org: z.strictObject({ id: idText, name: z.string() }),
+  email: z.string(),
+  role,
+  status: invitationStatus,
+  expiresAt: timestamp,
+});
+export type ReceivedInvitation = z.infer<typeof receivedInvitation>;
+
+/** Compared in lower case. */
+export const emailAddress = z.email('must be an email address').max(EMAIL_CHARACTERS).toLowerCase();
+
+const orgParams = z.object({ orgId: idText });
+const tokenParams = z.object({ token: z.string().min(1).max(200) });
+
+export const listInvitations = defineRoute({
+  name: 'listInvitations',
+  summary: "The org's pending invitations, newest first",
+  method: 'GET',
+  path: '/v1/orgs/{orgId}/invitations',
+  auth: ['session'],
+  permission: 'org.members.manage',
+  request: { params: orgParams, query: pageQuery },
+  response: { status: 200, body: z.strictObject({ invitations: z.array(invitation), ...pageFields }) },
+  errors: [],
+  activity: null,
+  published: false,
+});
+
+export const createInvitation = defineRoute({
+  name: 'createInvitation',
+  summary: 'Invites somebody by email; a pending invitation of the same address is replaced. Inviting an owner needs org.owners.manage',
+  method: 'POST',
+  path: '/v1/orgs/{orgId}/invitations',
+  auth: ['session'],
+  permission: 'org.members.manage',
+  request: { params: orgParams, body: z.strictObject({ email: emailAddress, role: role.optional() }) },
+  response: { status: 201, body: z.strictObject({ invitation }) },
+  errors: ['already_member'],
+  activity: 'invitation_created',
+  published: false,
+});
+
+export const revokeInvitation = defineRoute({
+  name: 'revokeInvitation',
+  summary: 'Revokes a pending invitation',
+  method: 'DELETE',
+  path: '/v1/orgs/{orgId}/invitations/{invitationId}',
+  auth: ['session'],
+  permission: 'org.members.manage',
+  request: { params: z.object({ orgId: idText, invitationId: idText }) },
+  response: { status: 200, body: z.strictObject({ invitation }) },
+  errors: ['invitation_not_pending'],
+  activity: 'invitation_revoked',
+  published: false,
+});
+
+export const getInvitation = defineRoute({
+  name: 'getInvitation',
+  summary: 'Looks up an invitation by the token that was mailed',
+  method: 'GET',
+  path: '/v1/invitations/{token}',
+  auth: ['session'],
+  permission: null,
+  request: { params: tokenParams },
+  response: { status: 200, body: z.strictObject({ invitation: receivedInvitation }) },
+  errors: ['invitation_not_found'],
+  activity: null,
+  published: false,
+});
+
+export const acceptInvitation = defineRoute({
+  name: 'acceptInvitation',
+  summary: 'Makes the caller a member; the caller must have verified the address that was invited',
+  method: 'POST',
+  path: '/v1/invitations/{token}/accept',
+  auth: ['session'],
+  permission: null,
+  request: { params: tokenParams },
+  response: { status: 200, body: z.strictObject({ member, orgId: idText }) },
+  errors: ['invitation_not_found', 'invitation_not_pending', 'invitation_for_another', 'email_not_verified', 'already_member'],
+  activity: 'invitation_accepted',
+  published: false,
+});
