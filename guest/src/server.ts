@@ -6,8 +6,10 @@ import { CommandRefused, type Commands } from './commands.ts';
 import type { IdentityStep } from './identity.ts';
 import { readMetrics } from './metrics.ts';
 import type { PipeStore } from './pipes.ts';
+import { Refused, refuseIncomplete, unauthorized } from './refused.ts';
 import type { Secret } from './secret.ts';
 import { bringToSize } from './size.ts';
+import { serveStreams } from './streams.ts';
 import { TurnTaken, type Turn } from './turn.ts';
 import type { WakeStep } from './wake.ts';
 
@@ -17,17 +19,6 @@ const BODY_BYTES = 6 * 1_048_576 + 1_024;
 const WAKE_BODY_BYTES = 4_096;
 const MAX_CONNECTIONS = 1_024;
 const VERSION = '0.1.0';
-
-/** A request that is refused with this status. */
-class Refused extends Error {
-  override readonly name = 'Refused';
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
 
 export interface GuestParts {
   secret: Secret;
@@ -65,6 +56,7 @@ export function createGuestServer(parts: GuestParts): Server {
     answer(parts, request, response, closed.signal).catch((error: unknown) => refuse(request, response, error));
   });
   server.maxConnections = MAX_CONNECTIONS;
+  serveStreams(server, parts);
   return server;
 }
 
@@ -146,16 +138,6 @@ async function size(parts: GuestParts, request: IncomingMessage, response: Serve
 async function metrics({ secret }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
   refuseIncomplete(secret);
   send(response, 200, readMetrics());
-}
-
-function refuseIncomplete(secret: Secret): void {
-  if (secret.state === 'incomplete') {
-    throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
-  }
-}
-
-function unauthorized(): Refused {
-  return new Refused(401, 'this call needs the secret of the machine as a bearer token');
 }
 
 function send(response: ServerResponse, status: number, body: object): void {

@@ -9,3 +9,9 @@ export const EXEC_OUTPUT_BYTES = 65_536;
 export const EXEC_TIMEOUT_SECONDS = { default: 120, min: 1, max: 600 } as const;
 /** Longest command, in UTF-16 code units. */
 export const EXEC_COMMAND_LENGTH = 1_048_576;
+
+/** `Upgrade` of a connection that becomes a raw stream of bytes to a TCP port. */
+export const PORT_STREAM = 'tcp';
+/** How a port is written in a path: digits alone, no sign, no leading zero. At most {@link HIGHEST_PORT}. */
+export const PORT_TEXT = /^[1-9]\d{0,4}$/;
+export const HIGHEST_PORT = 65_535;

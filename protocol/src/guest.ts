@@ -3,7 +3,15 @@
 import { z } from 'zod';
 import { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from './guest-limits.ts';
 
-export { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS, GUEST_PORT } from './guest-limits.ts';
+export {
+  EXEC_COMMAND_LENGTH,
+  EXEC_OUTPUT_BYTES,
+  EXEC_TIMEOUT_SECONDS,
+  GUEST_PORT,
+  HIGHEST_PORT,
+  PORT_STREAM,
+  PORT_TEXT,
+} from './guest-limits.ts';
 
 /** Address and prefix of every guest, and its gateway (the TAP end in its own network namespace, also its DNS resolver). */
 export const GUEST_NETWORK = { address: '169.254.0.21', prefixLength: 30, gateway: '169.254.0.22', mac: '52:54:00:b0:00:01' } as const;
@@ -130,6 +138,13 @@ export const guestExecResult = z.object({
   timedOut: z.boolean(),
 });
 export type GuestExecResult = z.infer<typeof guestExecResult>;
+
+/**
+ * `GET /ports/{port}` with `Upgrade: tcp`: after a 101 a raw stream of bytes to that port of the machine's own loopback, 127.0.0.1 or else ::1, for programs that
+ * listen nowhere else; the end of one direction is passed on and leaves the other open. Refused with 400 for what is no port, 403 for the daemon's
+ * own, 502 when nothing listens, 504 when whoever listens does not take the connection.
+ */
+export const GUEST_PORT_REFUSALS = { forbidden: 403, refused: 502 } as const;
 
 /** Body of every refused call. */
 export const guestError = z.object({ error: z.object({ message: z.string().max(4_096) }) });

@@ -1,8 +1,9 @@
 // The client of the host protocol (protocol/src/host.ts): one object per host, over a unix socket or TCP, with deadlines and checked answers.
 // It knows nothing of sandboxes' rows and never retries a verb whose outcome is unknown, save on a pooled connection that was already closed.
 import http from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
-import { EXEC_ANSWER_MAX_BYTES, guestExecResult, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/guest.ts';
+import { EXEC_ANSWER_MAX_BYTES, guestExecResult, PORT_STREAM, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/guest.ts';
 import {
   hostError,
   hostInfo,
@@ -18,6 +19,7 @@ import {
   type VmResize,
 } from '@berth/protocol/host.ts';
 import { HostError } from './error.ts';
+import { openHostStream, type HostTarget } from './stream.ts';
 
 /**
  * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec for its own timeout and this much more. A sleep writes what the guest
@@ -32,6 +34,7 @@ export const HOST_DEADLINES_MS = {
   resize: 90_000,
   destroy: 30_000,
   execMargin: 20_000,
+  stream: 40_000,
 } as const;
 
 /** Longest answer read from a host, but for exec. A list of 1,000 VMs is 400 KB. */
@@ -65,7 +68,7 @@ interface Request<S extends z.ZodType> extends CallOptions {
 export class HostClient {
   readonly url: string;
   readonly #token: string;
-  readonly #target: { socketPath: string } | { host: string; port: number };
+  readonly #target: HostTarget;
   readonly #pooled = new http.Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 0 });
   /** An exec is not repeatable, so it never meets a pooled connection that its host is closing at that moment. */
   readonly #single = new http.Agent({ keepAlive: false });
@@ -129,6 +132,21 @@ export class HostClient {
       body: request,
       maxBytes: EXEC_ANSWER_MAX_BYTES,
       agent: this.#single,
+    });
+  }
+
+  /**
+   * A raw stream to a TCP port of the guest. It can be half closed (`allowHalfOpen`), is the caller's to destroy, and is closed by the host when the VM stops
+   * running. Rejects with `port_refused` when nothing listens there. The signal ends the opening alone.
+   */
+  openPort(id: string, port: number, options: CallOptions = {}): Promise<Duplex> {
+    return openHostStream({
+      target: this.#target,
+      token: this.#token,
+      path: `/vms/${encodeURIComponent(id)}/ports/${port}`,
+      protocol: PORT_STREAM,
+      deadlineMs: options.deadlineMs ?? HOST_DEADLINES_MS.stream,
+      signal: options.signal,
     });
   }
 
@@ -219,7 +237,7 @@ export class HostClient {
 /** A pooled connection was closed by the host before it read the request. Never leaves this file. */
 class StaleConnectionError extends Error {}
 
-function targetOf(url: string): { socketPath: string } | { host: string; port: number } {
+function targetOf(url: string): HostTarget {
   if (url.startsWith('unix:/')) return { socketPath: url.slice('unix:'.length) };
   const parsed = URL.parse(url);
   if (parsed?.protocol !== 'http:') throw new TypeError(`a host's address is unix:/path or http://address:port, not ${url}`);

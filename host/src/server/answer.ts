@@ -17,16 +17,19 @@ export function answerError(response: ServerResponse, error: unknown, log: Logge
     response.destroy();
     return;
   }
-  if (!(error instanceof HostError) || error.code === 'internal') {
-    log.error({ err: error }, 'a call failed');
-  }
-  const known = error instanceof HostError ? error : new HostError('internal', 'the host daemon failed; its log says why');
-  const body: HostErrorBody = {
-    error: { code: known.code, message: known.message, ...(known.shortage === undefined ? {} : { shortage: known.shortage }) },
-  };
+  const body = errorBody(error, log);
   if (!response.req.complete) {
     // The rest of a body that nobody will read must not be taken for the next request.
     response.setHeader('connection', 'close');
   }
-  answerJson(response, HOST_ERRORS[known.code], body);
+  answerJson(response, HOST_ERRORS[body.error.code], body);
+}
+
+/** What the caller is told of a failure. */
+export function errorBody(error: unknown, log: Logger): HostErrorBody {
+  if (!(error instanceof HostError) || error.code === 'internal') {
+    log.error({ err: error }, 'a call failed');
+  }
+  const known = error instanceof HostError ? error : new HostError('internal', 'the host daemon failed; its log says why');
+  return { error: { code: known.code, message: known.message, ...(known.shortage === undefined ? {} : { shortage: known.shortage }) } };
 }

@@ -123,7 +123,7 @@ export function idIn(match: RegExpExecArray): string {
   return match[1] === undefined ? '' : parse(vmId, match[1], 'the id in the path');
 }
 
-function parse<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
+export function parse<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const parsed = schema.safeParse(value);
   if (!parsed.success) {
     throw new HostError('invalid_request', `${what} is not valid: ${z.prettifyError(parsed.error)}`);
