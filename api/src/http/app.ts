@@ -42,10 +42,10 @@ export interface AppOptions {
 
 const RECEIVE_REQUEST_MS = 60_000;
 
-/** Builds the server; it does not listen yet. `close()` refuses new requests and ends when the open ones have. */
-export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const app = fastify({
-    loggerInstance: options.context.log,
+/** A server without any route, hook or parser of ours. */
+export function newServer(context: Pick<ServiceContext, 'log'>): FastifyInstance {
+  return fastify({
+    loggerInstance: context.log,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => `req_${randomUUID().replaceAll('-', '')}`,
     bodyLimit: DEFAULT_BODY_BYTES,
@@ -57,6 +57,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     frameworkErrors: (error, request, reply) => void sendFailure(error, request, stamp(request, reply)),
     clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket),
   }) as unknown as FastifyInstance;
+}
+
+/** Builds the server; it does not listen yet. `close()` refuses new requests and ends when the open ones have. */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const app = newServer(options.context);
 
   let closing = false;
   app.addHook('preClose', () => {
