@@ -1,4 +1,7 @@
 // Every route with what answers it. A test holds this list against the contract's.
+import { activityRoutes } from './activity.ts';
+import { agentTokenRoutes } from './agent-tokens.ts';
+import { apiKeyRoutes } from './api-keys.ts';
 import type { BoundRoute } from './bind.ts';
 import { execRoutes } from './exec.ts';
 import { healthRoutes } from './health.ts';
@@ -12,6 +15,9 @@ import { sandboxRoutes } from './sandboxes.ts';
 export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...healthRoutes,
   ...identityRoutes,
+  ...agentTokenRoutes,
+  ...apiKeyRoutes,
+  ...activityRoutes,
   ...projectRoutes,
   ...sandboxRoutes,
   ...sandboxLifecycleRoutes,
