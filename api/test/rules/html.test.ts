@@ -31,9 +31,8 @@ test('whatever stands in it, a template keeps exactly its own tags and quotes, h
   fc.assert(
     fc.property(text, text, fc.array(text, { maxLength: 4 }), (attribute, between, items) => {
       const list: Html[] = items.map((item) => html`<li>${item}</li>`);
-      const markup = html`<ul title="${attribute}" class="${attribute}">
-        ${between}${list}
-      </ul>`.toString();
+      // oxfmt-ignore
+      const markup = html`<ul title="${attribute}" class='${attribute}'>${between}${list}</ul>`.toString();
       const frame = /^<ul title="([^"<>]*)" class='([^'<>]*)'>([^<>]*)((?:<li>[^<>]*<\/li>)*)<\/ul>$/.exec(markup);
       assert.ok(frame, markup);
       assert.deepEqual(
