@@ -2,6 +2,7 @@
 // src/main.ts wires it. Nothing else knows the library.
 // A LOGIN is what a person has after signing in, for weeks; it is held as a cookie or a refresh token. A SESSION TOKEN is the bearer token of
 // the API that a login gets, again and again, for about an hour each.
+import type { ThrottleKey, ThrottleKind } from '../rules/throttle.ts';
 
 export interface Caller {
   /** Of the connection, or what a trusted proxy says. */
@@ -72,8 +73,11 @@ export interface SignIn {
   /** A new session token of the login. */
   issueSessionToken(login: { loginId: string; userId: string }): Promise<SessionToken>;
 
-  /** Refuses with `too_many_attempts` what was tried too often: `kind` with each of the keys. */
-  throttle(kind: 'sign-in' | 'reset-password' | 'verify-email' | 'sign-up' | 'device-code', keys: readonly string[]): Promise<void>;
+  /**
+   * Refuses with `too_many_attempts` what was tried too often: `kind` with each of the keys, which rules/throttle.ts makes and gives limits to.
+   * `withPassword` counts itself.
+   */
+  throttle(kind: ThrottleKind, keys: readonly ThrottleKey[]): Promise<void>;
 
   /** A device that waits for approval, by the code a person typed (any case, with or without the hyphen); null when there is none. */
   findDevice(userCode: string): Promise<PendingDevice | null>;
