@@ -80,7 +80,8 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
     return {
       params: { orgId: org.orgId },
       undo: async () => {
-        if (role !== undefined) await insertMembership(api.db, { orgId: org.orgId, userId: caller.userId, role });
+        const stayed = (await findRole(api.db, org.orgId, caller.userId)) !== undefined;
+        if (role !== undefined && !stayed) await insertMembership(api.db, { orgId: org.orgId, userId: caller.userId, role });
       },
     };
   },
