@@ -6,7 +6,7 @@ import { DEFAULT_USE_CASE } from '@berth/contract/projects.ts';
 import { insertActivity } from '../store/activity.ts';
 import { findFirstOrg, insertMembership, insertOrg, insertUser, lockBootstrap } from '../store/identity.ts';
 import { newId } from '../store/ids.ts';
-import { insertProject, listProjects } from '../store/projects.ts';
+import { findOldestProject, insertProject } from '../store/projects.ts';
 import type { Database } from '../store/schema.ts';
 import { insertSubscription } from '../store/subscriptions.ts';
 import { mintApiKey, OPERATOR } from './api-keys.ts';
@@ -34,7 +34,7 @@ export async function bootstrap(db: Database, names: BootstrapNames): Promise<Bo
     await lockBootstrap(trx);
     const first = await findFirstOrg(trx);
     if (first !== undefined) {
-      const oldest = (await listProjects(trx, first.orgId)).at(-1);
+      const oldest = await findOldestProject(trx, first.orgId);
       return { created: false, orgId: first.orgId, projectId: oldest?.id ?? null, userId: first.ownerId };
     }
     const userId = newId('user');
