@@ -45,6 +45,9 @@ export const AGENT_TOKEN_DAYS = { default: 30, min: 1, max: 365 } as const;
 /** How long an invitation can be accepted. */
 export const INVITATION_DAYS = 7;
 
+/** Invitations that one person may send within an hour: in all, and to one address. Each is a mail to somebody who may not know the sender. */
+export const INVITATIONS_PER_HOUR = { total: 200, sameAddress: 10 } as const;
+
 export const EMAIL_CHARACTERS = 254;
 
 /** Of the password of an account. No rule about kinds of characters: length is what counts. */

@@ -6,7 +6,9 @@ import type { BoundRoute } from './bind.ts';
 import { execRoutes } from './exec.ts';
 import { healthRoutes } from './health.ts';
 import { identityRoutes } from './identity.ts';
+import { invitationRoutes } from './invitations.ts';
 import { metricsRoutes } from './metrics.ts';
+import { orgRoutes } from './orgs.ts';
 import { projectRoutes } from './projects.ts';
 import { renewRoutes } from './renew.ts';
 import { sandboxLifecycleRoutes } from './sandbox-lifecycle.ts';
@@ -15,6 +17,8 @@ import { sandboxRoutes } from './sandboxes.ts';
 export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...healthRoutes,
   ...identityRoutes,
+  ...orgRoutes,
+  ...invitationRoutes,
   ...agentTokenRoutes,
   ...apiKeyRoutes,
   ...activityRoutes,
