@@ -16,6 +16,7 @@ import { makeOwnerLink } from './services/accounts.ts';
 import { mintOwnerKey } from './services/api-keys.ts';
 import { bootstrap } from './services/bootstrap.ts';
 import { changePlan } from './services/plan-change.ts';
+import { Callers } from './store/callers.ts';
 import { openDatabase } from './store/database.ts';
 import { migrate } from './store/migrate.ts';
 import { SandboxChanges } from './store/sandbox-changes.ts';
@@ -62,7 +63,7 @@ async function serve(): Promise<void> {
   if (config.crashAt !== null) armCrashPoint(config.crashAt);
   const log = pino({ level: config.logLevel, base: { part: 'api' }, timestamp: pino.stdTimeFunctions.isoTime });
   await migrateAll(config.databaseUrl, log);
-  const { db } = openDatabase({
+  const { db, pool } = openDatabase({
     url: config.databaseUrl,
     maxConnections: config.databaseConnections,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
@@ -82,7 +83,8 @@ async function serve(): Promise<void> {
     publicUrl: settings.publicUrl,
     log,
   });
-  const app = await buildApp({ context: { db, changes, lifecycle: durable.queue, hosts, plans, settings, secretKey, mailer, log } });
+  const context = { db, callers: new Callers(pool), changes, lifecycle: durable.queue, hosts, plans, settings, secretKey, mailer, log };
+  const app = await buildApp({ context });
   const { address, port } = await listen(app, config.listenAddress, config.port);
   log.info({ address, port }, 'ready');
 

@@ -25,6 +25,7 @@ import type { LifecycleQueue, LifecycleStep } from '../src/services/lifecycle-po
 import type { MailMessage } from '../src/services/mail-port.ts';
 import { SecretKey } from '../src/services/secret-key.ts';
 import type { Settings } from '../src/services/settings.ts';
+import { Callers } from '../src/store/callers.ts';
 import { openDatabase } from '../src/store/database.ts';
 import { upsertHost } from '../src/store/hosts.ts';
 import { insertMembership, insertOrg, insertUser } from '../src/store/identity.ts';
@@ -122,7 +123,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   const databaseUrl = await postgres.createDatabase();
   await migrate(databaseUrl);
-  const { db } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  const { db, pool } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
   const first = await bootstrap(db, {
     ownerEmail: 'owner@example.test',
     ownerName: 'Olive Owner',
@@ -167,6 +168,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const mails: MailMessage[] = [];
   const context: ServiceContext = {
     db,
+    callers: new Callers(pool),
     changes,
     lifecycle: durable?.queue ?? noting,
     hosts,

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { FastifyRequest } from 'fastify';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { HostClients } from '../../api/src/hosts/clients.ts';
@@ -13,6 +14,7 @@ import { mintApiKey } from '../../api/src/services/api-keys.ts';
 import { bootstrap } from '../../api/src/services/bootstrap.ts';
 import type { ServiceContext } from '../../api/src/services/context.ts';
 import { SecretKey } from '../../api/src/services/secret-key.ts';
+import { Callers } from '../../api/src/store/callers.ts';
 import { openDatabase } from '../../api/src/store/database.ts';
 import { insertMembership, insertOrg } from '../../api/src/store/identity.ts';
 import { newId } from '../../api/src/store/ids.ts';
@@ -69,6 +71,7 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
   const nothing = (): Promise<never> => Promise.reject(new Error('the benchmark starts no steps'));
   const context: ServiceContext = {
     db,
+    callers: new Callers(pool),
     changes,
     lifecycle: {
       enqueueProvision: nothing,
@@ -76,6 +79,7 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
       enqueueWake: nothing,
       enqueueResize: nothing,
       enqueueDestroy: nothing,
+      enqueueInvitationMail: nothing,
       started: () => undefined,
     },
     hosts: new HostClients(randomBytes(16).toString('hex')),
@@ -100,10 +104,11 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
 
   const app = await buildApp({ context });
   const bare = newServer(context);
-  bare.get('/sandboxes/:id', async (request) => {
+  const readRow = async (request: FastifyRequest): Promise<unknown> => {
     const { rows } = await pool.query('select * from sandbox where id = $1', [(request.params as { id: string }).id]);
     return rows[0];
-  });
+  };
+  bare.get('/sandboxes/:id', readRow);
   const { rows } = await pool.query<{ server_version: string }>('show server_version');
   return {
     apiPort: (await listen(app, '127.0.0.1', 0)).port,

@@ -10,7 +10,7 @@ import { fastify, LogController, type FastifyInstance, type FastifyReply, type F
 import { CodedError } from '../rules/coded-error.ts';
 import { BOUND_ROUTES } from '../routes/bound-routes.ts';
 import type { AnyCall, BoundRoute } from '../routes/bind.ts';
-import { authorize, findNamedSandbox } from '../services/access.ts';
+import { authorize, namedSandboxId } from '../services/access.ts';
 import { authenticate, readToken, type Actor } from '../services/authentication.ts';
 import type { ServiceContext } from '../services/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes.ts';
@@ -121,12 +121,11 @@ function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions):
       const params = request.params as Record<string, string>;
       void reply.headers(deprecationHeaders(route, params));
       if (route.auth.length === 0) return;
-      const token = readToken(request.headers.authorization);
-      // Asked side by side, to save a round trip on every call; judged in this order.
-      const [actor, sandbox] = await Promise.all([authenticate(context, token, request.id), findNamedSandbox(context, params)]);
+      const bearer = readToken(request.headers.authorization);
+      const { actor, named } = await authenticate(context, { bearer, sandboxId: namedSandboxId(params), requestId: request.id });
       request.actor = actor;
-      await authorize(context, actor, route, params, sandbox);
-      request.sandbox = sandbox;
+      await authorize(context, actor, route, params, named);
+      request.sandbox = named.sandbox;
     },
     handler: async (request, reply) => {
       const call = readCall(bound, request, reply);

@@ -7,29 +7,29 @@ import { CodedError } from '../rules/coded-error.ts';
 import { findOrg, findRole } from '../store/identity.ts';
 import { isId } from '../store/ids.ts';
 import { OWNED_LOCATORS, type OwnedResource } from '../store/owned.ts';
-import { findSandbox, type LocatedSandboxRow } from '../store/sandboxes.ts';
+import type { NamedSandbox } from './authentication.ts';
 import type { ServiceContext } from './context.ts';
 
 /** Parameters of a path, by name. */
 export type PathNames = Readonly<Record<string, string | undefined>>;
 
-/** The sandbox that the path names, if there is one. Asks nothing about the caller, so it may be under way while the caller is found out. */
-export async function findNamedSandbox(context: ServiceContext, { sandboxId }: PathNames): Promise<LocatedSandboxRow | undefined> {
-  return sandboxId !== undefined && isId('sandbox', sandboxId) ? await findSandbox(context.db, sandboxId) : undefined;
+/** Id of the sandbox that the path names; null when it names none, or what cannot be an id. */
+export function namedSandboxId({ sandboxId }: PathNames): string | null {
+  return sandboxId !== undefined && isId('sandbox', sandboxId) ? sandboxId : null;
 }
 
-/** Throws unless the actor may use the route with these path parameters, of which `sandbox` is the one named. */
+/** Throws unless the actor may use the route with these path parameters; `named` is what was found of their sandbox. */
 export async function authorize(
   context: ServiceContext,
   actor: Actor,
   route: Route,
   params: PathNames,
-  sandbox: LocatedSandboxRow | undefined,
+  named: NamedSandbox,
 ): Promise<void> {
   requireKind(actor, route);
   if (params['sandboxId'] !== undefined) {
-    if (sandbox === undefined) throw notFound('sandboxId');
-    await requireAccess(context, actor, route, sandbox.org_id);
+    if (named.sandbox === undefined) throw notFound('sandboxId');
+    requireAccess(actor, route, named.sandbox.org_id, named.role);
     return;
   }
   const { orgId } = params;
@@ -37,7 +37,7 @@ export async function authorize(
   const own = actor.kind === 'api_key' && actor.orgId === orgId;
   const exists = own || (isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined);
   if (!exists) throw new CodedError('org_not_found', 'there is no org with the id in the path');
-  await requireAccess(context, actor, route, orgId);
+  requireAccess(actor, route, orgId, await roleIn(context, actor, orgId));
   for (const [name, locate] of Object.entries(OWNED_LOCATORS)) {
     const id = params[name];
     if (id !== undefined) requireOwned(actor, name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
@@ -54,8 +54,8 @@ export async function requireAlso(
   requirePermission(actor, requireMembership(actor, orgId, await roleIn(context, actor, orgId)), permission);
 }
 
-async function requireAccess(context: ServiceContext, actor: Actor, route: Route, orgId: string): Promise<void> {
-  const role = requireMembership(actor, orgId, await roleIn(context, actor, orgId));
+function requireAccess(actor: Actor, route: Route, orgId: string, roleThere: Role | null): void {
+  const role = requireMembership(actor, orgId, roleThere);
   if (route.permission !== null) requirePermission(actor, role, route.permission);
 }
 

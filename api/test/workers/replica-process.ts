@@ -11,6 +11,7 @@ import { sleepSandbox } from '../../src/services/sandbox-sleep.ts';
 import { wakeSandbox } from '../../src/services/sandbox-wake.ts';
 import { destroySandbox } from '../../src/services/sandboxes.ts';
 import { SecretKey } from '../../src/services/secret-key.ts';
+import { Callers } from '../../src/store/callers.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { SandboxChanges } from '../../src/store/sandbox-changes.ts';
 import type { SandboxRow } from '../../src/store/schema.ts';
@@ -23,7 +24,7 @@ const options = JSON.parse(process.argv[2] ?? '') as ReplicaOptions;
 const crashAt = process.env['BERTH_CRASH_AT'];
 if (crashAt !== undefined) armCrashPoint(crashAt);
 const log = pino({ level: options.logLevel }, pino.destination(2));
-const { db } = openDatabase({
+const { db, pool } = openDatabase({
   url: options.databaseUrl,
   maxConnections: 20,
   statementTimeoutMs: 30_000,
@@ -54,6 +55,7 @@ const lifecycle: LifecycleQueue = {
 };
 const context: ServiceContext = {
   db,
+  callers: new Callers(pool),
   changes,
   hosts,
   lifecycle,
