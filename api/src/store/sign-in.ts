@@ -54,7 +54,7 @@ export async function insertNewUser(
 /** Gives the user a password, in place of one it has. False when there is no such user. */
 export async function putPassword(trx: DatabaseTransaction, userId: string, passwordHash: string): Promise<boolean> {
   // Held until the end: two changes at once would otherwise both find no password and add one each.
-  const user = await trx.selectFrom('user').select('id').where('id', '=', userId).forUpdate().executeTakeFirst();
+  const user = await trx.selectFrom('user').select('id').where('id', '=', userId).forNoKeyUpdate().executeTakeFirst();
   if (user === undefined) return false;
   const changed = await trx
     .updateTable('account')
