@@ -22,7 +22,8 @@ import { bootstrap } from '../src/services/bootstrap.ts';
 import { newToken, tokenSha256 } from '../src/services/bearer-token.ts';
 import type { ServiceContext } from '../src/services/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../src/services/lifecycle-port.ts';
-import type { MailMessage } from '../src/services/mail-port.ts';
+import { noteInvitationSent, prepareInvitationMail } from '../src/services/invitation-mail.ts';
+import type { MailMessage, Mailer } from '../src/services/mail-port.ts';
 import { SecretKey } from '../src/services/secret-key.ts';
 import type { Settings } from '../src/services/settings.ts';
 import { Callers } from '../src/store/callers.ts';
@@ -92,6 +93,8 @@ export interface TestApi extends TestOrg {
   makeSession(options: { role: Role | null; emailVerified?: boolean; minutes?: number }): Promise<TestSession>;
   /** Messages that were mailed, the oldest first. */
   mails: MailMessage[];
+  /** Mails the invitations whose step was noted; only without durable work, which does it by itself. */
+  mailInvitations(): Promise<void>;
   /** A key of the first org whose creator has the role. */
   makeKey(options: { role?: Role; scopes?: string[] | null; expiresInDays?: number | null }): Promise<string>;
   /** A sandbox's row as it would be in the status, with no machine behind it. */
@@ -141,19 +144,24 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const changes = new SandboxChanges(databaseUrl, (error) => log.warn({ err: error }));
   await changes.start();
 
+  const mails: MailMessage[] = [];
+  const mailer: Mailer = { send: (message) => Promise.resolve(void mails.push(message)) };
+  const settings = { ...SETTINGS, ...options.settings };
   const steps: TestApi['steps'] = [];
+  const invitationsToMail: string[] = [];
   const noting: LifecycleQueue = {
     enqueueProvision: (_trx, step) => Promise.resolve(void steps.push({ kind: 'provision', step })),
     enqueueSleep: (_trx, step) => Promise.resolve(void steps.push({ kind: 'sleep', step })),
     enqueueWake: (_trx, step) => Promise.resolve(void steps.push({ kind: 'wake', step })),
     enqueueResize: (_trx, step) => Promise.resolve(void steps.push({ kind: 'resize', step })),
     enqueueDestroy: (_trx, step) => Promise.resolve(void steps.push({ kind: 'destroy', step })),
+    enqueueInvitationMail: (_trx, invitationId) => Promise.resolve(void invitationsToMail.push(invitationId)),
     started: () => undefined,
   };
   let durable: DurableWork | undefined;
   if (options.durable) {
     await migrateDurable(databaseUrl, log);
-    durable = await startDurable({ databaseUrl, db, hosts, hostUrls: [front.url], log });
+    durable = await startDurable({ databaseUrl, db, hosts, hostUrls: [front.url], mailer, publicUrl: settings.publicUrl, log });
   } else {
     await upsertHost(db, {
       id: host.hostId,
@@ -165,7 +173,6 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
   }
-  const mails: MailMessage[] = [];
   const context: ServiceContext = {
     db,
     callers: new Callers(pool),
@@ -173,9 +180,9 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     lifecycle: durable?.queue ?? noting,
     hosts,
     plans: planCatalogueOf(options.plans),
-    settings: { ...SETTINGS, ...options.settings },
+    settings,
     secretKey: new SecretKey(randomBytes(32)),
-    mailer: { send: (message) => Promise.resolve(void mails.push(message)) },
+    mailer,
     log,
   };
   const app = await buildApp({
@@ -200,6 +207,14 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }),
     makeOrg: () => makeOrg(db),
     mails,
+    mailInvitations: async () => {
+      for (const id of invitationsToMail.splice(0)) {
+        const prepared = await db.transaction().execute((trx) => prepareInvitationMail(trx, settings.publicUrl, id));
+        if (prepared === null) continue;
+        await mailer.send(prepared.message);
+        await db.transaction().execute((trx) => noteInvitationSent(trx, id, prepared.tokenSha256));
+      }
+    },
     makeSession: (session) => makeSession(db, own.orgId, session),
     makeKey: async ({ role, scopes = null, expiresInDays = null }) => {
       let createdBy = own.userId;
@@ -247,6 +262,13 @@ async function call(url: string, method: Method | 'HEAD' | 'OPTIONS', path: stri
     else assertFailure(route, response.status, body);
   }
   return { status: response.status, headers: response.headers, body };
+}
+
+/** The token of the link in a mail. */
+export function tokenIn(message: Pick<MailMessage, 'text'> | undefined): string {
+  const token = /\?token=([\w-]+)$/m.exec(message?.text ?? '')?.[1];
+  assert.ok(token !== undefined, 'no mail with a link');
+  return token;
 }
 
 /** The contract's route for a method and a path. */

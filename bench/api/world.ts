@@ -80,6 +80,7 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
       enqueueResize: nothing,
       enqueueDestroy: nothing,
       enqueueInvitationMail: nothing,
+      enqueueInvitationMail: nothing,
       started: () => undefined,
     },
     hosts: new HostClients(randomBytes(16).toString('hex')),
