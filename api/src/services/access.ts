@@ -40,7 +40,7 @@ export async function authorize(
   requireAccess(actor, route, orgId, await roleIn(context, actor, orgId));
   for (const [name, locate] of Object.entries(OWNED_LOCATORS)) {
     const id = params[name];
-    if (id !== undefined) requireOwned(actor, name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
+    if (id !== undefined) requireOwned(name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
   }
 }
 
@@ -64,10 +64,10 @@ async function roleIn(context: ServiceContext, actor: Actor, orgId: string): Pro
   return roleName.safeParse(await findRole(context.db, orgId, actor.userId)).data ?? null;
 }
 
-/** What is another org's is refused as such, whatever it is. */
-function requireOwned(actor: Actor, name: NamedInPath, orgId: string, found: OwnedResource | undefined): void {
+/** What is another org's is refused as such, whatever it is, also where the caller is a member of that org too. */
+function requireOwned(name: NamedInPath, orgId: string, found: OwnedResource | undefined): void {
   if (found === undefined) throw notFound(name);
-  if (found.orgId !== orgId) requireMembership(actor, found.orgId, null);
+  if (found.orgId !== orgId) throw new CodedError('org_access_denied', `the ${NOUNS[name]} with the id in the path belongs to another org`);
   if (found.gone) throw notFound(name);
 }
 
