@@ -8,6 +8,7 @@ import type { Database, UserRow } from '../store/schema.ts';
 import { emailVerificationMail, passwordResetMail } from './account-mails.ts';
 import { OPERATOR } from './api-keys.ts';
 import type { ServiceContext } from './context.ts';
+import type { ReceivedInvitationRow } from './invitations.ts';
 import { findOneTimeLink, makeOneTimeLink, oneTimeLinkPath, useOneTimeLink, type LinkPurpose } from './one-time-links.ts';
 import { SignInError, type SignIn } from './sign-in-port.ts';
 
@@ -50,20 +51,24 @@ export async function resetPassword(
   signIn: SignIn,
   { token, password }: { token: string; password: string },
 ): Promise<void> {
-  await inTurn(() =>
-    context.db.transaction().execute(async (trx) => {
-      const { userId } = await requireUse(trx, 'reset_password', token);
-      await signIn.setPassword(userId, password);
-      await updateUser(trx, userId, { emailVerified: true });
-      await deleteUnusedLinks(trx, userId, ['welcome', 'verify_email']);
-    }),
-  );
+  await context.db.transaction().execute(async (trx) => {
+    const { userId } = await requireUse(trx, 'reset_password', token);
+    await signIn.setPassword(userId, password, trx);
+    await updateUser(trx, userId, { emailVerified: true });
+    await deleteUnusedLinks(trx, userId, ['welcome', 'verify_email']);
+  });
 }
 
 /** Mails a link that verifies the account's address. Throws when the mail could not be handed over. */
 export async function sendVerification(context: ServiceContext, user: UserRow): Promise<void> {
   const token = await newLink(context.db, 'verify_email', user.id);
   await context.mailer.send(emailVerificationMail(context.settings.publicUrl, user.email, token));
+}
+
+/** As {@link sendVerification}, to an account with the address that is not verified; nothing happens when there is none. */
+export async function sendVerificationTo(context: ServiceContext, email: string): Promise<void> {
+  const user = await findUserByEmail(context.db, email);
+  if (user !== undefined && !user.emailVerified) await sendVerification(context, user);
 }
 
 /** Holds the address verified to which the link was mailed. Throws `link_invalid`. */
@@ -86,18 +91,27 @@ export async function welcomeOwner(
   signIn: SignIn,
   { token, email, name, password }: { token: string; email: string; name: string; password: string },
 ): Promise<{ userId: string }> {
-  return await inTurn(() =>
-    context.db.transaction().execute(async (trx) => {
-      const { userId } = await requireUse(trx, 'welcome', token);
-      const other = await findUserByEmail(trx, email);
-      if (other !== undefined && other.id !== userId) throw new SignInError('email_taken', 'another account has this email address');
-      // Before the row of the user is changed: sign-in writes beside this transaction, and would wait for it.
-      await signIn.setPassword(userId, password);
-      await updateUser(trx, userId, { email, name, emailVerified: true });
-      await deleteUnusedLinks(trx, userId, ['reset_password', 'verify_email']);
-      return { userId };
-    }),
-  );
+  return await context.db.transaction().execute(async (trx) => {
+    const { userId } = await requireUse(trx, 'welcome', token);
+    const other = await findUserByEmail(trx, email);
+    if (other !== undefined && other.id !== userId) throw new SignInError('email_taken', 'another account has this email address');
+    await signIn.setPassword(userId, password, trx);
+    await updateUser(trx, userId, { email, name, emailVerified: true });
+    await deleteUnusedLinks(trx, userId, ['reset_password', 'verify_email']);
+    return { userId };
+  });
+}
+
+/**
+ * The account of somebody who was invited and has none; the address counts as verified, as the token in the caller's hands was mailed to it. To accept is
+ * the next step: whoever is stopped between the two signs in with the new account and accepts. Throws `email_taken`, `password_unfit`.
+ */
+export async function signUpByInvitation(
+  signIn: SignIn,
+  { email }: ReceivedInvitationRow,
+  { name, password }: { name: string; password: string },
+): Promise<{ userId: string }> {
+  return await signIn.createAccount({ email, name, password, emailVerified: true });
 }
 
 /** A new link for the owner of the first org, who can sign in with it and has no other way; what it is for depends on whether there is a password. */
@@ -141,16 +155,4 @@ async function requireUse(trx: Database, purpose: LinkPurpose, token: string): P
 
 function linkInvalid(): SignInError {
   return new SignInError('link_invalid', 'this link was used, has expired, or was not copied whole');
-}
-
-let lastTurn: Promise<unknown> = Promise.resolve();
-
-/**
- * One at a time in this process: each holds a connection of the pool with the link's row locked while sign-in takes another to write the password, and a
- * pool full of holders would wait for itself. Whatever fails, also by a crash, leaves the link unused.
- */
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  const mine = lastTurn.then(work);
-  lastTurn = mine.catch(() => undefined);
-  return await mine;
 }
