@@ -14,11 +14,13 @@ import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
+import type { OidcConfig } from '../src/config.ts';
 import { HostClients } from '../src/hosts/clients.ts';
 import { buildApp, listen, type AppOptions } from '../src/http/app.ts';
 import { planCatalogueOf } from '../src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../src/services/api-keys.ts';
 import { bootstrap } from '../src/services/bootstrap.ts';
+import type { ClientSignIn } from '../src/services/client-sign-in-port.ts';
 import { newToken, tokenSha256 } from '../src/services/bearer-token.ts';
 import type { ServiceContext } from '../src/services/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../src/services/lifecycle-port.ts';
@@ -27,6 +29,7 @@ import type { MailMessage, Mailer } from '../src/services/mail-port.ts';
 import { SecretKey } from '../src/services/secret-key.ts';
 import type { Settings } from '../src/services/settings.ts';
 import { Callers } from '../src/store/callers.ts';
+import { openSignIn } from '../src/sign-in/sign-in.ts';
 import { openDatabase } from '../src/store/database.ts';
 import { upsertHost } from '../src/store/hosts.ts';
 import { insertMembership, insertOrg, insertUser } from '../src/store/identity.ts';
@@ -80,6 +83,7 @@ export interface TestApi extends TestOrg {
   databaseUrl: string;
   app: FastifyInstance;
   context: ServiceContext;
+  signIn: ClientSignIn;
   db: Database;
   host: HostStandIn;
   front: ExecFront;
@@ -109,6 +113,8 @@ export interface TestApiOptions {
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
   plans?: Plan[];
   settings?: Partial<Settings>;
+  /** An OIDC provider to sign in at. */
+  oidc?: OidcConfig;
 }
 
 export async function startApi(options: TestApiOptions): Promise<TestApi> {
@@ -185,8 +191,10 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     mailer,
     log,
   };
+  const signIn = openSignIn({ ...context, oidc: options.oidc ?? null });
   const app = await buildApp({
     context,
+    signIn,
     onAnswer: (route, answer) => void route.response.body.parse(answer),
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
   });
@@ -200,6 +208,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     databaseUrl,
     app,
     context,
+    signIn,
     db,
     host,
     front,

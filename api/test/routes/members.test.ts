@@ -15,7 +15,7 @@ let api: TestApi;
 let second: { app: FastifyInstance; url: string };
 before(async () => {
   api = await startApi({ durable: false });
-  const app = await buildApp({ context: api.context });
+  const app = await buildApp({ context: api.context, signIn: api.signIn });
   second = { app, url: `http://127.0.0.1:${(await listen(app, '127.0.0.1', 0)).port}` };
 });
 after(async () => {

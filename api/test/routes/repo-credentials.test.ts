@@ -144,7 +144,7 @@ async function everythingStored(): Promise<string> {
 test('no answer, no row and no line of the log holds what was given, whether the call succeeds or not', async () => {
   let said = '';
   const log = pino({ level: 'trace' }, { write: (line: string) => void (said += line) });
-  const app = await buildApp({ context: { ...api.context, log } });
+  const app = await buildApp({ context: { ...api.context, log }, signIn: api.signIn });
   const call = async (method: 'POST' | 'PATCH' | 'GET' | 'DELETE', path: string, body?: object | string, token = api.token) => {
     const answer = await app.inject({
       method,
