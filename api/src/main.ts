@@ -16,6 +16,7 @@ import { makeOwnerLink } from './services/accounts.ts';
 import { mintOwnerKey } from './services/api-keys.ts';
 import { bootstrap } from './services/bootstrap.ts';
 import { changePlan } from './services/plan-change.ts';
+import { openSignIn } from './sign-in/sign-in.ts';
 import { Callers } from './store/callers.ts';
 import { openDatabase } from './store/database.ts';
 import { migrate } from './store/migrate.ts';
@@ -84,7 +85,8 @@ async function serve(): Promise<void> {
     log,
   });
   const context = { db, callers: new Callers(pool), changes, lifecycle: durable.queue, hosts, plans, settings, secretKey, mailer, log };
-  const app = await buildApp({ context });
+  const signIn = openSignIn({ db, settings, secretKey, log, oidc: config.oidc });
+  const app = await buildApp({ context, signIn });
   const { address, port } = await listen(app, config.listenAddress, config.port);
   log.info({ address, port }, 'ready');
 

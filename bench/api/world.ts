@@ -13,6 +13,7 @@ import { planCatalogueOf } from '../../api/src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../../api/src/services/api-keys.ts';
 import { bootstrap } from '../../api/src/services/bootstrap.ts';
 import type { ServiceContext } from '../../api/src/services/context.ts';
+import { openSignIn } from '../../api/src/sign-in/sign-in.ts';
 import { SecretKey } from '../../api/src/services/secret-key.ts';
 import { Callers } from '../../api/src/store/callers.ts';
 import { openDatabase } from '../../api/src/store/database.ts';
@@ -103,7 +104,7 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
   await sql`vacuum analyze`.execute(db);
   const [liveOrg, withDeleted] = measured as [MeasuredOrg, MeasuredOrg];
 
-  const app = await buildApp({ context });
+  const app = await buildApp({ context, signIn: openSignIn({ ...context, oidc: null }) });
   const bare = newServer(context);
   const readRow = async (request: FastifyRequest): Promise<unknown> => {
     const { rows } = await pool.query('select * from sandbox where id = $1', [(request.params as { id: string }).id]);

@@ -12,8 +12,10 @@ import { BOUND_ROUTES } from '../routes/bound-routes.ts';
 import type { AnyCall, BoundRoute } from '../routes/bind.ts';
 import { authorize, namedSandboxId } from '../services/access.ts';
 import { authenticate, readToken, type Actor } from '../services/authentication.ts';
+import type { ClientSignIn } from '../services/client-sign-in-port.ts';
 import type { ServiceContext } from '../services/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes.ts';
+import { registerAuthEndpoints } from './auth-endpoints.ts';
 import { readJsonBodies } from './body.ts';
 import { deprecationHeaders } from './deprecation.ts';
 import { CallerGone, envelope, sendFailure } from './errors.ts';
@@ -34,6 +36,7 @@ declare module 'fastify' {
 
 export interface AppOptions {
   context: ServiceContext;
+  signIn: ClientSignIn;
   /** Called with every successful answer as the caller will parse it; tests hold it against the route's schema. */
   onAnswer?: (route: Route, answer: unknown) => void;
   /** When a long exec gets its headers and spaces; the contract's times when absent. */
@@ -99,6 +102,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     return sendFailure(new CodedError('method_not_allowed', message), request, reply);
   });
   readJsonBodies(app);
+  registerAuthEndpoints(app, options);
   for (const bound of BOUND_ROUTES) register(app, bound, options);
   await app.ready();
   return app;
