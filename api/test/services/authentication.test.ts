@@ -22,7 +22,7 @@ after(async () => {
 
 async function startReplica(): Promise<typeof replica> {
   const { db } = openDatabase({ url: api.databaseUrl, maxConnections: 4, statementTimeoutMs: 30_000, onIdleError: () => undefined });
-  const app = await buildApp({ context: { ...api.context, db } });
+  const app = await buildApp({ context: { ...api.context, db }, signIn: api.signIn });
   const { port } = await listen(app, '127.0.0.1', 0);
   return {
     url: `http://127.0.0.1:${port}`,
