@@ -12,6 +12,7 @@ import { figureOf, renderTable, type Figure, type TableRow } from './statistics.
 const LIVE = 100;
 const DELETED = 100_000;
 const WARM_UP_MS = 3_000;
+const LIST_CONNECTIONS = 4;
 
 const { values: flags } = parseArgs({
   options: {
@@ -33,35 +34,33 @@ const connections = Math.ceil(positive('connections', 1_000));
 type Target = Omit<LoadOrder, 'connections' | 'milliseconds'>;
 
 interface Measured {
+  target: Target;
   perSecond: number[];
   latenciesMs: number[];
+  /** Processor time of the server's process for one answer; what else the machine does touches it least. */
+  cpuMicros: number[];
 }
 
-/** Measures both in turn, `rounds` times; each turn's ratio is of its own two halves. */
-async function compare(
-  load: Load,
-  one: Target,
-  other: Target,
-  atOnce: number,
-): Promise<{ one: Measured; other: Measured; ratios: number[] }> {
-  for (const target of [one, other]) await load.run({ ...target, connections: atOnce, milliseconds: WARM_UP_MS });
-  const measured = { one: { perSecond: [], latenciesMs: [] } as Measured, other: { perSecond: [], latenciesMs: [] } as Measured };
-  const ratios: number[] = [];
-  const turn = async (which: 'one' | 'other', target: Target): Promise<number> => {
-    const { perSecond, latenciesMs } = await load.run({ ...target, connections: atOnce, milliseconds: seconds * 1_000 });
-    measured[which].perSecond.push(perSecond);
-    for (const latency of latenciesMs) measured[which].latenciesMs.push(latency);
-    return perSecond;
-  };
+/** Measures the targets in turn, `rounds` times, each round from the other end. */
+async function takeTurns(load: Load, targets: readonly Target[], atOnce: number): Promise<Measured[]> {
+  for (const target of targets) await load.run({ ...target, connections: atOnce, milliseconds: WARM_UP_MS });
+  const measured = targets.map((target) => ({ target, perSecond: [] as number[], latenciesMs: [] as number[], cpuMicros: [] as number[] }));
   for (let round = 0; round < rounds; round += 1) {
-    // Whoever comes second in one round comes first in the next.
-    const first = round % 2 === 0 ? 'one' : 'other';
-    const a = await turn(first, first === 'one' ? one : other);
-    const b = await turn(first === 'one' ? 'other' : 'one', first === 'one' ? other : one);
-    ratios.push(first === 'one' ? a / b : b / a);
+    for (const one of round % 2 === 0 ? measured : measured.toReversed()) {
+      const before = process.cpuUsage();
+      const { perSecond, latenciesMs } = await load.run({ ...one.target, connections: atOnce, milliseconds: seconds * 1_000 });
+      const { user, system } = process.cpuUsage(before);
+      one.perSecond.push(perSecond);
+      one.cpuMicros.push((user + system) / latenciesMs.length);
+      for (const latency of latenciesMs) one.latenciesMs.push(latency);
+    }
   }
-  return { ...measured, ratios };
+  return measured;
 }
+
+/** Of each round, how many times as many answers a second the first gave. */
+const ratio = (one: Measured, other: Measured): Figure =>
+  exact(figureOf(one.perSecond.map((perSecond, round) => perSecond / (other.perSecond[round] ?? Number.NaN))));
 
 const percentile = (values: readonly number[], share: number): number => {
   const sorted = Float64Array.from(values).toSorted();
@@ -74,37 +73,43 @@ const exact = (figure: Figure): Figure => ({
   p95: twoDecimals(figure.p95),
   max: twoDecimals(figure.max),
 });
-const told = ({ perSecond, latenciesMs }: Measured): { perSecond: Figure; p50Ms: number; p99Ms: number } => ({
+const told = ({ perSecond, latenciesMs, cpuMicros }: Measured) => ({
   perSecond: exact(figureOf(perSecond)),
   p50Ms: twoDecimals(percentile(latenciesMs, 0.5)),
   p99Ms: twoDecimals(percentile(latenciesMs, 0.99)),
+  serverCpuMicros: exact(figureOf(cpuMicros)),
 });
 
 const world = await openApiWorld({ live: LIVE, deleted: DELETED });
 const load = new Load();
 try {
-  const read = await compare(
+  const [get, bare, prepared] = (await takeTurns(
     load,
-    { port: world.apiPort, path: `/v1/sandboxes/${world.live.sandboxId}`, token: world.live.token },
-    { port: world.barePort, path: `/sandboxes/${world.live.sandboxId}`, token: null },
+    [
+      { port: world.apiPort, path: `/v1/sandboxes/${world.live.sandboxId}`, token: world.live.token },
+      { port: world.barePort, path: `/sandboxes/${world.live.sandboxId}`, token: null },
+      { port: world.barePort, path: `/prepared/${world.live.sandboxId}`, token: null },
+    ],
     connections,
-  );
-  const list = await compare(
+  )) as [Measured, Measured, Measured];
+  const [listLive, listWithDeleted] = (await takeTurns(
     load,
-    { port: world.apiPort, path: `/v1/orgs/${world.live.orgId}/sandboxes`, token: world.live.token },
-    { port: world.apiPort, path: `/v1/orgs/${world.withDeleted.orgId}/sandboxes`, token: world.withDeleted.token },
-    Math.min(connections, 4),
-  );
+    [world.live, world.withDeleted].map(({ orgId, token }) => ({ port: world.apiPort, path: `/v1/orgs/${orgId}/sandboxes`, token })),
+    Math.min(connections, LIST_CONNECTIONS),
+  )) as [Measured, Measured];
 
   const machine = { cpus: cpus().length, model: cpus()[0]?.model ?? null, memoryGib: Math.round(totalmem() / 2 ** 30) };
   const versions = { node: process.version, postgres: world.postgresVersion };
   const result = {
-    ratioToBareRead: exact(figureOf(read.ratios)),
-    listWithDeletedRatio: exact(figureOf(list.ratios)),
-    getSandbox: told(read.one),
-    bareRead: told(read.other),
-    listLive: told(list.one),
-    listWithDeleted: told(list.other),
+    ratioToBareRead: ratio(get, bare),
+    ratioToPreparedRead: ratio(get, prepared),
+    // As times: above 1 the deleted ones cost something.
+    listWithDeletedRatio: ratio(listLive, listWithDeleted),
+    getSandbox: told(get),
+    bareRead: told(bare),
+    preparedRead: told(prepared),
+    listLive: told(listLive),
+    listWithDeleted: told(listWithDeleted),
     rounds,
     seconds,
     connections,
@@ -117,34 +122,32 @@ try {
     `${machine.model ?? 'unknown CPU'}, ${machine.cpus} cores, ${machine.memoryGib} GiB, Node ${versions.node}, PostgreSQL ${versions.postgres}\n` +
       `${rounds} rounds of ${seconds} s, ${connections} connections, a pool of ${POOL_CONNECTIONS}; client, server and Postgres share the cores\n`,
   );
-  const row = (label: string, { perSecond }: Measured): TableRow => ({
+  const rows: [string, Measured][] = [
+    ['GET of a sandbox', get],
+    ['bare read of one row', bare],
+    ['the same, prepared', prepared],
+    [`list, ${LIVE} live`, listLive],
+    [`list, ${LIVE} live and ${DELETED} deleted`, listWithDeleted],
+  ];
+  const table = rows.map(([label, { perSecond }]): TableRow => ({
     label,
     unit: 'answers/s',
     figure: figureOf(perSecond),
     count: perSecond.length,
-  });
-  console.log(
-    renderTable([
-      row('GET of a sandbox', read.one),
-      row('bare read of one row', read.other),
-      row(`list, ${LIVE} live`, list.one),
-      row(`list, ${LIVE} live and ${DELETED} deleted`, list.other),
-    ]),
-  );
-  console.log('');
-  for (const [label, { p50Ms, p99Ms }] of [
-    ['GET of a sandbox', result.getSandbox],
-    ['bare read of one row', result.bareRead],
-    [`list, ${LIVE} live`, result.listLive],
-    [`list, ${LIVE} live and ${DELETED} deleted`, result.listWithDeleted],
-  ] as const) {
-    console.log(`${label}: half of the answers within ${p50Ms} ms, 99 % within ${p99Ms} ms`);
+  }));
+  console.log(`${renderTable(table)}\n`);
+  for (const [label, measured] of rows) {
+    const { p50Ms, p99Ms, serverCpuMicros } = told(measured);
+    console.log(`${label}: half of the answers within ${p50Ms} ms, 99 % within ${p99Ms} ms; server ${serverCpuMicros.median} µs each`);
   }
-  const { ratioToBareRead, listWithDeletedRatio } = result;
-  console.log(`\nGET of a sandbox against the bare read: ${ratioToBareRead.median} (${ratioToBareRead.min} to ${ratioToBareRead.max})`);
-  console.log(
-    `list without deleted against with: ${listWithDeletedRatio.median} (${listWithDeletedRatio.min} to ${listWithDeletedRatio.max})`,
-  );
+  console.log('');
+  for (const [label, { median, min, max }] of [
+    ['GET of a sandbox against the bare read, by answers a second', result.ratioToBareRead],
+    ['GET of a sandbox against the prepared bare read', result.ratioToPreparedRead],
+    ['list with deleted ones against the one without, by time', result.listWithDeletedRatio],
+  ] as const) {
+    console.log(`${label}: ${median} (${min} to ${max})`);
+  }
   if (flags.json) console.log(JSON.stringify(result));
 } finally {
   await load.close();

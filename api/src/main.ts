@@ -7,10 +7,11 @@
 //   plans set         give an org a plan of the catalogue; one line of JSON on stdout
 import { parseArgs } from 'node:util';
 import { permission } from '@berth/contract/permissions.ts';
-import { pino, type Logger } from 'pino';
+import type { Logger } from 'pino';
 import { readDatabaseConfig, readPlanCatalogue, readServeConfig } from './config.ts';
 import { HostClients } from './hosts/clients.ts';
 import { buildApp, listen } from './http/app.ts';
+import { openLog } from './log.ts';
 import { openMailer } from './mail/mailer.ts';
 import { makeOwnerLink } from './services/accounts.ts';
 import { mintOwnerKey } from './services/api-keys.ts';
@@ -36,7 +37,7 @@ try {
       await serve();
       break;
     case 'migrate':
-      await migrateAll(readDatabaseConfig(process.env).databaseUrl, pino({ level: 'silent' }));
+      await migrateAll(readDatabaseConfig(process.env).databaseUrl, openLog('silent'));
       break;
     case 'bootstrap':
       await runBootstrap(rest);
@@ -62,7 +63,7 @@ try {
 async function serve(): Promise<void> {
   const config = readServeConfig(process.env);
   if (config.crashAt !== null) armCrashPoint(config.crashAt);
-  const log = pino({ level: config.logLevel, base: { part: 'api' }, timestamp: pino.stdTimeFunctions.isoTime });
+  const log = openLog(config.logLevel);
   await migrateAll(config.databaseUrl, log);
   const { db, pool } = openDatabase({
     url: config.databaseUrl,

@@ -4,16 +4,16 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { FastifyRequest } from 'fastify';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { HostClients } from '../../api/src/hosts/clients.ts';
 import { buildApp, listen, newServer } from '../../api/src/http/app.ts';
+import { openLog } from '../../api/src/log.ts';
+import { openSignIn } from '../../api/src/sign-in/sign-in.ts';
 import { planCatalogueOf } from '../../api/src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../../api/src/services/api-keys.ts';
 import { bootstrap } from '../../api/src/services/bootstrap.ts';
 import type { ServiceContext } from '../../api/src/services/context.ts';
-import { openSignIn } from '../../api/src/sign-in/sign-in.ts';
 import { SecretKey } from '../../api/src/services/secret-key.ts';
 import { Callers } from '../../api/src/store/callers.ts';
 import { openDatabase } from '../../api/src/store/database.ts';
@@ -52,7 +52,7 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
   const folder = await mkdtemp(join(tmpdir(), 'berth-bench-api-'));
   const databaseUrl = await postgres.createDatabase();
   await migrate(databaseUrl);
-  const log = pino({ level: 'info', base: { part: 'api' } }, pino.destination(join(folder, 'api.log')));
+  const log = openLog('info', pino.destination(join(folder, 'api.log')));
   const { db, pool } = openDatabase({
     url: databaseUrl,
     maxConnections: POOL_CONNECTIONS,
@@ -81,7 +81,6 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
       enqueueResize: nothing,
       enqueueDestroy: nothing,
       enqueueInvitationMail: nothing,
-      enqueueInvitationMail: nothing,
       started: () => undefined,
     },
     hosts: new HostClients(randomBytes(16).toString('hex')),
@@ -106,11 +105,16 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
 
   const app = await buildApp({ context, signIn: openSignIn({ ...context, oidc: null }) });
   const bare = newServer(context);
-  const readRow = async (request: FastifyRequest): Promise<unknown> => {
-    const { rows } = await pool.query('select * from sandbox where id = $1', [(request.params as { id: string }).id]);
-    return rows[0];
+  const bareRead = (path: string, statement: { name?: string; text: string }): void => {
+    bare.route({
+      method: 'GET',
+      url: path,
+      handler: async (request) => (await pool.query({ ...statement, values: [(request.params as { id: string }).id] })).rows[0],
+    });
   };
-  bare.get('/sandboxes/:id', readRow);
+  const text = 'select * from sandbox where id = $1';
+  bareRead('/sandboxes/:id', { text });
+  bareRead('/prepared/:id', { name: 'read_sandbox', text });
   const { rows } = await pool.query<{ server_version: string }>('show server_version');
   return {
     apiPort: (await listen(app, '127.0.0.1', 0)).port,

@@ -18,30 +18,37 @@ export function namedSandboxId({ sandboxId }: PathNames): string | null {
   return sandboxId !== undefined && isId('sandbox', sandboxId) ? sandboxId : null;
 }
 
-/** Throws unless the actor may use the route with these path parameters; `named` is what was found of their sandbox. */
+/**
+ * Throws unless the actor may use the route with these path parameters; `named` is what was found of their sandbox. Gives the org that was
+ * decided about, if any.
+ */
 export async function authorize(
   context: ServiceContext,
   actor: Actor,
   route: Route,
   params: PathNames,
   named: NamedSandbox,
-): Promise<void> {
+): Promise<string | undefined> {
   requireKind(actor, route);
   if (params['sandboxId'] !== undefined) {
     if (named.sandbox === undefined) throw notFound('sandboxId');
     requireAccess(actor, route, named.sandbox.org_id, named.role);
-    return;
+    return named.sandbox.org_id;
   }
   const { orgId } = params;
-  if (orgId === undefined) return;
-  const own = actor.kind === 'api_key' && actor.orgId === orgId;
-  const exists = own || (isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined);
-  if (!exists) throw new CodedError('org_not_found', 'there is no org with the id in the path');
-  requireAccess(actor, route, orgId, await roleIn(context, actor, orgId));
+  if (orgId === undefined) return undefined;
+  const role = isId('org', orgId) ? await roleIn(context, actor, orgId) : null;
+  // Whoever has a role there, and the key of the org, show that it exists.
+  const exists = role !== null || (actor.kind === 'api_key' && actor.orgId === orgId);
+  if (!exists && !(isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined)) {
+    throw new CodedError('org_not_found', 'there is no org with the id in the path');
+  }
+  requireAccess(actor, route, orgId, role);
   for (const [name, locate] of Object.entries(OWNED_LOCATORS)) {
     const id = params[name];
     if (id !== undefined) requireOwned(name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
   }
+  return orgId;
 }
 
 /** Throws unless the actor has the permission in the org; for what a route needs beyond its own. */

@@ -17,7 +17,8 @@ export type { Actor };
 
 export interface BearerToken {
   kind: AuthKind;
-  token: string;
+  /** All that is known of it from here on. */
+  sha256: Buffer;
 }
 
 /** The token of an `Authorization` header. Throws `unauthenticated`, also when its checksum is wrong: such a token costs no query. */
@@ -28,7 +29,7 @@ export function readToken(authorization: string | undefined): BearerToken {
   const kind = tokenKind(token);
   if (kind === null)
     throw unauthenticated('the bearer token is none of this service (brt_..., bst_... or bat_...), or was not copied whole');
-  return { kind, token };
+  return { kind, sha256: tokenSha256(token) };
 }
 
 /** A request as far as it says who calls and about which sandbox. */
@@ -48,18 +49,17 @@ export interface NamedSandbox {
 /** Who holds a token of the right form. Throws `unauthenticated`. */
 export async function authenticate(context: ServiceContext, presented: Presented): Promise<{ actor: Actor; named: NamedSandbox }> {
   const { bearer, sandboxId, requestId } = presented;
-  const hash = tokenSha256(bearer.token);
   switch (bearer.kind) {
     case 'api_key': {
-      const found = await context.callers.findKey(hash, sandboxId);
+      const found = await context.callers.findKey(bearer.sha256, sandboxId);
       return { actor: keyHolder(context, found.credential, requestId), named: namedIn(found) };
     }
     case 'session': {
-      const found = await context.callers.findSession(hash, sandboxId);
+      const found = await context.callers.findSession(bearer.sha256, sandboxId);
       return { actor: sessionHolder(found.credential, requestId), named: namedIn(found) };
     }
     case 'agent_token': {
-      const found = await context.callers.findAgentToken(hash, sandboxId);
+      const found = await context.callers.findAgentToken(bearer.sha256, sandboxId);
       return { actor: agentTokenHolder(context, found.credential, requestId), named: namedIn(found) };
     }
     default:
