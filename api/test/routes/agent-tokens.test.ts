@@ -130,6 +130,23 @@ test('of many that revoke a token at once all are told of the same instant, and 
   assert.equal((await rowsAbout(agentToken.id)).filter(({ kind }) => kind === 'agent_token_revoked').length, 1);
 });
 
+test('a token is made or revoked together with its rows in the feeds, or not at all', async () => {
+  const { agentToken, token } = (await create({ name: 'kept' })).body;
+  const before = (await list()).map(({ id, revokedAt }) => [id, revokedAt]);
+  await sql`alter table activity rename to activity_away`.execute(api.db);
+  try {
+    assert.equal((await create({ name: 'never made' })).status, 500);
+    assert.equal((await revoke(agentToken.id)).status, 500);
+  } finally {
+    await sql`alter table activity_away rename to activity`.execute(api.db);
+  }
+  assert.deepEqual(
+    (await list()).map(({ id, revokedAt }) => [id, revokedAt]),
+    before,
+  );
+  assert.equal((await api.call('GET', '/v1/me', { token })).status, 200);
+});
+
 test('a token that has expired is 401 and says when', async () => {
   const { agentToken, token } = (await create({ name: 'old' })).body;
   await api.db

@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import { permission, ROLE_PERMISSIONS, role } from '@berth/contract/permissions.ts';
 import type { Method } from '@berth/contract/route.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
+import { sql } from 'kysely';
 import { tokenSha256 } from '../../src/services/bearer-token.ts';
 import { newId } from '../../src/store/ids.ts';
 import { routeOf, signInAs, startApi, type Answer, type TestApi } from '../api.ts';
@@ -169,6 +170,23 @@ test('of many that revoke a key at once all are told of the same instant, and on
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
   assert.equal(new Set(answers.map(({ body }) => body.apiKey.revokedAt)).size, 1);
   assert.equal((await rowsAbout(apiKey.id)).filter(({ kind }) => kind === 'api_key_revoked').length, 1);
+});
+
+test('a key is made or revoked together with its row in the feed, or not at all', async () => {
+  const { apiKey, token } = (await create({ name: 'kept' })).body;
+  const before = await list();
+  await sql`alter table activity rename to activity_away`.execute(api.db);
+  try {
+    assert.equal((await create({ name: 'never made' })).status, 500);
+    assert.equal((await revoke(apiKey.id)).status, 500);
+  } finally {
+    await sql`alter table activity_away rename to activity`.execute(api.db);
+  }
+  assert.deepEqual(
+    (await list()).map(({ id, revokedAt }) => [id, revokedAt]),
+    before.map(({ id, revokedAt }) => [id, revokedAt]),
+  );
+  assert.equal((await api.call('GET', '/v1/me', { token })).status, 200);
 });
 
 test("a key of another org is 403, one that is none is 404, and neither is revoked through one's own org", async () => {
