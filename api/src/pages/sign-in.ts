@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { html, type Html } from '../rules/html.ts';
 import { accountKey, addressKey } from '../rules/throttle.ts';
 import { sendVerificationTo } from '../services/accounts.ts';
-import { SignInError } from '../services/sign-in-port.ts';
+import { SignInError, type SignInRefusal } from '../services/sign-in-port.ts';
 import { loginCookie } from '../sign-in/login-cookie.ts';
 import { localPath } from '../sign-in/local-path.ts';
 import { currentPassword, knownEmail, unseen } from './fields.ts';
@@ -15,30 +15,30 @@ import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type V
 const schema = z.object({ email: knownEmail, password: currentPassword, return_to: unseen });
 
 /** What another page says here, by the name it gives in the query. */
-const NOTICES: Readonly<Record<string, string>> = {
-  'signed-out': 'You are signed out.',
-  'password-set': 'The new password is set. Sign in with it.',
-};
+const NOTICES: ReadonlyMap<string, string> = new Map([
+  ['signed-out', 'You are signed out.'],
+  ['password-set', 'The new password is set. Sign in with it.'],
+]);
 
 /** Why a sign-in at the provider came to nothing, by the name that is given in the query. */
-const PROVIDER_ERRORS: Readonly<Record<string, string>> = {
-  too_many_attempts: 'There were too many attempts. Wait a little and try again.',
-  email_not_verified: 'The provider does not say that your email address is verified.',
-  email_taken: 'There is an account with your email address already, which signs in with a password.',
-  sign_up_closed: 'There is no account for you yet. Ask somebody of your org for an invitation.',
-  link_invalid: 'The sign-in took too long, or was begun in another browser. Try again.',
-  provider_unavailable: 'The provider does not answer. Try again in a moment.',
-  provider_refused: 'The provider did not let you in.',
-};
+const PROVIDER_ERRORS: ReadonlyMap<string, string> = new Map<SignInRefusal, string>([
+  ['too_many_attempts', 'There were too many attempts. Wait a little and try again.'],
+  ['email_not_verified', 'The provider does not say that your email address is verified.'],
+  ['email_taken', 'There is an account with your email address already, which signs in with a password.'],
+  ['sign_up_closed', 'There is no account for you yet. Ask somebody of your org for an invitation.'],
+  ['link_invalid', 'The sign-in took too long, or was begun in another browser. Try again.'],
+  ['provider_unavailable', 'The provider does not answer. Try again in a moment.'],
+  ['provider_refused', 'The provider did not let you in.'],
+]);
 
 export const signInPage: Page = {
   path: '/sign-in',
   get: async (site, visit) => {
     const returnTo = localPath(visit.query('return_to'));
     if (visit.visitor !== null) return returnTo === null ? signedIn(visit.visitor) : redirect(returnTo);
-    const failure = PROVIDER_ERRORS[visit.query('error')];
+    const failure = PROVIDER_ERRORS.get(visit.query('error'));
     const state = failure === undefined ? EMPTY_FORM : withError({}, null, failure);
-    return signInForm(site, state, returnTo, { failed: failure !== undefined }, NOTICES[visit.query('notice')]);
+    return signInForm(site, state, returnTo, { failed: failure !== undefined }, NOTICES.get(visit.query('notice')));
   },
   post: async (site, visit) => {
     const { read, wrong } = readForm(schema, visit.form);

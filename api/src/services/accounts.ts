@@ -14,6 +14,7 @@ import { SignInError, type SignIn } from './sign-in-port.ts';
 
 export type { UserRow };
 
+const PG_UNIQUE_VIOLATION = '23505';
 /** The form of every link's token; what has another was not copied whole and needs no query. */
 const TOKEN_FORM = /^[\w-]{43}$/;
 
@@ -94,9 +95,12 @@ export async function welcomeOwner(
   return await context.db.transaction().execute(async (trx) => {
     const { userId } = await requireUse(trx, 'welcome', token);
     const other = await findUserByEmail(trx, email);
-    if (other !== undefined && other.id !== userId) throw new SignInError('email_taken', 'another account has this email address');
+    if (other !== undefined && other.id !== userId) throw emailTaken();
     await signIn.setPassword(userId, password, trx);
-    await updateUser(trx, userId, { email, name, emailVerified: true });
+    // Somebody may have made an account with the address since it was looked for.
+    await updateUser(trx, userId, { email, name, emailVerified: true }).catch((error: unknown) => {
+      throw (error as { code?: unknown }).code === PG_UNIQUE_VIOLATION ? emailTaken() : error;
+    });
     await deleteUnusedLinks(trx, userId, ['reset_password', 'verify_email']);
     return { userId };
   });
@@ -151,6 +155,10 @@ async function requireUse(trx: Database, purpose: LinkPurpose, token: string): P
   const link = TOKEN_FORM.test(token) ? await useOneTimeLink(trx, purpose, token) : null;
   if (link === null) throw linkInvalid();
   return link;
+}
+
+function emailTaken(): SignInError {
+  return new SignInError('email_taken', 'another account has this email address');
 }
 
 function linkInvalid(): SignInError {
