@@ -5,10 +5,11 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { Writable } from 'node:stream';
 import { afterEach, test } from 'node:test';
 import { pino } from 'pino';
-import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import type { SMTPServerOptions } from 'smtp-server';
 import { openMailer } from '../../src/mail/mailer.ts';
 import type { Mailer } from '../../src/services/mail-port.ts';
 import { untilTrue } from '../until-true.ts';
+import { startMailServer, type MailServer } from './mail-server.ts';
 
 const MESSAGE = {
   to: 'new.person@example.test',
@@ -17,54 +18,15 @@ const MESSAGE = {
   html: '<p>Open <a href="https://berth.example.test/invitation?token=the-token">this</a></p>',
 };
 
-interface Received {
-  from: string;
-  to: string[];
-  user: unknown;
-  secure: boolean;
-  content: string;
-}
-
-interface MailServer {
-  port: number;
-  received: Received[];
-  connections(): number;
-}
-
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-/** A mail server of which `options` are the behaviour; without any it takes everything, without TLS. */
-async function startServer(options: SMTPServerOptions = {}): Promise<MailServer> {
-  const received: Received[] = [];
-  const server = new SMTPServer({
-    disabledCommands: ['STARTTLS', 'AUTH'],
-    logger: false,
-    onData: (stream, session, done) => {
-      const chunks: Buffer[] = [];
-      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-      stream.on('end', () => {
-        const { mailFrom, rcptTo } = session.envelope;
-        received.push({
-          from: mailFrom === false ? '' : mailFrom.address,
-          to: rcptTo.map(({ address }) => address),
-          user: session.user,
-          secure: session.secure,
-          content: Buffer.concat(chunks).toString(),
-        });
-        done();
-      });
-    },
-    ...options,
-  });
-  // Clients that go away in the middle are the subject of some tests.
-  server.on('error', () => undefined);
-  server.listen(0, '127.0.0.1');
-  await once(server.server, 'listening');
-  closers.push(() => new Promise((resolve) => server.close(() => resolve())));
-  return { port: (server.server.address() as AddressInfo).port, received, connections: () => server.connections.size };
+async function startServer(options?: SMTPServerOptions): Promise<MailServer> {
+  const server = await startMailServer(options);
+  closers.push(() => server.close());
+  return server;
 }
 
 /** A server that takes connections, and then does what `greet` does. */
