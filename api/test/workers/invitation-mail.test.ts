@@ -9,6 +9,7 @@ import type { MailConfig } from '../../src/config.ts';
 import { linkTokenSha256 } from '../../src/services/one-time-links.ts';
 import type { InvitationRow } from '../../src/store/schema.ts';
 import { CRASH_POINTS } from '../../src/workers/crash-point.ts';
+import { MAIL_PATIENCE } from '../../src/workers/invitation-mail.ts';
 import { startMailServer, tokenInContent, type MailServer } from '../mail/mail-server.ts';
 import { untilTrue } from '../until-true.ts';
 import { Replica, type ReplicaOptions } from './replica.ts';
@@ -213,6 +214,10 @@ test('a mail that cannot be sent for as long as it is tried is given up and told
   const again = await replica.ask('invite', { email: 'new@example.test' });
   await untilSent(again.id);
   assert.equal(server.received.length, 1);
+});
+
+test('unless a test says otherwise a mail is tried for 24 hours, with pauses from two seconds to half an hour', () => {
+  assert.deepEqual(MAIL_PATIENCE, { firstPauseMs: 2_000, longestPauseMs: 1_800_000, giveUpAfterMs: 86_400_000 });
 });
 
 for (const [what, change] of [
