@@ -5,9 +5,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ErrorCode } from '@berth/contract/errors.ts';
 import { DEFAULT_BODY_BYTES } from '@berth/contract/limits.ts';
+import { OPEN_PATHS } from '@berth/contract/open-paths.ts';
 import type { Route } from '@berth/contract/route.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
 import { fastify, LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { CodedError } from '../rules/coded-error.ts';
+import { pages } from '../pages/pages.ts';
 import { BOUND_ROUTES } from '../routes/bound-routes.ts';
 import type { AnyCall, BoundRoute } from '../routes/bind.ts';
 import { authorize, namedSandboxId } from '../services/access.ts';
@@ -119,7 +122,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods(BOUND_ROUTES, request.url);
+    const allowed = allowedMethods([...ROUTES, ...OPEN_PATHS], request.url);
     if (allowed.length === 0) return sendFailure(new CodedError('route_not_found', `there is no path ${pathOf(request)}`), request, reply);
     void reply.header('allow', allowed.join(', '));
     const message = `${request.method} is not possible on ${pathOf(request)}; possible: ${allowed.join(', ')}`;
@@ -127,6 +130,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   readJsonBodies(app);
   registerAuthEndpoints(app, options);
+  void app.register(pages, options);
   for (const bound of BOUND_ROUTES) register(app, bound, options, limits);
   await app.ready();
   return app;

@@ -90,14 +90,14 @@ function signInForm(
     html`${notice === undefined ? '' : html`<p class="notice" role="status">${notice}</p>`} ${errorSummary(state)}
       ${form('/sign-in', fields)}
       <p class="aside"><a href="/forgot-password">Forgot your password?</a></p>
-      ${signIn.oidcName === null ? '' : providerForm(signIn.oidcName, back)}`,
+      ${signIn.oidcName === null ? '' : providerForm(signIn.oidcName, returnTo ?? '/sign-in')}`,
     more,
   );
 }
 
-function providerForm(name: string, back: Html): Html {
+function providerForm(name: string, returnTo: string): Html {
   return html`<div class="or"><span>or</span></div>
-    ${form('/auth/oidc', html`${back}<button type="submit" class="second">Continue with ${name}</button>`)}`;
+    ${form('/auth/oidc', html`${hidden('return_to', returnTo)}<button type="submit" class="second">Continue with ${name}</button>`)}`;
 }
 
 function signedIn({ user }: Visitor): ShownPage {
