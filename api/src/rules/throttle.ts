@@ -1,4 +1,5 @@
 // How often a thing may be tried: token buckets, refilled continuously, for each account, address and user. Pure; the rows are store/throttle.ts.
+import { addressBlock } from './address-block.ts';
 
 /** As many tries at once, and as many again in the time. */
 export interface Bucket {
@@ -36,9 +37,9 @@ export function accountKey(email: string): ThrottleKey {
   return `account:${email.trim().toLowerCase()}`;
 }
 
-/** The key of a caller's address: an IPv4 address, or the /64 network of an IPv6 one, which is what one subscriber has at least. */
+/** The key of a caller's address. */
 export function addressKey(address: string): ThrottleKey {
-  return `address:${network(address)}`;
+  return `address:${addressBlock(address)}`;
 }
 
 export function userKey(userId: string): ThrottleKey {
@@ -59,25 +60,4 @@ export function refilled(tokens: number, elapsedSeconds: number, bucket: Bucket)
 /** How long until a bucket that holds `tokens` has one to give, in whole seconds; 0 when it has. */
 export function secondsUntilTry(tokens: number, bucket: Bucket): number {
   return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * bucket.seconds) / bucket.tries);
-}
-
-function network(address: string): string {
-  const plain = address.split('%', 1)[0]?.toLowerCase() ?? '';
-  if (!plain.includes(':')) return plain;
-  // An IPv4 address as it looks on a socket that takes both kinds.
-  const mapped = /^(?:0*:)*:?ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain);
-  if (mapped?.[1] !== undefined) return mapped[1];
-  const [head = '', tail] = plain.split('::');
-  const first = groups(head);
-  const last = tail === undefined ? [] : groups(tail);
-  const whole = [...first, ...Array.from({ length: Math.max(0, 8 - first.length - last.length) }, () => '0'), ...last];
-  return `${whole.slice(0, 4).join(':')}::/64`;
-}
-
-/** The groups of a part of an IPv6 address without leading zeros; an IPv4 address at the end is two groups. */
-function groups(part: string): string[] {
-  return part
-    .split(':')
-    .filter((group) => group !== '')
-    .flatMap((group) => (group.includes('.') ? ['0', '0'] : [group.replace(/^0+(?=.)/, '')]));
 }
