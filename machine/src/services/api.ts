@@ -121,6 +121,13 @@ export function apiUrl(config: Pick<Config, 'listen' | 'port'>): string {
   return `http://${address.includes(':') ? `[${address}]` : address}:${config.port}`;
 }
 
+/** Where people reach the service: what the operator says (`BERTH_PUBLIC_URL`), else as a client on this machine does. */
+export function publicUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
+  const given = environment['BERTH_PUBLIC_URL'] ?? '';
+  // The API itself refuses to start with one that is no URL.
+  return URL.canParse(given) ? new URL(given).origin : apiUrl(config);
+}
+
 function isHealthy(config: Config, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const call = request(
