@@ -8,7 +8,7 @@ import type { ServiceContext } from '../services/context.ts';
 import type { Caller } from '../services/sign-in-port.ts';
 import { localPath } from '../sign-in/local-path.ts';
 import { clearedLoginCookie, cookie, loginCookie, readLoginCookie } from '../sign-in/login-cookie.ts';
-import { OIDC_CALLBACK_PATH, signInRefusedPath, stateCookieName } from '../sign-in/oidc-paths.ts';
+import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, signInRefusedPath, stateCookieName } from '../sign-in/oidc-paths.ts';
 import { logFailure, toCodedError } from './errors.ts';
 import { OAuthError, oauthErrorOf, readParameters } from './oauth.ts';
 
@@ -84,7 +84,7 @@ export function registerAuthEndpoints(app: FastifyInstance, { context, signIn }:
 
     post('/auth/oidc', async (request, reply) => {
       const { return_to: given } = readParameters(request.body, [], ['return_to']);
-      const returnTo = localPath(given) ?? '/';
+      const returnTo = localPath(given) ?? SIGNED_IN_PATH;
       try {
         const { location, setCookies } = await signIn.beginOidc(returnTo);
         return await reply.header('set-cookie', setCookies).redirect(location, SEE_OTHER);

@@ -7,7 +7,7 @@ import { callerHeaders, openLibrary, type Library, type LibraryParts } from './l
 import { localPath } from './local-path.ts';
 import { readCookie } from './login-cookie.ts';
 import { discover, discoveryUrl, readPerson } from './oidc-discovery.ts';
-import { OIDC_CALLBACK_PATH, stateCookieName } from './oidc-paths.ts';
+import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, stateCookieName } from './oidc-paths.ts';
 
 /** Never requested: it tells the library's refusals from its successes. */
 const REFUSED_PATH = '/auth/oidc/refused';
@@ -63,7 +63,8 @@ export class OidcSignIn {
     const answer = await library.auth.api.callbackOAuth({ method: 'GET', params: { id: PROVIDER }, query, headers, asResponse: true });
     const location = new URL(answer.headers.get('location') ?? REFUSED_PATH, this.#parts.settings.publicUrl);
     const credential = library.credentialIn(answer.headers);
-    if (credential !== null) return { credential, returnTo: localPath(location.pathname + location.search + location.hash) ?? '/' };
+    if (credential !== null)
+      return { credential, returnTo: localPath(location.pathname + location.search + location.hash) ?? SIGNED_IN_PATH };
     const returnTo = localPath(location.searchParams.get('return_to'));
     throw refusalOf(location.searchParams.get('error') ?? '', returnTo);
   }
