@@ -16,8 +16,8 @@ const LIST_CONNECTIONS = 4;
 
 const { values: flags } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '12' },
-    seconds: { type: 'string', default: '1.5' },
+    rounds: { type: 'string', default: '40' },
+    seconds: { type: 'string', default: '0.5' },
     connections: { type: 'string', default: '16' },
     json: { type: 'boolean', default: false },
   },

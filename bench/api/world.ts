@@ -5,10 +5,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { pino } from 'pino';
 import { HostClients } from '../../api/src/hosts/clients.ts';
 import { buildApp, listen, newServer } from '../../api/src/http/app.ts';
-import { openLog } from '../../api/src/log.ts';
+import { logInto, openLog } from '../../api/src/log.ts';
 import { openSignIn } from '../../api/src/sign-in/sign-in.ts';
 import { planCatalogueOf } from '../../api/src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../../api/src/services/api-keys.ts';
@@ -52,7 +51,7 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
   const folder = await mkdtemp(join(tmpdir(), 'berth-bench-api-'));
   const databaseUrl = await postgres.createDatabase();
   await migrate(databaseUrl);
-  const log = openLog('info', pino.destination(join(folder, 'api.log')));
+  const log = openLog('info', logInto(join(folder, 'api.log')));
   const { db, pool } = openDatabase({
     url: databaseUrl,
     maxConnections: POOL_CONNECTIONS,

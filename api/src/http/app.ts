@@ -71,7 +71,7 @@ export function newServer({ log, settings }: Pick<ServiceContext, 'log' | 'setti
     return503OnClosing: false,
     // Node bounds the whole head of a request by 16 KiB; an id of any length is simply not found.
     routerOptions: { maxParamLength: 16_384 },
-    // Node would answer by itself, without our headers; see `requireHost`.
+    // See `refusalOf`.
     http: { requireHostHeader: false },
     frameworkErrors: (error, request, reply) => void sendFailure(error, request, reply.headers(headers).header('x-request-id', request.id)),
     clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket, headers, log),
@@ -97,14 +97,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest('orgId', undefined);
   app.decorateRequest('sandbox', undefined);
   app.decorateRequest('errorCode', undefined);
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     void reply.headers(headers).header('x-request-id', request.id);
-    requireHost(request);
-    if (!closing) return;
-    void reply.header('connection', 'close');
-    throw new CodedError('shutting_down', 'this instance is stopping; try again', { retryAfterSeconds: 1 });
+    done(refusalOf(request, reply, closing));
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     request.log.info(
       {
         method: request.method,
@@ -119,6 +116,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       },
       'request',
     );
+    done();
   });
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
@@ -196,9 +194,13 @@ async function identify(
   return await failures.guard(request.ip, bearer, () => authenticate(context, { bearer, sandboxId, requestId: request.id }));
 }
 
-/** RFC 9112: an HTTP/1.1 request without the header Host is 400. */
-function requireHost({ raw }: FastifyRequest): void {
-  if (raw.headers.host === undefined && raw.httpVersion !== '1.0') throw new CodedError('invalid_request', 'the header Host is missing');
+/** Why a request is refused whatever its path; undefined when it is not. */
+function refusalOf({ raw }: FastifyRequest, reply: FastifyReply, closing: boolean): CodedError | undefined {
+  // RFC 9112. Node is told not to look at it, as it would answer without our headers.
+  if (raw.headers.host === undefined && raw.httpVersion !== '1.0') return new CodedError('invalid_request', 'the header Host is missing');
+  if (!closing) return undefined;
+  void reply.header('connection', 'close');
+  return new CodedError('shutting_down', 'this instance is stopping; try again', { retryAfterSeconds: 1 });
 }
 
 /** What the caller asked, parsed by the route's schemas. */

@@ -111,19 +111,18 @@ export class FailedAuthentications {
   /** Looks a credential up, unless too many of the address were none; then throws `rate_limited`. Otherwise gives and throws what `lookUp` does. */
   async guard<T>(address: string, credential: { sha256: Buffer }, lookUp: () => Promise<T>): Promise<T> {
     const hash = credential.sha256.toString('base64');
-    const block = addressBlock(address);
     const wasGood = this.#good.has(hash);
     // A try is taken before the look, so that many at once are no more than many in turn.
-    if (!wasGood) this.#try(block);
+    if (!wasGood) this.#try(addressBlock(address));
     try {
       const found = await lookUp();
-      if (!wasGood) this.#tries.giveBack(block);
+      if (!wasGood) this.#tries.giveBack(addressBlock(address));
       this.#remember(hash);
       return found;
     } catch (error) {
       if (error instanceof CodedError && error.code === 'unauthenticated') this.#good.delete(hash);
       // A fault of ours says nothing of the credential.
-      else if (!wasGood) this.#tries.giveBack(block);
+      else if (!wasGood) this.#tries.giveBack(addressBlock(address));
       throw error;
     }
   }

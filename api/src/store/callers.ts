@@ -134,13 +134,10 @@ export class Callers {
     const ours = Object.keys(CREDENTIALS[kind].columns);
     const credential = objectOf(ours, row, 0) as Credential;
     if (sandboxId === null) return { credential, sandbox: undefined, roleInOrgOfSandbox: null };
-    const sandbox = objectOf(
-      fields.slice(ours.length + 1).map(({ name }) => name),
-      row,
-      ours.length + 1,
-    ) as unknown as LocatedSandboxRow;
-    const named = (sandbox.id as string | null) !== null;
-    return { credential, sandbox: named ? sandbox : undefined, roleInOrgOfSandbox: row[ours.length] as string | null };
+    const names = fields.slice(ours.length + 1).map(({ name }) => name);
+    const sandbox = objectOf(names, row, ours.length + 1) as unknown as LocatedSandboxRow;
+    const isThere = (sandbox.id as string | null) !== null;
+    return { credential, sandbox: isThere ? sandbox : undefined, roleInOrgOfSandbox: row[ours.length] as string | null };
   }
 
   async #query(kind: Kind, tokenSha256: Buffer, sandboxId: string | null): Promise<QueryArrayResult> {
