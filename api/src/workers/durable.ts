@@ -25,6 +25,7 @@ import { DurableQueue, INVITATION_MAIL, LIFECYCLE_QUEUE, MAIL_QUEUE, type StepKi
 import { resize } from './resize.ts';
 import { ReplicaSession } from './replica-session.ts';
 import { runEvery } from './schedule.ts';
+import { forgetSignInRemains, SIGN_IN_RETENTION_EVERY_MS } from './sign-in-retention.ts';
 import { sleep } from './sleep.ts';
 import { Takeover } from './takeover.ts';
 import { wake } from './wake.ts';
@@ -175,6 +176,11 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     runEvery({ name: 'idleness', everyMs: IDLE_EVERY_MS, run: () => idle.tick() }, stopping.signal, log),
     runEvery(
       { name: 'idempotency retention', everyMs: IDEMPOTENCY_RETENTION_EVERY_MS, run: () => forgetIdempotencyKeys(context, session) },
+      stopping.signal,
+      log,
+    ),
+    runEvery(
+      { name: 'sign-in retention', everyMs: SIGN_IN_RETENTION_EVERY_MS, run: () => forgetSignInRemains(context, session) },
       stopping.signal,
       log,
     ),
