@@ -14,6 +14,7 @@ import { OperatorFailure } from './failure.ts';
 import { endRecordedServices, instancePaths, lockInstance, prepareInstance, readInstanceRecord, writeInstanceRecord } from './instance.ts';
 import type { InstancePaths, InstanceRecord } from './instance.ts';
 import { LogFile } from './log-file.ts';
+import { copyOperatorSecrets } from './operator-secrets.ts';
 import { copyPlansFile } from './plans-file.ts';
 import { requireFreePort } from './ports.ts';
 import type { Progress } from './progress.ts';
@@ -93,6 +94,7 @@ async function startLocked(
   await requireReadable(options.checkout, user);
   await prepareInstance(paths, user);
   await copyPlansFile(config.plansFile, paths, user);
+  await copyOperatorSecrets(options.environment, paths, user);
   const urls = { url: apiUrl(config), publicUrl: publicUrl(config, options.environment) };
   const record: InstanceRecord = { supervisor: await ownProcess(), ...urls, services: {} };
   await writeInstanceRecord(paths, record);

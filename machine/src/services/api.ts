@@ -6,6 +6,7 @@ import { startConfined } from '../child.ts';
 import type { Config } from '../config.ts';
 import type { Bind, Confined } from '../confinement.ts';
 import type { InstancePaths } from '../instance.ts';
+import { withOperatorSecrets } from '../operator-secrets.ts';
 import { socketDatabaseUrl } from '../postgres/connection.ts';
 import type { ServiceUser } from '../service-user.ts';
 import { startAndWait } from './readiness.ts';
@@ -32,7 +33,7 @@ export function apiService(options: ApiServiceOptions): Service {
       startAndWait(
         {
           name: 'api',
-          launch: async (forward) => startConfined(withPlans(options, await confinedApi(options, [])), forward),
+          launch: async (forward) => startConfined(serving(options, await confinedApi(options, [])), forward),
           answers: (deadline) => isHealthy(options.config, deadline),
           answerDeadlineMs: ANSWER_DEADLINE_MS,
           stopGraceMs: STOP_GRACE_MS,
@@ -41,6 +42,11 @@ export function apiService(options: ApiServiceOptions): Service {
         signal,
       ),
   };
+}
+
+/** What the serving API alone reads. */
+function serving(options: ApiServiceOptions, api: Confined): Confined {
+  return withPlans(options, withOperatorSecrets(options.environment, options.paths, api));
 }
 
 /** The serving API alone reads the plan catalogue, from the copy that was made for it. */
