@@ -118,3 +118,19 @@ test('faults of the service are told in the form of OAuth, without what they wer
   assert.equal(stopping.headers['retry-after'], '1');
   await app.close();
 });
+
+test('an address that a caller merely claims to pass on counts for nothing', async () => {
+  const answers: AuthAnswer[] = [];
+  for (let attempt = 0; attempt < 31; attempt += 1) {
+    const claimed = {
+      'x-forwarded-for': `198.51.100.${attempt}`,
+      forwarded: `for=198.51.100.${attempt}`,
+      'x-real-ip': `198.51.100.${attempt}`,
+    };
+    answers.push(await post(api.url, '/auth/device/code', { client_id: 'berth-cli' }, claimed));
+  }
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [...Array.from({ length: 30 }, () => 200), 429],
+  );
+});
