@@ -5,7 +5,7 @@ import type { PageQuery } from '@berth/contract/page.ts';
 import type { Role } from '@berth/contract/permissions.ts';
 import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
-import { permissionToChange } from '../rules/membership.ts';
+import { permissionToChange, rolesInvitedBy } from '../rules/membership.ts';
 import { readInPages, type PageFields } from '../rules/page.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
 import { findOrg, findRole, findUser, insertMembership } from '../store/identity.ts';
@@ -19,6 +19,7 @@ import {
   markAccepted,
   markRevoked,
   revokeEarlier,
+  revokeSentBy,
   type InvitationStatus,
   type JudgedInvitationRow,
 } from '../store/invitations.ts';
@@ -88,6 +89,21 @@ export async function revokeInvitation(
     await insertActivity(trx, { orgId, actor, kind: 'invitation_revoked', ...tellOf(invitation) });
     return revoked;
   });
+}
+
+/**
+ * Revokes what a person sent and could not send any more in the role that is now theirs (null: no member): it would let in whom the org just stopped
+ * trusting them to let in. Call it in the transaction that changes the role, behind its lock.
+ */
+export async function revokeOfFormerRole(
+  trx: DatabaseTransaction,
+  actor: Actor,
+  { orgId, userId, role }: { orgId: string; userId: string; role: Role | null },
+): Promise<void> {
+  for (const invitation of await revokeSentBy(trx, { orgId, invitedBy: userId, keptRoles: rolesInvitedBy(role) })) {
+    const { subject, details } = tellOf(invitation);
+    await insertActivity(trx, { orgId, actor, kind: 'invitation_revoked', subject, details: { ...details, inviter: userId } });
+  }
 }
 
 /** The invitation whose mail had the token, whatever became of it; null when there is none. */
