@@ -13,18 +13,23 @@ import type { Role } from '@berth/contract/permissions.ts';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { FastifyInstance } from 'fastify';
-import { pino } from 'pino';
+import { pino, type Level } from 'pino';
+import type { OidcConfig } from '../src/config.ts';
 import { HostClients } from '../src/hosts/clients.ts';
 import { buildApp, listen, type AppOptions } from '../src/http/app.ts';
 import { planCatalogueOf } from '../src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../src/services/api-keys.ts';
 import { bootstrap } from '../src/services/bootstrap.ts';
-import { newToken, tokenSha256 } from '../src/services/bearer-token.ts';
+import type { ClientSignIn } from '../src/services/client-sign-in-port.ts';
+import { newToken, tokenKind, tokenSha256 } from '../src/services/bearer-token.ts';
 import type { ServiceContext } from '../src/services/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../src/services/lifecycle-port.ts';
-import type { MailMessage } from '../src/services/mail-port.ts';
+import { noteInvitationSent, prepareInvitationMail } from '../src/services/invitation-mail.ts';
+import type { MailMessage, Mailer } from '../src/services/mail-port.ts';
 import { SecretKey } from '../src/services/secret-key.ts';
 import type { Settings } from '../src/services/settings.ts';
+import { Callers } from '../src/store/callers.ts';
+import { openSignIn } from '../src/sign-in/sign-in.ts';
 import { openDatabase } from '../src/store/database.ts';
 import { upsertHost } from '../src/store/hosts.ts';
 import { insertMembership, insertOrg, insertUser } from '../src/store/identity.ts';
@@ -37,6 +42,7 @@ import { insertSessionToken } from '../src/store/session-tokens.ts';
 import type { Database, NewSandbox, SandboxRow } from '../src/store/schema.ts';
 import { insertSubscription } from '../src/store/subscriptions.ts';
 import { migrateDurable, startDurable, type DurableWork } from '../src/workers/durable.ts';
+import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
@@ -78,6 +84,7 @@ export interface TestApi extends TestOrg {
   databaseUrl: string;
   app: FastifyInstance;
   context: ServiceContext;
+  signIn: ClientSignIn;
   db: Database;
   host: HostStandIn;
   front: ExecFront;
@@ -85,12 +92,18 @@ export interface TestApi extends TestOrg {
   steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy'; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
   call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
+  /** Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log nor in the database nor in a process list. */
+  secret(text: string, what?: string): string;
+  /** All that was logged, at every level. */
+  logged(): string;
   /** Another org with its own owner and key. */
   makeOrg(): Promise<TestOrg>;
   /** A person of the first org with the role (of no org with null), signed in. */
   makeSession(options: { role: Role | null; emailVerified?: boolean; minutes?: number }): Promise<TestSession>;
   /** Messages that were mailed, the oldest first. */
   mails: MailMessage[];
+  /** Mails the invitations whose step was noted; only without durable work, which does it by itself. */
+  mailInvitations(): Promise<void>;
   /** A key of the first org whose creator has the role. */
   makeKey(options: { role?: Role; scopes?: string[] | null; expiresInDays?: number | null }): Promise<string>;
   /** A sandbox's row as it would be in the status, with no machine behind it. */
@@ -102,9 +115,12 @@ export interface TestApiOptions {
   /** Run the real durable work against the stand-in host; otherwise steps are only noted. */
   durable: boolean;
   keepAlive?: AppOptions['keepAlive'];
+  now?: AppOptions['now'];
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
   plans?: Plan[];
   settings?: Partial<Settings>;
+  /** An OIDC provider to sign in at. */
+  oidc?: OidcConfig;
 }
 
 export async function startApi(options: TestApiOptions): Promise<TestApi> {
@@ -122,7 +138,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   const databaseUrl = await postgres.createDatabase();
   await migrate(databaseUrl);
-  const { db } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  const { db, pool } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
   const first = await bootstrap(db, {
     ownerEmail: 'owner@example.test',
     ownerName: 'Olive Owner',
@@ -135,24 +151,31 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const host = new HostStandIn(join(folder, 'behind.sock'));
   await host.start();
   const front = await startExecFront(join(folder, 'host.sock'), join(folder, 'behind.sock'));
-  const log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' }, pino.destination(2));
+  const scan = new SecretsScan();
+  // Without the log's own defences: what they would take out is not to get there.
+  const log = pino({ level: 'trace' }, scan.into(process.env['BERTH_TEST_LOG'] as Level | undefined));
   const hosts = new HostClients(host.token);
   const changes = new SandboxChanges(databaseUrl, (error) => log.warn({ err: error }));
   await changes.start();
 
+  const mails: MailMessage[] = [];
+  const mailer: Mailer = { send: (message) => Promise.resolve(void mails.push(message)) };
+  const settings = { ...SETTINGS, ...options.settings };
   const steps: TestApi['steps'] = [];
+  const invitationsToMail: string[] = [];
   const noting: LifecycleQueue = {
     enqueueProvision: (_trx, step) => Promise.resolve(void steps.push({ kind: 'provision', step })),
     enqueueSleep: (_trx, step) => Promise.resolve(void steps.push({ kind: 'sleep', step })),
     enqueueWake: (_trx, step) => Promise.resolve(void steps.push({ kind: 'wake', step })),
     enqueueResize: (_trx, step) => Promise.resolve(void steps.push({ kind: 'resize', step })),
     enqueueDestroy: (_trx, step) => Promise.resolve(void steps.push({ kind: 'destroy', step })),
+    enqueueInvitationMail: (_trx, invitationId) => Promise.resolve(void invitationsToMail.push(invitationId)),
     started: () => undefined,
   };
   let durable: DurableWork | undefined;
   if (options.durable) {
     await migrateDurable(databaseUrl, log);
-    durable = await startDurable({ databaseUrl, db, hosts, hostUrls: [front.url], log });
+    durable = await startDurable({ databaseUrl, db, hosts, hostUrls: [front.url], mailer, publicUrl: settings.publicUrl, log });
   } else {
     await upsertHost(db, {
       id: host.hostId,
@@ -163,23 +186,31 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       capacity: { vcpu: 1_000, memoryMib: 1_000_000, diskGib: 100_000 },
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
+    // Nothing looks after it here, and on a busy machine a file of tests may run for longer than a silent host is believed in.
+    await db
+      .updateTable('host')
+      .set({ last_seen_at: new Date(Date.now() + 86_400_000) })
+      .execute();
   }
-  const mails: MailMessage[] = [];
   const context: ServiceContext = {
     db,
+    callers: new Callers(pool),
     changes,
     lifecycle: durable?.queue ?? noting,
     hosts,
     plans: planCatalogueOf(options.plans),
-    settings: { ...SETTINGS, ...options.settings },
+    settings,
     secretKey: new SecretKey(randomBytes(32)),
-    mailer: { send: (message) => Promise.resolve(void mails.push(message)) },
+    mailer,
     log,
   };
+  const signIn = openSignIn({ ...context, oidc: options.oidc ?? null });
   const app = await buildApp({
     context,
+    signIn,
     onAnswer: (route, answer) => void route.response.body.parse(answer),
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
+    ...(options.now === undefined ? {} : { now: options.now }),
   });
   const { port } = await listen(app, '127.0.0.1', 0);
   const url = `http://127.0.0.1:${port}`;
@@ -191,13 +222,24 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     databaseUrl,
     app,
     context,
+    signIn,
     db,
     host,
     front,
     steps,
-    call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }),
+    call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }, scan),
+    secret: (text, what = 'a secret of the test') => scan.note(text, what),
+    logged: () => scan.logged(),
     makeOrg: () => makeOrg(db),
     mails,
+    mailInvitations: async () => {
+      for (const id of invitationsToMail.splice(0)) {
+        const prepared = await db.transaction().execute((trx) => prepareInvitationMail(trx, settings.publicUrl, id));
+        if (prepared === null) continue;
+        await mailer.send(prepared.message);
+        await db.transaction().execute((trx) => noteInvitationSent(trx, id, prepared.tokenSha256));
+      }
+    },
     makeSession: (session) => makeSession(db, own.orgId, session),
     makeKey: async ({ role, scopes = null, expiresInDays = null }) => {
       let createdBy = own.userId;
@@ -210,21 +252,32 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     },
     makeSandbox: (status, changed = {}) => makeSandbox(db, own, host.hostId, status, changed),
     close: async () => {
-      app.server.closeAllConnections();
-      await app.close();
-      await durable?.stop();
-      hosts.close();
-      await changes.close();
-      await db.destroy();
-      await front.stop();
-      await host.stop();
-      await postgres.stop();
-      await rm(folder, { recursive: true, force: true });
+      try {
+        app.server.closeAllConnections();
+        await app.close();
+        await durable?.stop();
+        await scan.check(databaseUrl);
+      } finally {
+        hosts.close();
+        await changes.close();
+        await db.destroy();
+        await front.stop();
+        await host.stop();
+        await postgres.stop();
+        await rm(folder, { recursive: true, force: true });
+      }
     },
   };
 }
 
-async function call(url: string, method: Method | 'HEAD' | 'OPTIONS', path: string, options: CallOptions): Promise<Answer> {
+async function call(
+  url: string,
+  method: Method | 'HEAD' | 'OPTIONS',
+  path: string,
+  options: CallOptions,
+  scan: SecretsScan,
+): Promise<Answer> {
+  if (typeof options.token === 'string' && tokenKind(options.token) !== null) scan.note(options.token, `a token of ${method} ${path}`);
   const payload = options.rawBody ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
   const response = await fetch(url + path, {
     method,
@@ -237,6 +290,7 @@ async function call(url: string, method: Method | 'HEAD' | 'OPTIONS', path: stri
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   const text = await response.text();
+  if (options.token) assert.ok(!text.includes(options.token), 'an answer holds the token of its request');
   const body: unknown = text === '' ? undefined : JSON.parse(text);
   assert.match(response.headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
   if (method !== 'HEAD') {
@@ -245,6 +299,13 @@ async function call(url: string, method: Method | 'HEAD' | 'OPTIONS', path: stri
     else assertFailure(route, response.status, body);
   }
   return { status: response.status, headers: response.headers, body };
+}
+
+/** The token of the link in a mail. */
+export function tokenIn(message: Pick<MailMessage, 'text'> | undefined): string {
+  const token = /\?token=([\w-]+)$/m.exec(message?.text ?? '')?.[1];
+  assert.ok(token !== undefined, 'no mail with a link');
+  return token;
 }
 
 /** The contract's route for a method and a path. */

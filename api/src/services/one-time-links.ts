@@ -1,6 +1,7 @@
 // Links that work once: the first start's welcome, a password reset, the verification of an address. Tokens are stored as their hash alone.
 import { createHash, randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
+import { lockUser } from '../store/accounts.ts';
 import { newId } from '../store/ids.ts';
 import type { Database, OneTimeLinkTable } from '../store/schema.ts';
 
@@ -11,6 +12,17 @@ export function newLinkToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
+const PAGES: { readonly [purpose in LinkPurpose]: string } = {
+  welcome: '/welcome',
+  reset_password: '/reset-password',
+  verify_email: '/verify-email',
+};
+
+/** Path of the page that a link opens, with the token in its query; the public URL stands before it. */
+export function oneTimeLinkPath(purpose: LinkPurpose, token: string): string {
+  return `${PAGES[purpose]}?token=${token}`;
+}
+
 export function linkTokenSha256(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
@@ -18,6 +30,8 @@ export function linkTokenSha256(token: string): Buffer {
 /** A new link's token; earlier links of the user for the same purpose stop working. Call it in a transaction. */
 export async function makeOneTimeLink(trx: Database, link: { purpose: LinkPurpose; userId: string; minutes: number }): Promise<string> {
   const token = newLinkToken();
+  // Two that are made at once would otherwise not see each other, and both stay.
+  await lockUser(trx, link.userId);
   await trx.deleteFrom('one_time_link').where('user_id', '=', link.userId).where('purpose', '=', link.purpose).execute();
   await trx
     .insertInto('one_time_link')
