@@ -67,3 +67,13 @@ export const SESSION_TOKEN_MINUTES = 60;
 
 /** Longest user name and token of a repository's credentials. */
 export const REPO_CREDENTIAL_CHARACTERS = 8_192;
+
+/** A TCP port of a sandbox; without one a tunnel goes to its ssh server. */
+export const PORT = { min: 1, max: 65_535 } as const;
+export const SSH_PORT = 22;
+
+/**
+ * WebSockets: the longest frame taken, how often one that is open is held against its credential, permission and sandbox, and how often its other end is asked whether it
+ * is still there; one that has not answered by the next time is cut.
+ */
+export const WEBSOCKET = { frameBytes: 1_048_576, recheckMs: 2_000, pingEveryMs: 20_000 } as const;

@@ -12,6 +12,7 @@ import { createProject, deleteProject, getProject, listProjects, updateProject }
 import type { Route } from './route.ts';
 import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from './sandbox-lifecycle.ts';
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
+import { tunnelToSandbox } from './tunnel.ts';
 
 const ALL = [
   getHealth,
@@ -43,6 +44,7 @@ const ALL = [
   createSandbox,
   getSandbox,
   execInSandbox,
+  tunnelToSandbox,
   sleepSandbox,
   stopSandbox,
   wakeSandbox,

@@ -12,6 +12,7 @@ import { CodedError } from '../rules/coded-error.ts';
 
 const NOUNS: { readonly [action in SandboxAction]: string } = {
   exec: 'a command',
+  connect: 'a connection',
   sleep: 'a sleep',
   wake: 'a wake',
   resize: 'a resize',

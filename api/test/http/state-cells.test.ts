@@ -25,6 +25,10 @@ before(async () => {
     reached.push(command);
     return Promise.resolve({ exitCode: 0, stdout: '', stderr: '', truncated: false, timedOut: false });
   };
+  api.front.stream = (id) => {
+    reached.push(id);
+    return () => undefined;
+  };
   api.front.metrics = (id) => {
     reached.push(id);
     return idleMetrics();
@@ -37,6 +41,7 @@ const post = (id: string, verb: string, body?: object): Promise<Answer> =>
 
 const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answer> } = {
   exec: (id) => post(id, 'exec', { command: id }),
+  connect: (id) => api.call('GET', `/v1/sandboxes/${id}/tunnel`),
   sleep: (id) => post(id, 'sleep'),
   wake: (id) => post(id, 'wake'),
   resize: (id) => post(id, 'resize', { memoryGb: 2 }),
@@ -57,6 +62,7 @@ function fixture(status: SandboxStatus, action: SandboxAction): Partial<NewSandb
 /** What a `do` leaves: the status, the step, and by how much the epoch grew. */
 const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) => { to: SandboxStatus; step?: string } } = {
   exec: (from) => ({ to: from }),
+  connect: (from) => ({ to: from }),
   sleep: () => ({ to: 'sleeping', step: 'sleep' }),
   wake: () => ({ to: 'waking', step: 'wake' }),
   resize: (from) => (SANDBOX_STATES[from].awake ? { to: from, step: 'resize' } : { to: from }),
@@ -65,7 +71,7 @@ const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) =
   metrics_sample: (from) => ({ to: from }),
   destroy: () => ({ to: 'destroying', step: 'destroy' }),
 };
-const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>(['exec', 'metrics_live', 'metrics_sample']);
+const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>(['exec', 'connect', 'metrics_live', 'metrics_sample']);
 
 for (const status of sandboxStatus.options) {
   for (const action of SANDBOX_ACTIONS) {
@@ -84,7 +90,7 @@ for (const status of sandboxStatus.options) {
         assert.deepEqual([reached, api.steps, after], [[], [], sandbox]);
         return;
       }
-      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+      assert.equal(answer.status, action === 'connect' ? 101 : 200, JSON.stringify(answer.body));
       if (verdict === 'done') {
         assert.equal(answer.body.sandbox.status, status);
         assert.deepEqual([api.steps, after], [[], sandbox]);
