@@ -77,3 +77,6 @@ export const SSH_PORT = 22;
  * is still there; one that has not answered by the next time is cut.
  */
 export const WEBSOCKET = { frameBytes: 1_048_576, recheckMs: 2_000, pingEveryMs: 20_000 } as const;
+
+/** An OpenSSH public key line. */
+export const SSH_PUBLIC_KEY = { characters: 16_384, commentCharacters: 256, rsaBits: { min: 2_048, max: 16_384 } } as const;
