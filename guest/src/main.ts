@@ -13,6 +13,7 @@ import { PipeStore } from './pipes.ts';
 import { rehearse } from './rehearsal.ts';
 import { Secret } from './secret.ts';
 import { createGuestServer } from './server.ts';
+import { Terminals } from './terminals.ts';
 import { Turn } from './turn.ts';
 import { WakeStep } from './wake.ts';
 
@@ -31,6 +32,7 @@ if (config.appliesIdentity) {
   machine.kernel.start();
 }
 const commands = new Commands(config, pipes, protection);
+const terminals = new Terminals(config, protection);
 await pipes.full();
 
 let fault: string | undefined;
@@ -48,6 +50,7 @@ const server = createGuestServer({
   secret,
   pipes,
   commands,
+  terminals,
   turn: new Turn(),
   identity: new IdentityStep(config, secret, machine),
   wake: new WakeStep(secret, machine),
@@ -67,6 +70,7 @@ console.log(`the guest daemon listens on ${config.address}:${port}`);
 for (const name of ['SIGTERM', 'SIGINT'] as const) {
   process.once(name, () => {
     commands.killAll();
+    terminals.hangUpAll();
     process.exit(0);
   });
 }

@@ -10,6 +10,7 @@ import { Refused, refuseIncomplete, unauthorized } from './refused.ts';
 import type { Secret } from './secret.ts';
 import { bringToSize } from './size.ts';
 import { serveStreams } from './streams.ts';
+import type { Terminals } from './terminals.ts';
 import { TurnTaken, type Turn } from './turn.ts';
 import type { WakeStep } from './wake.ts';
 
@@ -29,6 +30,7 @@ export interface GuestParts {
   /** Whether a size is brought about or only kept. */
   changesMachine: boolean;
   commands: Commands;
+  terminals: Terminals;
   pipes: PipeStore;
   /** While a command runs, its answer gets a space this often. */
   spaceEveryMs: number;

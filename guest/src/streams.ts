@@ -1,14 +1,17 @@
 // The connections of the guest wire that stop being HTTP: after a 101 they are raw streams of bytes. Lets nobody in without the secret.
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { HIGHEST_PORT, PORT_STREAM, PORT_TEXT } from '@berth/protocol/guest-limits.ts';
+import { HIGHEST_PORT, PORT_STREAM, PORT_TEXT, TERMINAL_STREAM } from '@berth/protocol/guest-limits.ts';
 import { splice } from '@berth/protocol/splice.ts';
 import { connectLoopback, NothingListens, NotTaken } from './loopback.ts';
 import { Refused, refuseIncomplete, unauthorized } from './refused.ts';
 import type { Secret } from './secret.ts';
+import { carryTerminal, terminalSizeOf } from './terminal-stream.ts';
+import type { Terminals } from './terminals.ts';
 
 interface StreamParts {
   secret: Secret;
+  terminals: Terminals;
 }
 
 interface Upgrade {
@@ -38,17 +41,29 @@ export function serveStreams(server: Server, parts: StreamParts): void {
   });
 }
 
-async function serve({ secret }: StreamParts, upgrade: Upgrade): Promise<void> {
+async function serve({ secret, terminals }: StreamParts, upgrade: Upgrade): Promise<void> {
   const { method, url = '', headers } = upgrade.request;
   if (!secret.accepts(headers.authorization)) {
     throw unauthorized();
   }
   refuseIncomplete(secret);
-  const port = /^\/ports\/([^/]+)$/.exec(url)?.[1];
-  if (method !== 'GET' || port === undefined) {
-    throw new Refused(404, `the guest daemon has no ${method} ${url} to upgrade; it has GET /ports/{port}`);
+  const [path = '', query = ''] = url.split('?', 2);
+  const port = /^\/ports\/([^/]+)$/.exec(path)?.[1];
+  if (method === 'GET' && port !== undefined) {
+    await toPort(upgrade, port);
+  } else if (method === 'GET' && path === '/terminal') {
+    await toTerminal(upgrade, terminals, new URLSearchParams(query));
+  } else {
+    throw new Refused(404, `the guest daemon has no ${method} ${path} to upgrade; it has GET /ports/{port}, GET /terminal`);
   }
-  await toPort(upgrade, port);
+}
+
+async function toTerminal({ request, caller, signal, accept }: Upgrade, terminals: Terminals, query: URLSearchParams): Promise<void> {
+  const size = terminalSizeOf(query);
+  requireProtocol(request, TERMINAL_STREAM);
+  const terminal = await terminals.open(size, signal);
+  accept(TERMINAL_STREAM);
+  await carryTerminal(terminal, caller);
 }
 
 async function toPort({ request, caller, signal, accept }: Upgrade, text: string): Promise<void> {
@@ -56,15 +71,19 @@ async function toPort({ request, caller, signal, accept }: Upgrade, text: string
   if (!PORT_TEXT.test(text) || port > HIGHEST_PORT) {
     throw new Refused(400, `'${text}' is no port: a whole number from 1 to ${HIGHEST_PORT}`);
   }
-  if (request.headers.upgrade?.toLowerCase() !== PORT_STREAM) {
-    throw new Refused(400, `a port is reached with Upgrade: ${PORT_STREAM}`);
-  }
+  requireProtocol(request, PORT_STREAM);
   if (port === request.socket.localPort) {
     throw new Refused(403, "this is the guest daemon's own port");
   }
   const program = await connectLoopback(port, signal);
   accept(PORT_STREAM);
   await splice(caller, program);
+}
+
+function requireProtocol(request: IncomingMessage, protocol: string): void {
+  if (request.headers.upgrade?.toLowerCase() !== protocol) {
+    throw new Refused(400, `this is asked for with Upgrade: ${protocol}`);
+  }
 }
 
 function refuse(request: IncomingMessage, socket: Duplex, error: unknown): void {

@@ -1,7 +1,7 @@
 // The wire between the control plane and a host daemon: HTTP/1.1 with JSON bodies, over a unix socket or TCP, with a bearer token.
 // Every verb is idempotent and fenced by the sandbox's epoch: a host refuses an epoch older than the newest it has seen for that VM.
 import { z } from 'zod';
-import { guestMetrics, HIGHEST_PORT, PORT_TEXT } from './guest.ts';
+import { guestMetrics, HIGHEST_PORT, PORT_TEXT, TERMINAL_SIZE } from './guest.ts';
 
 /** A VM's id on its host is the sandbox's id. */
 export const vmId = z.string().regex(/^sbx_[a-z2-7]{20,40}$/);
@@ -165,6 +165,13 @@ export const vmPort = z
   .regex(PORT_TEXT, { error: `must be a port: a whole number from 1 to ${HIGHEST_PORT}` })
   .transform(Number)
   .pipe(z.int().max(HIGHEST_PORT));
+
+const terminalSide = z.coerce.number<string>().int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max);
+
+/**
+ * `GET /vms/{id}/terminal?cols=C&rows=R` with `Upgrade: berth-terminal`: a terminal of the guest (guest.ts, `GET /terminal`), under the rules of a stream to a port.
+ */
+export const vmTerminalQuery = z.strictObject({ cols: terminalSide, rows: terminalSide });
 
 /**
  * Codes of refused calls, with their HTTP status.

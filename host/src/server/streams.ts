@@ -2,8 +2,8 @@
 // spliced with what it asked for. Parses what comes in; decides nothing.
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { HOST_ERRORS, vmPort } from '@berth/protocol/host.ts';
-import { PORT_STREAM } from '@berth/protocol/guest.ts';
+import { HOST_ERRORS, vmPort, vmTerminalQuery } from '@berth/protocol/host.ts';
+import { PORT_STREAM, TERMINAL_STREAM } from '@berth/protocol/guest.ts';
 import { splice, type SpliceBounds } from '@berth/protocol/splice.ts';
 import type { Logger } from 'pino';
 import { HostError } from '../host-error.ts';
@@ -34,6 +34,14 @@ export function streamRoutesOf(lifecycle: VmLifecycle): StreamRoute[] {
       path: /^\/vms\/([^/]+)\/ports\/([^/]+)$/,
       protocol: PORT_STREAM,
       open: async ({ id, rest, signal }) => lifecycle.openStream(id, { port: parse(vmPort, rest, 'the port in the path') }, signal),
+    },
+    {
+      path: /^\/vms\/([^/]+)\/terminal$/,
+      protocol: TERMINAL_STREAM,
+      open: async ({ id, query, signal }) => {
+        const terminal = parse(vmTerminalQuery, Object.fromEntries(query), 'the query');
+        return lifecycle.openStream(id, { terminal }, signal);
+      },
     },
   ];
 }

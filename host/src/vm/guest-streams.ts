@@ -1,7 +1,7 @@
 // Raw streams into running guests: opens them, bounds how many there are, and closes a VM's own when it stops running. Must not know who uses them.
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { GUEST_PORT, GUEST_PORT_REFUSALS, PORT_STREAM } from '@berth/protocol/guest.ts';
+import { GUEST_PORT, GUEST_STREAM_REFUSALS, PORT_STREAM, TERMINAL_STREAM, type TerminalSize } from '@berth/protocol/guest.ts';
 import { GuestRefusal, type GuestClient } from '../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
 import type { GuestEndpoint } from './driver.ts';
@@ -9,6 +9,8 @@ import type { OwnedVm } from './owned-vm.ts';
 
 /** For a guest to take a connection; an emulated one that is busy takes its time. */
 const CONNECT_MS = 15_000;
+/** For a guest to start a shell. */
+const TERMINAL_MS = 30_000;
 
 export interface StreamLimits {
   /** Streams open at once, those that are being opened included. */
@@ -16,9 +18,8 @@ export interface StreamLimits {
   perHost: number;
 }
 
-export interface PortTarget {
-  port: number;
-}
+/** Where a stream leads: to a TCP port of the guest, or to a new terminal. */
+export type StreamTarget = { port: number } | { terminal: TerminalSize };
 
 export class GuestStreams {
   readonly #limits: StreamLimits;
@@ -32,7 +33,11 @@ export class GuestStreams {
    * Opens a stream into a VM that runs. It can be half closed, is the caller's to close, and is destroyed when the VM is let go of. Rejects with `port_refused`,
    * `port_forbidden`, `too_many_streams`, `guest_unreachable`, with why the VM was let go of, or with the signal's reason.
    */
-  async open(vm: OwnedVm, guest: GuestClient, { port }: PortTarget, signal: AbortSignal): Promise<Duplex> {
+  async open(vm: OwnedVm, guest: GuestClient, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
+    if ('terminal' in target) {
+      return this.#hold(vm, signal, (opening) => toTerminal(guest, target.terminal, opening));
+    }
+    const { port } = target;
     if (port === GUEST_PORT || port === guest.endpoint.port) {
       throw new HostError('port_forbidden', `port ${port} is the guest daemon's own`);
     }
@@ -76,6 +81,17 @@ export class GuestStreams {
   }
 }
 
+async function toTerminal(guest: GuestClient, { cols, rows }: TerminalSize, signal: AbortSignal): Promise<Duplex> {
+  try {
+    return await guest.openStream(`/terminal?cols=${cols}&rows=${rows}`, TERMINAL_STREAM, { signal, deadlineMs: TERMINAL_MS });
+  } catch (error) {
+    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.tooMany) {
+      throw new HostError('too_many_streams', 'the VM has as many terminals open as it may', { cause: error });
+    }
+    throw error;
+  }
+}
+
 /** By the guest's address in its slot; when nobody listens there, by way of the guest daemon to the guest's loopback. */
 async function toPort(guest: GuestClient, port: number, signal: AbortSignal): Promise<Duplex> {
   const direct = await dialPort({ ...guest.endpoint, port }, signal);
@@ -85,10 +101,10 @@ async function toPort(guest: GuestClient, port: number, signal: AbortSignal): Pr
   try {
     return await guest.openStream(`/ports/${port}`, PORT_STREAM, { signal, deadlineMs: CONNECT_MS });
   } catch (error) {
-    if (error instanceof GuestRefusal && error.status === GUEST_PORT_REFUSALS.refused) {
+    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.refused) {
       throw new HostError('port_refused', `nothing listens on port ${port} of the guest`, { cause: error });
     }
-    if (error instanceof GuestRefusal && error.status === GUEST_PORT_REFUSALS.forbidden) {
+    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.forbidden) {
       throw new HostError('port_forbidden', `port ${port} is the guest daemon's own`, { cause: error });
     }
     throw error;

@@ -13,7 +13,7 @@ import type { GuestClient } from '../guest/client.ts';
 import { HostError } from '../host-error.ts';
 import { Capacity, type Admission } from './capacity.ts';
 import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type KnownVm, type Verdict } from './fencing.ts';
-import type { PortTarget } from './guest-streams.ts';
+import type { StreamTarget } from './guest-streams.ts';
 import { bringUp } from './lifecycle-create.ts';
 import { tearDown } from './lifecycle-destroy.ts';
 import { letGo } from './lifecycle-exit.ts';
@@ -144,7 +144,7 @@ export class VmLifecycle {
   }
 
   /** Opens a raw stream into a VM that is `running`; see `GuestStreams.open`. */
-  async openStream(id: string, target: PortTarget, signal: AbortSignal): Promise<Duplex> {
+  async openStream(id: string, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
     const { vm, guest } = this.#running(id);
     return this.#parts.streams.open(vm, guest, target, signal);
   }
