@@ -40,8 +40,7 @@ $settings->setiflag($settings->getiflag | 0x4000);
 $settings->setattr(fileno($slave), POSIX::TCSANOW) or fail('the settings of the terminal');
 
 sub shell {
-  my $shell = (getpwuid $<)[8];
-  $shell = '/bin/sh' if !defined $shell || !-x $shell || -d $shell;
+  my ($shell) = grep { defined $_ && -x $_ && !-d $_ } (getpwuid $<)[8], '/bin/bash', '/bin/sh';
   POSIX::setsid();
   ioctl($slave, $control, 0) or fail('the controlling terminal');
   POSIX::dup2(fileno($slave), $_) for 0, 1, 2;
