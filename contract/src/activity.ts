@@ -2,7 +2,7 @@
 // The route that reads the feed is in activity-feed.ts.
 import { z } from 'zod';
 
-/** `sandbox_connected` carries the port. `sandbox_exec` carries the time limit, never the command or its output: those are the tenant's. */
+/** `sandbox_connected` carries the port, or that it is a terminal. `sandbox_exec` carries the time limit, never the command or its output: those are the tenant's. */
 export const activityKind = z.enum([
   'org_created',
   'owner_link_created',

@@ -72,6 +72,10 @@ export const REPO_CREDENTIAL_CHARACTERS = 8_192;
 export const PORT = { min: 1, max: 65_535 } as const;
 export const SSH_PORT = 22;
 
+/** Columns and rows of a terminal. */
+export const TERMINAL_SIDE = { min: 1, max: 1_000 } as const;
+export const TERMINAL_DEFAULT_SIZE = { cols: 80, rows: 24 } as const;
+
 /**
  * WebSockets: the longest frame taken, how often one that is open is held against its credential, permission and sandbox, and how often its other end is asked whether it
  * is still there; one that has not answered by the next time is cut.

@@ -12,6 +12,7 @@ import { createProject, deleteProject, getProject, listProjects, updateProject }
 import type { Route } from './route.ts';
 import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from './sandbox-lifecycle.ts';
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
+import { terminalInSandbox } from './terminal.ts';
 import { tunnelToSandbox } from './tunnel.ts';
 
 const ALL = [
@@ -45,6 +46,7 @@ const ALL = [
   getSandbox,
   execInSandbox,
   tunnelToSandbox,
+  terminalInSandbox,
   sleepSandbox,
   stopSandbox,
   wakeSandbox,

@@ -29,8 +29,14 @@ export async function switchSshServer(on: boolean, signal: AbortSignal): Promise
     writeFileSync(DOWN, '');
   }
   tell(on ? 'u' : 'd');
+  if (on) {
+    await untilListening(signal);
+  }
+}
+
+async function untilListening(signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + START_DEADLINE_MS;
-  while (on && !listens()) {
+  while (!listens()) {
     signal.throwIfAborted();
     if (performance.now() > deadline) {
       console.error(`the ssh server does not listen after ${START_DEADLINE_MS / 1_000} s`);

@@ -3,9 +3,16 @@
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
-import { EXEC_ANSWER_MAX_BYTES, guestExecResult, PORT_STREAM, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/guest.ts';
 import {
-  hostError,
+  EXEC_ANSWER_MAX_BYTES,
+  guestExecResult,
+  PORT_STREAM,
+  TERMINAL_STREAM,
+  type GuestExecRequest,
+  type GuestExecResult,
+  type TerminalSize,
+} from '@berth/protocol/guest.ts';
+import {
   hostInfo,
   vmList,
   vmMetrics,
@@ -18,6 +25,7 @@ import {
   type VmWake,
   type VmResize,
 } from '@berth/protocol/host.ts';
+import { parseAnswer, readBody } from './answer.ts';
 import { HostError } from './error.ts';
 import { openHostStream, type HostTarget } from './stream.ts';
 
@@ -140,20 +148,28 @@ export class HostClient {
    * running. Rejects with `port_refused` when nothing listens there. The signal ends the opening alone.
    */
   openPort(id: string, port: number, options: CallOptions = {}): Promise<Duplex> {
-    return openHostStream({
-      target: this.#target,
-      token: this.#token,
-      path: `/vms/${encodeURIComponent(id)}/ports/${port}`,
-      protocol: PORT_STREAM,
-      deadlineMs: options.deadlineMs ?? HOST_DEADLINES_MS.stream,
-      signal: options.signal,
-    });
+    return this.#openStream(id, `ports/${port}`, PORT_STREAM, options);
+  }
+
+  /** A new terminal of the guest, in the frames of protocol/src/terminal-frames.ts; as {@link openPort} otherwise. */
+  openTerminal(id: string, { cols, rows }: TerminalSize, options: CallOptions = {}): Promise<Duplex> {
+    return this.#openStream(id, `terminal?cols=${cols}&rows=${rows}`, TERMINAL_STREAM, options);
   }
 
   /** Closes idle connections; calls under way end with `host_unreachable`. */
   close(): void {
     this.#pooled.destroy();
     this.#single.destroy();
+  }
+
+  #openStream(
+    id: string,
+    target: string,
+    protocol: string,
+    { deadlineMs = HOST_DEADLINES_MS.stream, signal }: CallOptions,
+  ): Promise<Duplex> {
+    const path = `/vms/${encodeURIComponent(id)}/${target}`;
+    return openHostStream({ target: this.#target, token: this.#token, path, protocol, deadlineMs, signal });
   }
 
   #post(id: string, verb: 'sleep' | 'wake' | 'resize', body: unknown, deadlineMs: number, options: CallOptions): Promise<VmView> {
@@ -242,56 +258,6 @@ function targetOf(url: string): HostTarget {
   const parsed = URL.parse(url);
   if (parsed?.protocol !== 'http:') throw new TypeError(`a host's address is unix:/path or http://address:port, not ${url}`);
   return { host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'), port: parsed.port === '' ? 80 : Number(parsed.port) };
-}
-
-/** Reads at most `maxBytes`. `whole` is false when the connection broke before the end of the body. */
-function readBody(response: http.IncomingMessage, maxBytes: number): Promise<{ text: string; whole: boolean }> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    response.on('data', (chunk: Buffer) => {
-      bytes += chunk.byteLength;
-      if (bytes <= maxBytes) {
-        chunks.push(chunk);
-        return;
-      }
-      reject(new HostError('invalid_answer', `the answer is longer than ${maxBytes} bytes`));
-      response.destroy();
-    });
-    const settle = (whole: boolean) => (): void => resolve({ text: Buffer.concat(chunks).toString('utf8'), whole });
-    response.on('end', settle(true));
-    // After 'error' or a premature close what came so far may still hold the error envelope that explains it.
-    response.on('error', settle(false));
-    response.on('close', settle(false));
-  });
-}
-
-function parseAnswer<S extends z.ZodType>(
-  schema: S,
-  status: number,
-  text: string,
-  whole: boolean,
-  where: string,
-): HostError | { value: z.output<S> } {
-  let json: unknown;
-  try {
-    // Leading spaces that kept the connection busy are white space to JSON too.
-    json = JSON.parse(text);
-  } catch (error) {
-    if (!whole) return new HostError('host_unreachable', `${where}: the connection broke in the middle of the answer`);
-    return new HostError('invalid_answer', `${where}: status ${status} with a body that is not JSON`, { cause: error });
-  }
-  const refused = hostError.safeParse(json);
-  if (refused.success) {
-    const { code, message, shortage } = refused.data.error;
-    return new HostError(code, message, { shortage });
-  }
-  if (!whole) return new HostError('host_unreachable', `${where}: the connection broke in the middle of the answer`);
-  if (status !== 200) return new HostError('invalid_answer', `${where}: status ${status} without an error the protocol knows`);
-  const answer = schema.safeParse(json);
-  if (answer.success) return { value: answer.data };
-  const issue = answer.error.issues[0];
-  return new HostError('invalid_answer', `${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'unknown fault'}`);
 }
 
 function asError(reason: unknown): Error {

@@ -88,9 +88,11 @@ class Join {
       this.#understand(WEBSOCKET_CLOSE.broken, () => this.#dialect.received(chunk).forEach((frame) => this.#send(frame)));
     });
     stream.once('end', () => {
-      const { send, endOurs } = this.#dialect.ended();
-      send.forEach((frame) => this.#send(frame));
-      if (endOurs) stream.end();
+      this.#understand(WEBSOCKET_CLOSE.broken, () => {
+        const { send, endOurs } = this.#dialect.ended();
+        send.forEach((frame) => this.#send(frame));
+        if (endOurs) stream.end();
+      });
     });
     const closed = (): void => {
       if (stream.readableEnded && stream.writableFinished) this.#close(WEBSOCKET_CLOSE.ended, '');

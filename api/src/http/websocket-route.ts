@@ -6,6 +6,7 @@ import type { SandboxConnection } from '../services/connections.ts';
 import type { ServiceContext } from '../services/context.ts';
 import { abortedWhenGone } from './caller-gone.ts';
 import { logRequest } from './request-log.ts';
+import { terminalDialect } from './terminal-dialect.ts';
 import { TUNNEL_DIALECT } from './tunnel-dialect.ts';
 import { parseWith } from './validation.ts';
 import { join, type Dialect } from './websocket-join.ts';
@@ -13,6 +14,7 @@ import type { WebSockets } from './websockets.ts';
 
 const DIALECTS: { readonly [name in BoundWebSocket['speaks']]: () => Dialect } = {
   tunnel: () => TUNNEL_DIALECT,
+  terminal: terminalDialect,
 };
 
 export interface WebSocketOptions {

@@ -52,7 +52,7 @@ export interface BoundAnswer extends Required<BindOptions> {
 export interface BoundWebSocket {
   route: Route;
   /** What its frames are. */
-  speaks: 'tunnel';
+  speaks: 'tunnel' | 'terminal';
   connect(context: ServiceContext, connecting: Connecting, query: unknown): Promise<SandboxConnection>;
 }
 

@@ -3,6 +3,7 @@
 import type { Duplex } from 'node:stream';
 import { WEBSOCKET } from '@berth/contract/limits.ts';
 import type { Route } from '@berth/contract/route.ts';
+import type { TerminalSize } from '@berth/protocol/guest.ts';
 import type { HostClient } from '../hosts/client.ts';
 import { HostError } from '../hosts/error.ts';
 import type { Actor } from '../rules/access.ts';
@@ -43,6 +44,15 @@ export interface ConnectionTarget {
 /** A TCP port of a sandbox. */
 export function toPort(port: number): ConnectionTarget {
   return { name: `port ${port}`, details: { port }, open: (host, sandboxId, signal) => host.openPort(sandboxId, port, { signal }) };
+}
+
+/** The login shell in a terminal of its own. */
+export function toTerminal(size: TerminalSize): ConnectionTarget {
+  return {
+    name: 'a terminal',
+    details: { terminal: true },
+    open: (host, sandboxId, signal) => host.openTerminal(sandboxId, size, { signal }),
+  };
 }
 
 /**

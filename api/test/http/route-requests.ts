@@ -117,6 +117,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   getSandbox: onReady,
   execInSandbox: async (setting) => ({ ...(await onReady(setting)), body: { command: 'true' } }),
   tunnelToSandbox: onReady,
+  terminalInSandbox: onReady,
   sleepSandbox: onReady,
   stopSandbox: onReady,
   wakeSandbox: onSandbox('stopped'),

@@ -84,6 +84,7 @@ const SUBJECTS: {
   createSandbox: ({ body }) => ['sandbox', body.sandbox.id],
   execInSandbox: sandboxOf,
   tunnelToSandbox: sandboxOf,
+  terminalInSandbox: sandboxOf,
   sleepSandbox: sandboxOf,
   stopSandbox: sandboxOf,
   wakeSandbox: sandboxOf,

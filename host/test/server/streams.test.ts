@@ -70,7 +70,7 @@ describe('the streams of a host daemon', () => {
     asked.end();
     return new Promise((resolve, reject) => {
       asked.once('upgrade', (response, stream, head) => {
-        assert.deepEqual([response.statusCode, response.headers.upgrade], [101, 'tcp']);
+        assert.deepEqual([response.statusCode, response.headers.upgrade], [101, protocol]);
         stream.on('error', () => undefined);
         stream.unshift(head);
         resolve(stream);
@@ -185,6 +185,28 @@ describe('the streams of a host daemon', () => {
     const stream = await open();
     stream.end(', and back');
     assert.equal(Buffer.concat((await stream.toArray()) as Buffer[]).toString(), 'from the loopback, and back');
+  });
+
+  it('leads to a terminal of the guest, of the size that was asked for, and says when there are too many', async () => {
+    const { guest } = machine();
+    const terminal = (query: string): string => `/vms/${A}/terminal${query}`;
+    guest.upgrade = (request, socket) => {
+      assert.deepEqual([request.url, request.headers.upgrade], ['/terminal?cols=132&rows=43', 'berth-terminal']);
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: berth-terminal\r\n\r\n');
+      socket.pipe(socket);
+    };
+    const opened = await ask(terminal('?cols=132&rows=43'), { protocol: 'berth-terminal' });
+    assert.ok('destroySoon' in opened);
+    opened.end('frames');
+    assert.equal(Buffer.concat((await opened.toArray()) as Buffer[]).toString(), 'frames');
+
+    guest.upgrade = (_request, socket) => void socket.end('HTTP/1.1 429 No\r\ncontent-length: 2\r\n\r\n{}');
+    const refused = await refusal(terminal('?cols=80&rows=24'), { protocol: 'berth-terminal' });
+    assert.deepEqual(refused, [429, 'too_many_streams', 'the VM has as many terminals open as it may']);
+    for (const query of ['', '?cols=80', '?cols=0&rows=24', '?cols=80&rows=1001', '?cols=80&rows=24&shell=sh', '?cols=x&rows=24']) {
+      assert.deepEqual((await refusal(terminal(query), { protocol: 'berth-terminal' })).slice(0, 2), [400, 'invalid_request'], query);
+    }
+    assert.equal((await refusal(terminal('?cols=80&rows=24'), { protocol: 'tcp' }))[1], 'invalid_request');
   });
 
   it('is not harmed by a guest that answers an upgrade with something else', async () => {

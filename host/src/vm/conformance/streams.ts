@@ -6,6 +6,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { bytesFrames, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
 import { HostError } from '../../host-error.ts';
 import type { DriverCapabilities } from '../driver.ts';
 import { GuestStreams } from '../guest-streams.ts';
@@ -91,6 +92,30 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
         }
       });
     }
+
+    it('leads to a terminal: a shell of the tenant’s user with its size, whose exit code is the last that it says', async () => {
+      const stream = await streams.open(owned, vm.client, { terminal: { cols: 101, rows: 33 } }, NEVER);
+      let shown = '';
+      const controls: unknown[] = [];
+      const reader = new FrameReader((kind, content) => {
+        if (kind === TERMINAL_FRAME.bytes) shown += content.toString('utf8');
+        else controls.push(JSON.parse(content.toString('utf8')));
+      });
+      stream.on('data', (chunk: Buffer) => reader.push(chunk));
+      stream.write(bytesFrames(Buffer.from('stty size; id -un; pwd; sleep 1000\n')));
+      const untilShown = async (pattern: RegExp): Promise<void> => {
+        while (!pattern.test(shown)) {
+          await once(stream, 'data', { signal: AbortSignal.timeout(60_000) });
+        }
+      };
+      await untilShown(/33 101\r\nberth\r\n\/code\r\n/);
+      stream.write(bytesFrames(Buffer.from('\x03')));
+      stream.write(bytesFrames(Buffer.from('exit $((100 + $?))\n')));
+      stream.write(controlFrame({ resize: { cols: 80, rows: 24 } }));
+      await once(stream, 'end');
+      stream.end();
+      assert.deepEqual(controls, [{ exit: 230 }], shown);
+    });
 
     it('is closed when its VM is let go of', async () => {
       const stream = await open(await listen('0.0.0.0'));
