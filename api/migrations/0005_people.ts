@@ -89,7 +89,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       last_used_at timestamptz,
       check (access = 'read_send' or not (can_approve or can_wake))
     )`.execute(db);
-  await sql`create index agent_token_user on agent_token (user_id, created_at desc, id)`.execute(db);
+  await sql`create index agent_token_user on agent_token (user_id, created_at desc, id desc)`.execute(db);
 
   // The token is made when the mail is sent, so there is none before `sent_at`, and a mail sent again has a new one.
   await sql`
@@ -111,7 +111,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create unique index invitation_pending on invitation (org_id, email) where accepted_at is null and revoked_at is null`.execute(
     db,
   );
-  await sql`create index invitation_org on invitation (org_id, created_at desc, id)`.execute(db);
+  await sql`create index invitation_org on invitation (org_id, created_at desc, id desc)`.execute(db);
+  // Counts what one person sent lately.
+  await sql`create index invitation_inviter on invitation (invited_by, created_at) where invited_by is not null`.execute(db);
 
   // Links that work once: of the first start, of a password reset.
   await sql`
@@ -141,7 +143,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add column repo_credentials_sealed bytea,
       add column deleted_at timestamptz`.execute(db);
   await sql`drop index project_org`.execute(db);
-  await sql`create index project_org on project (org_id, created_at desc, id) where deleted_at is null`.execute(db);
+  await sql`create index project_org on project (org_id, created_at desc, id desc) where deleted_at is null`.execute(db);
+
+  // Lists are read by the instant and then the id, both in one direction (store/pages.ts).
+  await sql`drop index api_key_org`.execute(db);
+  await sql`create index api_key_org on api_key (org_id, created_at desc, id desc)`.execute(db);
+  await sql`create index membership_org on membership (org_id, created_at, user_id)`.execute(db);
 
   // `seq` orders the rows of one transaction, whose `at` is the same.
   await sql`

@@ -1,6 +1,7 @@
 // The only reader of the environment in the control plane. Every variable is listed here, with its default; a wrong value stops the start
 // with a message that names the variable.
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/limits.ts';
 import { planCatalogue } from '@berth/contract/plans.ts';
 import { z } from 'zod';
@@ -75,11 +76,14 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_HOST_TOKEN_FILE: z.string().min(1),
   BERTH_PLANS_FILE: z.string().optional(),
   BERTH_SECRET_KEY_FILE: z.string().min(1),
-  BERTH_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be the http or https URL that people reach the service by' }).optional(),
+  BERTH_PUBLIC_URL: z
+    .url({ protocol: /^https?$/, error: 'must be the http or https URL that people reach the service by' })
+    .refine((url) => URL.canParse(url) && new URL(url).href === `${new URL(url).origin}/`, 'must have no path, query or user name')
+    .optional(),
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(SESSION_TOKEN_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
-  BERTH_TRUSTED_PROXIES: z.string().optional(),
+  BERTH_TRUSTED_PROXIES: z.string().default('').transform(addressList),
   BERTH_SMTP_URL: z
     .string()
     .regex(/^smtps?:\/\//, 'must be a URL smtp://... or smtps://...')
@@ -123,7 +127,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
       requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,
-      trustedProxies: (values.BERTH_TRUSTED_PROXIES ?? '').split(',').filter((proxy) => proxy !== ''),
+      trustedProxies: values.BERTH_TRUSTED_PROXIES,
     },
     mail: readMail(values),
     oidc: readOidc(values),
@@ -168,6 +172,24 @@ function readOidc(values: z.output<typeof serveEnvironment>): OidcConfig | null 
       'the environment is not usable: BERTH_OIDC_ISSUER needs BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE beside it',
     );
   return { issuer, clientId, clientSecret: readSecret('BERTH_OIDC_CLIENT_SECRET_FILE', secretFile), name: values.BERTH_OIDC_NAME };
+}
+
+/** Addresses and networks, separated by commas. */
+function addressList(text: string, context: z.RefinementCtx<string>): string[] {
+  const entries = text.split(',').map((entry) => entry.trim());
+  const given = entries.filter((entry) => entry !== '');
+  const wrong = given.filter((entry) => {
+    const [address = '', bits, ...more] = entry.split('/');
+    const version = isIP(address);
+    const mostBits = version === 4 ? 32 : 128;
+    return (
+      version === 0 || more.length > 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= mostBits))
+    );
+  });
+  if (wrong.length > 0) {
+    context.addIssue({ code: 'custom', message: `${wrong.join(', ')}: must be addresses or networks such as 10.0.0.5 or 10.0.0.0/8` });
+  }
+  return given;
 }
 
 /** An address as it stands in a URL. */

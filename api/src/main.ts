@@ -3,17 +3,22 @@
 //   migrate           bring the database to the newest shape and end
 //   bootstrap         make the first account, org, project and API key, unless there are any; one line of JSON on stdout
 //   keys create       mint an API key that acts as the owner of an org; one line of JSON on stdout
+//   owner-link        make a link with which the first org's owner can sign in; one line of JSON on stdout
 //   plans set         give an org a plan of the catalogue; one line of JSON on stdout
 import { parseArgs } from 'node:util';
 import { permission } from '@berth/contract/permissions.ts';
-import { pino, type Logger } from 'pino';
+import type { Logger } from 'pino';
 import { readDatabaseConfig, readPlanCatalogue, readServeConfig } from './config.ts';
 import { HostClients } from './hosts/clients.ts';
 import { buildApp, listen } from './http/app.ts';
+import { openLog } from './log.ts';
 import { openMailer } from './mail/mailer.ts';
+import { makeOwnerLink } from './services/accounts.ts';
 import { mintOwnerKey } from './services/api-keys.ts';
 import { bootstrap } from './services/bootstrap.ts';
 import { changePlan } from './services/plan-change.ts';
+import { openSignIn } from './sign-in/sign-in.ts';
+import { Callers } from './store/callers.ts';
 import { openDatabase } from './store/database.ts';
 import { migrate } from './store/migrate.ts';
 import { SandboxChanges } from './store/sandbox-changes.ts';
@@ -32,7 +37,7 @@ try {
       await serve();
       break;
     case 'migrate':
-      await migrateAll(readDatabaseConfig(process.env).databaseUrl, pino({ level: 'silent' }));
+      await migrateAll(readDatabaseConfig(process.env).databaseUrl, openLog('silent'));
       break;
     case 'bootstrap':
       await runBootstrap(rest);
@@ -40,11 +45,14 @@ try {
     case 'keys':
       await runKeys(rest);
       break;
+    case 'owner-link':
+      await runOwnerLink(rest);
+      break;
     case 'plans':
       await runPlans(rest);
       break;
     default:
-      throw new Error(`unknown command ${command}; known: serve, migrate, bootstrap, keys create, plans set`);
+      throw new Error(`unknown command ${command}; known: serve, migrate, bootstrap, keys create, owner-link, plans set`);
   }
 } catch (error) {
   process.stderr.write(`berth-api: ${error instanceof Error ? error.message : String(error)}\n`);
@@ -55,9 +63,9 @@ try {
 async function serve(): Promise<void> {
   const config = readServeConfig(process.env);
   if (config.crashAt !== null) armCrashPoint(config.crashAt);
-  const log = pino({ level: config.logLevel, base: { part: 'api' }, timestamp: pino.stdTimeFunctions.isoTime });
+  const log = openLog(config.logLevel);
   await migrateAll(config.databaseUrl, log);
-  const { db } = openDatabase({
+  const { db, pool } = openDatabase({
     url: config.databaseUrl,
     maxConnections: config.databaseConnections,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
@@ -66,10 +74,20 @@ async function serve(): Promise<void> {
   const changes = new SandboxChanges(config.databaseUrl, (error) => log.warn({ err: error }, 'the listening connection to Postgres broke'));
   await changes.start();
   const hosts = new HostClients(config.hostToken);
-  const durable = await startDurable({ databaseUrl: config.databaseUrl, db, hosts, hostUrls: [config.hostUrl], log });
   const { plans, settings, secretKey } = config;
   const mailer = openMailer(config.mail, log);
-  const app = await buildApp({ context: { db, changes, lifecycle: durable.queue, hosts, plans, settings, secretKey, mailer, log } });
+  const durable = await startDurable({
+    databaseUrl: config.databaseUrl,
+    db,
+    hosts,
+    hostUrls: [config.hostUrl],
+    mailer,
+    publicUrl: settings.publicUrl,
+    log,
+  });
+  const context = { db, callers: new Callers(pool), changes, lifecycle: durable.queue, hosts, plans, settings, secretKey, mailer, log };
+  const signIn = openSignIn({ db, settings, secretKey, log, oidc: config.oidc });
+  const app = await buildApp({ context, signIn });
   const { address, port } = await listen(app, config.listenAddress, config.port);
   log.info({ address, port }, 'ready');
 
@@ -144,6 +162,13 @@ async function runKeys(args: string[]): Promise<void> {
     print(
       await mintOwnerKey(db, { name: values.name, orgId: values.org, scopes, expiresInDays: days === undefined ? null : Number(days) }),
     );
+  });
+}
+
+async function runOwnerLink(args: string[]): Promise<void> {
+  parseArgs({ args, options: {} });
+  await withDatabase(async (db) => {
+    print(await makeOwnerLink(db));
   });
 }
 

@@ -14,17 +14,22 @@ import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
+import type { OidcConfig } from '../src/config.ts';
 import { HostClients } from '../src/hosts/clients.ts';
 import { buildApp, listen, type AppOptions } from '../src/http/app.ts';
 import { planCatalogueOf } from '../src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../src/services/api-keys.ts';
 import { bootstrap } from '../src/services/bootstrap.ts';
+import type { ClientSignIn } from '../src/services/client-sign-in-port.ts';
 import { newToken, tokenSha256 } from '../src/services/bearer-token.ts';
 import type { ServiceContext } from '../src/services/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../src/services/lifecycle-port.ts';
-import type { MailMessage } from '../src/services/mail-port.ts';
+import { noteInvitationSent, prepareInvitationMail } from '../src/services/invitation-mail.ts';
+import type { MailMessage, Mailer } from '../src/services/mail-port.ts';
 import { SecretKey } from '../src/services/secret-key.ts';
 import type { Settings } from '../src/services/settings.ts';
+import { Callers } from '../src/store/callers.ts';
+import { openSignIn } from '../src/sign-in/sign-in.ts';
 import { openDatabase } from '../src/store/database.ts';
 import { upsertHost } from '../src/store/hosts.ts';
 import { insertMembership, insertOrg, insertUser } from '../src/store/identity.ts';
@@ -78,6 +83,7 @@ export interface TestApi extends TestOrg {
   databaseUrl: string;
   app: FastifyInstance;
   context: ServiceContext;
+  signIn: ClientSignIn;
   db: Database;
   host: HostStandIn;
   front: ExecFront;
@@ -91,6 +97,8 @@ export interface TestApi extends TestOrg {
   makeSession(options: { role: Role | null; emailVerified?: boolean; minutes?: number }): Promise<TestSession>;
   /** Messages that were mailed, the oldest first. */
   mails: MailMessage[];
+  /** Mails the invitations whose step was noted; only without durable work, which does it by itself. */
+  mailInvitations(): Promise<void>;
   /** A key of the first org whose creator has the role. */
   makeKey(options: { role?: Role; scopes?: string[] | null; expiresInDays?: number | null }): Promise<string>;
   /** A sandbox's row as it would be in the status, with no machine behind it. */
@@ -105,6 +113,8 @@ export interface TestApiOptions {
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
   plans?: Plan[];
   settings?: Partial<Settings>;
+  /** An OIDC provider to sign in at. */
+  oidc?: OidcConfig;
 }
 
 export async function startApi(options: TestApiOptions): Promise<TestApi> {
@@ -122,7 +132,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   const databaseUrl = await postgres.createDatabase();
   await migrate(databaseUrl);
-  const { db } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  const { db, pool } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
   const first = await bootstrap(db, {
     ownerEmail: 'owner@example.test',
     ownerName: 'Olive Owner',
@@ -140,19 +150,24 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const changes = new SandboxChanges(databaseUrl, (error) => log.warn({ err: error }));
   await changes.start();
 
+  const mails: MailMessage[] = [];
+  const mailer: Mailer = { send: (message) => Promise.resolve(void mails.push(message)) };
+  const settings = { ...SETTINGS, ...options.settings };
   const steps: TestApi['steps'] = [];
+  const invitationsToMail: string[] = [];
   const noting: LifecycleQueue = {
     enqueueProvision: (_trx, step) => Promise.resolve(void steps.push({ kind: 'provision', step })),
     enqueueSleep: (_trx, step) => Promise.resolve(void steps.push({ kind: 'sleep', step })),
     enqueueWake: (_trx, step) => Promise.resolve(void steps.push({ kind: 'wake', step })),
     enqueueResize: (_trx, step) => Promise.resolve(void steps.push({ kind: 'resize', step })),
     enqueueDestroy: (_trx, step) => Promise.resolve(void steps.push({ kind: 'destroy', step })),
+    enqueueInvitationMail: (_trx, invitationId) => Promise.resolve(void invitationsToMail.push(invitationId)),
     started: () => undefined,
   };
   let durable: DurableWork | undefined;
   if (options.durable) {
     await migrateDurable(databaseUrl, log);
-    durable = await startDurable({ databaseUrl, db, hosts, hostUrls: [front.url], log });
+    durable = await startDurable({ databaseUrl, db, hosts, hostUrls: [front.url], mailer, publicUrl: settings.publicUrl, log });
   } else {
     await upsertHost(db, {
       id: host.hostId,
@@ -163,21 +178,28 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       capacity: { vcpu: 1_000, memoryMib: 1_000_000, diskGib: 100_000 },
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
+    // Nothing looks after it here, and on a busy machine a file of tests may run for longer than a silent host is believed in.
+    await db
+      .updateTable('host')
+      .set({ last_seen_at: new Date(Date.now() + 86_400_000) })
+      .execute();
   }
-  const mails: MailMessage[] = [];
   const context: ServiceContext = {
     db,
+    callers: new Callers(pool),
     changes,
     lifecycle: durable?.queue ?? noting,
     hosts,
     plans: planCatalogueOf(options.plans),
-    settings: { ...SETTINGS, ...options.settings },
+    settings,
     secretKey: new SecretKey(randomBytes(32)),
-    mailer: { send: (message) => Promise.resolve(void mails.push(message)) },
+    mailer,
     log,
   };
+  const signIn = openSignIn({ ...context, oidc: options.oidc ?? null });
   const app = await buildApp({
     context,
+    signIn,
     onAnswer: (route, answer) => void route.response.body.parse(answer),
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
   });
@@ -191,6 +213,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     databaseUrl,
     app,
     context,
+    signIn,
     db,
     host,
     front,
@@ -198,6 +221,14 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }),
     makeOrg: () => makeOrg(db),
     mails,
+    mailInvitations: async () => {
+      for (const id of invitationsToMail.splice(0)) {
+        const prepared = await db.transaction().execute((trx) => prepareInvitationMail(trx, settings.publicUrl, id));
+        if (prepared === null) continue;
+        await mailer.send(prepared.message);
+        await db.transaction().execute((trx) => noteInvitationSent(trx, id, prepared.tokenSha256));
+      }
+    },
     makeSession: (session) => makeSession(db, own.orgId, session),
     makeKey: async ({ role, scopes = null, expiresInDays = null }) => {
       let createdBy = own.userId;
@@ -245,6 +276,13 @@ async function call(url: string, method: Method | 'HEAD' | 'OPTIONS', path: stri
     else assertFailure(route, response.status, body);
   }
   return { status: response.status, headers: response.headers, body };
+}
+
+/** The token of the link in a mail. */
+export function tokenIn(message: Pick<MailMessage, 'text'> | undefined): string {
+  const token = /\?token=([\w-]+)$/m.exec(message?.text ?? '')?.[1];
+  assert.ok(token !== undefined, 'no mail with a link');
+  return token;
 }
 
 /** The contract's route for a method and a path. */

@@ -15,6 +15,8 @@ before(async () => {
   await writeFile(join(folder, 'token'), 'secret\n');
   await writeFile(join(folder, 'empty'), '\n');
   await writeFile(join(folder, 'secret-key'), randomBytes(32).toString('base64url'));
+  await writeFile(join(folder, 'short-key'), randomBytes(31).toString('base64'));
+  await writeFile(join(folder, 'smtp-url'), 'smtps://user:secret@mail.example.test\n');
   enough = {
     BERTH_DATABASE_URL: 'postgres://x',
     BERTH_HOST_URL: 'unix:/run/host.sock',
@@ -25,7 +27,9 @@ before(async () => {
 after(() => rm(folder, { recursive: true }));
 
 test('what is not given has a default', () => {
-  assert.deepEqual(readServeConfig(enough), {
+  const { secretKey, ...others } = readServeConfig(enough);
+  assert.equal(secretKey.derive('sign-in').byteLength, 32);
+  assert.deepEqual(others, {
     databaseUrl: 'postgres://x',
     logLevel: 'info',
     listenAddress: '127.0.0.1',
@@ -34,6 +38,15 @@ test('what is not given has a default', () => {
     hostUrl: 'unix:/run/host.sock',
     hostToken: 'secret',
     plans: new Map([['self-hosted', SELF_HOSTED_PLAN]]),
+    settings: {
+      publicUrl: 'http://127.0.0.1:4800',
+      requestsPerMinute: 600,
+      sessionTokenMinutes: 60,
+      signUp: 'invited',
+      trustedProxies: [],
+    },
+    mail: { kind: 'outbox', folder: 'outbox', from: 'Berth <berth@localhost>' },
+    oidc: null,
     crashAt: null,
   });
 });
@@ -49,11 +62,73 @@ for (const [variable, value] of Object.entries({
   BERTH_HOST_URL: 'host:80',
   BERTH_LOG_LEVEL: 'loud',
   BERTH_DATABASE_CONNECTIONS: '0',
+  BERTH_REQUESTS_PER_MINUTE: '0',
+  BERTH_SESSION_TOKEN_MINUTES: '1441',
+  BERTH_SIGN_UP: 'everybody',
+  BERTH_SMTP_URL: 'http://mail.example.test',
+  BERTH_OIDC_ISSUER: 'id.example.test',
 })) {
   test(`a wrong ${variable} is refused by name`, () => {
     assert.throws(() => readServeConfig({ ...enough, [variable]: value }), new RegExp(variable));
   });
 }
+
+test('the public URL is an origin; what is more, or no http, is refused by name', () => {
+  const read = (url: string): string => readServeConfig({ ...enough, BERTH_PUBLIC_URL: url }).settings.publicUrl;
+  assert.equal(read('https://Berth.Example.test/'), 'https://berth.example.test');
+  assert.equal(read('http://10.0.0.5:8080'), 'http://10.0.0.5:8080');
+  for (const wrong of [
+    'ftp://x.test',
+    'berth.example.test',
+    'https://x.test/berth',
+    'https://x.test/?a=b',
+    'https://me@x.test',
+    'https://x.test/#y',
+  ]) {
+    assert.throws(() => read(wrong), /BERTH_PUBLIC_URL/, wrong);
+  }
+});
+
+test('trusted proxies are addresses and networks; a name, or a network that is too wide or none, is refused with it', () => {
+  const read = (proxies: string): readonly string[] =>
+    readServeConfig({ ...enough, BERTH_TRUSTED_PROXIES: proxies }).settings.trustedProxies;
+  assert.deepEqual(read('10.0.0.5, 10.0.0.0/8,::1 ,fd00::/8,'), ['10.0.0.5', '10.0.0.0/8', '::1', 'fd00::/8']);
+  for (const wrong of ['proxy.example.test', '10.0.0.0/33', '10.0.0.0/0', '::/129', '10.0.0.5/8/9', '10.0.0.5 10.0.0.6', '10.0.0.0/x']) {
+    const named = new RegExp(`BERTH_TRUSTED_PROXIES: ${wrong.replaceAll('.', '\\.')}: must be`);
+    assert.throws(() => read(`127.0.0.1,${wrong}`), named, wrong);
+  }
+});
+
+test('a secret key of less than 32 bytes is refused by the name of its variable and file, and is not shown', () => {
+  const short = { ...enough, BERTH_SECRET_KEY_FILE: join(folder, 'short-key') };
+  assert.throws(() => readServeConfig(short), /BERTH_SECRET_KEY_FILE: .*short-key: the secret key must be at least 32 bytes long, not 31$/);
+  assert.equal(JSON.stringify({ key: readServeConfig(enough).secretKey }), '{"key":"[secret key]"}');
+});
+
+test('an OIDC provider needs its client beside it, and has a name for its button', () => {
+  const issuer = { ...enough, BERTH_OIDC_ISSUER: 'https://id.example.test/realm' };
+  assert.throws(() => readServeConfig(issuer), /BERTH_OIDC_ISSUER needs BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE/);
+  const whole = { ...issuer, BERTH_OIDC_CLIENT_ID: 'berth', BERTH_OIDC_CLIENT_SECRET_FILE: join(folder, 'token') };
+  const oidc = { issuer: 'https://id.example.test/realm', clientId: 'berth', clientSecret: 'secret' };
+  assert.deepEqual(readServeConfig(whole).oidc, { ...oidc, name: 'single sign-on' });
+  assert.deepEqual(readServeConfig({ ...whole, BERTH_OIDC_NAME: 'Example ID' }).oidc, { ...oidc, name: 'Example ID' });
+  assert.throws(() => readServeConfig({ ...whole, BERTH_OIDC_CLIENT_SECRET_FILE: join(folder, 'empty') }), /BERTH_OIDC_CLIENT_SECRET_FILE/);
+});
+
+test('mail goes to the server whose URL is given or lies in a file, else into a folder', () => {
+  const from = 'Berth <berth@localhost>';
+  assert.deepEqual(readServeConfig({ ...enough, BERTH_SMTP_URL_FILE: join(folder, 'smtp-url') }).mail, {
+    kind: 'smtp',
+    url: 'smtps://user:secret@mail.example.test',
+    from,
+  });
+  assert.deepEqual(readServeConfig({ ...enough, BERTH_SMTP_URL: 'smtp://mail', BERTH_MAIL_FROM: 'a@b.test' }).mail, {
+    kind: 'smtp',
+    url: 'smtp://mail',
+    from: 'a@b.test',
+  });
+  assert.deepEqual(readServeConfig({ ...enough, BERTH_OUTBOX_FOLDER: '/out' }).mail, { kind: 'outbox', folder: '/out', from });
+});
 
 test('an empty token file is refused by name', () => {
   assert.throws(() => readServeConfig({ ...enough, BERTH_HOST_TOKEN_FILE: join(folder, 'empty') }), /BERTH_HOST_TOKEN_FILE/);

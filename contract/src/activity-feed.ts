@@ -15,7 +15,8 @@ export const activitySubjectKind = z.enum(['org', 'user', 'invitation', 'api_key
 export const activityEntry = z.strictObject({
   id: idText,
   at: timestamp,
-  kind: activityKind,
+  /** One of {@link activityKind}, or of a former version's: what a version no longer writes stays in the feed. */
+  kind: z.string(),
   actor: z.strictObject({
     kind: activityActorKind,
     /** The API key's or personal token's id; null otherwise. */

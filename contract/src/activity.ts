@@ -5,6 +5,7 @@ import { z } from 'zod';
 /** `sandbox_exec` carries the time limit, never the command or its output: those are the tenant's. */
 export const activityKind = z.enum([
   'org_created',
+  'owner_link_created',
   'plan_changed',
   'member_role_changed',
   'member_removed',

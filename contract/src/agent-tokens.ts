@@ -4,7 +4,7 @@ import { AGENT_TOKEN_DAYS, NAME_CHARACTERS } from './limits.ts';
 import { pageFields, pageQuery } from './page.ts';
 import type { Permission } from './permissions.ts';
 import { defineRoute } from './route.ts';
-import { idText, text, timestamp } from './text.ts';
+import { idText, nameInPath, text, timestamp } from './text.ts';
 
 /** `read_only`: discovers sessions and reads replies. `read_send`: also creates and recovers sessions, sends messages, interrupts. */
 export const agentTokenAccess = z.enum(['read_only', 'read_send']);
@@ -86,7 +86,7 @@ export const revokeAgentToken = defineRoute({
   path: '/v1/me/agent-tokens/{tokenId}',
   auth: ['session'],
   permission: null,
-  request: { params: z.object({ tokenId: idText }) },
+  request: { params: z.object({ tokenId: nameInPath }) },
   response: { status: 200, body: z.strictObject({ agentToken }) },
   errors: ['agent_token_not_found', 'agent_token_access_denied'],
   activity: 'agent_token_revoked',

@@ -5,7 +5,7 @@ import { member } from './orgs.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { role } from './permissions.ts';
 import { defineRoute } from './route.ts';
-import { idText, timestamp } from './text.ts';
+import { idText, nameInPath, timestamp } from './text.ts';
 
 export const invitationStatus = z.enum(['pending', 'accepted', 'revoked', 'expired']);
 
@@ -39,7 +39,7 @@ export type ReceivedInvitation = z.infer<typeof receivedInvitation>;
 export const emailAddress = z.email('must be an email address').max(EMAIL_CHARACTERS).toLowerCase();
 
 const orgParams = z.object({ orgId: idText });
-const tokenParams = z.object({ token: z.string().min(1).max(200) });
+const tokenParams = z.object({ token: nameInPath });
 
 export const listInvitations = defineRoute({
   name: 'listInvitations',

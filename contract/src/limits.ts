@@ -45,7 +45,16 @@ export const AGENT_TOKEN_DAYS = { default: 30, min: 1, max: 365 } as const;
 /** How long an invitation can be accepted. */
 export const INVITATION_DAYS = 7;
 
+/** Invitations that one person may send within an hour: in all, and to one address. Each is a mail to somebody who may not know the sender. */
+export const INVITATIONS_PER_HOUR = { total: 200, sameAddress: 10 } as const;
+
 export const EMAIL_CHARACTERS = 254;
+
+/** Of the password of an account. No rule about kinds of characters: length is what counts. */
+export const PASSWORD_CHARACTERS = { min: 12, max: 128 } as const;
+
+/** How long the links work that open a page once: of the first start, of a password reset, of the verification of an address. */
+export const ONE_TIME_LINK_MINUTES = { welcome: 7 * 24 * 60, reset_password: 30, verify_email: 24 * 60 } as const;
 
 /** Entries of a list's page, where `limit` asks for one; without it a list is whole. */
 export const LIST_LIMIT = { max: 1_000 } as const;

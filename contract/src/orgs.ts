@@ -5,7 +5,7 @@ import { org } from './identity.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { role } from './permissions.ts';
 import { defineRoute } from './route.ts';
-import { idText, text, timestamp } from './text.ts';
+import { idText, nameInPath, text, timestamp } from './text.ts';
 
 export const member = z.strictObject({
   userId: idText,
@@ -18,7 +18,7 @@ export const member = z.strictObject({
 export type Member = z.infer<typeof member>;
 
 const orgParams = z.object({ orgId: idText });
-const memberParams = z.object({ orgId: idText, userId: idText });
+const memberParams = z.object({ orgId: idText, userId: nameInPath });
 
 export const createOrg = defineRoute({
   name: 'createOrg',

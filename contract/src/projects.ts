@@ -37,11 +37,25 @@ export const project = z.strictObject({
 });
 export type Project = z.infer<typeof project>;
 
-/** What a git host asks for over HTTPS: a token, and a user name where the host wants one. Write-only: encrypted at rest, never answered, never logged. */
-export const repoCredentials = z.strictObject({
-  username: text(1, REPO_CREDENTIAL_CHARACTERS).optional(),
-  token: text(1, REPO_CREDENTIAL_CHARACTERS),
-});
+/**
+ * What a git host asks for over HTTPS: a token, and a user name where the host wants one; of the characters that Basic authentication takes (RFC 7617).
+ * Encrypted at rest, never answered, never logged. `writeOnly` is the document's word for it; messages about wrong values show none below it.
+ */
+export const repoCredentials = z
+  .strictObject({
+    username: z
+      .string()
+      .min(1)
+      .max(REPO_CREDENTIAL_CHARACTERS)
+      .regex(/^[^:\p{Cc}\p{Cs}]*$/u, 'must not contain colons, control characters or lone surrogates')
+      .optional(),
+    token: z
+      .string()
+      .min(1)
+      .max(REPO_CREDENTIAL_CHARACTERS)
+      .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters or lone surrogates'),
+  })
+  .meta({ writeOnly: true });
 export type RepoCredentials = z.infer<typeof repoCredentials>;
 
 const settable = {
@@ -56,7 +70,11 @@ const settable = {
   /** null removes them. */
   repoCredentials: repoCredentials.nullable().optional(),
   /** Not settable here: org admins set it by its own route. null is taken for absent. */
-  sandboxMachineHourLimit: z.null('is set by PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails').optional(),
+  sandboxMachineHourLimit: z
+    .number()
+    .nullable()
+    .refine((value) => value === null, 'must be null or absent: it is set by PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails')
+    .optional(),
 };
 
 /** The spec does not show this table, so unknown fields are ignored. */

@@ -13,7 +13,7 @@ import type { Route } from './route.ts';
 import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from './sandbox-lifecycle.ts';
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
 
-export const ROUTES: readonly Route[] = [
+const ALL = [
   getHealth,
   getMe,
   listMyOrgs,
@@ -52,4 +52,11 @@ export const ROUTES: readonly Route[] = [
   getLiveMetrics,
   sampleMetrics,
   destroySandbox,
-];
+] as const satisfies readonly Route[];
+
+export const ROUTES: readonly Route[] = ALL;
+
+/** Names of all routes, for tables that must have an entry for each. */
+export type RouteName = (typeof ALL)[number]['name'];
+/** The type of the route with the name. */
+export type RouteNamed<N extends RouteName> = Extract<(typeof ALL)[number], { name: N }>;

@@ -16,7 +16,7 @@ export const DEFAULT_PERSISTENCE_POLICY: PersistencePolicy = 'sleep_resume';
 export const repositoryName = z
   .string()
   .max(200)
-  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\/[A-Za-z0-9._-]+$/, 'must have the form owner/repo');
+  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/, 'must have the form owner/repo');
 
 export const branchName = z
   .string()

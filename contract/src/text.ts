@@ -13,3 +13,6 @@ export const timestamp = z.string().regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\
 
 /** An id in a path or a field. Ids are opaque: one that cannot exist is simply not found. */
 export const idText = z.string().min(1).max(200);
+
+/** What names something in a path where access does not look it up first: of any length (a request's head is bounded), to be not found. */
+export const nameInPath = z.string().min(1);

@@ -1,5 +1,5 @@
-// Commands of the API's program that run on the machine and need no running API: the first account and key, further keys, an
-// org's plan.
+// Commands of the API's program that run on the machine and need no running API: the first account and key, further keys, the
+// owner's link, an org's plan.
 import { z } from 'zod';
 import { startConfined } from './child.ts';
 import { OperatorFailure } from './failure.ts';
@@ -17,6 +17,8 @@ export const bootstrapResult = z.discriminatedUnion('created', [
     userId: z.string(),
     keyId: z.string(),
     token: z.string(),
+    /** Page on which the owner takes the account over, with its token. */
+    welcomePath: z.string().startsWith('/'),
   }),
   z.object({ created: z.literal(false), orgId: z.string(), projectId: z.string().nullable(), userId: z.string() }),
 ]);
@@ -33,6 +35,20 @@ export async function bootstrap(options: ApiServiceOptions): Promise<BootstrapRe
 /** Mints an operator key of the owner's. */
 export async function createKey(options: ApiServiceOptions, name: string): Promise<MintedKey> {
   return mintedKey.parse(await runApiCommand(options, ['keys', 'create', '--name', name]));
+}
+
+/** A link with which the owner of the first org can sign in: a welcome to an account without a password, a new password otherwise. */
+export const ownerLink = z.object({
+  kind: z.enum(['welcome', 'reset_password']),
+  path: z.string().startsWith('/'),
+  email: z.string(),
+  minutes: z.number(),
+});
+export type OwnerLink = z.infer<typeof ownerLink>;
+
+/** Makes a new link; earlier ones stop working. */
+export async function makeOwnerLink(options: ApiServiceOptions): Promise<OwnerLink> {
+  return ownerLink.parse(await runApiCommand(options, ['owner-link']));
 }
 
 /** An org's plan now, and the one it had. */

@@ -14,12 +14,13 @@ import { OperatorFailure } from './failure.ts';
 import { endRecordedServices, instancePaths, lockInstance, prepareInstance, readInstanceRecord, writeInstanceRecord } from './instance.ts';
 import type { InstancePaths, InstanceRecord } from './instance.ts';
 import { LogFile } from './log-file.ts';
+import { copyOperatorSecrets } from './operator-secrets.ts';
 import { copyPlansFile } from './plans-file.ts';
 import { requireFreePort } from './ports.ts';
 import type { Progress } from './progress.ts';
 import { findServiceUser } from './service-user.ts';
 import type { ServiceUser } from './service-user.ts';
-import { apiService, apiUrl } from './services/api.ts';
+import { apiService, apiUrl, publicUrl } from './services/api.ts';
 import { databaseService } from './services/database.ts';
 import { hostService } from './services/host.ts';
 import type { RunningService, Service } from './services/service.ts';
@@ -38,6 +39,8 @@ export interface InstallationOptions {
 
 export interface RunningInstallation {
   url: string;
+  /** Where people reach it. */
+  publicUrl: string;
   paths: InstancePaths;
   user: ServiceUser;
   /** The token is in it at the very first start only. */
@@ -91,7 +94,9 @@ async function startLocked(
   await requireReadable(options.checkout, user);
   await prepareInstance(paths, user);
   await copyPlansFile(config.plansFile, paths, user);
-  const record: InstanceRecord = { supervisor: await ownProcess(), url: apiUrl(config), services: {} };
+  await copyOperatorSecrets(options.environment, paths, user);
+  const urls = { url: apiUrl(config), publicUrl: publicUrl(config, options.environment) };
+  const record: InstanceRecord = { supervisor: await ownProcess(), ...urls, services: {} };
   await writeInstanceRecord(paths, record);
 
   const logs = new Map<string, LogFile>();
@@ -149,7 +154,7 @@ async function startLocked(
   } finally {
     signal.removeEventListener('abort', giveUp);
   }
-  return { url: apiUrl(config), paths, user, first, stop };
+  return { ...urls, paths, user, first, stop };
 }
 
 /** Shows the first start of a service that takes its time. */

@@ -37,11 +37,18 @@ export interface InstancePaths {
 export interface InstanceRecord {
   supervisor: VmProcess;
   url: string;
+  /** Where people reach it; not in the records of earlier versions. */
+  publicUrl?: string | undefined;
   services: Record<string, VmProcess>;
 }
 
 const processSchema = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() });
-const recordSchema = z.object({ supervisor: processSchema, url: z.string(), services: z.record(z.string(), processSchema) });
+const recordSchema = z.object({
+  supervisor: processSchema,
+  url: z.string(),
+  publicUrl: z.string().optional(),
+  services: z.record(z.string(), processSchema),
+});
 
 export function instancePaths(dataFolder: string): InstancePaths {
   const run = join(dataFolder, 'run');

@@ -11,6 +11,7 @@ import { demo } from './verbs/demo.ts';
 import { doctor } from './verbs/doctor.ts';
 import { down } from './verbs/down.ts';
 import { createKeyOnMachine } from './verbs/keys.ts';
+import { makeOwnerLinkOnMachine } from './verbs/owner-link.ts';
 import { setPlanOnMachine } from './verbs/plans.ts';
 import { test } from './verbs/test.ts';
 import { up } from './verbs/up.ts';
@@ -27,7 +28,7 @@ const program = new Command('berth')
   .enablePositionalOptions();
 
 withFolders(withService(program.command('up')))
-  .description('start the service and stay; the first start prints an API key')
+  .description('start the service and stay; the first start prints an API key and a link to sign in')
   .action(run((context) => up(context)));
 withFolders(program.command('down'))
   .description('stop the service of a data folder; sandboxes go on running')
@@ -44,6 +45,10 @@ withFolders(keys.command('create'))
   .option('--name <name>', 'what the key is for', 'operator')
   .option('--database-url <url>', 'a PostgreSQL of yours (BERTH_DATABASE_URL)')
   .action(run((context, flags) => createKeyOnMachine(context, flags['name'] ?? 'operator')));
+withFolders(program.command('owner-link'))
+  .description('make a link that lets the owner of the first org sign in, and print it')
+  .option('--database-url <url>', 'a PostgreSQL of yours (BERTH_DATABASE_URL)')
+  .action(run((context) => makeOwnerLinkOnMachine(context)));
 const plans = program.command('plans').description('plans of orgs');
 withFolders(plans.command('set'))
   .description('give an org a plan of the catalogue')

@@ -1,31 +1,42 @@
 // The HTTP server: every request's way from its route value to its answer. Routes are the contract's; nothing is registered beside them.
 //
-//   route found -> authenticate -> access -> body read and parsed -> route's service -> answer
-import { randomUUID } from 'node:crypto';
-import type { AddressInfo, Socket } from 'node:net';
+//   route found -> authenticate -> count -> access -> body read and parsed -> route's service -> answer
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { ErrorCode } from '@berth/contract/errors.ts';
 import { DEFAULT_BODY_BYTES } from '@berth/contract/limits.ts';
+import { OPEN_PATHS } from '@berth/contract/open-paths.ts';
 import type { Route } from '@berth/contract/route.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
 import { fastify, LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { CodedError } from '../rules/coded-error.ts';
+import { pages } from '../pages/pages.ts';
 import { BOUND_ROUTES } from '../routes/bound-routes.ts';
 import type { AnyCall, BoundRoute } from '../routes/bind.ts';
-import { authorize, findNamedSandbox } from '../services/access.ts';
-import { authenticate, readToken, type Actor } from '../services/authentication.ts';
+import { authorize, namedSandboxId } from '../services/access.ts';
+import { authenticate, readToken, type Actor, type BearerToken, type NamedSandbox } from '../services/authentication.ts';
+import type { ClientSignIn } from '../services/client-sign-in-port.ts';
 import type { ServiceContext } from '../services/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes.ts';
+import { registerAuthEndpoints } from './auth-endpoints.ts';
 import { readJsonBodies } from './body.ts';
 import { deprecationHeaders } from './deprecation.ts';
-import { CallerGone, envelope, sendFailure } from './errors.ts';
+import { CallerGone, sendFailure } from './errors.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
 import { answerKeepingAlive, type KeepAliveTimes } from './keep-alive.ts';
 import { allowedMethods, toFastifyPath } from './paths.ts';
 import { prefersAsync } from './prefer.ts';
+import { FailedAuthentications, RequestLimit } from './rate-limit.ts';
+import { newRequestId } from './request-id.ts';
+import { securityHeaders } from './security-headers.ts';
+import { answerUnreadable } from './unreadable.ts';
 import { parseWith } from './validation.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     actor: Actor | undefined;
+    /** The org that access was decided in. */
+    orgId: string | undefined;
     /** The sandbox that the path names, as it was when access was decided. */
     sandbox: LocatedSandboxRow | undefined;
     errorCode: ErrorCode | undefined;
@@ -34,44 +45,63 @@ declare module 'fastify' {
 
 export interface AppOptions {
   context: ServiceContext;
+  signIn: ClientSignIn;
   /** Called with every successful answer as the caller will parse it; tests hold it against the route's schema. */
   onAnswer?: (route: Route, answer: unknown) => void;
   /** When a long exec gets its headers and spaces; the contract's times when absent. */
   keepAlive?: KeepAliveTimes;
+  /** Milliseconds of the clock that requests are counted by; it never goes back. Tests have one of their own. */
+  now?: () => number;
 }
 
 const RECEIVE_REQUEST_MS = 60_000;
 
-/** Builds the server; it does not listen yet. `close()` refuses new requests and ends when the open ones have. */
-export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+/** A server without any route, hook or parser of ours. */
+export function newServer({ log, settings }: Pick<ServiceContext, 'log' | 'settings'>): FastifyInstance {
+  const headers = securityHeaders(settings.publicUrl);
   const app = fastify({
-    loggerInstance: options.context.log,
+    loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: () => `req_${randomUUID().replaceAll('-', '')}`,
+    genReqId: newRequestId,
+    requestIdHeader: false,
+    trustProxy: settings.trustedProxies.length === 0 ? false : [...settings.trustedProxies],
     bodyLimit: DEFAULT_BODY_BYTES,
     requestTimeout: RECEIVE_REQUEST_MS,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     // Node bounds the whole head of a request by 16 KiB; an id of any length is simply not found.
     routerOptions: { maxParamLength: 16_384 },
-    frameworkErrors: (error, request, reply) => void sendFailure(error, request, stamp(request, reply)),
-    clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket),
+    // See `refusalOf`.
+    http: { requireHostHeader: false },
+    frameworkErrors: (error, request, reply) => void sendFailure(error, request, reply.headers(headers).header('x-request-id', request.id)),
+    clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket, headers, log),
   }) as unknown as FastifyInstance;
+  // An expectation that is not known may be ignored (RFC 9110); Node would answer it by itself.
+  app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => app.server.emit('request', request, response));
+  return app;
+}
+
+/** Builds the server; it does not listen yet. `close()` refuses new requests and ends when the open ones have. */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { settings } = options.context;
+  const app = newServer(options.context);
+  const headers = securityHeaders(settings.publicUrl);
+  const counting = { perMinute: settings.requestsPerMinute, ...(options.now === undefined ? {} : { now: options.now }) };
+  const limits: Limits = { requests: new RequestLimit(counting), failures: new FailedAuthentications(counting) };
 
   let closing = false;
   app.addHook('preClose', () => {
     closing = true;
   });
   app.decorateRequest('actor', undefined);
+  app.decorateRequest('orgId', undefined);
   app.decorateRequest('sandbox', undefined);
   app.decorateRequest('errorCode', undefined);
-  app.addHook('onRequest', async (request, reply) => {
-    stamp(request, reply);
-    if (!closing) return;
-    void reply.header('connection', 'close');
-    throw new CodedError('shutting_down', 'this instance is stopping; try again', { retryAfterSeconds: 1 });
+  app.addHook('onRequest', (request, reply, done) => {
+    void reply.headers(headers).header('x-request-id', request.id);
+    done(refusalOf(request, reply, closing));
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     request.log.info(
       {
         method: request.method,
@@ -79,22 +109,27 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
         status: reply.raw.statusCode,
         code: request.errorCode,
         caller: request.actor?.id,
+        callerKind: request.actor?.kind,
+        org: request.orgId ?? (request.actor?.kind === 'api_key' ? request.actor.orgId : undefined),
         ...(reply.raw.writableFinished ? {} : { brokenOff: true }),
         ms: Math.round(reply.elapsedTime * 10) / 10,
       },
       'request',
     );
+    done();
   });
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods(BOUND_ROUTES, request.url);
+    const allowed = allowedMethods([...ROUTES, ...OPEN_PATHS], request.url);
     if (allowed.length === 0) return sendFailure(new CodedError('route_not_found', `there is no path ${pathOf(request)}`), request, reply);
     void reply.header('allow', allowed.join(', '));
     const message = `${request.method} is not possible on ${pathOf(request)}; possible: ${allowed.join(', ')}`;
     return sendFailure(new CodedError('method_not_allowed', message), request, reply);
   });
   readJsonBodies(app);
-  for (const bound of BOUND_ROUTES) register(app, bound, options);
+  registerAuthEndpoints(app, options);
+  void app.register(pages, options);
+  for (const bound of BOUND_ROUTES) register(app, bound, options, limits);
   await app.ready();
   return app;
 }
@@ -105,7 +140,12 @@ export async function listen(app: FastifyInstance, address: string, port: number
   return app.server.address() as AddressInfo;
 }
 
-function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions): void {
+interface Limits {
+  requests: RequestLimit;
+  failures: FailedAuthentications;
+}
+
+function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions, limits: Limits): void {
   const { route } = bound;
   const { context } = options;
   app.route({
@@ -116,12 +156,13 @@ function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions):
       const params = request.params as Record<string, string>;
       void reply.headers(deprecationHeaders(route, params));
       if (route.auth.length === 0) return;
-      const token = readToken(request.headers.authorization);
-      // Asked side by side, to save a round trip on every call; judged in this order.
-      const [actor, sandbox] = await Promise.all([authenticate(context, token, request.id), findNamedSandbox(context, params)]);
+      const { actor, named } = await identify(context, limits.failures, request, namedSandboxId(params));
       request.actor = actor;
-      await authorize(context, actor, route, params, sandbox);
-      request.sandbox = sandbox;
+      const counted = limits.requests.count(actor);
+      void reply.headers(counted.headers);
+      if (counted.refusal !== undefined) throw counted.refusal;
+      request.orgId = await authorize(context, actor, route, params, named);
+      request.sandbox = named.sandbox;
     },
     handler: async (request, reply) => {
       const call = readCall(bound, request, reply);
@@ -136,11 +177,39 @@ function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions):
   });
 }
 
+/** Who calls, unless the address has failed to say so too often. */
+async function identify(
+  context: ServiceContext,
+  failures: FailedAuthentications,
+  request: FastifyRequest,
+  sandboxId: string | null,
+): Promise<{ actor: Actor; named: NamedSandbox }> {
+  let bearer: BearerToken;
+  try {
+    bearer = readToken(request.headers.authorization);
+  } catch (error) {
+    failures.count(request.ip);
+    throw error;
+  }
+  return await failures.guard(request.ip, bearer, () => authenticate(context, { bearer, sandboxId, requestId: request.id }));
+}
+
+/** Why a request is refused whatever its path; undefined when it is not. */
+function refusalOf({ raw }: FastifyRequest, reply: FastifyReply, closing: boolean): CodedError | undefined {
+  // RFC 9112. Node is told not to look at it, as it would answer without our headers.
+  if (raw.headers.host === undefined && raw.httpVersion !== '1.0') return new CodedError('invalid_request', 'the header Host is missing');
+  if (!closing) return undefined;
+  void reply.header('connection', 'close');
+  return new CodedError('shutting_down', 'this instance is stopping; try again', { retryAfterSeconds: 1 });
+}
+
 /** What the caller asked, parsed by the route's schemas. */
 function readCall(bound: BoundRoute, request: FastifyRequest, reply: FastifyReply): AnyCall {
   const { request: schemas } = bound.route;
   const respondAsync = bound.honoursRespondAsync && prefersAsync(request.headers.prefer);
   if (respondAsync) void reply.header('preference-applied', 'respond-async');
+  // Made when it is asked for: a plain read has no use for it.
+  let signal: AbortSignal | undefined;
   return {
     params: schemas.params === undefined ? undefined : parseWith(schemas.params, request.params, 'path'),
     query: schemas.query === undefined ? undefined : parseWith(schemas.query, request.query, 'query'),
@@ -150,40 +219,24 @@ function readCall(bound: BoundRoute, request: FastifyRequest, reply: FastifyRepl
     respondAsync,
     idempotencyKey: bound.route.idempotent === true ? readIdempotencyKey(request.raw) : undefined,
     noteReplay: () => void reply.header('idempotent-replayed', 'true'),
-    signal: abortedWhenGone(reply),
+    get signal() {
+      signal ??= abortedWhenGone(reply);
+      return signal;
+    },
   };
 }
 
 /** Aborts when the caller's connection closes before the answer was written. */
 function abortedWhenGone(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  reply.raw.once('close', () => {
+  const closed = (): void => {
     if (!reply.raw.writableFinished) gone.abort(new CallerGone('the caller closed its connection'));
-  });
+  };
+  if (reply.raw.closed || reply.raw.destroyed) closed();
+  else reply.raw.once('close', closed);
   return gone.signal;
-}
-
-/** Headers of every answer. */
-function stamp(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
 }
 
 function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0]?.slice(0, 200) ?? '';
-}
-
-/** Answers what is not even HTTP, and closes. */
-function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW';
-  const [status, body] = tooLarge
-    ? ['431 Request Header Fields Too Large', envelope('request_header_too_large', 'the headers are longer than 16 KiB')]
-    : ['400 Bad Request', envelope('invalid_request', 'the request is not valid HTTP/1.1, or did not arrive in time')];
-  const text = JSON.stringify(body);
-  socket.end(
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
-  );
 }

@@ -2,6 +2,9 @@
 import type { FastifyInstance } from 'fastify';
 import { CodedError } from '../rules/coded-error.ts';
 
+/** The end of the engine's message where it quotes from the text instead of naming a place. */
+const EXCERPT = /(?:, )?(?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/su;
+
 /** Replaces the body parsers of the app. */
 export function readJsonBodies(app: FastifyInstance): void {
   const parseSafely = app.getDefaultJsonParser('error', 'error');
@@ -24,12 +27,16 @@ export function readJsonBodies(app: FastifyInstance): void {
   });
 }
 
-/** No JSON, in the words of the engine, which name the place; or JSON with a field name that programs which copy objects would trip over. */
+/**
+ * No JSON, in the words of the engine but without its excerpt of the body, which may hold secrets; or JSON with a field name that programs which copy
+ * objects would trip over.
+ */
 function whyRefused(text: string, cause: Error): CodedError {
   try {
     JSON.parse(text);
   } catch (error) {
-    return new CodedError('invalid_json', `the body is not JSON: ${error instanceof Error ? error.message : String(error)}`, { cause });
+    const words = error instanceof Error ? error.message.replace(EXCERPT, '') : '';
+    return new CodedError('invalid_json', words === '' ? 'the body is not JSON' : `the body is not JSON: ${words}`, { cause });
   }
   return new CodedError('invalid_request', 'body: the field names __proto__ and constructor.prototype are not allowed, at any depth', {
     cause,

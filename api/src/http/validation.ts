@@ -1,5 +1,5 @@
 // Parses what a caller sent with the contract's schemas and says what is wrong: where, what was found, what is allowed.
-import type { z } from 'zod';
+import { z } from 'zod';
 import { CodedError } from '../rules/coded-error.ts';
 
 type Issue = z.core.$ZodIssue;
@@ -18,6 +18,7 @@ export function parseWith<S extends z.ZodType>(schema: S, value: unknown, place:
 
 function sentence(issue: Issue, schema: z.ZodType, place: string): string {
   const where = [place, ...issue.path.map((step) => shorten(String(step)))].join('.');
+  const shown = isSecret(schema, issue.path) ? kindOf(issue.input) : show(issue.input);
   switch (issue.code) {
     case 'unrecognized_keys': {
       const names = issue.keys.slice(0, MAX_ISSUES_TOLD).map((key) => `${where}.${shorten(key)}`);
@@ -27,19 +28,17 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
     }
     case 'invalid_type':
       if (issue.input === undefined) return `${where} is required: ${article(issue.expected)}`;
-      return `${where} must be ${article(issue.expected)}, not ${show(issue.input)}`;
+      return `${where} must be ${article(issue.expected)}, not ${shown}`;
     case 'invalid_value': {
       const allowed = issue.values.map((value) => JSON.stringify(value)).join(', ');
-      return issue.input === undefined
-        ? `${where} is required: one of ${allowed}`
-        : `${where} must be one of ${allowed}, not ${show(issue.input)}`;
+      return issue.input === undefined ? `${where} is required: one of ${allowed}` : `${where} must be one of ${allowed}, not ${shown}`;
     }
     case 'invalid_union':
-      return `${where} must be ${alternatives(issue)}, not ${show(issue.input)}`;
+      return `${where} must be ${alternatives(issue)}, not ${shown}`;
     case 'too_small':
-      return `${where} must ${bound(issue.origin, 'at least', issue.minimum)}, not ${measure(issue.origin, issue.input)}`;
+      return `${where} must ${bound(issue.origin, 'at least', issue.minimum)}, not ${lengthOf(issue.origin, issue.input) ?? shown}`;
     case 'too_big':
-      return `${where} must ${bound(issue.origin, 'at most', issue.maximum)}, not ${measure(issue.origin, issue.input)}`;
+      return `${where} must ${bound(issue.origin, 'at most', issue.maximum)}, not ${lengthOf(issue.origin, issue.input) ?? shown}`;
     case 'invalid_key':
       // The path ends in the name itself, which is the input of the issues within.
       return issue.issues.map((inner) => sentence(inner, schema, `${where} (its name)`)).join('; ');
@@ -59,6 +58,19 @@ function fieldsAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
     at = (at as { shape?: Record<PropertyKey, unknown> }).shape?.[step];
   }
   return Object.keys((at as { shape?: object } | undefined)?.shape ?? {});
+}
+
+/** Whether the path leads to, or below, what the contract marks as `writeOnly`: a secret, whose value is never shown, not even to whoever sent it. */
+function isSecret(schema: z.ZodType, path: readonly PropertyKey[]): boolean {
+  let at: unknown = schema;
+  for (const step of [...path, undefined]) {
+    for (; at instanceof z.ZodType; at = at.unwrap()) {
+      if (at.meta()?.['writeOnly'] === true) return true;
+      if (!isWrapper(at)) break;
+    }
+    if (step !== undefined) at = (at as { shape?: Record<PropertyKey, unknown> } | undefined)?.shape?.[step];
+  }
+  return false;
 }
 
 function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
@@ -91,15 +103,20 @@ function bound(origin: string, limit: string, amount: number | bigint): string {
   return origin === 'string' ? `be ${limit} ${amount} character${Number(amount) === 1 ? '' : 's'} long` : `be ${limit} ${amount}`;
 }
 
-function measure(origin: string, input: unknown): string {
-  return origin === 'string' && typeof input === 'string' ? String(input.length) : show(input);
+function lengthOf(origin: string, input: unknown): string | null {
+  return origin === 'string' && typeof input === 'string' ? String(input.length) : null;
 }
 
 function show(input: unknown): string {
   // Written with an exponent, a number can be JSON and yet too large to hold.
   if (typeof input === 'number') return Number.isFinite(input) ? String(input) : 'one beyond 1.8e308';
   if (typeof input === 'string' || typeof input === 'boolean' || input === null) return shorten(JSON.stringify(input));
-  return Array.isArray(input) ? 'an array' : 'an object';
+  return kindOf(input);
+}
+
+function kindOf(input: unknown): string {
+  if (input === null) return 'null';
+  return Array.isArray(input) ? 'an array' : article(typeof input);
 }
 
 function shorten(text: string): string {

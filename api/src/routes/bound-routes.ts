@@ -1,9 +1,14 @@
 // Every route with what answers it. A test holds this list against the contract's.
+import { activityRoutes } from './activity.ts';
+import { agentTokenRoutes } from './agent-tokens.ts';
+import { apiKeyRoutes } from './api-keys.ts';
 import type { BoundRoute } from './bind.ts';
 import { execRoutes } from './exec.ts';
 import { healthRoutes } from './health.ts';
 import { identityRoutes } from './identity.ts';
+import { invitationRoutes } from './invitations.ts';
 import { metricsRoutes } from './metrics.ts';
+import { orgRoutes } from './orgs.ts';
 import { projectRoutes } from './projects.ts';
 import { renewRoutes } from './renew.ts';
 import { sandboxLifecycleRoutes } from './sandbox-lifecycle.ts';
@@ -12,6 +17,11 @@ import { sandboxRoutes } from './sandboxes.ts';
 export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...healthRoutes,
   ...identityRoutes,
+  ...orgRoutes,
+  ...invitationRoutes,
+  ...agentTokenRoutes,
+  ...apiKeyRoutes,
+  ...activityRoutes,
   ...projectRoutes,
   ...sandboxRoutes,
   ...sandboxLifecycleRoutes,

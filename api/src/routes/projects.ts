@@ -1,18 +1,30 @@
 // Projects on the wire.
 import { profile } from '@berth/contract/machine-sizes.ts';
-import { createProject, listProjects, type Project } from '@berth/contract/projects.ts';
+import { createProject, deleteProject, getProject, listProjects, updateProject, type Project } from '@berth/contract/projects.ts';
 import { persistencePolicy } from '@berth/contract/sandbox-fields.ts';
 import * as projects from '../services/projects.ts';
 import { bind } from './bind.ts';
 
 export const projectRoutes = [
-  bind(listProjects, async (context, { params }) => ({ projects: (await projects.listProjects(context, params.orgId)).map(viewProject) })),
+  bind(listProjects, async (context, { params, query }) => {
+    const { rows, fields } = await projects.listProjects(context, params.orgId, query);
+    return { projects: rows.map(viewProject), ...fields };
+  }),
   bind(createProject, async (context, { actor, params, body }) => ({
     project: viewProject(await projects.createProject(context, actor, params.orgId, body)),
   })),
+  bind(getProject, async (context, { params }) => ({
+    project: viewProject(await projects.getProject(context, params.orgId, params.projectId)),
+  })),
+  bind(updateProject, async (context, { actor, params, body }) => ({
+    project: viewProject(await projects.updateProject(context, actor, params.orgId, params.projectId, body)),
+  })),
+  bind(deleteProject, async (context, { actor, params }) => ({
+    project: viewProject(await projects.deleteProject(context, actor, params.orgId, params.projectId)),
+  })),
 ];
 
-function viewProject(row: projects.ProjectRow): Project {
+function viewProject(row: projects.ProjectRecord): Project {
   return {
     id: row.id,
     orgId: row.org_id,
@@ -26,7 +38,7 @@ function viewProject(row: projects.ProjectRow): Project {
     wakeOnUse: row.wake_on_use,
     sandboxMachineHourLimit: row.sandbox_machine_hour_limit,
     metadata: row.metadata,
-    hasRepoCredentials: row.repo_credentials_sealed !== null,
+    hasRepoCredentials: row.has_repo_credentials,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
     deletedAt: row.deleted_at?.toISOString() ?? null,

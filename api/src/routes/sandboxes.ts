@@ -6,9 +6,10 @@ import { bind } from './bind.ts';
 import { viewSandbox } from './sandbox-view.ts';
 
 export const sandboxRoutes = [
-  bind(listSandboxes, async (context, { params, query }) => ({
-    sandboxes: (await sandboxes.listSandboxes(context, params.orgId, query)).map(viewSandbox),
-  })),
+  bind(listSandboxes, async (context, { params, query }) => {
+    const { rows, fields } = await sandboxes.listSandboxes(context, params.orgId, query);
+    return { sandboxes: rows.map(viewSandbox), ...fields };
+  }),
   bind(
     createSandbox,
     async (context, { actor, params, body, noteReplay, ...answer }) => {

@@ -7,41 +7,48 @@ import { CodedError } from '../rules/coded-error.ts';
 import { findOrg, findRole } from '../store/identity.ts';
 import { isId } from '../store/ids.ts';
 import { OWNED_LOCATORS, type OwnedResource } from '../store/owned.ts';
-import { findSandbox, type LocatedSandboxRow } from '../store/sandboxes.ts';
+import type { NamedSandbox } from './authentication.ts';
 import type { ServiceContext } from './context.ts';
 
 /** Parameters of a path, by name. */
 export type PathNames = Readonly<Record<string, string | undefined>>;
 
-/** The sandbox that the path names, if there is one. Asks nothing about the caller, so it may be under way while the caller is found out. */
-export async function findNamedSandbox(context: ServiceContext, { sandboxId }: PathNames): Promise<LocatedSandboxRow | undefined> {
-  return sandboxId !== undefined && isId('sandbox', sandboxId) ? await findSandbox(context.db, sandboxId) : undefined;
+/** Id of the sandbox that the path names; null when it names none, or what cannot be an id. */
+export function namedSandboxId({ sandboxId }: PathNames): string | null {
+  return sandboxId !== undefined && isId('sandbox', sandboxId) ? sandboxId : null;
 }
 
-/** Throws unless the actor may use the route with these path parameters, of which `sandbox` is the one named. */
+/**
+ * Throws unless the actor may use the route with these path parameters; `named` is what was found of their sandbox. Gives the org that was
+ * decided about, if any.
+ */
 export async function authorize(
   context: ServiceContext,
   actor: Actor,
   route: Route,
   params: PathNames,
-  sandbox: LocatedSandboxRow | undefined,
-): Promise<void> {
+  named: NamedSandbox,
+): Promise<string | undefined> {
   requireKind(actor, route);
   if (params['sandboxId'] !== undefined) {
-    if (sandbox === undefined) throw notFound('sandboxId');
-    await requireAccess(context, actor, route, sandbox.org_id);
-    return;
+    if (named.sandbox === undefined) throw notFound('sandboxId');
+    requireAccess(actor, route, named.sandbox.org_id, named.role);
+    return named.sandbox.org_id;
   }
   const { orgId } = params;
-  if (orgId === undefined) return;
-  const own = actor.kind === 'api_key' && actor.orgId === orgId;
-  const exists = own || (isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined);
-  if (!exists) throw new CodedError('org_not_found', 'there is no org with the id in the path');
-  await requireAccess(context, actor, route, orgId);
+  if (orgId === undefined) return undefined;
+  const role = isId('org', orgId) ? await roleIn(context, actor, orgId) : null;
+  // Whoever has a role there, and the key of the org, show that it exists.
+  const exists = role !== null || (actor.kind === 'api_key' && actor.orgId === orgId);
+  if (!exists && !(isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined)) {
+    throw new CodedError('org_not_found', 'there is no org with the id in the path');
+  }
+  requireAccess(actor, route, orgId, role);
   for (const [name, locate] of Object.entries(OWNED_LOCATORS)) {
     const id = params[name];
-    if (id !== undefined) requireOwned(actor, name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
+    if (id !== undefined) requireOwned(name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
   }
+  return orgId;
 }
 
 /** Throws unless the actor has the permission in the org; for what a route needs beyond its own. */
@@ -54,8 +61,8 @@ export async function requireAlso(
   requirePermission(actor, requireMembership(actor, orgId, await roleIn(context, actor, orgId)), permission);
 }
 
-async function requireAccess(context: ServiceContext, actor: Actor, route: Route, orgId: string): Promise<void> {
-  const role = requireMembership(actor, orgId, await roleIn(context, actor, orgId));
+function requireAccess(actor: Actor, route: Route, orgId: string, roleThere: Role | null): void {
+  const role = requireMembership(actor, orgId, roleThere);
   if (route.permission !== null) requirePermission(actor, role, route.permission);
 }
 
@@ -64,10 +71,10 @@ async function roleIn(context: ServiceContext, actor: Actor, orgId: string): Pro
   return roleName.safeParse(await findRole(context.db, orgId, actor.userId)).data ?? null;
 }
 
-/** What is another org's is refused as such, whatever it is. */
-function requireOwned(actor: Actor, name: NamedInPath, orgId: string, found: OwnedResource | undefined): void {
+/** What is another org's is refused as such, whatever it is, also where the caller is a member of that org too. */
+function requireOwned(name: NamedInPath, orgId: string, found: OwnedResource | undefined): void {
   if (found === undefined) throw notFound(name);
-  if (found.orgId !== orgId) requireMembership(actor, found.orgId, null);
+  if (found.orgId !== orgId) throw new CodedError('org_access_denied', `the ${NOUNS[name]} with the id in the path belongs to another org`);
   if (found.gone) throw notFound(name);
 }
 

@@ -1,13 +1,15 @@
-// From a bearer token to who calls. Knows the kinds of tokens; what the caller may do is decided in access.ts. Nothing is cached: a credential
-// that was revoked, or whose holder was demoted, is refused by the very next request on every replica.
+// From a bearer token to who calls, with the sandbox that the path names, which the same statement finds. Knows the kinds of tokens; what the
+// caller may do is decided in access.ts. Nothing is cached: a credential that was revoked, or whose holder was demoted, is refused by the very
+// next request on every replica.
 import { agentTokenPermissions } from '@berth/contract/agent-tokens.ts';
-import { role as roleName } from '@berth/contract/permissions.ts';
+import { role as roleName, type Role } from '@berth/contract/permissions.ts';
 import type { AuthKind } from '@berth/contract/route.ts';
 import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
-import { findAgentTokenByHash, touchAgentToken } from '../store/agent-tokens.ts';
-import { findApiKeyByHash, touchApiKey } from '../store/api-keys.ts';
-import { findSessionTokenByHash } from '../store/session-tokens.ts';
+import { touchAgentToken } from '../store/agent-tokens.ts';
+import { touchApiKey } from '../store/api-keys.ts';
+import type { Found, PresentedAgentToken, PresentedApiKey, PresentedSessionToken } from '../store/callers.ts';
+import type { LocatedSandboxRow } from '../store/sandboxes.ts';
 import { tokenKind, tokenSha256 } from './bearer-token.ts';
 import type { ServiceContext } from './context.ts';
 
@@ -15,7 +17,8 @@ export type { Actor };
 
 export interface BearerToken {
   kind: AuthKind;
-  token: string;
+  /** All that is known of it from here on. */
+  sha256: Buffer;
 }
 
 /** The token of an `Authorization` header. Throws `unauthenticated`, also when its checksum is wrong: such a token costs no query. */
@@ -26,26 +29,49 @@ export function readToken(authorization: string | undefined): BearerToken {
   const kind = tokenKind(token);
   if (kind === null)
     throw unauthenticated('the bearer token is none of this service (brt_..., bst_... or bat_...), or was not copied whole');
-  return { kind, token };
+  return { kind, sha256: tokenSha256(token) };
+}
+
+/** A request as far as it says who calls and about which sandbox. */
+export interface Presented {
+  bearer: BearerToken;
+  /** Of the path; null for none. Access to it is not decided by it being found. */
+  sandboxId: string | null;
+  requestId: string | null;
+}
+
+/** The sandbox that the path names, if there is one, and the present role of the caller in its org. */
+export interface NamedSandbox {
+  sandbox: LocatedSandboxRow | undefined;
+  role: Role | null;
 }
 
 /** Who holds a token of the right form. Throws `unauthenticated`. */
-export async function authenticate(context: ServiceContext, bearer: BearerToken, requestId: string | null): Promise<Actor> {
-  const hash = tokenSha256(bearer.token);
+export async function authenticate(context: ServiceContext, presented: Presented): Promise<{ actor: Actor; named: NamedSandbox }> {
+  const { bearer, sandboxId, requestId } = presented;
   switch (bearer.kind) {
-    case 'api_key':
-      return await authenticateKey(context, hash, requestId);
-    case 'session':
-      return await authenticateSession(context, hash, requestId);
-    case 'agent_token':
-      return await authenticateAgentToken(context, hash, requestId);
+    case 'api_key': {
+      const found = await context.callers.findKey(bearer.sha256, sandboxId);
+      return { actor: keyHolder(context, found.credential, requestId), named: namedIn(found) };
+    }
+    case 'session': {
+      const found = await context.callers.findSession(bearer.sha256, sandboxId);
+      return { actor: sessionHolder(found.credential, requestId), named: namedIn(found) };
+    }
+    case 'agent_token': {
+      const found = await context.callers.findAgentToken(bearer.sha256, sandboxId);
+      return { actor: agentTokenHolder(context, found.credential, requestId), named: namedIn(found) };
+    }
     default:
       return bearer.kind satisfies never;
   }
 }
 
-async function authenticateKey(context: ServiceContext, hash: Buffer, requestId: string | null): Promise<Actor> {
-  const key = await findApiKeyByHash(context.db, hash);
+function namedIn({ sandbox, roleInOrgOfSandbox }: Found<unknown>): NamedSandbox {
+  return { sandbox, role: roleName.safeParse(roleInOrgOfSandbox).data ?? null };
+}
+
+function keyHolder(context: ServiceContext, key: PresentedApiKey | undefined, requestId: string | null): Actor {
   if (key === undefined) throw unauthenticated('this API key is unknown');
   if (key.revoked_at !== null) throw unauthenticated(`this API key was revoked at ${key.revoked_at.toISOString()}`);
   if (key.expired) throw unauthenticated(`this API key expired at ${key.expires_at?.toISOString()}`);
@@ -62,15 +88,13 @@ async function authenticateKey(context: ServiceContext, hash: Buffer, requestId:
   };
 }
 
-async function authenticateSession(context: ServiceContext, hash: Buffer, requestId: string | null): Promise<Actor> {
-  const session = await findSessionTokenByHash(context.db, hash);
+function sessionHolder(session: PresentedSessionToken | undefined, requestId: string | null): Actor {
   if (session === undefined) throw unauthenticated('this session token is unknown, or was signed out');
   if (session.expired) throw unauthenticated(`this session token expired at ${session.expires_at.toISOString()}; refresh it`);
   return { kind: 'session', id: session.id, userId: session.user_id, requestId, loginId: session.login_id };
 }
 
-async function authenticateAgentToken(context: ServiceContext, hash: Buffer, requestId: string | null): Promise<Actor> {
-  const token = await findAgentTokenByHash(context.db, hash);
+function agentTokenHolder(context: ServiceContext, token: PresentedAgentToken | undefined, requestId: string | null): Actor {
   if (token === undefined) throw unauthenticated('this personal agent token is unknown');
   if (token.revoked_at !== null) throw unauthenticated(`this personal agent token was revoked at ${token.revoked_at.toISOString()}`);
   if (token.expired) throw unauthenticated(`this personal agent token expired at ${token.expires_at.toISOString()}`);

@@ -1,7 +1,7 @@
 // The form of bearer tokens: a prefix for each kind + 32 random base62 characters + 6 base62 characters of CRC-32 over all before them.
 // The checksum tells a mistyped or cut token, and lets leak scanners know one, without a database; it proves nothing.
 import { crc32 } from 'node:zlib';
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { AuthKind } from '@berth/contract/route.ts';
 
 /** `brt_` an API key, `bst_` a session token, `bat_` a personal agent token. */
@@ -35,7 +35,7 @@ export function tokenKind(text: string): AuthKind | null {
 
 /** What is stored of a token. A fast hash is enough for 190 random bits. */
 export function tokenSha256(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
+  return hash('sha256', token, 'buffer');
 }
 
 /** The part of a token that is kept and shown, to tell keys apart. */

@@ -1,13 +1,16 @@
-// The first start of an installation: the owner's account, an org with its plan, a project and an operator's API key, made once and together.
+// The first start of an installation: the owner's account with a link to take it over, an org with its plan, a project and an operator's API key,
+// made once and together.
+import { ONE_TIME_LINK_MINUTES } from '@berth/contract/limits.ts';
 import { SELF_HOSTED_PLAN } from '@berth/contract/plans.ts';
 import { DEFAULT_USE_CASE } from '@berth/contract/projects.ts';
 import { insertActivity } from '../store/activity.ts';
 import { findFirstOrg, insertMembership, insertOrg, insertUser, lockBootstrap } from '../store/identity.ts';
 import { newId } from '../store/ids.ts';
-import { insertProject, listProjects } from '../store/projects.ts';
+import { findOldestProject, insertProject } from '../store/projects.ts';
 import type { Database } from '../store/schema.ts';
 import { insertSubscription } from '../store/subscriptions.ts';
 import { mintApiKey, OPERATOR } from './api-keys.ts';
+import { makeOneTimeLink, oneTimeLinkPath } from './one-time-links.ts';
 
 export interface BootstrapNames {
   ownerEmail: string;
@@ -17,9 +20,12 @@ export interface BootstrapNames {
   keyName: string;
 }
 
-/** `token` is there when this call made the installation's first key, and nowhere else ever again. */
+/**
+ * `token` is there when this call made the installation's first key, and nowhere else ever again; so is `welcomePath`, the page on which the owner chooses
+ * an address and a password, with its token.
+ */
 export type BootstrapResult =
-  | { created: true; orgId: string; projectId: string; userId: string; keyId: string; token: string }
+  | { created: true; orgId: string; projectId: string; userId: string; keyId: string; token: string; welcomePath: string }
   | { created: false; orgId: string; projectId: string | null; userId: string };
 
 /** Makes the first account, org, project and key; on an installation that has an org, changes nothing. Safe when several start at once. */
@@ -28,7 +34,7 @@ export async function bootstrap(db: Database, names: BootstrapNames): Promise<Bo
     await lockBootstrap(trx);
     const first = await findFirstOrg(trx);
     if (first !== undefined) {
-      const oldest = (await listProjects(trx, first.orgId)).at(-1);
+      const oldest = await findOldestProject(trx, first.orgId);
       return { created: false, orgId: first.orgId, projectId: oldest?.id ?? null, userId: first.ownerId };
     }
     const userId = newId('user');
@@ -42,6 +48,15 @@ export async function bootstrap(db: Database, names: BootstrapNames): Promise<Bo
     await insertProject(trx, { id: projectId, org_id: orgId, name: names.projectName, use_case: DEFAULT_USE_CASE, created_by: userId });
     await insertActivity(trx, { orgId, projectId, actor: OPERATOR, kind: 'project_created', details: { name: names.projectName } });
     const key = await mintApiKey(trx, { orgId, createdBy: userId, name: names.keyName, scopes: null, expiresInDays: null });
-    return { created: true, orgId, projectId, userId, keyId: key.keyId, token: key.token };
+    const welcome = await makeOneTimeLink(trx, { purpose: 'welcome', userId, minutes: ONE_TIME_LINK_MINUTES.welcome });
+    return {
+      created: true,
+      orgId,
+      projectId,
+      userId,
+      keyId: key.keyId,
+      token: key.token,
+      welcomePath: oneTimeLinkPath('welcome', welcome),
+    };
   });
 }

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
 import type { Plans } from '../rules/plan-catalogue.ts';
+import type { Callers } from '../store/callers.ts';
 import type { SandboxChanges } from '../store/sandbox-changes.ts';
 import type { Database } from '../store/schema.ts';
 import type { LifecycleQueue } from './lifecycle-port.ts';
@@ -11,6 +12,8 @@ import type { Settings } from './settings.ts';
 
 export interface ServiceContext {
   db: Database;
+  /** The hot path's own statements, on the pool of `db`. */
+  callers: Callers;
   changes: SandboxChanges;
   lifecycle: LifecycleQueue;
   hosts: HostClients;

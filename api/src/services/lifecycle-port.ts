@@ -1,4 +1,4 @@
-// What services need of the durable lifecycle: to commit a step together with its intent, and to start it at once after the commit.
+// What services need of the durable work: to commit a step together with its intent, and to start it at once after the commit.
 // Types only; src/workers implements them and src/main.ts wires them. Services never import a worker.
 import type { DatabaseTransaction } from '../store/schema.ts';
 
@@ -19,6 +19,11 @@ export interface LifecycleQueue {
   enqueueResize(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
   /** Commits with the transaction the step that deletes the sandbox's machine and disk. */
   enqueueDestroy(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
+  /**
+   * Commits with the transaction the step that mails an invitation; it starts by itself within about a second of the commit. The same `attemptKey` again is the
+   * same step.
+   */
+  enqueueInvitationMail(trx: DatabaseTransaction, invitationId: string, attemptKey: string): Promise<void>;
   /** To be called right after the commit: starts the enqueued step in this process without waiting for the queue's poll. Never throws. */
   started(step: LifecycleStep): void;
 }

@@ -11,6 +11,17 @@ export function newLinkToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
+const PAGES: { readonly [purpose in LinkPurpose]: string } = {
+  welcome: '/welcome',
+  reset_password: '/reset-password',
+  verify_email: '/verify-email',
+};
+
+/** Path of the page that a link opens, with the token in its query; the public URL stands before it. */
+export function oneTimeLinkPath(purpose: LinkPurpose, token: string): string {
+  return `${PAGES[purpose]}?token=${token}`;
+}
+
 export function linkTokenSha256(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }

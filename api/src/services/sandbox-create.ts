@@ -10,9 +10,9 @@ import { refuseFieldsNotAvailable } from '../rules/not-available.ts';
 import { requireSizeWithinPlan, requireTtlWithinPlan } from '../rules/plan-limits.ts';
 import { insertActivity } from '../store/activity.ts';
 import { isId, newId } from '../store/ids.ts';
-import { findProject } from '../store/projects.ts';
+import { lockProject, type ProjectRecord } from '../store/projects.ts';
 import { findSandbox, insertSandbox } from '../store/sandboxes.ts';
-import type { DatabaseTransaction, ProjectRow, SandboxRow } from '../store/schema.ts';
+import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';
 import type { ServiceContext } from './context.ts';
 import { claimIdempotencyKey } from './idempotency.ts';
 import { reserveHost } from './placement.ts';
@@ -55,7 +55,8 @@ export async function createSandbox(
         const earlier = await claimIdempotencyKey(trx, { orgId, key: answer.idempotencyKey, body, sandboxId: id });
         if (earlier !== undefined) return earlier;
       }
-      const project = isId('project', body.projectId) ? await findProject(trx, orgId, body.projectId) : undefined;
+      // Held until the sandbox is committed, so that no project is deleted from under it.
+      const project = isId('project', body.projectId) ? await lockProject(trx, orgId, body.projectId, 'share') : undefined;
       if (project === undefined) throw new CodedError('unknown_project', 'body.projectId names no project of this org');
       requireModeAllowed(body.mode, project.use_case);
       const chosen = chooseAllocation(body, {
@@ -80,7 +81,7 @@ export async function createSandbox(
 
 interface NewlyChosen {
   id: string;
-  project: ProjectRow;
+  project: ProjectRecord;
   actor: Actor;
   body: CreateSandboxBody;
   chosen: ChosenAllocation;

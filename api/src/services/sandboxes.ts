@@ -1,7 +1,9 @@
 // Sandboxes: listing and destroying them. Writes intent and enqueues the durable step in one transaction; the worker does the rest.
+import type { PageQuery } from '@berth/contract/page.ts';
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandbox-state.ts';
 import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
+import { readInPages, type PageFields } from '../rules/page.ts';
 import { listSandboxes as selectSandboxes, lockSandbox, type LocatedSandboxRow } from '../store/sandboxes.ts';
 import type { SandboxRow } from '../store/schema.ts';
 import type { ServiceContext } from './context.ts';
@@ -10,13 +12,13 @@ import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
 
 export type { LocatedSandboxRow, SandboxRow, TransitionAnswer };
 
-/** The org's sandboxes, newest first, without deleted ones. */
+/** The org's sandboxes, newest first, without deleted ones: all of them, or a page. */
 export async function listSandboxes(
   context: ServiceContext,
   orgId: string,
-  filter: { endUserId?: string | undefined },
-): Promise<SandboxRow[]> {
-  return await selectSandboxes(context.db, orgId, filter);
+  query: PageQuery & { endUserId?: string | undefined },
+): Promise<{ rows: SandboxRow[]; fields: PageFields }> {
+  return await readInPages('sandboxes', query, (page) => selectSandboxes(context.db, orgId, query, page));
 }
 
 /** Destroys a sandbox. One that is being destroyed, or is deleted, gives the same answer and starts nothing. */

@@ -3,7 +3,7 @@
 import { hkdfSync } from 'node:crypto';
 
 /** Purposes are part of the derivation: a name that changes is another key. */
-export type KeyPurpose = 'sign-in' | 'device-code' | 'repo-credentials' | 'preview-link';
+export type KeyPurpose = 'sign-in' | 'device-code' | 'throttle' | 'repo-credentials' | 'preview-link';
 
 export class SecretKey {
   readonly #master: Buffer;

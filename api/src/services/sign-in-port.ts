@@ -2,6 +2,8 @@
 // src/main.ts wires it. Nothing else knows the library.
 // A LOGIN is what a person has after signing in, for weeks; it is held as a cookie or a refresh token. A SESSION TOKEN is the bearer token of
 // the API that a login gets, again and again, for about an hour each.
+import type { ThrottleKey, ThrottleKind } from '../rules/throttle.ts';
+import type { DatabaseTransaction } from '../store/schema.ts';
 
 export interface Caller {
   /** Of the connection, or what a trusted proxy says. */
@@ -59,10 +61,13 @@ export interface PendingDevice {
 export interface SignIn {
   /** Throttled per account and per address; wrong address and wrong password look the same and take the same time. */
   withPassword(credentials: { email: string; password: string }, caller: Caller): Promise<Login>;
-  /** Makes an account with a password. Throws `email_taken`, `password_unfit`. */
-  createAccount(account: { email: string; name: string; password: string; emailVerified: boolean }): Promise<{ userId: string }>;
-  /** Sets the password and ends every login of the user. Throws `password_unfit`. */
-  setPassword(userId: string, password: string): Promise<void>;
+  /** Makes an account with a password, in the caller's transaction when there is one. Throws `email_taken`, `password_unfit`. */
+  createAccount(
+    account: { email: string; name: string; password: string; emailVerified: boolean },
+    trx?: DatabaseTransaction,
+  ): Promise<{ userId: string }>;
+  /** Sets the password and ends every login of the user, in the caller's transaction when there is one. Throws `password_unfit`. */
+  setPassword(userId: string, password: string, trx?: DatabaseTransaction): Promise<void>;
   /** Signs a user in whose identity was proven otherwise (a one-time link). */
   createLogin(userId: string, caller: Caller): Promise<Login>;
   /** The login that a credential stands for; null when it is none, has ended or expired. */
@@ -72,8 +77,11 @@ export interface SignIn {
   /** A new session token of the login. */
   issueSessionToken(login: { loginId: string; userId: string }): Promise<SessionToken>;
 
-  /** Refuses with `too_many_attempts` what was tried too often: `kind` with each of the keys. */
-  throttle(kind: 'sign-in' | 'reset-password' | 'verify-email' | 'sign-up' | 'device-code', keys: readonly string[]): Promise<void>;
+  /**
+   * Refuses with `too_many_attempts` what was tried too often: `kind` with each of the keys, which rules/throttle.ts makes and gives limits to.
+   * `withPassword` counts itself.
+   */
+  throttle(kind: ThrottleKind, keys: readonly ThrottleKey[]): Promise<void>;
 
   /** A device that waits for approval, by the code a person typed (any case, with or without the hyphen); null when there is none. */
   findDevice(userCode: string): Promise<PendingDevice | null>;

@@ -1,6 +1,24 @@
 // The rows of API keys. SQL only; tokens are hashed before they come here.
 import { sql } from 'kysely';
+import type { PageRequest, Slice } from '../rules/page.ts';
+import { selectSlice } from './pages.ts';
 import type { ApiKeyRow, Database } from './schema.ts';
+
+/** What is told of a key: all but its hash. */
+export type KnownKeyRow = Omit<ApiKeyRow, 'token_sha256'>;
+
+const KNOWN_COLUMNS = [
+  'id',
+  'org_id',
+  'created_by',
+  'name',
+  'token_prefix',
+  'scopes',
+  'created_at',
+  'expires_at',
+  'revoked_at',
+  'last_used_at',
+] as const satisfies (keyof KnownKeyRow)[];
 
 export interface NewApiKey {
   id: string;
@@ -13,7 +31,7 @@ export interface NewApiKey {
   expiresInDays: number | null;
 }
 
-export async function insertApiKey(db: Database, key: NewApiKey): Promise<ApiKeyRow> {
+export async function insertApiKey(db: Database, key: NewApiKey): Promise<KnownKeyRow> {
   return await db
     .insertInto('api_key')
     .values({
@@ -26,8 +44,31 @@ export async function insertApiKey(db: Database, key: NewApiKey): Promise<ApiKey
       scopes: key.scopes,
       expires_at: key.expiresInDays === null ? null : sql<Date>`now() + ${key.expiresInDays} * interval '1 day'`,
     })
-    .returningAll()
+    .returning(KNOWN_COLUMNS)
     .executeTakeFirstOrThrow();
+}
+
+/** An org's keys, newest first, expired and revoked ones too. */
+export async function listApiKeys(db: Database, orgId: string, page: PageRequest | null): Promise<Slice<KnownKeyRow>> {
+  const query = db.selectFrom('api_key').select(KNOWN_COLUMNS).where('org_id', '=', orgId);
+  return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
+}
+
+/** Revokes a key of the org. Of any number of callers, at once or one after another, exactly one gets the row. */
+export async function revokeApiKey(db: Database, orgId: string, keyId: string): Promise<KnownKeyRow | undefined> {
+  return await db
+    .updateTable('api_key')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('id', '=', keyId)
+    .where('org_id', '=', orgId)
+    .where('revoked_at', 'is', null)
+    .returning(KNOWN_COLUMNS)
+    .executeTakeFirst();
+}
+
+/** A key of the org. */
+export async function findApiKey(db: Database, orgId: string, keyId: string): Promise<KnownKeyRow | undefined> {
+  return await db.selectFrom('api_key').select(KNOWN_COLUMNS).where('id', '=', keyId).where('org_id', '=', orgId).executeTakeFirst();
 }
 
 /** A key with its creator's present role in its org. Times are judged by the database's clock. */

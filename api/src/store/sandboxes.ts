@@ -2,6 +2,8 @@
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { sql, type UpdateObject } from 'kysely';
+import type { PageRequest, Slice } from '../rules/page.ts';
+import { selectSlice } from './pages.ts';
 import { SANDBOX_CHANGES_CHANNEL } from './sandbox-changes.ts';
 import type { Database, DatabaseTransaction, NewSandbox, SandboxRow, Tables } from './schema.ts';
 
@@ -35,10 +37,15 @@ export async function lockSandbox(trx: DatabaseTransaction, sandboxId: string): 
 }
 
 /** An org's sandboxes, newest first, without deleted ones; with `endUserId`, only those tagged with exactly it. */
-export async function listSandboxes(db: Database, orgId: string, filter: { endUserId?: string | undefined }): Promise<SandboxRow[]> {
+export async function listSandboxes(
+  db: Database,
+  orgId: string,
+  filter: { endUserId?: string | undefined },
+  page: PageRequest | null,
+): Promise<Slice<SandboxRow>> {
   let query = db.selectFrom('sandbox').selectAll().where('org_id', '=', orgId).where('status', '<>', 'deleted');
   if (filter.endUserId !== undefined) query = query.where('end_user_id', '=', filter.endUserId);
-  return await query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute();
+  return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
 
 type SandboxColumns = UpdateObject<Tables, 'sandbox'>;

@@ -41,6 +41,31 @@ export interface AccountTable {
   updatedAt: Date;
 }
 
+/** The sign-in library's: short-lived values of its own, by name. */
+export interface VerificationTable {
+  id: string;
+  identifier: string;
+  value: string;
+  expiresAt: Date;
+  createdAt: GeneratedInstant;
+  updatedAt: GeneratedInstant;
+}
+
+/** The sign-in library's: a device that asks to be let in. Its `deviceCode` alone opens nothing: devices hold it with a signature. */
+export interface DeviceCodeTable {
+  id: string;
+  deviceCode: string;
+  userCode: string;
+  userId: string | null;
+  expiresAt: Date;
+  status: string;
+  lastPolledAt: Date | null;
+  /** In milliseconds. */
+  pollingInterval: number | null;
+  clientId: string | null;
+  scope: string | null;
+}
+
 export interface SessionTokenTable {
   id: string;
   login_id: string;
@@ -275,6 +300,8 @@ export interface Tables {
   user: UserTable;
   session: LoginTable;
   account: AccountTable;
+  verification: VerificationTable;
+  deviceCode: DeviceCodeTable;
   session_token: SessionTokenTable;
   agent_token: AgentTokenTable;
   invitation: InvitationTable;

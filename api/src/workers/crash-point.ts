@@ -1,5 +1,5 @@
 // The named steps at which tests kill this process as `kill -9` would. Inert unless armed (BERTH_CRASH_AT, read by config.ts).
-// Each name stands right after the step it names; `...:enqueued` and `...:written` are inside a transaction, before its commit.
+// Each name stands right after the step it names; those that end in `enqueued` or `written` are inside a transaction, before its commit.
 import { CrashPoints } from '@berth/protocol/crash-point.ts';
 
 export const CRASH_POINTS = [
@@ -44,6 +44,14 @@ export const CRASH_POINTS = [
   'destroy:written',
   'destroy:settled',
   'destroy:settled-recorded',
+  'invitation:enqueued',
+  'mail:claimed',
+  'mail:token-written',
+  'mail:token-committed',
+  'mail:sent',
+  'mail:noted-written',
+  'mail:noted',
+  'mail:sent-recorded',
   'lost:written',
   'lost:settled',
   'recovered:written',

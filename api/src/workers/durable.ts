@@ -10,7 +10,8 @@ import { ensureSystemDatabase } from '@dbos-inc/dbos-sdk/internal/system_databas
 import pg from 'pg';
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
-import type { LifecycleQueue, LifecycleStep } from '../services/lifecycle-port.ts';
+import type { LifecycleQueue } from '../services/lifecycle-port.ts';
+import type { Mailer } from '../services/mail-port.ts';
 import type { Database } from '../store/schema.ts';
 import { destroy } from './destroy.ts';
 import { Dispatch } from './dispatch.ts';
@@ -18,13 +19,14 @@ import { Expiry, EXPIRY_EVERY_MS } from './expiry.ts';
 import { HostHealth } from './host-health.ts';
 import { forgetIdempotencyKeys, IDEMPOTENCY_RETENTION_EVERY_MS } from './idempotency-retention.ts';
 import { IDLE_EVERY_MS, IdleWatch } from './idle.ts';
+import { invitationMail, MAIL_PATIENCE, type MailPatience, type MailStepContext } from './invitation-mail.ts';
 import { provision } from './provision.ts';
-import { DurableQueue, LIFECYCLE_QUEUE, type StepKind } from './queue.ts';
+import { DurableQueue, INVITATION_MAIL, LIFECYCLE_QUEUE, MAIL_QUEUE, type StepKind } from './queue.ts';
 import { resize } from './resize.ts';
 import { ReplicaSession } from './replica-session.ts';
 import { runEvery } from './schedule.ts';
+import { forgetSignInRemains, SIGN_IN_RETENTION_EVERY_MS } from './sign-in-retention.ts';
 import { sleep } from './sleep.ts';
-import type { StepContext } from './step-context.ts';
 import { Takeover } from './takeover.ts';
 import { wake } from './wake.ts';
 
@@ -52,13 +54,18 @@ export interface DurableOptions {
   hosts: HostClients;
   /** Addresses of the hosts this replica watches over. */
   hostUrls: string[];
+  mailer: Mailer;
+  /** Origin of the links in mails. */
+  publicUrl: string;
   log: Logger;
-  /** Poll of the queue; the default is a safety net only, and measured to be enough. */
+  /** Poll of the lifecycle's queue; the default is a safety net only, and measured to be enough. */
   queuePollMs?: number;
   /** How long after its request a sandbox waits for a host that does not answer. Default: two minutes. */
   hostPatienceMs?: number;
   /** How long a host may be silent before what is awake on it fails as `host_lost`. Default: one minute. */
   hostSilenceMs?: number;
+  /** How a mail is tried again. Default: for a day, with pauses that grow to half an hour. */
+  mailPatience?: MailPatience;
 }
 
 export interface DurableWork {
@@ -90,21 +97,27 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const { databaseUrl, db, hosts, log } = options;
   const executorId = randomUUID();
   const stopping = new AbortController();
-  const context: StepContext = {
+  const context: MailStepContext = {
     db,
     hosts,
     log,
     stopping: stopping.signal,
     hostPatienceMs: options.hostPatienceMs ?? HOST_PATIENCE_MS,
     hostSilenceMs: options.hostSilenceMs ?? HOST_SILENCE_MS,
+    mailer: options.mailer,
+    publicUrl: options.publicUrl,
+    mailPatience: options.mailPatience ?? MAIL_PATIENCE,
   };
   const session = new ReplicaSession({ databaseUrl, executorId, log });
   await session.open();
 
   const pool = openPool(databaseUrl, POOL_SIZE, log);
   const running = new Set<string>();
-  const register = (kind: StepKind, run: (context: StepContext, step: LifecycleStep) => Promise<void>): void => {
-    const tracked = async (step: LifecycleStep): Promise<void> => {
+  const register = <Step>(
+    name: StepKind | typeof INVITATION_MAIL,
+    run: (context: MailStepContext, step: Step) => Promise<void>,
+  ): ((step: Step) => Promise<void>) => {
+    const tracked = async (step: Step): Promise<void> => {
       const id = DBOS.workflowID ?? '';
       running.add(id);
       try {
@@ -113,7 +126,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
         running.delete(id);
       }
     };
-    DBOS.registerWorkflow(tracked, { name: kind, maxRecoveryAttempts: UNLIMITED });
+    return DBOS.registerWorkflow(tracked, { name, maxRecoveryAttempts: UNLIMITED });
   };
   DBOS.setConfig({
     ...APPLICATION,
@@ -124,7 +137,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     runMigrations: false,
     // Serves DBOS's messages and events, which nothing here uses; it would cost a connection and 100 ms of start.
     useListenNotify: false,
-    listenQueues: [LIFECYCLE_QUEUE],
+    listenQueues: [LIFECYCLE_QUEUE, MAIL_QUEUE],
     logger: dbosLogger(log),
   });
   register('provision', provision);
@@ -132,11 +145,13 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   register('wake', wake);
   register('resize', resize);
   register('destroy', destroy);
+  register(INVITATION_MAIL, invitationMail);
   await DBOS.launch();
   await DBOS.registerQueue(LIFECYCLE_QUEUE, {
     minPollingIntervalMs: options.queuePollMs ?? QUEUE_POLL_MS,
     onConflict: 'always_update',
   });
+  await DBOS.registerQueue(MAIL_QUEUE, { minPollingIntervalMs: QUEUE_POLL_MS, onConflict: 'always_update' });
 
   const client = await DBOSClient.create({
     systemDatabaseUrl: UNUSED_URL,
@@ -161,6 +176,11 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     runEvery({ name: 'idleness', everyMs: IDLE_EVERY_MS, run: () => idle.tick() }, stopping.signal, log),
     runEvery(
       { name: 'idempotency retention', everyMs: IDEMPOTENCY_RETENTION_EVERY_MS, run: () => forgetIdempotencyKeys(context, session) },
+      stopping.signal,
+      log,
+    ),
+    runEvery(
+      { name: 'sign-in retention', everyMs: SIGN_IN_RETENTION_EVERY_MS, run: () => forgetSignInRemains(context, session) },
       stopping.signal,
       log,
     ),

@@ -1,5 +1,5 @@
-// Puts lifecycle steps into the durable queue, in the transaction of their intent, and starts them right after its commit.
-// A step's id is its kind, its sandbox and its epoch: to enqueue it twice is to enqueue it once.
+// Puts durable steps into their queue, in the transaction of their intent, and starts those of the lifecycle right after its commit.
+// The id of a lifecycle step is its kind, its sandbox and its epoch: to enqueue it twice is to enqueue it once.
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { CompiledQuery } from 'kysely';
 import type { DBOSClient } from '@dbos-inc/dbos-sdk';
@@ -8,9 +8,19 @@ import type { LifecycleQueue, LifecycleStep } from '../services/lifecycle-port.t
 import type { DatabaseTransaction } from '../store/schema.ts';
 import { crashPoint } from './crash-point.ts';
 import type { Dispatch } from './dispatch.ts';
+import type { InvitationMailStep } from './invitation-mail.ts';
 
 /** A workflow whose steps change in kind or order gets a new name and a new queue, which only replicas that know it listen to. */
 export const LIFECYCLE_QUEUE = 'lifecycle';
+
+/** Mails: found by the queue's poll alone, as a second more does not matter to them. */
+export const MAIL_QUEUE = 'mail';
+export const INVITATION_MAIL = 'invitation-mail';
+
+/** The queue that a step on record belongs to, by its id. */
+export function queueOf(id: string): string {
+  return id.startsWith(`${INVITATION_MAIL}:`) ? MAIL_QUEUE : LIFECYCLE_QUEUE;
+}
 
 export const STEP_KINDS = ['provision', 'sleep', 'wake', 'resize', 'destroy'] as const;
 export type StepKind = (typeof STEP_KINDS)[number];
@@ -65,6 +75,13 @@ export class DurableQueue implements LifecycleQueue {
   async enqueueDestroy(trx: DatabaseTransaction, step: LifecycleStep): Promise<void> {
     await this.#enqueue(trx, 'destroy', step);
     crashPoint('destroy:enqueued');
+  }
+
+  async enqueueInvitationMail(trx: DatabaseTransaction, invitationId: string, attemptKey: string): Promise<void> {
+    const step: InvitationMailStep = { invitationId, askedAtMs: Date.now() };
+    const workflowID = `${INVITATION_MAIL}:${invitationId}:${attemptKey}`;
+    await this.#client.enqueueInTransaction(clientOf(trx), { queueName: MAIL_QUEUE, workflowName: INVITATION_MAIL, workflowID }, step);
+    crashPoint('invitation:enqueued');
   }
 
   started(_step: LifecycleStep): void {

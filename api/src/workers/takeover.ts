@@ -4,7 +4,7 @@ import { DBOS, type DBOSClient } from '@dbos-inc/dbos-sdk';
 import { listEndedSteps, listExecutorsAtWork, listQuietSteps, listUnattended } from '../store/lifecycle.ts';
 import type { Dispatch } from './dispatch.ts';
 import { requeueStepsOf } from './dispatch.ts';
-import { LIFECYCLE_QUEUE, STEP_KINDS, stepId, stepKindOf } from './queue.ts';
+import { LIFECYCLE_QUEUE, queueOf, STEP_KINDS, stepId, stepKindOf } from './queue.ts';
 import type { ReplicaSession } from './replica-session.ts';
 import type { StepContext } from './step-context.ts';
 
@@ -69,7 +69,7 @@ export class Takeover {
     this.#missing = new Set(absent);
     if (lost.length === 0) return;
     context.log.warn({ steps: lost }, 'steps were claimed but never started; starting them');
-    await DBOS.resumeWorkflows(lost, { queueName: LIFECYCLE_QUEUE });
+    for (const id of lost) await DBOS.resumeWorkflow(id, { queueName: queueOf(id) });
     dispatch.wake();
   }
 

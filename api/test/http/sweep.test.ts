@@ -1,71 +1,107 @@
 // Sweeps generated from the contract: what must hold of every route, so that a new one cannot forget it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { activityKind } from '@berth/contract/activity.ts';
-import { ROLE_PERMISSIONS } from '@berth/contract/permissions.ts';
-import type { Route } from '@berth/contract/route.ts';
-import { ROUTES } from '@berth/contract/routes.ts';
+import type { AuthKind, Route } from '@berth/contract/route.ts';
+import { ROUTES, type RouteName, type RouteNamed } from '@berth/contract/routes.ts';
 import { BOUND_ROUTES } from '../../src/routes/bound-routes.ts';
 import { newToken } from '../../src/services/bearer-token.ts';
-import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
-import type { NewSandbox } from '../../src/store/schema.ts';
-import { routeOf, startApi, type Answer, type CallOptions, type TestApi, type TestOrg } from '../api.ts';
+import { linkTokenSha256 } from '../../src/services/one-time-links.ts';
+import { routeOf, signInAs, startApi, type Answer, type CallOptions, type TestApi, type TestOrg } from '../api.ts';
 import { idleMetrics } from '../workers/host-stand-in.ts';
+import { makeAgentTokenRow, makeKeyRow, makePerson, type Person } from './people-rows.ts';
+import { callOptionsOf, filledPath, prepareRequest, type PreparedRequest } from './route-requests.ts';
 
 let api: TestApi;
+/** An owner of the first org, with a credential of each kind that grants all it can. */
+let owner: Person;
+let tokens: { readonly [kind in AuthKind]: { credentialId: string | null; token: string } };
 before(async () => {
   api = await startApi({ durable: false });
   api.front.exec = () => Promise.resolve({ exitCode: 0, stdout: 'out', stderr: '', truncated: false, timedOut: false });
   api.front.metrics = () => idleMetrics();
+  owner = await makePerson(api.db, { [api.orgId]: 'owner' });
+  const key = await makeKeyRow(api.db, { orgId: api.orgId, createdBy: owner.userId });
+  const agentToken = await makeAgentTokenRow(api.db, { userId: owner.userId, canApprove: true, canWake: true });
+  tokens = {
+    session: { credentialId: null, token: (await signInAs(api.db, owner.userId)).token },
+    api_key: { credentialId: key.id, token: key.token },
+    agent_token: { credentialId: agentToken.id, token: agentToken.token },
+  };
 });
 after(() => api.close());
 
-/** A body that each route with one accepts. */
-const BODIES: Record<string, (org: TestOrg) => object> = {
-  createProject: () => ({ name: 'swept', useCase: 'external' }),
-  createSandbox: (org) => ({ agent: 'agent_one', projectId: org.projectId }),
-  execInSandbox: () => ({ command: 'true' }),
-  destroySandbox: () => ({}),
-  resizeSandbox: () => ({ memoryGb: 2 }),
-};
-
-/** The sandbox that each route succeeds on, where that is not a ready one. */
-const SANDBOXES: Record<string, { status: SandboxStatus; changes?: () => Partial<NewSandbox> }> = {
-  wakeSandbox: { status: 'stopped' },
-  resumeSandbox: { status: 'stopped' },
-  renewSandbox: {
-    status: 'ready',
-    changes: () => ({ mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() + 60_000) }),
-  },
-};
-
-/** Calls the route on resources of the org; `changed` replaces parts of a request that would succeed. */
-async function callRoute(route: Route, org: TestOrg, changed: CallOptions = {}): Promise<Answer> {
-  let path = route.path.replace('{orgId}', org.orgId);
-  if (path.includes('{sandboxId}')) {
-    const { status, changes } = SANDBOXES[route.name] ?? { status: 'ready' };
-    const sandbox = await api.makeSandbox(status, { org_id: org.orgId, project_id: org.projectId, ...changes?.() });
-    path = path.replace('{sandboxId}', sandbox.id);
-  }
-  assert.doesNotMatch(path, /[{}]/, 'the sweep does not know how to fill this path');
-  const body = BODIES[route.name]?.(org);
-  // Steps are only noted here, so a transition would be waited for in vain.
-  return await api.call(route.method, path, { ...(body === undefined ? {} : { body }), headers: { prefer: 'respond-async' }, ...changed });
+interface Changes extends CallOptions {
+  /** Replaces parameters of the path. */
+  params?: Readonly<Record<string, string>>;
 }
+
+const prepare = (route: Route, org: TestOrg): Promise<PreparedRequest> => prepareRequest(route, { api, org, caller: owner });
+
+async function send(route: Route, prepared: PreparedRequest, { params, ...changed }: Changes): Promise<Answer> {
+  const options = { ...callOptionsOf(prepared), token: tokens.session.token };
+  try {
+    return await api.call(route.method, filledPath(route, { ...prepared.params, ...params }), { ...options, ...changed });
+  } finally {
+    await prepared.undo?.();
+  }
+}
+
+/** Calls the route on resources of the org as its owner, in a session; `changed` replaces parts of a request that would succeed. */
+async function callRoute(route: Route, org: TestOrg, changed: Changes = {}): Promise<Answer> {
+  return await send(route, await prepare(route, org), changed);
+}
+
+type ChangingRoute = { [name in RouteName]: RouteNamed<name>['activity'] extends null ? never : name }[RouteName];
+type Subject = readonly [kind: string, id: string];
+const sandboxOf = (_: Answer, { sandboxId = '' }: PreparedRequest['params']): Subject => ['sandbox', sandboxId];
+const memberOf = (_: Answer, { userId = '' }: PreparedRequest['params']): Subject => ['user', userId];
+const projectOf = ({ body }: Answer): Subject => ['project', body.project.id];
+const invitationOf = ({ body }: Answer): Subject => ['invitation', body.invitation.id];
+const apiKeyOf = ({ body }: Answer): Subject => ['api_key', body.apiKey.id];
+const agentTokenOf = ({ body }: Answer): Subject => ['agent_token', body.agentToken.id];
+
+/** What the row in the activity feed is about. */
+const SUBJECTS: {
+  readonly [name in ChangingRoute]: (answer: Answer, params: PreparedRequest['params']) => Subject | Promise<Subject>;
+} = {
+  leaveOrg: () => ['user', owner.userId],
+  createAgentToken: agentTokenOf,
+  revokeAgentToken: agentTokenOf,
+  createOrg: ({ body }) => ['org', body.org.id],
+  updateMember: memberOf,
+  removeMember: memberOf,
+  createInvitation: invitationOf,
+  revokeInvitation: invitationOf,
+  acceptInvitation: async (_, { token = '' }) => {
+    const invited = api.db.selectFrom('invitation').select('id').where('token_sha256', '=', linkTokenSha256(token));
+    return ['invitation', (await invited.executeTakeFirstOrThrow()).id];
+  },
+  createApiKey: apiKeyOf,
+  revokeApiKey: apiKeyOf,
+  createProject: projectOf,
+  updateProject: projectOf,
+  deleteProject: projectOf,
+  createSandbox: ({ body }) => ['sandbox', body.sandbox.id],
+  execInSandbox: sandboxOf,
+  sleepSandbox: sandboxOf,
+  stopSandbox: sandboxOf,
+  wakeSandbox: sandboxOf,
+  resumeSandbox: sandboxOf,
+  resizeSandbox: sandboxOf,
+  renewSandbox: sandboxOf,
+  sampleMetrics: sandboxOf,
+  destroySandbox: sandboxOf,
+};
 
 const closed = ROUTES.filter((route) => route.auth.length > 0);
 
-test("the server's set of routes is the contract's, and nothing beside it answers", () => {
+test("the server's set of routes is the contract's", () => {
   assert.deepEqual(
     BOUND_ROUTES.map(({ route }) => route),
     BOUND_ROUTES.map(({ route }) => ROUTES.find((known) => known.name === route.name)),
   );
   const named = (routes: readonly Route[]): string[] => routes.map((route) => `${route.method} ${route.path}`).toSorted();
   assert.deepEqual(named(BOUND_ROUTES.map(({ route }) => route)), named(ROUTES));
-  const printed = api.app.printRoutes({ commonPrefix: false, includeHooks: false });
-  const served = [...printed.matchAll(/\(([A-Z, ]+)\)/g)].flatMap(([, methods]) => (methods ?? '').split(', '));
-  const expected = ROUTES.flatMap((route) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]));
-  assert.deepEqual(served.toSorted(), expected.toSorted());
 });
 
 for (const route of ROUTES) {
@@ -76,27 +112,32 @@ for (const route of ROUTES) {
 
   test(`${route.name}: ${route.activity === null ? 'leaves no row' : `leaves a ${route.activity} row`} in the activity feed`, async () => {
     if (route.method !== 'GET') assert.notEqual(route.activity, null, 'a route that changes something must say what it leaves');
-    const rows = async (): Promise<string[]> =>
-      (await api.db.selectFrom('activity').select(['id', 'kind', 'actor_kind', 'actor_user_id']).execute()).map((row) =>
-        JSON.stringify(row),
+    const kinds = route.auth.length === 0 ? (['session'] as const) : route.auth;
+    for (const kind of kinds) {
+      const prepared = await prepare(route, api);
+      await api.db.deleteFrom('activity').execute();
+      const { token, credentialId } = tokens[kind];
+      const answer = await send(route, prepared, { token });
+      const left = await api.db
+        .selectFrom('activity')
+        .select(['kind', 'actor_kind', 'actor_id', 'actor_user_id', 'subject_kind', 'subject_id', 'request_id'])
+        .execute();
+      const subjectOf = (SUBJECTS as Partial<typeof SUBJECTS>)[route.name as ChangingRoute];
+      const [subject_kind, subject_id] = (await subjectOf?.(answer, prepared.params)) ?? [];
+      const row = { kind: route.activity, actor_kind: kind, actor_id: credentialId, actor_user_id: owner.userId };
+      assert.deepEqual(
+        left,
+        route.activity === null ? [] : [{ ...row, subject_kind, subject_id, request_id: answer.headers.get('x-request-id') }],
+        `with ${kind}: ${JSON.stringify(answer.body)}`,
       );
-    const before = new Set(await rows());
-    await callRoute(route, api);
-    const left = (await rows()).filter((row) => !before.has(row)).map((row) => JSON.parse(row) as Record<string, string>);
-    assert.deepEqual(
-      left.map((row) => [row['kind'], row['actor_kind'], row['actor_user_id']]),
-      route.activity === null ? [] : [[activityKind.parse(route.activity), 'api_key', api.userId]],
-    );
+    }
   });
 }
 
 for (const route of closed) {
   for (const [what, changed] of Object.entries<CallOptions>({
     'no token': { token: null },
-    'a token of a kind unknown here': { token: 'ghp_0123456789' },
-    'a token with a wrong checksum': { token: `${newToken('api_key').slice(0, -1)}!` },
     'a well-formed token that nobody has': { token: newToken('api_key') },
-    'another scheme than Bearer': { token: null, headers: { authorization: 'Basic YTpi' } },
   })) {
     test(`${route.name}: ${what} is 401, whatever the body`, async () => {
       const answer = await callRoute(route, api, route.method === 'GET' ? changed : { ...changed, rawBody: '{' });
@@ -108,63 +149,32 @@ for (const route of closed) {
 
   if (/\{(orgId|sandboxId)\}/.test(route.path)) {
     test(`${route.name}: a resource of another org is 403, whatever the body`, async () => {
-      const other = await api.makeOrg();
-      const answer = await callRoute(route, other, route.method === 'GET' ? {} : { rawBody: '{' });
+      const answer = await callRoute(route, await api.makeOrg(), route.method === 'GET' ? {} : { rawBody: '{' });
       assert.equal(answer.status, 403);
       assert.equal(answer.body.error.code, 'org_access_denied');
     });
-
-    for (const [what, id] of [
-      ['a missing', 'aaaaaaaaaaaaaaaaaaaaaaaa'],
-      ['an impossible', '%00'],
-      ['an over-long', 'a'.repeat(600)],
-    ] as const) {
-      test(`${route.name}: ${what} resource is 404`, async () => {
-        const path = route.path.replace('{orgId}', `org_${id}`).replace('{sandboxId}', `sbx_${id}`);
-        const answer = await api.call(route.method, path, route.method === 'GET' ? {} : { rawBody: '{' });
-        assert.equal(answer.status, 404);
-      });
-    }
-
-    test(`${route.name}: a key whose creator left the org is 403`, async () => {
-      const org = await api.makeOrg();
-      await api.db.deleteFrom('membership').where('org_id', '=', org.orgId).execute();
-      const answer = await callRoute(route, org, { token: org.token });
-      assert.equal(answer.status, 403);
-    });
   }
 
-  if (route.permission !== null) {
-    const { permission } = route;
-    test(`${route.name}: a key whose scopes lack ${permission} is 403 naming it; one with just it succeeds`, async () => {
-      for (const scopes of [[], ['api_keys.manage']]) {
-        const lacking = await callRoute(route, api, { token: await api.makeKey({ scopes }) });
-        assert.equal(lacking.status, 403);
-        assert.equal(lacking.body.error.code, 'permission_denied');
-        assert.match(lacking.body.error.message, new RegExp(permission.replace('.', '\\.')));
-      }
-      const having = await callRoute(route, api, { token: await api.makeKey({ scopes: [permission] }) });
-      assert.equal(having.status, route.response.status);
-    });
-
-    test(`${route.name}: what a key may do follows its creator's role`, async () => {
-      for (const role of ['admin', 'operator', 'viewer'] as const) {
-        const answer = await callRoute(route, api, { token: await api.makeKey({ role }) });
-        assert.equal(answer.status, ROLE_PERMISSIONS[role].has(permission) ? route.response.status : 403, role);
-      }
-    });
-  } else {
-    test(`${route.name}: a key with no scopes at all may use it`, async () => {
-      const answer = await callRoute(route, api, { token: await api.makeKey({ scopes: [] }) });
-      assert.equal(answer.status, 200);
-    });
+  for (const [, name = ''] of route.path.matchAll(/\{(\w+)\}/g)) {
+    for (const [what, missing] of [
+      ['a missing', (id: string) => id.slice(0, -24) + 'a'.repeat(24)],
+      ['an impossible', (id: string) => `${id.slice(0, 4)}%00`],
+      ['an over-long', (id: string) => id.slice(0, 4) + 'a'.repeat(600)],
+    ] as const) {
+      test(`${route.name}: ${what} ${name} is 404`, async () => {
+        const prepared = await prepare(route, api);
+        const answer = await send(route, prepared, { params: { [name]: missing(prepared.params[name] ?? '') } });
+        assert.equal(answer.status, 404, JSON.stringify(answer.body));
+      });
+    }
   }
 }
 
 for (const route of ROUTES.filter(({ request }) => request.body !== undefined)) {
   const refuses = route.request.body?.safeParse({ surprise: 1 }).error?.issues.some((issue) => issue.code === 'unrecognized_keys') ?? false;
   test(`${route.name}: an unknown body field is ${refuses ? 'refused by name' : 'ignored'}`, async () => {
-    const answer = await callRoute(route, api, { body: { ...BODIES[route.name]?.(api), surprise: 1 } });
+    const prepared = await prepare(route, api);
+    const answer = await send(route, { ...prepared, body: { ...(prepared.body as object | undefined), surprise: 1 } }, {});
     if (!refuses) {
       assert.equal(answer.status, route.response.status);
       return;
@@ -221,7 +231,9 @@ test('a deprecated alias links to its successor with the id of its own path', as
 test('every path answers a method it does not have with 405 and the header Allow', async () => {
   for (const path of new Set(ROUTES.map((route) => route.path))) {
     const methods = ROUTES.filter((route) => route.path === path).map((route) => route.method as string);
-    const answer = await api.call('DELETE', path.replaceAll(/\{(\w+)\}/g, 'x'));
+    const unused = (['PUT', 'DELETE', 'PATCH'] as const).find((method) => !methods.includes(method));
+    assert.ok(unused !== undefined, `every method is possible on ${path}`);
+    const answer = await api.call(unused, path.replaceAll(/\{(\w+)\}/g, 'x'));
     assert.equal(answer.status, 405);
     assert.deepEqual(answer.headers.get('allow')?.split(', '), [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].toSorted());
   }

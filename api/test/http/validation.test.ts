@@ -151,54 +151,114 @@ test('a destroy takes no body or an empty one, whatever its content type says', 
 
 test('a project gets the useCase and defaults asked for; unknown fields are ignored; everything has a default', async () => {
   const make = (body: object): Promise<Answer> => api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body });
-  const full = await make({
+  const asked = {
     name: 'P',
     useCase: 'external',
     defaultProfile: 'build-heavy',
     defaultPersistencePolicy: 'always_on',
+    defaultRepository: 'acme/web',
+    defaultBranch: 'main',
     defaultIdleMinutes: 0,
     wakeOnUse: true,
-    color: 'red',
-  });
+    metadata: { text: '日本語 "\\ \u2028', tiny: 1e-7, ...keys(22) },
+  };
+  const full = await make({ ...asked, color: 'red' });
   assert.equal(full.status, 201);
   const { project } = full.body;
-  assert.deepEqual(
-    [
-      project.name,
-      project.useCase,
-      project.defaultProfile,
-      project.defaultPersistencePolicy,
-      project.defaultIdleMinutes,
-      project.wakeOnUse,
-    ],
-    ['P', 'external', 'build-heavy', 'always_on', 0, true],
-  );
+  for (const [field, value] of Object.entries(asked)) assert.deepEqual(project[field], value);
+  assert.equal('color' in project, false);
   const bare = (await make({})).body.project;
   assert.match(bare.name, /^project-[a-z2-7]{8}$/);
   assert.deepEqual([bare.useCase, bare.defaultProfile, bare.sandboxMachineHourLimit], ['internal', null, null]);
-  assert.deepEqual([bare.defaultIdleMinutes, bare.wakeOnUse], [null, false]);
+  assert.deepEqual([bare.defaultRepository, bare.defaultBranch, bare.defaultPersistencePolicy], [null, null, null]);
+  assert.deepEqual([bare.defaultIdleMinutes, bare.wakeOnUse, bare.metadata, bare.hasRepoCredentials], [null, false, {}, false]);
   const listed = (await api.call('GET', `/v1/orgs/${api.orgId}/projects`)).body.projects;
   assert.deepEqual(listed.slice(0, 2), [bare, project]);
 });
 
 for (const [title, body, message] of [
+  ['an empty name', { name: '' }, /^body\.name must be at least 1 character long, not 0$/],
+  ['an over-long name', { name: 'x'.repeat(101) }, /^body\.name must be at most 100 characters long, not 101$/],
+  ['a name that is a number', { name: 7 }, /^body\.name must be a string, not 7$/],
+  ['no name at all', { name: null }, /^body\.name must be a string, not null$/],
+  ['a NUL in its name', { name: 'a\0' }, /^body\.name must not contain NUL characters or lone surrogates$/],
+  ['an empty useCase', { useCase: '' }, /^body\.useCase must be at least 1 character long, not 0$/],
+  ['an over-long useCase', { useCase: 'x'.repeat(65) }, /^body\.useCase must be at most 64 characters long, not 65$/],
+  ['a useCase that is null', { useCase: null }, /^body\.useCase must be a string, not null$/],
+  ['a wrong profile', { defaultProfile: 'huge' }, /^body\.defaultProfile must be one of "auto", .*"long-running", not "huge"$/],
+  ['a profile that is a number', { defaultProfile: 1 }, /^body\.defaultProfile must be one of "auto", .*, not 1$/],
+  [
+    'a wrong persistence policy',
+    { defaultPersistencePolicy: 'never' },
+    /^body\.defaultPersistencePolicy must be one of "always_on", "sleep_resume", not "never"$/,
+  ],
+  ['a repository without an owner', { defaultRepository: 'web' }, /^body\.defaultRepository must have the form owner\/repo$/],
+  ['a repository that is a URL', { defaultRepository: 'https://git.test/a/b' }, /^body\.defaultRepository must have the form owner\/repo$/],
+  ['a repository that leads elsewhere', { defaultRepository: 'acme/..' }, /^body\.defaultRepository must have the form owner\/repo$/],
+  ['a repository that is an option', { defaultRepository: '-o/web' }, /^body\.defaultRepository must have the form owner\/repo$/],
+  [
+    'an over-long repository',
+    { defaultRepository: `a/${'x'.repeat(199)}` },
+    /^body\.defaultRepository must be at most 200 characters long/,
+  ],
+  ['a repository that is a number', { defaultRepository: 7 }, /^body\.defaultRepository must be a string, not 7$/],
+  [
+    'an empty branch',
+    { defaultBranch: '' },
+    /^body\.defaultBranch must be at least 1 character long, not 0; body\.defaultBranch must be a git /,
+  ],
+  ['a branch with a space', { defaultBranch: 'my branch' }, /^body\.defaultBranch must be a git branch name$/],
+  ['a branch that is an option', { defaultBranch: '--upload-pack=x' }, /^body\.defaultBranch must be a git branch name$/],
+  ['an over-long branch', { defaultBranch: 'b'.repeat(256) }, /^body\.defaultBranch must be at most 255 characters long, not 256$/],
+  ['a branch that is true', { defaultBranch: true }, /^body\.defaultBranch must be a string, not true$/],
   ['a negative idle time', { defaultIdleMinutes: -1 }, /^body\.defaultIdleMinutes must be at least 0, not -1$/],
   ['an idle time of more than 30 days', { defaultIdleMinutes: 43_201 }, /^body\.defaultIdleMinutes must be at most 43200, not 43201$/],
   ['an idle time in parts of minutes', { defaultIdleMinutes: 0.5 }, /^body\.defaultIdleMinutes must be an integer, not 0\.5$/],
+  ['an idle time that is text', { defaultIdleMinutes: '5' }, /^body\.defaultIdleMinutes must be a number, not "5"$/],
   ['a wakeOnUse that is text', { wakeOnUse: 'yes' }, /^body\.wakeOnUse must be a boolean, not "yes"$/],
+  ['a wakeOnUse that is null', { wakeOnUse: null }, /^body\.wakeOnUse must be a boolean, not null$/],
+  ['metadata that is null', { metadata: null }, /^body\.metadata must be an object, not null$/],
+  ['metadata that is a list', { metadata: [] }, /^body\.metadata must be an object, not an array$/],
+  ['25 metadata keys', { metadata: keys(25) }, /^body\.metadata must have at most 24 keys, has 25$/],
+  ['nested metadata', { metadata: { a: {} } }, /^body\.metadata\.a must be a string, a number or a boolean, not an object$/],
+  ['an over-long metadata value', { metadata: { a: 'x'.repeat(1_025) } }, /^body\.metadata\.a must be at most 1024 characters long/],
+  ['an over-long metadata key', { metadata: { ['k'.repeat(129)]: 1 } }, /\(its name\) must be at most 128 characters long, not 129$/],
+  [
+    'several faults at once',
+    { name: 1, wakeOnUse: 2, defaultBranch: 3 },
+    /body\.name must be .*body\.defaultBranch must be .*body\.wakeOnUse must be /,
+  ],
 ] as const) {
   test(`a project with ${title} is 400 and says what is allowed`, async () => {
-    const answer = await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body });
-    assert.equal(answer.status, 400);
-    assert.match(answer.body.error.message, message);
+    const before = (await api.call('GET', `/v1/orgs/${api.orgId}/projects`)).body;
+    for (const answer of [
+      await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body }),
+      await api.call('PATCH', `/v1/orgs/${api.orgId}/projects/${api.projectId}`, { body }),
+    ]) {
+      assert.equal(answer.status, 400);
+      assert.equal(answer.body.error.code, 'invalid_request');
+      assert.match(answer.body.error.message, message);
+    }
+    assert.deepEqual((await api.call('GET', `/v1/orgs/${api.orgId}/projects`)).body, before);
   });
 }
 
 test('a project with a sandboxMachineHourLimit is refused with the route that sets it, and null is taken for none', async () => {
-  const make = (value: unknown): Promise<Answer> =>
-    api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { sandboxMachineHourLimit: value } });
-  const refused = await make(10);
-  assert.equal(refused.body.error.code, 'invalid_request');
-  assert.match(refused.body.error.message, /usage-guardrails/);
-  assert.equal((await make(null)).status, 201);
+  const send = (value: unknown): Promise<Answer>[] => [
+    api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { sandboxMachineHourLimit: value } }),
+    api.call('PATCH', `/v1/orgs/${api.orgId}/projects/${api.projectId}`, { body: { sandboxMachineHourLimit: value } }),
+  ];
+  for (const value of [10, 0, -1]) {
+    for (const refused of await Promise.all(send(value))) {
+      assert.equal(refused.body.error.code, 'invalid_request');
+      assert.equal(
+        refused.body.error.message,
+        'body.sandboxMachineHourLimit must be null or absent: it is set by PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
+      );
+    }
+  }
+  for (const { body } of await Promise.all(send('10')))
+    assert.match(body.error.message, /^body\.sandboxMachineHourLimit must be a number, not "10"/);
+  const [made, changed] = await Promise.all(send(null));
+  assert.deepEqual([made?.status, changed?.status], [201, 200]);
 });

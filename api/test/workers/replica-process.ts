@@ -3,7 +3,9 @@
 import pino from 'pino';
 import { HostClients } from '../../src/hosts/clients.ts';
 import { planCatalogueOf } from '../../src/rules/plan-catalogue.ts';
+import { openMailer } from '../../src/mail/mailer.ts';
 import type { ServiceContext } from '../../src/services/context.ts';
+import { createInvitation } from '../../src/services/invitations.ts';
 import type { LifecycleQueue } from '../../src/services/lifecycle-port.ts';
 import { createSandbox } from '../../src/services/sandbox-create.ts';
 import { resizeSandbox } from '../../src/services/sandbox-resize.ts';
@@ -11,6 +13,7 @@ import { sleepSandbox } from '../../src/services/sandbox-sleep.ts';
 import { wakeSandbox } from '../../src/services/sandbox-wake.ts';
 import { destroySandbox } from '../../src/services/sandboxes.ts';
 import { SecretKey } from '../../src/services/secret-key.ts';
+import { Callers } from '../../src/store/callers.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { SandboxChanges } from '../../src/store/sandbox-changes.ts';
 import type { SandboxRow } from '../../src/store/schema.ts';
@@ -23,7 +26,7 @@ const options = JSON.parse(process.argv[2] ?? '') as ReplicaOptions;
 const crashAt = process.env['BERTH_CRASH_AT'];
 if (crashAt !== undefined) armCrashPoint(crashAt);
 const log = pino({ level: options.logLevel }, pino.destination(2));
-const { db } = openDatabase({
+const { db, pool } = openDatabase({
   url: options.databaseUrl,
   maxConnections: 20,
   statementTimeoutMs: 30_000,
@@ -32,12 +35,16 @@ const { db } = openDatabase({
 const changes = new SandboxChanges(options.databaseUrl, (error) => log.debug({ err: error }, 'listening broke'));
 await changes.start();
 const hosts = new HostClients(options.hostToken);
+const mailer = openMailer(options.mail, log);
 const work = await startDurable({
   databaseUrl: options.databaseUrl,
   db,
   hosts,
   hostUrls: [options.hostUrl],
+  mailer,
+  publicUrl: SETTINGS.publicUrl,
   log,
+  ...(options.mailPatience === undefined ? {} : { mailPatience: options.mailPatience }),
   ...(options.queuePollMs === undefined ? {} : { queuePollMs: options.queuePollMs }),
   ...(options.hostPatienceMs === undefined ? {} : { hostPatienceMs: options.hostPatienceMs }),
   ...(options.hostSilenceMs === undefined ? {} : { hostSilenceMs: options.hostSilenceMs }),
@@ -48,19 +55,21 @@ const lifecycle: LifecycleQueue = {
   enqueueWake: (trx, step) => work.queue.enqueueWake(trx, step),
   enqueueResize: (trx, step) => work.queue.enqueueResize(trx, step),
   enqueueDestroy: (trx, step) => work.queue.enqueueDestroy(trx, step),
+  enqueueInvitationMail: (trx, invitationId, attemptKey) => work.queue.enqueueInvitationMail(trx, invitationId, attemptKey),
   started: (step) => {
     if (options.startAtOnce) work.queue.started(step);
   },
 };
 const context: ServiceContext = {
   db,
+  callers: new Callers(pool),
   changes,
   hosts,
   lifecycle,
   plans: planCatalogueOf(),
   settings: SETTINGS,
   secretKey: new SecretKey(Buffer.alloc(32)),
-  mailer: { send: () => Promise.reject(new Error('no mail is sent here')) },
+  mailer,
   log,
 };
 const actor = {
@@ -98,6 +107,10 @@ async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
       return await timed(resizeSandbox(context, actor, request.sandboxId ?? '', request.size ?? {}, answer));
     case 'destroy':
       return await timed(destroySandbox(context, actor, request.sandboxId ?? '', answer));
+    case 'invite': {
+      const { id, status } = await createInvitation(context, actor, options.orgId, { email: request.email ?? '' });
+      return { id, status, ms: 0 };
+    }
     case 'cpu': {
       const { user, system } = process.cpuUsage();
       return { id: '', status: '', ms: (user + system) / 1_000 };

@@ -2,6 +2,8 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import type { MailConfig } from '../../src/config.ts';
+import type { MailPatience } from '../../src/workers/invitation-mail.ts';
 
 export interface ReplicaOptions {
   databaseUrl: string;
@@ -10,18 +12,22 @@ export interface ReplicaOptions {
   orgId: string;
   projectId: string;
   userId: string;
+  mail: MailConfig;
   logLevel: string;
   /** False: leave every step to the queue's poll. */
   startAtOnce: boolean;
   queuePollMs?: number;
   hostPatienceMs?: number;
   hostSilenceMs?: number;
+  mailPatience?: MailPatience;
 }
 
 export interface ReplicaRequest {
   id: number;
-  verb: 'create' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'cpu' | 'stop';
+  verb: 'create' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'invite' | 'cpu' | 'stop';
   sandboxId?: string;
+  /** Who is invited. */
+  email?: string;
   /** What a resize asks for. */
   size?: { vcpu?: number; memoryGb?: number; diskGb?: number };
   respondAsync?: boolean;

@@ -19,6 +19,8 @@ export interface World {
   db: Database;
   host: HostStandIn;
   replica: ReplicaOptions;
+  /** Where replicas put mail. */
+  outbox: string;
   /** The row once `done` says so; fails with what it saw when that takes longer than `deadlineMs`. */
   until(sandboxId: string, done: (row: SandboxRow) => boolean, deadlineMs?: number): Promise<SandboxRow>;
   /** Writes the poll of the queue where a starting replica finds it. */
@@ -55,8 +57,10 @@ export async function openWorld(): Promise<World> {
     postgres,
     db,
     host,
+    outbox: join(folder, 'outbox'),
     replica: {
       databaseUrl,
+      mail: { kind: 'outbox', folder: join(folder, 'outbox'), from: 'Berth <berth@localhost>' },
       hostUrl: host.url,
       hostToken: host.token,
       orgId,

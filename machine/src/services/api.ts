@@ -6,6 +6,7 @@ import { startConfined } from '../child.ts';
 import type { Config } from '../config.ts';
 import type { Bind, Confined } from '../confinement.ts';
 import type { InstancePaths } from '../instance.ts';
+import { withOperatorSecrets } from '../operator-secrets.ts';
 import { socketDatabaseUrl } from '../postgres/connection.ts';
 import type { ServiceUser } from '../service-user.ts';
 import { startAndWait } from './readiness.ts';
@@ -32,7 +33,7 @@ export function apiService(options: ApiServiceOptions): Service {
       startAndWait(
         {
           name: 'api',
-          launch: async (forward) => startConfined(withPlans(options, await confinedApi(options, [])), forward),
+          launch: async (forward) => startConfined(serving(options, await confinedApi(options, [])), forward),
           answers: (deadline) => isHealthy(options.config, deadline),
           answerDeadlineMs: ANSWER_DEADLINE_MS,
           stopGraceMs: STOP_GRACE_MS,
@@ -41,6 +42,11 @@ export function apiService(options: ApiServiceOptions): Service {
         signal,
       ),
   };
+}
+
+/** What the serving API alone reads. */
+function serving(options: ApiServiceOptions, api: Confined): Confined {
+  return withPlans(options, withOperatorSecrets(options.environment, options.paths, api));
 }
 
 /** The serving API alone reads the plan catalogue, from the copy that was made for it. */
@@ -79,7 +85,8 @@ export async function confinedApi(options: ApiServiceOptions, args: readonly str
     { from: paths.hostSocketFolder, to: '/host' },
     { from: paths.hostToken, to: '/host-token' },
     { from: paths.secretKey, to: '/secret-key' },
-    { from: paths.outbox, to: '/outbox', writable: true },
+    // At its own path, which the log names when a message was put there.
+    { from: paths.outbox, to: paths.outbox, writable: true },
     { from: compiled, to: '/compiled', writable: true },
   ];
   const { databaseUrl, socketFolder } = databaseAsSeen(config.databaseUrl, paths);
@@ -94,7 +101,7 @@ export async function confinedApi(options: ApiServiceOptions, args: readonly str
     BERTH_HOST_URL: 'unix:/host/host.sock',
     BERTH_HOST_TOKEN_FILE: '/host-token',
     BERTH_SECRET_KEY_FILE: '/secret-key',
-    BERTH_OUTBOX_FOLDER: '/outbox',
+    BERTH_OUTBOX_FOLDER: paths.outbox,
     NODE_COMPILE_CACHE: '/compiled',
     HOME: '/tmp',
   };
@@ -119,6 +126,13 @@ export function databaseAsSeen(given: string | null, paths: InstancePaths): { da
 export function apiUrl(config: Pick<Config, 'listen' | 'port'>): string {
   const address = config.listen === '0.0.0.0' ? '127.0.0.1' : config.listen === '::' ? '::1' : config.listen;
   return `http://${address.includes(':') ? `[${address}]` : address}:${config.port}`;
+}
+
+/** Where people reach the service: what the operator says (`BERTH_PUBLIC_URL`), else as a client on this machine does. */
+export function publicUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
+  const given = environment['BERTH_PUBLIC_URL'] ?? '';
+  // The API itself refuses to start with one that is no URL.
+  return URL.canParse(given) ? new URL(given).origin : apiUrl(config);
 }
 
 function isHealthy(config: Config, signal: AbortSignal): Promise<boolean> {

@@ -28,6 +28,7 @@ export const TEST_PACKAGES = [
   ['procps', 'shows processes to the tests'],
   ['cpio', 'reads the initramfs in the tests'],
   ['openssh-client', 'reads keys in the tests'],
+  ['chromium', 'shows the pages to the tests'],
 ] as const;
 
 export type PackageName = (typeof REQUIRED_PACKAGES | typeof TEST_PACKAGES)[number][0];

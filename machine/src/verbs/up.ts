@@ -69,7 +69,7 @@ function describe(event: SupervisorEvent, context: VerbContext): void {
   }
 }
 
-function greet({ print, config }: VerbContext, { url, first, paths }: RunningInstallation): void {
+function greet({ print, config }: VerbContext, { url, publicUrl, first, paths }: RunningInstallation): void {
   print(`Berth runs: ${url}`);
   print(`  data        ${paths.root} (logs in ${paths.log})`);
   print(`  org         ${first.orgId}`);
@@ -77,12 +77,15 @@ function greet({ print, config }: VerbContext, { url, first, paths }: RunningIns
   const flag = config.dataFolder;
   if (first.created) {
     print(`  API key     ${first.token}   (shown this once; ./berth keys create --data-dir ${flag} makes another)`);
+    print(`  sign in     ${publicUrl}${first.welcomePath}`);
+    print(`              (works once; ./berth owner-link --data-dir ${flag} makes another)`);
     print('');
     print('Create a sandbox and run a command in it:');
     print('');
     print(curlExample(url, first.token, first.orgId, first.projectId));
   } else {
     print(`  API key     shown at the first start; ./berth keys create --data-dir ${flag} makes another`);
+    print(`  sign in     ${publicUrl}/sign-in   (./berth owner-link --data-dir ${flag} lets the owner in)`);
     print('');
     print(`  curl -s ${url}/health`);
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instancePaths } from '../../src/instance.ts';
 import { readConfig } from '../../src/config.ts';
-import { apiUrl, databaseAsSeen, withPlans } from '../../src/services/api.ts';
+import { apiUrl, databaseAsSeen, publicUrl, withPlans } from '../../src/services/api.ts';
 
 const PATHS = instancePaths('/data');
 
@@ -26,6 +26,12 @@ test('a client on the machine reaches an API that listens on every address', () 
   assert.equal(apiUrl({ listen: '0.0.0.0', port: 4800 }), 'http://127.0.0.1:4800');
   assert.equal(apiUrl({ listen: '::', port: 4800 }), 'http://[::1]:4800');
   assert.equal(apiUrl({ listen: '10.0.0.5', port: 80 }), 'http://10.0.0.5:80');
+});
+
+test('people reach the service where the operator says, else as a client on the machine does', () => {
+  const config = { listen: '0.0.0.0', port: 4800 };
+  assert.equal(publicUrl(config, { BERTH_PUBLIC_URL: 'https://Berth.example.test/' }), 'https://berth.example.test');
+  for (const environment of [{}, { BERTH_PUBLIC_URL: '' }]) assert.equal(publicUrl(config, environment), 'http://127.0.0.1:4800');
 });
 
 test('the API sees the copy of the plan catalogue in its own place, when there is one', () => {

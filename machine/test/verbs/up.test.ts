@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -137,6 +138,51 @@ test('a key made on the machine while the service runs is accepted, and the acti
   }
 });
 
+/** Sends a form as a page of the service does. */
+async function post(path: string, fields: Record<string, string>): Promise<Response> {
+  return await fetch(one.url + path, {
+    method: 'POST',
+    body: new URLSearchParams(fields),
+    redirect: 'manual',
+    signal: AbortSignal.timeout(30_000),
+  });
+}
+
+test("the first start prints a link that makes the owner's account once; owner-link makes others, and no service logs a token of them", async () => {
+  const links = [/^ {2}sign in +(http\S+)$/m.exec(one.output)?.[1] ?? ''];
+  assert.match(links[0] ?? '', new RegExp(`^${one.url}/welcome\\?token=[\\w-]{43}$`));
+  assert.match(one.output, new RegExp(`\\(works once; \\./berth owner-link --data-dir ${one.folder} makes another\\)`));
+  assert.equal((await fetch(links[0] ?? '')).status, 200);
+
+  const another = await runVerb('owner-link', '--data-dir', one.folder);
+  assert.equal(another.code, 0, another.stderr);
+  assert.match(another.stderr, /chooses an address and a password \(works once, within 7 days; earlier ones do not work any more\)/);
+  links.push(another.stdout.trim());
+  assert.match(another.stdout, new RegExp(`^${one.url}/welcome\\?token=[\\w-]{43}\n$`));
+  assert.equal((await fetch(links[0] ?? '')).status, 410);
+
+  const password = 'a boat in the harbour';
+  const token = new URL(links[1] ?? '').searchParams.get('token') ?? '';
+  const made = await post('/welcome', { token, email: 'owner@example.test', name: 'Olive', password, repeat: password });
+  assert.equal(made.status, 303, await made.text());
+  assert.equal((await fetch(links[1] ?? '')).status, 410);
+  assert.equal((await post('/sign-in', { email: 'owner@example.test', password })).status, 303);
+
+  const reset = await runVerb('owner-link', '--data-dir', one.folder);
+  assert.equal(reset.code, 0, reset.stderr);
+  assert.match(reset.stderr, /The owner's account owner@example\.test has a password\. .* \(works once, within 30 minutes; /);
+  links.push(reset.stdout.trim());
+  assert.match(reset.stdout, new RegExp(`^${one.url}/reset-password\\?token=[\\w-]{43}\n$`));
+  assert.equal((await fetch(links[2] ?? '')).status, 200);
+
+  const logs = await Promise.all((await readdir(`${one.folder}/log`)).map((name) => readFile(`${one.folder}/log/${name}`, 'utf8')));
+  assert.ok(logs.some((log) => log.includes('"path":"/welcome"')));
+  for (const secret of [...links.map((link) => new URL(link).searchParams.get('token') ?? link), password]) {
+    assert.ok(secret.length > 20);
+    assert.ok(logs.every((log) => !log.includes(secret)));
+  }
+});
+
 test('kill -9 of the supervisor takes the services with it but no sandbox; the next up takes over', async () => {
   await exec('echo kept > /code/before');
   const services = await one.services();
@@ -164,9 +210,13 @@ test('down waits until everything is gone, tells of the sandboxes that go on, an
 
   const offline = await runVerb('keys', 'create', '--data-dir', one.folder);
   assert.equal(offline.code, 0, offline.stderr);
+  const link = await runVerb('owner-link', '--data-dir', one.folder);
+  assert.equal(link.code, 0, link.stderr);
+  assert.match(link.stderr, /The service does not run at the moment/);
+  assert.match(link.stdout, new RegExp(`^${one.url}/reset-password\\?token=`));
 
   await one.up();
-  assert.doesNotMatch(one.output, /brt_/);
+  assert.doesNotMatch(one.output, /brt_|token=/);
   assert.equal((await exec('cat /code/before'))['stdout'], 'kept\n');
   assert.equal((await one.call('GET', '/v1/me', offline.stdout.trim())).status, 200);
 });

@@ -10,6 +10,7 @@ const WRONG: [string, string[], RegExp][] = [
   ['a word too many', ['down', 'now'], /too many arguments/],
   ['an unknown benchmark', ['bench', 'nothing-of-this-name'], /there is no benchmark 'nothing-of-this-name'\n {2}known: /],
   ['a filter that no test has', ['test', 'nothing-of-this-name'], /no test file's path has 'nothing-of-this-name' in it/],
+  ['a word too many after owner-link', ['owner-link', 'now'], /too many arguments/],
   ['keys without its verb', ['keys'], /Usage: berth keys/],
   ['plans without its verb', ['plans'], /Usage: berth plans/],
   ['a plan that is not named', ['plans', 'set'], /berth: --plan is missing/],

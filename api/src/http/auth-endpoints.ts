@@ -1,0 +1,151 @@
+// The endpoints below /auth/ for programs: OAuth's device grant, refresh and revocation (RFC 6749, 7009, 8628) for clients that hold a refresh
+// token, the same for the console's cookie, and the way to the OIDC provider and back. Shapes and refusals only; sign-in itself is src/sign-in.
+import formBody from '@fastify/formbody';
+import { ERRORS } from '@berth/contract/errors.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { DeviceRefusal, OidcRefusal, type ClientSignIn, type Refreshed } from '../services/client-sign-in-port.ts';
+import type { ServiceContext } from '../services/context.ts';
+import type { Caller } from '../services/sign-in-port.ts';
+import { localPath } from '../sign-in/local-path.ts';
+import { clearedLoginCookie, cookie, loginCookie, readLoginCookie } from '../sign-in/login-cookie.ts';
+import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, signInRefusedPath, stateCookieName } from '../sign-in/oidc-paths.ts';
+import { logFailure, toCodedError } from './errors.ts';
+import { OAuthError, oauthErrorOf, readParameters } from './oauth.ts';
+
+const BODY_BYTES = 16 * 1024;
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+const SEE_OTHER = 303;
+
+export interface AuthEndpointsOptions {
+  context: Pick<ServiceContext, 'settings'>;
+  signIn: ClientSignIn;
+}
+
+/** Puts the endpoints on the server, with their own reading of bodies and their own form of errors. */
+export function registerAuthEndpoints(app: FastifyInstance, { context, signIn }: AuthEndpointsOptions): void {
+  const { publicUrl } = context.settings;
+  void app.register(async (scope) => {
+    if (!scope.hasContentTypeParser('application/x-www-form-urlencoded')) await scope.register(formBody, { bodyLimit: BODY_BYTES });
+    scope.setErrorHandler((error, request, reply) => sendOAuthError(error, request, reply));
+    const post = (path: string, answer: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>): void => {
+      scope.post(path, { bodyLimit: BODY_BYTES }, answer);
+    };
+
+    post('/auth/device/code', async (request) => {
+      const { client_id: clientId } = readParameters(request.body, ['client_id']);
+      const made = await signIn.requestDevice(requireClient(clientId), callerOf(request));
+      return {
+        device_code: made.deviceCode,
+        user_code: made.userCode,
+        verification_uri: made.verificationUri,
+        verification_uri_complete: made.verificationUriComplete,
+        expires_in: made.expiresInSeconds,
+        interval: made.intervalSeconds,
+      };
+    });
+
+    post('/auth/token', async (request) => {
+      const parameters = readParameters(request.body, ['grant_type'], ['client_id', 'device_code', 'refresh_token']);
+      switch (parameters.grant_type) {
+        case DEVICE_GRANT: {
+          const { client_id: clientId, device_code: deviceCode } = readParameters(request.body, ['client_id', 'device_code']);
+          const refreshed = await signIn.redeemDevice({ deviceCode, clientId: requireClient(clientId) }, callerOf(request));
+          return { ...sessionTokenAnswer(refreshed), refresh_token: refreshed.login.credential };
+        }
+        case 'refresh_token': {
+          const { refresh_token: refreshToken } = readParameters(request.body, ['refresh_token']);
+          if (parameters.client_id !== undefined) requireClient(parameters.client_id);
+          const refreshed = await signIn.refresh(refreshToken);
+          if (refreshed === null) throw new OAuthError('invalid_grant', 'this refresh token is unknown, was signed out, or has expired');
+          return { ...sessionTokenAnswer(refreshed), refresh_token: refreshed.login.credential };
+        }
+        default:
+          throw new OAuthError('unsupported_grant_type', `grant_type must be ${DEVICE_GRANT} or refresh_token`);
+      }
+    });
+
+    post('/auth/revoke', async (request) => {
+      const { token } = readParameters(request.body, ['token']);
+      await signIn.revoke(token);
+      return {};
+    });
+
+    post('/auth/session', async (request, reply) => {
+      if (!isOwnPage(request, publicUrl)) throw new OAuthError('access_denied', `only pages of ${publicUrl} may ask for this`, 403);
+      const credential = readLoginCookie(publicUrl, request.headers.cookie);
+      const refreshed = credential === null ? null : await signIn.refresh(credential);
+      if (refreshed === null) {
+        if (credential !== null) void reply.header('set-cookie', clearedLoginCookie(publicUrl));
+        throw new OAuthError('login_required', 'nobody is signed in in this browser', 401);
+      }
+      void reply.header('set-cookie', loginCookie(publicUrl, refreshed.login));
+      return sessionTokenAnswer(refreshed);
+    });
+
+    post('/auth/oidc', async (request, reply) => {
+      const { return_to: given } = readParameters(request.body, [], ['return_to']);
+      const returnTo = localPath(given) ?? SIGNED_IN_PATH;
+      try {
+        const { location, setCookies } = await signIn.beginOidc(returnTo);
+        return await reply.header('set-cookie', setCookies).redirect(location, SEE_OTHER);
+      } catch (error) {
+        return await toSignInPage(error, returnTo, reply);
+      }
+    });
+
+    scope.get(OIDC_CALLBACK_PATH, async (request, reply) => {
+      // The state is good for one way back, whatever becomes of it.
+      const spent = cookie(publicUrl, stateCookieName(publicUrl), '', 0);
+      const query = Object.entries(request.query as Record<string, unknown>).filter(
+        (entry): entry is [string, string] => typeof entry[1] === 'string',
+      );
+      try {
+        const { login, returnTo } = await signIn.finishOidc(Object.fromEntries(query), request.headers.cookie, callerOf(request));
+        return await reply.header('set-cookie', [spent, loginCookie(publicUrl, login)]).redirect(returnTo, SEE_OTHER);
+      } catch (error) {
+        return await toSignInPage(error, null, reply.header('set-cookie', [spent]));
+      }
+    });
+    await Promise.resolve();
+  });
+
+  function requireClient(clientId: string): string {
+    if (!signIn.isClient(clientId)) throw new OAuthError('invalid_client', 'this client_id is unknown here', 401);
+    return clientId;
+  }
+}
+
+/** Back to the page with the button, which says why; a fault of the service is none of its reasons. */
+function toSignInPage(error: unknown, returnTo: string | null, reply: FastifyReply): FastifyReply {
+  if (!(error instanceof OidcRefusal)) throw error;
+  return reply.redirect(signInRefusedPath(error.refusal, error.returnTo ?? returnTo), SEE_OTHER);
+}
+
+function sessionTokenAnswer({ sessionToken }: Refreshed): { access_token: string; token_type: string; expires_in: number } {
+  return { access_token: sessionToken.token, token_type: 'Bearer', expires_in: sessionToken.expiresInSeconds };
+}
+
+/** Whether a script of the service's own origin asks: browsers say so, and let no page say it for another. */
+function isOwnPage({ headers }: FastifyRequest, publicUrl: string): boolean {
+  return headers['sec-fetch-site'] === 'same-origin' || headers.origin === publicUrl;
+}
+
+/** The address is the connection's, or what a trusted proxy says. */
+function callerOf(request: FastifyRequest): Caller {
+  return { address: request.ip, userAgent: request.headers['user-agent'] ?? null };
+}
+
+function sendOAuthError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const known = error instanceof DeviceRefusal ? new OAuthError(error.code, error.message) : oauthErrorOf(error);
+  if (known !== null) {
+    if (known.retryAfterSeconds !== undefined) void reply.header('retry-after', String(known.retryAfterSeconds));
+    return reply.code(known.status).send({ error: known.code, error_description: known.message });
+  }
+  const coded = toCodedError(error, request);
+  logFailure(coded, request);
+  request.errorCode = coded.code;
+  const { status } = ERRORS[coded.code];
+  if (coded.retryAfterSeconds !== undefined) void reply.header('retry-after', String(coded.retryAfterSeconds));
+  const code = status === 503 ? 'temporarily_unavailable' : status >= 500 ? 'server_error' : 'invalid_request';
+  return reply.code(status).send({ error: code, error_description: coded.message });
+}

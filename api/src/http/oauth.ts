@@ -1,0 +1,50 @@
+// How OAuth's endpoints read their parameters and say no (RFC 6749, sections 3.2 and 5.2): names, not values, in what they say.
+import { SignInError } from '../services/sign-in-port.ts';
+
+const LONGEST_VALUE = 4_096;
+
+/** A refusal in OAuth's words. */
+export class OAuthError extends Error {
+  override readonly name = 'OAuthError';
+  readonly code: string;
+  readonly status: number;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: string, message: string, status = 400, retryAfterSeconds?: number) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+/** The refusals of sign-in as OAuth's; null for what is none. */
+export function oauthErrorOf(error: unknown): OAuthError | null {
+  if (error instanceof OAuthError) return error;
+  if (!(error instanceof SignInError)) return null;
+  if (error.refusal === 'too_many_attempts') return new OAuthError('slow_down', error.message, 429, error.retryAfterSeconds);
+  return new OAuthError('invalid_grant', error.message);
+}
+
+type Parameters<R extends string, O extends string> = { [name in R]: string } & { [name in O]?: string };
+
+/** Parameters of a form or of a JSON object. An empty one counts as absent; others than those named are ignored, as OAuth asks. */
+export function readParameters<R extends string, O extends string = never>(
+  body: unknown,
+  required: readonly R[],
+  optional: readonly O[] = [],
+): Parameters<R, O> {
+  const given = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>;
+  const read: Record<string, string> = {};
+  for (const name of [...required, ...optional]) {
+    const value = Object.hasOwn(given, name) ? given[name] : undefined;
+    if (value === undefined || value === '') continue;
+    if (Array.isArray(value)) throw new OAuthError('invalid_request', `${name} is there more than once`);
+    if (typeof value !== 'string') throw new OAuthError('invalid_request', `${name} must be text`);
+    if (value.length > LONGEST_VALUE) throw new OAuthError('invalid_request', `${name} is longer than ${LONGEST_VALUE} characters`);
+    read[name] = value;
+  }
+  const missing = required.find((name) => read[name] === undefined);
+  if (missing !== undefined) throw new OAuthError('invalid_request', `${missing} is missing; send it in a form or in JSON`);
+  return read as Parameters<R, O>;
+}

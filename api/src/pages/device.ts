@@ -1,0 +1,116 @@
+// The page on which a person lets a device sign in as themselves (RFC 8628). It shows the code, so that it can be compared, and says what approval means.
+import { z } from 'zod';
+import { html } from '../rules/html.ts';
+import { addressKey, userKey } from '../rules/throttle.ts';
+import { SignInError, type PendingDevice } from '../services/sign-in-port.ts';
+import { unseen } from './fields.ts';
+import { EMPTY_FORM, errorSummary, field, hidden, readForm, withError, form, type FormState } from './form.ts';
+import { sentence, statusOf } from './refusals.ts';
+import { signInPath } from './sign-in.ts';
+import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type Visit, type Visitor } from './site.ts';
+
+const schema = z.object({ user_code: unseen, decision: z.enum(['approve', 'deny', '']).catch('') });
+const CODE_CHARACTERS = 20;
+/** A client names itself, and may do so at any length. */
+const CLIENT_CHARACTERS = 60;
+const UNKNOWN = 'No device waits with this code. Codes are good for a few minutes: compare it with what the device shows now.';
+
+export const devicePage: Page = {
+  path: '/device',
+  get: async (site, visit) => {
+    const code = visit.query('user_code').slice(0, CODE_CHARACTERS);
+    if (visit.visitor === null) return redirect(signInPath(pathWith('/device', { user_code: code })));
+    return code === '' ? codeForm(EMPTY_FORM, {}) : await showDevice(site, visit, visit.visitor, code);
+  },
+  post: async (site, visit) => {
+    const { user_code: typed = '', decision = '' } = readForm(schema, visit.form).read ?? {};
+    const code = typed.trim().slice(0, CODE_CHARACTERS);
+    const { visitor } = visit;
+    if (visitor === null) return redirect(signInPath(pathWith('/device', { user_code: code })));
+    if (code === '') return codeForm(withError({}, 'user_code', 'Enter the code that the device shows'), { status: 400, failed: true });
+    if (decision === '') return redirect(pathWith('/device', { user_code: code }));
+    try {
+      await throttle(site, visit, visitor);
+      await site.signIn.decideDevice(code, visitor.user.id, decision);
+    } catch (error) {
+      return refused(error, code);
+    }
+    return decision === 'approve' ? APPROVED : DENIED;
+  },
+};
+
+async function showDevice(site: Site, visit: Visit, visitor: Visitor, code: string): Promise<ShownPage> {
+  let device: PendingDevice | null;
+  try {
+    await throttle(site, visit, visitor);
+    device = await site.signIn.findDevice(code);
+  } catch (error) {
+    return refused(error, code);
+  }
+  if (device === null) return codeForm(withError({ user_code: code }, 'user_code', UNKNOWN), { status: 400, failed: true });
+  if (device.status !== 'pending') return DECIDED;
+  return decisionForm(device, visitor);
+}
+
+/** Codes are short enough to be guessed by who may try often. */
+async function throttle({ signIn }: Site, { caller }: Visit, { user }: Visitor): Promise<void> {
+  await signIn.throttle('device-code', [userKey(user.id), addressKey(caller.address)]);
+}
+
+function refused(error: unknown, code: string): ShownPage {
+  if (!(error instanceof SignInError)) throw error;
+  if (error.refusal === 'link_invalid') return DECIDED;
+  return codeForm(withError({ user_code: code }, null, sentence(error.message)), statusOf(error));
+}
+
+function codeForm(state: FormState, more: Parameters<typeof shown>[2]): ShownPage {
+  const fields = html`${field(state, {
+      name: 'user_code',
+      label: 'Code',
+      type: 'text',
+      autocomplete: 'off',
+      maxLength: CODE_CHARACTERS,
+      hint: 'The device or program that you want to sign in shows it.',
+      code: true,
+    })} <button type="submit">Continue</button>`;
+  return shown('Sign in a device', html`${errorSummary(state)} ${form('/device', fields)}`, more);
+}
+
+function decisionForm({ userCode, clientId }: PendingDevice, { user }: Visitor): ShownPage {
+  const client = clientId.length > CLIENT_CHARACTERS ? `${clientId.slice(0, CLIENT_CHARACTERS)}…` : clientId;
+  const fields = html`${hidden('user_code', userCode)}
+    <div class="buttons">
+      <button type="submit" name="decision" value="approve">Approve</button>
+      <button type="submit" name="decision" value="deny" class="second">Deny</button>
+    </div>`;
+  return shown(
+    'Sign in a device',
+    html`<p>Something that calls itself <strong>${client}</strong> asks to act as you, <strong>${user.email}</strong>, in all your orgs.</p>
+      <p id="compare">Compare the code with what it shows:</p>
+      <p class="code" aria-describedby="compare">${userCode}</p>
+      <div class="warning">
+        <p>
+          <strong>Approve only what you began yourself</strong>, a moment ago, on a device of yours. If somebody sent you this link or this
+          code, deny it: whoever began it would get your access.
+        </p>
+      </div>
+      ${form('/device', fields)}`,
+  );
+}
+
+const APPROVED = shown(
+  'The device is signed in',
+  html`<p>It goes on by itself within a few seconds. You can close this page.</p>
+    <p class="aside">
+      If that was a mistake, <a href="/forgot-password">choose a new password</a>: it ends every sign-in of your account.
+    </p>`,
+);
+
+const DENIED = shown('The device was denied', html`<p>It gets no access. You can close this page.</p>`);
+
+const DECIDED = shown(
+  'This code does not wait any more',
+  html`<p>It was approved or denied already, or has expired.</p>
+    <p><a href="/device">Enter another code</a></p>`,
+  { status: 410 },
+);

@@ -1,0 +1,96 @@
+// The fields that several forms have: what they take, and how they are told.
+import { EMAIL_CHARACTERS, NAME_CHARACTERS, PASSWORD_CHARACTERS } from '@berth/contract/limits.ts';
+import { z } from 'zod';
+import { html, type Html } from '../rules/html.ts';
+import { field, type FormState } from './form.ts';
+
+/** No line breaks, NUL or other control characters, and nothing that UTF-8 cannot hold. */
+const ONE_LINE = /^[^\p{Cc}\p{Cs}]*$/u;
+const STORABLE = /^[^\0\p{Cs}]*$/u;
+/** Longest password that is looked at for signing in. One that is too long to be set is simply wrong. */
+const ANY_PASSWORD_CHARACTERS = 1_024;
+
+/** One line of text, without what stands around it. */
+function line(missing: string, max: number) {
+  return z
+    .string(missing)
+    .trim()
+    .min(1, missing)
+    .max(max, `Use at most ${max} characters`)
+    .regex(ONE_LINE, 'Leave out line breaks and control characters');
+}
+
+/** The address of an account that may or may not exist: whatever it looks like, it is only looked up. */
+export const knownEmail = line('Enter your email address', EMAIL_CHARACTERS).toLowerCase();
+
+export const newEmail = z
+  .string('Enter your email address')
+  .trim()
+  .min(1, 'Enter your email address')
+  .toLowerCase()
+  .pipe(z.email('Enter an email address like name@example.com').max(EMAIL_CHARACTERS, `Use at most ${EMAIL_CHARACTERS} characters`));
+
+export const personName = line('Enter your name', NAME_CHARACTERS);
+
+/** As typed: spaces belong to a password. */
+export const currentPassword = z
+  .string('Enter your password')
+  .min(1, 'Enter your password')
+  .max(ANY_PASSWORD_CHARACTERS, 'This is longer than any password can be');
+
+export const newPassword = z
+  .string('Choose a password')
+  .min(1, 'Choose a password')
+  .min(PASSWORD_CHARACTERS.min, `Use at least ${PASSWORD_CHARACTERS.min} characters`)
+  .max(PASSWORD_CHARACTERS.max, `Use at most ${PASSWORD_CHARACTERS.max} characters`)
+  .regex(STORABLE, 'Leave out characters that cannot be stored');
+
+/** A token of a link, a path to return to: never shown and judged elsewhere. */
+export const unseen = z.string().max(2_048).catch('');
+
+/** What {@link newPasswordFields} sends. */
+export const newPasswordShape = { password: newPassword, repeat: z.string('Repeat the password') };
+
+/** For a form's schema with {@link newPasswordShape}. */
+export const REPEATED = { path: ['repeat'], error: 'The two passwords are not the same' };
+
+export function isRepeated({ password, repeat }: { password: string; repeat: string }): boolean {
+  return password === repeat;
+}
+
+export function newPasswordFields(state: FormState): Html {
+  const maxLength = PASSWORD_CHARACTERS.max;
+  return html`${field(state, {
+    name: 'password',
+    label: 'Password',
+    type: 'password',
+    autocomplete: 'new-password',
+    hint: `At least ${PASSWORD_CHARACTERS.min} characters. A few words in a row are easier to remember than symbols.`,
+    maxLength,
+  })}
+  ${field(state, { name: 'repeat', label: 'Repeat the password', type: 'password', autocomplete: 'new-password', maxLength })}`;
+}
+
+/** @param address shown as it is, not to be changed */
+export function fixedEmailField(state: FormState, address: string): Html {
+  return field(state, {
+    name: 'email',
+    label: 'Email address',
+    type: 'email',
+    autocomplete: 'username',
+    maxLength: EMAIL_CHARACTERS,
+    value: address,
+    fixed: true,
+  });
+}
+
+export function nameField(state: FormState, value?: string): Html {
+  return field(state, {
+    name: 'name',
+    label: 'Your name',
+    type: 'text',
+    autocomplete: 'name',
+    maxLength: NAME_CHARACTERS,
+    ...(value === undefined ? {} : { value }),
+  });
+}

@@ -1,0 +1,109 @@
+// Forms: their fields with labels, hints and errors, and the reading of what they sent.
+import type { z } from 'zod';
+import { html, type Html } from '../rules/html.ts';
+
+/** What a form shows again: values by the fields' names, and what is wrong with them. */
+export interface FormState {
+  values: Readonly<Record<string, string>>;
+  errors: readonly FieldError[];
+}
+
+export interface FieldError {
+  /** Name of the field; null: the form as a whole. */
+  field: string | null;
+  message: string;
+}
+
+export const EMPTY_FORM: FormState = { values: {}, errors: [] };
+
+/** The same form with one thing wrong. */
+export function withError(values: Readonly<Record<string, string>>, field: string | null, message: string): FormState {
+  return { values, errors: [{ field, message }] };
+}
+
+export type FormReading<T> = { read: T; wrong?: undefined } | { read?: undefined; wrong: FormState };
+
+/** The form's fields by a schema of texts; what else was sent is ignored. */
+export function readForm<S extends z.ZodObject>(schema: S, sent: unknown): FormReading<z.output<S>> {
+  const given = Object.fromEntries(
+    Object.keys(schema.shape).map((name) => [name, (sent as Record<string, unknown> | undefined)?.[name] ?? '']),
+  );
+  const result = schema.safeParse(given);
+  if (result.success) return { read: result.data };
+  const errors = new Map<string, string>();
+  // The first of each field: "is missing" comes before "is too short".
+  for (const { path, message } of result.error.issues) {
+    const name = String(path[0]);
+    if (!errors.has(name)) errors.set(name, message);
+  }
+  const values = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+  return {
+    wrong: { values: Object.fromEntries(values), errors: [...errors].map(([field, message]) => ({ field, message })) },
+  };
+}
+
+export interface Field {
+  name: string;
+  label: string;
+  type: 'text' | 'email' | 'password';
+  /** What the browser may fill in. */
+  autocomplete: 'username' | 'email' | 'name' | 'current-password' | 'new-password' | 'one-time-code' | 'off';
+  maxLength: number;
+  hint?: string;
+  /** Shown while the form has no value of its own; with `fixed` always, and not to be changed. */
+  value?: string;
+  fixed?: boolean;
+  /** For codes: how it is typed and shown. */
+  code?: boolean;
+}
+
+/** A labelled field, with its hint and its error. Passwords are never shown again. */
+export function field(state: FormState, { name, label, type, autocomplete, maxLength, hint, value, fixed, code }: Field): Html {
+  const id = fieldId(name);
+  const error = state.errors.find((one) => one.field === name);
+  const told = [hint === undefined ? null : `${id}-hint`, error === undefined ? null : `${id}-error`].filter((one) => one !== null);
+  const kept = type === 'password' ? '' : fixed === true ? (value ?? '') : (state.values[name] ?? value ?? '');
+  return html`<div class="field">
+    <label for="${id}">${label}</label>
+    ${hint === undefined ? '' : html`<p class="hint" id="${id}-hint">${hint}</p>`}
+    ${error === undefined ? '' : html`<p class="error" id="${id}-error">${error.message}</p>`}
+    <input
+      id="${id}"
+      name="${name}"
+      type="${type}"
+      autocomplete="${autocomplete}"
+      maxlength="${maxLength}"
+      value="${kept}"
+      ${fixed === true ? html`readonly` : html`required`}
+      ${told.length === 0 ? '' : html`aria-describedby="${told.join(' ')}"`}
+      ${error === undefined ? '' : html`aria-invalid="true"`}
+      ${code === true ? html`class="code"` : ''}
+      ${type === 'text' && autocomplete === 'name' ? '' : html`autocapitalize="none" spellcheck="false"`}
+    />
+  </div>`;
+}
+
+/** A value that goes with the form unseen. */
+export function hidden(name: string, value: string): Html {
+  return html`<input type="hidden" name="${name}" value="${value}" />`;
+}
+
+export function form(action: string, content: Html): Html {
+  // The service itself says what is wrong, in the same way in every browser.
+  return html`<form method="post" action="${action}" novalidate>${content}</form>`;
+}
+
+/** What is wrong, at the top of the page, with links to the fields. It takes the focus, so that it is read first. */
+export function errorSummary({ errors }: FormState): Html {
+  if (errors.length === 0) return html``;
+  return html`<div class="summary" role="alert" tabindex="-1" autofocus>
+    <h2>That did not work</h2>
+    <ul>
+      ${errors.map(({ field: name, message }) => html`<li>${name === null ? message : html`<a href="#${fieldId(name)}">${message}</a>`}</li>`)}
+    </ul>
+  </div>`;
+}
+
+function fieldId(name: string): string {
+  return `field-${name.replaceAll('_', '-')}`;
+}

@@ -1,0 +1,133 @@
+// Puts the pages on the server, in a corner of their own: bodies of forms, protection headers, who is signed in, and failures shown as pages.
+//
+//   foreign form refused -> body read -> login found -> page -> answer
+import formBodies from '@fastify/formbody';
+import { ERRORS } from '@berth/contract/errors.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { logFailure, toCodedError } from '../http/errors.ts';
+import { html } from '../rules/html.ts';
+import { findAccount } from '../services/accounts.ts';
+import type { ServiceContext } from '../services/context.ts';
+import { SignInError, type SignIn } from '../services/sign-in-port.ts';
+import { readLoginCookie } from '../sign-in/login-cookie.ts';
+import { devicePage } from './device.ts';
+import { forgotPasswordPage } from './forgot-password.ts';
+import { invitationPage } from './invitation.ts';
+import { document } from './layout.ts';
+import { contentPolicy, isForeign, PAGE_HEADERS } from './protection.ts';
+import { sentence, statusOf } from './refusals.ts';
+import { resetPasswordPage } from './reset-password.ts';
+import { signInPage } from './sign-in.ts';
+import { signOutPage } from './sign-out.ts';
+import { shown, type Page, type PageAnswer, type ShownPage, type Site, type Visit, type Visitor } from './site.ts';
+import { STYLE } from './style.ts';
+import { verifyEmailPage } from './verify-email.ts';
+import { welcomePage } from './welcome.ts';
+
+export interface PagesOptions {
+  context: ServiceContext;
+  signIn: SignIn;
+}
+
+const PAGES: readonly Page[] = [
+  signInPage,
+  signOutPage,
+  forgotPasswordPage,
+  resetPasswordPage,
+  verifyEmailPage,
+  welcomePage,
+  invitationPage,
+  devicePage,
+];
+
+const FORM_BYTES = 16 * 1024;
+
+/** A plugin of the server. */
+export async function pages(app: FastifyInstance, { context, signIn }: PagesOptions): Promise<void> {
+  const underWay = new Set<Promise<void>>();
+  app.addHook('onClose', async () => void (await Promise.all(underWay)));
+  const site: Site = {
+    context,
+    signIn,
+    later: (what, work) => {
+      const going = work()
+        .catch((error: unknown) => context.log.warn({ err: error }, `${what} could not be sent`))
+        .finally(() => underWay.delete(going));
+      underWay.add(going);
+    },
+  };
+  app.removeAllContentTypeParsers();
+  await app.register(formBodies, { bodyLimit: FORM_BYTES });
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.headers(PAGE_HEADERS);
+    if (request.method === 'POST' && isForeign(request.headers, context.settings.publicUrl)) await send(reply, FOREIGN, null);
+  });
+  app.setErrorHandler((error, request, reply) => send(reply, failurePage(error, request), null));
+  app.get('/pages.css', (_request, reply) =>
+    reply.header('content-type', 'text/css; charset=utf-8').header('cache-control', 'public, max-age=31536000, immutable').send(STYLE),
+  );
+  for (const page of PAGES) register(app, site, page);
+}
+
+function register(app: FastifyInstance, site: Site, page: Page): void {
+  app.get(page.path, async (request, reply) => {
+    const visit = await visitOf(site, request);
+    return await send(reply, await page.get(site, visit), visit.visitor);
+  });
+  app.post(page.path, { bodyLimit: FORM_BYTES }, async (request, reply) => {
+    const visit = await visitOf(site, request);
+    return await send(reply, await page.post(site, visit), visit.visitor);
+  });
+}
+
+async function visitOf(site: Site, request: FastifyRequest): Promise<Visit> {
+  const query = request.query as Record<string, unknown>;
+  return {
+    query: (name) => (typeof query[name] === 'string' ? query[name] : ''),
+    form: request.body,
+    visitor: await visitorOf(site, request),
+    caller: { address: request.ip, userAgent: request.headers['user-agent'] ?? null },
+    requestId: request.id,
+  };
+}
+
+async function visitorOf({ context, signIn }: Site, request: FastifyRequest): Promise<Visitor | null> {
+  const credential = readLoginCookie(context.settings.publicUrl, request.headers.cookie);
+  const login = credential === null ? null : await signIn.findLogin(credential);
+  const user = login === null ? null : await findAccount(context, login.userId);
+  return login === null || user === null ? null : { loginId: login.loginId, user };
+}
+
+async function send(reply: FastifyReply, answer: PageAnswer, visitor: Visitor | null): Promise<FastifyReply> {
+  if (answer.cookie !== undefined) void reply.header('set-cookie', answer.cookie);
+  if (answer.kind === 'redirect') return reply.redirect(answer.to, 303);
+  if (answer.formsLeadTo !== undefined) void reply.header('content-security-policy', contentPolicy(answer.formsLeadTo));
+  if (answer.retryAfterSeconds !== undefined) void reply.header('retry-after', String(Math.max(1, Math.ceil(answer.retryAfterSeconds))));
+  return reply
+    .code(answer.status ?? 200)
+    .type('text/html; charset=utf-8')
+    .send(document(answer, visitor));
+}
+
+const FOREIGN = shown(
+  'This form came from elsewhere',
+  html`<p>It was sent by a page of another site, so nothing was done.</p>
+    <p>If you came here by yourself, open the page again and try once more.</p>`,
+  { status: 403 },
+);
+
+/** A page for whatever a page does not answer itself. */
+function failurePage(error: unknown, request: FastifyRequest): ShownPage {
+  if (error instanceof SignInError) return shown('That did not work', html`<p>${sentence(error.message)}</p>`, statusOf(error));
+  const coded = toCodedError(error, request);
+  logFailure(coded, request);
+  request.errorCode = coded.code;
+  const { status } = ERRORS[coded.code];
+  const what =
+    coded.code === 'unsupported_media_type'
+      ? html`<p>A form of these pages is expected.</p>`
+      : status === 500
+        ? html`<p>Something is wrong with the service. Try again; if it stays so, tell its operator this id: <code>${request.id}</code></p>`
+        : html`<p>${sentence(coded.message)}</p>`;
+  return shown('That did not work', what, { status, retryAfterSeconds: coded.retryAfterSeconds });
+}

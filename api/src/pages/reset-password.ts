@@ -1,0 +1,50 @@
+// The page that the mailed link to a new password opens.
+import { z } from 'zod';
+import { html } from '../rules/html.ts';
+import { findLinkedAccount, resetPassword } from '../services/accounts.ts';
+import { SignInError } from '../services/sign-in-port.ts';
+import { clearedLoginCookie } from '../sign-in/login-cookie.ts';
+import { fixedEmailField, isRepeated, newPasswordFields, newPasswordShape, REPEATED, unseen } from './fields.ts';
+import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './form.ts';
+import { goneLink, refusedForm, statusOf } from './refusals.ts';
+import { redirect, shown, type Page, type ShownPage, type Site } from './site.ts';
+
+const schema = z.object({ token: unseen, ...newPasswordShape }).refine(isRepeated, REPEATED);
+
+export const resetPasswordPage: Page = {
+  path: '/reset-password',
+  get: async (site, visit) => await resetForm(site, visit.query('token'), EMPTY_FORM, {}),
+  post: async (site, { form: sent, visitor }) => {
+    const { read, wrong } = readForm(schema, sent);
+    if (wrong !== undefined) return await resetForm(site, wrong.values['token'] ?? '', wrong, { status: 400, failed: true });
+    try {
+      await resetPassword(site.context, site.signIn, read);
+      // Every login of the account has ended. Who was signed in here as somebody else is now at work with this account.
+      if (visitor !== null) await site.signIn.endLogin(visitor.loginId);
+      return redirect('/sign-in?notice=password-set', clearedLoginCookie(site.context.settings.publicUrl));
+    } catch (error) {
+      if (!(error instanceof SignInError)) throw error;
+      return await resetForm(site, read.token, refusedForm({}, error), statusOf(error));
+    }
+  },
+};
+
+async function resetForm({ context }: Site, token: string, state: FormState, more: Parameters<typeof shown>[2]): Promise<ShownPage> {
+  const user = await findLinkedAccount(context, 'reset_password', token).catch(linkGone);
+  if (user === null) return goneLink(html`<p><a href="/forgot-password">Ask for a new link</a></p>`);
+  const fields = html`${hidden('token', token)} ${fixedEmailField(state, user.email)} ${newPasswordFields(state)}
+    <button type="submit">Set the password</button>`;
+  return shown(
+    'Set a new password',
+    html`${errorSummary(state)}
+      <p>This ends every sign-in of your account, on all devices.</p>
+      ${form('/reset-password', fields)}`,
+    more,
+  );
+}
+
+/** null for a link that does not work (any more). */
+export function linkGone(error: unknown): null {
+  if (error instanceof SignInError && error.refusal === 'link_invalid') return null;
+  throw error;
+}

@@ -1,0 +1,117 @@
+// The page to sign in with a password or at the OIDC provider; who is signed in already finds here what can be done.
+import { EMAIL_CHARACTERS } from '@berth/contract/limits.ts';
+import { z } from 'zod';
+import { html, type Html } from '../rules/html.ts';
+import { accountKey, addressKey } from '../rules/throttle.ts';
+import { sendVerificationTo } from '../services/accounts.ts';
+import { SignInError, type SignInRefusal } from '../services/sign-in-port.ts';
+import { loginCookie } from '../sign-in/login-cookie.ts';
+import { localPath } from '../sign-in/local-path.ts';
+import { currentPassword, knownEmail, unseen } from './fields.ts';
+import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, withError, type FormState } from './form.ts';
+import { providerSources } from './protection.ts';
+import { refusedForm, statusOf } from './refusals.ts';
+import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type Visit, type Visitor } from './site.ts';
+
+const schema = z.object({ email: knownEmail, password: currentPassword, return_to: unseen });
+
+/** What another page says here, by the name it gives in the query. */
+const NOTICES: ReadonlyMap<string, string> = new Map([
+  ['signed-out', 'You are signed out.'],
+  ['password-set', 'The new password is set. Sign in with it.'],
+]);
+
+/** Why a sign-in at the provider came to nothing, by the name that is given in the query. */
+const PROVIDER_ERRORS: ReadonlyMap<string, string> = new Map<SignInRefusal, string>([
+  ['too_many_attempts', 'There were too many attempts. Wait a little and try again.'],
+  ['email_not_verified', 'The provider does not say that your email address is verified.'],
+  ['email_taken', 'There is an account with your email address already, which signs in with a password.'],
+  ['sign_up_closed', 'There is no account for you yet. Ask somebody of your org for an invitation.'],
+  ['link_invalid', 'The sign-in took too long, or was begun in another browser. Try again.'],
+  ['provider_unavailable', 'The provider does not answer. Try again in a moment.'],
+  ['provider_refused', 'The provider did not let you in.'],
+]);
+
+export const signInPage: Page = {
+  path: '/sign-in',
+  get: async (site, visit) => {
+    const returnTo = localPath(visit.query('return_to'));
+    if (visit.visitor !== null) return returnTo === null ? signedIn(visit.visitor) : redirect(returnTo);
+    const failure = PROVIDER_ERRORS.get(visit.query('error'));
+    const state = failure === undefined ? EMPTY_FORM : withError({}, null, failure);
+    return signInForm(site, state, returnTo, { failed: failure !== undefined }, NOTICES.get(visit.query('notice')));
+  },
+  post: async (site, visit) => {
+    const { read, wrong } = readForm(schema, visit.form);
+    if (wrong !== undefined) return signInForm(site, wrong, localPath(wrong.values['return_to']), { status: 400, failed: true });
+    const returnTo = localPath(read.return_to);
+    try {
+      const login = await site.signIn.withPassword({ email: read.email, password: read.password }, visit.caller);
+      if (visit.visitor !== null) await site.signIn.endLogin(visit.visitor.loginId);
+      return redirect(returnTo ?? '/sign-in', loginCookie(site.context.settings.publicUrl, login));
+    } catch (error) {
+      if (!(error instanceof SignInError)) throw error;
+      if (error.refusal === 'email_not_verified')
+        site.later('a mail that verifies an address', () => verifyAddress(site, visit, read.email));
+      return signInForm(site, refusedForm({ email: read.email }, error), returnTo, statusOf(error));
+    }
+  },
+};
+
+/** For who has shown to know the password of an account whose address is not verified. */
+async function verifyAddress({ context, signIn }: Site, { caller }: Visit, email: string): Promise<void> {
+  await signIn.throttle('verify-email', [accountKey(email), addressKey(caller.address)]);
+  await sendVerificationTo(context, email);
+}
+
+/** The path of this page, from which one comes back to where one was. */
+export function signInPath(returnTo: string): string {
+  return pathWith('/sign-in', { return_to: returnTo });
+}
+
+function signInForm(
+  { context, signIn }: Site,
+  state: FormState,
+  returnTo: string | null,
+  more: Parameters<typeof shown>[2],
+  notice?: string,
+): ShownPage {
+  const back = hidden('return_to', returnTo ?? '');
+  const fields = html`${field(state, {
+      name: 'email',
+      label: 'Email address',
+      type: 'email',
+      autocomplete: 'username',
+      maxLength: EMAIL_CHARACTERS,
+    })}
+    ${field(state, { name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', maxLength: 1_024 })} ${back}
+    <button type="submit">Sign in</button>`;
+  return shown(
+    'Sign in',
+    html`${notice === undefined ? '' : html`<p class="notice" role="status">${notice}</p>`} ${errorSummary(state)}
+      ${form('/sign-in', fields)}
+      <p class="aside"><a href="/forgot-password">Forgot your password?</a></p>
+      ${signIn.oidcName === null ? '' : providerForm(signIn.oidcName, returnTo ?? '/sign-in')}`,
+    signIn.oidcName === null ? more : { ...more, formsLeadTo: providerSources(context.settings.publicUrl) },
+  );
+}
+
+function providerForm(name: string, returnTo: string): Html {
+  return html`<div class="or"><span>or</span></div>
+    ${form('/auth/oidc', html`${hidden('return_to', returnTo)}<button type="submit" class="second">Continue with ${name}</button>`)}`;
+}
+
+function signedIn({ user }: Visitor): ShownPage {
+  const unverified = html`<p class="warning">
+    Your email address is not verified yet. <a href="/verify-email">Verify it</a> to accept invitations.
+  </p>`;
+  return shown(
+    'You are signed in',
+    html`<p>Hello, ${user.name === '' ? user.email : user.name}.</p>
+      ${user.emailVerified ? '' : unverified}
+      <ul class="choices">
+        <li><a href="/device">Approve a device that shows a code</a></li>
+        <li><a href="/forgot-password">Choose a new password</a></li>
+      </ul>`,
+  );
+}

@@ -1,0 +1,88 @@
+// The page that verifies an account's address. Opening the mailed link shows a button and does nothing yet, because mail scanners open links too.
+import { ONE_TIME_LINK_MINUTES } from '@berth/contract/limits.ts';
+import { z } from 'zod';
+import { html } from '../rules/html.ts';
+import { accountKey, addressKey } from '../rules/throttle.ts';
+import { findLinkedAccount, sendVerification, verifyEmail } from '../services/accounts.ts';
+import { SignInError } from '../services/sign-in-port.ts';
+import { unseen } from './fields.ts';
+import { errorSummary, form, hidden, readForm, withError } from './form.ts';
+import { goneLink, sentence, statusOf } from './refusals.ts';
+import { linkGone } from './reset-password.ts';
+import { signInPath } from './sign-in.ts';
+import { redirect, shown, type Page, type PageAnswer, type ShownPage, type Site, type Visit } from './site.ts';
+
+const schema = z.object({ token: unseen });
+const TITLE = 'Verify your email address';
+
+export const verifyEmailPage: Page = {
+  path: '/verify-email',
+  get: async (site, visit) => {
+    const token = visit.query('token');
+    if (token === '') return askForMail(visit);
+    const user = await findLinkedAccount(site.context, 'verify_email', token).catch(linkGone);
+    if (user === null) return goneLink(SEND_AGAIN);
+    return shown(
+      TITLE,
+      html`<p>Is <strong>${user.email}</strong> your address, and did you make an account with it?</p>
+        ${form('/verify-email', html`${hidden('token', token)}<button type="submit">Yes, verify it</button>`)}`,
+    );
+  },
+  post: async (site, visit) => {
+    const token = readForm(schema, visit.form).read?.token ?? '';
+    if (token === '') return await sendAgain(site, visit);
+    const verified = await verifyEmail(site.context, token).catch(linkGone);
+    if (verified === null) return goneLink(SEND_AGAIN);
+    return shown(
+      'Your email address is verified',
+      html`<p><strong>${verified.email}</strong> counts as yours from now on.</p>
+        <p><a href="/sign-in">${visit.visitor === null ? 'Sign in' : 'Go on'}</a></p>`,
+    );
+  },
+};
+
+const SEND_AGAIN = html`<p><a href="/verify-email">Have a new link sent</a></p>`;
+
+function askForMail({ visitor }: Visit): PageAnswer {
+  if (visitor === null) return redirect(signInPath('/verify-email'));
+  if (visitor.user.emailVerified) return alreadyVerified(visitor.user.email);
+  return mailForm(visitor.user.email, {});
+}
+
+async function sendAgain(site: Site, visit: Visit): Promise<PageAnswer> {
+  const { visitor, caller } = visit;
+  if (visitor === null || visitor.user.emailVerified) return askForMail(visit);
+  const { user } = visitor;
+  try {
+    await site.signIn.throttle('verify-email', [accountKey(user.email), addressKey(caller.address)]);
+  } catch (error) {
+    if (!(error instanceof SignInError)) throw error;
+    return mailForm(user.email, statusOf(error), sentence(error.message));
+  }
+  try {
+    await sendVerification(site.context, user);
+  } catch (error) {
+    site.context.log.warn({ err: error, userId: user.id }, 'a mail that verifies an address could not be sent');
+    const why = 'The mail could not be sent. Try again in a few minutes.';
+    return mailForm(user.email, { status: 503, failed: true, retryAfterSeconds: 60 }, why);
+  }
+  return shown(
+    'Look into your mail',
+    html`<p>A mail with a link is on its way to <strong>${user.email}</strong>.</p>
+      <p>The link works once, for ${ONE_TIME_LINK_MINUTES.verify_email / 60} hours. Earlier ones do not work any more.</p>`,
+  );
+}
+
+function mailForm(address: string, more: Parameters<typeof shown>[2], failure?: string): ShownPage {
+  return shown(
+    TITLE,
+    html`${failure === undefined ? '' : errorSummary(withError({}, null, failure))}
+      <p>A mail with a link goes to <strong>${address}</strong>. It shows that the address is yours.</p>
+      ${form('/verify-email', html`<button type="submit">Send the mail</button>`)}`,
+    more,
+  );
+}
+
+function alreadyVerified(address: string): ShownPage {
+  return shown('Your email address is verified', html`<p><strong>${address}</strong> is verified; there is nothing to do.</p>`);
+}

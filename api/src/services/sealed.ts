@@ -1,0 +1,50 @@
+// Text that is stored sealed: AES-256-GCM under a key that is derived from the installation's secret key (secret-key.ts). What is sealed, and
+// under which purpose, is said by the callers.
+//
+//   sealed: version (1 byte) | nonce (12 random bytes) | the text in UTF-8, encrypted | tag (16 bytes)
+//
+// The version comes first so that other keys and forms can stand beside this one. With random nonces, one key is good for 2^32 seals.
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+
+const ALGORITHM = 'aes-256-gcm';
+const VERSION = 1;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const HEAD_BYTES = 1 + NONCE_BYTES;
+
+/** A sealed value does not open. Why is not to be told apart: whoever altered it would learn from it. */
+export class CannotOpen extends Error {
+  override readonly name = 'CannotOpen';
+
+  constructor(owner: string, options?: ErrorOptions) {
+    super(
+      `what is sealed for ${owner} does not open: it was altered, or sealed for another owner, or under another secret key than that of BERTH_SECRET_KEY_FILE`,
+      options,
+    );
+  }
+}
+
+/** Seals text for its owner: whoever has the value, and says it is somebody else's, cannot open it. */
+export function sealText(key: Buffer, owner: string, text: string): Buffer {
+  // As UTF-8 it would come back as other text.
+  if (!text.isWellFormed()) throw new TypeError('text with lone surrogates cannot be sealed');
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(Buffer.from(owner));
+  return Buffer.concat([Buffer.of(VERSION), nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** The text that was sealed for the owner with the key. Throws {@link CannotOpen}. */
+export function openText(key: Buffer, owner: string, sealed: Buffer): string {
+  if (sealed[0] !== VERSION || sealed.length < HEAD_BYTES + TAG_BYTES) throw new CannotOpen(owner);
+  const textEnd = sealed.length - TAG_BYTES;
+  const decipher = createDecipheriv(ALGORITHM, key, sealed.subarray(1, HEAD_BYTES), { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(owner));
+  decipher.setAuthTag(sealed.subarray(textEnd));
+  const text = decipher.update(sealed.subarray(HEAD_BYTES, textEnd));
+  try {
+    return Buffer.concat([text, decipher.final()]).toString();
+  } catch (error) {
+    throw new CannotOpen(owner, { cause: error });
+  }
+}

@@ -1,0 +1,139 @@
+// Sign-in at the operator's OIDC provider: sends a browser there, and takes it back. The provider is asked for what it is only when somebody
+// wants to sign in there, and again until it has answered once: a provider that is down costs nobody but those who press its button.
+import type { OidcConfig } from '../config.ts';
+import { OidcRefusal } from '../services/client-sign-in-port.ts';
+import type { Caller } from '../services/sign-in-port.ts';
+import { callerHeaders, openLibrary, type Library, type LibraryParts } from './library.ts';
+import { localPath } from './local-path.ts';
+import { readCookie } from './login-cookie.ts';
+import { discover, discoveryUrl, readPerson } from './oidc-discovery.ts';
+import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, stateCookieName } from './oidc-paths.ts';
+
+/** Never requested: it tells the library's refusals from its successes. */
+const REFUSED_PATH = '/auth/oidc/refused';
+const PROVIDER = 'oidc';
+/** Longer than each of the questions may take that make it up. */
+const OPEN_DEADLINE_MS = 10_000;
+
+export interface OidcBeginning {
+  /** The provider's page. */
+  location: string;
+  /** `Set-Cookie` values that the way back needs. */
+  setCookies: string[];
+}
+
+export interface OidcEnd {
+  credential: string;
+  returnTo: string;
+}
+
+export class OidcSignIn {
+  readonly name: string;
+  readonly #parts: LibraryParts;
+  readonly #config: OidcConfig;
+  #library: Library | null = null;
+  #opening: Promise<Library> | null = null;
+
+  constructor(parts: LibraryParts, config: OidcConfig) {
+    this.name = config.name;
+    this.#parts = parts;
+    this.#config = config;
+  }
+
+  /** Throws `provider_unavailable`. */
+  async begin(returnTo: string): Promise<OidcBeginning> {
+    const { auth } = await this.#open();
+    const { publicUrl } = this.#parts.settings;
+    const refused = new URL(REFUSED_PATH, publicUrl);
+    refused.searchParams.set('return_to', returnTo);
+    const { headers, response } = await auth.api.signInSocial({
+      body: { provider: PROVIDER, callbackURL: publicUrl + returnTo, errorCallbackURL: refused.href, disableRedirect: true },
+      returnHeaders: true,
+    });
+    if (response.url === undefined) throw new Error('the sign-in library knows no way to the provider');
+    return { location: response.url, setCookies: headers.getSetCookie().filter((line) => line.startsWith(this.#stateCookie())) };
+  }
+
+  /** @param query of the request that the provider sent the browser with. Throws {@link OidcRefusal}. */
+  async finish(query: Record<string, string>, cookieHeader: string | undefined, caller: Caller): Promise<OidcEnd> {
+    const library = await this.#open();
+    const headers = callerHeaders(caller);
+    const state = readCookie(stateCookieName(this.#parts.settings.publicUrl), cookieHeader);
+    if (state !== null) headers.set('cookie', this.#stateCookie() + encodeURIComponent(state));
+    const answer = await library.auth.api.callbackOAuth({ method: 'GET', params: { id: PROVIDER }, query, headers, asResponse: true });
+    const location = new URL(answer.headers.get('location') ?? REFUSED_PATH, this.#parts.settings.publicUrl);
+    const credential = library.credentialIn(answer.headers);
+    if (credential !== null)
+      return { credential, returnTo: localPath(location.pathname + location.search + location.hash) ?? SIGNED_IN_PATH };
+    const returnTo = localPath(location.searchParams.get('return_to'));
+    throw refusalOf(location.searchParams.get('error') ?? '', returnTo);
+  }
+
+  #stateCookie(): string {
+    return `${stateCookieName(this.#parts.settings.publicUrl)}=`;
+  }
+
+  /** The library with the provider in it. Whoever asks while it is asked waits with the first. */
+  async #open(): Promise<Library> {
+    if (this.#library !== null) return this.#library;
+    this.#opening ??= this.#openNow().finally(() => {
+      this.#opening = null;
+    });
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => late.reject(new Error(`no usable answer within ${OPEN_DEADLINE_MS} ms`)), OPEN_DEADLINE_MS);
+    try {
+      return await Promise.race([this.#opening, late.promise]);
+    } catch (error) {
+      this.#parts.log.warn({ err: error, issuer: this.#config.issuer }, 'the OIDC provider cannot be used; it will be asked again');
+      throw new OidcRefusal('provider_unavailable', `${this.name} does not answer at the moment; try again later`, { cause: error });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #openNow(): Promise<Library> {
+    const { issuer, clientId, clientSecret, name } = this.#config;
+    const document = await discover(issuer);
+    const methods = document.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const library = openLibrary(this.#parts, {
+      providerId: PROVIDER,
+      name,
+      discoveryUrl: discoveryUrl(issuer),
+      requireIdTokenVerification: true,
+      clientId,
+      clientSecret,
+      tokenEndpointAuth: { method: methods.includes('client_secret_basic') ? 'client_secret_basic' : 'client_secret_post' },
+      scopes: ['openid', 'email', 'profile'],
+      pkce: true,
+      redirectURI: this.#parts.settings.publicUrl + OIDC_CALLBACK_PATH,
+      // With the issuer: another provider, configured later, knows other people by the same subject.
+      accountSubject: ({ profile }) => `${document.issuer} ${profile.sub}`,
+      getUserInfo: async (tokens) => {
+        try {
+          return { ...(await readPerson(this.#config, document, tokens)) };
+        } catch (error) {
+          this.#parts.log.warn({ err: error, issuer }, 'the OIDC provider did not tell who signs in');
+          return null;
+        }
+      },
+    });
+    const { socialProviders } = await library.auth.$context;
+    if (!socialProviders.some(({ id }) => id === PROVIDER)) throw new Error('the discovery document changed while it was read');
+    this.#library = library;
+    return library;
+  }
+}
+
+function refusalOf(code: string, returnTo: string | null): OidcRefusal {
+  switch (code) {
+    case 'email_not_verified':
+    case 'account_not_linked':
+      return new OidcRefusal('email_not_verified', 'your email address is not verified, there or here; verify it first', { returnTo });
+    case 'sign_up_closed':
+      return new OidcRefusal('sign_up_closed', 'an account is made only for those who were invited', { returnTo });
+    case 'internal_server_error':
+      return new OidcRefusal('provider_unavailable', 'signing in failed by a fault of the service; try again', { returnTo });
+    default:
+      return new OidcRefusal('provider_refused', 'signing in there did not succeed; try again', { returnTo });
+  }
+}

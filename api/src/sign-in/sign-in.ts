@@ -1,0 +1,295 @@
+// Sign-in as the rest of the service knows it, over the sign-in library and the rows beside it. Owns the rules of passwords, what is throttled, and
+// how long session tokens and their logins live; how they look on the wire is the endpoints' and the pages' matter.
+import { createHmac } from 'node:crypto';
+import { NAME_CHARACTERS } from '@berth/contract/limits.ts';
+import { isAPIError } from 'better-auth/api';
+import type { OidcConfig } from '../config.ts';
+import { accountKey, addressKey, bucketOf, refilled, secondsUntilTry, type ThrottleKey, type ThrottleKind } from '../rules/throttle.ts';
+import { newToken, tokenKind, tokenSha256 } from '../services/bearer-token.ts';
+import {
+  DeviceRefusal,
+  OidcRefusal,
+  type ClientSignIn,
+  type DeviceRefusalCode,
+  type DeviceRequest,
+  type Refreshed,
+} from '../services/client-sign-in-port.ts';
+import type { Settings } from '../services/settings.ts';
+import { SignInError, type Caller, type Login, type PendingDevice } from '../services/sign-in-port.ts';
+import { newId } from '../store/ids.ts';
+import type { DatabaseTransaction } from '../store/schema.ts';
+import { deleteLogin, findSessionTokenByHash, insertSessionToken } from '../store/session-tokens.ts';
+import {
+  decideDevice,
+  deleteLoginsOfUser,
+  deleteOldestSessionTokens,
+  findDevice,
+  findPassword,
+  insertNewUser,
+  isPassword,
+  putPassword,
+} from '../store/sign-in.ts';
+import { takeTry } from '../store/throttle.ts';
+import { openDeviceCode, sealDeviceCode, shownUserCode, storedUserCode } from './device-code.ts';
+import { callerHeaders, DEVICE_CLIENTS, openLibrary, type Library, type LibraryParts } from './library.ts';
+import { OidcSignIn } from './oidc.ts';
+import { fitPasswordHash, isPasswordOf, spendTimeOnPassword } from './password.ts';
+
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+/** Of one login, the newest ones: a client that refreshes without end fills no table. */
+const MOST_SESSION_TOKENS = 50;
+/** The library's token and its signature; what has another form needs no query. */
+const CREDENTIAL_FORM = /^[0-9A-Za-z_-]{1,128}\.[0-9A-Za-z_-]{43}$/;
+const PG_FOREIGN_KEY_VIOLATION = '23503';
+
+export interface SignInParts extends LibraryParts {
+  settings: Pick<Settings, 'publicUrl' | 'signUp' | 'sessionTokenMinutes'>;
+  oidc: OidcConfig | null;
+}
+
+/** Opens sign-in; asks neither the database nor the OIDC provider yet. */
+export function openSignIn(parts: SignInParts): ClientSignIn {
+  return new LibrarySignIn(parts);
+}
+
+class LibrarySignIn implements ClientSignIn {
+  readonly #parts: SignInParts;
+  readonly #library: Library;
+  readonly #oidc: OidcSignIn | null;
+  readonly #deviceKey: Buffer;
+  readonly #throttleKey: Buffer;
+
+  constructor(parts: SignInParts) {
+    this.#parts = parts;
+    this.#library = openLibrary(parts, null);
+    this.#oidc = parts.oidc === null ? null : new OidcSignIn(parts, parts.oidc);
+    this.#deviceKey = parts.secretKey.derive('device-code');
+    this.#throttleKey = parts.secretKey.derive('throttle');
+  }
+
+  get oidcName(): string | null {
+    return this.#oidc?.name ?? null;
+  }
+
+  async withPassword({ email, password }: { email: string; password: string }, caller: Caller): Promise<Login> {
+    await this.throttle('sign-in', [addressKey(caller.address), accountKey(email)]);
+    const known = await findPassword(this.#parts.db, normalEmail(email));
+    if (known === undefined) {
+      await spendTimeOnPassword(password);
+      throw wrongCredentials();
+    }
+    const { userId, passwordHash } = known;
+    if (!(await isPasswordOf(passwordHash, password))) throw wrongCredentials();
+    if (!known.emailVerified) throw new SignInError('email_not_verified', 'your email address is not verified yet');
+    const login = await this.createLogin(userId, caller);
+    // Somebody who changes the password meanwhile ends the logins that they see; this one may have come just after.
+    if (await isPassword(this.#parts.db, userId, passwordHash)) return login;
+    await this.endLogin(login.loginId);
+    throw wrongCredentials();
+  }
+
+  async createAccount(
+    account: { email: string; name: string; password: string; emailVerified: boolean },
+    trx?: DatabaseTransaction,
+  ): Promise<{ userId: string }> {
+    const passwordHash = await fitPasswordHash(account.password);
+    const userId = newId('user');
+    const email = normalEmail(account.email);
+    await this.#within(trx, async (within) => {
+      const name = account.name.trim().slice(0, NAME_CHARACTERS);
+      const made = await insertNewUser(within, { id: userId, name, email, emailVerified: account.emailVerified });
+      if (!made) throw new SignInError('email_taken', 'there is an account with this email address');
+      await putPassword(within, userId, passwordHash);
+    });
+    return { userId };
+  }
+
+  async setPassword(userId: string, password: string, trx?: DatabaseTransaction): Promise<void> {
+    const passwordHash = await fitPasswordHash(password);
+    await this.#within(trx, async (within) => {
+      if (!(await putPassword(within, userId, passwordHash))) throw new Error(`there is no user ${userId} to set a password for`);
+      await deleteLoginsOfUser(within, userId);
+    });
+  }
+
+  async createLogin(userId: string, caller: Caller): Promise<Login> {
+    const { token } = await this.#library.auth.api.createLogin({ body: { userId }, headers: callerHeaders(caller) });
+    return await this.#requireLogin(await this.#library.credentialOf(token));
+  }
+
+  async findLogin(credential: string): Promise<{ loginId: string; userId: string } | null> {
+    const login = await this.#readLogin(credential, { prolong: false });
+    return login === null ? null : { loginId: login.loginId, userId: login.userId };
+  }
+
+  async endLogin(loginId: string): Promise<void> {
+    await deleteLogin(this.#parts.db, loginId);
+  }
+
+  async issueSessionToken({ loginId, userId }: { loginId: string; userId: string }): Promise<Refreshed['sessionToken']> {
+    const token = newToken('session');
+    const minutes = this.#parts.settings.sessionTokenMinutes;
+    try {
+      const { expiresAt } = await insertSessionToken(this.#parts.db, { loginId, userId, tokenSha256: tokenSha256(token), minutes });
+      await deleteOldestSessionTokens(this.#parts.db, loginId, MOST_SESSION_TOKENS);
+      return { token, expiresAt, expiresInSeconds: minutes * 60 };
+    } catch (error) {
+      // Signed out at this moment.
+      if ((error as { code?: unknown }).code === PG_FOREIGN_KEY_VIOLATION) throw loginEnded();
+      throw error;
+    }
+  }
+
+  async throttle(kind: ThrottleKind, keys: readonly ThrottleKey[]): Promise<void> {
+    // Addresses first: an address that may not try any more takes no try from the account that it aims at.
+    const inOrder = keys.toSorted((a, b) => Number(b.startsWith('address:')) - Number(a.startsWith('address:')));
+    for (const key of inOrder) {
+      const bucket = bucketOf(kind, key);
+      if (bucket === undefined) throw new Error(`tries of the kind ${kind} are not counted by ${key.split(':', 1)[0]}`);
+      // With a key of its own, as there are few enough addresses to try them all on a plain hash.
+      const hash = createHmac('sha256', this.#throttleKey).update(`${kind} ${key}`).digest();
+      const empty = await takeTry(this.#parts.db, hash, bucket);
+      if (empty === null) continue;
+      const retryAfterSeconds = Math.max(1, secondsUntilTry(refilled(empty.tokens, empty.elapsedSeconds, bucket), bucket));
+      throw new SignInError('too_many_attempts', `too many attempts; try again in ${inWords(retryAfterSeconds)}`, { retryAfterSeconds });
+    }
+  }
+
+  async findDevice(userCode: string): Promise<PendingDevice | null> {
+    const stored = storedUserCode(userCode);
+    const row = stored === null ? undefined : await findDevice(this.#parts.db, stored);
+    if (row === undefined) return null;
+    const status = row.status === 'approved' || row.status === 'denied' ? row.status : 'pending';
+    return { userCode: shownUserCode(row.userCode), clientId: row.clientId ?? '', status };
+  }
+
+  async decideDevice(userCode: string, userId: string, decision: 'approve' | 'deny'): Promise<void> {
+    const stored = storedUserCode(userCode);
+    const status = decision === 'approve' ? 'approved' : 'denied';
+    if (stored !== null && (await decideDevice(this.#parts.db, stored, userId, status))) return;
+    throw new SignInError('link_invalid', 'no device waits with this code any more; let it ask again');
+  }
+
+  isClient(clientId: string): boolean {
+    return DEVICE_CLIENTS.has(clientId);
+  }
+
+  async requestDevice(clientId: string, caller: Caller): Promise<DeviceRequest> {
+    await this.throttle('device-request', [addressKey(caller.address)]);
+    const made = await this.#library.auth.api.deviceCode({ body: { client_id: clientId } });
+    const userCode = shownUserCode(made.user_code);
+    const complete = new URL(made.verification_uri);
+    complete.searchParams.set('user_code', userCode);
+    return {
+      deviceCode: sealDeviceCode(this.#deviceKey, made.device_code),
+      userCode,
+      verificationUri: made.verification_uri,
+      verificationUriComplete: complete.href,
+      expiresInSeconds: made.expires_in,
+      intervalSeconds: made.interval,
+    };
+  }
+
+  async redeemDevice({ deviceCode, clientId }: { deviceCode: string; clientId: string }, caller: Caller): Promise<Refreshed> {
+    const stored = openDeviceCode(this.#deviceKey, deviceCode);
+    if (stored === null) throw new DeviceRefusal('invalid_grant', 'this device code is none of this service, or was not copied whole');
+    try {
+      const { access_token: token } = await this.#library.auth.api.deviceToken({
+        body: { grant_type: DEVICE_GRANT, device_code: stored, client_id: clientId },
+        headers: callerHeaders(caller),
+      });
+      return await this.#withSessionToken(await this.#requireLogin(await this.#library.credentialOf(token)));
+    } catch (error) {
+      throw deviceRefusal(error) ?? error;
+    }
+  }
+
+  async refresh(credential: string): Promise<Refreshed | null> {
+    const login = await this.#readLogin(credential, { prolong: true });
+    if (login === null) return null;
+    try {
+      return await this.#withSessionToken(login);
+    } catch (error) {
+      if (error instanceof SignInError) return null;
+      throw error;
+    }
+  }
+
+  async revoke(token: string): Promise<void> {
+    const loginId =
+      tokenKind(token) === 'session'
+        ? (await findSessionTokenByHash(this.#parts.db, tokenSha256(token)))?.login_id
+        : (await this.findLogin(token))?.loginId;
+    if (loginId !== undefined) await this.endLogin(loginId);
+  }
+
+  async beginOidc(returnTo: string): Promise<{ location: string; setCookies: string[] }> {
+    return await this.#requireOidc().begin(returnTo);
+  }
+
+  async finishOidc(
+    query: Record<string, string>,
+    cookieHeader: string | undefined,
+    caller: Caller,
+  ): Promise<{ login: Login; returnTo: string }> {
+    const { credential, returnTo } = await this.#requireOidc().finish(query, cookieHeader, caller);
+    return { login: await this.#requireLogin(credential), returnTo };
+  }
+
+  #requireOidc(): OidcSignIn {
+    if (this.#oidc === null) throw new OidcRefusal('provider_unavailable', 'no single sign-on is set up here');
+    return this.#oidc;
+  }
+
+  async #withSessionToken(login: Login): Promise<Refreshed> {
+    return { login, sessionToken: await this.issueSessionToken(login) };
+  }
+
+  async #requireLogin(credential: string): Promise<Login> {
+    const login = await this.#readLogin(credential, { prolong: false });
+    if (login === null) throw loginEnded();
+    return login;
+  }
+
+  async #readLogin(credential: string, { prolong }: { prolong: boolean }): Promise<Login | null> {
+    if (!CREDENTIAL_FORM.test(credential)) return null;
+    const found = await this.#library.auth.api.getSession({
+      headers: this.#library.headersOf(credential),
+      query: { disableRefresh: !prolong },
+    });
+    if (found === null) return null;
+    const { id: loginId, userId, expiresAt } = found.session;
+    return { loginId, userId, credential, expiresAt };
+  }
+
+  /** In the caller's transaction, or in one of its own. */
+  async #within(trx: DatabaseTransaction | undefined, work: (trx: DatabaseTransaction) => Promise<void>): Promise<void> {
+    await (trx === undefined ? this.#parts.db.transaction().execute(work) : work(trx));
+  }
+}
+
+/** The library's refusal of a poll, in OAuth's words. */
+function deviceRefusal(error: unknown): DeviceRefusal | null {
+  if (!isAPIError(error)) return null;
+  const { error: code, error_description: message } = (error.body ?? {}) as { error?: string; error_description?: string };
+  const known: readonly DeviceRefusalCode[] = ['authorization_pending', 'slow_down', 'access_denied', 'expired_token', 'invalid_grant'];
+  const found = known.find((refusal) => refusal === code);
+  return found === undefined ? null : new DeviceRefusal(found, message ?? found);
+}
+
+/** As it is stored; what Postgres cannot read stands for no account. */
+function normalEmail(email: string): string {
+  return email.trim().toLowerCase().replaceAll('\0', '');
+}
+
+function wrongCredentials(): SignInError {
+  return new SignInError('wrong_credentials', 'the email address or the password is wrong');
+}
+
+function loginEnded(): SignInError {
+  return new SignInError('wrong_credentials', 'this login has ended; sign in again');
+}
+
+function inWords(seconds: number): string {
+  return seconds < 90 ? `${seconds} seconds` : `${Math.ceil(seconds / 60)} minutes`;
+}

@@ -1,0 +1,42 @@
+// What becomes of a user's account: found by its address, given its name and address, held to be verified. SQL only; passwords are sign-in's.
+import { sql } from 'kysely';
+import type { Database, OneTimeLinkTable, UserRow } from './schema.ts';
+
+/** @param email in lower case, as all of them are stored */
+export async function findUserByEmail(db: Database, email: string): Promise<UserRow | undefined> {
+  return await db.selectFrom('user').selectAll().where('email', '=', email).executeTakeFirst();
+}
+
+export async function updateUser(
+  db: Database,
+  userId: string,
+  changes: { name?: string; email?: string; emailVerified?: boolean },
+): Promise<void> {
+  await db
+    .updateTable('user')
+    .set({ ...changes, updatedAt: sql<Date>`now()` })
+    .where('id', '=', userId)
+    .execute();
+}
+
+/** Whether the user can sign in with a password. */
+export async function hasPassword(db: Database, userId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('account')
+    .select('id')
+    .where('userId', '=', userId)
+    .where('providerId', '=', 'credential')
+    .where('password', 'is not', null)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Removes links of the user that were not used: they stop working with the commit. */
+export async function deleteUnusedLinks(db: Database, userId: string, purposes: readonly OneTimeLinkTable['purpose'][]): Promise<void> {
+  await db
+    .deleteFrom('one_time_link')
+    .where('user_id', '=', userId)
+    .where('purpose', 'in', [...purposes])
+    .where('used_at', 'is', null)
+    .execute();
+}

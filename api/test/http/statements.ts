@@ -1,0 +1,36 @@
+// Which SQL a piece of work ran, as the driver was given it: what a caller could learn from how long an answer takes is in there.
+import { Client } from 'pg';
+
+type Query = (this: Client, ...given: unknown[]) => unknown;
+
+/** Notes statements, in the order in which they were sent, of every connection of this process. */
+export class StatementRecorder {
+  #noted: string[] | null = null;
+
+  constructor() {
+    const prototype = Client.prototype as unknown as { query: Query };
+    const { query } = prototype;
+    const note = (statement: unknown): void => void this.#noted?.push(textOf(statement));
+    prototype.query = function noting(...given) {
+      note(given[0]);
+      return query.apply(this, given);
+    };
+  }
+
+  /** Runs the work, with nothing else under way, and gives what it ran. */
+  async during<T>(work: () => Promise<T>): Promise<{ result: T; statements: string[] }> {
+    const noted: string[] = [];
+    this.#noted = noted;
+    try {
+      return { result: await work(), statements: noted };
+    } finally {
+      this.#noted = null;
+    }
+  }
+}
+
+function textOf(statement: unknown): string {
+  if (typeof statement === 'string') return statement;
+  const { text } = statement as { text?: unknown };
+  return typeof text === 'string' ? text : 'a statement without text';
+}

@@ -1,0 +1,179 @@
+// Choosing a new password by a mailed link.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
+import { makeOwnerLink } from '../../src/services/accounts.ts';
+import { untilTrue } from '../until-true.ts';
+import { breakMail, mailedToken, PASSWORD, startSite, type TestSite } from './site.ts';
+
+const NEW = 'another boat entirely';
+
+let site: TestSite;
+before(async () => {
+  site = await startSite();
+});
+after(() => site.close());
+
+/** Asks for a link, and takes it out of the mail. */
+async function resetToken(email: string): Promise<string> {
+  const before = site.api.mails.length;
+  const { status } = await site.visitor().post('/forgot-password', { email });
+  assert.equal(status, 200);
+  await untilTrue('a mail with a link', () => site.api.mails.length > before);
+  return mailedToken(site.api, email, '/reset-password');
+}
+
+test('the answer to a forgotten password is the same whether there is an account or not; the mail goes to the account alone', async () => {
+  const { email } = await site.account();
+  const stranger = 'stranger@example.test';
+  const unknown = await site.visitor().post('/forgot-password', { email: stranger });
+  const known = await site.visitor().post('/forgot-password', { email: email.toUpperCase() });
+  assert.equal(known.status, 200);
+  assert.equal(unknown.status, 200);
+  assert.equal(unknown.text.replaceAll(stranger, email), known.text);
+  await untilTrue('a mail', () => site.api.mails.some(({ to }) => to === email));
+  assert.equal(
+    site.api.mails.some(({ to }) => to === stranger),
+    false,
+  );
+  const { subject, text, html } = site.api.mails.findLast(({ to }) => to === email) ?? assert.fail();
+  assert.equal(subject, 'Choose a new password for Berth');
+  assert.match(text, /works once, for 30 minutes/);
+  assert.match(html, /<a href="http:\/\/berth\.example\.test\/reset-password\?token=[\w-]{43}">/);
+});
+
+test('the link shows whose password it is and takes the new one, which ends every login; it works once', async () => {
+  const { email } = await site.account();
+  const elsewhere = site.visitor();
+  await elsewhere.signIn(email);
+  const token = await resetToken(email);
+  const visitor = site.visitor();
+  const shown = await visitor.get(`/reset-password?token=${token}`);
+  assert.equal(shown.status, 200);
+  assert.match(shown.text, new RegExp(`type="email"\\s+autocomplete="username"[^>]*value="${email}"[^>]*readonly`));
+  assert.match(shown.text, /autocomplete="new-password"/);
+  // A look, as of a mail scanner, uses nothing up.
+  assert.equal((await visitor.get(`/reset-password?token=${token}`)).status, 200);
+  const set = await visitor.post('/reset-password', { token, password: NEW, repeat: NEW });
+  assert.equal(set.status, 303);
+  assert.equal(set.headers.get('location'), '/sign-in?notice=password-set');
+  assert.match((await visitor.get('/sign-in?notice=password-set')).text, /The new password is set/);
+  assert.equal((await elsewhere.get('/sign-in')).heading, 'Sign in');
+  assert.equal((await visitor.post('/sign-in', { email, password: PASSWORD })).status, 400);
+  await visitor.signIn(email, NEW);
+  for (const gone of [
+    await visitor.get(`/reset-password?token=${token}`),
+    await visitor.post('/reset-password', { token, password: PASSWORD, repeat: PASSWORD }),
+  ]) {
+    assert.deepEqual([gone.status, gone.heading], [410, 'This link does not work']);
+    assert.match(gone.text, /href="\/forgot-password"/);
+  }
+});
+
+test('a password that does not do is told at its field, is not shown again, and leaves the link as it was', async () => {
+  const { email } = await site.account();
+  const token = await resetToken(email);
+  const visitor = site.visitor();
+  for (const [password, repeat, errors] of [
+    ['', '', ['Choose a password']],
+    ['short', 'short', ['Use at least 12 characters']],
+    ['x'.repeat(129), 'x'.repeat(129), ['Use at most 128 characters']],
+    [`${NEW}\0`, `${NEW}\0`, ['Leave out characters that cannot be stored']],
+    [NEW, `${NEW}!`, ['The two passwords are not the same']],
+    ['🚤🚤🚤🚤🚤🚤', '🚤🚤🚤🚤🚤🚤', ['Use at least 12 characters']],
+  ] as const) {
+    const answer = await visitor.post('/reset-password', { token, password, repeat });
+    assert.equal(answer.status, 400);
+    assert.deepEqual(answer.errors, errors);
+    if (password !== '') assert.equal(answer.text.includes(password), false);
+  }
+  assert.equal((await visitor.post('/reset-password', { token, password: NEW, repeat: NEW })).status, 303);
+});
+
+test('of any number of uses at once exactly one sets its password', async () => {
+  const { email } = await site.account();
+  const token = await resetToken(email);
+  const passwords = Array.from({ length: 6 }, (_, index) => `boat number ${index} of six`);
+  const answers = await Promise.all(
+    passwords.map((password) => site.visitor().post('/reset-password', { token, password, repeat: password })),
+  );
+  assert.deepEqual(
+    answers.map(({ status }) => status).toSorted((a, b) => a - b),
+    [303, 410, 410, 410, 410, 410],
+  );
+  const winner = passwords[answers.findIndex(({ status }) => status === 303)] ?? '';
+  await site.visitor().signIn(email, winner);
+});
+
+test('a newer link takes the place of the older, and one that is 30 minutes old does not work', async () => {
+  const { userId, email } = await site.account();
+  const older = await resetToken(email);
+  const newer = await resetToken(email);
+  assert.equal((await site.visitor().get(`/reset-password?token=${older}`)).status, 410);
+  assert.equal((await site.visitor().get(`/reset-password?token=${newer}`)).status, 200);
+  const moveBack = async (minutes: number): Promise<void> => {
+    const earlier = sql<Date>`expires_at - ${minutes} * interval '1 minute'`;
+    await site.api.db.updateTable('one_time_link').set({ expires_at: earlier }).where('user_id', '=', userId).execute();
+  };
+  await moveBack(29);
+  assert.equal((await site.visitor().get(`/reset-password?token=${newer}`)).status, 200);
+  await moveBack(1);
+  assert.equal((await site.visitor().post('/reset-password', { token: newer, password: NEW, repeat: NEW })).status, 410);
+  await site.visitor().signIn(email);
+});
+
+test('a link is good for its own page alone', async () => {
+  const { email } = await site.account();
+  const token = await resetToken(email);
+  for (const path of ['/welcome', '/verify-email', '/invitation']) {
+    assert.equal((await site.visitor().get(`${path}?token=${token}`)).status, 410, path);
+    assert.equal(
+      (await site.visitor().post(path, { token, email, name: 'A', password: NEW, repeat: NEW })).status,
+      path === '/verify-email' ? 410 : 410,
+    );
+  }
+  assert.equal((await site.visitor().get(`/reset-password?token=${token}`)).status, 200);
+});
+
+test('a link that was mailed proves the address: it counts as verified with the new password', async () => {
+  const { email } = await site.account({ emailVerified: false });
+  const token = await resetToken(email);
+  assert.equal((await site.visitor().post('/reset-password', { token, password: NEW, repeat: NEW })).status, 303);
+  await site.visitor().signIn(email, NEW);
+});
+
+test('links are asked for at most three times an hour for one address: 429 with Retry-After, also where there is no account', async () => {
+  for (const email of [(await site.account()).email, 'nobody-at-all@example.test']) {
+    const statuses: number[] = [];
+    for (let asked = 0; asked < 4; asked += 1) {
+      const { status, headers } = await site.visitor().post('/forgot-password', { email });
+      statuses.push(status);
+      if (status === 429) assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+    }
+    assert.deepEqual(statuses, [200, 200, 200, 429]);
+  }
+});
+
+test('a mail server that fails is no difference in the answer; the log tells the operator, without address or token', async () => {
+  const { email } = await site.account();
+  const recover = breakMail(site.api);
+  try {
+    assert.equal((await site.visitor().post('/forgot-password', { email })).status, 200);
+    await untilTrue('a line in the log', () => site.log().includes('the mail server is down'));
+  } finally {
+    recover();
+  }
+  assert.equal(site.log().includes(email), false);
+});
+
+test("the owner's link is a reset where the account has a password, and the feed of the org says that it was made", async () => {
+  await site.signIn.setPassword(site.api.userId, PASSWORD);
+  const link = await makeOwnerLink(site.api.db);
+  assert.deepEqual([link.kind, link.minutes, link.email], ['reset_password', 30, 'owner@example.test']);
+  assert.equal((await site.visitor().get(link.path)).heading, 'Set a new password');
+  const told = await site.api.db.selectFrom('activity').selectAll().where('kind', '=', 'owner_link_created').executeTakeFirstOrThrow();
+  assert.deepEqual(
+    [told.actor_kind, told.org_id, told.subject_kind, told.subject_id, told.details],
+    ['operator', site.api.orgId, 'user', site.api.userId, { purpose: 'reset_password', minutes: 30 }],
+  );
+});

@@ -1,0 +1,97 @@
+// The first start's owner takes the account over.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { makeOwnerLink, welcomeOwner } from '../../src/services/accounts.ts';
+import { SignInError } from '../../src/services/sign-in-port.ts';
+import { PASSWORD, startSite, type TestSite } from './site.ts';
+
+let site: TestSite;
+before(async () => {
+  site = await startSite();
+});
+after(() => site.close());
+
+/** The owner's account as the first start leaves it, with a fresh link. */
+async function freshLink(): Promise<{ path: string; token: string }> {
+  const { db, userId } = site.api;
+  await db.deleteFrom('account').where('userId', '=', userId).execute();
+  await db.updateTable('user').set({ email: 'owner@localhost', name: 'Owner', emailVerified: false }).where('id', '=', userId).execute();
+  const { kind, path } = await makeOwnerLink(db);
+  assert.equal(kind, 'welcome');
+  return { path, token: path.split('token=')[1] ?? '' };
+}
+
+const GIVEN = { email: 'Olive@Example.test', name: 'Olive Ogden', password: PASSWORD, repeat: PASSWORD };
+
+test('the owner gives address, name and password and is signed in, with the address verified; the link works once', async () => {
+  const { path, token } = await freshLink();
+  const visitor = site.visitor();
+  const shown = await visitor.get(path);
+  assert.deepEqual([shown.status, shown.heading], [200, 'Welcome to Berth']);
+  assert.doesNotMatch(shown.text, /owner@localhost/);
+  const taken = await visitor.post('/welcome', { token, ...GIVEN });
+  assert.deepEqual([taken.status, taken.headers.get('location')], [303, '/sign-in']);
+  assert.match((await visitor.get('/sign-in')).text, /Hello, Olive Ogden\./);
+  const user = await site.api.db.selectFrom('user').selectAll().where('id', '=', site.api.userId).executeTakeFirstOrThrow();
+  assert.deepEqual([user.email, user.name, user.emailVerified], ['olive@example.test', 'Olive Ogden', true]);
+  for (const gone of [await visitor.get(path), await visitor.post('/welcome', { token, ...GIVEN })]) {
+    assert.equal(gone.status, 410);
+    assert.match(gone.text, /\.\/berth owner-link/);
+  }
+  const next = site.visitor();
+  await next.signIn('olive@example.test');
+  assert.equal((await makeOwnerLink(site.api.db)).kind, 'reset_password');
+});
+
+test('what is wrong is told at its field, what was typed is kept, and the link still works', async () => {
+  const { token } = await freshLink();
+  const other = await site.account();
+  const visitor = site.visitor();
+  for (const [changes, errors] of [
+    [{ email: 'olive' }, ['Enter an email address like name@example.com']],
+    [{ email: 'olive@localhost' }, ['Enter an email address like name@example.com']],
+    [{ name: ' ' }, ['Enter your name']],
+    [{ name: 'x'.repeat(101) }, ['Use at most 100 characters']],
+    [{ name: 'two\nlines' }, ['Leave out line breaks and control characters']],
+    [{ password: 'short', repeat: 'short' }, ['Use at least 12 characters']],
+    [{ repeat: 'another boat entirely' }, ['The two passwords are not the same']],
+    [{ email: other.email }, ['Another account has this email address.']],
+  ] as const) {
+    const answer = await visitor.post('/welcome', { token, ...GIVEN, ...changes });
+    assert.equal(answer.status, 400);
+    assert.deepEqual(answer.errors, errors);
+    assert.match(answer.text, new RegExp(`value="${'email' in changes ? changes.email : GIVEN.email}"`, 'i'));
+    assert.equal(answer.text.includes(GIVEN.password), false);
+  }
+  assert.equal((await visitor.post('/welcome', { token, ...GIVEN })).status, 303);
+});
+
+test('a start that fails half-way leaves the account and the link as they were', async () => {
+  const { token } = await freshLink();
+  const failing = { ...site.signIn, setPassword: () => Promise.reject(new SignInError('password_unfit', 'made so by a test')) };
+  await assert.rejects(welcomeOwner(site.api.context, failing, { token, ...GIVEN, email: 'later@example.test' }), /made so by a test/);
+  const user = await site.api.db.selectFrom('user').selectAll().where('id', '=', site.api.userId).executeTakeFirstOrThrow();
+  assert.deepEqual([user.email, user.emailVerified], ['owner@localhost', false]);
+  assert.equal((await site.visitor().post('/welcome', { token, ...GIVEN })).status, 303);
+});
+
+test('of any number of people with the link exactly one becomes the owner', async () => {
+  const { token } = await freshLink();
+  const people = Array.from({ length: 5 }, (_, index) => `owner${index}@example.test`);
+  const answers = await Promise.all(people.map((email) => site.visitor().post('/welcome', { token, ...GIVEN, email })));
+  assert.deepEqual(
+    answers.map(({ status }) => status).toSorted((a, b) => a - b),
+    [303, 410, 410, 410, 410],
+  );
+  const winner = people[answers.findIndex(({ status }) => status === 303)] ?? '';
+  await site.visitor().signIn(winner);
+});
+
+test('no token, no part of one and no other purpose opens the page; what tokens there are is in no log', async () => {
+  const { token } = await freshLink();
+  for (const wrong of ['', token.slice(1), `${token}x`, token.toUpperCase()]) {
+    assert.equal((await site.visitor().get(`/welcome?token=${wrong}`)).status, 410);
+  }
+  assert.equal((await site.visitor().get(`/welcome?token=${token}`)).status, 200);
+  assert.equal(site.log().includes(token), false);
+});

@@ -1,0 +1,260 @@
+// Every list that can be read in pages: whole in the spec's shape without `limit` and `after`, and the same list, page by page, with them.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { LIST_LIMIT } from '@berth/contract/limits.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { writeCursor, type PagedList } from '../../src/rules/page.ts';
+import { newId } from '../../src/store/ids.ts';
+import { listSandboxes } from '../../src/store/sandboxes.ts';
+import { signInAs, startApi, type Answer, type TestApi, type TestOrg } from '../api.ts';
+import { openWatched } from '../watched-database.ts';
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+
+/** Whose list it is: an org of its own for each run, with a session of its owner, who holds the personal tokens too. */
+interface Place extends TestOrg {
+  session: string;
+}
+
+interface List {
+  path(place: Place): string;
+  /** The field of an entry by which it is known. */
+  key: string;
+  /** Adds an entry that came about at the instant, to the microsecond. */
+  add(place: Place, at: ReturnType<typeof instant>): Promise<unknown>;
+  /** Entries that a new place has already. */
+  own: number;
+}
+
+const BASE = '2026-01-31T08:15:30.25';
+/** Instants a microsecond apart: a list that is read by milliseconds would mix them up. */
+const instant = (microseconds: number) => sql<Date>`${BASE}::timestamptz + ${microseconds}::int * interval '1 microsecond'`;
+
+const LISTS: { readonly [list in Exclude<PagedList, 'activity'>]: List } = {
+  sandboxes: {
+    path: ({ orgId }) => `/v1/orgs/${orgId}/sandboxes`,
+    key: 'id',
+    own: 0,
+    add: async (place, at) => {
+      const { id } = await api.makeSandbox('ready', { org_id: place.orgId, project_id: place.projectId });
+      await api.db.updateTable('sandbox').set({ created_at: at }).where('id', '=', id).execute();
+    },
+  },
+  projects: {
+    path: ({ orgId }) => `/v1/orgs/${orgId}/projects`,
+    key: 'id',
+    own: 1,
+    add: (place, at) =>
+      api.db
+        .insertInto('project')
+        .values({ id: newId('project'), org_id: place.orgId, name: 'p', use_case: 'internal', created_by: place.userId, created_at: at })
+        .execute(),
+  },
+  members: {
+    path: ({ orgId }) => `/v1/orgs/${orgId}/members`,
+    key: 'userId',
+    own: 1,
+    add: async (place, at) => {
+      const userId = newId('user');
+      await api.db
+        .insertInto('user')
+        .values({ id: userId, name: '', email: `${userId}@example.test`, emailVerified: true })
+        .execute();
+      await api.db.insertInto('membership').values({ org_id: place.orgId, user_id: userId, role: 'viewer', created_at: at }).execute();
+    },
+  },
+  invitations: {
+    path: ({ orgId }) => `/v1/orgs/${orgId}/invitations`,
+    key: 'id',
+    own: 0,
+    add: (place, at) =>
+      api.db
+        .insertInto('invitation')
+        .values({
+          id: newId('invitation'),
+          org_id: place.orgId,
+          email: `${newId('user')}@example.test`,
+          role: 'member',
+          invited_by: place.userId,
+          created_at: at,
+          expires_at: sql<Date>`now() + interval '1 day'`,
+        })
+        .execute(),
+  },
+  apiKeys: {
+    path: ({ orgId }) => `/v1/orgs/${orgId}/api-keys`,
+    key: 'id',
+    own: 1,
+    add: (place, at) =>
+      api.db
+        .insertInto('api_key')
+        .values({
+          id: newId('apiKey'),
+          org_id: place.orgId,
+          created_by: place.userId,
+          name: 'k',
+          token_sha256: randomBytes(32),
+          token_prefix: 'brt_aaaaaa',
+          created_at: at,
+        })
+        .execute(),
+  },
+  agentTokens: {
+    path: () => '/v1/me/agent-tokens',
+    key: 'id',
+    own: 0,
+    add: (place, at) =>
+      api.db
+        .insertInto('agent_token')
+        .values({
+          id: newId('agentToken'),
+          user_id: place.userId,
+          name: 't',
+          token_sha256: randomBytes(32),
+          token_prefix: 'bat_aaaaaa',
+          access: 'read_send',
+          can_approve: false,
+          can_wake: false,
+          created_at: at,
+          expires_at: sql<Date>`now() + interval '1 day'`,
+        })
+        .execute(),
+  },
+};
+
+type Name = keyof typeof LISTS;
+const names = Object.keys(LISTS) as Name[];
+
+async function makePlace(): Promise<Place> {
+  const org = await api.makeOrg();
+  return { ...org, session: (await signInAs(api.db, org.userId)).token };
+}
+
+const get = (name: Name, place: Place, query = ''): Promise<Answer> =>
+  api.call('GET', LISTS[name].path(place) + query, { token: place.session });
+const keysOf = (name: Name, { body }: Answer): string[] => body[name].map((entry: Record<string, string>) => entry[LISTS[name].key]);
+
+test('the lists here are all that the contract has in pages, but for the feed, which is never whole', () => {
+  const paged = ROUTES.filter(({ name, request }) => request.query?.shape['limit'] !== undefined && name !== 'listActivity');
+  const paths = paged.map(({ path }) => path.replace('{orgId}', 'org'));
+  const known = names.map((name) => LISTS[name].path({ orgId: 'org', projectId: '', userId: '', token: '', session: '' }));
+  assert.deepEqual(paths.toSorted(), known.toSorted());
+});
+
+for (const name of names) {
+  test(`${name}: walking the pages of any limit gives the whole list in order, whatever is added meanwhile`, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 9 }),
+        fc.array(fc.integer({ min: -1, max: 4 }), { maxLength: 4 }),
+        fc.integer({ min: 1, max: 11 }),
+        async (present, later, limit) => {
+          const place = await makePlace();
+          for (const at of present) await LISTS[name].add(place, instant(at));
+          const whole = await get(name, place);
+          const expected = keysOf(name, whole);
+          assert.equal(expected.length, present.length + LISTS[name].own);
+
+          const walked: string[] = [];
+          let query = `?limit=${limit}`;
+          for (;;) {
+            const page = await get(name, place, query);
+            const keys = keysOf(name, page);
+            walked.push(...keys);
+            assert.ok(keys.length === limit || page.body.hasMore === false, 'a page is full unless it is the last');
+            assert.equal(page.body.hasMore, page.body.nextCursor !== null);
+            if (page.body.nextCursor === null) break;
+            query = `?limit=${limit}&after=${page.body.nextCursor}`;
+            const come = later.pop();
+            if (come !== undefined) await LISTS[name].add(place, instant(come));
+          }
+          assert.deepEqual(
+            walked.filter((key) => expected.includes(key)),
+            expected,
+          );
+          assert.equal(new Set(walked).size, walked.length, 'none came twice');
+        },
+      ),
+      { numRuns: 12 },
+    );
+  });
+
+  test(`${name}: without limit and after the answer is the list alone; with either, what pages need is beside it`, async () => {
+    const place = await makePlace();
+    for (const at of [1, 2, 2]) await LISTS[name].add(place, instant(at));
+    const whole = await get(name, place);
+    assert.deepEqual(Object.keys(whole.body), [name]);
+    const all = whole.body[name];
+    const first = await get(name, place, '?limit=1');
+    assert.deepEqual(first.body, { [name]: all.slice(0, 1), nextCursor: first.body.nextCursor, hasMore: true });
+    const rest = await get(name, place, `?after=${first.body.nextCursor}`);
+    assert.deepEqual(rest.body, { [name]: all.slice(1), nextCursor: null, hasMore: false });
+    const exact = await get(name, place, `?limit=${all.length}`);
+    assert.deepEqual(exact.body, { [name]: all, nextCursor: null, hasMore: false });
+  });
+
+  test(`${name}: a limit out of bounds, or a cursor of something else, is 400 and says what is allowed`, async () => {
+    const place = await makePlace();
+    for (const limit of ['0', String(LIST_LIMIT.max + 1), '-1', 'x', '']) {
+      const { status, body } = await get(name, place, `?limit=${limit}`);
+      assert.equal(status, 400);
+      assert.match(body.error.message, /query\.limit must be an integer from 1 to 1000/);
+    }
+    const other = name === 'sandboxes' ? 'projects' : 'sandboxes';
+    for (const cursor of ['x', '%00', writeCursor(other, { atMicroseconds: 1, tie: 'prj_a' })]) {
+      const { status, body } = await get(name, place, `?after=${cursor}`);
+      assert.equal(status, 400);
+      assert.equal(body.error.message, 'query.after must be the nextCursor of an earlier page of this very list');
+    }
+  });
+}
+
+test("a page of sandboxes keeps to the filter by end user, and a cursor goes on from its place in another org's list too", async () => {
+  const [place, other] = [await makePlace(), await makePlace()];
+  for (const endUserId of ['a', 'b', 'a', 'b', 'a'])
+    await api.makeSandbox('ready', { org_id: place.orgId, project_id: place.projectId, end_user_id: endUserId });
+  const first = await get('sandboxes', place, '?endUserId=a&limit=2');
+  const rest = await get('sandboxes', place, `?endUserId=a&limit=2&after=${first.body.nextCursor}`);
+  assert.deepEqual(
+    [...first.body.sandboxes, ...rest.body.sandboxes].map(({ endUserId }) => endUserId),
+    ['a', 'a', 'a'],
+  );
+  assert.equal(rest.body.hasMore, false);
+  // It says where to go on, and opens nothing.
+  assert.deepEqual((await get('sandboxes', other, `?after=${first.body.nextCursor}`)).body.sandboxes, []);
+});
+
+test('a page of sandboxes is read from the index of their order, however many there are', async () => {
+  const place = await makePlace();
+  await sql`
+    insert into sandbox (id, org_id, project_id, name, agent, status, epoch, profile, persistence_policy, mode, metadata,
+      allocated_vcpu, allocated_memory_gb, allocated_disk_gb, created_at)
+    select 'sbx_' || gen_random_uuid(), ${place.orgId}, ${place.projectId}, 's', 'agent_one', 'stopped', 1, 'agent-small', 'sleep_resume',
+      'persistent', '{}', 1, 1, 10, now() - n * interval '1 second'
+    from generate_series(1, 20000) n`.execute(api.db);
+  await sql`analyze sandbox`.execute(api.db);
+  const page = await get('sandboxes', place, '?limit=100');
+  const next = await get('sandboxes', place, `?limit=100&after=${page.body.nextCursor}`);
+  assert.equal(new Set([...keysOf('sandboxes', page), ...keysOf('sandboxes', next)]).size, 200);
+  const { db, queries, explain } = openWatched(api.databaseUrl);
+  try {
+    const middle = { atMicroseconds: (Date.now() - 10_000_000) * 1_000, tie: 'sbx_a' };
+    const { rows } = await listSandboxes(db, place.orgId, {}, { limit: 100, after: middle });
+    assert.equal(rows.length, 100);
+    const [query] = queries;
+    assert.ok(query);
+    const plan = await explain(query, 'run');
+    assert.match(plan, /"Index Name":"sandbox_org_live"/);
+    const read = [...plan.matchAll(/"Actual Rows":([\d.]+)/g)].map(([, count]) => Number(count));
+    assert.ok(read.length > 0 && Math.max(...read) <= 101, plan);
+  } finally {
+    await db.destroy();
+  }
+});

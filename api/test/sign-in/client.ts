@@ -1,0 +1,104 @@
+// A program that talks to the endpoints below /auth/, people with accounts, and a second instance of the API over the same database.
+import assert from 'node:assert/strict';
+import type { FastifyInstance } from 'fastify';
+import { buildApp, listen } from '../../src/http/app.ts';
+import type { ClientSignIn } from '../../src/services/client-sign-in-port.ts';
+import type { Caller, Login, SignInError, SignInRefusal } from '../../src/services/sign-in-port.ts';
+import { openSignIn } from '../../src/sign-in/sign-in.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { newId } from '../../src/store/ids.ts';
+import type { TestApi } from '../api.ts';
+
+export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+export const PASSWORD = 'correct horse battery staple';
+
+/** An address that nothing else in the test run calls from. */
+export function newCaller(): Caller {
+  return { address: `192.0.2.${newId('signIn')}`, userAgent: 'test' };
+}
+
+export interface AuthAnswer {
+  status: number;
+  headers: Headers;
+  body: any; // oxlint-disable-line typescript/no-explicit-any
+}
+
+/** Posts a form, as OAuth's clients do. Holds what every answer must have. */
+export async function post(
+  url: string,
+  path: string,
+  fields: Record<string, string> | URLSearchParams | string,
+  headers: Record<string, string> = {},
+): Promise<AuthAnswer> {
+  const body = typeof fields === 'string' ? fields : new URLSearchParams(fields).toString();
+  const response = await fetch(url + path, {
+    method: 'POST',
+    body,
+    redirect: 'manual',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+  });
+  assert.equal(response.headers.get('cache-control'), 'no-store');
+  const text = await response.text();
+  const answer = { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+  if (response.status >= 400) assert.deepEqual(Object.keys(answer.body), ['error', 'error_description']);
+  return answer;
+}
+
+export interface Person {
+  userId: string;
+  email: string;
+  password: string;
+}
+
+/** Somebody with an account and a password. */
+export async function makePerson(signIn: ClientSignIn, changes: { emailVerified?: boolean; email?: string } = {}): Promise<Person> {
+  const email = changes.email ?? `${newId('user')}@example.test`;
+  const emailVerified = changes.emailVerified ?? true;
+  const { userId } = await signIn.createAccount({ email, name: 'Pat Person', password: PASSWORD, emailVerified });
+  return { userId, email, password: PASSWORD };
+}
+
+export async function signInPerson(signIn: ClientSignIn, person: Person): Promise<Login> {
+  return await signIn.withPassword({ email: person.email, password: person.password }, newCaller());
+}
+
+/** For `assert.rejects`: a refusal of sign-in for this reason. */
+export function refusedWith(refusal: SignInRefusal): (error: SignInError) => boolean {
+  return (error) => {
+    assert.equal(error.refusal, refusal, String(error));
+    return true;
+  };
+}
+
+export interface Instance {
+  url: string;
+  app: FastifyInstance;
+  signIn: ClientSignIn;
+  close(): Promise<void>;
+}
+
+/** Another instance of the API: its own server, its own connections, the same database and secret key. */
+export async function startInstance(api: TestApi): Promise<Instance> {
+  const { db } = openDatabase({ url: api.databaseUrl, maxConnections: 5, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  const context = { ...api.context, db };
+  const signIn = openSignIn({ ...context, oidc: null });
+  const app = await buildApp({ context, signIn });
+  const { port } = await listen(app, '127.0.0.1', 0);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    app,
+    signIn,
+    close: async () => {
+      app.server.closeAllConnections();
+      await app.close();
+      await db.destroy();
+    },
+  };
+}
+
+/** Status of a call of the API with the token. */
+export async function statusOfMe(url: string, token: string): Promise<number> {
+  const response = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${token}` } });
+  await response.arrayBuffer();
+  return response.status;
+}

@@ -1,0 +1,174 @@
+// A device asks, a person approves or denies, the device gets a session token: RFC 8628 over real HTTP.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
+import { startApi, type TestApi } from '../api.ts';
+import {
+  DEVICE_GRANT,
+  makePerson,
+  newCaller,
+  post,
+  refusedWith,
+  startInstance,
+  statusOfMe,
+  type AuthAnswer,
+  type Instance,
+  type Person,
+} from './client.ts';
+
+let api: TestApi;
+let second: Instance;
+let person: Person;
+before(async () => {
+  api = await startApi({ durable: false, settings: { trustedProxies: ['127.0.0.1'] } });
+  second = await startInstance(api);
+  person = await makePerson(api.signIn);
+});
+after(async () => {
+  await second.close();
+  await api.close();
+});
+
+const ask = async (clientId = 'berth-cli'): Promise<AuthAnswer> =>
+  await post(api.url, '/auth/device/code', { client_id: clientId }, { 'x-forwarded-for': newCaller().address });
+const poll = async (deviceCode: string, clientId = 'berth-cli', url = api.url): Promise<AuthAnswer> =>
+  await post(url, '/auth/token', { grant_type: DEVICE_GRANT, device_code: deviceCode, client_id: clientId });
+/** As if the interval had passed. */
+const afterInterval = (): Promise<unknown> =>
+  sql`update "deviceCode" set "lastPolledAt" = "lastPolledAt" - interval '5 seconds'`.execute(api.db);
+
+test('a device that a person approves gets a session token and a refresh token', async () => {
+  const { status, body: asked } = await ask();
+  assert.equal(status, 200);
+  assert.match(asked.user_code, /^[A-HJ-NP-Z2-9]{4}-[A-HJ-NP-Z2-9]{4}$/);
+  assert.equal(asked.verification_uri, 'http://berth.example.test/device');
+  assert.equal(asked.verification_uri_complete, `http://berth.example.test/device?user_code=${asked.user_code}`);
+  assert.deepEqual([asked.expires_in, asked.interval], [900, 5]);
+
+  const waiting = await poll(asked.device_code);
+  assert.deepEqual([waiting.status, waiting.body.error], [400, 'authorization_pending']);
+  const typed = asked.user_code.replace('-', '').toLowerCase();
+  assert.deepEqual(await api.signIn.findDevice(typed), { userCode: asked.user_code, clientId: 'berth-cli', status: 'pending' });
+  await api.signIn.decideDevice(typed, person.userId, 'approve');
+  assert.equal((await api.signIn.findDevice(typed))?.status, 'approved');
+
+  await afterInterval();
+  const { status: polled, body: tokens } = await poll(asked.device_code);
+  assert.equal(polled, 200);
+  assert.deepEqual(Object.keys(tokens).toSorted(), ['access_token', 'expires_in', 'refresh_token', 'token_type']);
+  assert.deepEqual([tokens.token_type, tokens.expires_in], ['Bearer', 3_600]);
+  assert.match(tokens.access_token, /^bst_/);
+  const { body: me } = await api.call('GET', '/v1/me', { token: tokens.access_token });
+  assert.equal(me.id, person.userId);
+});
+
+test('a device code works once, on whichever instance, however many ask with it at once', async () => {
+  const { body: asked } = await ask();
+  await api.signIn.decideDevice(asked.user_code, person.userId, 'approve');
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, (_, index) => poll(asked.device_code, 'berth-cli', index % 2 === 0 ? api.url : second.url)),
+  );
+  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+  assert.ok(answers.filter(({ status }) => status === 400).every(({ body }) => ['invalid_grant', 'slow_down'].includes(body.error)));
+  const again = await poll(asked.device_code);
+  assert.deepEqual([again.status, again.body.error], [400, 'invalid_grant']);
+});
+
+test('a device that asks again before the interval is over is told to slow down', async () => {
+  const { body: asked } = await ask();
+  assert.equal((await poll(asked.device_code)).body.error, 'authorization_pending');
+  assert.equal((await poll(asked.device_code)).body.error, 'slow_down');
+  await afterInterval();
+  assert.equal((await poll(asked.device_code)).body.error, 'authorization_pending');
+});
+
+test('a device that a person denies is told so', async () => {
+  const { body: asked } = await ask();
+  await api.signIn.decideDevice(asked.user_code, person.userId, 'deny');
+  assert.equal((await poll(asked.device_code)).body.error, 'access_denied');
+  assert.equal((await poll(asked.device_code)).body.error, 'invalid_grant');
+});
+
+test('a code whose time is up opens nothing, approved or not, and nobody can approve it', async () => {
+  const { body: asked } = await ask();
+  const { body: approved } = await ask();
+  await api.signIn.decideDevice(approved.user_code, person.userId, 'approve');
+  await sql`update "deviceCode" set "expiresAt" = now() - interval '1 second'`.execute(api.db);
+  assert.equal(await api.signIn.findDevice(asked.user_code), null);
+  await assert.rejects(api.signIn.decideDevice(asked.user_code, person.userId, 'approve'), refusedWith('link_invalid'));
+  assert.equal((await poll(asked.device_code)).body.error, 'expired_token');
+  assert.equal((await poll(approved.device_code)).body.error, 'expired_token');
+});
+
+test('of many decisions about one device the first counts', async () => {
+  const { body: asked } = await ask();
+  const decisions = await Promise.allSettled(
+    Array.from({ length: 10 }, (_, index) =>
+      (index % 2 === 0 ? api : second).signIn.decideDevice(asked.user_code, person.userId, index % 3 === 0 ? 'deny' : 'approve'),
+    ),
+  );
+  assert.equal(decisions.filter(({ status }) => status === 'fulfilled').length, 1);
+});
+
+test('a code that nobody was given is found by nobody', async () => {
+  for (const typed of ['', 'ABCD-EFGH', 'ABCDEFG', "' or 1=1 --", 'x'.repeat(100_000), 'ＡＢＣＤ-ＥＦＧＨ', '\0\0\0\0\0\0\0\0']) {
+    assert.equal(await api.signIn.findDevice(typed), null);
+    await assert.rejects(api.signIn.decideDevice(typed, person.userId, 'approve'), refusedWith('link_invalid'));
+  }
+});
+
+test('what stands in the database opens nothing', async () => {
+  const { body: asked } = await ask();
+  await api.signIn.decideDevice(asked.user_code, person.userId, 'approve');
+  const { deviceCode } = await api.db
+    .selectFrom('deviceCode')
+    .select('deviceCode')
+    .where('userCode', '=', asked.user_code.replace('-', ''))
+    .executeTakeFirstOrThrow();
+  const [, mac] = asked.device_code.split('.');
+  for (const guess of [deviceCode, `${deviceCode}.`, `${deviceCode}.${'A'.repeat(43)}`, `${deviceCode}.${mac}A`, `.${mac}`, `x.${mac}`]) {
+    assert.equal((await poll(guess)).body.error, 'invalid_grant', guess);
+  }
+  assert.equal((await poll(asked.device_code)).status, 200);
+});
+
+test('a code that was given to one client is good for nothing in the hands of another', async () => {
+  const { body: asked } = await ask('berth-console');
+  await api.signIn.decideDevice(asked.user_code, person.userId, 'approve');
+  assert.equal((await poll(asked.device_code, 'berth-cli')).body.error, 'invalid_grant');
+  assert.equal((await poll(asked.device_code, 'berth-console')).status, 200);
+});
+
+test('clients that are none of ours are refused', async () => {
+  const { body: asked } = await ask();
+  for (const answer of [await ask('someone-else'), await poll(asked.device_code, 'someone-else')]) {
+    assert.deepEqual([answer.status, answer.body.error], [401, 'invalid_client']);
+  }
+});
+
+test("a login notes the device's address and what it says of itself, cut to a bound", async () => {
+  const { body: asked } = await ask();
+  await api.signIn.decideDevice(asked.user_code, person.userId, 'approve');
+  const { body } = await post(
+    api.url,
+    '/auth/token',
+    { grant_type: DEVICE_GRANT, device_code: asked.device_code, client_id: 'berth-cli' },
+    { 'user-agent': `berth/1 ${'x'.repeat(1_000)}`, 'x-forwarded-for': '198.51.100.7' },
+  );
+  assert.equal(await statusOfMe(second.url, body.access_token), 200);
+  const login = await api.db.selectFrom('session').selectAll().orderBy('createdAt', 'desc').limit(1).executeTakeFirstOrThrow();
+  assert.equal(login.userId, person.userId);
+  assert.equal(login.ipAddress, '198.51.100.7');
+  assert.match(login.userAgent ?? '', /^berth\/1 x{504}$/);
+});
+
+test('a request for a code costs a try of its address; the thirty-first within a quarter of an hour is refused', async () => {
+  const headers = { 'x-forwarded-for': '198.51.100.8' };
+  const asked = await Promise.all(
+    Array.from({ length: 31 }, () => post(api.url, '/auth/device/code', { client_id: 'berth-cli' }, headers)),
+  );
+  assert.equal(asked.filter(({ status }) => status === 200).length, 30);
+  const refused = asked.find(({ status }) => status === 429);
+  assert.equal(refused?.body.error, 'slow_down');
+  assert.match(refused?.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+});

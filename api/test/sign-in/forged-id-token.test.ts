@@ -1,0 +1,187 @@
+// What an OIDC provider, or who stands in its place, says wrongly: nobody is signed in by it. The provider here signs what the test tells it to.
+import assert from 'node:assert/strict';
+import { createHmac, generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, beforeEach, test } from 'node:test';
+import type { ClientSignIn } from '../../src/services/client-sign-in-port.ts';
+import type { SignInError } from '../../src/services/sign-in-port.ts';
+import { openSignIn } from '../../src/sign-in/sign-in.ts';
+import { startApi, type TestApi } from '../api.ts';
+import { makePerson, newCaller } from './client.ts';
+
+const CLIENT_ID = 'berth';
+const CLIENT_SECRET = 'a shared secret that is long enough for HMAC';
+const EMAIL = 'victim@example.test';
+const keys = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+const otherKeys = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+
+interface Lie {
+  claims?: Record<string, unknown>;
+  /** Claims that are not there. */
+  without?: string[];
+  algorithm?: 'RS256' | 'HS256' | 'none';
+  key?: KeyObject;
+  token?: string | null;
+  userinfo?: Record<string, unknown>;
+}
+
+let api: TestApi;
+let server: Server;
+let issuer: string;
+let signIn: ClientSignIn;
+let userId: string;
+let lie: Lie = {};
+let nonce = '';
+let document: Record<string, unknown> = {};
+
+before(async () => {
+  api = await startApi({ durable: false });
+  server = createServer((request, response) => {
+    const body = answerOf(request.url ?? '');
+    response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  document = {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    jwks_uri: `${issuer}/keys`,
+    userinfo_endpoint: `${issuer}/userinfo`,
+    id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'],
+  };
+  userId = (await makePerson(api.signIn, { email: EMAIL })).userId;
+  signIn = newSignIn();
+});
+after(async () => {
+  server.closeAllConnections();
+  server.close();
+  await api.close();
+});
+beforeEach(() => {
+  lie = {};
+});
+
+const newSignIn = (): ClientSignIn =>
+  openSignIn({ ...api.context, oidc: { issuer, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, name: 'Liar' } });
+
+function answerOf(url: string): object | undefined {
+  switch (url) {
+    case '/.well-known/openid-configuration':
+      return document;
+    case '/keys':
+      return { keys: [{ ...keys.publicKey.export({ format: 'jwk' }), kid: 'one', alg: 'RS256', use: 'sig' }] };
+    case '/token':
+      return { access_token: 'an access token', token_type: 'Bearer', ...(lie.token === null ? {} : { id_token: lie.token ?? idToken() }) };
+    case '/userinfo':
+      return { sub: 'somebody', email: EMAIL, email_verified: true, ...lie.userinfo };
+    default:
+      return undefined;
+  }
+}
+
+function idToken(): string {
+  const { claims = {}, without = [], algorithm = 'RS256', key = keys.privateKey } = lie;
+  const now = Math.floor(Date.now() / 1_000);
+  const told: Record<string, unknown> = {
+    iss: issuer,
+    aud: CLIENT_ID,
+    sub: 'somebody',
+    nonce,
+    iat: now,
+    exp: now + 300,
+    email: EMAIL,
+    email_verified: true,
+    ...claims,
+  };
+  for (const name of without) delete told[name];
+  const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const signed = `${encode({ alg: algorithm, kid: 'one' })}.${encode(told)}`;
+  switch (algorithm) {
+    case 'RS256':
+      return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`;
+    case 'HS256':
+      return `${signed}.${createHmac('sha256', CLIENT_SECRET).update(signed).digest('base64url')}`;
+    default:
+      return `${signed}.`;
+  }
+}
+
+async function signInThere(): Promise<string> {
+  const { location, setCookies } = await signIn.beginOidc('/');
+  const query = new URL(location).searchParams;
+  nonce = query.get('nonce') ?? '';
+  const cookie = setCookies.map((line) => line.split(';', 1)[0]).join('; ');
+  const { login } = await signIn.finishOidc({ code: 'x', state: query.get('state') ?? '', iss: issuer }, cookie, newCaller());
+  return login.userId;
+}
+
+test('what is said rightly signs in, whether the id token or the userinfo endpoint tells the address', async () => {
+  assert.equal(await signInThere(), userId);
+  lie = { without: ['email', 'email_verified'] };
+  assert.equal(await signInThere(), userId);
+  lie = { claims: { aud: [CLIENT_ID, 'another'], azp: CLIENT_ID, email_verified: 'true' } };
+  assert.equal(await signInThere(), userId);
+});
+
+const second = 1_000;
+const LIES: Record<string, () => Lie> = {
+  'signed with another key': () => ({ key: otherKeys.privateKey }),
+  'signed with the client secret': () => ({ algorithm: 'HS256' }),
+  'not signed at all': () => ({ algorithm: 'none' }),
+  'of another issuer': () => ({ claims: { iss: 'https://evil.test' } }),
+  'for another client': () => ({ claims: { aud: 'another' } }),
+  'for several clients, made for another': () => ({ claims: { aud: [CLIENT_ID, 'another'], azp: 'another' } }),
+  'of another sign-in': () => ({ claims: { nonce: 'another' } }),
+  'of no sign-in': () => ({ without: ['nonce'] }),
+  'that has expired': () => ({ claims: { exp: Math.floor(Date.now() / second) - 60 } }),
+  'that never expires': () => ({ without: ['exp'] }),
+  'that is not valid yet': () => ({ claims: { nbf: Math.floor(Date.now() / second) + 600 } }),
+  'about nobody': () => ({ without: ['sub'] }),
+  'that is no token': () => ({ token: 'opaque' }),
+  'that is not there': () => ({ token: null }),
+};
+for (const [what, told] of Object.entries(LIES)) {
+  test(`an id token ${what} signs nobody in`, async () => {
+    lie = told();
+    await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'provider_refused');
+  });
+}
+
+test('a userinfo endpoint that tells of somebody else signs nobody in', async () => {
+  lie = { without: ['email', 'email_verified'], userinfo: { sub: 'somebody else' } };
+  await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'provider_refused');
+});
+
+test('an address in the id token is not taken for verified because the userinfo endpoint says so of another', async () => {
+  lie = { claims: { sub: 'unverified', email_verified: false } };
+  await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'email_not_verified');
+});
+
+test('a way back that names another issuer signs nobody in', async () => {
+  const { location, setCookies } = await signIn.beginOidc('/');
+  const state = new URL(location).searchParams.get('state') ?? '';
+  const cookie = setCookies.map((line) => line.split(';', 1)[0]).join('; ');
+  await assert.rejects(
+    signIn.finishOidc({ code: 'x', state, iss: 'https://evil.test' }, cookie, newCaller()),
+    (error: SignInError) => error.refusal === 'provider_refused',
+  );
+});
+
+test('a discovery document that cannot be used makes the provider unavailable until it can', async () => {
+  const right = document;
+  const sceptic = newSignIn();
+  for (const wrong of [
+    {},
+    { ...right, issuer: 'https://evil.test' },
+    { ...right, jwks_uri: undefined },
+    { ...right, token_endpoint: 'x' },
+  ]) {
+    document = wrong;
+    await assert.rejects(sceptic.beginOidc('/'), (error: SignInError) => error.refusal === 'provider_unavailable');
+  }
+  document = right;
+  assert.equal(new URL((await sceptic.beginOidc('/')).location).origin, issuer);
+});

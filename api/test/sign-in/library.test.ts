@@ -1,0 +1,53 @@
+// The sign-in library finds its tables as it wants them, reads no variable of the environment, and serves nothing by itself.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { getMigrations } from 'better-auth/db/migration';
+import { SecretKey } from '../../src/services/secret-key.ts';
+import { openLibrary } from '../../src/sign-in/library.ts';
+import { openSignIn } from '../../src/sign-in/sign-in.ts';
+import { startApi, type TestApi } from '../api.ts';
+import { makePerson, signInPerson } from './client.ts';
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+
+test('the library misses no table and no column', async () => {
+  const { auth } = openLibrary(api.context, null);
+  const { toBeCreated, toBeAdded } = await getMigrations(auth.options);
+  assert.deepEqual([toBeCreated, toBeAdded], [[], []]);
+});
+
+test('another secret in the environment of the process changes nothing, another secret key does', async () => {
+  const person = await makePerson(api.signIn);
+  const { credential, loginId } = await signInPerson(api.signIn, person);
+  process.env['BETTER_AUTH_SECRET'] = 'x'.repeat(40);
+  process.env['BETTER_AUTH_SECRETS'] = `2:${'y'.repeat(40)}`;
+  try {
+    assert.equal((await openSignIn({ ...api.context, oidc: null }).findLogin(credential))?.loginId, loginId);
+  } finally {
+    delete process.env['BETTER_AUTH_SECRET'];
+    delete process.env['BETTER_AUTH_SECRETS'];
+  }
+  const stranger = openSignIn({ ...api.context, secretKey: new SecretKey(Buffer.alloc(32, 7)), oidc: null });
+  assert.equal(await stranger.findLogin(credential), null);
+});
+
+test('paths of the library are served by nobody', async () => {
+  for (const path of [
+    '/auth/sign-in/email',
+    '/auth/sign-up/email',
+    '/auth/get-session',
+    '/auth/login',
+    '/auth/device/approve',
+    '/api/auth/ok',
+    '/auth/ok',
+  ]) {
+    for (const method of ['GET', 'POST']) {
+      const { status } = await fetch(api.url + path, { method });
+      assert.equal(status, 404, `${method} ${path}`);
+    }
+  }
+});

@@ -1,0 +1,303 @@
+// Sign-in at a real OIDC provider: who is let in, who is not, and what happens when the provider is not there.
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { sql } from 'kysely';
+import { openSignIn } from '../../src/sign-in/sign-in.ts';
+import { newId } from '../../src/store/ids.ts';
+import { startApi, type TestApi } from '../api.ts';
+import { SETTINGS } from '../settings.ts';
+import { makePerson, newCaller, PASSWORD } from './client.ts';
+import { configOf, freePort, startProvider, walkThrough, type TestProvider } from './provider.ts';
+
+const { publicUrl } = SETTINGS;
+let provider: TestProvider;
+let api: TestApi;
+before(async () => {
+  provider = await startProvider({ publicUrl });
+  api = await startApi({ durable: false, oidc: provider.config });
+});
+after(async () => {
+  await api.close();
+  await provider.close();
+});
+beforeEach(() => {
+  api.context.settings.signUp = 'invited';
+});
+
+interface Step {
+  status: number;
+  location: string;
+  /** Name and value of each cookie that was set, for a `Cookie` header. */
+  cookies: string[];
+  setCookies: string[];
+}
+
+async function step(url: string, init: RequestInit): Promise<Step> {
+  const response = await fetch(url, { ...init, redirect: 'manual' });
+  await response.arrayBuffer();
+  assert.equal(response.headers.get('cache-control'), 'no-store');
+  const setCookies = response.headers.getSetCookie();
+  return {
+    status: response.status,
+    location: response.headers.get('location') ?? '',
+    cookies: setCookies.map((line) => line.split(';', 1)[0] ?? ''),
+    setCookies,
+  };
+}
+const begin = async (returnTo?: string, at = api): Promise<Step> =>
+  await step(`${at.url}/auth/oidc`, { method: 'POST', body: new URLSearchParams(returnTo === undefined ? {} : { return_to: returnTo }) });
+const comeBack = async (way: URL, cookies: string[], at = api): Promise<Step> =>
+  await step(at.url + way.pathname + way.search, { headers: { cookie: cookies.join('; '), 'user-agent': 'a browser' } });
+
+/** The whole way, for somebody whom the provider knows. */
+async function signIn(who: TestProvider['who'], returnTo?: string): Promise<Step> {
+  provider.who = who;
+  const begun = await begin(returnTo);
+  return await comeBack(await walkThrough(begun.location, publicUrl), begun.cookies);
+}
+
+const newPerson = () => ({ sub: newId('signIn'), email: `${newId('user')}@example.test`, email_verified: true, name: 'Petra Provider' });
+const userOf = async (email: string) => await api.db.selectFrom('user').selectAll().where('email', '=', email).executeTakeFirst();
+const accountsOf = async (userId: string) =>
+  await sql<Record<string, unknown>>`select * from account where "userId" = ${userId}`.execute(api.db);
+
+async function assertIn(answer: Step, userId: string, path: string): Promise<void> {
+  assert.deepEqual([answer.status, answer.location], [303, path]);
+  const [spent = '', login = ''] = answer.setCookies;
+  assert.match(spent, /^berth_oidc=; Path=\/; Max-Age=0; HttpOnly; SameSite=Lax$/);
+  assert.match(login, /^berth_login=[\w.-]+; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Lax$/);
+  const credential = /^berth_login=([^;]+)/.exec(login)?.[1] ?? '';
+  assert.equal((await api.signIn.findLogin(credential))?.userId, userId);
+}
+
+function assertOut(answer: Step, error: string): void {
+  assert.deepEqual([answer.status, answer.location], [303, `/sign-in?error=${error}`]);
+  assert.deepEqual(
+    answer.cookies.filter((cookie) => cookie.startsWith('berth_login')),
+    [],
+  );
+}
+
+test('the browser is sent to the provider with PKCE, a state and a nonce, and holds what the way back needs sealed', async () => {
+  const { status, location, setCookies } = await begin();
+  assert.equal(status, 303);
+  const url = new URL(location);
+  assert.equal(url.origin, provider.config.issuer);
+  const query = Object.fromEntries(url.searchParams);
+  assert.equal(query['redirect_uri'], `${publicUrl}/auth/oidc/callback`);
+  assert.deepEqual([query['response_type'], query['code_challenge_method']], ['code', 'S256']);
+  assert.deepEqual(query['scope']?.split(' ').toSorted(), ['email', 'openid', 'profile']);
+  for (const name of ['state', 'nonce', 'code_challenge']) assert.ok((query[name] ?? '').length >= 32, name);
+  assert.equal(setCookies.length, 1);
+  assert.match(setCookies[0] ?? '', /^berth_oidc=[^;]+; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax$/);
+  assert.ok(!decodeURIComponent(setCookies[0] ?? '').includes(query['state'] ?? ''));
+});
+
+test('somebody with an account is signed in to it by a verified address, and from then on by who they are', async () => {
+  const who = newPerson();
+  const person = await makePerson(api.signIn, { email: who.email });
+  await assertIn(await signIn({ ...who, email: who.email.toUpperCase() }), person.userId, '/sign-in');
+  assert.equal((await userOf(who.email))?.name, 'Pat Person');
+  await assertIn(
+    await signIn({ ...who, email: 'another@example.test', email_verified: false }, '/device?user_code=AB'),
+    person.userId,
+    '/device?user_code=AB',
+  );
+  assert.equal(await userOf('another@example.test'), undefined);
+  const login = await api.signIn.withPassword({ email: person.email, password: PASSWORD }, newCaller());
+  assert.equal(login.userId, person.userId);
+});
+
+test('nothing that the provider handed out is kept', async () => {
+  const who = newPerson();
+  const { userId } = await makePerson(api.signIn, { email: who.email });
+  await signIn(who);
+  await signIn(who);
+  const { rows } = await accountsOf(userId);
+  assert.deepEqual(
+    rows.map(({ providerId }) => String(providerId)).toSorted((a, b) => a.localeCompare(b)),
+    ['credential', 'oidc'],
+  );
+  const linked = rows.find(({ providerId }) => providerId === 'oidc');
+  assert.equal(linked?.['accountId'], `${provider.config.issuer} ${who.sub}`);
+  for (const name of ['accessToken', 'refreshToken', 'idToken', 'accessTokenExpiresAt', 'refreshTokenExpiresAt', 'scope', 'password']) {
+    assert.equal(linked[name], null, name);
+  }
+  assert.deepEqual(await api.db.selectFrom('verification').selectAll().execute(), []);
+});
+
+test('an address that the provider does not hold verified is linked to no account and makes none', async () => {
+  const who = { ...newPerson(), email_verified: false };
+  const { userId } = await makePerson(api.signIn, { email: who.email });
+  api.context.settings.signUp = 'open';
+  assertOut(await signIn(who), 'email_not_verified');
+  assert.equal((await accountsOf(userId)).rows.length, 1);
+  const unknown = { ...newPerson(), email_verified: false };
+  assertOut(await signIn(unknown), 'email_not_verified');
+  assert.equal(await userOf(unknown.email), undefined);
+  const { email_verified: _, ...silent } = newPerson();
+  assertOut(await signIn(silent), 'email_not_verified');
+  const { email: __, ...withoutAddress } = newPerson();
+  assertOut(await signIn(withoutAddress), 'provider_refused');
+});
+
+test('an account whose address was never verified here is not handed to who has it there', async () => {
+  const who = newPerson();
+  const { userId } = await makePerson(api.signIn, { email: who.email, emailVerified: false });
+  assertOut(await signIn(who), 'email_not_verified');
+  assert.equal((await accountsOf(userId)).rows.length, 1);
+  assert.equal((await userOf(who.email))?.emailVerified, false);
+});
+
+test('without an account and without an invitation nobody is let in', async () => {
+  const who = newPerson();
+  assertOut(await signIn(who), 'sign_up_closed');
+  assert.equal(await userOf(who.email), undefined);
+});
+
+const invite = async (email: string, changes: object = {}) =>
+  await api.db
+    .insertInto('invitation')
+    .values({
+      id: newId('invitation'),
+      org_id: api.orgId,
+      email,
+      role: 'viewer',
+      invited_by: api.userId,
+      token_sha256: null,
+      expires_at: new Date(Date.now() + 86_400_000),
+      sent_at: null,
+      accepted_at: null,
+      accepted_by: null,
+      revoked_at: null,
+      ...changes,
+    })
+    .execute();
+
+test('somebody who was invited gets an account with a verified address, and no membership yet', async () => {
+  const who = newPerson();
+  await invite(who.email);
+  const answer = await signIn(who, '/invitation?token=x');
+  const user = await userOf(who.email);
+  assert.deepEqual([user?.emailVerified, user?.name, user?.image], [true, 'Petra Provider', null]);
+  assert.match(user?.id ?? '', /^usr_[a-z2-7]{24}$/);
+  await assertIn(answer, user?.id ?? '', '/invitation?token=x');
+  const memberships = await api.db
+    .selectFrom('membership')
+    .selectAll()
+    .where('user_id', '=', user?.id ?? '')
+    .execute();
+  assert.deepEqual(memberships, []);
+});
+
+for (const [what, changes] of Object.entries({
+  revoked: { revoked_at: new Date() },
+  accepted: { accepted_at: new Date() },
+  expired: { expires_at: new Date(Date.now() - 1_000) },
+})) {
+  test(`an invitation that is ${what} lets nobody in`, async () => {
+    const who = newPerson();
+    await invite(who.email, changes);
+    assertOut(await signIn(who), 'sign_up_closed');
+  });
+}
+
+test('where sign-up is open everybody with a verified address gets an account; a name that is missing is taken from the address', async () => {
+  api.context.settings.signUp = 'open';
+  const { name: _, ...who } = newPerson();
+  const answer = await signIn(who);
+  const user = await userOf(who.email);
+  assert.equal(user?.name, who.email.split('@')[0]);
+  await assertIn(answer, user?.id ?? '', '/sign-in');
+});
+
+test('what a person wants to go back to is a path of this service, also after a refusal', async () => {
+  const who = newPerson();
+  const { userId } = await makePerson(api.signIn, { email: who.email });
+  for (const [given, path] of [
+    ['/device?user_code=AB-CD', '/device?user_code=AB-CD'],
+    ['//evil.test', '/sign-in'],
+    ['/\\evil.test', '/sign-in'],
+    ['https://evil.test/', '/sign-in'],
+    ['javascript:alert(1)', '/sign-in'],
+    ['/x/..//evil.test', '/sign-in'],
+    ['/\t/evil.test', '/sign-in'],
+    ['/auth/oidc/refused?error=x', '/auth/oidc/refused?error=x'],
+  ] as const) {
+    await assertIn(await signIn(who, given), userId, path);
+  }
+  const refused = await signIn(newPerson(), '/device?user_code=AB');
+  assert.equal(refused.location, '/sign-in?error=sign_up_closed&return_to=%2Fdevice%3Fuser_code%3DAB');
+});
+
+test('a way back with another state, without its cookie or for the second time lets nobody in', async () => {
+  const who = newPerson();
+  const { userId } = await makePerson(api.signIn, { email: who.email });
+  provider.who = who;
+  const begun = await begin();
+  const other = await begin();
+  const way = await walkThrough(begun.location, publicUrl);
+  const altered = new URL(way);
+  altered.searchParams.set('state', 'x'.repeat(32));
+  const withoutState = new URL(way);
+  withoutState.searchParams.delete('state');
+  assertOut(await comeBack(way, other.cookies), 'provider_refused');
+  assertOut(await comeBack(way, []), 'provider_refused');
+  assertOut(await comeBack(way, ['berth_oidc=x']), 'provider_refused');
+  assertOut(await comeBack(altered, begun.cookies), 'provider_refused');
+  assertOut(await comeBack(withoutState, begun.cookies), 'provider_refused');
+  assertOut(await comeBack(new URL('/auth/oidc/callback', publicUrl), []), 'provider_refused');
+  await assertIn(await comeBack(way, begun.cookies), userId, '/sign-in');
+  assertOut(await comeBack(way, begun.cookies), 'provider_refused');
+});
+
+test('a person whom the provider refuses, and a code that it does not know, come back with nothing', async () => {
+  assertOut(await signIn(null), 'provider_refused');
+  provider.who = newPerson();
+  const begun = await begin();
+  const way = await walkThrough(begun.location, publicUrl);
+  way.searchParams.set('code', 'x'.repeat(43));
+  assertOut(await comeBack(way, begun.cookies), 'provider_refused');
+});
+
+test('a provider that is down costs its button until it is up, and nothing else', async () => {
+  const port = await freePort();
+  const late = await startApi({ durable: false, oidc: configOf(port), settings: { signUp: 'open' } });
+  let up: TestProvider | undefined;
+  try {
+    assert.equal(late.signIn.oidcName, 'Test ID');
+    assert.equal((await late.call('GET', '/health', { token: null })).status, 200);
+    for (const answer of await Promise.all([begin('/device', late), begin('/device', late)])) {
+      assert.equal(answer.location, '/sign-in?error=provider_unavailable&return_to=%2Fdevice');
+    }
+    const person = await makePerson(late.signIn);
+    assert.equal((await late.signIn.withPassword(person, newCaller())).userId, person.userId);
+    up = await startProvider({ publicUrl, port, claimsInIdToken: true });
+    up.who = newPerson();
+    const begun = await begin('/device', late);
+    const answer = await comeBack(await walkThrough(begun.location, publicUrl), begun.cookies, late);
+    assert.equal(answer.location, '/device');
+    assert.match(answer.cookies[1] ?? '', /^berth_login=./);
+  } finally {
+    await late.close();
+    await up?.close();
+  }
+});
+
+test('where no provider is set up the button is not there, and its endpoint says so', async () => {
+  const without = openSignIn({ ...api.context, oidc: null });
+  assert.equal(without.oidcName, null);
+  await assert.rejects(without.beginOidc('/'), /no single sign-on is set up/);
+});
+
+test('a provider that says it is another is not used', async () => {
+  const issuer = provider.config.issuer.replace('127.0.0.1', 'localhost');
+  const confused = openSignIn({ ...api.context, oidc: { ...provider.config, issuer } });
+  await assert.rejects(confused.beginOidc('/'), /does not answer/);
+});
+
+test('under https the cookie of the way is for this host alone, and only over https', async () => {
+  const settings = { ...api.context.settings, publicUrl: 'https://berth.example.test' };
+  const { setCookies } = await openSignIn({ ...api.context, settings, oidc: provider.config }).beginOidc('/');
+  assert.match(setCookies.join(), /^__Host-berth_oidc=[^;]+; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/);
+});

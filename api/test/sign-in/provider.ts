@@ -1,0 +1,119 @@
+// A real OIDC provider (oidc-provider) on loopback, whose people are the test's, and a browser that walks through it without being asked anything.
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { Provider } from 'oidc-provider';
+import type { OidcConfig } from '../../src/config.ts';
+
+export interface ProviderAccount {
+  sub: string;
+  email?: string;
+  email_verified?: boolean;
+  name?: string;
+}
+
+export interface TestProvider {
+  config: OidcConfig;
+  /** Who signs in next; null refuses. */
+  who: ProviderAccount | null;
+  close(): Promise<void>;
+}
+
+const CLIENT = { clientId: 'berth', clientSecret: 'a secret/with+signs that:must be encoded' };
+
+/** What an API is told of a provider at a port, whether it is there yet or not. */
+export function configOf(port: number): OidcConfig {
+  return { issuer: `http://127.0.0.1:${port}`, ...CLIENT, name: 'Test ID' };
+}
+
+/** A port that nothing listens on at the moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+export async function startProvider({
+  publicUrl,
+  port = 0,
+  claimsInIdToken = false,
+}: {
+  publicUrl: string;
+  port?: number;
+  /** Otherwise it tells them at its userinfo endpoint alone, as OpenID Connect wants it. */
+  claimsInIdToken?: boolean;
+}): Promise<TestProvider> {
+  const server: Server = createServer();
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const config = configOf((server.address() as AddressInfo).port);
+  const people = new Map<string, ProviderAccount>();
+  const provider = new Provider(config.issuer, {
+    clients: [
+      {
+        client_id: CLIENT.clientId,
+        client_secret: CLIENT.clientSecret,
+        redirect_uris: [`${publicUrl}/auth/oidc/callback`],
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
+      },
+    ],
+    cookies: { keys: ['a key of the test'] },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    conformIdTokenClaims: !claimsInIdToken,
+    pkce: { required: () => true },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
+    findAccount: (_context, sub) => ({ accountId: sub, claims: () => Promise.resolve({ ...people.get(sub), sub }) }),
+    loadExistingGrant: async ({ oidc }) => {
+      const grant = new oidc.provider.Grant({ clientId: oidc.client?.clientId ?? '', accountId: oidc.session?.accountId ?? '' });
+      grant.addOIDCScope('openid email profile');
+      await grant.save();
+      return grant;
+    },
+  });
+  const started: TestProvider = {
+    config,
+    who: null,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+  const answer = provider.callback();
+  server.on('request', (request, response) => {
+    if (request.url?.startsWith('/interaction/') !== true) {
+      void answer(request, response);
+      return;
+    }
+    const { who } = started;
+    if (who !== null) people.set(who.sub, who);
+    const result = who === null ? { error: 'access_denied', error_description: 'not today' } : { login: { accountId: who.sub } };
+    void provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false });
+  });
+  return started;
+}
+
+/** Walks a browser through the provider from the page that it was sent to; resolves with the way back. */
+export async function walkThrough(location: string, publicUrl: string): Promise<URL> {
+  const jar = new Map<string, string>();
+  let url = new URL(location);
+  for (let step = 0; step < 10 && url.origin !== publicUrl; step += 1) {
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie: [...jar].map((pair) => pair.join('=')).join('; ') } });
+    const text = await response.text();
+    const to = response.headers.get('location');
+    assert.ok(to !== null, `the provider answered ${response.status} at ${url.pathname}: ${text.slice(0, 500)}`);
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      jar.set(name, value);
+    }
+    url = new URL(to, url);
+  }
+  assert.equal(url.origin, publicUrl);
+  return url;
+}

@@ -1,0 +1,102 @@
+// Trying too often: by account and by address, on all instances together, and what is told about it.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
+import { accountKey, addressKey, userKey } from '../../src/rules/throttle.ts';
+import type { SignInError } from '../../src/services/sign-in-port.ts';
+import { startApi, type TestApi } from '../api.ts';
+import { makePerson, newCaller, PASSWORD, refusedWith, startInstance, type Instance } from './client.ts';
+
+let api: TestApi;
+let second: Instance;
+before(async () => {
+  api = await startApi({ durable: false });
+  second = await startInstance(api);
+});
+after(async () => {
+  await second.close();
+  await api.close();
+});
+
+const outcome = async (trying: Promise<unknown>): Promise<string> =>
+  await trying.then(
+    () => 'in',
+    (error: SignInError) => error.refusal,
+  );
+const count = (outcomes: readonly string[], wanted: string): number => outcomes.filter((one) => one === wanted).length;
+
+test('an account can be tried ten times in a quarter of an hour, from wherever, also by who knows the password', async () => {
+  const { email } = await makePerson(api.signIn);
+  const outcomes = await Promise.all(
+    Array.from({ length: 14 }, (_, index) =>
+      outcome(
+        (index % 2 === 0 ? api : second).signIn.withPassword(
+          { email: index % 3 === 0 ? email.toUpperCase() : email, password: 'wrong' },
+          newCaller(),
+        ),
+      ),
+    ),
+  );
+  assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [10, 4]);
+  await assert.rejects(second.signIn.withPassword({ email, password: PASSWORD }, newCaller()), (error: SignInError) => {
+    assert.ok((error.retryAfterSeconds ?? 0) >= 1 && (error.retryAfterSeconds ?? 0) <= 90);
+    return refusedWith('too_many_attempts')(error);
+  });
+  // A tenth of the quarter of an hour gives one try back.
+  await sql`update throttle set refilled_at = refilled_at - interval '90 seconds'`.execute(api.db);
+  assert.equal(await outcome(api.signIn.withPassword({ email, password: PASSWORD }, newCaller())), 'in');
+  assert.equal(await outcome(api.signIn.withPassword({ email, password: PASSWORD }, newCaller())), 'too_many_attempts');
+});
+
+test('an address that has no account is refused as often and in the same way', async () => {
+  const outcomes: string[] = [];
+  for (let attempt = 0; attempt < 12; attempt += 1) {
+    outcomes.push(await outcome(api.signIn.withPassword({ email: 'nobody@example.test', password: 'wrong' }, newCaller())));
+  }
+  assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [10, 2]);
+});
+
+test('an address can try fifty times; what it tries beyond takes nothing from the accounts it aims at', async () => {
+  const caller = { address: '2001:db8:1:2::1', userAgent: null };
+  const neighbour = { address: '2001:db8:1:2:ffff::2', userAgent: null };
+  const people = await Promise.all(Array.from({ length: 6 }, () => makePerson(api.signIn)));
+  const outcomes: string[] = [];
+  for (let attempt = 0; attempt < 54; attempt += 1) {
+    const { email } = people[attempt % 6] ?? { email: '' };
+    outcomes.push(await outcome(api.signIn.withPassword({ email, password: 'wrong' }, attempt % 2 === 0 ? caller : neighbour)));
+  }
+  assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [50, 4]);
+  // Nine of the account's ten: its last try is still there for who calls from elsewhere.
+  const [untouched] = people.slice(5);
+  assert.equal(await outcome(api.signIn.withPassword({ email: untouched?.email ?? '', password: PASSWORD }, newCaller())), 'in');
+});
+
+test('mails, new accounts and the codes of devices are counted by what they are about', async () => {
+  const cases = [
+    ['reset-password', accountKey('a@example.test'), 3],
+    ['reset-password', addressKey('192.0.2.1'), 20],
+    ['verify-email', accountKey('a@example.test'), 3],
+    ['verify-email', addressKey('192.0.2.1'), 20],
+    ['sign-up', addressKey('192.0.2.1'), 10],
+    ['device-code', userKey('usr_a'), 20],
+    ['device-code', addressKey('192.0.2.1'), 20],
+  ] as const;
+  for (const [kind, key, tries] of cases) {
+    const outcomes = await Promise.all(Array.from({ length: tries + 3 }, () => outcome(api.signIn.throttle(kind, [key]))));
+    assert.deepEqual([count(outcomes, 'in'), count(outcomes, 'too_many_attempts')], [tries, 3], `${kind} ${key}`);
+  }
+});
+
+test('tries of a kind that are not counted by a key are a mistake that shows', async () => {
+  await assert.rejects(api.signIn.throttle('sign-up', [accountKey('a@example.test')]), /sign-up are not counted by account/);
+});
+
+test('the rows tell neither accounts nor addresses, nor can they be found out by hashing', async () => {
+  const { rows } = await sql<{ text: string }>`select t::text as text from throttle t`.execute(api.db);
+  assert.ok(rows.length > 0);
+  for (const guess of ['a@example.test', 'account:a@example.test', 'sign-in account:nobody@example.test', 'sign-up address:192.0.2.1']) {
+    const hash = createHash('sha256').update(guess).digest('hex');
+    for (const { text } of rows) assert.ok(!text.includes(guess) && !text.includes(hash));
+  }
+});

@@ -1,0 +1,89 @@
+// What sign-in keeps goes when its time was up a day ago, batch by batch, by the one that leads; what can be used stays.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
+import { LONGEST_REFILL_SECONDS } from '../../src/rules/throttle.ts';
+import { EXPIRING_TABLES, deleteExpired } from '../../src/store/sign-in.ts';
+import { forgetSignInRemains } from '../../src/workers/sign-in-retention.ts';
+import type { StepContext } from '../../src/workers/step-context.ts';
+import { signInAs, startApi, type TestApi } from '../api.ts';
+
+const MANY = 1_234;
+let api: TestApi;
+let context: Pick<StepContext, 'db' | 'stopping'>;
+before(async () => {
+  api = await startApi({ durable: false });
+  context = { db: api.db, stopping: new AbortController().signal };
+});
+after(() => api.close());
+
+const session = (leads: boolean) => ({ leads: () => Promise.resolve(leads) });
+const count = async (table: string): Promise<number> => {
+  const { rows } = await sql<{ count: number }>`select count(*)::int as count from ${sql.table(table)}`.execute(api.db);
+  return rows[0]?.count ?? -1;
+};
+
+/** Rows of a table whose time was up, or is, so long ago. */
+async function add(table: (typeof EXPIRING_TABLES)[number] | 'throttle', name: string, rows: number, age: string): Promise<void> {
+  const ids = sql`select ${name}::text || n as id, now() - ${age}::interval as ended from generate_series(1, ${rows}::int) n`;
+  const insert = {
+    session: sql`insert into "session" (id, "expiresAt", token, "updatedAt", "userId") select id, ended, id, now(), ${api.userId} from (${ids}) r`,
+    session_token: sql`
+      insert into session_token (id, login_id, user_id, token_sha256, expires_at)
+      select r.id, s.id, ${api.userId}, sha256(r.id::bytea), ended from (${ids}) r, (select id from "session" where id like 'kept%') s`,
+    deviceCode: sql`insert into "deviceCode" (id, "deviceCode", "userCode", "expiresAt", status) select id, id, id, ended, 'pending' from (${ids}) r`,
+    verification: sql`insert into verification (id, identifier, value, "expiresAt") select id, id, id, ended from (${ids}) r`,
+    one_time_link: sql`
+      insert into one_time_link (id, purpose, user_id, token_sha256, expires_at)
+      select id, 'verify_email', ${api.userId}, sha256(id::bytea), ended from (${ids}) r`,
+    throttle: sql`insert into throttle select sha256(id::bytea), 0, ended from (${ids}) r`,
+  }[table];
+  await insert.execute(api.db);
+}
+
+test('everything whose time was up a day ago goes, however many batches it is; what is younger or still good stays', async () => {
+  // The first start's.
+  await api.db.deleteFrom('one_time_link').execute();
+  await add('session', 'kept', 1, '-30 days');
+  for (const table of EXPIRING_TABLES) {
+    await add(table, 'old', MANY, '24 hours 1 second');
+    await add(table, 'young', 5, '23 hours 59 minutes');
+    await add(table, 'good', 5, '-5 minutes');
+  }
+  await add('throttle', 'old', MANY, `${LONGEST_REFILL_SECONDS + 1} seconds`);
+  await add('throttle', 'young', 5, `${LONGEST_REFILL_SECONDS - 60} seconds`);
+  await forgetSignInRemains(context, session(true));
+  for (const table of EXPIRING_TABLES) assert.equal(await count(table), table === 'session' ? 11 : 10, table);
+  assert.equal(await count('throttle'), 5);
+});
+
+test('a login that goes takes its session tokens along', async () => {
+  const { loginId } = await signInAs(api.db, api.userId);
+  await sql`update "session" set "expiresAt" = now() - interval '2 days' where id = ${loginId}`.execute(api.db);
+  await forgetSignInRemains(context, session(true));
+  const left = await api.db.selectFrom('session_token').select('id').where('login_id', '=', loginId).execute();
+  assert.deepEqual(left, []);
+});
+
+test('a replica that does not lead removes nothing', async () => {
+  await add('verification', 'late', 3, '2 days');
+  const before = await count('verification');
+  await forgetSignInRemains(context, session(false));
+  assert.equal(await count('verification'), before);
+});
+
+test('a batch takes the oldest, as many as it may, and passes over a row in use', async () => {
+  await api.db.deleteFrom('verification').execute();
+  await add('verification', 'oldest', 2, '3 days');
+  await add('verification', 'old', 2, '2 days');
+  assert.equal(await deleteExpired(api.db, 'verification', 1), 1);
+  await api.db.transaction().execute(async (trx) => {
+    await sql`select from verification where id like 'oldest%' for update`.execute(trx);
+    assert.equal(await deleteExpired(api.db, 'verification', 10), 2);
+  });
+  const rest = await api.db.selectFrom('verification').select('id').execute();
+  assert.deepEqual(
+    rest.map(({ id }) => id.slice(0, 6)),
+    ['oldest'],
+  );
+});

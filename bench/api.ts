@@ -1,0 +1,155 @@
+// What the control plane itself costs a call: an authenticated GET of a sandbox beside a bare route of the same server that reads one row by
+// its key, and the list of an org with many deleted sandboxes beside one with none. The two of a pair take turns, so that what else the
+// machine does falls on both. Ratios are of answers per second; above 1 the first is faster.
+// Usage: npm run bench:api -- [--rounds N] [--seconds N] [--connections N] [--json]
+import { cpus, totalmem } from 'node:os';
+import { parseArgs } from 'node:util';
+import { Load } from './api/load-client.ts';
+import type { LoadOrder } from './api/load.ts';
+import { openApiWorld, POOL_CONNECTIONS } from './api/world.ts';
+import { figureOf, renderTable, type Figure, type TableRow } from './statistics.ts';
+
+const LIVE = 100;
+const DELETED = 100_000;
+const WARM_UP_MS = 3_000;
+const LIST_CONNECTIONS = 4;
+
+const { values: flags } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '40' },
+    seconds: { type: 'string', default: '0.5' },
+    connections: { type: 'string', default: '16' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const positive = (name: 'rounds' | 'seconds' | 'connections', most: number): number => {
+  const value = Number(flags[name]);
+  if (!(value > 0 && value <= most)) throw new Error(`--${name}: '${flags[name]}' is not a number above 0 and up to ${most}`);
+  return value;
+};
+const rounds = Math.ceil(positive('rounds', 1_000));
+const seconds = positive('seconds', 600);
+const connections = Math.ceil(positive('connections', 1_000));
+
+type Target = Omit<LoadOrder, 'connections' | 'milliseconds'>;
+
+interface Measured {
+  target: Target;
+  perSecond: number[];
+  latenciesMs: number[];
+  /** Processor time of the server's process for one answer; what else the machine does touches it least. */
+  cpuMicros: number[];
+}
+
+/** Measures the targets in turn, `rounds` times, each round from the other end. */
+async function takeTurns(load: Load, targets: readonly Target[], atOnce: number): Promise<Measured[]> {
+  for (const target of targets) await load.run({ ...target, connections: atOnce, milliseconds: WARM_UP_MS });
+  const measured = targets.map((target) => ({ target, perSecond: [] as number[], latenciesMs: [] as number[], cpuMicros: [] as number[] }));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const one of round % 2 === 0 ? measured : measured.toReversed()) {
+      const before = process.cpuUsage();
+      const { perSecond, latenciesMs } = await load.run({ ...one.target, connections: atOnce, milliseconds: seconds * 1_000 });
+      const { user, system } = process.cpuUsage(before);
+      one.perSecond.push(perSecond);
+      one.cpuMicros.push((user + system) / latenciesMs.length);
+      for (const latency of latenciesMs) one.latenciesMs.push(latency);
+    }
+  }
+  return measured;
+}
+
+/** Of each round, how many times as many answers a second the first gave. */
+const ratio = (one: Measured, other: Measured): Figure =>
+  exact(figureOf(one.perSecond.map((perSecond, round) => perSecond / (other.perSecond[round] ?? Number.NaN))));
+
+const percentile = (values: readonly number[], share: number): number => {
+  const sorted = Float64Array.from(values).toSorted();
+  return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+};
+const twoDecimals = (value: number): number => Math.round(value * 100) / 100;
+const exact = (figure: Figure): Figure => ({
+  min: twoDecimals(figure.min),
+  median: twoDecimals(figure.median),
+  p95: twoDecimals(figure.p95),
+  max: twoDecimals(figure.max),
+});
+const told = ({ perSecond, latenciesMs, cpuMicros }: Measured) => ({
+  perSecond: exact(figureOf(perSecond)),
+  p50Ms: twoDecimals(percentile(latenciesMs, 0.5)),
+  p99Ms: twoDecimals(percentile(latenciesMs, 0.99)),
+  serverCpuMicros: exact(figureOf(cpuMicros)),
+});
+
+const world = await openApiWorld({ live: LIVE, deleted: DELETED });
+const load = new Load();
+try {
+  const [get, bare, prepared] = (await takeTurns(
+    load,
+    [
+      { port: world.apiPort, path: `/v1/sandboxes/${world.live.sandboxId}`, token: world.live.token },
+      { port: world.barePort, path: `/sandboxes/${world.live.sandboxId}`, token: null },
+      { port: world.barePort, path: `/prepared/${world.live.sandboxId}`, token: null },
+    ],
+    connections,
+  )) as [Measured, Measured, Measured];
+  const [listLive, listWithDeleted] = (await takeTurns(
+    load,
+    [world.live, world.withDeleted].map(({ orgId, token }) => ({ port: world.apiPort, path: `/v1/orgs/${orgId}/sandboxes`, token })),
+    Math.min(connections, LIST_CONNECTIONS),
+  )) as [Measured, Measured];
+
+  const machine = { cpus: cpus().length, model: cpus()[0]?.model ?? null, memoryGib: Math.round(totalmem() / 2 ** 30) };
+  const versions = { node: process.version, postgres: world.postgresVersion };
+  const result = {
+    ratioToBareRead: ratio(get, bare),
+    ratioToPreparedRead: ratio(get, prepared),
+    // As times: above 1 the deleted ones cost something.
+    listWithDeletedRatio: ratio(listLive, listWithDeleted),
+    getSandbox: told(get),
+    bareRead: told(bare),
+    preparedRead: told(prepared),
+    listLive: told(listLive),
+    listWithDeleted: told(listWithDeleted),
+    rounds,
+    seconds,
+    connections,
+    poolConnections: POOL_CONNECTIONS,
+    sandboxes: { live: LIVE, deleted: DELETED },
+    machine,
+    versions,
+  };
+  console.log(
+    `${machine.model ?? 'unknown CPU'}, ${machine.cpus} cores, ${machine.memoryGib} GiB, Node ${versions.node}, PostgreSQL ${versions.postgres}\n` +
+      `${rounds} rounds of ${seconds} s, ${connections} connections, a pool of ${POOL_CONNECTIONS}; client, server and Postgres share the cores\n`,
+  );
+  const rows: [string, Measured][] = [
+    ['GET of a sandbox', get],
+    ['bare read of one row', bare],
+    ['the same, prepared', prepared],
+    [`list, ${LIVE} live`, listLive],
+    [`list, ${LIVE} live and ${DELETED} deleted`, listWithDeleted],
+  ];
+  const table = rows.map(([label, { perSecond }]): TableRow => ({
+    label,
+    unit: 'answers/s',
+    figure: figureOf(perSecond),
+    count: perSecond.length,
+  }));
+  console.log(`${renderTable(table)}\n`);
+  for (const [label, measured] of rows) {
+    const { p50Ms, p99Ms, serverCpuMicros } = told(measured);
+    console.log(`${label}: half of the answers within ${p50Ms} ms, 99 % within ${p99Ms} ms; server ${serverCpuMicros.median} µs each`);
+  }
+  console.log('');
+  for (const [label, { median, min, max }] of [
+    ['GET of a sandbox against the bare read, by answers a second', result.ratioToBareRead],
+    ['GET of a sandbox against the prepared bare read', result.ratioToPreparedRead],
+    ['list with deleted ones against the one without, by time', result.listWithDeletedRatio],
+  ] as const) {
+    console.log(`${label}: ${median} (${min} to ${max})`);
+  }
+  if (flags.json) console.log(JSON.stringify(result));
+} finally {
+  await load.close();
+  await world.close();
+}

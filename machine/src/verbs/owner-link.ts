@@ -1,0 +1,35 @@
+// `berth owner-link`: lets the owner of the first org in, on the machine itself, whether the service runs or not.
+import { makeOwnerLink } from '../api-command.ts';
+import { isSupervised, instancePaths, readInstanceRecord } from '../instance.ts';
+import { publicUrl } from '../services/api.ts';
+import type { VerbContext } from './context.ts';
+import { withApiOnMachine } from './on-machine.ts';
+
+/** Prints the link, alone, on stdout, and says on stderr what it is for. */
+export async function makeOwnerLinkOnMachine(context: VerbContext): Promise<number> {
+  return await withApiOnMachine(context, async (options) => {
+    const { progress } = context;
+    const { kind, path, email, minutes } = await makeOwnerLink(options);
+    const whatFor =
+      kind === 'welcome'
+        ? 'A link with which the owner chooses an address and a password'
+        : `The owner's account ${email} has a password. A link with which the owner chooses a new one`;
+    progress.say(`${whatFor} (works once, within ${inWords(minutes)}; earlier ones do not work any more):`);
+    context.print((await originOf(context)) + path);
+    return 0;
+  });
+}
+
+/** Where people reach the service: as the `up` that runs or ran last had it, else as one would have it now. */
+async function originOf({ config, environment, progress }: VerbContext): Promise<string> {
+  const paths = instancePaths(config.dataFolder);
+  if (!(await isSupervised(paths))) {
+    progress.say('  The service does not run at the moment; ./berth up starts it.');
+  }
+  const record = await readInstanceRecord(paths);
+  return record?.publicUrl ?? record?.url ?? publicUrl(config, environment);
+}
+
+function inWords(minutes: number): string {
+  return minutes % 1_440 === 0 ? `${minutes / 1_440} days` : `${minutes} minutes`;
+}
