@@ -98,6 +98,7 @@ test('a helper that was ended is started again, and ends with the daemon', async
   for (let round = 0; round < 3; round += 1) {
     const [helper = 0] = await helpersOf(daemon);
     process.kill(helper, 'SIGKILL');
+    await until('it has ended', async () => !(await runs(helper)));
     assert.equal(await files.text('f'), 'x');
     assert.notEqual((await helpersOf(daemon))[0], helper);
   }
