@@ -1,5 +1,5 @@
 // The file calls of the internal protocol (protocol/src/files.ts): straight through to the guest, contents as they come.
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FILE_WRITE_BYTES, vmFileQuery, vmFilesQuery } from '@berth/protocol/files.ts';
@@ -34,7 +34,13 @@ export function fileRoutes(lifecycle: VmLifecycle): Route[] {
         if (bytes > FILE_WRITE_BYTES) {
           throw new HostError('file_too_large', `a file that is written has at most ${FILE_WRITE_BYTES} bytes`);
         }
-        answerJson(response, 200, await writeGuestFile(lifecycle.guestOf(id), path, { bytes, content: request }, signal));
+        try {
+          answerJson(response, 200, await writeGuestFile(lifecycle.guestOf(id), path, { bytes, content: request }, signal));
+        } catch (error) {
+          // A caller whose connection is closed while it still sends would not see why.
+          await drained(request);
+          throw error;
+        }
       },
     },
     {
@@ -46,6 +52,18 @@ export function fileRoutes(lifecycle: VmLifecycle): Route[] {
       },
     },
   ];
+}
+
+/** Resolves when the rest of the body has come, or the caller went away; the server bounds how long that takes. */
+function drained(request: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => {
+    if (request.complete || request.destroyed) {
+      resolve();
+      return;
+    }
+    request.once('close', resolve);
+    request.resume();
+  });
 }
 
 async function sendBytes(content: Readable, response: ServerResponse): Promise<void> {
