@@ -72,9 +72,10 @@ class LibrarySignIn implements ClientSignIn {
     return this.#oidc?.name ?? null;
   }
 
-  async withPassword({ email, password }: { email: string; password: string }, caller: Caller): Promise<Login> {
+  async withPassword({ email: given, password }: { email: string; password: string }, caller: Caller): Promise<Login> {
+    const email = normalEmail(given);
     await this.throttle('sign-in', [addressKey(caller.address), accountKey(email)]);
-    const known = await findPassword(this.#parts.db, normalEmail(email));
+    const known = await findPassword(this.#parts.db, email);
     if (known === undefined) {
       await spendTimeOnPassword(password);
       throw wrongCredentials();
