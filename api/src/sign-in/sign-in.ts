@@ -233,7 +233,11 @@ class LibrarySignIn implements ClientSignIn {
     cookieHeader: string | undefined,
     caller: Caller,
   ): Promise<{ login: Login; returnTo: string }> {
-    const { credential, returnTo } = await this.#requireOidc().finish(query, cookieHeader, caller);
+    const oidc = this.#requireOidc();
+    await this.throttle('oidc-return', [addressKey(caller.address)]).catch((error: unknown) => {
+      throw error instanceof SignInError ? new OidcRefusal(error.refusal, error.message) : error;
+    });
+    const { credential, returnTo } = await oidc.finish(query, cookieHeader, caller);
     return { login: await this.#requireLogin(credential), returnTo };
   }
 

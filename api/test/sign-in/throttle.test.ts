@@ -95,6 +95,7 @@ test('mails, new accounts, devices and refreshes are counted by what they are ab
     ['device-code', userKey('usr_a'), 20],
     ['device-code', addressKey('192.0.2.1'), 20],
     ['device-request', addressKey('192.0.2.1'), 30],
+    ['oidc-return', addressKey('192.0.2.1'), 200],
     ['refresh', loginKey('sgn_a'), 300],
   ] as const;
   for (const [kind, key, tries] of cases) {
