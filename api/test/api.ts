@@ -94,6 +94,8 @@ export interface TestApi extends TestOrg {
   call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
   /** Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log nor in the database nor in a process list. */
   secret(text: string, what?: string): string;
+  /** Looks for them now. */
+  scanSecrets(): Promise<void>;
   /** All that was logged, at every level. */
   logged(): string;
   /** Another org with its own owner and key. */
@@ -229,6 +231,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     steps,
     call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }, scan),
     secret: (text, what = 'a secret of the test') => scan.note(text, what),
+    scanSecrets: () => scan.check(databaseUrl),
     logged: () => scan.logged(),
     makeOrg: () => makeOrg(db),
     mails,
