@@ -47,7 +47,11 @@ export const ERRORS = {
   session_cap_exhausted: { status: 410, meaning: "A renewal would pass the longest session of the org's plan." },
   payload_too_large: { status: 413, meaning: 'The body is longer than the route takes.' },
   unsupported_media_type: { status: 415, meaning: 'A body must be application/json.' },
-  rate_limited: { status: 429, meaning: 'Too many requests with this credential. See Retry-After.' },
+  rate_limited: {
+    status: 429,
+    meaning:
+      'Too many requests with this credential, or from this address without one, or more of something than one may do in a time. See Retry-After.',
+  },
   request_header_too_large: { status: 431, meaning: 'The headers are too long.' },
   internal: { status: 500, meaning: 'A fault in the service; the header x-request-id finds it in the log.' },
   insufficient_capacity: { status: 503, meaning: 'No host has room for the machine; the message names the shortage. See Retry-After.' },
