@@ -29,6 +29,8 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-real-host-'));
   const tokenFile = join(folder, 'token');
   await writeFile(tokenFile, randomBytes(32).toString('base64url'), { mode: 0o600 });
+  const secretKeyFile = join(folder, 'secret-key');
+  await writeFile(secretKeyFile, randomBytes(32).toString('base64'), { mode: 0o600 });
   const socket = join(folder, 'host.sock');
   const base = { PATH: process.env['PATH'] ?? '' };
   const host = spawn(
@@ -55,6 +57,8 @@ before(async () => {
     BERTH_DATABASE_URL: await postgres.createDatabase(),
     BERTH_HOST_URL: `unix:${socket}`,
     BERTH_HOST_TOKEN_FILE: tokenFile,
+    BERTH_SECRET_KEY_FILE: secretKeyFile,
+    BERTH_OUTBOX_FOLDER: join(folder, 'outbox'),
     BERTH_PORT: '0',
   };
   const { stdout } = await run(process.execPath, [API, 'bootstrap'], { env: environment });
