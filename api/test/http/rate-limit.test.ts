@@ -236,6 +236,14 @@ test('what a caller says of its address is believed only from a trusted proxy', 
   }
 });
 
+test('whatever a trusted proxy passes on as an address is counted', async () => {
+  for (const from of ['no address', '192.0.2.9:5123', '[2001:db8::1]:443', ',', '"', 'x'.repeat(5_000), '1, 2, 3']) {
+    for (let call = 0; call < LIMIT; call += 1) assert.equal((await me(null, from)).status, 401, from);
+    assertLimited(await me(null, from), 10);
+    nowMs += FULL_AFTER_MS;
+  }
+});
+
 test('buckets that are full again are forgotten, and there are never more than the most', () => {
   let now = 0;
   const buckets = new Buckets({ perMinute: 10, now: () => now, maxBuckets: 50 });
