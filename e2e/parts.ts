@@ -32,6 +32,8 @@ export interface PartsOptions {
   onLog?: (name: PartName, chunk: Buffer) => void;
 }
 const LOG_KEPT_CHARACTERS = 200_000;
+/** One key makes all calls of a test, and often: the limit of its requests is tested elsewhere. */
+export const MANY_REQUESTS = { BERTH_REQUESTS_PER_MINUTE: '1000000' } as const;
 
 export class Parts {
   readonly caller: Caller;
@@ -70,7 +72,8 @@ export class Parts {
     const paths = instancePaths(dataFolder);
     await prepareInstance(paths, user);
     const service = (name: PartName, armed: Record<string, string>): Service => {
-      const shared = { checkout: CHECKOUT, config, paths, user, environment: { ...madeReady(), ...options.environment, ...armed } };
+      const environment = { ...MANY_REQUESTS, ...madeReady(), ...options.environment, ...armed };
+      const shared = { checkout: CHECKOUT, config, paths, user, environment };
       if (name === 'database') return databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder });
       return name === 'host' ? hostService(shared) : apiService(shared);
     };

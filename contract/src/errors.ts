@@ -58,7 +58,11 @@ export const ERRORS = {
   payload_too_large: { status: 413, meaning: 'The body is longer than the route takes.' },
   file_too_large: { status: 413, meaning: 'The file is longer than is read or written at once; the message names the limit.' },
   unsupported_media_type: { status: 415, meaning: 'A body must be application/json.' },
-  rate_limited: { status: 429, meaning: 'Too many requests with this credential. See Retry-After.' },
+  rate_limited: {
+    status: 429,
+    meaning:
+      'Too many requests with this credential, or from this address without one, or more of something than one may do in a time. See Retry-After.',
+  },
   sandbox_busy: { status: 429, meaning: 'Too many file calls at once in this sandbox. See Retry-After.' },
   request_header_too_large: { status: 431, meaning: 'The headers are too long.' },
   internal: { status: 500, meaning: 'A fault in the service; the header x-request-id finds it in the log.' },

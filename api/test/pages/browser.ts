@@ -6,7 +6,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { chromium, type Browser, type ConsoleMessage, type Page } from 'playwright-core';
 
-const CHROMIUM = process.env['BERTH_TEST_CHROMIUM'] ?? '/usr/bin/chromium';
+/** As Debian's package has it. */
+const CHROMIUM = '/usr/bin/chromium';
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',

@@ -5,7 +5,7 @@ import { buildApp } from '../../src/http/app.ts';
 import { CodedError } from '../../src/rules/coded-error.ts';
 import type { ClientSignIn } from '../../src/services/client-sign-in-port.ts';
 import { startApi, type TestApi } from '../api.ts';
-import { DEVICE_GRANT, makePerson, post, signInPerson, statusOfMe, type AuthAnswer } from './client.ts';
+import { DEVICE_GRANT, makePerson, post, signInPerson, statusOfMe, stopRefilling, type AuthAnswer } from './client.ts';
 
 let api: TestApi;
 before(async () => {
@@ -128,6 +128,7 @@ test('an address that a caller merely claims to pass on counts for nothing', asy
       'x-real-ip': `198.51.100.${attempt}`,
     };
     answers.push(await post(api.url, '/auth/device/code', { client_id: 'berth-cli' }, claimed));
+    await stopRefilling(api.db);
   }
   assert.deepEqual(
     answers.map(({ status }) => status),
