@@ -185,7 +185,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       startId: '1',
       driver: 'fake',
       accelerator: 'none',
-      capacity: { vcpu: 1_000, memoryMib: 1_000_000, diskGib: 100_000 },
+      capacity: { vcpu: 4_000, memoryMib: 4_000_000, diskGib: 400_000 },
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
     // Nothing looks after it here, and on a busy machine a file of tests may run for longer than a silent host is believed in.
