@@ -95,6 +95,8 @@ export interface TestApi extends TestOrg {
   call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
   /** Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log nor in the database nor in a process list. */
   secret(text: string, what?: string): string;
+  /** Looks for them now. */
+  scanSecrets(): Promise<void>;
   /** All that was logged, at every level. */
   logged(): string;
   /** Another org with its own owner and key. */
@@ -185,7 +187,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       startId: '1',
       driver: 'fake',
       accelerator: 'none',
-      capacity: { vcpu: 1_000, memoryMib: 1_000_000, diskGib: 100_000 },
+      capacity: { vcpu: 4_000, memoryMib: 4_000_000, diskGib: 400_000 },
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
     // Nothing looks after it here, and on a busy machine a file of tests may run for longer than a silent host is believed in.
@@ -232,6 +234,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     steps,
     call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }, scan),
     secret: (text, what = 'a secret of the test') => scan.note(text, what),
+    scanSecrets: () => scan.check(databaseUrl),
     logged: () => scan.logged(),
     makeOrg: () => makeOrg(db),
     mails,

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 
 /** `sandbox_connected` carries the port, or that it is a terminal. `sandbox_exec` carries the time limit, never the command or its output: those are the tenant's. */
+/** `sandbox_exec` carries the time limit, `sandbox_file_written` path and size, never a command, its output or a content: those are the tenant's. */
 export const activityKind = z.enum([
   'org_created',
   'owner_link_created',
@@ -26,6 +27,7 @@ export const activityKind = z.enum([
   'sandbox_failed',
   'sandbox_exec',
   'sandbox_connected',
+  'sandbox_file_written',
   'sandbox_sleep_requested',
   'sandbox_sleep_failed',
   'sandbox_stopped',

@@ -3,6 +3,7 @@ import { listActivity } from './activity-feed.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
 import { execInSandbox } from './exec.ts';
+import { listFiles, readFile, snapshotFiles, writeFile } from './files.ts';
 import { getHealth } from './health.ts';
 import { getMe, listMyOrgs } from './identity.ts';
 import { acceptInvitation, createInvitation, getInvitation, listInvitations, revokeInvitation } from './invitations.ts';
@@ -47,6 +48,10 @@ const ALL = [
   execInSandbox,
   tunnelToSandbox,
   terminalInSandbox,
+  listFiles,
+  snapshotFiles,
+  readFile,
+  writeFile,
   sleepSandbox,
   stopSandbox,
   wakeSandbox,

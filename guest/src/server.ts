@@ -3,6 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { GuestHealth, GuestSizeResult } from '@berth/protocol/guest.ts';
 import { BodyRefused, checkExecRequest, checkIdentity, checkSize, checkWake } from './checks.ts';
 import { CommandRefused, type Commands } from './commands.ts';
+import { listFiles, readFile, writeFile } from './file-routes.ts';
+import { FileRefused, type Files } from './files.ts';
 import type { IdentityStep } from './identity.ts';
 import { readMetrics } from './metrics.ts';
 import type { PipeStore } from './pipes.ts';
@@ -31,6 +33,7 @@ export interface GuestParts {
   changesMachine: boolean;
   commands: Commands;
   terminals: Terminals;
+  files: Files;
   pipes: PipeStore;
   /** While a command runs, its answer gets a space this often. */
   spaceEveryMs: number;
@@ -38,7 +41,13 @@ export interface GuestParts {
   fault: string | undefined;
 }
 
-type Handler = (parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal) => Promise<void>;
+type Handler = (
+  parts: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+  query: URLSearchParams,
+) => Promise<void>;
 
 const routes: Readonly<Record<string, Handler>> = {
   'POST /exec': exec,
@@ -48,6 +57,9 @@ const routes: Readonly<Record<string, Handler>> = {
   'POST /wake': wake,
   'POST /size': size,
   'GET /metrics': metrics,
+  'GET /file': read,
+  'PUT /file': write,
+  'GET /files': list,
 };
 
 /** Makes the server; it does not listen yet. */
@@ -63,7 +75,8 @@ export function createGuestServer(parts: GuestParts): Server {
 }
 
 async function answer(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
-  const route = `${request.method} ${request.url}`;
+  const [path, query] = (request.url ?? '').split('?', 2);
+  const route = `${request.method} ${path}`;
   // A wake may show the secret in force in its body instead.
   if (!parts.secret.accepts(request.headers.authorization) && route !== 'POST /wake') {
     throw unauthorized();
@@ -72,7 +85,7 @@ async function answer(parts: GuestParts, request: IncomingMessage, response: Ser
   if (handler === undefined) {
     throw new Refused(404, `the guest daemon has no ${route}; it has ${Object.keys(routes).join(', ')}`);
   }
-  await handler(parts, request, response, signal);
+  await handler(parts, request, response, signal, new URLSearchParams(query));
 }
 
 async function exec(
@@ -142,6 +155,39 @@ async function metrics({ secret }: GuestParts, _request: IncomingMessage, respon
   send(response, 200, readMetrics());
 }
 
+async function read(
+  { files, secret }: GuestParts,
+  _: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+  query: URLSearchParams,
+) {
+  refuseIncomplete(secret);
+  await readFile(files, query, response, signal);
+}
+
+async function list(
+  { files, secret }: GuestParts,
+  _: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+  query: URLSearchParams,
+) {
+  refuseIncomplete(secret);
+  await listFiles(files, query, response, signal);
+}
+
+async function write(
+  { files, secret }: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+  query: URLSearchParams,
+): Promise<void> {
+  refuseIncomplete(secret);
+  send(response, 200, await writeFile(files, query, request, signal));
+}
+
 function send(response: ServerResponse, status: number, body: object): void {
   const text = JSON.stringify(body);
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
@@ -159,14 +205,16 @@ function refuse(request: IncomingMessage, response: ServerResponse, error: unkno
     return;
   }
   const status = statusOf(error);
-  if (status >= 500) {
+  if (status >= 500 && !(error instanceof FileRefused)) {
     console.error(`${request.method} ${request.url}:`, error);
   }
-  send(response, status, { error: { message: (error instanceof Error ? error.message : String(error)).slice(0, 4_096) } });
+  const message = (error instanceof Error ? error.message : String(error)).slice(0, 4_096);
+  // Without its `errno` when it has none: JSON leaves out what is undefined.
+  send(response, status, { error: error instanceof FileRefused ? { message, code: error.code, errno: error.errno } : { message } });
 }
 
 function statusOf(error: unknown): number {
-  if (error instanceof Refused || error instanceof CommandRefused) {
+  if (error instanceof Refused || error instanceof CommandRefused || error instanceof FileRefused) {
     return error.status;
   }
   return error instanceof BodyRefused ? 400 : error instanceof TurnTaken ? 409 : 500;

@@ -1,6 +1,7 @@
 // The wire between the control plane and a host daemon: HTTP/1.1 with JSON bodies, over a unix socket or TCP, with a bearer token.
 // Every verb is idempotent and fenced by the sandbox's epoch: a host refuses an epoch older than the newest it has seen for that VM.
 import { z } from 'zod';
+import { errnoName, FILE_ERRORS } from './files.ts';
 import { guestMetrics, HIGHEST_PORT, PORT_TEXT, TERMINAL_SIZE } from './guest.ts';
 
 /** A VM's id on its host is the sandbox's id. */
@@ -152,7 +153,7 @@ export type HostInfo = z.infer<typeof hostInfo>;
 /** `GET /vms`: every VM the host has on record, `destroyed` ones left out. */
 export const vmList = z.object({ vms: z.array(vmView) });
 
-/** `POST /vms/{id}/exec`: the body and the streamed answer are those of the guest (`guest.ts`). */
+/** `POST /vms/{id}/exec`: the body and the streamed answer are those of the guest (`guest.ts`). File calls: `files.ts`. */
 
 /**
  * `GET /vms/{id}/ports/{port}` with `Connection: Upgrade` and `Upgrade: tcp`: after a 101 a raw stream of bytes to that TCP port of the guest, while it is `running`;
@@ -179,9 +180,10 @@ export const vmTerminalQuery = z.strictObject({ cols: terminalSide, rows: termin
  * short. `vm_not_found`, `vm_not_running`: for data-plane calls. `create_failed`: the VM could not be brought up, `message` says why; nothing of it is left.
  * `guest_unreachable`: the guest did not answer, or answered something that is not its protocol. `superseded`: a newer call overtook this one.
  * `sleep_failed`, `wake_failed`, `resize_failed`, `nothing_to_wake`: see the verbs. `port_refused`, `port_forbidden`: see {@link vmPort}. `too_many_streams`: the VM, or
- * its host, has as many streams open as it may.
+ * its host, has as many streams open as it may. Those of file calls: see `FILE_ERRORS`.
  */
 export const HOST_ERRORS = {
+  ...FILE_ERRORS,
   invalid_request: 400,
   unauthorized: 401,
   port_forbidden: 403,
@@ -210,6 +212,8 @@ export const hostError = z.object({
     message: z.string(),
     /** With `insufficient_capacity`. Amounts in the resource's unit: vCPUs, MiB or GiB. */
     shortage: z.object({ resource: z.enum(['vcpu', 'memoryMib', 'diskGib']), requested: z.number(), available: z.number() }).optional(),
+    /** With `file_system_error`. */
+    errno: errnoName.optional(),
   }),
 });
 export type HostErrorBody = z.infer<typeof hostError>;

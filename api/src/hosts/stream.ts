@@ -5,14 +5,13 @@ import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { hostError } from '@berth/protocol/host.ts';
 import { HostError } from './error.ts';
+import type { Target } from './exchange.ts';
 
 /** Longest refusal that is read. */
 const REFUSAL_MAX_BYTES = 64 * 1024;
 
-export type HostTarget = { socketPath: string } | { host: string; port: number };
-
 export interface StreamRequest {
-  target: HostTarget;
+  target: Target;
   token: string;
   path: string;
   /** Value of the header `Upgrade`. */

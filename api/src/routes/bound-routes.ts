@@ -5,6 +5,7 @@ import { apiKeyRoutes } from './api-keys.ts';
 import type { BoundRoute } from './bind.ts';
 import { connectionRoutes } from './connections.ts';
 import { execRoutes } from './exec.ts';
+import { fileRoutes } from './files.ts';
 import { healthRoutes } from './health.ts';
 import { identityRoutes } from './identity.ts';
 import { invitationRoutes } from './invitations.ts';
@@ -29,5 +30,6 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...renewRoutes,
   ...execRoutes,
   ...connectionRoutes,
+  ...fileRoutes,
   ...metricsRoutes,
 ];

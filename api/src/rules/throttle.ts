@@ -24,6 +24,8 @@ export const THROTTLES = {
   'device-code': { user: { tries: 20, seconds: QUARTER_HOUR }, address: { tries: 20, seconds: QUARTER_HOUR } },
   /** A device asks for a code, which makes a row. */
   'device-request': { address: { tries: 30, seconds: QUARTER_HOUR } },
+  /** Somebody comes back from the OIDC provider, which is asked whether that is true. Whole offices come from one address. */
+  'oidc-return': { address: { tries: 200, seconds: QUARTER_HOUR } },
   /** A client that has a login asks for another session token. */
   refresh: { login: { tries: 300, seconds: QUARTER_HOUR } },
 } as const satisfies { [kind: string]: { [scope in ThrottleScope]?: Bucket } };

@@ -7,6 +7,7 @@ import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { permissionToChange, rolesInvitedBy } from '../rules/membership.ts';
 import { readInPages, type PageFields } from '../rules/page.ts';
+import { lockUser } from '../store/accounts.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
 import { findOrg, findRole, findUser, insertMembership } from '../store/identity.ts';
 import { newId } from '../store/ids.ts';
@@ -58,6 +59,8 @@ export async function createInvitation(
     await lockMemberships(trx, orgId);
     await requireAlso({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
     if (await isMemberAddress(trx, orgId, email)) throw new CodedError('already_member', 'a member of the org has this address');
+    // The count is of all orgs: of invitations into several at once, each must see those before it.
+    await lockUser(trx, actor.userId);
     await requireFewSent(trx, actor, email);
     const replaced = await revokeEarlier(trx, orgId, email);
     const invitation = await insertInvitation(trx, { id, orgId, email, role, invitedBy: actor.userId, days: INVITATION_DAYS });

@@ -22,6 +22,8 @@ import {
   decideDevice,
   deleteLoginsOfUser,
   deleteOldestSessionTokens,
+  denyApprovedDevices,
+  findApproval,
   findDevice,
   findPassword,
   insertNewUser,
@@ -70,9 +72,10 @@ class LibrarySignIn implements ClientSignIn {
     return this.#oidc?.name ?? null;
   }
 
-  async withPassword({ email, password }: { email: string; password: string }, caller: Caller): Promise<Login> {
+  async withPassword({ email: given, password }: { email: string; password: string }, caller: Caller): Promise<Login> {
+    const email = normalEmail(given);
     await this.throttle('sign-in', [addressKey(caller.address), accountKey(email)]);
-    const known = await findPassword(this.#parts.db, normalEmail(email));
+    const known = await findPassword(this.#parts.db, email);
     if (known === undefined) {
       await spendTimeOnPassword(password);
       throw wrongCredentials();
@@ -108,6 +111,7 @@ class LibrarySignIn implements ClientSignIn {
     await this.#within(trx, async (within) => {
       if (!(await putPassword(within, userId, passwordHash))) throw new Error(`there is no user ${userId} to set a password for`);
       await deleteLoginsOfUser(within, userId);
+      await denyApprovedDevices(within, userId);
     });
   }
 
@@ -181,12 +185,20 @@ class LibrarySignIn implements ClientSignIn {
   async redeemDevice({ deviceCode, clientId }: { deviceCode: string; clientId: string }, caller: Caller): Promise<Refreshed> {
     const stored = openDeviceCode(this.#deviceKey, deviceCode);
     if (stored === null) throw new DeviceRefusal('invalid_grant', 'this device code is none of this service, or was not copied whole');
+    const approval = await findApproval(this.#parts.db, stored);
     try {
       const { access_token: token } = await this.#library.auth.api.deviceToken({
         body: { grant_type: DEVICE_GRANT, device_code: stored, client_id: clientId },
         headers: callerHeaders(caller),
       });
-      return await this.#withSessionToken(await this.#requireLogin(await this.#library.credentialOf(token)));
+      const login = await this.#requireLogin(await this.#library.credentialOf(token));
+      // As with a password: one that is set meanwhile takes the approval back, and this login may have come just after. What was not approved
+      // before it was fetched was approved a moment ago.
+      if (approval !== undefined && !(await isPassword(this.#parts.db, login.userId, approval.passwordHash))) {
+        await this.endLogin(login.loginId);
+        throw new DeviceRefusal('access_denied', 'the approval was taken back by a new password; ask again');
+      }
+      return await this.#withSessionToken(login);
     } catch (error) {
       throw deviceRefusal(error) ?? error;
     }
@@ -221,7 +233,11 @@ class LibrarySignIn implements ClientSignIn {
     cookieHeader: string | undefined,
     caller: Caller,
   ): Promise<{ login: Login; returnTo: string }> {
-    const { credential, returnTo } = await this.#requireOidc().finish(query, cookieHeader, caller);
+    const oidc = this.#requireOidc();
+    await this.throttle('oidc-return', [addressKey(caller.address)]).catch((error: unknown) => {
+      throw error instanceof SignInError ? new OidcRefusal(error.refusal, error.message) : error;
+    });
+    const { credential, returnTo } = await oidc.finish(query, cookieHeader, caller);
     return { login: await this.#requireLogin(credential), returnTo };
   }
 

@@ -29,6 +29,11 @@ before(async () => {
     reached.push(id);
     return () => undefined;
   };
+  const files = api.front.files;
+  api.front.files = (call) => {
+    reached.push(call.vmId);
+    return files(call);
+  };
   api.front.metrics = (id) => {
     reached.push(id);
     return idleMetrics();
@@ -42,6 +47,8 @@ const post = (id: string, verb: string, body?: object): Promise<Answer> =>
 const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answer> } = {
   exec: (id) => post(id, 'exec', { command: id }),
   connect: (id) => api.call('GET', `/v1/sandboxes/${id}/tunnel`),
+  files_read: (id) => api.call('GET', `/v1/sandboxes/${id}/file?path=a`),
+  files_write: (id) => api.call('PUT', `/v1/sandboxes/${id}/file`, { body: { path: 'a', content: '' } }),
   sleep: (id) => post(id, 'sleep'),
   wake: (id) => post(id, 'wake'),
   resize: (id) => post(id, 'resize', { memoryGb: 2 }),
@@ -63,6 +70,8 @@ function fixture(status: SandboxStatus, action: SandboxAction): Partial<NewSandb
 const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) => { to: SandboxStatus; step?: string } } = {
   exec: (from) => ({ to: from }),
   connect: (from) => ({ to: from }),
+  files_read: (from) => ({ to: from }),
+  files_write: (from) => ({ to: from }),
   sleep: () => ({ to: 'sleeping', step: 'sleep' }),
   wake: () => ({ to: 'waking', step: 'wake' }),
   resize: (from) => (SANDBOX_STATES[from].awake ? { to: from, step: 'resize' } : { to: from }),
@@ -71,7 +80,14 @@ const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) =
   metrics_sample: (from) => ({ to: from }),
   destroy: () => ({ to: 'destroying', step: 'destroy' }),
 };
-const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>(['exec', 'connect', 'metrics_live', 'metrics_sample']);
+const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([
+  'exec',
+  'connect',
+  'files_read',
+  'files_write',
+  'metrics_live',
+  'metrics_sample',
+]);
 
 for (const status of sandboxStatus.options) {
   for (const action of SANDBOX_ACTIONS) {

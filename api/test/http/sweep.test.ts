@@ -85,6 +85,7 @@ const SUBJECTS: {
   execInSandbox: sandboxOf,
   tunnelToSandbox: sandboxOf,
   terminalInSandbox: sandboxOf,
+  writeFile: sandboxOf,
   sleepSandbox: sandboxOf,
   stopSandbox: sandboxOf,
   wakeSandbox: sandboxOf,

@@ -58,6 +58,17 @@ test('an address that has no account is refused as often and in the same way', a
   assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [10, 2]);
 });
 
+test('characters that the stored address cannot have make no other account of it', async () => {
+  const { email } = await makePerson(api.signIn);
+  const outcomes: string[] = [];
+  for (let attempt = 0; attempt < 12; attempt += 1) {
+    const written = email.replace('@', `${'\0'.repeat(attempt)}@`);
+    outcomes.push(await outcome(api.signIn.withPassword({ email: written, password: 'wrong' }, newCaller())));
+    await stopRefilling(api.db);
+  }
+  assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [10, 2]);
+});
+
 test('an address can try fifty times; what it tries beyond takes nothing from the accounts it aims at', async () => {
   const caller = { address: '2001:db8:1:2::1', userAgent: null };
   const neighbour = { address: '2001:db8:1:2:ffff::2', userAgent: null };
@@ -84,6 +95,7 @@ test('mails, new accounts, devices and refreshes are counted by what they are ab
     ['device-code', userKey('usr_a'), 20],
     ['device-code', addressKey('192.0.2.1'), 20],
     ['device-request', addressKey('192.0.2.1'), 30],
+    ['oidc-return', addressKey('192.0.2.1'), 200],
     ['refresh', loginKey('sgn_a'), 300],
   ] as const;
   for (const [kind, key, tries] of cases) {

@@ -31,6 +31,24 @@ export interface JsonCall<T> extends CallOptions {
   answer: z.ZodType<T>;
 }
 
+export interface StreamCall extends CallOptions {
+  method: 'GET' | 'POST' | 'PUT';
+  path: string;
+  /** Sent as JSON. */
+  body?: unknown;
+  /** Sent as it comes, instead of `body`. It stays the caller's: it is neither destroyed nor read to its end when the call ends before. */
+  upload?: Upload;
+  /** Of the answer. */
+  maxBytes: number;
+  /** What a refusal is; {@link GuestRefusal} by default. */
+  refusal?: (status: number, text: string) => HostError | null;
+}
+
+export interface Upload {
+  bytes: number;
+  content: Readable;
+}
+
 /** A call of a guest that answered properly, but with a refusal. */
 export class GuestRefusal extends HostError {
   readonly status: number;
@@ -103,22 +121,32 @@ export class GuestClient {
     return parsed.data;
   }
 
-  /**
-   * Runs a command. Resolves when the guest has accepted it, with its JSON answer as a stream of bounded length; the stream fails with a
-   * {@link HostError} when the guest breaks off, sends too much or passes the command's time. Destroying the stream ends the command.
-   */
+  /** Runs a command: a {@link stream} of its JSON answer. Destroying the stream ends the command. */
   async exec(command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
-    const time = new CallTime({ signal, deadlineMs: command.timeoutSeconds * 1_000 + EXEC_GRACE_MS }, this);
+    // Headers have no deadline of their own: a guest that starts fifty shells at once may take long to send them.
+    const deadlineMs = command.timeoutSeconds * 1_000 + EXEC_GRACE_MS;
+    const maxBytes = EXEC_ANSWER_MAX_BYTES + command.timeoutSeconds;
+    return this.stream({ method: 'POST', path: '/exec', body: command, maxBytes, signal, deadlineMs });
+  }
+
+  /**
+   * One call whose answer, or body, is too long to be held. Resolves when the guest has accepted it, with its answer as a stream of bounded length; the stream
+   * fails with a {@link HostError} when the guest breaks off, sends too much or passes the call's time. Destroying the stream ends the call.
+   */
+  async stream(call: StreamCall): Promise<Readable> {
+    const { method, path, body, upload, maxBytes } = call;
+    const time = new CallTime(call, this);
+    const what = `${method} ${path.replace(/\?.*/s, '')}`;
     try {
-      // The signal goes on ending the exchange while the answer comes in. Headers have no deadline of their own: a guest that starts fifty shells at
-      // once may take long to send them.
-      const response = await this.#send('POST', '/exec', command, time.signal);
+      // The signal goes on ending the exchange while the answer comes in.
+      const response = await this.#send(method, path, body, time.signal, upload);
       if (response.statusCode !== 200) {
-        throw refusal('POST /exec', response.statusCode ?? 0, await readAtMost(response, SMALL_ANSWER_BYTES));
+        const text = await readAtMost(response, SMALL_ANSWER_BYTES);
+        throw call.refusal?.(response.statusCode ?? 0, text) ?? refusal(what, response.statusCode ?? 0, text);
       }
-      return atMost(response, EXEC_ANSWER_MAX_BYTES + command.timeoutSeconds, (error) => time.failure(error, 'POST /exec'));
+      return atMost(response, maxBytes, (error) => time.failure(error, what));
     } catch (error) {
-      throw time.failure(error, 'POST /exec');
+      throw time.failure(error, what);
     }
   }
 
@@ -150,7 +178,7 @@ export class GuestClient {
     this.#agent.destroy();
   }
 
-  async #send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<IncomingMessage> {
+  async #send(method: string, path: string, body: unknown, signal: AbortSignal, upload?: Upload): Promise<IncomingMessage> {
     const payload = body === undefined ? null : Buffer.from(JSON.stringify(body));
     return new Promise((resolve, reject) => {
       const request = httpRequest({
@@ -165,6 +193,7 @@ export class GuestClient {
           accept: 'application/json',
           ...(this.#secret === null ? {} : { authorization: `Bearer ${this.#secret}` }),
           ...(payload === null ? {} : { 'content-type': 'application/json', 'content-length': payload.length }),
+          ...(upload === undefined ? {} : { 'content-type': 'application/octet-stream', 'content-length': upload.bytes }),
         },
       });
       request.once('response', resolve);
@@ -173,7 +202,11 @@ export class GuestClient {
       request.once('information', () => request.destroy(new Error('the guest sent an interim answer')));
       // A hostile guest can end the exchange in ways that are neither (an upgrade nobody asked for).
       request.once('close', () => reject(new Error('the guest closed the connection')));
-      request.end(payload ?? undefined);
+      if (upload === undefined) {
+        request.end(payload ?? undefined);
+      } else {
+        upload.content.pipe(request);
+      }
     });
   }
 }

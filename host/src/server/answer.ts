@@ -31,5 +31,12 @@ export function errorBody(error: unknown, log: Logger): HostErrorBody {
     log.error({ err: error }, 'a call failed');
   }
   const known = error instanceof HostError ? error : new HostError('internal', 'the host daemon failed; its log says why');
-  return { error: { code: known.code, message: known.message, ...(known.shortage === undefined ? {} : { shortage: known.shortage }) } };
+  return {
+    error: {
+      code: known.code,
+      message: known.message,
+      ...(known.shortage === undefined ? {} : { shortage: known.shortage }),
+      ...(known.errno === undefined ? {} : { errno: known.errno }),
+    },
+  };
 }

@@ -9,8 +9,8 @@ import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import type { Logger } from 'pino';
 import { HostError } from '../host-error.ts';
 import { answerError } from './answer.ts';
-import { idIn, type Route } from './routes.ts';
 import { refuseStream, serveStream, type StreamRoute } from './streams.ts';
+import { idIn, type Route } from './route.ts';
 
 /** For a whole request to arrive; the local control plane takes milliseconds. Answers may take as long as a command. */
 const REQUEST_MS = 60_000;

@@ -9,7 +9,7 @@ import type { Logger } from 'pino';
 import { HostError } from '../host-error.ts';
 import type { VmLifecycle } from '../vm/lifecycle.ts';
 import { errorBody } from './answer.ts';
-import { idIn, parse } from './routes.ts';
+import { idIn, parse } from './route.ts';
 
 export interface StreamCall {
   query: URLSearchParams;
