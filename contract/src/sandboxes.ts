@@ -6,6 +6,7 @@ import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
 import { agent, branchName, metadata, persistencePolicy, repositoryName } from './sandbox-fields.ts';
 import { sandboxStatus } from './sandbox-state.ts';
+import { sshPublicKey } from './ssh-public-key.ts';
 import { idText, text, timestamp } from './text.ts';
 
 /** The create request (spec: Sandbox). The table is complete: unknown fields are refused by name. */
@@ -17,7 +18,8 @@ export const createSandboxBody = z.strictObject({
   branch: branchName.optional(),
   profile: profile.optional(),
   machineSize: machineSize.optional(),
-  sshPublicKey: text(1, 16_384).optional(),
+  /** May sign in as `berth` over a tunnel to port 22. */
+  sshPublicKey: sshPublicKey.optional(),
   endUserId: text(1, END_USER_ID_CHARACTERS).optional(),
   metadata: metadata.optional(),
   persistencePolicy: persistencePolicy.optional(),
@@ -28,7 +30,7 @@ export const createSandboxBody = z.strictObject({
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
 
 /** Fields of the create request whose feature is not built: refused by name rather than ignored. */
-export const SANDBOX_FIELDS_NOT_AVAILABLE_YET = ['repository', 'branch', 'sshPublicKey'] as const satisfies (keyof CreateSandboxBody)[];
+export const SANDBOX_FIELDS_NOT_AVAILABLE_YET = ['repository', 'branch'] as const satisfies (keyof CreateSandboxBody)[];
 
 const count = z.int().positive();
 

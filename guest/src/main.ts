@@ -15,6 +15,7 @@ import { PipeStore } from './pipes.ts';
 import { rehearse } from './rehearsal.ts';
 import { Secret } from './secret.ts';
 import { createGuestServer } from './server.ts';
+import { Terminals } from './terminals.ts';
 import { Turn } from './turn.ts';
 import { WakeStep } from './wake.ts';
 
@@ -33,6 +34,8 @@ if (config.appliesIdentity) {
   machine.kernel.start();
 }
 const commands = new Commands(config, pipes, protection);
+const terminals = new Terminals(config, protection);
+await pipes.full();
 const fileAgent = new FileAgent(config, protection);
 const files = new Files(fileAgent);
 await Promise.all([pipes.full(), fileAgent.start()]);
@@ -52,6 +55,7 @@ const server = createGuestServer({
   secret,
   pipes,
   commands,
+  terminals,
   files,
   turn: new Turn(),
   identity: new IdentityStep(config, secret, machine),
@@ -72,6 +76,7 @@ console.log(`the guest daemon listens on ${config.address}:${port}`);
 for (const name of ['SIGTERM', 'SIGINT'] as const) {
   process.once(name, () => {
     commands.killAll();
+    terminals.hangUpAll();
     process.exit(0);
   });
 }

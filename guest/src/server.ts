@@ -8,8 +8,11 @@ import { FileRefused, type Files } from './files.ts';
 import type { IdentityStep } from './identity.ts';
 import { readMetrics } from './metrics.ts';
 import type { PipeStore } from './pipes.ts';
+import { Refused, refuseIncomplete, unauthorized } from './refused.ts';
 import type { Secret } from './secret.ts';
 import { bringToSize } from './size.ts';
+import { serveStreams } from './streams.ts';
+import type { Terminals } from './terminals.ts';
 import { TurnTaken, type Turn } from './turn.ts';
 import type { WakeStep } from './wake.ts';
 
@@ -20,17 +23,6 @@ const WAKE_BODY_BYTES = 4_096;
 const MAX_CONNECTIONS = 1_024;
 const VERSION = '0.1.0';
 
-/** A request that is refused with this status. */
-class Refused extends Error {
-  override readonly name = 'Refused';
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
 export interface GuestParts {
   secret: Secret;
   identity: IdentityStep;
@@ -40,6 +32,7 @@ export interface GuestParts {
   /** Whether a size is brought about or only kept. */
   changesMachine: boolean;
   commands: Commands;
+  terminals: Terminals;
   files: Files;
   pipes: PipeStore;
   /** While a command runs, its answer gets a space this often. */
@@ -77,6 +70,7 @@ export function createGuestServer(parts: GuestParts): Server {
     answer(parts, request, response, closed.signal).catch((error: unknown) => refuse(request, response, error));
   });
   server.maxConnections = MAX_CONNECTIONS;
+  serveStreams(server, parts);
   return server;
 }
 
@@ -192,16 +186,6 @@ async function write(
 ): Promise<void> {
   refuseIncomplete(secret);
   send(response, 200, await writeFile(files, query, request, signal));
-}
-
-function refuseIncomplete(secret: Secret): void {
-  if (secret.state === 'incomplete') {
-    throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
-  }
-}
-
-function unauthorized(): Refused {
-  return new Refused(401, 'this call needs the secret of the machine as a bearer token');
 }
 
 function send(response: ServerResponse, status: number, body: object): void {

@@ -104,6 +104,7 @@ async function insertNew(trx: DatabaseTransaction, { id, project, actor, body, c
     mode: body.mode ?? 'persistent',
     ttl_seconds: body.ttlSeconds ?? null,
     end_user_id: body.endUserId ?? null,
+    ssh_public_key: body.sshPublicKey ?? null,
     metadata: JSON.stringify(body.metadata ?? {}),
     allocated_vcpu: chosen.allocation.vcpu,
     allocated_memory_gb: chosen.allocation.memoryGb,
