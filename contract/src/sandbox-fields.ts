@@ -4,11 +4,15 @@ import { METADATA_LIMITS } from './limits.ts';
 import { text } from './text.ts';
 
 /** spec: Sandbox, `agent`: neutral stand-ins for the two supported agents. */
-export const agent = z.enum(['agent_one', 'agent_two']);
+export const agent = z
+  .enum(['agent_one', 'agent_two'])
+  .meta({ id: 'Agent', description: 'The coding agent that a sandbox is made for; needed also by callers that run one of their own.' });
 export type Agent = z.infer<typeof agent>;
 
-/** `always_on` bills continuously; `sleep_resume` bills while awake and keeps the disk. */
-export const persistencePolicy = z.enum(['always_on', 'sleep_resume']);
+export const persistencePolicy = z.enum(['always_on', 'sleep_resume']).meta({
+  id: 'PersistencePolicy',
+  description: '`always_on` bills continuously; `sleep_resume` bills while awake, sleeps when idle, and keeps the disk.',
+});
 export type PersistencePolicy = z.infer<typeof persistencePolicy>;
 
 export const DEFAULT_PERSISTENCE_POLICY: PersistencePolicy = 'sleep_resume';
@@ -16,15 +20,27 @@ export const DEFAULT_PERSISTENCE_POLICY: PersistencePolicy = 'sleep_resume';
 export const repositoryName = z
   .string()
   .max(200)
-  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/, 'must have the form owner/repo');
+  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/, 'must have the form owner/repo')
+  .describe('A repository, as `owner/repo`.');
 
 export const branchName = z
   .string()
   .min(1)
   .max(255)
-  .regex(/^(?!-)[^\s~^:?*[\\\0\p{Cc}\p{Cs}]+$/u, 'must be a git branch name');
+  .regex(/^(?!-)[^\s~^:?*[\\\0\p{Cc}\p{Cs}]+$/u, 'must be a git branch name')
+  .describe('A git branch.');
 
 const metadataValue = z.union([text(0, METADATA_LIMITS.valueCharacters), z.number(), z.boolean()]);
+
+/** A machine's size as it is answered. */
+export const allocation = z
+  .strictObject({ vcpu: z.int().positive(), memoryGb: z.int().positive(), diskGb: z.int().positive() })
+  .meta({ id: 'Allocation', description: 'Size of a machine.' });
+
+/** Flat labels as they are answered. */
+export const labels = z
+  .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+  .describe('Flat labels; values are strings, numbers or booleans.');
 
 /** Flat labels (spec: Sandbox, `metadata`). At most 24 keys. */
 export const metadata = z
@@ -34,4 +50,7 @@ export const metadata = z
     if (keys <= METADATA_LIMITS.keys) return;
     context.issues.push({ code: 'custom', input: context.value, message: `must have at most ${METADATA_LIMITS.keys} keys, has ${keys}` });
   })
-  .meta({ description: `Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.` });
+  .meta({
+    maxProperties: METADATA_LIMITS.keys,
+    description: `Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.`,
+  });

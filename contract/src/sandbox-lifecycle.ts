@@ -6,18 +6,19 @@ import { sandboxAnswer, sandboxParams } from './sandboxes.ts';
 /** These take no body; an empty object is taken for none. */
 const noBody = z.strictObject({}).optional();
 
-/** The exact allocation to aim at (spec: Resize request); what is missing stays as it is. At least one is needed. */
+/** The exact allocation to aim at (spec: Resize request). */
 export const resizeBody = z
   .strictObject({
     vcpu: z.int().min(1).max(1_024).optional(),
     memoryGb: z.int().min(1).max(65_536).optional(),
-    diskGb: z.int().min(1).max(1_048_576).optional(),
+    diskGb: z.int().min(1).max(1_048_576).optional().describe('A disk only grows.'),
   })
   .check((context) => {
     const { vcpu, memoryGb, diskGb } = context.value;
     if (vcpu !== undefined || memoryGb !== undefined || diskGb !== undefined) return;
     context.issues.push({ code: 'custom', input: context.value, message: 'must have at least one of vcpu, memoryGb, diskGb' });
-  });
+  })
+  .meta({ minProperties: 1, description: 'What is missing stays as it is. At least one of the three is needed.' });
 export type ResizeBody = z.infer<typeof resizeBody>;
 
 export const sleepSandbox = defineRoute({
@@ -29,6 +30,7 @@ export const sleepSandbox = defineRoute({
   permission: 'sandbox.stop',
   request: { params: sandboxParams, body: noBody },
   response: { status: 200, body: sandboxAnswer },
+  waits: true,
   errors: ['sandbox_state_conflict'],
   activity: 'sandbox_sleep_requested',
   published: true,
@@ -51,6 +53,7 @@ export const wakeSandbox = defineRoute({
   permission: 'sandbox.wake',
   request: { params: sandboxParams, body: noBody },
   response: { status: 200, body: sandboxAnswer },
+  waits: true,
   errors: ['wake_not_possible', 'no_active_plan', 'concurrent_sandbox_limit', 'insufficient_capacity', 'host_unavailable'],
   activity: 'sandbox_wake_requested',
   published: true,
@@ -73,6 +76,7 @@ export const resizeSandbox = defineRoute({
   permission: 'sandbox.resize',
   request: { params: sandboxParams, body: resizeBody },
   response: { status: 200, body: sandboxAnswer },
+  waits: true,
   errors: ['sandbox_state_conflict', 'allocation_out_of_bounds', 'no_active_plan', 'plan_limit', 'insufficient_capacity'],
   activity: 'sandbox_resize_requested',
   published: true,

@@ -4,28 +4,40 @@ import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, TTL_SECONDS } from './limits.t
 import { machineSize, profile } from './machine-sizes.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
-import { agent, branchName, metadata, persistencePolicy, repositoryName } from './sandbox-fields.ts';
+import { agent, allocation, branchName, labels, metadata, persistencePolicy, repositoryName } from './sandbox-fields.ts';
 import { sandboxStatus } from './sandbox-state.ts';
 import { sshPublicKey } from './ssh-public-key.ts';
 import { idText, text, timestamp } from './text.ts';
 
+const endUserId = text(1, END_USER_ID_CHARACTERS).describe(
+  "Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it.",
+);
+
 /** The create request (spec: Sandbox). The table is complete: unknown fields are refused by name. */
 export const createSandboxBody = z.strictObject({
   agent,
-  projectId: idText,
-  name: text(1, NAME_CHARACTERS).optional(),
-  repository: repositoryName.optional(),
-  branch: branchName.optional(),
-  profile: profile.optional(),
-  machineSize: machineSize.optional(),
-  /** May sign in as `berth` over a tunnel to port 22. */
+  projectId: idText.describe('A project of this org.'),
+  name: text(1, NAME_CHARACTERS).optional().describe('Made up by the server when absent.'),
+  repository: repositoryName
+    .optional()
+    .describe("`owner/repo`; the project's default when absent. Not available yet: refused with `not_available_yet`."),
+  branch: branchName.optional().describe("The project's default when absent. Not available yet: refused with `not_available_yet`."),
+  profile: profile.optional().describe("The project's default when absent, or what follows from `machineSize`."),
+  machineSize: machineSize.optional().describe('Instead of the machine tier that the profile starts with.'),
   sshPublicKey: sshPublicKey.optional(),
-  endUserId: text(1, END_USER_ID_CHARACTERS).optional(),
+  endUserId: endUserId.optional(),
   metadata: metadata.optional(),
-  persistencePolicy: persistencePolicy.optional(),
-  mode: z.enum(['ephemeral']).optional(),
-  /** From the create on. Required with `mode`, refused without it. */
-  ttlSeconds: z.int().min(TTL_SECONDS.min).max(TTL_SECONDS.max).optional(),
+  persistencePolicy: persistencePolicy.optional().describe("The project's default when absent, or `sleep_resume`."),
+  mode: z
+    .enum(['ephemeral'])
+    .optional()
+    .describe('`ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.'),
+  ttlSeconds: z
+    .int()
+    .min(TTL_SECONDS.min)
+    .max(TTL_SECONDS.max)
+    .optional()
+    .describe("Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter."),
 });
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
 
@@ -35,47 +47,58 @@ export const SANDBOX_FIELDS_NOT_AVAILABLE_YET = ['repository', 'branch'] as cons
 const count = z.int().positive();
 
 /** A sandbox as callers see it. The names in snake case are the spec's. */
-export const sandbox = z.strictObject({
-  id: idText,
-  orgId: idText,
-  projectId: idText,
-  name: z.string(),
-  agent,
-  status: sandboxStatus,
-  /** Why, with `failed`, and with a status it fell back to because a sleep or a wake did not work; null otherwise. The code is for programs, the message for people. */
-  statusReason: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
-  statusChangedAt: timestamp,
-  sandbox_profile: profile,
-  allocated_vcpu: count,
-  allocated_memory_gb: count,
-  allocated_disk_gb: count,
-  /** Present when a resize is stored for the next wake. */
-  pendingAllocation: z.strictObject({ vcpu: count, memoryGb: count, diskGb: count }).optional(),
-  persistencePolicy,
-  mode: z.enum(['persistent', 'ephemeral']),
-  /** With `ephemeral`, null otherwise: the configured time to live, and when it ends. */
-  ttlSeconds: z.int().nullable(),
-  expiresAt: timestamp.nullable(),
-  /** What a wake would start from: its snapshot with all processes, or a boot of its disk; null when there is nothing to wake, or it is awake. */
-  wakesFrom: z.enum(['snapshot', 'disk']).nullable(),
-  /** How it was woken the last time; `reason` says why not from its snapshot. */
-  lastWake: z.strictObject({ at: timestamp, from: z.enum(['snapshot', 'disk']), reason: z.string().nullable() }).nullable(),
-  /** The last command, file call or other sign of use that counts against sleeping when idle. */
-  lastActiveAt: timestamp,
-  repository: z.string().nullable(),
-  branch: z.string().nullable(),
-  endUserId: z.string().nullable(),
-  metadata: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
-  createdAt: timestamp,
-  updatedAt: timestamp,
-  deletedAt: timestamp.nullable(),
-});
+export const sandbox = z
+  .strictObject({
+    id: idText,
+    orgId: idText,
+    projectId: idText,
+    name: z.string(),
+    agent,
+    status: sandboxStatus,
+    statusReason: z
+      .strictObject({ code: z.string().describe('For programs.'), message: z.string().describe('For people.') })
+      .nullable()
+      .describe('Why, with `failed`, and with a status it fell back to because a sleep or a wake did not work; null otherwise.'),
+    statusChangedAt: timestamp,
+    sandbox_profile: profile,
+    allocated_vcpu: count,
+    allocated_memory_gb: count,
+    allocated_disk_gb: count,
+    pendingAllocation: allocation.optional().describe('Present when a resize is stored for the next wake.'),
+    persistencePolicy,
+    mode: z.enum(['persistent', 'ephemeral']),
+    ttlSeconds: z.int().nullable().describe('With `ephemeral`, null otherwise: the configured time to live.'),
+    expiresAt: timestamp.nullable().describe('With `ephemeral`, null otherwise: when it ends.'),
+    wakesFrom: z
+      .enum(['snapshot', 'disk'])
+      .nullable()
+      .describe(
+        'What a wake would start from: its snapshot with all processes, or a boot of its disk; null when there is nothing to wake, or it is awake.',
+      ),
+    lastWake: z
+      .strictObject({
+        at: timestamp,
+        from: z.enum(['snapshot', 'disk']),
+        reason: z.string().nullable().describe('Why not from its snapshot; null when it was.'),
+      })
+      .nullable()
+      .describe('How it was woken the last time; null when it never was.'),
+    lastActiveAt: timestamp.describe('The last command, file call or other sign of use that counts against sleeping when idle.'),
+    repository: z.string().nullable(),
+    branch: z.string().nullable(),
+    endUserId: z.string().nullable(),
+    metadata: labels,
+    createdAt: timestamp,
+    updatedAt: timestamp,
+    deletedAt: timestamp.nullable(),
+  })
+  .meta({ id: 'Sandbox', description: 'A machine of a project.' });
 export type Sandbox = z.infer<typeof sandbox>;
 
 /** Answer of every route that gives one sandbox. */
 export const sandboxAnswer = z.strictObject({ sandbox });
-const orgParams = z.object({ orgId: idText });
-export const sandboxParams = z.object({ sandboxId: idText });
+const orgParams = z.object({ orgId: idText.describe('Id of an org of the caller.') });
+export const sandboxParams = z.object({ sandboxId: idText.describe('Id of a sandbox.') });
 
 export const listSandboxes = defineRoute({
   name: 'listSandboxes',
@@ -84,7 +107,7 @@ export const listSandboxes = defineRoute({
   path: '/v1/orgs/{orgId}/sandboxes',
   auth: ['session', 'api_key'],
   permission: 'sandbox.read',
-  request: { params: orgParams, query: pageQuery.extend({ endUserId: text(1, END_USER_ID_CHARACTERS).optional() }) },
+  request: { params: orgParams, query: pageQuery.extend({ endUserId: endUserId.optional().describe('Only those of this end user.') }) },
   response: { status: 200, body: z.strictObject({ sandboxes: z.array(sandbox), ...pageFields }) },
   errors: [],
   activity: null,
@@ -101,6 +124,7 @@ export const createSandbox = defineRoute({
   request: { params: orgParams, body: createSandboxBody },
   response: { status: 201, body: sandboxAnswer },
   idempotent: true,
+  waits: true,
   errors: [
     'unknown_project',
     'not_available_yet',
@@ -139,6 +163,7 @@ export const destroySandbox = defineRoute({
   /** Takes no body (spec: Sandboxes rule 8); an empty object is taken for none. */
   request: { params: sandboxParams, body: z.strictObject({}).optional() },
   response: { status: 200, body: sandboxAnswer },
+  waits: true,
   errors: [],
   activity: 'sandbox_destroy_requested',
   published: true,
