@@ -1,5 +1,6 @@
 // API keys: credentials for scripts, CI and platforms. Managed in a session alone (spec: Authentication rule 3).
 import { z } from 'zod';
+import { exampleApiKey } from './examples.ts';
 import { EXPIRES_IN_DAYS, NAME_CHARACTERS } from './limits.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { permission } from './permissions.ts';
@@ -54,6 +55,7 @@ export const listApiKeys = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { answer: { apiKeys: [exampleApiKey] } },
 });
 
 export const createApiKey = defineRoute({
@@ -68,6 +70,10 @@ export const createApiKey = defineRoute({
   errors: [],
   activity: 'api_key_created',
   published: true,
+  example: {
+    body: { name: 'ci', expiresInDays: 90, scopes: exampleApiKey.scopes },
+    answer: { apiKey: exampleApiKey, token: 'brt_pR5...' },
+  },
 });
 
 export const revokeApiKey = defineRoute({
@@ -82,4 +88,5 @@ export const revokeApiKey = defineRoute({
   errors: [],
   activity: 'api_key_revoked',
   published: true,
+  example: { answer: { apiKey: { ...exampleApiKey, revokedAt: '2026-11-22T10:00:00.000Z' } } },
 });

@@ -54,4 +54,8 @@ export const execInSandbox = defineRoute({
   ],
   activity: 'sandbox_exec',
   published: true,
+  example: {
+    body: { command: 'python3 hello.py', timeoutSeconds: 30 },
+    answer: { exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false, timedOut: false },
+  },
 });

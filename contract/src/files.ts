@@ -1,5 +1,6 @@
 // Files of a sandbox: folders and what is in them, reading and writing. Relative paths are below /code (spec: Sandboxes rule 5).
 import { z } from 'zod';
+import { exampleFile, exampleFolder } from './examples.ts';
 import { FILE_LIMITS } from './limits.ts';
 import { shownAsInteger } from './number-in-query.ts';
 import { defineRoute } from './route.ts';
@@ -111,6 +112,7 @@ export const listFiles = defineRoute({
   errors: ERRORS_OF_ALL,
   activity: null,
   published: true,
+  example: { query: { path: '/code' }, answer: exampleFolder },
 });
 
 export const snapshotFiles = defineRoute({
@@ -125,6 +127,10 @@ export const snapshotFiles = defineRoute({
   errors: ERRORS_OF_ALL,
   activity: null,
   published: true,
+  example: {
+    query: { path: '/code', depth: 1 },
+    answer: { path: '/code', truncated: false, directories: { '/code': exampleFolder.entries } },
+  },
 });
 
 export const readFile = defineRoute({
@@ -139,6 +145,7 @@ export const readFile = defineRoute({
   errors: [...ERRORS_OF_ALL, 'not_a_file', 'file_too_large'],
   activity: null,
   published: true,
+  example: { query: { path: 'hello.py' }, answer: exampleFile },
 });
 
 export const writeFile = defineRoute({
@@ -154,4 +161,5 @@ export const writeFile = defineRoute({
   errors: [...ERRORS_OF_ALL, 'not_a_file', 'file_too_large', 'guest_disk_full'],
   activity: 'sandbox_file_written',
   published: true,
+  example: { body: { path: 'hello.py', content: exampleFile.content }, answer: { path: exampleFile.path, size: exampleFile.size } },
 });

@@ -1,5 +1,6 @@
 // Who is calling, and in which orgs.
 import { z } from 'zod';
+import { exampleIdentity, exampleOrg } from './examples.ts';
 import { role } from './permissions.ts';
 import { defineRoute } from './route.ts';
 import { idText, timestamp } from './text.ts';
@@ -27,6 +28,7 @@ export const getMe = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { answer: exampleIdentity },
 });
 
 export const listMyOrgs = defineRoute({
@@ -41,4 +43,5 @@ export const listMyOrgs = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { answer: { orgs: [exampleOrg] } },
 });

@@ -1,5 +1,6 @@
 // What a sandbox uses: live figures of its guest and its host, and the sample from which a size is recommended.
 import { z } from 'zod';
+import { exampleMetrics, exampleMetricsSample } from './examples.ts';
 import { defineRoute } from './route.ts';
 import { allocation } from './sandbox-fields.ts';
 import { sandboxParams } from './sandboxes.ts';
@@ -71,6 +72,7 @@ export const getLiveMetrics = defineRoute({
   errors: ['sandbox_state_conflict', 'sandbox_unreachable', 'host_unavailable'],
   activity: null,
   published: true,
+  example: { answer: { metrics: exampleMetrics } },
 });
 
 export const sampleMetrics = defineRoute({
@@ -85,4 +87,5 @@ export const sampleMetrics = defineRoute({
   errors: ['sandbox_state_conflict', 'sandbox_unreachable', 'host_unavailable'],
   activity: 'sandbox_metrics_sample',
   published: true,
+  example: { answer: { sample: exampleMetricsSample } },
 });

@@ -46,9 +46,14 @@ export function tagOf(path: string): Tag {
   return { name: words.charAt(0).toUpperCase() + words.slice(1), description: `Routes below \`/${first}\`.` };
 }
 
+/** What comes first in a document. */
+const ORDER = ['Health', 'Identity', 'Sandboxes', 'Files', 'Previews', 'Metrics', 'Agent sessions', 'Projects', 'Usage'];
+
 /** The groups in their order: the known ones first. */
 export function inOrder(tags: readonly Tag[]): Tag[] {
-  const place = ({ name }: Tag): number => KNOWN.findIndex((known) => known.name === name) >>> 0;
+  const names = [...new Set([...ORDER, ...KNOWN.map(({ name }) => name)])];
+  // What is not found comes last.
+  const place = ({ name }: Tag): number => names.indexOf(name) >>> 0;
   const once = [...new Map(tags.map((tag) => [tag.name, tag])).values()];
   return once.toSorted((one, other) => place(one) - place(other) || (one.name < other.name ? -1 : 1));
 }

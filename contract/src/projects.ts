@@ -1,5 +1,6 @@
 // Projects: what sandboxes belong to inside an org, and the defaults they fall back to.
 import { z } from 'zod';
+import { exampleProject } from './examples.ts';
 import { IDLE_MINUTES, METADATA_LIMITS, NAME_CHARACTERS, REPO_CREDENTIAL_CHARACTERS } from './limits.ts';
 import { profile } from './machine-sizes.ts';
 import { pageFields, pageQuery } from './page.ts';
@@ -105,6 +106,7 @@ export const listProjects = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { query: { limit: 20 }, answer: { projects: [exampleProject], nextCursor: null, hasMore: false } },
 });
 
 export const createProject = defineRoute({
@@ -119,6 +121,10 @@ export const createProject = defineRoute({
   errors: [],
   activity: 'project_created',
   published: true,
+  example: {
+    body: { name: 'storefront', useCase: 'external', defaultProfile: 'agent-standard', defaultIdleMinutes: 15, wakeOnUse: true },
+    answer: { project: exampleProject },
+  },
 });
 
 export const getProject = defineRoute({
@@ -133,6 +139,7 @@ export const getProject = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { answer: { project: exampleProject } },
 });
 
 export const updateProject = defineRoute({
@@ -147,6 +154,10 @@ export const updateProject = defineRoute({
   errors: [],
   activity: 'project_updated',
   published: true,
+  example: {
+    body: { defaultIdleMinutes: 60, wakeOnUse: false },
+    answer: { project: { ...exampleProject, defaultIdleMinutes: 60, wakeOnUse: false } },
+  },
 });
 
 export const deleteProject = defineRoute({

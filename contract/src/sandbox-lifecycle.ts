@@ -1,5 +1,6 @@
 // Sleeping, waking, resizing and renewing a sandbox. What each does in which status is said in sandbox-state.ts.
 import { z } from 'zod';
+import { exampleSandbox } from './examples.ts';
 import { defineRoute } from './route.ts';
 import { sandboxAnswer, sandboxParams } from './sandboxes.ts';
 
@@ -23,7 +24,7 @@ export type ResizeBody = z.infer<typeof resizeBody>;
 
 export const sleepSandbox = defineRoute({
   name: 'sleepSandbox',
-  summary: 'Captures memory and disk and releases the machine; an ephemeral sandbox ends. Waits and answers like create',
+  summary: 'Captures memory and disk and releases the machine; an ephemeral sandbox ends',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/sleep',
   auth: ['session', 'api_key'],
@@ -34,6 +35,7 @@ export const sleepSandbox = defineRoute({
   errors: ['sandbox_state_conflict'],
   activity: 'sandbox_sleep_requested',
   published: true,
+  example: { answer: { sandbox: { ...exampleSandbox, status: 'stopped', wakesFrom: 'snapshot' } } },
 });
 
 export const stopSandbox = defineRoute({
@@ -46,7 +48,7 @@ export const stopSandbox = defineRoute({
 
 export const wakeSandbox = defineRoute({
   name: 'wakeSandbox',
-  summary: 'Restores a stopped sandbox with its processes, using a stored pendingAllocation. Waits and answers like create',
+  summary: 'Restores a stopped sandbox with its processes, using a stored pendingAllocation',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/wake',
   auth: ['session', 'api_key', 'agent_token'],
@@ -57,6 +59,7 @@ export const wakeSandbox = defineRoute({
   errors: ['wake_not_possible', 'no_active_plan', 'concurrent_sandbox_limit', 'insufficient_capacity', 'host_unavailable'],
   activity: 'sandbox_wake_requested',
   published: true,
+  example: { answer: { sandbox: { ...exampleSandbox, lastWake: { at: '2026-11-22T10:00:00.000Z', from: 'snapshot', reason: null } } } },
 });
 
 export const resumeSandbox = defineRoute({
@@ -80,6 +83,7 @@ export const resizeSandbox = defineRoute({
   errors: ['sandbox_state_conflict', 'allocation_out_of_bounds', 'no_active_plan', 'plan_limit', 'insufficient_capacity'],
   activity: 'sandbox_resize_requested',
   published: true,
+  example: { body: { vcpu: 2, memoryGb: 4 }, answer: { sandbox: { ...exampleSandbox, allocated_vcpu: 2, allocated_memory_gb: 4 } } },
 });
 
 export const renewSandbox = defineRoute({
@@ -94,4 +98,7 @@ export const renewSandbox = defineRoute({
   errors: ['not_ephemeral', 'sandbox_state_conflict', 'no_active_plan', 'session_cap_exhausted'],
   activity: 'sandbox_renewed',
   published: true,
+  example: {
+    answer: { sandbox: { ...exampleSandbox, mode: 'ephemeral', ttlSeconds: 3_600, expiresAt: '2026-11-21T10:45:00.000Z' } },
+  },
 });

@@ -1,5 +1,6 @@
 // Sandboxes: the resource, and the routes that create, list, fetch and destroy it. Commands are in exec.ts, statuses in sandbox-state.ts.
 import { z } from 'zod';
+import { EXAMPLE_IDS, exampleSandbox } from './examples.ts';
 import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, TTL_SECONDS } from './limits.ts';
 import { machineSize, profile } from './machine-sizes.ts';
 import { pageFields, pageQuery } from './page.ts';
@@ -112,11 +113,12 @@ export const listSandboxes = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { query: { limit: 20 }, answer: { sandboxes: [exampleSandbox], nextCursor: null, hasMore: false } },
 });
 
 export const createSandbox = defineRoute({
   name: 'createSandbox',
-  summary: 'Creates a sandbox; the answer waits up to 2 s for it to be running, or not at all with `Prefer: respond-async`',
+  summary: 'Creates a sandbox',
   method: 'POST',
   path: '/v1/orgs/{orgId}/sandboxes',
   auth: ['session', 'api_key'],
@@ -137,6 +139,17 @@ export const createSandbox = defineRoute({
   ],
   activity: 'sandbox_created',
   published: true,
+  example: {
+    body: {
+      agent: 'agent_one',
+      projectId: EXAMPLE_IDS.projectId,
+      name: 'ada-workspace',
+      machineSize: 'small',
+      endUserId: 'user-4711',
+      metadata: { plan: 'trial', seats: 3 },
+    },
+    answer: { sandbox: exampleSandbox },
+  },
 });
 
 export const getSandbox = defineRoute({
@@ -151,11 +164,12 @@ export const getSandbox = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { answer: { sandbox: exampleSandbox } },
 });
 
 export const destroySandbox = defineRoute({
   name: 'destroySandbox',
-  summary: 'Deletes the machine, its disk and its snapshot for good; waits and answers like create. A second call gives the same answer',
+  summary: 'Deletes the machine, its disk and its snapshot for good. A second call gives the same answer',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/destroy',
   auth: ['session', 'api_key'],
@@ -167,4 +181,5 @@ export const destroySandbox = defineRoute({
   errors: [],
   activity: 'sandbox_destroy_requested',
   published: true,
+  example: { answer: { sandbox: { ...exampleSandbox, status: 'deleted', deletedAt: '2026-11-22T10:00:00.000Z' } } },
 });
