@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { Clone } from './clone.ts';
 import { Commands } from './commands.ts';
 import { readConfig } from './config.ts';
 import { IdentityMarker } from './identity-marker.ts';
@@ -44,10 +45,12 @@ if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
   }
 }
 
+const clone = new Clone(config, protection);
 const server = createGuestServer({
   secret,
   pipes,
   commands,
+  clone,
   turn: new Turn(),
   identity: new IdentityStep(config, secret, machine),
   wake: new WakeStep(secret, machine),
@@ -67,6 +70,6 @@ console.log(`the guest daemon listens on ${config.address}:${port}`);
 for (const name of ['SIGTERM', 'SIGINT'] as const) {
   process.once(name, () => {
     commands.killAll();
-    process.exit(0);
+    void clone.end().then(() => process.exit(0));
   });
 }

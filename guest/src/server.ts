@@ -1,7 +1,8 @@
 // The guest daemon's HTTP face: finds the route, lets nobody in without the secret, bounds and checks every body, shapes every answer.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { GuestHealth, GuestSizeResult } from '@berth/protocol/guest.ts';
-import { BodyRefused, checkExecRequest, checkIdentity, checkSize, checkWake } from './checks.ts';
+import { BodyRefused, checkClone, checkExecRequest, checkIdentity, checkSize, checkWake } from './checks.ts';
+import type { Clone } from './clone.ts';
 import { CommandRefused, type Commands } from './commands.ts';
 import type { IdentityStep } from './identity.ts';
 import { readMetrics } from './metrics.ts';
@@ -15,6 +16,8 @@ import type { WakeStep } from './wake.ts';
 const BODY_BYTES = 6 * 1_048_576 + 1_024;
 /** For a caller who has not shown the secret yet. */
 const WAKE_BODY_BYTES = 4_096;
+/** A URL, a branch and a secret of the protocol's lengths, every character as a six byte escape. */
+const CLONE_BODY_BYTES = 6 * 24_576;
 const MAX_CONNECTIONS = 1_024;
 const VERSION = '0.1.0';
 
@@ -38,8 +41,9 @@ export interface GuestParts {
   /** Whether a size is brought about or only kept. */
   changesMachine: boolean;
   commands: Commands;
+  clone: Clone;
   pipes: PipeStore;
-  /** While a command runs, its answer gets a space this often. */
+  /** While a command or a clone runs, its answer gets a space this often. */
   spaceEveryMs: number;
   /** Why this daemon could not be of use to a machine, when that is known beforehand. */
   fault: string | undefined;
@@ -55,6 +59,8 @@ const routes: Readonly<Record<string, Handler>> = {
   'POST /wake': wake,
   'POST /size': size,
   'GET /metrics': metrics,
+  'POST /clone': clone,
+  'POST /clone/end': endClone,
 };
 
 /** Makes the server; it does not listen yet. */
@@ -103,6 +109,25 @@ async function exec(
   response.end(JSON.stringify(result));
 }
 
+async function clone(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  refuseIncomplete(parts.secret);
+  const text = await readText(request, CLONE_BODY_BYTES);
+  const body = checkClone(parseSecret(text));
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.flushHeaders();
+  const spaces = setInterval(() => response.write(' '), parts.spaceEveryMs);
+  try {
+    response.end(JSON.stringify(await parts.clone.run(body, signal)));
+  } finally {
+    clearInterval(spaces);
+  }
+}
+
+async function endClone({ clone }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+  await clone.end();
+  send(response, 200, {});
+}
+
 async function health({ pipes, secret, fault }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (fault !== undefined) {
     throw new Refused(503, fault);
@@ -131,6 +156,8 @@ async function wake(parts: GuestParts, request: IncomingMessage, response: Serve
   if (!parts.secret.accepts(authorization) && !parts.secret.isInForce(body.secret)) {
     throw unauthorized();
   }
+  // Its connections are long gone. Whoever wants it asks again.
+  await parts.clone.end();
   const { localPort = 0, remotePort = 0, remoteAddress = '' } = request.socket;
   const connection = { localPort, remotePort, remoteAddress };
   send(response, 200, await parts.turn.run('a wake', () => parts.wake.apply(body, receivedAt, connection, signal)));
@@ -194,6 +221,15 @@ async function readJson(request: IncomingMessage, maxBytes: number = BODY_BYTES)
     return JSON.parse(text);
   } catch (error) {
     throw new BodyRefused(`the body is not JSON: ${(error as Error).message}`);
+  }
+}
+
+/** The words of a parser that fails have the text in them, which is secret here. */
+function parseSecret(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new BodyRefused('the body is not JSON');
   }
 }
 

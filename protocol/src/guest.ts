@@ -1,9 +1,26 @@
 // The wire between the host daemon and the guest daemon: HTTP/1.1 with JSON bodies on the guest's fixed address.
 // Owns the shapes and bounds of that wire. Everything that comes from a guest is parsed with these schemas and never trusted.
 import { z } from 'zod';
-import { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from './guest-limits.ts';
+import {
+  CLONE_BRANCH_LENGTH,
+  CLONE_MAX_MIB,
+  CLONE_MESSAGE_LENGTH,
+  CLONE_SECRET_LENGTH,
+  CLONE_TIMEOUT_SECONDS,
+  CLONE_URL_LENGTH,
+  EXEC_COMMAND_LENGTH,
+  EXEC_OUTPUT_BYTES,
+  EXEC_TIMEOUT_SECONDS,
+} from './guest-limits.ts';
 
-export { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS, GUEST_PORT } from './guest-limits.ts';
+export {
+  CLONE_MAX_MIB,
+  CLONE_TIMEOUT_SECONDS,
+  EXEC_COMMAND_LENGTH,
+  EXEC_OUTPUT_BYTES,
+  EXEC_TIMEOUT_SECONDS,
+  GUEST_PORT,
+} from './guest-limits.ts';
 
 /** Address and prefix of every guest, and its gateway (the TAP end in its own network namespace, also its DNS resolver). */
 export const GUEST_NETWORK = { address: '169.254.0.21', prefixLength: 30, gateway: '169.254.0.22', mac: '52:54:00:b0:00:01' } as const;
@@ -130,6 +147,57 @@ export const guestExecResult = z.object({
   timedOut: z.boolean(),
 });
 export type GuestExecResult = z.infer<typeof guestExecResult>;
+
+/** Longest answer of the guest to a clone, in bytes, but for a byte for every ten seconds of it. */
+export const CLONE_ANSWER_MAX_BYTES = 6 * CLONE_MESSAGE_LENGTH + 4_096;
+
+/**
+ * `POST /clone`: the repository becomes the content of `/code`, as user `berth`, with its whole history. It is cloned into a folder beside that content and moved into
+ * place when all of it is there, once in the life of a machine: a call that finds it done answers at once, one that finds it under way waits for it. A clone
+ * whose callers are all gone is ended some seconds later. The secret is held in memory, and given out once, to git, for the host and path of the URL alone.
+ */
+export const guestClone = z.strictObject({
+  url: z
+    .string()
+    .max(CLONE_URL_LENGTH)
+    .regex(/^https?:\/\/[^\s/@?#\\]+\/[^\s?#\\]+$/),
+  /** null: the one that the repository says. */
+  branch: z.string().min(1).max(CLONE_BRANCH_LENGTH).nullable(),
+  credentials: z
+    .strictObject({ username: z.string().min(1).max(CLONE_SECRET_LENGTH), token: z.string().min(1).max(CLONE_SECRET_LENGTH) })
+    .nullable(),
+  timeoutSeconds: z.int().min(CLONE_TIMEOUT_SECONDS.min).max(CLONE_TIMEOUT_SECONDS.max),
+  /** Most that is fetched. */
+  maxMib: z.int().min(CLONE_MAX_MIB.min).max(CLONE_MAX_MIB.max),
+});
+export type GuestClone = z.infer<typeof guestClone>;
+
+/**
+ * Why a clone failed. `access_denied`: the server wants credentials, or other ones. `folder_not_empty`: `/code` has something of a name that the repository has too.
+ * `failed`: none of the others.
+ */
+export const cloneFailureCode = z.enum([
+  'repository_not_found',
+  'access_denied',
+  'branch_not_found',
+  'network',
+  'disk_full',
+  'too_large',
+  'timed_out',
+  'folder_not_empty',
+  'failed',
+]);
+export type CloneFailureCode = z.infer<typeof cloneFailureCode>;
+
+/** Answer of `POST /clone`, with headers and spaces as those of `POST /exec`. `message`: git's own last words, unfit to be shown as they are. */
+export const guestCloneResult = z.discriminatedUnion('outcome', [
+  z.object({ outcome: z.literal('cloned') }),
+  z.object({ outcome: z.literal('failed'), code: cloneFailureCode, message: z.string().max(CLONE_MESSAGE_LENGTH) }),
+]);
+export type GuestCloneResult = z.infer<typeof guestCloneResult>;
+
+/** `POST /clone/end`: ends a clone under way, as before a sleep. Answers 200 with `{}` once git is gone and the secret with it; calls that wait for the clone are broken off. */
+export const guestCloneEnd = z.object({});
 
 /** Body of every refused call. */
 export const guestError = z.object({ error: z.object({ message: z.string().max(4_096) }) });

@@ -1,7 +1,7 @@
 // The wire between the control plane and a host daemon: HTTP/1.1 with JSON bodies, over a unix socket or TCP, with a bearer token.
 // Every verb is idempotent and fenced by the sandbox's epoch: a host refuses an epoch older than the newest it has seen for that VM.
 import { z } from 'zod';
-import { guestMetrics } from './guest.ts';
+import { guestClone, guestMetrics } from './guest.ts';
 
 /** A VM's id on its host is the sandbox's id. */
 export const vmId = z.string().regex(/^sbx_[a-z2-7]{20,40}$/);
@@ -151,6 +151,13 @@ export type HostInfo = z.infer<typeof hostInfo>;
 
 /** `GET /vms`: every VM the host has on record, `destroyed` ones left out. */
 export const vmList = z.object({ vms: z.array(vmView) });
+
+/**
+ * `POST /vms/{id}/clone`: the body of the guest's `POST /clone` with the sandbox's epoch, and the guest's streamed answer. An epoch older than the newest seen is
+ * refused. A sleep ends it, and so does a destroy.
+ */
+export const vmClone = guestClone.extend({ epoch: z.int().min(1) });
+export type VmClone = z.infer<typeof vmClone>;
 
 /** `POST /vms/{id}/exec`: the body and the streamed answer are those of the guest (`guest.ts`). */
 
