@@ -3,14 +3,22 @@
 import { Agent, request as httpRequest, type ClientRequestArgs, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
-import { EXEC_ANSWER_MAX_BYTES, guestError, guestHealth, type GuestExecRequest, type GuestHealth } from '@berth/protocol/guest.ts';
+import {
+  CLONE_ANSWER_MAX_BYTES,
+  EXEC_ANSWER_MAX_BYTES,
+  guestError,
+  guestHealth,
+  type GuestClone,
+  type GuestExecRequest,
+  type GuestHealth,
+} from '@berth/protocol/guest.ts';
 import type { z } from 'zod';
 import { HostError, messageOf } from '../host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
 import { atMost, readAtMost } from '../bounded-body.ts';
 import { dial } from './dial.ts';
 
-/** Beyond the command's own time: connection, start of the shell in a slow guest, and the answer itself. Less than the control plane grants. */
+/** Beyond the own time of a command or clone: connection, start of the shell in a slow guest, and the answer itself. Less than the control plane grants. */
 export const EXEC_GRACE_MS = 15_000;
 const SMALL_ANSWER_BYTES = 16_384;
 const HEADER_BYTES = 8_192;
@@ -107,18 +115,12 @@ export class GuestClient {
    * {@link HostError} when the guest breaks off, sends too much or passes the command's time. Destroying the stream ends the command.
    */
   async exec(command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
-    const time = new CallTime({ signal, deadlineMs: command.timeoutSeconds * 1_000 + EXEC_GRACE_MS }, this);
-    try {
-      // The signal goes on ending the exchange while the answer comes in. Headers have no deadline of their own: a guest that starts fifty shells at
-      // once may take long to send them.
-      const response = await this.#send('POST', '/exec', command, time.signal);
-      if (response.statusCode !== 200) {
-        throw refusal('POST /exec', response.statusCode ?? 0, await readAtMost(response, SMALL_ANSWER_BYTES));
-      }
-      return atMost(response, EXEC_ANSWER_MAX_BYTES + command.timeoutSeconds, (error) => time.failure(error, 'POST /exec'));
-    } catch (error) {
-      throw time.failure(error, 'POST /exec');
-    }
+    return this.#stream('/exec', command, signal, EXEC_ANSWER_MAX_BYTES);
+  }
+
+  /** Clones a repository. Resolves and fails as {@link exec} does; destroying the stream leaves the clone to whoever asks again soon. */
+  async clone(clone: GuestClone, signal: AbortSignal): Promise<Readable> {
+    return this.#stream('/clone', clone, signal, CLONE_ANSWER_MAX_BYTES);
   }
 
   /** Why it was closed; null while it is not, or when nobody said. */
@@ -130,6 +132,23 @@ export class GuestClient {
   close(why: HostError | null = null): void {
     this.#closed ??= why;
     this.#agent.destroy();
+  }
+
+  /** A call whose answer comes in its own time, with spaces before it. */
+  async #stream(path: string, body: { timeoutSeconds: number }, signal: AbortSignal, maxBytes: number): Promise<Readable> {
+    const what = `POST ${path}`;
+    const time = new CallTime({ signal, deadlineMs: body.timeoutSeconds * 1_000 + EXEC_GRACE_MS }, this);
+    try {
+      // The signal goes on ending the exchange while the answer comes in. Headers have no deadline of their own: a guest that starts fifty shells at
+      // once may take long to send them.
+      const response = await this.#send('POST', path, body, time.signal);
+      if (response.statusCode !== 200) {
+        throw refusal(what, response.statusCode ?? 0, await readAtMost(response, SMALL_ANSWER_BYTES));
+      }
+      return atMost(response, maxBytes + body.timeoutSeconds, (error) => time.failure(error, what));
+    } catch (error) {
+      throw time.failure(error, what);
+    }
   }
 
   async #send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<IncomingMessage> {

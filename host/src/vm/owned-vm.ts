@@ -57,6 +57,8 @@ export class OwnedVm {
   /** While it is running. */
   guest: GuestClient | null = null;
   watch: Watch | null = null;
+  /** A clone may be under way in its guest; settled when every call for one was accepted or has failed. */
+  clone: { maybe: boolean; accepted: Promise<unknown> } = { maybe: false, accepted: Promise.resolve() };
   doing: Doing | null = null;
   /** A destroy under way, and the newest epoch it was asked for with. */
   ending: { epoch: number; done: Promise<void> } | null = null;
