@@ -2,7 +2,15 @@
 // It knows nothing of sandboxes' rows and never retries a verb whose outcome is unknown, save on a pooled connection that was already closed.
 import http from 'node:http';
 import type { z } from 'zod';
-import { EXEC_ANSWER_MAX_BYTES, guestExecResult, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/guest.ts';
+import {
+  CLONE_ANSWER_MAX_BYTES,
+  EXEC_ANSWER_MAX_BYTES,
+  guestCloneResult,
+  guestExecResult,
+  type GuestCloneResult,
+  type GuestExecRequest,
+  type GuestExecResult,
+} from '@berth/protocol/guest.ts';
 import {
   hostError,
   hostInfo,
@@ -10,6 +18,7 @@ import {
   vmMetrics,
   vmView,
   type HostInfo,
+  type VmClone,
   type VmCreate,
   type VmMetrics,
   type VmView,
@@ -20,7 +29,7 @@ import {
 import { HostError } from './error.ts';
 
 /**
- * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec for its own timeout and this much more. A sleep writes what the guest
+ * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec or clone for its own timeout and this much more. A sleep writes what the guest
  * dirtied of its memory, a wake reads it back, or boots a disk.
  */
 export const HOST_DEADLINES_MS = {
@@ -128,6 +137,18 @@ export class HostClient {
       ...this.#verb('POST', path, guestExecResult, deadlineMs, options),
       body: request,
       maxBytes: EXEC_ANSWER_MAX_BYTES,
+      agent: this.#single,
+    });
+  }
+
+  /** Clones a repository in the guest, or finds it cloned. Answered as an exec is; closing the connection leaves the clone to whoever asks again soon. */
+  clone(id: string, request: VmClone, options: CallOptions = {}): Promise<GuestCloneResult> {
+    const path = `/vms/${encodeURIComponent(id)}/clone`;
+    const deadlineMs = request.timeoutSeconds * 1_000 + HOST_DEADLINES_MS.execMargin;
+    return this.#call({
+      ...this.#verb('POST', path, guestCloneResult, deadlineMs, options),
+      body: request,
+      maxBytes: CLONE_ANSWER_MAX_BYTES + request.timeoutSeconds,
       agent: this.#single,
     });
   }

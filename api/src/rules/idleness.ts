@@ -11,7 +11,7 @@ import type { PersistencePolicy } from '@berth/contract/sandbox-fields.ts';
  * The registry of signs of use that are noted as they happen, all in the sandbox's one `last_active_at`. Whatever lets somebody use a sandbox (file calls,
  * previews, terminals, agent turns) gets its name here and calls `noteActivity`, or `holdActivity` for as long as it lasts.
  */
-export const USE_SIGNALS = ['exec', 'cpu'] as const;
+export const USE_SIGNALS = ['exec', 'clone', 'cpu'] as const;
 export type UseSignal = (typeof USE_SIGNALS)[number];
 
 /**

@@ -8,6 +8,7 @@ import { CodedError } from '../rules/coded-error.ts';
 import { requireConsistentMode, requireModeAllowed } from '../rules/ephemeral.ts';
 import { refuseFieldsNotAvailable } from '../rules/not-available.ts';
 import { requireSizeWithinPlan, requireTtlWithinPlan } from '../rules/plan-limits.ts';
+import { chooseRepository, requireRepositoryAllowed, type Repository } from '../rules/repository.ts';
 import { insertActivity } from '../store/activity.ts';
 import { isId, newId } from '../store/ids.ts';
 import { lockProject, type ProjectRecord } from '../store/projects.ts';
@@ -63,11 +64,20 @@ export async function createSandbox(
         profile: profile.nullable().parse(project.default_profile),
         persistencePolicy: persistencePolicy.nullable().parse(project.default_persistence_policy),
       });
+      const repository = repositoryOf(context, body, project);
       const plan = await planInForce(context, trx, orgId);
       requireSizeWithinPlan(plan, chosen.allocation);
       if (body.ttlSeconds !== undefined) requireTtlWithinPlan(plan, body.ttlSeconds);
       await requireConcurrentRoom(context, trx, orgId);
-      const sandbox = await insertNew(trx, { id, project, actor, body, chosen, hostId: await reserveHost(trx, chosen.allocation) });
+      const sandbox = await insertNew(trx, {
+        id,
+        project,
+        actor,
+        body,
+        chosen,
+        repository,
+        hostId: await reserveHost(trx, chosen.allocation),
+      });
       await context.lifecycle.enqueueProvision(trx, step);
       return sandbox;
     });
@@ -85,10 +95,22 @@ interface NewlyChosen {
   actor: Actor;
   body: CreateSandboxBody;
   chosen: ChosenAllocation;
+  repository: Repository | null;
   hostId: string;
 }
 
-async function insertNew(trx: DatabaseTransaction, { id, project, actor, body, chosen, hostId }: NewlyChosen): Promise<SandboxRow> {
+/** Throws `invalid_request` for one that the service does not clone. */
+function repositoryOf(context: ServiceContext, body: CreateSandboxBody, project: ProjectRecord): Repository | null {
+  const chosen = chooseRepository(body, { repository: project.default_repository, branch: project.default_branch });
+  const where = body.repository === undefined ? "the project's defaultRepository" : 'body.repository';
+  if (chosen !== null) requireRepositoryAllowed(chosen.repository, context.settings.git, where);
+  return chosen;
+}
+
+async function insertNew(
+  trx: DatabaseTransaction,
+  { id, project, actor, body, chosen, repository, hostId }: NewlyChosen,
+): Promise<SandboxRow> {
   const sandbox = await insertSandbox(trx, {
     id,
     org_id: project.org_id,
@@ -103,6 +125,9 @@ async function insertNew(trx: DatabaseTransaction, { id, project, actor, body, c
     persistence_policy: chosen.persistencePolicy,
     mode: body.mode ?? 'persistent',
     ttl_seconds: body.ttlSeconds ?? null,
+    repository: repository?.repository ?? null,
+    branch: repository?.branch ?? null,
+    clone_status: repository === null ? null : 'pending',
     end_user_id: body.endUserId ?? null,
     metadata: JSON.stringify(body.metadata ?? {}),
     allocated_vcpu: chosen.allocation.vcpu,
@@ -118,6 +143,7 @@ async function insertNew(trx: DatabaseTransaction, { id, project, actor, body, c
     details: {
       name: sandbox.name,
       endUserId: sandbox.end_user_id,
+      ...(repository === null ? {} : repository),
       ...(sandbox.mode === 'ephemeral' ? { mode: sandbox.mode, expiresAt: sandbox.expires_at } : {}),
     },
   });

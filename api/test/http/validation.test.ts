@@ -110,7 +110,7 @@ test("a create in another org's project is 400 unknown_project, as if it did not
   assert.equal((await create({ projectId: other.projectId })).body.error.code, 'unknown_project');
 });
 
-const NOT_YET = { repository: 'owner/repo', branch: 'main', sshPublicKey: 'ssh-ed25519 AAAA me' };
+const NOT_YET = { sshPublicKey: 'ssh-ed25519 AAAA me' };
 for (const field of SANDBOX_FIELDS_NOT_AVAILABLE_YET) {
   test(`a create with ${field} is refused by name, not ignored`, async () => {
     const answer = await create({ [field]: NOT_YET[field] });
@@ -193,7 +193,16 @@ for (const [title, body, message] of [
     /^body\.defaultPersistencePolicy must be one of "always_on", "sleep_resume", not "never"$/,
   ],
   ['a repository without an owner', { defaultRepository: 'web' }, /^body\.defaultRepository must have the form owner\/repo$/],
-  ['a repository that is a URL', { defaultRepository: 'https://git.test/a/b' }, /^body\.defaultRepository must have the form owner\/repo$/],
+  [
+    'a repository that is a URL on a host that is not allowed',
+    { defaultRepository: 'https://git.test/a/b' },
+    /^body\.defaultRepository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000$/,
+  ],
+  [
+    'a repository with a user',
+    { defaultRepository: 'https://u:p@other.example.test/a' },
+    /^body\.defaultRepository must be the https URL of a repository,/,
+  ],
   ['a repository that leads elsewhere', { defaultRepository: 'acme/..' }, /^body\.defaultRepository must have the form owner\/repo$/],
   ['a repository that is an option', { defaultRepository: '-o/web' }, /^body\.defaultRepository must have the form owner\/repo$/],
   [
