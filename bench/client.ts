@@ -110,6 +110,23 @@ export class Client {
     expectSuccess(await this.#caller.call('POST', `/v1/sandboxes/${id}/exec`, { command }));
   }
 
+  /** Writes a file as base64, as one does who does not know what is in it. */
+  async writeFile(id: string, path: string, content: Buffer): Promise<void> {
+    const body = { path, content: content.toString('base64'), encoding: 'base64' };
+    const { size } = (await this.#caller.call('PUT', `/v1/sandboxes/${id}/file`, body)) as { size: number };
+    if (size !== content.length) throw new Error(`a write of ${content.length} bytes answered ${size}`);
+  }
+
+  async readFile(id: string, path: string): Promise<Buffer> {
+    const answer = await this.#caller.call('GET', `/v1/sandboxes/${id}/file?path=${encodeURIComponent(path)}`);
+    const { content, encoding } = answer as { content: string; encoding: 'utf8' | 'base64' };
+    return Buffer.from(content, encoding);
+  }
+
+  async listFiles(id: string, path: string): Promise<void> {
+    await this.#caller.call('GET', `/v1/sandboxes/${id}/files?path=${encodeURIComponent(path)}`);
+  }
+
   async destroy(id: string): Promise<void> {
     const answer = sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/destroy`));
     await this.#until(answer, ['destroying'], ['deleted']);

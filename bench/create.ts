@@ -43,7 +43,14 @@ const signal = AbortSignal.timeout(60 * 60_000);
 const dataFolder = await mkdtemp(join(tmpdir(), 'berth-bench-'));
 const config = readConfig({ dataDir: dataFolder, port: String(await findFreePort('127.0.0.1')) }, process.env);
 const installation = await startInstallation(
-  { checkout: CHECKOUT, config, progress, environment: process.env, onEvent: () => undefined },
+  // One key makes all calls.
+  {
+    checkout: CHECKOUT,
+    config,
+    progress,
+    environment: { ...process.env, BERTH_REQUESTS_PER_MINUTE: '1000000' },
+    onEvent: () => undefined,
+  },
   signal,
 );
 const measured = {

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { findFreePort } from '@berth/machine/ports.ts';
 import { destroySandbox, listSandboxes, type Caller } from './client.ts';
 import { leftoversOf, processesOfVm } from './leftovers.ts';
+import { MANY_REQUESTS } from './parts.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..');
 const START_DEADLINE_MS = 180_000;
@@ -26,7 +27,7 @@ export async function startInstance(name: string, environment: Record<string, st
   const port = await findFreePort('127.0.0.1');
   const flags = ['--data-dir', dataFolder, '--port', String(port)];
   const supervisor = spawn(join(CHECKOUT, 'berth'), ['up', ...flags], {
-    env: { ...process.env, ...environment },
+    env: { ...process.env, ...MANY_REQUESTS, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const greeting = await greetingOf(supervisor);

@@ -24,12 +24,16 @@ const NEVER = new AbortController().signal;
 export interface PartsOptions {
   /** An empty folder for the data; by default one of its own. It stays the caller's. */
   dataFolder?: string;
+  /** That of the environment when absent. */
+  driver?: 'qemu' | 'fake';
   /** BERTH_* that host daemon and API get. */
   environment?: Readonly<Record<string, string>>;
   /** Called with each piece of a part's log. */
   onLog?: (name: PartName, chunk: Buffer) => void;
 }
 const LOG_KEPT_CHARACTERS = 200_000;
+/** One key makes all calls of a test, and often: the limit of its requests is tested elsewhere. */
+export const MANY_REQUESTS = { BERTH_REQUESTS_PER_MINUTE: '1000000' } as const;
 
 export class Parts {
   readonly caller: Caller;
@@ -56,12 +60,20 @@ export class Parts {
   /** A new data folder with its first account, everything running. */
   static async start(options: PartsOptions = {}): Promise<Parts> {
     const dataFolder = options.dataFolder ?? (await mkdtemp(join(tmpdir(), 'berth-parts-')));
-    const config: Config = readConfig({ dataDir: dataFolder, port: String(await findFreePort('127.0.0.1')) }, process.env);
+    const config: Config = readConfig(
+      {
+        dataDir: dataFolder,
+        port: String(await findFreePort('127.0.0.1')),
+        ...(options.driver === undefined ? {} : { driver: options.driver }),
+      },
+      process.env,
+    );
     const user = await findServiceUser(process.env);
     const paths = instancePaths(dataFolder);
     await prepareInstance(paths, user);
     const service = (name: PartName, armed: Record<string, string>): Service => {
-      const shared = { checkout: CHECKOUT, config, paths, user, environment: { ...options.environment, ...armed } };
+      const environment = { ...MANY_REQUESTS, ...madeReady(), ...options.environment, ...armed };
+      const shared = { checkout: CHECKOUT, config, paths, user, environment };
       if (name === 'database') return databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder });
       return name === 'host' ? hostService(shared) : apiService(shared);
     };
@@ -144,4 +156,10 @@ export class Parts {
     if (this.#options.dataFolder !== undefined) return;
     await rm(this.dataFolder, { recursive: true, force: true });
   }
+}
+
+/** The image that the verb made ready: without a word, the host daemon takes the newest in the cache, which may be another checkout's. */
+function madeReady(): Record<string, string> {
+  const folder = process.env['BERTH_IMAGE_FOLDER'];
+  return folder === undefined || folder === '' ? {} : { BERTH_IMAGE_FOLDER: folder };
 }

@@ -34,6 +34,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       "updatedAt" timestamptz not null
     )`.execute(db);
   await sql`create index "account_userId_idx" on "account" ("userId")`.execute(db);
+  // One person of a provider is one account here, also when two first sign-ins come at once.
+  await sql`create unique index "account_provider_idx" on "account" ("providerId", "accountId")`.execute(db);
 
   await sql`
     create table "verification" (

@@ -13,7 +13,7 @@ import type { Role } from '@berth/contract/permissions.ts';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { FastifyInstance } from 'fastify';
-import { pino } from 'pino';
+import { pino, type Level } from 'pino';
 import type { OidcConfig } from '../src/config.ts';
 import { HostClients } from '../src/hosts/clients.ts';
 import { buildApp, listen, type AppOptions } from '../src/http/app.ts';
@@ -21,7 +21,7 @@ import { planCatalogueOf } from '../src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../src/services/api-keys.ts';
 import { bootstrap } from '../src/services/bootstrap.ts';
 import type { ClientSignIn } from '../src/services/client-sign-in-port.ts';
-import { newToken, tokenSha256 } from '../src/services/bearer-token.ts';
+import { newToken, tokenKind, tokenSha256 } from '../src/services/bearer-token.ts';
 import type { ServiceContext } from '../src/services/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../src/services/lifecycle-port.ts';
 import { noteInvitationSent, prepareInvitationMail } from '../src/services/invitation-mail.ts';
@@ -42,6 +42,7 @@ import { insertSessionToken } from '../src/store/session-tokens.ts';
 import type { Database, NewSandbox, SandboxRow } from '../src/store/schema.ts';
 import { insertSubscription } from '../src/store/subscriptions.ts';
 import { migrateDurable, startDurable, type DurableWork } from '../src/workers/durable.ts';
+import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
@@ -91,6 +92,12 @@ export interface TestApi extends TestOrg {
   steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'clone'; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
   call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
+  /** Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log nor in the database nor in a process list. */
+  secret(text: string, what?: string): string;
+  /** Looks for them now. */
+  scanSecrets(): Promise<void>;
+  /** All that was logged, at every level. */
+  logged(): string;
   /** Another org with its own owner and key. */
   makeOrg(): Promise<TestOrg>;
   /** A person of the first org with the role (of no org with null), signed in. */
@@ -110,6 +117,7 @@ export interface TestApiOptions {
   /** Run the real durable work against the stand-in host; otherwise steps are only noted. */
   durable: boolean;
   keepAlive?: AppOptions['keepAlive'];
+  now?: AppOptions['now'];
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
   plans?: Plan[];
   settings?: Partial<Settings>;
@@ -145,7 +153,9 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const host = new HostStandIn(join(folder, 'behind.sock'));
   await host.start();
   const front = await startExecFront(join(folder, 'host.sock'), join(folder, 'behind.sock'));
-  const log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' }, pino.destination(2));
+  const scan = new SecretsScan();
+  // Without the log's own defences: what they would take out is not to get there.
+  const log = pino({ level: 'trace' }, scan.into(process.env['BERTH_TEST_LOG'] as Level | undefined));
   const hosts = new HostClients(host.token);
   const changes = new SandboxChanges(databaseUrl, (error) => log.warn({ err: error }));
   await changes.start();
@@ -188,7 +198,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       startId: '1',
       driver: 'fake',
       accelerator: 'none',
-      capacity: { vcpu: 1_000, memoryMib: 1_000_000, diskGib: 100_000 },
+      capacity: { vcpu: 4_000, memoryMib: 4_000_000, diskGib: 400_000 },
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
     // Nothing looks after it here, and on a busy machine a file of tests may run for longer than a silent host is believed in.
@@ -215,6 +225,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     signIn,
     onAnswer: (route, answer) => void route.response.body.parse(answer),
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
+    ...(options.now === undefined ? {} : { now: options.now }),
   });
   const { port } = await listen(app, '127.0.0.1', 0);
   const url = `http://127.0.0.1:${port}`;
@@ -231,7 +242,10 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     host,
     front,
     steps,
-    call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }),
+    call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }, scan),
+    secret: (text, what = 'a secret of the test') => scan.note(text, what),
+    scanSecrets: () => scan.check(databaseUrl),
+    logged: () => scan.logged(),
     makeOrg: () => makeOrg(db),
     mails,
     mailInvitations: async () => {
@@ -254,21 +268,32 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     },
     makeSandbox: (status, changed = {}) => makeSandbox(db, own, host.hostId, status, changed),
     close: async () => {
-      app.server.closeAllConnections();
-      await app.close();
-      await durable?.stop();
-      hosts.close();
-      await changes.close();
-      await db.destroy();
-      await front.stop();
-      await host.stop();
-      await postgres.stop();
-      await rm(folder, { recursive: true, force: true });
+      try {
+        app.server.closeAllConnections();
+        await app.close();
+        await durable?.stop();
+        await scan.check(databaseUrl);
+      } finally {
+        hosts.close();
+        await changes.close();
+        await db.destroy();
+        await front.stop();
+        await host.stop();
+        await postgres.stop();
+        await rm(folder, { recursive: true, force: true });
+      }
     },
   };
 }
 
-async function call(url: string, method: Method | 'HEAD' | 'OPTIONS', path: string, options: CallOptions): Promise<Answer> {
+async function call(
+  url: string,
+  method: Method | 'HEAD' | 'OPTIONS',
+  path: string,
+  options: CallOptions,
+  scan: SecretsScan,
+): Promise<Answer> {
+  if (typeof options.token === 'string' && tokenKind(options.token) !== null) scan.note(options.token, `a token of ${method} ${path}`);
   const payload = options.rawBody ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
   const response = await fetch(url + path, {
     method,
@@ -281,6 +306,7 @@ async function call(url: string, method: Method | 'HEAD' | 'OPTIONS', path: stri
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   const text = await response.text();
+  if (options.token) assert.ok(!text.includes(options.token), 'an answer holds the token of its request');
   const body: unknown = text === '' ? undefined : JSON.parse(text);
   assert.match(response.headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
   if (method !== 'HEAD') {

@@ -1,4 +1,4 @@
-// A host of the tests that answers scripted commands and metrics: it stands in front of the stand-in host and passes everything else on to it.
+// A host of the tests that answers scripted commands, file calls and metrics: it stands in front of the stand-in host and passes everything else on to it.
 import http from 'node:http';
 import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/guest.ts';
 import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/host.ts';
@@ -8,16 +8,32 @@ export type ExecScript = (request: GuestExecRequest, signal: AbortSignal) => Pro
 
 export class ExecRefusal extends Error {
   readonly code: HostErrorCode;
+  readonly errno: string | undefined;
 
-  constructor(code: HostErrorCode, message: string) {
+  constructor(code: HostErrorCode, message: string, errno?: string) {
     super(message);
     this.code = code;
+    this.errno = errno;
   }
 }
+
+/** A file call as it arrives: `body` is the content of a write. */
+export interface FileCall {
+  vmId: string;
+  verb: 'read' | 'write' | 'list';
+  path: string;
+  depth: number;
+  body: Buffer;
+}
+
+/** What a file call comes to: bytes, or an object for JSON, or an {@link ExecRefusal} thrown. */
+export type FileScript = (call: FileCall) => Buffer | object | Promise<Buffer | object>;
 
 export interface ExecFront {
   url: string;
   exec: ExecScript;
+  /** By default every folder is empty, every file has the same content, and every write succeeds. */
+  files: FileScript;
   /** What the metrics of a VM are, at once or later, or an {@link ExecRefusal} thrown. */
   metrics: (vmId: string) => unknown;
   /** Answers the list of VMs instead of the stand-in. */
@@ -30,6 +46,10 @@ export async function startExecFront(socketPath: string, behind: string): Promis
   const front: ExecFront = {
     url: `unix:${socketPath}`,
     exec: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
+    files: ({ verb, body }) => {
+      if (verb === 'write') return { size: body.length };
+      return Buffer.from(verb === 'list' ? 'D\0EC' : 'a content');
+    },
     metrics: () => {
       throw new ExecRefusal('vm_not_running', 'no script');
     },
@@ -43,6 +63,11 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     const measured = request.method === 'GET' ? /^\/vms\/([^/]+)\/metrics$/.exec(request.url ?? '')?.[1] : undefined;
     if (measured !== undefined) {
       void answer(response, () => front.metrics(measured));
+      return;
+    }
+    const fileRoute = /^\/vms\/([^/]+)\/(files?)\?/.exec(request.url ?? '');
+    if (fileRoute !== null) {
+      void runFileCall(request, response, front, fileRoute[1] ?? '');
       return;
     }
     const { listVms } = front;
@@ -69,6 +94,21 @@ export async function startExecFront(socketPath: string, behind: string): Promis
   return front;
 }
 
+async function runFileCall(request: http.IncomingMessage, response: http.ServerResponse, front: ExecFront, vmId: string): Promise<void> {
+  const { pathname, searchParams } = new URL(request.url ?? '', 'http://host');
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const verb = pathname.endsWith('/files') ? 'list' : request.method === 'PUT' ? 'write' : 'read';
+  const call = {
+    vmId,
+    verb,
+    path: searchParams.get('path') ?? '',
+    depth: Number(searchParams.get('depth')),
+    body: Buffer.concat(chunks),
+  } as const;
+  await answer(response, () => front.files(call));
+}
+
 async function runExec(request: http.IncomingMessage, response: http.ServerResponse, front: ExecFront): Promise<void> {
   const gone = new AbortController();
   response.on('close', () => {
@@ -90,12 +130,13 @@ async function runExec(request: http.IncomingMessage, response: http.ServerRespo
 
 async function answer(response: http.ServerResponse, script: () => unknown): Promise<void> {
   const send = (status: number, body: unknown): void => {
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    if (Buffer.isBuffer(body)) response.writeHead(status, { 'content-type': 'application/octet-stream' }).end(body);
+    else response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
   try {
     send(200, await script());
   } catch (error) {
-    const code = error instanceof ExecRefusal ? error.code : 'internal';
-    send(HOST_ERRORS[code], { error: { code, message: error instanceof Error ? error.message : String(error) } });
+    const { code, errno } = error instanceof ExecRefusal ? error : { code: 'internal' as const, errno: undefined };
+    send(HOST_ERRORS[code], { error: { code, errno, message: error instanceof Error ? error.message : String(error) } });
   }
 }

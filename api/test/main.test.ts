@@ -107,6 +107,23 @@ test('bootstrap prints a token once; keys create mints more, and the feed record
   }
 });
 
+test('bootstrap prints the path of a welcome once; owner-link makes another for the owner who has no password yet', async () => {
+  const fresh = { ...environment, BERTH_DATABASE_URL: await postgres.createDatabase() };
+  const ask = async (...args: string[]): Promise<unknown> =>
+    JSON.parse((await run(process.execPath, [MAIN, ...args], { env: fresh })).stdout);
+  await assert.rejects(ask('owner-link'), (error: { code: number; stderr: string }) => {
+    assert.equal(error.code, 1);
+    assert.match(error.stderr, /^berth-api: there is no org with an owner yet; the first start makes one\n$/);
+    return true;
+  });
+  const first = (await ask('bootstrap')) as Record<string, string>;
+  assert.match(first['welcomePath'] ?? '', /^\/welcome\?token=[\w-]{43}$/);
+  const { path, ...link } = (await ask('owner-link')) as Record<string, string>;
+  assert.deepEqual(link, { kind: 'welcome', email: 'owner@localhost', minutes: 7 * 24 * 60 });
+  assert.match(path ?? '', /^\/welcome\?token=[\w-]{43}$/);
+  assert.notEqual(path, first['welcomePath']);
+});
+
 test('plans set gives an org a plan of the catalogue, from then on in force, and the feed tells from which to which', async () => {
   const { orgId } = await command('bootstrap');
   const file = join(folder, 'plans.json');
@@ -163,6 +180,7 @@ test('a wrong command, option or environment ends with code 1 and one line that 
     [['keys', 'create', '--scopes', 'everything'], {}, /--scopes: everything is no permission; known: /],
     [['keys', 'create', '--expires-in-days', '366'], {}, /--expires-in-days must be an integer from 1 to 365/],
     [['keys', 'create', '--org', 'org_nobody'], {}, /there is no org org_nobody/],
+    [['owner-link', 'now'], {}, /Unexpected argument 'now'/],
     [['plans', 'set', '--plan', 'gold'], {}, /there is no plan 'gold' in the catalogue \(BERTH_PLANS_FILE\); known: self-hosted/],
     [['plans', 'set'], {}, /--plan is missing; known: self-hosted/],
     [['plans', 'set', '--org', 'org_nobody', '--plan', 'self-hosted'], {}, /there is no org org_nobody/],

@@ -29,6 +29,8 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-real-host-'));
   const tokenFile = join(folder, 'token');
   await writeFile(tokenFile, randomBytes(32).toString('base64url'), { mode: 0o600 });
+  const secretKeyFile = join(folder, 'secret-key');
+  await writeFile(secretKeyFile, randomBytes(32).toString('base64'), { mode: 0o600 });
   const socket = join(folder, 'host.sock');
   const base = { PATH: process.env['PATH'] ?? '' };
   const host = spawn(
@@ -55,6 +57,8 @@ before(async () => {
     BERTH_DATABASE_URL: await postgres.createDatabase(),
     BERTH_HOST_URL: `unix:${socket}`,
     BERTH_HOST_TOKEN_FILE: tokenFile,
+    BERTH_SECRET_KEY_FILE: secretKeyFile,
+    BERTH_OUTBOX_FOLDER: join(folder, 'outbox'),
     BERTH_PORT: '0',
   };
   const { stdout } = await run(process.execPath, [API, 'bootstrap'], { env: environment });
@@ -90,9 +94,13 @@ function lineThat(child: ChildProcess, fits: (line: Record<string, unknown>) => 
   });
 }
 
-async function send(path: string, body?: object): Promise<{ status: number; body: Record<string, Record<string, unknown>> }> {
+async function send(
+  path: string,
+  body?: object,
+  method = body === undefined ? 'GET' : 'POST',
+): Promise<{ status: number; body: Record<string, Record<string, unknown>> }> {
   const response = await fetch(url + path, {
-    method: body === undefined ? 'GET' : 'POST',
+    method,
     headers: { authorization: `Bearer ${key.token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
@@ -166,4 +174,46 @@ test('a sandbox grows while it runs, sleeps with its processes and its files, an
   assert.equal(await run('cat file; kill -0 $(cat pid) && echo alive'), 'kept\nalive');
   await send(`/v1/sandboxes/${id}/destroy`, {});
   assert.equal((await settled())['status'], 'deleted');
+});
+
+test('files are written, listed and read through all layers, beside the commands of the same sandbox', async () => {
+  const created = await send(`/v1/orgs/${key.orgId}/sandboxes`, { agent: 'agent_one', projectId: key.projectId });
+  const id = String(created.body['sandbox']?.['id']);
+  while ((await send(`/v1/sandboxes/${id}`)).body['sandbox']?.['status'] !== 'ready');
+  const query = (path: string): string => `path=${encodeURIComponent(path)}`;
+  const read = async (path: string): Promise<unknown> => (await send(`/v1/sandboxes/${id}/file?${query(path)}`)).body;
+  const write = async (body: object): Promise<unknown> => (await send(`/v1/sandboxes/${id}/file`, body, 'PUT')).body;
+  const run = async (command: string): Promise<string> =>
+    execResult.parse((await send(`/v1/sandboxes/${id}/exec`, { command })).body).stdout;
+
+  assert.deepEqual(await write({ path: 'src/ü 🦭.txt', content: 'héllo\n' }), { path: '/code/src/ü 🦭.txt', size: 7 });
+  assert.equal(await run("cat src/*; stat -c '%U %a' src/*"), 'héllo\nberth 644\n');
+  const binary = randomBytes(1_000_000);
+  await write({ path: '/home/berth/binary', content: binary.toString('base64'), encoding: 'base64' });
+  assert.equal(await run('wc -c < ~/binary; ln -s ~/binary src/link; mkfifo src/fifo'), '1000000\n');
+  assert.deepEqual(await read('src/link'), {
+    path: '/code/src/link',
+    content: binary.toString('base64'),
+    encoding: 'base64',
+    size: 1_000_000,
+  });
+  assert.deepEqual((await send(`/v1/sandboxes/${id}/files/snapshot?depth=99`)).body, {
+    path: '/code',
+    truncated: false,
+    directories: {
+      '/code': [{ label: 'src', path: '/code/src', type: 'directory' }],
+      '/code/src': ['fifo', 'link', 'ü 🦭.txt'].map((label) => ({ label, path: `/code/src/${label}`, type: 'file' })),
+    },
+  });
+  for (const [path, status, code] of [
+    ['src', 400, 'not_a_file'],
+    ['src/fifo', 400, 'not_a_file'],
+    ['src/fifo/x', 400, 'not_a_directory'],
+    ['missing', 404, 'file_not_found'],
+    ['x'.repeat(256), 400, 'file_path_invalid'],
+  ] as const) {
+    const answer = await send(`/v1/sandboxes/${id}/file?${query(path)}`);
+    assert.deepEqual([answer.status, answer.body['error']?.['code']], [status, code], path);
+  }
+  await send(`/v1/sandboxes/${id}/destroy`, {});
 });

@@ -7,6 +7,22 @@ export const EXEC_LIMITS = {
   commandCharacters: 1_048_576,
 } as const;
 
+const MIB = 1_048_576;
+
+/** Bounds of file calls. `listEntries` and `listTextBytes` (of all labels and paths together, in UTF-8) are where a listing is cut off. */
+export const FILE_LIMITS = {
+  writeBytes: 2 * MIB,
+  readBytes: 8 * MIB,
+  pathCharacters: 4_096,
+  /** Of the whole path, in UTF-8. */
+  pathBytes: 4_095,
+  depth: { default: 3, min: 1, max: 5 },
+  listEntries: 10_000,
+  listTextBytes: 2 * MIB,
+  /** Body of a write: the longest content in base64, every character as a six byte JSON escape, and the rest. */
+  bodyBytes: 6 * 4 * Math.ceil((2 * MIB) / 3) + 65_536,
+} as const;
+
 export const METADATA_LIMITS = { keys: 24, keyCharacters: 128, valueCharacters: 1_024 } as const;
 
 export const NAME_CHARACTERS = 100;

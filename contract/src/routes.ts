@@ -3,6 +3,7 @@ import { listActivity } from './activity-feed.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
 import { execInSandbox } from './exec.ts';
+import { listFiles, readFile, snapshotFiles, writeFile } from './files.ts';
 import { getHealth } from './health.ts';
 import { getMe, listMyOrgs } from './identity.ts';
 import { acceptInvitation, createInvitation, getInvitation, listInvitations, revokeInvitation } from './invitations.ts';
@@ -43,6 +44,10 @@ const ALL = [
   createSandbox,
   getSandbox,
   execInSandbox,
+  listFiles,
+  snapshotFiles,
+  readFile,
+  writeFile,
   sleepSandbox,
   stopSandbox,
   wakeSandbox,

@@ -140,7 +140,18 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
 };
 
 /** What callers can do to a sandbox that depends on its status. */
-export const SANDBOX_ACTIONS = ['exec', 'sleep', 'wake', 'resize', 'renew', 'metrics_live', 'metrics_sample', 'destroy'] as const;
+export const SANDBOX_ACTIONS = [
+  'exec',
+  'files_read',
+  'files_write',
+  'sleep',
+  'wake',
+  'resize',
+  'renew',
+  'metrics_live',
+  'metrics_sample',
+  'destroy',
+] as const;
 export type SandboxAction = (typeof SANDBOX_ACTIONS)[number];
 
 /**
@@ -162,11 +173,13 @@ const whileAwake = (otherwise: SandboxVerdict): { readonly [status in SandboxSta
 });
 
 /**
- * Wake of a failed sandbox is legal while its disk is left (`wakesFrom`). Exec of a stopped one is legal where its project wakes sandboxes by
- * themselves (`wakeOnUse`). Renew is for ephemeral sandboxes alone, whatever the status.
+ * Wake of a failed sandbox is legal while its disk is left (`wakesFrom`). Exec and file calls of a stopped one are legal where its project
+ * wakes sandboxes by themselves (`wakeOnUse`). Renew is for ephemeral sandboxes alone, whatever the status.
  */
 export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { readonly [status in SandboxStatus]: SandboxVerdict } } = {
   exec: whileAwake('refuse'),
+  files_read: whileAwake('refuse'),
+  files_write: whileAwake('refuse'),
   sleep: { ...whileAwake('refuse'), sleeping: 'done', stopped: 'done' },
   wake: {
     provisioning: 'refuse',
@@ -189,6 +202,8 @@ export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { reado
 /** What an action answers where it is not legal: 400 for a wake (spec: States and transitions), else 409. */
 export const REFUSAL_CODES: { readonly [action in SandboxAction]: 'sandbox_state_conflict' | 'wake_not_possible' } = {
   exec: 'sandbox_state_conflict',
+  files_read: 'sandbox_state_conflict',
+  files_write: 'sandbox_state_conflict',
   sleep: 'sandbox_state_conflict',
   wake: 'wake_not_possible',
   resize: 'sandbox_state_conflict',

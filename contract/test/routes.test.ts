@@ -88,6 +88,7 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
     'createApiKey',
     'createSandbox',
     'execInSandbox',
+    'writeFile',
     'sleepSandbox',
     'stopSandbox',
     'wakeSandbox',

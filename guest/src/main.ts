@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { Clone } from './clone.ts';
 import { Commands } from './commands.ts';
 import { readConfig } from './config.ts';
+import { FileAgent } from './file-agent.ts';
+import { Files } from './files.ts';
 import { IdentityMarker } from './identity-marker.ts';
 import { IdentityStep } from './identity.ts';
 import { KernelCalls } from './kernel-calls.ts';
@@ -32,11 +34,13 @@ if (config.appliesIdentity) {
   machine.kernel.start();
 }
 const commands = new Commands(config, pipes, protection);
-await pipes.full();
+const fileAgent = new FileAgent(config, protection);
+const files = new Files(fileAgent);
+await Promise.all([pipes.full(), fileAgent.start()]);
 
 let fault: string | undefined;
 if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
-  fault = await rehearse(config, commands, machine).then(
+  fault = await rehearse(config, { commands, files }, machine).then(
     () => undefined,
     (error: unknown) => `the rehearsal of a restore failed: ${error instanceof Error ? error.message : String(error)}`,
   );
@@ -51,6 +55,7 @@ const server = createGuestServer({
   pipes,
   commands,
   clone,
+  files,
   turn: new Turn(),
   identity: new IdentityStep(config, secret, machine),
   wake: new WakeStep(secret, machine),

@@ -1,12 +1,14 @@
-// Goes through an identity and a command once while the daemon of a template starts, with values that change nothing. A restored machine then
-// finds the code of both compiled and the files in memory: under emulation its first identity takes a quarter of the time it takes otherwise.
+// Goes through an identity, a command and file calls once while the daemon of a template starts, with values that change nothing. A restored machine then
+// finds the code of all compiled and the files in memory: under emulation its first identity takes a quarter of the time it takes otherwise.
 import { rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import type { GuestIdentity } from '@berth/protocol/guest.ts';
 import { checkExecRequest, checkIdentity } from './checks.ts';
 import type { Commands } from './commands.ts';
 import type { GuestConfig } from './config.ts';
+import type { Files } from './files.ts';
 import { onlineCpuCount, onlineMemoryMib, rootDiskGib } from './hotplug.ts';
 import type { IdentityMarker } from './identity-marker.ts';
 import { IdentityStep, removeHostKeys } from './identity.ts';
@@ -16,10 +18,10 @@ import { Secret } from './secret.ts';
 const DEADLINE_MS = 120_000;
 const SECRET = 'r'.repeat(43);
 
-/** Rejects when an identity could not be applied here, or a command not be run: a template with this daemon is of no use. */
+/** Rejects when an identity could not be applied here, a command not be run or a file not be written: a template with this daemon is of no use. */
 export async function rehearse(
   config: GuestConfig,
-  commands: Commands,
+  { commands, files }: { commands: Commands; files: Files },
   machine: { kernel: KernelCalls; marker: IdentityMarker },
 ): Promise<void> {
   const signal = AbortSignal.timeout(DEADLINE_MS);
@@ -40,6 +42,23 @@ export async function rehearse(
   const { exitCode, stdout } = await command.result;
   if (exitCode !== 0 || stdout !== '\n') {
     throw new Error(`a command ended with exit code ${exitCode}`);
+  }
+  await rehearseFiles(join(config.user.home, '.berth-rehearsal'), files, signal);
+}
+
+async function rehearseFiles(path: string, files: Files, signal: AbortSignal): Promise<void> {
+  const content = Buffer.from('rehearsed');
+  try {
+    await files.write(path, content.length, Readable.from([content], { objectMode: false }), signal);
+    const { stream } = await files.read(path, signal);
+    const read = Buffer.concat((await stream.toArray()) as Buffer[]);
+    if (!read.equals(content)) {
+      throw new Error(`a file of ${content.length} bytes came back with ${read.length}`);
+    }
+    const listing = await files.list('/', 1, signal);
+    await listing.stream.toArray();
+  } finally {
+    rmSync(path, { force: true });
   }
 }
 

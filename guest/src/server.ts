@@ -4,6 +4,8 @@ import type { GuestHealth, GuestSizeResult } from '@berth/protocol/guest.ts';
 import { BodyRefused, checkClone, checkExecRequest, checkIdentity, checkSize, checkWake } from './checks.ts';
 import type { Clone } from './clone.ts';
 import { CommandRefused, type Commands } from './commands.ts';
+import { listFiles, readFile, writeFile } from './file-routes.ts';
+import { FileRefused, type Files } from './files.ts';
 import type { IdentityStep } from './identity.ts';
 import { readMetrics } from './metrics.ts';
 import type { PipeStore } from './pipes.ts';
@@ -42,6 +44,7 @@ export interface GuestParts {
   changesMachine: boolean;
   commands: Commands;
   clone: Clone;
+  files: Files;
   pipes: PipeStore;
   /** While a command or a clone runs, its answer gets a space this often. */
   spaceEveryMs: number;
@@ -49,7 +52,13 @@ export interface GuestParts {
   fault: string | undefined;
 }
 
-type Handler = (parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal) => Promise<void>;
+type Handler = (
+  parts: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+  query: URLSearchParams,
+) => Promise<void>;
 
 const routes: Readonly<Record<string, Handler>> = {
   'POST /exec': exec,
@@ -61,6 +70,9 @@ const routes: Readonly<Record<string, Handler>> = {
   'GET /metrics': metrics,
   'POST /clone': clone,
   'POST /clone/end': endClone,
+  'GET /file': read,
+  'PUT /file': write,
+  'GET /files': list,
 };
 
 /** Makes the server; it does not listen yet. */
@@ -75,7 +87,8 @@ export function createGuestServer(parts: GuestParts): Server {
 }
 
 async function answer(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
-  const route = `${request.method} ${request.url}`;
+  const [path, query] = (request.url ?? '').split('?', 2);
+  const route = `${request.method} ${path}`;
   // A wake may show the secret in force in its body instead.
   if (!parts.secret.accepts(request.headers.authorization) && route !== 'POST /wake') {
     throw unauthorized();
@@ -84,7 +97,7 @@ async function answer(parts: GuestParts, request: IncomingMessage, response: Ser
   if (handler === undefined) {
     throw new Refused(404, `the guest daemon has no ${route}; it has ${Object.keys(routes).join(', ')}`);
   }
-  await handler(parts, request, response, signal);
+  await handler(parts, request, response, signal, new URLSearchParams(query));
 }
 
 async function exec(
@@ -175,6 +188,39 @@ async function metrics({ secret }: GuestParts, _request: IncomingMessage, respon
   send(response, 200, readMetrics());
 }
 
+async function read(
+  { files, secret }: GuestParts,
+  _: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+  query: URLSearchParams,
+) {
+  refuseIncomplete(secret);
+  await readFile(files, query, response, signal);
+}
+
+async function list(
+  { files, secret }: GuestParts,
+  _: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+  query: URLSearchParams,
+) {
+  refuseIncomplete(secret);
+  await listFiles(files, query, response, signal);
+}
+
+async function write(
+  { files, secret }: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+  query: URLSearchParams,
+): Promise<void> {
+  refuseIncomplete(secret);
+  send(response, 200, await writeFile(files, query, request, signal));
+}
+
 function refuseIncomplete(secret: Secret): void {
   if (secret.state === 'incomplete') {
     throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
@@ -202,14 +248,16 @@ function refuse(request: IncomingMessage, response: ServerResponse, error: unkno
     return;
   }
   const status = statusOf(error);
-  if (status >= 500) {
+  if (status >= 500 && !(error instanceof FileRefused)) {
     console.error(`${request.method} ${request.url}:`, error);
   }
-  send(response, status, { error: { message: (error instanceof Error ? error.message : String(error)).slice(0, 4_096) } });
+  const message = (error instanceof Error ? error.message : String(error)).slice(0, 4_096);
+  // Without its `errno` when it has none: JSON leaves out what is undefined.
+  send(response, status, { error: error instanceof FileRefused ? { message, code: error.code, errno: error.errno } : { message } });
 }
 
 function statusOf(error: unknown): number {
-  if (error instanceof Refused || error instanceof CommandRefused) {
+  if (error instanceof Refused || error instanceof CommandRefused || error instanceof FileRefused) {
     return error.status;
   }
   return error instanceof BodyRefused ? 400 : error instanceof TurnTaken ? 409 : 500;

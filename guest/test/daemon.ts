@@ -16,6 +16,8 @@ export const testUid = process.getuid?.() === 0 ? 199_998 : (process.getuid?.() 
 export interface Answer {
   status: number;
   headers: IncomingHttpHeaders;
+  bytes: Buffer;
+  /** The bytes as UTF-8. */
   text: string;
 }
 
@@ -91,7 +93,7 @@ export class TestDaemon {
   }
 
   /** Sends a request and gives it back with its answer, so that a test can break it off. */
-  open(method: string, path: string, body?: string, secret?: string): { request: ClientRequest; answer: Promise<Answer> } {
+  open(method: string, path: string, body?: string | Buffer, secret?: string): { request: ClientRequest; answer: Promise<Answer> } {
     const sent = request({
       host: '127.0.0.1',
       port: this.#port,
@@ -106,9 +108,10 @@ export class TestDaemon {
         const chunks: Buffer[] = [];
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
         response.once('error', reject);
-        response.once('end', () =>
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString('utf8') }),
-        );
+        response.once('end', () => {
+          const bytes = Buffer.concat(chunks);
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes, text: bytes.toString('utf8') });
+        });
       });
     });
     sent.end(body);

@@ -7,11 +7,14 @@ export class HostError extends Error {
   override readonly name = 'HostError';
   readonly code: HostErrorCode;
   readonly shortage: Shortage | undefined;
+  /** With `file_system_error`: what the guest's kernel said. */
+  readonly errno: string | undefined;
 
-  constructor(code: HostErrorCode, message: string, options: { shortage?: Shortage; cause?: unknown } = {}) {
+  constructor(code: HostErrorCode, message: string, options: { shortage?: Shortage; errno?: string | undefined; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.code = code;
     this.shortage = options.shortage;
+    this.errno = options.errno;
   }
 }
 

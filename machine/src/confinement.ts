@@ -36,7 +36,12 @@ const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/e
 export function confinedArgv(confined: Confined): [string, ...string[]] {
   const { user } = confined;
   const system = SYSTEM_FOLDERS.filter((folder) => existsSync(folder)).flatMap((folder) => ['--ro-bind', folder, folder]);
-  const binds = confined.binds.flatMap((bind) => [bind.writable === true ? '--bind' : '--ro-bind', bind.from, bind.to]);
+  const binds = confined.binds.flatMap((bind) => [
+    ...openParents(bind.to),
+    bind.writable === true ? '--bind' : '--ro-bind',
+    bind.from,
+    bind.to,
+  ]);
   const namespaces = ['--die-with-parent', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try', '--new-session'];
   const ownFolders = ['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--chmod', '1777', '/tmp', '--chmod', '1777', '/dev/shm'];
   const view = [...system, ...resolverBind(), ...ownFolders, ...binds, '--chdir', confined.workingFolder];
@@ -55,9 +60,14 @@ function resolverBind(): string[] {
   if (SYSTEM_FOLDERS.some((folder) => file.startsWith(`${folder}/`))) {
     return [];
   }
+  return [...openParents(file), '--ro-bind', file, file];
+}
+
+/** Makes the folders above a place in the view, open to the service: bwrap alone would make them for root only. What is there stays as it is. */
+function openParents(place: string): string[] {
   const parents: string[] = [];
-  for (let folder = dirname(file); folder !== '/'; folder = dirname(folder)) {
+  for (let folder = dirname(place); folder !== '/' && folder !== '/tmp'; folder = dirname(folder)) {
     parents.unshift('--perms', '0755', '--dir', folder);
   }
-  return [...parents, '--ro-bind', file, file];
+  return parents;
 }

@@ -17,7 +17,8 @@ export interface StepResult {
 
 const RUNNING_DEADLINE_MS = 120_000;
 const DELETED_DEADLINE_MS = 60_000;
-const POLL_MS = 50;
+/** Ten times a second is as often as a credential may call for long. */
+const POLL_MS = 100;
 
 interface Outcome {
   shown: string;

@@ -10,6 +10,7 @@ import type { VerbContext } from './verbs/context.ts';
 import { demo } from './verbs/demo.ts';
 import { doctor } from './verbs/doctor.ts';
 import { down } from './verbs/down.ts';
+import { fuzz } from './verbs/fuzz.ts';
 import { createKeyOnMachine } from './verbs/keys.ts';
 import { makeOwnerLinkOnMachine } from './verbs/owner-link.ts';
 import { setPlanOnMachine } from './verbs/plans.ts';
@@ -74,6 +75,12 @@ withFolders(program.command('chaos'))
   .passThroughOptions()
   .allowUnknownOption()
   .action(run((context, _flags, args) => chaos(context, args)));
+withFolders(program.command('fuzz'))
+  .description('set this machine up and send random requests to a Berth of its own; each must be answered as the contract says')
+  .argument('[arguments...]', '--seed S, and others for the run')
+  .passThroughOptions()
+  .allowUnknownOption()
+  .action(run((context, _flags, args) => fuzz(context, args)));
 
 await program.parseAsync();
 

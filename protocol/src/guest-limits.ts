@@ -20,3 +20,34 @@ export const CLONE_TIMEOUT_SECONDS = { min: 1, max: 86_400 } as const;
 export const CLONE_MAX_MIB = { min: 1, max: 1_048_576 } as const;
 /** Longest of git's own words in an answer, in UTF-16 code units. */
 export const CLONE_MESSAGE_LENGTH = 2_000;
+
+/** Longest file that is read, and longest that is written, at once. */
+export const FILE_READ_BYTES = 8_388_608;
+export const FILE_WRITE_BYTES = 2_097_152;
+/** Longest absolute path: Linux's own limit (PATH_MAX) without the end mark. */
+export const FILE_PATH_BYTES = 4_095;
+/** How many levels of folders a listing goes down; 1: the folder alone. */
+export const FILE_LIST_DEPTH = { min: 1, max: 5 } as const;
+/** Where a listing is cut off. `textBytes`: of all names and of all paths together, in UTF-8. */
+export const FILE_LIST = { entries: 10_000, textBytes: 2_097_152, seconds: 10 } as const;
+/** Longest that the guest works on one file call, its time in the queue included. */
+export const FILE_CALL_SECONDS = 30;
+/** File calls of one guest: so many are worked on at once, so many more wait for their turn, and the rest is refused. */
+export const FILE_CALLS = { atOnce: 8, waiting: 64 } as const;
+
+/**
+ * Why a file call was refused, with its HTTP status on the internal wires. `file_system_error`: anything else that the guest's kernel said no with; `errno`
+ * names it. `guest_busy`: more calls at once than {@link FILE_CALLS}.
+ */
+export const FILE_ERRORS = {
+  file_path_invalid: 400,
+  not_a_file: 400,
+  not_a_directory: 400,
+  file_access_denied: 403,
+  file_not_found: 404,
+  file_too_large: 413,
+  guest_busy: 429,
+  file_system_error: 500,
+  guest_disk_full: 507,
+} as const;
+export type FileErrorCode = keyof typeof FILE_ERRORS;

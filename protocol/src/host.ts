@@ -1,6 +1,7 @@
 // The wire between the control plane and a host daemon: HTTP/1.1 with JSON bodies, over a unix socket or TCP, with a bearer token.
 // Every verb is idempotent and fenced by the sandbox's epoch: a host refuses an epoch older than the newest it has seen for that VM.
 import { z } from 'zod';
+import { errnoName, FILE_ERRORS } from './files.ts';
 import { guestClone, guestMetrics } from './guest.ts';
 
 /** A VM's id on its host is the sandbox's id. */
@@ -159,16 +160,17 @@ export const vmList = z.object({ vms: z.array(vmView) });
 export const vmClone = guestClone.extend({ epoch: z.int().min(1) });
 export type VmClone = z.infer<typeof vmClone>;
 
-/** `POST /vms/{id}/exec`: the body and the streamed answer are those of the guest (`guest.ts`). */
+/** `POST /vms/{id}/exec`: the body and the streamed answer are those of the guest (`guest.ts`). File calls: `files.ts`. */
 
 /**
  * Codes of refused calls, with their HTTP status.
  * `stale_epoch`: a newer epoch was seen. `epoch_conflict`: the same epoch with another spec. `insufficient_capacity`: `resource` names what is
  * short. `vm_not_found`, `vm_not_running`: for data-plane calls. `create_failed`: the VM could not be brought up, `message` says why; nothing of it is left.
  * `guest_unreachable`: the guest did not answer, or answered something that is not its protocol. `superseded`: a newer call overtook this one.
- * `sleep_failed`, `wake_failed`, `resize_failed`, `nothing_to_wake`: see the verbs.
+ * `sleep_failed`, `wake_failed`, `resize_failed`, `nothing_to_wake`: see the verbs. Those of file calls: see `FILE_ERRORS`.
  */
 export const HOST_ERRORS = {
+  ...FILE_ERRORS,
   invalid_request: 400,
   unauthorized: 401,
   vm_not_found: 404,
@@ -194,6 +196,8 @@ export const hostError = z.object({
     message: z.string(),
     /** With `insufficient_capacity`. Amounts in the resource's unit: vCPUs, MiB or GiB. */
     shortage: z.object({ resource: z.enum(['vcpu', 'memoryMib', 'diskGib']), requested: z.number(), available: z.number() }).optional(),
+    /** With `file_system_error`. */
+    errno: errnoName.optional(),
   }),
 });
 export type HostErrorBody = z.infer<typeof hostError>;

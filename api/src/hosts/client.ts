@@ -2,6 +2,7 @@
 // It knows nothing of sandboxes' rows and never retries a verb whose outcome is unknown, save on a pooled connection that was already closed.
 import http from 'node:http';
 import type { z } from 'zod';
+import { FILE_CALL_SECONDS, FILE_LIST_MAX_BYTES, FILE_READ_BYTES, fileWritten, type FileWritten } from '@berth/protocol/files.ts';
 import {
   CLONE_ANSWER_MAX_BYTES,
   EXEC_ANSWER_MAX_BYTES,
@@ -27,6 +28,7 @@ import {
   type VmResize,
 } from '@berth/protocol/host.ts';
 import { HostError } from './error.ts';
+import { exchange, StaleConnectionError, targetOf, type Exchanged, type Payload, type Target } from './exchange.ts';
 
 /**
  * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec or clone for its own timeout and this much more. A sleep writes what the guest
@@ -41,6 +43,7 @@ export const HOST_DEADLINES_MS = {
   resize: 90_000,
   destroy: 30_000,
   execMargin: 20_000,
+  file: (FILE_CALL_SECONDS + 20) * 1_000,
 } as const;
 
 /** Longest answer read from a host, but for exec. A list of 1,000 VMs is 400 KB. */
@@ -60,21 +63,26 @@ export interface CallOptions {
   deadlineMs?: number | undefined;
 }
 
-interface Request<S extends z.ZodType> extends CallOptions {
+interface Request extends CallOptions {
   method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   path: string;
   body?: unknown;
-  schema: S;
+  /** Sent as they are, instead of `body`. */
+  bytes?: Buffer;
   deadlineMs: number;
   maxBytes?: number;
   agent: http.Agent;
+}
+
+interface JsonRequest<S extends z.ZodType> extends Request {
+  schema: S;
 }
 
 /** Calls one host. Every method rejects with {@link HostError}, or with the reason of the caller's signal. */
 export class HostClient {
   readonly url: string;
   readonly #token: string;
-  readonly #target: { socketPath: string } | { host: string; port: number };
+  readonly #target: Target;
   readonly #pooled = new http.Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 0 });
   /** An exec is not repeatable, so it never meets a pooled connection that its host is closing at that moment. */
   readonly #single = new http.Agent({ keepAlive: false });
@@ -153,6 +161,24 @@ export class HostClient {
     });
   }
 
+  /** The bytes of a regular file of at most 8 MiB. Refused with one of `FILE_ERRORS`. */
+  readFile(id: string, path: string, options: CallOptions = {}): Promise<Buffer> {
+    return this.#bytes(`/vms/${encodeURIComponent(id)}/file?${new URLSearchParams({ path }).toString()}`, FILE_READ_BYTES, options);
+  }
+
+  /** A listing of `depth` levels, as the guest sends it: `parseListing` of the protocol reads it. Refused as {@link readFile} is. */
+  listFiles(id: string, path: string, depth: number, options: CallOptions = {}): Promise<Buffer> {
+    const query = new URLSearchParams({ path, depth: String(depth) });
+    return this.#bytes(`/vms/${encodeURIComponent(id)}/files?${query.toString()}`, FILE_LIST_MAX_BYTES, options);
+  }
+
+  /** Writes a file whole or not at all. Refused as {@link readFile} is. */
+  writeFile(id: string, path: string, bytes: Buffer, options: CallOptions = {}): Promise<FileWritten> {
+    const where = `/vms/${encodeURIComponent(id)}/file?${new URLSearchParams({ path }).toString()}`;
+    // Not repeated: what came in between would be written over.
+    return this.#call({ ...this.#verb('PUT', where, fileWritten, HOST_DEADLINES_MS.file, options), bytes, agent: this.#single });
+  }
+
   /** Closes idle connections; calls under way end with `host_unreachable`. */
   close(): void {
     this.#pooled.destroy();
@@ -164,139 +190,83 @@ export class HostClient {
     return this.#call({ ...this.#verb('POST', path, vmView, deadlineMs, options), body });
   }
 
-  #verb<S extends z.ZodType>(method: Request<S>['method'], path: string, schema: S, deadlineMs: number, options: CallOptions): Request<S> {
-    return { method, path, schema, agent: this.#pooled, deadlineMs: options.deadlineMs ?? deadlineMs, signal: options.signal };
+  async #bytes(path: string, maxBytes: number, options: CallOptions): Promise<Buffer> {
+    const request = this.#request('GET', path, HOST_DEADLINES_MS.file, options);
+    const answer = await this.#exchange({ ...request, maxBytes });
+    // Throws: it is no success.
+    if (answer.status !== 200) jsonIn(answer, this.#where(request));
+    if (!answer.whole) throw brokenOff(this.#where(request));
+    return answer.body;
   }
 
-  async #call<S extends z.ZodType>(request: Request<S>): Promise<z.output<S>> {
+  #verb<S extends z.ZodType>(method: Request['method'], path: string, schema: S, deadlineMs: number, options: CallOptions): JsonRequest<S> {
+    return { ...this.#request(method, path, deadlineMs, options), schema };
+  }
+
+  #request(method: Request['method'], path: string, deadlineMs: number, options: CallOptions): Request {
+    return { method, path, agent: this.#pooled, deadlineMs: options.deadlineMs ?? deadlineMs, signal: options.signal };
+  }
+
+  async #call<S extends z.ZodType>(request: JsonRequest<S>): Promise<z.output<S>> {
+    const where = this.#where(request);
+    const parsed = request.schema.safeParse(jsonIn(await this.#exchange(request), where));
+    if (parsed.success) return parsed.data;
+    const issue = parsed.error.issues[0];
+    throw new HostError('invalid_answer', `${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'unknown fault'}`);
+  }
+
+  async #exchange(request: Request): Promise<Exchanged> {
     const startedAt = performance.now();
+    const { method, path, signal, agent, maxBytes = ANSWER_MAX_BYTES } = request;
+    const attempt = {
+      target: this.#target,
+      token: this.#token,
+      method,
+      path,
+      payload: payloadOf(request),
+      maxBytes,
+      where: this.#where(request),
+    };
     try {
-      return await this.#attempt(request, request.deadlineMs);
+      return await exchange({ ...attempt, agent, deadlineMs: request.deadlineMs }, signal);
     } catch (error) {
       // The host closed an idle connection while the request was on its way: nothing of it was read, so once more on a fresh one.
       if (!(error instanceof StaleConnectionError)) throw error;
-      const leftMs = Math.max(1, request.deadlineMs - (performance.now() - startedAt));
-      return await this.#attempt({ ...request, agent: this.#single }, leftMs);
+      const deadlineMs = Math.max(1, request.deadlineMs - (performance.now() - startedAt));
+      return await exchange({ ...attempt, agent: this.#single, deadlineMs }, signal);
     }
   }
 
-  #attempt<S extends z.ZodType>(request: Request<S>, deadlineMs: number): Promise<z.output<S>> {
-    const { signal, method, path } = request;
-    if (signal?.aborted) return Promise.reject(asError(signal.reason));
-    const payload = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
-    const where = `${method} ${path.replace(/\?.*/, '')} at ${this.url}`;
-    return new Promise((resolve, reject) => {
-      const outgoing = http.request({
-        ...this.#target,
-        method,
-        path,
-        agent: request.agent,
-        headers: {
-          authorization: `Bearer ${this.#token}`,
-          ...(payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': payload.byteLength }),
-        },
-      });
-      let answered = false;
-      const finish = (error: Error | undefined, value?: z.output<S>): void => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', onAbort);
-        if (error === undefined) {
-          resolve(value as z.output<S>);
-          return;
-        }
-        outgoing.destroy();
-        reject(error);
-      };
-      const timer = setTimeout(() => {
-        finish(new HostError('host_timeout', `no answer to ${where} within ${deadlineMs} ms`));
-      }, deadlineMs);
-      const onAbort = (): void => {
-        finish(asError(signal?.reason));
-      };
-      signal?.addEventListener('abort', onAbort, { once: true });
-      outgoing.on('error', (error: NodeJS.ErrnoException) => {
-        if (!answered && outgoing.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')) {
-          finish(new StaleConnectionError());
-          return;
-        }
-        finish(new HostError('host_unreachable', `${where}: ${error.message}`, { cause: error }));
-      });
-      outgoing.on('response', (response) => {
-        answered = true;
-        readBody(response, request.maxBytes ?? ANSWER_MAX_BYTES).then(
-          ({ text, whole }) => {
-            const outcome = parseAnswer(request.schema, response.statusCode ?? 0, text, whole, where);
-            if (outcome instanceof HostError) finish(outcome);
-            else finish(undefined, outcome.value);
-          },
-          (error: unknown) => finish(asError(error)),
-        );
-      });
-      outgoing.end(payload);
-    });
+  #where({ method, path }: Request): string {
+    return `${method} ${path.replace(/\?.*/s, '')} at ${this.url}`;
   }
 }
 
-/** A pooled connection was closed by the host before it read the request. Never leaves this file. */
-class StaleConnectionError extends Error {}
-
-function targetOf(url: string): { socketPath: string } | { host: string; port: number } {
-  if (url.startsWith('unix:/')) return { socketPath: url.slice('unix:'.length) };
-  const parsed = URL.parse(url);
-  if (parsed?.protocol !== 'http:') throw new TypeError(`a host's address is unix:/path or http://address:port, not ${url}`);
-  return { host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'), port: parsed.port === '' ? 80 : Number(parsed.port) };
+function payloadOf({ body, bytes }: Request): Payload | undefined {
+  if (bytes !== undefined) return { type: 'application/octet-stream', bytes };
+  return body === undefined ? undefined : { type: 'application/json', bytes: Buffer.from(JSON.stringify(body)) };
 }
 
-/** Reads at most `maxBytes`. `whole` is false when the connection broke before the end of the body. */
-function readBody(response: http.IncomingMessage, maxBytes: number): Promise<{ text: string; whole: boolean }> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    response.on('data', (chunk: Buffer) => {
-      bytes += chunk.byteLength;
-      if (bytes <= maxBytes) {
-        chunks.push(chunk);
-        return;
-      }
-      reject(new HostError('invalid_answer', `the answer is longer than ${maxBytes} bytes`));
-      response.destroy();
-    });
-    const settle = (whole: boolean) => (): void => resolve({ text: Buffer.concat(chunks).toString('utf8'), whole });
-    response.on('end', settle(true));
-    // After 'error' or a premature close what came so far may still hold the error envelope that explains it.
-    response.on('error', settle(false));
-    response.on('close', settle(false));
-  });
-}
-
-function parseAnswer<S extends z.ZodType>(
-  schema: S,
-  status: number,
-  text: string,
-  whole: boolean,
-  where: string,
-): HostError | { value: z.output<S> } {
+/** The JSON of a successful answer; throws the host's refusal, or what is wrong with what it sent. */
+function jsonIn({ status, body, whole }: Exchanged, where: string): unknown {
   let json: unknown;
   try {
     // Leading spaces that kept the connection busy are white space to JSON too.
-    json = JSON.parse(text);
+    json = JSON.parse(body.toString('utf8'));
   } catch (error) {
-    if (!whole) return new HostError('host_unreachable', `${where}: the connection broke in the middle of the answer`);
-    return new HostError('invalid_answer', `${where}: status ${status} with a body that is not JSON`, { cause: error });
+    if (!whole) throw brokenOff(where);
+    throw new HostError('invalid_answer', `${where}: status ${status} with a body that is not JSON`, { cause: error });
   }
   const refused = hostError.safeParse(json);
   if (refused.success) {
-    const { code, message, shortage } = refused.data.error;
-    return new HostError(code, message, { shortage });
+    const { code, message, shortage, errno } = refused.data.error;
+    throw new HostError(code, message, { shortage, errno });
   }
-  if (!whole) return new HostError('host_unreachable', `${where}: the connection broke in the middle of the answer`);
-  if (status !== 200) return new HostError('invalid_answer', `${where}: status ${status} without an error the protocol knows`);
-  const answer = schema.safeParse(json);
-  if (answer.success) return { value: answer.data };
-  const issue = answer.error.issues[0];
-  return new HostError('invalid_answer', `${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'unknown fault'}`);
+  if (!whole) throw brokenOff(where);
+  if (status !== 200) throw new HostError('invalid_answer', `${where}: status ${status} without an error the protocol knows`);
+  return json;
 }
 
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason), { cause: reason });
+function brokenOff(where: string): HostError {
+  return new HostError('host_unreachable', `${where}: the connection broke in the middle of the answer`);
 }

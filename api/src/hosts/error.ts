@@ -10,16 +10,22 @@ export type HostFailureCode = HostErrorCode | 'host_unreachable' | 'host_timeout
 
 export type Shortage = NonNullable<HostErrorBody['error']['shortage']>;
 
-/** A call to a host failed. `shortage` comes with `insufficient_capacity`. */
+/** A call to a host failed. `shortage` comes with `insufficient_capacity`, `errno` with `file_system_error`. */
 export class HostError extends Error {
   override readonly name = 'HostError';
   readonly code: HostFailureCode;
   readonly shortage: Shortage | undefined;
+  readonly errno: string | undefined;
 
-  constructor(code: HostFailureCode, message: string, options: { shortage?: Shortage | undefined; cause?: unknown } = {}) {
+  constructor(
+    code: HostFailureCode,
+    message: string,
+    options: { shortage?: Shortage | undefined; errno?: string | undefined; cause?: unknown } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.shortage = options.shortage;
+    this.errno = options.errno;
   }
 
   /** True when the same call may succeed later: the host could not be asked, or failed in a way that says nothing about the VM. */

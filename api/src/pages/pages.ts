@@ -14,7 +14,7 @@ import { devicePage } from './device.ts';
 import { forgotPasswordPage } from './forgot-password.ts';
 import { invitationPage } from './invitation.ts';
 import { document } from './layout.ts';
-import { isForeign, PAGE_HEADERS } from './protection.ts';
+import { contentPolicy, isForeign, PAGE_HEADERS } from './protection.ts';
 import { sentence, statusOf } from './refusals.ts';
 import { resetPasswordPage } from './reset-password.ts';
 import { signInPage } from './sign-in.ts';
@@ -101,6 +101,7 @@ async function visitorOf({ context, signIn }: Site, request: FastifyRequest): Pr
 async function send(reply: FastifyReply, answer: PageAnswer, visitor: Visitor | null): Promise<FastifyReply> {
   if (answer.cookie !== undefined) void reply.header('set-cookie', answer.cookie);
   if (answer.kind === 'redirect') return reply.redirect(answer.to, 303);
+  if (answer.formsLeadTo !== undefined) void reply.header('content-security-policy', contentPolicy(answer.formsLeadTo));
   if (answer.retryAfterSeconds !== undefined) void reply.header('retry-after', String(Math.max(1, Math.ceil(answer.retryAfterSeconds))));
   return reply
     .code(answer.status ?? 200)

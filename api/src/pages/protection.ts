@@ -2,11 +2,29 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /**
- * No script, no frame, no resource but the style; forms lead here alone. The referrer stays within the service, because tokens are in addresses: with
- * `no-referrer` browsers would send `Origin: null` with the service's own forms, which nobody can tell from a foreign page's.
+ * The policy of a page: no script, no frame, no resource but the style; its forms lead here alone.
+ *
+ * @param elsewhere sources to which a form may be sent on by redirects
+ */
+export function contentPolicy(elsewhere: readonly string[] = []): string {
+  const formAction = ["'self'", ...elsewhere].join(' ');
+  return `default-src 'none'; style-src 'self'; form-action ${formAction}; frame-ancestors 'none'; base-uri 'none'`;
+}
+
+/**
+ * The way to a provider is a chain of redirects through hosts that nobody here knows (a provider may itself sign people in at another), and browsers hold
+ * each of them against the policy of the page that the form was on.
+ */
+export function providerSources(publicUrl: string): string[] {
+  return publicUrl.startsWith('https://') ? ['https:'] : ['https:', 'http:'];
+}
+
+/**
+ * Beside the policy. The referrer stays within the service, because tokens are in addresses: with `no-referrer` browsers would send `Origin: null` with the
+ * service's own forms, which nobody can tell from a foreign page's.
  */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
-  'content-security-policy': "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  'content-security-policy': contentPolicy(),
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',

@@ -9,6 +9,7 @@ import { loginCookie } from '../sign-in/login-cookie.ts';
 import { localPath } from '../sign-in/local-path.ts';
 import { currentPassword, knownEmail, unseen } from './fields.ts';
 import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, withError, type FormState } from './form.ts';
+import { providerSources } from './protection.ts';
 import { refusedForm, statusOf } from './refusals.ts';
 import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type Visit, type Visitor } from './site.ts';
 
@@ -69,7 +70,7 @@ export function signInPath(returnTo: string): string {
 }
 
 function signInForm(
-  { signIn }: Site,
+  { context, signIn }: Site,
   state: FormState,
   returnTo: string | null,
   more: Parameters<typeof shown>[2],
@@ -91,7 +92,7 @@ function signInForm(
       ${form('/sign-in', fields)}
       <p class="aside"><a href="/forgot-password">Forgot your password?</a></p>
       ${signIn.oidcName === null ? '' : providerForm(signIn.oidcName, returnTo ?? '/sign-in')}`,
-    more,
+    signIn.oidcName === null ? more : { ...more, formsLeadTo: providerSources(context.settings.publicUrl) },
   );
 }
 
@@ -101,7 +102,7 @@ function providerForm(name: string, returnTo: string): Html {
 }
 
 function signedIn({ user }: Visitor): ShownPage {
-  const unverified = html`<p class="notice">
+  const unverified = html`<p class="warning">
     Your email address is not verified yet. <a href="/verify-email">Verify it</a> to accept invitations.
   </p>`;
   return shown(

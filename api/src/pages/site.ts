@@ -40,6 +40,8 @@ export interface ShownPage {
   retryAfterSeconds?: number | undefined;
   /** A `Set-Cookie` header. */
   cookie?: string;
+  /** Sources beside the service itself to which its forms may be sent on by redirects. */
+  formsLeadTo?: readonly string[];
 }
 
 export interface Redirect {

@@ -16,12 +16,13 @@ const schema = z.object({ token: unseen, email: newEmail, name: personName, ...n
 export const welcomePage: Page = {
   path: '/welcome',
   get: async (site, visit) => await welcomeForm(site, visit.query('token'), EMPTY_FORM, {}),
-  post: async (site, { form: sent, caller }) => {
+  post: async (site, { form: sent, caller, visitor }) => {
     const { read, wrong } = readForm(schema, sent);
     if (wrong !== undefined) return await welcomeForm(site, wrong.values['token'] ?? '', wrong, { status: 400, failed: true });
     const { token, email, name, password } = read;
     try {
       const { userId } = await welcomeOwner(site.context, site.signIn, { token, email, name, password });
+      if (visitor !== null) await site.signIn.endLogin(visitor.loginId);
       const login = await site.signIn.createLogin(userId, caller);
       return redirect('/sign-in', loginCookie(site.context.settings.publicUrl, login));
     } catch (error) {

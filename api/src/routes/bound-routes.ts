@@ -4,6 +4,7 @@ import { agentTokenRoutes } from './agent-tokens.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import type { BoundRoute } from './bind.ts';
 import { execRoutes } from './exec.ts';
+import { fileRoutes } from './files.ts';
 import { healthRoutes } from './health.ts';
 import { identityRoutes } from './identity.ts';
 import { invitationRoutes } from './invitations.ts';
@@ -27,5 +28,6 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...sandboxLifecycleRoutes,
   ...renewRoutes,
   ...execRoutes,
+  ...fileRoutes,
   ...metricsRoutes,
 ];

@@ -3,9 +3,14 @@
 /** Longest text of an address with a zone; what a proxy passes on as an address may be anything. */
 const MAX_CHARACTERS = 64;
 
+/** Some proxies pass the port on too, with which each connection would be another caller: `192.0.2.7:5123`, `[2001:db8::1]:5123`. */
+const WITH_PORT = /^(?:(\d+\.\d+\.\d+\.\d+)|\[([^\]]*)\])(?::\d+)?$/;
+
 /** The address as it is counted. Text that is no address is counted as it is. */
 export function addressBlock(address: string): string {
-  const text = address.slice(0, MAX_CHARACTERS).toLowerCase();
+  const given = address.slice(0, MAX_CHARACTERS).toLowerCase();
+  const [, v4, v6] = WITH_PORT.exec(given) ?? [];
+  const text = v4 ?? v6 ?? given;
   if (!text.includes(':')) return text;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(text)?.[1];
   if (mapped !== undefined) return mapped;

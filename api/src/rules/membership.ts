@@ -1,5 +1,5 @@
 // Who may change whose membership, and that an org keeps an owner. Pure; services find out what it is asked about.
-import type { Permission, Role } from '@berth/contract/permissions.ts';
+import { ROLE_PERMISSIONS, role as roleName, type Permission, type Role } from '@berth/contract/permissions.ts';
 import { CodedError } from './coded-error.ts';
 
 /** What becomes of one person's membership. null: not a member; before (an invitation) or after (removed, left). */
@@ -11,6 +11,12 @@ export interface MembershipChange {
 /** The permission that making, changing or ending a membership needs; to leave needs none. Owners are made, changed and removed by owners alone. */
 export function permissionToChange({ from, to }: MembershipChange): Permission {
   return from === 'owner' || to === 'owner' ? 'org.owners.manage' : 'org.members.manage';
+}
+
+/** The roles that somebody of this role may invite for; null: no member. */
+export function rolesInvitedBy(inviter: Role | null): Role[] {
+  if (inviter === null) return [];
+  return roleName.options.filter((to) => ROLE_PERMISSIONS[inviter].has(permissionToChange({ from: null, to })));
 }
 
 /** Throws `last_owner` when the change would leave the org without an owner. `owners`: how many it has before the change. */

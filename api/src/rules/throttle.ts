@@ -7,7 +7,7 @@ export interface Bucket {
   seconds: number;
 }
 
-export type ThrottleScope = 'account' | 'address' | 'user';
+export type ThrottleScope = 'account' | 'address' | 'user' | 'login';
 /** What is counted: made by the functions below, so that one thing has one key. */
 export type ThrottleKey = `${ThrottleScope}:${string}`;
 
@@ -24,6 +24,10 @@ export const THROTTLES = {
   'device-code': { user: { tries: 20, seconds: QUARTER_HOUR }, address: { tries: 20, seconds: QUARTER_HOUR } },
   /** A device asks for a code, which makes a row. */
   'device-request': { address: { tries: 30, seconds: QUARTER_HOUR } },
+  /** Somebody comes back from the OIDC provider, which is asked whether that is true. Whole offices come from one address. */
+  'oidc-return': { address: { tries: 200, seconds: QUARTER_HOUR } },
+  /** A client that has a login asks for another session token. */
+  refresh: { login: { tries: 300, seconds: QUARTER_HOUR } },
 } as const satisfies { [kind: string]: { [scope in ThrottleScope]?: Bucket } };
 export type ThrottleKind = keyof typeof THROTTLES;
 
@@ -44,6 +48,10 @@ export function addressKey(address: string): ThrottleKey {
 
 export function userKey(userId: string): ThrottleKey {
   return `user:${userId}`;
+}
+
+export function loginKey(loginId: string): ThrottleKey {
+  return `login:${loginId}`;
 }
 
 /** The bucket that counts a key's tries of a kind; undefined when the kind is not counted so. */

@@ -1,7 +1,7 @@
 // What becomes of a person's account by a link that was mailed or printed: a first owner's welcome, a new password, a verified address; and the
 // account that an invitation makes. Each is one transaction with the link's use; passwords themselves are sign-in's.
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/limits.ts';
-import { deleteUnusedLinks, findUserByEmail, hasPassword, updateUser } from '../store/accounts.ts';
+import { deleteUnusedLinks, findUserByEmail, hasPassword, lockUser, updateUser } from '../store/accounts.ts';
 import { insertActivity } from '../store/activity.ts';
 import { findFirstOrg, findUser } from '../store/identity.ts';
 import type { Database, UserRow } from '../store/schema.ts';
@@ -152,7 +152,10 @@ async function newLink(db: Database, purpose: LinkPurpose, userId: string): Prom
 }
 
 async function requireUse(trx: Database, purpose: LinkPurpose, token: string): Promise<{ userId: string }> {
-  const link = TOKEN_FORM.test(token) ? await useOneTimeLink(trx, purpose, token) : null;
+  const found = TOKEN_FORM.test(token) ? await findOneTimeLink(trx, purpose, token) : null;
+  if (found === null) throw linkInvalid();
+  await lockUser(trx, found.userId);
+  const link = await useOneTimeLink(trx, purpose, token);
   if (link === null) throw linkInvalid();
   return link;
 }

@@ -3,10 +3,10 @@ import type { ExecResult } from '@berth/contract/exec.ts';
 import type { Actor } from '../rules/access.ts';
 import { insertActivity } from '../store/activity.ts';
 import type { LocatedSandboxRow } from '../store/sandboxes.ts';
-import { holdActivity, noteActivity } from './activity-signal.ts';
+import { holdActivity } from './activity-signal.ts';
 import type { ServiceContext } from './context.ts';
 import { explainHostFailure } from './host-failure.ts';
-import { awakeForUse, reread } from './wake-on-use.ts';
+import { takeIntoUse } from './sandbox-use.ts';
 
 export interface ExecRequest {
   command: string;
@@ -24,24 +24,11 @@ export async function execInSandbox(
   request: ExecRequest,
   signal: AbortSignal,
 ): Promise<ExecResult> {
-  const awake = await awakeForUse(context, actor, sandbox, 'exec', signal);
-  // Before the command: whoever is about to put it to sleep for being idle finds this sign of use, or this finds that it fell asleep.
-  if (await noteActivity(context, awake, 'exec')) return await run(context, actor, awake, request, signal);
-  return await run(context, actor, await awakeForUse(context, actor, await reread(context, awake), 'exec', signal), request, signal);
-}
-
-async function run(
-  context: ServiceContext,
-  actor: Actor,
-  sandbox: LocatedSandboxRow,
-  request: ExecRequest,
-  signal: AbortSignal,
-): Promise<ExecResult> {
-  if (sandbox.host_url === null) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without a host`);
+  const inUse = await takeIntoUse(context, actor, sandbox, { action: 'exec', signalOfUse: 'exec' }, signal);
   const noted = insertActivity(context.db, {
-    orgId: sandbox.org_id,
-    projectId: sandbox.project_id,
-    sandboxId: sandbox.id,
+    orgId: inUse.org_id,
+    projectId: inUse.project_id,
+    sandboxId: inUse.id,
     actor,
     kind: 'sandbox_exec',
     details: { timeoutSeconds: request.timeoutSeconds },
@@ -49,16 +36,14 @@ async function run(
   // The row is written while the command runs; when it cannot be, the command ends.
   const unrecorded = new AbortController();
   noted.catch((error: unknown) => unrecorded.abort(error));
-  const use = holdActivity(context, sandbox.id, 'exec');
+  const use = holdActivity(context, inUse.id, 'exec');
   try {
-    const result = await context.hosts
-      .at(sandbox.host_url)
-      .exec(sandbox.id, request, { signal: AbortSignal.any([signal, unrecorded.signal]) });
+    const result = await context.hosts.at(inUse.host_url).exec(inUse.id, request, { signal: AbortSignal.any([signal, unrecorded.signal]) });
     await noted;
     return result;
   } catch (error) {
     await noted;
-    throw await explainHostFailure(context, sandbox.id, 'exec', error, '; the command may or may not have run');
+    throw await explainHostFailure(context, inUse.id, 'exec', error, '; the command may or may not have run');
   } finally {
     use.end();
   }

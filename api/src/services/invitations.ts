@@ -5,8 +5,9 @@ import type { PageQuery } from '@berth/contract/page.ts';
 import type { Role } from '@berth/contract/permissions.ts';
 import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
-import { permissionToChange } from '../rules/membership.ts';
+import { permissionToChange, rolesInvitedBy } from '../rules/membership.ts';
 import { readInPages, type PageFields } from '../rules/page.ts';
+import { lockUser } from '../store/accounts.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
 import { findOrg, findRole, findUser, insertMembership } from '../store/identity.ts';
 import { newId } from '../store/ids.ts';
@@ -19,6 +20,7 @@ import {
   markAccepted,
   markRevoked,
   revokeEarlier,
+  revokeSentBy,
   type InvitationStatus,
   type JudgedInvitationRow,
 } from '../store/invitations.ts';
@@ -57,6 +59,8 @@ export async function createInvitation(
     await lockMemberships(trx, orgId);
     await requireAlso({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
     if (await isMemberAddress(trx, orgId, email)) throw new CodedError('already_member', 'a member of the org has this address');
+    // The count is of all orgs: of invitations into several at once, each must see those before it.
+    await lockUser(trx, actor.userId);
     await requireFewSent(trx, actor, email);
     const replaced = await revokeEarlier(trx, orgId, email);
     const invitation = await insertInvitation(trx, { id, orgId, email, role, invitedBy: actor.userId, days: INVITATION_DAYS });
@@ -88,6 +92,21 @@ export async function revokeInvitation(
     await insertActivity(trx, { orgId, actor, kind: 'invitation_revoked', ...tellOf(invitation) });
     return revoked;
   });
+}
+
+/**
+ * Revokes what a person sent and could not send any more in the role that is now theirs (null: no member): it would let in whom the org just stopped
+ * trusting them to let in. Call it in the transaction that changes the role, behind its lock.
+ */
+export async function revokeOfFormerRole(
+  trx: DatabaseTransaction,
+  actor: Actor,
+  { orgId, userId, role }: { orgId: string; userId: string; role: Role | null },
+): Promise<void> {
+  for (const invitation of await revokeSentBy(trx, { orgId, invitedBy: userId, keptRoles: rolesInvitedBy(role) })) {
+    const { subject, details } = tellOf(invitation);
+    await insertActivity(trx, { orgId, actor, kind: 'invitation_revoked', subject, details: { ...details, inviter: userId } });
+  }
 }
 
 /** The invitation whose mail had the token, whatever became of it; null when there is none. */

@@ -20,6 +20,7 @@ import {
 import type { DatabaseTransaction } from '../store/schema.ts';
 import { requireAlso } from './access.ts';
 import type { ServiceContext } from './context.ts';
+import { revokeOfFormerRole } from './invitations.ts';
 
 export type { MemberRow };
 
@@ -31,7 +32,7 @@ export async function listMembers(
   return await readInPages('members', query, (page) => selectMembers(context.db, orgId, page));
 }
 
-/** Gives a member another role, or the one they have again, which leaves no trace. */
+/** Gives a member another role, or the one they have again, which leaves no trace. Pending invitations that the new role could not send end with it. */
 export async function updateMember(context: ServiceContext, actor: Actor, orgId: string, userId: string, role: Role): Promise<MemberRow> {
   return await context.db.transaction().execute(async (trx) => {
     const member = await lockMember(trx, orgId, userId);
@@ -47,11 +48,12 @@ export async function updateMember(context: ServiceContext, actor: Actor, orgId:
       subject: { kind: 'user', id: userId },
       details: { userId, ...change },
     });
+    await revokeOfFormerRole(trx, actor, { orgId, userId, role });
     return { ...member, role };
   });
 }
 
-/** Ends a membership; answers what it was. The person's API keys and session tokens grant nothing in the org from now on. */
+/** Ends a membership; answers what it was. The person's API keys, session tokens and pending invitations grant nothing in the org from now on. */
 export async function removeMember(context: ServiceContext, actor: Actor, orgId: string, userId: string): Promise<MemberRow> {
   return await context.db.transaction().execute(async (trx) => {
     const member = await lockMember(trx, orgId, userId);
@@ -82,6 +84,7 @@ async function endMembership(trx: DatabaseTransaction, actor: Actor, orgId: stri
     subject: { kind: 'user', id: userId },
     details: { userId, role, left },
   });
+  await revokeOfFormerRole(trx, actor, { orgId, userId, role: null });
   return member;
 }
 

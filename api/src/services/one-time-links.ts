@@ -1,6 +1,7 @@
 // Links that work once: the first start's welcome, a password reset, the verification of an address. Tokens are stored as their hash alone.
 import { createHash, randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
+import { lockUser } from '../store/accounts.ts';
 import { newId } from '../store/ids.ts';
 import type { Database, OneTimeLinkTable } from '../store/schema.ts';
 
@@ -29,6 +30,8 @@ export function linkTokenSha256(token: string): Buffer {
 /** A new link's token; earlier links of the user for the same purpose stop working. Call it in a transaction. */
 export async function makeOneTimeLink(trx: Database, link: { purpose: LinkPurpose; userId: string; minutes: number }): Promise<string> {
   const token = newLinkToken();
+  // Two that are made at once would otherwise not see each other, and both stay.
+  await lockUser(trx, link.userId);
   await trx.deleteFrom('one_time_link').where('user_id', '=', link.userId).where('purpose', '=', link.purpose).execute();
   await trx
     .insertInto('one_time_link')

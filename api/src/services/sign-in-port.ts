@@ -66,7 +66,10 @@ export interface SignIn {
     account: { email: string; name: string; password: string; emailVerified: boolean },
     trx?: DatabaseTransaction,
   ): Promise<{ userId: string }>;
-  /** Sets the password and ends every login of the user, in the caller's transaction when there is one. Throws `password_unfit`. */
+  /**
+   * Sets the password, ends every login of the user and takes back the approvals of devices, in the caller's transaction when there is one. Throws
+   * `password_unfit`.
+   */
   setPassword(userId: string, password: string, trx?: DatabaseTransaction): Promise<void>;
   /** Signs a user in whose identity was proven otherwise (a one-time link). */
   createLogin(userId: string, caller: Caller): Promise<Login>;

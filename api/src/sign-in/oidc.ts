@@ -12,8 +12,16 @@ import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, stateCookieName } from './oidc-path
 /** Never requested: it tells the library's refusals from its successes. */
 const REFUSED_PATH = '/auth/oidc/refused';
 const PROVIDER = 'oidc';
-/** Longer than each of the questions may take that make it up. */
-const OPEN_DEADLINE_MS = 10_000;
+
+/** How long a person waits for the provider before it counts as unavailable. */
+export interface OidcDeadlines {
+  /** To say what it is; it is listened to beyond that, for the next who asks. */
+  openMs: number;
+  /** To say who came back. */
+  endMs: number;
+}
+
+const DEADLINES: OidcDeadlines = { openMs: 10_000, endMs: 20_000 };
 
 export interface OidcBeginning {
   /** The provider's page. */
@@ -31,13 +39,15 @@ export class OidcSignIn {
   readonly name: string;
   readonly #parts: LibraryParts;
   readonly #config: OidcConfig;
+  readonly #deadlines: OidcDeadlines;
   #library: Library | null = null;
   #opening: Promise<Library> | null = null;
 
-  constructor(parts: LibraryParts, config: OidcConfig) {
+  constructor(parts: LibraryParts, config: OidcConfig, deadlines: OidcDeadlines = DEADLINES) {
     this.name = config.name;
     this.#parts = parts;
     this.#config = config;
+    this.#deadlines = deadlines;
   }
 
   /** Throws `provider_unavailable`. */
@@ -60,7 +70,10 @@ export class OidcSignIn {
     const headers = callerHeaders(caller);
     const state = readCookie(stateCookieName(this.#parts.settings.publicUrl), cookieHeader);
     if (state !== null) headers.set('cookie', this.#stateCookie() + encodeURIComponent(state));
-    const answer = await library.auth.api.callbackOAuth({ method: 'GET', params: { id: PROVIDER }, query, headers, asResponse: true });
+    const answer = await this.#inTime(
+      this.#deadlines.endMs,
+      library.auth.api.callbackOAuth({ method: 'GET', params: { id: PROVIDER }, query, headers, asResponse: true }),
+    );
     const location = new URL(answer.headers.get('location') ?? REFUSED_PATH, this.#parts.settings.publicUrl);
     const credential = library.credentialIn(answer.headers);
     if (credential !== null)
@@ -79,10 +92,15 @@ export class OidcSignIn {
     this.#opening ??= this.#openNow().finally(() => {
       this.#opening = null;
     });
+    return await this.#inTime(this.#deadlines.openMs, this.#opening);
+  }
+
+  /** What the provider has a part in. Throws `provider_unavailable` when it does not end, or not in time. */
+  async #inTime<T>(deadlineMs: number, asking: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => late.reject(new Error(`no usable answer within ${OPEN_DEADLINE_MS} ms`)), OPEN_DEADLINE_MS);
+    const timer = setTimeout(() => late.reject(new Error(`no usable answer within ${deadlineMs} ms`)), deadlineMs);
     try {
-      return await Promise.race([this.#opening, late.promise]);
+      return await Promise.race([asking, late.promise]);
     } catch (error) {
       this.#parts.log.warn({ err: error, issuer: this.#config.issuer }, 'the OIDC provider cannot be used; it will be asked again');
       throw new OidcRefusal('provider_unavailable', `${this.name} does not answer at the moment; try again later`, { cause: error });

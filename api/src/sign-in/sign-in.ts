@@ -1,10 +1,9 @@
 // Sign-in as the rest of the service knows it, over the sign-in library and the rows beside it. Owns the rules of passwords, what is throttled, and
 // how long session tokens and their logins live; how they look on the wire is the endpoints' and the pages' matter.
-import { createHmac } from 'node:crypto';
 import { NAME_CHARACTERS } from '@berth/contract/limits.ts';
 import { isAPIError } from 'better-auth/api';
 import type { OidcConfig } from '../config.ts';
-import { accountKey, addressKey, bucketOf, refilled, secondsUntilTry, type ThrottleKey, type ThrottleKind } from '../rules/throttle.ts';
+import { accountKey, addressKey, loginKey, type ThrottleKey, type ThrottleKind } from '../rules/throttle.ts';
 import { newToken, tokenKind, tokenSha256 } from '../services/bearer-token.ts';
 import {
   DeviceRefusal,
@@ -23,17 +22,19 @@ import {
   decideDevice,
   deleteLoginsOfUser,
   deleteOldestSessionTokens,
+  denyApprovedDevices,
+  findApproval,
   findDevice,
   findPassword,
   insertNewUser,
   isPassword,
   putPassword,
 } from '../store/sign-in.ts';
-import { takeTry } from '../store/throttle.ts';
 import { openDeviceCode, sealDeviceCode, shownUserCode, storedUserCode } from './device-code.ts';
 import { callerHeaders, DEVICE_CLIENTS, openLibrary, type Library, type LibraryParts } from './library.ts';
 import { OidcSignIn } from './oidc.ts';
 import { fitPasswordHash, isPasswordOf, spendTimeOnPassword } from './password.ts';
+import { countTries } from './tries.ts';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 /** Of one login, the newest ones: a client that refreshes without end fills no table. */
@@ -71,9 +72,10 @@ class LibrarySignIn implements ClientSignIn {
     return this.#oidc?.name ?? null;
   }
 
-  async withPassword({ email, password }: { email: string; password: string }, caller: Caller): Promise<Login> {
+  async withPassword({ email: given, password }: { email: string; password: string }, caller: Caller): Promise<Login> {
+    const email = normalEmail(given);
     await this.throttle('sign-in', [addressKey(caller.address), accountKey(email)]);
-    const known = await findPassword(this.#parts.db, normalEmail(email));
+    const known = await findPassword(this.#parts.db, email);
     if (known === undefined) {
       await spendTimeOnPassword(password);
       throw wrongCredentials();
@@ -109,6 +111,7 @@ class LibrarySignIn implements ClientSignIn {
     await this.#within(trx, async (within) => {
       if (!(await putPassword(within, userId, passwordHash))) throw new Error(`there is no user ${userId} to set a password for`);
       await deleteLoginsOfUser(within, userId);
+      await denyApprovedDevices(within, userId);
     });
   }
 
@@ -141,18 +144,7 @@ class LibrarySignIn implements ClientSignIn {
   }
 
   async throttle(kind: ThrottleKind, keys: readonly ThrottleKey[]): Promise<void> {
-    // Addresses first: an address that may not try any more takes no try from the account that it aims at.
-    const inOrder = keys.toSorted((a, b) => Number(b.startsWith('address:')) - Number(a.startsWith('address:')));
-    for (const key of inOrder) {
-      const bucket = bucketOf(kind, key);
-      if (bucket === undefined) throw new Error(`tries of the kind ${kind} are not counted by ${key.split(':', 1)[0]}`);
-      // With a key of its own, as there are few enough addresses to try them all on a plain hash.
-      const hash = createHmac('sha256', this.#throttleKey).update(`${kind} ${key}`).digest();
-      const empty = await takeTry(this.#parts.db, hash, bucket);
-      if (empty === null) continue;
-      const retryAfterSeconds = Math.max(1, secondsUntilTry(refilled(empty.tokens, empty.elapsedSeconds, bucket), bucket));
-      throw new SignInError('too_many_attempts', `too many attempts; try again in ${inWords(retryAfterSeconds)}`, { retryAfterSeconds });
-    }
+    await countTries(this.#parts.db, this.#throttleKey, kind, keys);
   }
 
   async findDevice(userCode: string): Promise<PendingDevice | null> {
@@ -193,12 +185,20 @@ class LibrarySignIn implements ClientSignIn {
   async redeemDevice({ deviceCode, clientId }: { deviceCode: string; clientId: string }, caller: Caller): Promise<Refreshed> {
     const stored = openDeviceCode(this.#deviceKey, deviceCode);
     if (stored === null) throw new DeviceRefusal('invalid_grant', 'this device code is none of this service, or was not copied whole');
+    const approval = await findApproval(this.#parts.db, stored);
     try {
       const { access_token: token } = await this.#library.auth.api.deviceToken({
         body: { grant_type: DEVICE_GRANT, device_code: stored, client_id: clientId },
         headers: callerHeaders(caller),
       });
-      return await this.#withSessionToken(await this.#requireLogin(await this.#library.credentialOf(token)));
+      const login = await this.#requireLogin(await this.#library.credentialOf(token));
+      // As with a password: one that is set meanwhile takes the approval back, and this login may have come just after. What was not approved
+      // before it was fetched was approved a moment ago.
+      if (approval !== undefined && !(await isPassword(this.#parts.db, login.userId, approval.passwordHash))) {
+        await this.endLogin(login.loginId);
+        throw new DeviceRefusal('access_denied', 'the approval was taken back by a new password; ask again');
+      }
+      return await this.#withSessionToken(login);
     } catch (error) {
       throw deviceRefusal(error) ?? error;
     }
@@ -207,6 +207,7 @@ class LibrarySignIn implements ClientSignIn {
   async refresh(credential: string): Promise<Refreshed | null> {
     const login = await this.#readLogin(credential, { prolong: true });
     if (login === null) return null;
+    await this.throttle('refresh', [loginKey(login.loginId)]);
     try {
       return await this.#withSessionToken(login);
     } catch (error) {
@@ -232,7 +233,11 @@ class LibrarySignIn implements ClientSignIn {
     cookieHeader: string | undefined,
     caller: Caller,
   ): Promise<{ login: Login; returnTo: string }> {
-    const { credential, returnTo } = await this.#requireOidc().finish(query, cookieHeader, caller);
+    const oidc = this.#requireOidc();
+    await this.throttle('oidc-return', [addressKey(caller.address)]).catch((error: unknown) => {
+      throw error instanceof SignInError ? new OidcRefusal(error.refusal, error.message) : error;
+    });
+    const { credential, returnTo } = await oidc.finish(query, cookieHeader, caller);
     return { login: await this.#requireLogin(credential), returnTo };
   }
 
@@ -253,9 +258,11 @@ class LibrarySignIn implements ClientSignIn {
 
   async #readLogin(credential: string, { prolong }: { prolong: boolean }): Promise<Login | null> {
     if (!CREDENTIAL_FORM.test(credential)) return null;
-    const found = await this.#library.auth.api.getSession({
-      headers: this.#library.headersOf(credential),
-      query: { disableRefresh: !prolong },
+    const asking = { headers: this.#library.headersOf(credential), query: { disableRefresh: !prolong } };
+    const found = await this.#library.auth.api.getSession(asking).catch((error: unknown) => {
+      // Signed out while it was prolonged.
+      if (isAPIError(error) && error.statusCode === 401) return null;
+      throw error;
     });
     if (found === null) return null;
     const { id: loginId, userId, expiresAt } = found.session;
@@ -288,8 +295,4 @@ function wrongCredentials(): SignInError {
 
 function loginEnded(): SignInError {
   return new SignInError('wrong_credentials', 'this login has ended; sign in again');
-}
-
-function inWords(seconds: number): string {
-  return seconds < 90 ? `${seconds} seconds` : `${Math.ceil(seconds / 60)} minutes`;
 }

@@ -7,6 +7,14 @@ export async function findUserByEmail(db: Database, email: string): Promise<User
   return await db.selectFrom('user').selectAll().where('email', '=', email).executeTakeFirst();
 }
 
+/**
+ * Makes changes of the account's password and of its links, and the invitations that the user sends, wait for one another until the transaction ends.
+ * Comes before any lock on passwords and links, and after that on an org.
+ */
+export async function lockUser(trx: Database, userId: string): Promise<void> {
+  await trx.selectFrom('user').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
+}
+
 export async function updateUser(
   db: Database,
   userId: string,

@@ -58,19 +58,6 @@ export async function revokeAgentToken(db: Database, tokenId: string): Promise<K
     .executeTakeFirst();
 }
 
-/** Times are judged by the database's clock. */
-export type PresentedAgentTokenRow = KnownTokenRow & { expired: boolean; used_lately: boolean };
-
-export async function findAgentTokenByHash(db: Database, tokenSha256: Buffer): Promise<PresentedAgentTokenRow | undefined> {
-  return await db
-    .selectFrom('agent_token')
-    .select(KNOWN_COLUMNS)
-    .select(sql<boolean>`expires_at <= now()`.as('expired'))
-    .select(sql<boolean>`coalesce(last_used_at > now() - interval '1 minute', false)`.as('used_lately'))
-    .where('token_sha256', '=', tokenSha256)
-    .executeTakeFirst();
-}
-
 /** Notes that a token was used now. Skips a row that another request is writing. */
 export async function touchAgentToken(db: Database, tokenId: string): Promise<void> {
   await sql`update agent_token set last_used_at = now()

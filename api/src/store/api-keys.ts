@@ -71,26 +71,6 @@ export async function findApiKey(db: Database, orgId: string, keyId: string): Pr
   return await db.selectFrom('api_key').select(KNOWN_COLUMNS).where('id', '=', keyId).where('org_id', '=', orgId).executeTakeFirst();
 }
 
-/** A key with its creator's present role in its org. Times are judged by the database's clock. */
-export type KeyWithRoleRow = Pick<ApiKeyRow, 'id' | 'org_id' | 'created_by' | 'scopes' | 'expires_at' | 'revoked_at'> & {
-  expired: boolean;
-  used_lately: boolean;
-  role: string | null;
-};
-
-export async function findApiKeyByHash(db: Database, tokenSha256: Buffer): Promise<KeyWithRoleRow | undefined> {
-  return await db
-    .selectFrom('api_key')
-    .leftJoin('membership', (join) =>
-      join.onRef('membership.org_id', '=', 'api_key.org_id').onRef('membership.user_id', '=', 'api_key.created_by'),
-    )
-    .select(['api_key.id', 'api_key.org_id', 'api_key.created_by', 'api_key.scopes', 'api_key.expires_at', 'api_key.revoked_at'])
-    .select(['membership.role', sql<boolean>`coalesce(api_key.expires_at <= now(), false)`.as('expired')])
-    .select(sql<boolean>`coalesce(api_key.last_used_at > now() - interval '1 minute', false)`.as('used_lately'))
-    .where('token_sha256', '=', tokenSha256)
-    .executeTakeFirst();
-}
-
 /** Notes that a key was used now. Skips a row that another request is writing. */
 export async function touchApiKey(db: Database, keyId: string): Promise<void> {
   await sql`update api_key set last_used_at = now()

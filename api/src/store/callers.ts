@@ -1,7 +1,8 @@
 // Who holds a bearer token, and the sandbox that the path names: one prepared statement and one round trip for each call of the API.
 // Finds only. Nothing is kept between calls: what was revoked, or whose holder was demoted, is so for the very next call on every replica.
-import type { Pool, QueryArrayResult } from 'pg';
+import type { Pool } from 'pg';
 import type { LocatedSandboxRow } from './sandboxes.ts';
+import type { SandboxRow } from './schema.ts';
 
 export interface PresentedApiKey {
   id: string;
@@ -92,6 +93,12 @@ const CREDENTIALS: { readonly [kind in Kind]: { columns: Readonly<Record<string,
   },
 };
 
+interface WithSandbox {
+  role_there?: string | null;
+  host_url?: string | null;
+  sandbox_row?: Record<string, unknown> | null;
+}
+
 interface Statement {
   name: string;
   text: string;
@@ -103,7 +110,7 @@ const STATEMENTS: { readonly [kind in Kind]: { alone: Statement; withSandbox: St
   agent_token: statementsOf('agent_token'),
 };
 
-/** What Postgres says of a prepared statement whose `*` is another list of columns since a newer replica's migration. */
+/** What Postgres says of a prepared statement whose columns have other types since a newer replica's migration. */
 const FEATURE_NOT_SUPPORTED = '0A000';
 
 export class Callers {
@@ -128,23 +135,19 @@ export class Callers {
   }
 
   async #find<Credential>(kind: Kind, tokenSha256: Buffer, sandboxId: string | null): Promise<Found<Credential>> {
-    const { fields, rows } = await this.#query(kind, tokenSha256, sandboxId);
-    const [row] = rows;
+    const row = await this.#row<Credential>(kind, tokenSha256, sandboxId);
     if (row === undefined) return { credential: undefined, sandbox: undefined, roleInOrgOfSandbox: null };
-    const ours = Object.keys(CREDENTIALS[kind].columns);
-    const credential = objectOf(ours, row, 0) as Credential;
-    if (sandboxId === null) return { credential, sandbox: undefined, roleInOrgOfSandbox: null };
-    const names = fields.slice(ours.length + 1).map(({ name }) => name);
-    const sandbox = objectOf(names, row, ours.length + 1) as unknown as LocatedSandboxRow;
-    const isThere = (sandbox.id as string | null) !== null;
-    return { credential, sandbox: isThere ? sandbox : undefined, roleInOrgOfSandbox: row[ours.length] as string | null };
+    const { sandbox_row: sandbox, host_url, role_there: roleInOrgOfSandbox = null, ...rest } = row;
+    const credential = rest as Credential;
+    if (sandbox === null || sandbox === undefined) return { credential, sandbox: undefined, roleInOrgOfSandbox: null };
+    return { credential, sandbox: locatedRow(sandbox, host_url ?? null), roleInOrgOfSandbox };
   }
 
-  async #query(kind: Kind, tokenSha256: Buffer, sandboxId: string | null): Promise<QueryArrayResult> {
+  async #row<Credential>(kind: Kind, tokenSha256: Buffer, sandboxId: string | null): Promise<(Credential & WithSandbox) | undefined> {
     const values = sandboxId === null ? [tokenSha256] : [tokenSha256, sandboxId];
     const { text, name } = STATEMENTS[kind][sandboxId === null ? 'alone' : 'withSandbox'];
-    const ask = async (): Promise<QueryArrayResult> =>
-      await this.#pool.query({ name: `${name}_${this.#generation}`, text, values, rowMode: 'array' });
+    const ask = async (): Promise<(Credential & WithSandbox) | undefined> =>
+      (await this.#pool.query<Credential & WithSandbox>({ name: `${name}_${this.#generation}`, text, values })).rows[0];
     const generation = this.#generation;
     try {
       return await ask();
@@ -157,15 +160,15 @@ export class Callers {
   }
 }
 
-/** The credential's columns come first, then the role, then the host's address and the sandbox's columns: some names are there twice. */
+/** The sandbox comes as one value: its forty columns would each be described and parsed for every call. */
 function statementsOf(kind: Kind): { alone: Statement; withSandbox: Statement } {
   const { columns, from, holder } = CREDENTIALS[kind];
-  const ours = Object.values(columns).join(', ');
+  const credential = Object.entries(columns).map(([name, value]) => `${value} as ${name}`);
   return {
-    alone: { name: `find_${kind}`, text: `select ${ours} from ${from} where c.token_sha256 = $1` },
+    alone: { name: `find_${kind}`, text: `select ${credential.join(', ')} from ${from} where c.token_sha256 = $1` },
     withSandbox: {
       name: `find_${kind}_and_sandbox`,
-      text: `select ${ours}, there.role, host.url as host_url, sandbox.*
+      text: `select ${credential.join(', ')}, there.role as role_there, host.url as host_url, row_to_json(sandbox) as sandbox_row
         from ${from}
         left join sandbox on sandbox.id = $2
         left join membership there on there.org_id = sandbox.org_id and there.user_id = ${holder}
@@ -175,8 +178,24 @@ function statementsOf(kind: Kind): { alone: Statement; withSandbox: Statement } 
   };
 }
 
-function objectOf(names: readonly string[], row: readonly unknown[], from: number): Record<string, unknown> {
-  const object: Record<string, unknown> = {};
-  for (const [index, name] of names.entries()) object[name] = row[from + index];
-  return object;
+type InstantColumn = { [name in keyof SandboxRow]: Date extends SandboxRow[name] ? name : never }[keyof SandboxRow];
+
+/** Columns of a sandbox that JSON has as text. */
+const INSTANTS: { readonly [name in InstantColumn]: true } = {
+  status_changed_at: true,
+  expires_at: true,
+  last_wake_at: true,
+  last_active_at: true,
+  created_at: true,
+  updated_at: true,
+  deleted_at: true,
+};
+
+function locatedRow(json: Record<string, unknown>, hostUrl: string | null): LocatedSandboxRow {
+  for (const name of Object.keys(INSTANTS)) {
+    const text = json[name];
+    if (typeof text === 'string') json[name] = new Date(text);
+  }
+  json['host_url'] = hostUrl;
+  return json as unknown as LocatedSandboxRow;
 }

@@ -83,6 +83,25 @@ export async function revokeEarlier(trx: DatabaseTransaction, orgId: string, ema
   return row?.id;
 }
 
+/** Revokes the pending invitations that the person sent, but for those of the roles. Gives them, the oldest first. */
+export async function revokeSentBy(
+  trx: DatabaseTransaction,
+  sent: { orgId: string; invitedBy: string; keptRoles: readonly string[] },
+): Promise<InvitationRow[]> {
+  const rows = await trx
+    .updateTable('invitation')
+    .set({ revoked_at: NOW })
+    .where('org_id', '=', sent.orgId)
+    .where('invited_by', '=', sent.invitedBy)
+    .where(sql<boolean>`role <> all(${[...sent.keptRoles]}::text[])`)
+    .where('accepted_at', 'is', null)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', NOW)
+    .returningAll()
+    .execute();
+  return rows.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
+}
+
 export async function markAccepted(trx: DatabaseTransaction, invitationId: string, userId: string): Promise<void> {
   await trx.updateTable('invitation').set({ accepted_at: NOW, accepted_by: userId }).where('id', '=', invitationId).execute();
 }

@@ -25,16 +25,17 @@ export async function findPassword(db: Database, email: string): Promise<Passwor
   return row === undefined || row.passwordHash === null ? undefined : { ...row, passwordHash: row.passwordHash };
 }
 
-/** Whether the user's password is still this one. Waits for who changes it at this moment. */
-export async function isPassword(db: Database, userId: string, passwordHash: string): Promise<boolean> {
+/** Whether the user's password is still this one; null: none. Waits for who changes it at this moment. */
+export async function isPassword(db: Database, userId: string, passwordHash: string | null): Promise<boolean> {
+  // Of the user, as `putPassword` locks it: there may be no password yet that could be waited for. What it wrote is seen by the statement after this.
+  await db.selectFrom('user').select('id').where('id', '=', userId).forShare().execute();
   const row = await db
     .selectFrom('account')
     .select('password')
     .where('userId', '=', userId)
     .where('providerId', '=', PASSWORD_PROVIDER)
-    .forShare()
     .executeTakeFirst();
-  return row?.password === passwordHash;
+  return (row?.password ?? null) === passwordHash;
 }
 
 /** Makes a user; false when the address (in lower case) has one. */
@@ -129,6 +130,26 @@ export async function decideDevice(db: Database, userCode: string, userId: strin
     .where('expiresAt', '>', sql<Date>`now()`)
     .executeTakeFirst();
   return decided.numUpdatedRows === 1n;
+}
+
+/** Who approved a device that has not come for it yet, and their password; undefined when nobody did. */
+export async function findApproval(
+  db: Database,
+  storedDeviceCode: string,
+): Promise<{ userId: string; passwordHash: string | null } | undefined> {
+  return await db
+    .selectFrom('deviceCode')
+    .innerJoin('user', 'user.id', 'deviceCode.userId')
+    .leftJoin('account', (join) => join.onRef('account.userId', '=', 'user.id').on('account.providerId', '=', PASSWORD_PROVIDER))
+    .select(['user.id as userId', 'account.password as passwordHash'])
+    .where('deviceCode.deviceCode', '=', storedDeviceCode)
+    .where('deviceCode.status', '=', 'approved')
+    .executeTakeFirst();
+}
+
+/** Takes back what the user approved and no device has come for yet. */
+export async function denyApprovedDevices(trx: DatabaseTransaction, userId: string): Promise<void> {
+  await trx.updateTable('deviceCode').set({ status: 'denied' }).where('userId', '=', userId).where('status', '=', 'approved').execute();
 }
 
 /**

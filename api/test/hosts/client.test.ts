@@ -233,3 +233,53 @@ test('closing the client ends calls under way', async () => {
   answer = () => client.close();
   await assert.rejects(client.info(), failsWith('host_unreachable'));
 });
+
+test('a file is read as the bytes it has, a listing too, with the path as it is', async () => {
+  const bytes = Buffer.from([0, 255, 10]);
+  const path = '/code/a b&é\n';
+  const seen: [string | null, string | null][] = [];
+  answer = (request, response) => {
+    const { searchParams } = new URL(request.url ?? '', 'http://host');
+    seen.push([searchParams.get('path'), searchParams.get('depth')]);
+    response.end(bytes);
+  };
+  assert.deepEqual(await client.readFile(VM, path), bytes);
+  assert.deepEqual(await client.listFiles(VM, path, 4), bytes);
+  assert.deepEqual(seen, [
+    [path, null],
+    [path, '4'],
+  ]);
+});
+
+test('a write sends the bytes, on a connection of its own, and gives what the guest said', async () => {
+  const received: Buffer[] = [];
+  answer = (request, response) => {
+    assert.deepEqual(
+      [request.method, request.headers['content-type'], request.headers['connection']],
+      ['PUT', 'application/octet-stream', 'close'],
+    );
+    request.on('data', (chunk: Buffer) => received.push(chunk));
+    request.once('end', () => response.end('{"size":3}'));
+  };
+  assert.deepEqual(await client.writeFile(VM, '/a', Buffer.from([0, 255, 10])), { size: 3 });
+  assert.deepEqual(Buffer.concat(received), Buffer.from([0, 255, 10]));
+});
+
+test('a refused file call has the code and the name of the error of the guest', async () => {
+  answer = json(500, { error: { code: 'file_system_error', message: 'no', errno: 'EIO' } });
+  for (const call of [client.readFile(VM, '/a'), client.listFiles(VM, '/a', 1), client.writeFile(VM, '/a', Buffer.alloc(1))]) {
+    await assert.rejects(call, (error: HostError) => error.code === 'file_system_error' && error.errno === 'EIO');
+  }
+});
+
+test('half a file is never taken for one, nor a refusal that is none', async () => {
+  for (const text of ['half', JSON.stringify({ error: { code: 'file_not_found', message: 'a lie' } })]) {
+    answer = (request, response) => {
+      response.writeHead(200, { 'content-length': 1_000 });
+      response.write(text, () => request.socket.destroy());
+    };
+    await assert.rejects(client.readFile(VM, '/a'), failsWith('host_unreachable', /middle of the answer/));
+  }
+  answer = json(404, { error: 'something else' });
+  await assert.rejects(client.readFile(VM, '/a'), failsWith('invalid_answer', /status 404/));
+});

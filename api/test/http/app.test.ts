@@ -1,14 +1,22 @@
-// The server around the routes: the health check, requests that are not HTTP, and its end.
+// The server around the routes: the health check, requests that are not HTTP, lengths of bodies, the line in the log, and its end.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { errorEnvelope } from '@berth/contract/errors.ts';
-import { startApi, type TestApi } from '../api.ts';
+import { DEFAULT_BODY_BYTES } from '@berth/contract/limits.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import { signInAs, startApi, type TestApi } from '../api.ts';
+import { makePerson, type Person } from './people-rows.ts';
+import { filledPath, prepareRequest } from './route-requests.ts';
 
 let api: TestApi;
+let owner: Person;
+let token: string;
 before(async () => {
   api = await startApi({ durable: false });
+  owner = await makePerson(api.db, { [api.orgId]: 'owner' });
+  ({ token } = await signInAs(api.db, owner.userId));
 });
 after(() => api.close());
 
@@ -42,6 +50,86 @@ test('what is not HTTP, and a head that is too long, are answered with the envel
     assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `));
     assert.equal(errorEnvelope.parse(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).error.code, code);
   }
+});
+
+for (const route of ROUTES.filter(({ method }) => method !== 'GET')) {
+  const limit = route.bodyBytes ?? DEFAULT_BODY_BYTES;
+  test(`${route.name}: a body of ${limit} bytes is read, and one of a byte more is 413 before it is parsed`, async () => {
+    const prepared = await prepareRequest(route, { api, org: api, caller: owner });
+    const path = filledPath(route, prepared.params);
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    // No JSON, so that it is 400 as soon as anybody parses it.
+    const longest = new Uint8Array(limit).fill(0x78);
+    const inPieces = new ReadableStream({
+      start: (stream) => {
+        stream.enqueue(longest);
+        stream.enqueue(longest.subarray(0, 1));
+        stream.close();
+      },
+    });
+    try {
+      assert.equal((await api.call(route.method, path, { token, rawBody: longest })).body.error.code, 'invalid_json');
+      const tooLong = await api.call(route.method, path, { token, rawBody: new Uint8Array(limit + 1).fill(0x78) });
+      assert.equal(tooLong.body.error.code, 'payload_too_large');
+      assert.ok(tooLong.body.error.message.includes(String(limit)));
+      // Without a length that is said beforehand.
+      const streamed = await fetch(api.url + path, { method: route.method, headers, body: inPieces, duplex: 'half' });
+      assert.equal(errorEnvelope.parse(await streamed.json()).error.code, 'payload_too_large');
+    } finally {
+      await prepared.undo?.();
+    }
+  });
+}
+
+/** The line in the log of the request with the id. */
+async function lineOf(requestId: string | null): Promise<Record<string, unknown>> {
+  for (;;) {
+    const lines = api.logged().trimEnd().split('\n');
+    const mine = lines.filter((line) => line.includes(`"reqId":"${requestId}"`)).map((line) => JSON.parse(line) as Record<string, unknown>);
+    assert.ok(mine.length <= 1, 'more than one line');
+    if (mine[0] !== undefined) return mine[0];
+    // It is written when the answer has been.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test('each request leaves one line: its id, the pattern of its path, how it went, and who called in which org', async () => {
+  const { id } = await api.makeSandbox('ready');
+  const answer = await api.call('GET', `/v1/sandboxes/${id}?token=abc`, { token });
+  const { method, path, status, code, caller, callerKind, org, ms, msg } = await lineOf(answer.headers.get('x-request-id'));
+  assert.deepEqual(
+    { method, path, status, code, org, msg },
+    {
+      method: 'GET',
+      path: '/v1/sandboxes/:sandboxId',
+      status: 200,
+      code: undefined,
+      org: api.orgId,
+      msg: 'request',
+    },
+  );
+  assert.match(String(caller), /^ses_/);
+  assert.equal(callerKind, 'session');
+  assert.equal(typeof ms, 'number');
+});
+
+test('the line of a refused request has the code; that of one whose caller is not known has no caller, that of no path no path', async () => {
+  const other = await api.makeOrg();
+  const refused = await api.call('GET', `/v1/orgs/${other.orgId}/projects`);
+  const line = await lineOf(refused.headers.get('x-request-id'));
+  assert.deepEqual([line['status'], line['code'], line['callerKind'], line['org']], [403, 'org_access_denied', 'api_key', api.orgId]);
+  const unknown = await lineOf((await api.call('GET', '/v1/me', { token: null })).headers.get('x-request-id'));
+  assert.deepEqual([unknown['status'], unknown['caller'], unknown['org']], [401, undefined, undefined]);
+  const nowhere = await lineOf((await api.call('GET', '/secret/place?token=x', { token: null })).headers.get('x-request-id'));
+  assert.deepEqual([nowhere['status'], nowhere['path']], [404, 'unknown']);
+  assert.ok(!api.logged().includes('/secret/place'));
+});
+
+test('a request that cannot be read leaves a line too, without what was sent', async () => {
+  const answer = await exchange('nonsense-with-a-secret\r\n\r\n');
+  const line = await lineOf(/x-request-id: (req_[0-9a-f]{32})/.exec(answer)?.[1] ?? null);
+  assert.deepEqual([line['status'], line['code']], [400, 'invalid_request']);
+  assert.ok(!api.logged().includes('nonsense-with-a-secret'));
 });
 
 test('a stopping server lets open requests end, and refuses new ones on open connections with 503 shutting_down', async () => {

@@ -116,6 +116,10 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   createSandbox: (setting) => ({ ...inOrg(setting), body: { agent: 'agent_one', projectId: setting.org.projectId } }),
   getSandbox: onReady,
   execInSandbox: async (setting) => ({ ...(await onReady(setting)), body: { command: 'true' } }),
+  listFiles: onReady,
+  snapshotFiles: onReady,
+  readFile: onReady,
+  writeFile: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept', content: '' } }),
   sleepSandbox: onReady,
   stopSandbox: onReady,
   wakeSandbox: onSandbox('stopped'),
@@ -127,6 +131,9 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   destroySandbox: async (setting) => ({ ...(await onReady(setting)), body: {} }),
 };
 
+/** Of the routes that need one. */
+const QUERIES: { readonly [name in RouteName]?: string } = { readFile: '?path=swept' };
+
 /** Makes the state that a request of the route needs, and the request. */
 export async function prepareRequest(route: Route, setting: Setting): Promise<PreparedRequest> {
   const recipe = (RECIPES as { readonly [name: string]: AnyRecipe | undefined })[route.name];
@@ -134,13 +141,14 @@ export async function prepareRequest(route: Route, setting: Setting): Promise<Pr
   return await recipe(setting);
 }
 
-/** The route's path with the parameters in it, as they are. */
+/** The route's path with the parameters in it, as they are, and with the query that it needs. */
 export function filledPath(route: Route, params: Readonly<Record<string, string>>): string {
-  return route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name];
     assert.ok(value !== undefined, `nothing to fill {${name}} of ${route.path} with`);
     return value;
   });
+  return path + (QUERIES[route.name as RouteName] ?? '');
 }
 
 /** What `call` sends of a request. Transitions are not waited for: without durable work nothing would end them. */

@@ -25,6 +25,11 @@ before(async () => {
     reached.push(command);
     return Promise.resolve({ exitCode: 0, stdout: '', stderr: '', truncated: false, timedOut: false });
   };
+  const files = api.front.files;
+  api.front.files = (call) => {
+    reached.push(call.vmId);
+    return files(call);
+  };
   api.front.metrics = (id) => {
     reached.push(id);
     return idleMetrics();
@@ -37,6 +42,8 @@ const post = (id: string, verb: string, body?: object): Promise<Answer> =>
 
 const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answer> } = {
   exec: (id) => post(id, 'exec', { command: id }),
+  files_read: (id) => api.call('GET', `/v1/sandboxes/${id}/file?path=a`),
+  files_write: (id) => api.call('PUT', `/v1/sandboxes/${id}/file`, { body: { path: 'a', content: '' } }),
   sleep: (id) => post(id, 'sleep'),
   wake: (id) => post(id, 'wake'),
   resize: (id) => post(id, 'resize', { memoryGb: 2 }),
@@ -57,6 +64,8 @@ function fixture(status: SandboxStatus, action: SandboxAction): Partial<NewSandb
 /** What a `do` leaves: the status, the step, and by how much the epoch grew. */
 const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) => { to: SandboxStatus; step?: string } } = {
   exec: (from) => ({ to: from }),
+  files_read: (from) => ({ to: from }),
+  files_write: (from) => ({ to: from }),
   sleep: () => ({ to: 'sleeping', step: 'sleep' }),
   wake: () => ({ to: 'waking', step: 'wake' }),
   resize: (from) => (SANDBOX_STATES[from].awake ? { to: from, step: 'resize' } : { to: from }),
@@ -65,7 +74,13 @@ const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) =
   metrics_sample: (from) => ({ to: from }),
   destroy: () => ({ to: 'destroying', step: 'destroy' }),
 };
-const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>(['exec', 'metrics_live', 'metrics_sample']);
+const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([
+  'exec',
+  'files_read',
+  'files_write',
+  'metrics_live',
+  'metrics_sample',
+]);
 
 for (const status of sandboxStatus.options) {
   for (const action of SANDBOX_ACTIONS) {

@@ -83,6 +83,7 @@ const SUBJECTS: {
   deleteProject: projectOf,
   createSandbox: ({ body }) => ['sandbox', body.sandbox.id],
   execInSandbox: sandboxOf,
+  writeFile: sandboxOf,
   sleepSandbox: sandboxOf,
   stopSandbox: sandboxOf,
   wakeSandbox: sandboxOf,

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
+import { buildApp } from '../../src/http/app.ts';
 import { makeOwnerLink } from '../../src/services/accounts.ts';
+import type { Mailer } from '../../src/services/mail-port.ts';
 import { untilTrue } from '../until-true.ts';
 import { breakMail, mailedToken, PASSWORD, startSite, type TestSite } from './site.ts';
 
@@ -164,6 +166,33 @@ test('a mail server that fails is no difference in the answer; the log tells the
     recover();
   }
   assert.equal(site.log().includes(email), false);
+});
+
+test('the answer does not wait for the mail, and a stop of the service does', async () => {
+  const { email } = await site.account();
+  const sending = Promise.withResolvers<void>();
+  const sent = Promise.withResolvers<void>();
+  const mailer: Mailer = {
+    send: async () => {
+      sending.resolve();
+      await sent.promise;
+    },
+  };
+  const app = await buildApp({ context: { ...site.api.context, mailer }, signIn: site.clients });
+  const payload = new URLSearchParams({ email }).toString();
+  const headers = { 'content-type': 'application/x-www-form-urlencoded', host: 'berth.example.test' };
+  const answer = await app.inject({ method: 'POST', url: '/forgot-password', payload, headers });
+  assert.equal(answer.statusCode, 200);
+  await sending.promise;
+  let stopped = false;
+  const stopping = app.close().then(() => {
+    stopped = true;
+  });
+  // A stop that did not wait would have come to its end by the next answer of the database.
+  await site.api.db.selectFrom('user').select('id').limit(1).execute();
+  assert.equal(stopped, false);
+  sent.resolve();
+  await stopping;
 });
 
 test("the owner's link is a reset where the account has a password, and the feed of the org says that it was made", async () => {

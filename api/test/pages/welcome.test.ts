@@ -1,9 +1,9 @@
 // The first start's owner takes the account over.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { makeOwnerLink, welcomeOwner } from '../../src/services/accounts.ts';
+import { makeOwnerLink, requestPasswordReset, welcomeOwner } from '../../src/services/accounts.ts';
 import { SignInError } from '../../src/services/sign-in-port.ts';
-import { PASSWORD, startSite, type TestSite } from './site.ts';
+import { mailedToken, PASSWORD, startSite, type TestSite } from './site.ts';
 
 let site: TestSite;
 before(async () => {
@@ -73,6 +73,25 @@ test('a start that fails half-way leaves the account and the link as they were',
   const user = await site.api.db.selectFrom('user').selectAll().where('id', '=', site.api.userId).executeTakeFirstOrThrow();
   assert.deepEqual([user.email, user.emailVerified], ['owner@localhost', false]);
   assert.equal((await site.visitor().post('/welcome', { token, ...GIVEN })).status, 303);
+});
+
+test('a password that was set by a mailed link ends the welcome, and the other way round', async () => {
+  const { token } = await freshLink();
+  await site.api.db.updateTable('user').set({ email: 'owner@example.test' }).where('id', '=', site.api.userId).execute();
+  const mailed = async (): Promise<string> => {
+    const before = site.api.mails.length;
+    await requestPasswordReset(site.api.context, 'owner@example.test');
+    assert.equal(site.api.mails.length, before + 1);
+    return mailedToken(site.api, 'owner@example.test', '/reset-password');
+  };
+  const first = await mailed();
+  assert.equal((await site.visitor().post('/reset-password', { token: first, password: PASSWORD, repeat: PASSWORD })).status, 303);
+  assert.equal((await site.visitor().post('/welcome', { token, ...GIVEN })).status, 410);
+  const fresh = await freshLink();
+  await site.api.db.updateTable('user').set({ email: 'owner@example.test' }).where('id', '=', site.api.userId).execute();
+  const second = await mailed();
+  assert.equal((await site.visitor().post('/welcome', { ...GIVEN, token: fresh.token })).status, 303);
+  assert.equal((await site.visitor().get(`/reset-password?token=${second}`)).status, 410);
 });
 
 test('of any number of people with the link exactly one becomes the owner', async () => {

@@ -374,6 +374,17 @@ test('one person sends so many invitations within an hour and no more, to one ad
   assert.equal((await invite({ email: 'much-later@example.test' })).status, 201);
 });
 
+test('one person sends no more invitations to an address from several orgs at once', async () => {
+  const orgs: string[] = [];
+  for (let index = 0; index < 2 * INVITATIONS_PER_HOUR.sameAddress; index += 1) {
+    orgs.push((await api.call('POST', '/v1/orgs', { token: owner.token, body: { name: 'One of many' } })).body.org.id);
+  }
+  const answers = await Promise.all(
+    orgs.map((id) => api.call('POST', `/v1/orgs/${id}/invitations`, { token: owner.token, body: { email: 'many-orgs@example.test' } })),
+  );
+  assert.equal(answers.filter(({ status }) => status === 201).length, INVITATIONS_PER_HOUR.sameAddress);
+});
+
 test('the page of an invitation asks and accepts the same way', async () => {
   const person = await api.makeSession({ role: null });
   const { token } = await inviteByMail(person, 'viewer');

@@ -1,12 +1,14 @@
 // A program that talks to the endpoints below /auth/, people with accounts, and a second instance of the API over the same database.
 import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
+import { sql } from 'kysely';
 import { buildApp, listen } from '../../src/http/app.ts';
 import type { ClientSignIn } from '../../src/services/client-sign-in-port.ts';
 import type { Caller, Login, SignInError, SignInRefusal } from '../../src/services/sign-in-port.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { newId } from '../../src/store/ids.ts';
+import type { Database } from '../../src/store/schema.ts';
 import type { TestApi } from '../api.ts';
 
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -94,6 +96,11 @@ export async function startInstance(api: TestApi): Promise<Instance> {
       await db.destroy();
     },
   };
+}
+
+/** Stops the refilling of the buckets that are there: how long a test takes does not count then. */
+export async function stopRefilling(db: Database): Promise<void> {
+  await sql`update throttle set refilled_at = clock_timestamp() + interval '1 day' where refilled_at <= clock_timestamp()`.execute(db);
 }
 
 /** Status of a call of the API with the token. */

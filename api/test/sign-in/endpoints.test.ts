@@ -5,7 +5,7 @@ import { buildApp } from '../../src/http/app.ts';
 import { CodedError } from '../../src/rules/coded-error.ts';
 import type { ClientSignIn } from '../../src/services/client-sign-in-port.ts';
 import { startApi, type TestApi } from '../api.ts';
-import { DEVICE_GRANT, makePerson, post, signInPerson, statusOfMe, type AuthAnswer } from './client.ts';
+import { DEVICE_GRANT, makePerson, post, signInPerson, statusOfMe, stopRefilling, type AuthAnswer } from './client.ts';
 
 let api: TestApi;
 before(async () => {
@@ -117,4 +117,21 @@ test('faults of the service are told in the form of OAuth, without what they wer
   assert.deepEqual([stopping.statusCode, stopping.json().error], [503, 'temporarily_unavailable']);
   assert.equal(stopping.headers['retry-after'], '1');
   await app.close();
+});
+
+test('an address that a caller merely claims to pass on counts for nothing', async () => {
+  const answers: AuthAnswer[] = [];
+  for (let attempt = 0; attempt < 31; attempt += 1) {
+    const claimed = {
+      'x-forwarded-for': `198.51.100.${attempt}`,
+      forwarded: `for=198.51.100.${attempt}`,
+      'x-real-ip': `198.51.100.${attempt}`,
+    };
+    answers.push(await post(api.url, '/auth/device/code', { client_id: 'berth-cli' }, claimed));
+    await stopRefilling(api.db);
+  }
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [...Array.from({ length: 30 }, () => 200), 429],
+  );
 });

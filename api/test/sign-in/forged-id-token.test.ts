@@ -7,8 +7,10 @@ import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
 import type { ClientSignIn } from '../../src/services/client-sign-in-port.ts';
 import type { SignInError } from '../../src/services/sign-in-port.ts';
+import { OidcSignIn } from '../../src/sign-in/oidc.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
 import { startApi, type TestApi } from '../api.ts';
+import { untilTrue } from '../until-true.ts';
 import { makePerson, newCaller } from './client.ts';
 
 const CLIENT_ID = 'berth';
@@ -35,12 +37,16 @@ let userId: string;
 let lie: Lie = {};
 let nonce = '';
 let document: Record<string, unknown> = {};
+/** Answers wait for it. */
+let silence: Promise<void> = Promise.resolve();
 
 before(async () => {
   api = await startApi({ durable: false });
   server = createServer((request, response) => {
-    const body = answerOf(request.url ?? '');
-    response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
+    void silence.then(() => {
+      const body = answerOf(request.url ?? '');
+      response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
+    });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -64,8 +70,8 @@ beforeEach(() => {
   lie = {};
 });
 
-const newSignIn = (): ClientSignIn =>
-  openSignIn({ ...api.context, oidc: { issuer, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, name: 'Liar' } });
+const configured = () => ({ issuer, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, name: 'Liar' });
+const newSignIn = (): ClientSignIn => openSignIn({ ...api.context, oidc: configured() });
 
 function answerOf(url: string): object | undefined {
   switch (url) {
@@ -184,4 +190,28 @@ test('a discovery document that cannot be used makes the provider unavailable un
   }
   document = right;
   assert.equal(new URL((await sceptic.beginOidc('/')).location).origin, issuer);
+});
+
+test('a provider that takes connections and says nothing is given up, at the beginning and at the end, and is used once it speaks', async () => {
+  const unavailable = (error: SignInError): boolean => error.refusal === 'provider_unavailable';
+  const hasty = new OidcSignIn(api.context, configured(), { openMs: 20, endMs: 20 });
+  let speak = (): void => undefined;
+  const fallSilent = (): void => {
+    silence = new Promise((resolve) => (speak = resolve));
+  };
+  fallSilent();
+  await assert.rejects(hasty.begin('/'), unavailable);
+  await assert.rejects(hasty.begin('/'), unavailable);
+  speak();
+  // Who asks while it is still asked waits with the first: the answer comes in whenever it does.
+  let begun: Awaited<ReturnType<typeof hasty.begin>> | undefined;
+  await untilTrue('the provider is used', async () => {
+    begun = await hasty.begin('/').catch(() => undefined);
+    return begun !== undefined;
+  });
+  const { location, setCookies } = begun ?? { location: '', setCookies: [] };
+  const state = new URL(location).searchParams.get('state') ?? '';
+  fallSilent();
+  await assert.rejects(hasty.finish({ code: 'x', state }, setCookies[0]?.split(';', 1)[0], newCaller()), unavailable);
+  speak();
 });

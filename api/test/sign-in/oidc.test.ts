@@ -301,3 +301,18 @@ test('under https the cookie of the way is for this host alone, and only over ht
   const { setCookies } = await openSignIn({ ...api.context, settings, oidc: provider.config }).beginOidc('/');
   assert.match(setCookies.join(), /^__Host-berth_oidc=[^;]+; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/);
 });
+
+test('who comes back too often is sent to the sign-in page, and the provider is not asked', async () => {
+  const begun = await begin();
+  const way = await walkThrough(begun.location, publicUrl);
+  const answer = await comeBack(new URL(`${publicUrl}/auth/oidc/callback`), []);
+  assertOut(answer, 'provider_refused');
+  await sql`update throttle set tokens = 0, refilled_at = clock_timestamp() + interval '1 day'`.execute(api.db);
+  try {
+    assertOut(await comeBack(way, begun.cookies), 'too_many_attempts');
+  } finally {
+    await sql`delete from throttle`.execute(api.db);
+  }
+  // Its code was not spent.
+  assert.equal((await comeBack(way, begun.cookies)).status, 303);
+});

@@ -38,6 +38,24 @@ export interface JsonCall<T> extends CallOptions {
   answer: z.ZodType<T>;
 }
 
+export interface StreamCall extends CallOptions {
+  method: 'GET' | 'POST' | 'PUT';
+  path: string;
+  /** Sent as JSON. */
+  body?: unknown;
+  /** Sent as it comes, instead of `body`. It stays the caller's: it is neither destroyed nor read to its end when the call ends before. */
+  upload?: Upload;
+  /** Of the answer. */
+  maxBytes: number;
+  /** What a refusal is; {@link GuestRefusal} by default. */
+  refusal?: (status: number, text: string) => HostError | null;
+}
+
+export interface Upload {
+  bytes: number;
+  content: Readable;
+}
+
 /** A call of a guest that answered properly, but with a refusal. */
 export class GuestRefusal extends HostError {
   readonly status: number;
@@ -110,17 +128,40 @@ export class GuestClient {
     return parsed.data;
   }
 
-  /**
-   * Runs a command. Resolves when the guest has accepted it, with its JSON answer as a stream of bounded length; the stream fails with a
-   * {@link HostError} when the guest breaks off, sends too much or passes the command's time. Destroying the stream ends the command.
-   */
+  /** Runs a command: a {@link stream} of its JSON answer. Destroying the stream ends the command. */
   async exec(command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
-    return this.#stream('/exec', command, signal, EXEC_ANSWER_MAX_BYTES);
+    // Headers have no deadline of their own: a guest that starts fifty shells at once may take long to send them.
+    const deadlineMs = command.timeoutSeconds * 1_000 + EXEC_GRACE_MS;
+    const maxBytes = EXEC_ANSWER_MAX_BYTES + command.timeoutSeconds;
+    return this.stream({ method: 'POST', path: '/exec', body: command, maxBytes, signal, deadlineMs });
   }
 
   /** Clones a repository. Resolves and fails as {@link exec} does; destroying the stream leaves the clone to whoever asks again soon. */
   async clone(clone: GuestClone, signal: AbortSignal): Promise<Readable> {
-    return this.#stream('/clone', clone, signal, CLONE_ANSWER_MAX_BYTES);
+    const deadlineMs = clone.timeoutSeconds * 1_000 + EXEC_GRACE_MS;
+    const maxBytes = CLONE_ANSWER_MAX_BYTES + clone.timeoutSeconds;
+    return this.stream({ method: 'POST', path: '/clone', body: clone, maxBytes, signal, deadlineMs });
+  }
+
+  /**
+   * One call whose answer, or body, is too long to be held. Resolves when the guest has accepted it, with its answer as a stream of bounded length; the stream
+   * fails with a {@link HostError} when the guest breaks off, sends too much or passes the call's time. Destroying the stream ends the call.
+   */
+  async stream(call: StreamCall): Promise<Readable> {
+    const { method, path, body, upload, maxBytes } = call;
+    const time = new CallTime(call, this);
+    const what = `${method} ${path.replace(/\?.*/s, '')}`;
+    try {
+      // The signal goes on ending the exchange while the answer comes in.
+      const response = await this.#send(method, path, body, time.signal, upload);
+      if (response.statusCode !== 200) {
+        const text = await readAtMost(response, SMALL_ANSWER_BYTES);
+        throw call.refusal?.(response.statusCode ?? 0, text) ?? refusal(what, response.statusCode ?? 0, text);
+      }
+      return atMost(response, maxBytes, (error) => time.failure(error, what));
+    } catch (error) {
+      throw time.failure(error, what);
+    }
   }
 
   /** Why it was closed; null while it is not, or when nobody said. */
@@ -134,24 +175,7 @@ export class GuestClient {
     this.#agent.destroy();
   }
 
-  /** A call whose answer comes in its own time, with spaces before it. */
-  async #stream(path: string, body: { timeoutSeconds: number }, signal: AbortSignal, maxBytes: number): Promise<Readable> {
-    const what = `POST ${path}`;
-    const time = new CallTime({ signal, deadlineMs: body.timeoutSeconds * 1_000 + EXEC_GRACE_MS }, this);
-    try {
-      // The signal goes on ending the exchange while the answer comes in. Headers have no deadline of their own: a guest that starts fifty shells at
-      // once may take long to send them.
-      const response = await this.#send('POST', path, body, time.signal);
-      if (response.statusCode !== 200) {
-        throw refusal(what, response.statusCode ?? 0, await readAtMost(response, SMALL_ANSWER_BYTES));
-      }
-      return atMost(response, maxBytes + body.timeoutSeconds, (error) => time.failure(error, what));
-    } catch (error) {
-      throw time.failure(error, what);
-    }
-  }
-
-  async #send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<IncomingMessage> {
+  async #send(method: string, path: string, body: unknown, signal: AbortSignal, upload?: Upload): Promise<IncomingMessage> {
     const payload = body === undefined ? null : Buffer.from(JSON.stringify(body));
     return new Promise((resolve, reject) => {
       const request = httpRequest({
@@ -166,6 +190,7 @@ export class GuestClient {
           accept: 'application/json',
           ...(this.#secret === null ? {} : { authorization: `Bearer ${this.#secret}` }),
           ...(payload === null ? {} : { 'content-type': 'application/json', 'content-length': payload.length }),
+          ...(upload === undefined ? {} : { 'content-type': 'application/octet-stream', 'content-length': upload.bytes }),
         },
       });
       request.once('response', resolve);
@@ -174,7 +199,11 @@ export class GuestClient {
       request.once('information', () => request.destroy(new Error('the guest sent an interim answer')));
       // A hostile guest can end the exchange in ways that are neither (an upgrade nobody asked for).
       request.once('close', () => reject(new Error('the guest closed the connection')));
-      request.end(payload ?? undefined);
+      if (upload === undefined) {
+        request.end(payload ?? undefined);
+      } else {
+        upload.content.pipe(request);
+      }
     });
   }
 }

@@ -22,7 +22,12 @@ export function answerError(response: ServerResponse, error: unknown, log: Logge
   }
   const known = error instanceof HostError ? error : new HostError('internal', 'the host daemon failed; its log says why');
   const body: HostErrorBody = {
-    error: { code: known.code, message: known.message, ...(known.shortage === undefined ? {} : { shortage: known.shortage }) },
+    error: {
+      code: known.code,
+      message: known.message,
+      ...(known.shortage === undefined ? {} : { shortage: known.shortage }),
+      ...(known.errno === undefined ? {} : { errno: known.errno }),
+    },
   };
   if (!response.req.complete) {
     // The rest of a body that nobody will read must not be taken for the next request.

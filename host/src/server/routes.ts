@@ -1,13 +1,14 @@
 // The routes of the internal protocol (protocol/src/host.ts), each bound to a verb of the lifecycle. Parses what comes in; decides nothing.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { guestExecRequest } from '@berth/protocol/guest.ts';
-import { vmClone, vmCreate, vmDestroyQuery, vmId, vmResize, vmSleep, vmWake, type HostInfo } from '@berth/protocol/host.ts';
-import { z } from 'zod';
+import { vmClone, vmCreate, vmDestroyQuery, vmResize, vmSleep, vmWake, type HostInfo } from '@berth/protocol/host.ts';
 import { readAtMost, TooLong } from '../bounded-body.ts';
 import { HostError } from '../host-error.ts';
 import type { VmLifecycle } from '../vm/lifecycle.ts';
 import { answerJson } from './answer.ts';
+import { fileRoutes } from './file-routes.ts';
+import { parse, type Route } from './route.ts';
 
 /** Sixteen long keys, with every character escaped. */
 const CREATE_BODY_BYTES = 2 * 1_024 * 1_024;
@@ -22,22 +23,6 @@ export interface RouteParts {
   pool: { state(): HostInfo['pool'] };
   /** Everything of `GET /host` that does not change while the daemon runs. */
   host: Omit<HostInfo, 'capacity' | 'reserved' | 'largest' | 'pool'>;
-}
-
-export interface Call {
-  request: IncomingMessage;
-  response: ServerResponse;
-  url: URL;
-  /** The VM's id in the path; empty for routes without. */
-  id: string;
-  /** Aborted when the caller goes away. */
-  signal: AbortSignal;
-}
-
-export interface Route {
-  method: 'GET' | 'PUT' | 'POST' | 'DELETE';
-  path: RegExp;
-  handle(call: Call): Promise<void>;
 }
 
 const ONE_VM = /^\/vms\/([^/]+)$/;
@@ -128,20 +113,8 @@ export function routesOf({ lifecycle, pool, host }: RouteParts): Route[] {
         await pipeline(outcome, response);
       },
     },
+    ...fileRoutes(lifecycle),
   ];
-}
-
-/** The id in a path that a route matched. Throws `invalid_request` when it is no id. */
-export function idIn(match: RegExpExecArray): string {
-  return match[1] === undefined ? '' : parse(vmId, match[1], 'the id in the path');
-}
-
-function parse<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
-  const parsed = schema.safeParse(value);
-  if (!parsed.success) {
-    throw new HostError('invalid_request', `${what} is not valid: ${z.prettifyError(parsed.error)}`);
-  }
-  return parsed.data;
 }
 
 async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {

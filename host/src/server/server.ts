@@ -7,7 +7,7 @@ import { chown, rm } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { HostError } from '../host-error.ts';
 import { answerError } from './answer.ts';
-import { idIn, type Route } from './routes.ts';
+import { idIn, type Route } from './route.ts';
 
 /** For a whole request to arrive; the local control plane takes milliseconds. Answers may take as long as a command. */
 const REQUEST_MS = 60_000;

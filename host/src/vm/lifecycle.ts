@@ -149,6 +149,11 @@ export class VmLifecycle {
     return cloneInto(vm, guest, clone, signal);
   }
 
+  /** The guest of a VM that is `running`, for calls that only pass through. */
+  guestOf(id: string): GuestClient {
+    return this.#running(id).guest;
+  }
+
   /** What guest and host say of a VM that is `running`. */
   async metrics(id: string, signal: AbortSignal): Promise<VmMetrics> {
     const { vm, guest } = this.#running(id);

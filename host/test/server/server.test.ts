@@ -85,6 +85,9 @@ describe('the HTTP of a host daemon', () => {
       ['POST', `/vms/${A}/wake`],
       ['POST', `/vms/${A}/resize`],
       ['GET', `/vms/${A}/metrics`],
+      ['GET', `/vms/${A}/file?path=/a`],
+      ['PUT', `/vms/${A}/file?path=/a`],
+      ['GET', `/vms/${A}/files?path=/&depth=1`],
       ['GET', '/nothing'],
     ] as const) {
       for (const token of [null, '', 'wrong', `${TOKEN}x`, TOKEN.slice(1)]) {

@@ -85,7 +85,8 @@ export async function confinedApi(options: ApiServiceOptions, args: readonly str
     { from: paths.hostSocketFolder, to: '/host' },
     { from: paths.hostToken, to: '/host-token' },
     { from: paths.secretKey, to: '/secret-key' },
-    { from: paths.outbox, to: '/outbox', writable: true },
+    // At its own path, which the log names when a message was put there.
+    { from: paths.outbox, to: paths.outbox, writable: true },
     { from: compiled, to: '/compiled', writable: true },
   ];
   const { databaseUrl, socketFolder } = databaseAsSeen(config.databaseUrl, paths);
@@ -100,7 +101,7 @@ export async function confinedApi(options: ApiServiceOptions, args: readonly str
     BERTH_HOST_URL: 'unix:/host/host.sock',
     BERTH_HOST_TOKEN_FILE: '/host-token',
     BERTH_SECRET_KEY_FILE: '/secret-key',
-    BERTH_OUTBOX_FOLDER: '/outbox',
+    BERTH_OUTBOX_FOLDER: paths.outbox,
     NODE_COMPILE_CACHE: '/compiled',
     HOME: '/tmp',
   };

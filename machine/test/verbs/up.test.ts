@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -181,6 +181,17 @@ test("the first start prints a link that makes the owner's account once; owner-l
     assert.ok(secret.length > 20);
     assert.ok(logs.every((log) => !log.includes(secret)));
   }
+});
+
+test('without a mail server a message lies in the data folder, for its service alone, and the log names the file', async () => {
+  assert.equal((await post('/forgot-password', { email: 'owner@example.test' })).status, 200);
+  const outbox = `${one.folder}/outbox`;
+  const name = await eventually('a message', async () => (await readdir(outbox)).find((file) => file.endsWith('.eml')) ?? null);
+  assert.equal((await stat(`${outbox}/${name}`)).mode & 0o777, 0o600);
+  assert.match(await readFile(`${outbox}/${name}`, 'utf8'), /^To: owner@example\.test$/m);
+  await eventually('a line in the log', async () =>
+    (await readFile(`${one.folder}/log/api.log`, 'utf8')).includes(`${outbox}/${name}`) ? true : null,
+  );
 });
 
 test('kill -9 of the supervisor takes the services with it but no sandbox; the next up takes over', async () => {

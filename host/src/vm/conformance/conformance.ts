@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { VmDriver } from '../driver.ts';
+import { filesConform } from './files.ts';
 import { identityConforms } from './identity.ts';
 import { isolationConforms } from './isolation.ts';
 import { machineLifeConforms } from './machine-life.ts';
@@ -30,6 +31,7 @@ export function conformance(name: string, makeDriver: () => VmDriver, options: C
     const current = (): Subject => subject;
 
     machineLifeConforms(current, options);
+    filesConform(current, options);
     identityConforms(current, options, capabilities);
     if (capabilities.hotplug) {
       sizeConforms(current, options);

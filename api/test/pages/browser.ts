@@ -1,0 +1,141 @@
+// A real browser for the tests of the pages: driven by the keyboard alone, looked at in light and dark, narrow and wide.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { chromium, type Browser, type ConsoleMessage, type Page } from 'playwright-core';
+
+/** As Debian's package has it. */
+const CHROMIUM = '/usr/bin/chromium';
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const SIZES = [
+  { width: 390, height: 844 },
+  { width: 1280, height: 800 },
+] as const;
+const SCHEMES = ['light', 'dark'] as const;
+/** More than any page has to press Tab for. */
+const MOST_TABS = 30;
+
+/** A browser with a profile of its own, to which the service's public name leads to where it listens. */
+export async function openBrowser(publicUrl: string, url: string): Promise<Browser> {
+  const leads = `--host-resolver-rules=MAP ${new URL(publicUrl).host} ${new URL(url).host}`;
+  return await chromium.launch({ executablePath: CHROMIUM, headless: true, chromiumSandbox: false, args: [...FLAGS, leads] });
+}
+
+export class Person {
+  readonly page: Page;
+  readonly #folder: string | null;
+  /** What the browser complained of: refused resources, forms against the policy, faults. */
+  readonly complaints: string[] = [];
+
+  private constructor(page: Page, folder: string | null) {
+    this.page = page;
+    this.#folder = folder;
+    page.on('console', (message: ConsoleMessage) => {
+      const { url } = message.location();
+      // A page with a status other than 200 is told here too, and that http without TLS, as here, is not to be trusted.
+      const expected = /Failed to load resource: .* status of 4\d\d|Cross-Origin-Opener-Policy header has been ignored/;
+      if (message.type() === 'error' && !expected.test(message.text())) {
+        this.complaints.push(`${message.text()} (${url})`);
+      }
+    });
+    page.on('pageerror', (error) => this.complaints.push(error.message));
+  }
+
+  /** Somebody new. @param folder where pictures of what they see go */
+  static async make(browser: Browser, folder: string | null): Promise<Person> {
+    if (folder !== null) await mkdir(folder, { recursive: true });
+    const context = await browser.newContext({ viewport: SIZES[1] });
+    return new Person(await context.newPage(), folder);
+  }
+
+  /** Opens a link, as from a mail. */
+  async open(link: string): Promise<void> {
+    await this.page.goto(link);
+  }
+
+  /** Moves the focus with Tab until it is on what has the name; asserts that the focus can be seen all the way. */
+  async tabTo(name: string): Promise<void> {
+    const seen: string[] = [];
+    for (let pressed = 0; pressed < MOST_TABS; pressed += 1) {
+      await this.page.keyboard.press('Tab');
+      const focused = await this.#focused();
+      if (focused === null) continue;
+      seen.push(focused.name);
+      assert.ok(focused.outlined, `the focus on "${focused.name}" cannot be seen`);
+      if (focused.name === name) return;
+    }
+    assert.fail(`Tab never reaches "${name}", only: ${seen.join(', ')}`);
+  }
+
+  /** Types into the field with the label, in place of what stands there. */
+  async fill(label: string, text: string): Promise<void> {
+    await this.tabTo(label);
+    await this.page.keyboard.press('Control+A');
+    await this.page.keyboard.press('Delete');
+    await this.page.keyboard.type(text);
+  }
+
+  /** Goes to a button or link and presses Enter; resolves on the page that it leads to. */
+  async press(name: string): Promise<void> {
+    await this.tabTo(name);
+    await this.enter();
+  }
+
+  async enter(): Promise<void> {
+    await Promise.all([this.page.waitForEvent('load'), this.page.keyboard.press('Enter')]);
+  }
+
+  async heading(): Promise<string> {
+    return (await this.page.locator('h1').innerText()).trim();
+  }
+
+  /** Asserts that this is the page, and that anybody can use it: rules of accessibility, width, light and dark; takes its picture. */
+  async look(heading: string, picture: string): Promise<void> {
+    assert.equal(await this.heading(), heading);
+    assert.equal(await this.page.locator('html').getAttribute('lang'), 'en');
+    for (const size of SIZES) {
+      await this.page.setViewportSize(size);
+      for (const colorScheme of SCHEMES) {
+        await this.page.emulateMedia({ colorScheme });
+        const where = `${picture} at ${size.width} px, ${colorScheme}`;
+        const wide = await this.page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+        assert.equal(wide, 0, `${where}: it scrolls sideways by ${String(wide)} px`);
+        assert.deepEqual(await this.#violations(), [], where);
+        if (this.#folder !== null) {
+          await this.page.screenshot({ path: join(this.#folder, `${picture}-${size.width}-${colorScheme}.png`), fullPage: true });
+        }
+      }
+    }
+    assert.deepEqual(this.complaints, []);
+  }
+
+  async #violations(): Promise<string[]> {
+    await this.page.evaluate(AXE);
+    return await this.page.evaluate<
+      string[]
+    >(`axe.run(document, { resultTypes: ['violations', 'incomplete'] }).then(({ violations, incomplete }) =>
+      [...violations, ...incomplete].flatMap(({ id, help, nodes }) => nodes.map(({ html }) => id + ': ' + help + ': ' + html)))`);
+  }
+
+  /** What has the focus: its label or text, and whether there is an outline around it; null on the page itself. */
+  async #focused(): Promise<{ name: string; outlined: boolean } | null> {
+    return await this.page.evaluate<{ name: string; outlined: boolean } | null>(`(() => {
+      const element = document.activeElement;
+      if (element === null || element === document.body) return null;
+      const { outlineStyle, outlineWidth } = getComputedStyle(element);
+      const name = element.labels?.[0]?.innerText ?? element.innerText ?? '';
+      return { name: name.replace(/\\s+/g, ' ').trim(), outlined: outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 };
+    })()`);
+  }
+}

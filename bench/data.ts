@@ -1,0 +1,43 @@
+// What goes into and out of a sandbox, in figures, through the public API of an installation of its own: files. Each part is a file in bench/data/.
+// Usage: npm run bench:data -- [--only files]... [--rounds N] [--json]
+import { cpus, totalmem } from 'node:os';
+import { parseArgs } from 'node:util';
+import { Progress } from '@berth/machine/progress.ts';
+import { measureFiles } from './data/files.ts';
+import type { Measured } from './data/measured.ts';
+import { withWorld, type BenchWorld } from './lifecycle/world.ts';
+import { renderTable, rounded } from './statistics.ts';
+
+/** Each measures on the installation it is given, so many rounds of whatever it does. */
+const PARTS: Readonly<Record<string, (world: BenchWorld, rounds: number) => Promise<Measured[]>>> = { files: measureFiles };
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: Object.keys(PARTS) },
+    rounds: { type: 'string', default: '20' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const rounds = Number(values.rounds);
+if (!Number.isInteger(rounds) || rounds < 1 || rounds > 1_000)
+  throw new Error(`--rounds: '${values.rounds}' is not an integer from 1 to 1000`);
+const parts = values.only.map((name) => {
+  const measure = PARTS[name];
+  if (measure === undefined) throw new Error(`--only: '${name}' is none of ${Object.keys(PARTS).join(', ')}`);
+  return measure;
+});
+
+const rows: Measured[] = [];
+// More requests than a minute's worth: what is measured is the way of each, not the limit.
+const { accelerator, qemuVersion } = await withWorld(new Progress(), { BERTH_REQUESTS_PER_MINUTE: '100000' }, async (world) => {
+  for (const measure of parts) rows.push(...(await measure(world, rounds)));
+  return await world.host();
+});
+
+const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
+console.log(`\n${machine}; accelerator ${accelerator}, QEMU ${qemuVersion}\n`);
+console.log(renderTable(rows));
+if (values.json) {
+  const figures = Object.fromEntries(rows.map(({ key, figure }) => [key, rounded(figure)]));
+  console.log(JSON.stringify({ ...figures, rounds, machine, accelerator, qemuVersion }));
+}

@@ -1,0 +1,133 @@
+// Files of a sandbox: folders and what is in them, reading and writing. Relative paths are below /code (spec: Sandboxes rule 5).
+import { z } from 'zod';
+import { FILE_LIMITS } from './limits.ts';
+import { defineRoute } from './route.ts';
+import { sandboxParams } from './sandboxes.ts';
+import { text } from './text.ts';
+
+const { depth: DEPTH } = FILE_LIMITS;
+
+/** `.` and `..` are worked out in the text of the path, before any link is followed. */
+const filePath = text(1, FILE_LIMITS.pathCharacters);
+/** Without one, or with an empty one: /code itself. */
+const folderPath = text(0, FILE_LIMITS.pathCharacters).default('');
+
+/** A whole number in digits. What is out of bounds is not refused but brought to the nearest bound (spec: Limits). */
+const depth = z
+  .string()
+  .regex(/^-?\d{1,20}$/, `must be a whole number; it is brought to ${DEPTH.min} to ${DEPTH.max}`)
+  .transform((digits) => Math.min(DEPTH.max, Math.max(DEPTH.min, Number(digits))))
+  .default(DEPTH.default);
+
+const encoding = z.enum(['utf8', 'base64']);
+const size = z.int().nonnegative();
+
+/** spec: File entries. A link is a `file`, whatever it leads to, and so are sockets, devices and FIFOs. */
+export const fileEntry = z.strictObject({ label: z.string(), path: z.string(), type: z.enum(['directory', 'file']) });
+export type FileEntry = z.infer<typeof fileEntry>;
+
+export const folderListing = z.strictObject({
+  path: z.string(),
+  /** Whether there is more than is listed. */
+  truncated: z.boolean(),
+  /** Sorted by label. */
+  entries: z.array(fileEntry),
+});
+export type FolderListing = z.infer<typeof folderListing>;
+
+/** A listing of several levels, not a backup. Each folder that was looked into has its path as a key. */
+export const filesSnapshot = z.strictObject({
+  path: z.string(),
+  truncated: z.boolean(),
+  directories: z.record(z.string(), z.array(fileEntry)),
+});
+export type FilesSnapshot = z.infer<typeof filesSnapshot>;
+
+/** `utf8` exactly when the bytes are valid UTF-8 without NUL. `size` is that of the bytes. */
+export const fileContent = z.strictObject({ path: z.string(), content: z.string(), encoding, size });
+export type FileContent = z.infer<typeof fileContent>;
+
+/** The table is complete: unknown fields are refused by name. */
+export const writeFileBody = z.strictObject({
+  path: filePath,
+  /** With `base64`: the standard alphabet with padding, without line breaks. */
+  content: z.string().refine((value) => value.isWellFormed(), 'must not contain lone surrogates'),
+  encoding: encoding.default('utf8'),
+});
+
+export const writtenFile = z.strictObject({ path: z.string(), size });
+export type WrittenFile = z.infer<typeof writtenFile>;
+
+/** What every file call may answer, those of the wake among it that a call begins where the project's `wakeOnUse` is on. */
+const ERRORS_OF_ALL = [
+  'sandbox_state_conflict',
+  'sandbox_unreachable',
+  'host_unavailable',
+  'wake_not_possible',
+  'no_active_plan',
+  'concurrent_sandbox_limit',
+  'insufficient_capacity',
+  'file_path_invalid',
+  'file_not_found',
+  'not_a_directory',
+  'file_access_denied',
+  'file_system_error',
+  'sandbox_busy',
+] as const;
+
+export const listFiles = defineRoute({
+  name: 'listFiles',
+  summary: 'What is in a folder',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}/files',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.files.read',
+  request: { params: sandboxParams, query: z.object({ path: folderPath }) },
+  response: { status: 200, body: folderListing },
+  errors: ERRORS_OF_ALL,
+  activity: null,
+  published: true,
+});
+
+export const snapshotFiles = defineRoute({
+  name: 'snapshotFiles',
+  summary: 'What is in a folder and in the folders below it, to a depth of 1 to 5',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}/files/snapshot',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.files.read',
+  request: { params: sandboxParams, query: z.object({ path: folderPath, depth }) },
+  response: { status: 200, body: filesSnapshot },
+  errors: ERRORS_OF_ALL,
+  activity: null,
+  published: true,
+});
+
+export const readFile = defineRoute({
+  name: 'readFile',
+  summary: 'A file of at most 8 MiB',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}/file',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.files.read',
+  request: { params: sandboxParams, query: z.object({ path: filePath }) },
+  response: { status: 200, body: fileContent },
+  errors: [...ERRORS_OF_ALL, 'not_a_file', 'file_too_large'],
+  activity: null,
+  published: true,
+});
+
+export const writeFile = defineRoute({
+  name: 'writeFile',
+  summary: 'Writes a file of at most 2 MiB, whole or not at all; folders on the way are made',
+  method: 'PUT',
+  path: '/v1/sandboxes/{sandboxId}/file',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.files.write',
+  request: { params: sandboxParams, body: writeFileBody },
+  bodyBytes: FILE_LIMITS.bodyBytes,
+  response: { status: 200, body: writtenFile },
+  errors: [...ERRORS_OF_ALL, 'not_a_file', 'file_too_large', 'guest_disk_full'],
+  activity: 'sandbox_file_written',
+  published: true,
+});

@@ -1,0 +1,22 @@
+// A short run of the fuzzer, on the driver without machines: every request is answered, and as the contract says. The longer runs are by hand.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FUZZ_KINDS } from './fuzz/kinds.ts';
+import { runFuzz } from './fuzz/run.ts';
+
+const SEED = '1';
+
+test('random requests about files get no answer of 500, none stays without one, and all are as the contract says', async () => {
+  const report = await runFuzz({
+    seed: SEED,
+    requests: 400,
+    clients: 4,
+    kinds: FUZZ_KINDS,
+    driver: 'fake',
+    say: (line) => console.log(line),
+    signal: new AbortController().signal,
+  });
+  console.log(report.lastLine(SEED));
+  assert.deepEqual(report.findings, []);
+  assert.ok(report.requests >= 400);
+});

@@ -1,0 +1,41 @@
+// The requests of a run follow from its seed, and can be sent.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Random } from '../chaos/random.ts';
+import type { FuzzRequest } from './kind.ts';
+import { FUZZ_KINDS } from './kinds.ts';
+
+const WORLD = { caller: { url: '', token: '', orgId: 'org_a', projectId: 'prj_a' }, awake: ['sbx_a', 'sbx_b'], away: ['sbx_c'] };
+
+/** What each kind sends in its first turns, when every answer is a success without content. */
+async function requestsOf(seed: string): Promise<FuzzRequest[]> {
+  const sent: FuzzRequest[] = [];
+  for (const { name, take } of FUZZ_KINDS) {
+    for (let number = 0; number < 150; number += 1) {
+      await take({
+        name: `c1.${number}`,
+        random: new Random(`${seed}/${name}/${number}`),
+        world: WORLD,
+        send: async (request) => {
+          sent.push(request);
+          return { status: 200, body: {} };
+        },
+        wrong: () => {},
+      });
+    }
+  }
+  return sent;
+}
+
+test('the same seed gives the same requests, another one others', async () => {
+  const first = await requestsOf('1');
+  assert.deepEqual(await requestsOf('1'), first);
+  assert.notDeepEqual(await requestsOf('2'), first);
+});
+
+test('every request can be sent: what cannot stand in its head is escaped', async () => {
+  const requests = await requestsOf('1');
+  for (const { target } of requests) assert.match(target, /^\/[\x21-\x7e]*$/);
+  const routes = new Set(requests.map(({ method, target }) => `${method} ${target.split('?', 1)[0]?.split('/').slice(4).join('/')}`));
+  for (const route of ['GET files', 'GET files/snapshot', 'GET file', 'PUT file', 'POST exec']) assert.ok(routes.has(route), route);
+});

@@ -1,0 +1,46 @@
+// `npm run fuzz -- --seed S`: one run of the fuzzer. The last line counts answers and what was found; the exit status is 0 when no answer was a 500, none was
+// missing and none was other than the contract says. `--only KIND` (may be repeated) leaves out the other kinds of requests.
+import { parseArgs } from 'node:util';
+import { FUZZ_KINDS } from './kinds.ts';
+import { runFuzz } from './run.ts';
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    requests: { type: 'string', default: '2000' },
+    clients: { type: 'string', default: '6' },
+    only: { type: 'string', multiple: true, default: FUZZ_KINDS.map(({ name }) => name) },
+    driver: { type: 'string', default: process.env['BERTH_DRIVER'] ?? 'qemu' },
+  },
+});
+
+const whole = (name: 'requests' | 'clients', max: number): number => {
+  const value = Number(values[name]);
+  if (!Number.isInteger(value) || value < 1 || value > max)
+    throw new Error(`--${name}: '${values[name]}' is not a whole number from 1 to ${max}`);
+  return value;
+};
+const kinds = values.only.map((name) => {
+  const kind = FUZZ_KINDS.find((known) => known.name === name);
+  if (kind === undefined) throw new Error(`--only: '${name}' is none of ${FUZZ_KINDS.map((known) => known.name).join(', ')}`);
+  return kind;
+});
+const { driver, seed } = values;
+if (driver !== 'qemu' && driver !== 'fake') throw new Error(`--driver: '${driver}' is none of qemu, fake`);
+
+const stop = new AbortController();
+process.once('SIGINT', () => stop.abort());
+process.once('SIGTERM', () => stop.abort());
+const report = await runFuzz({
+  seed,
+  requests: whole('requests', 10_000_000),
+  clients: whole('clients', 50),
+  kinds,
+  driver,
+  say: (line) => console.log(line),
+  signal: stop.signal,
+});
+for (const line of report.tally()) console.log(line);
+for (const { finding, what } of report.findings) console.log(`!! ${finding}: ${what}`);
+console.log(report.lastLine(seed));
+process.exitCode = report.clean ? 0 : 1;

@@ -1,0 +1,54 @@
+// What a run of the fuzzer counts, and what it found. Owns the last line and whether the run is a success.
+
+/** `fault`: an answer of 500. `hung`: no answer in time. `wrong`: anything else that the contract does not say. */
+export type Finding = 'fault' | 'hung' | 'wrong';
+
+export class FuzzReport {
+  readonly findings: { finding: Finding; what: string }[] = [];
+  requests = 0;
+  readonly #statuses = new Map<number, number>();
+  readonly #codes = new Map<string, number>();
+  readonly #say: (line: string) => void;
+  readonly #startedMs = Date.now();
+
+  /** @param say gets a line as soon as there is something to say */
+  constructor(say: (line: string) => void) {
+    this.#say = say;
+  }
+
+  say(text: string): void {
+    this.#say(`${((Date.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6)} s  ${text}`);
+  }
+
+  found(finding: Finding, what: string): void {
+    this.findings.push({ finding, what });
+    this.say(`!! ${finding}: ${what}`);
+  }
+
+  /** `what`: the operation and how it ended. */
+  answered(status: number, what: string): void {
+    this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1);
+    this.#codes.set(what, (this.#codes.get(what) ?? 0) + 1);
+  }
+
+  count(finding: Finding): number {
+    return this.findings.filter((entry) => entry.finding === finding).length;
+  }
+
+  get clean(): boolean {
+    return this.findings.length === 0;
+  }
+
+  /** How often each operation ended how, most often first. */
+  tally(): string[] {
+    return [...this.#codes].sort(([, a], [, b]) => b - a).map(([what, times]) => `${String(times).padStart(6)}  ${what}`);
+  }
+
+  lastLine(seed: string): string {
+    const statuses = [...this.#statuses].sort(([a], [b]) => a - b).map(([status, times]) => `${times} of ${status}`);
+    return (
+      `fuzz: seed ${seed}: ${this.requests} requests in ${Math.round((Date.now() - this.#startedMs) / 1_000)} s (${statuses.join(', ')}); ` +
+      `answers of 500: ${this.count('fault')}, hung requests: ${this.count('hung')}, wrong answers: ${this.count('wrong')}`
+    );
+  }
+}

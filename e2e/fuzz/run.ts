@@ -1,0 +1,74 @@
+// One run of the fuzzer from its seed: an installation of its own, sandboxes, clients that send, and the end of it all.
+import { Random } from '../chaos/random.ts';
+import { awakeSandbox, destroySandbox, listSandboxes, sleepSandbox } from '../client.ts';
+import { leftoversOf, processesOfInstance } from '../leftovers.ts';
+import { Parts } from '../parts.ts';
+import { Asking } from './asking.ts';
+import type { FuzzKind, FuzzWorld, Turn } from './kind.ts';
+import { FuzzReport } from './report.ts';
+
+export interface FuzzOptions {
+  seed: string;
+  /** At least so many; what belongs together is sent to its end. */
+  requests: number;
+  clients: number;
+  kinds: readonly FuzzKind[];
+  /** `fake` has no machine behind it, and all else. */
+  driver: 'qemu' | 'fake';
+  say: (line: string) => void;
+  /** Ends the run early, in order. */
+  signal: AbortSignal;
+}
+
+const PROGRESS_MS = 10_000;
+/** Nothing has such an id. */
+const NOBODY = `sbx_${'a'.repeat(24)}`;
+
+/** Runs it and resolves with what was found; everything it made is gone then. */
+export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
+  const report = new FuzzReport(options.say);
+  report.say('starting an installation of its own');
+  const parts = await Parts.start({ driver: options.driver });
+  try {
+    await sendAll(options, parts, report);
+    for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
+  } finally {
+    await parts.stop();
+    for (const what of await leftoversOf(parts.dataFolder)) report.found('wrong', `after the end: ${what}`);
+    // After a failure of the run itself there may be machines left.
+    for (const pid of await processesOfInstance(parts.dataFolder)) process.kill(pid, 'SIGKILL');
+    await parts.remove();
+  }
+  return report;
+}
+
+async function sendAll(options: FuzzOptions, { caller }: Parts, report: FuzzReport): Promise<void> {
+  const made = await Promise.all(Array.from({ length: 4 }, () => awakeSandbox(caller)));
+  const [first, second, stopped, deleted] = made.map(({ id }) => id) as [string, string, string, string];
+  await Promise.all([sleepSandbox(caller, stopped), destroySandbox(caller, deleted)]);
+  const world: FuzzWorld = { caller, awake: [first, second], away: [stopped, deleted, NOBODY] };
+  const asking = new Asking(caller, report);
+  const random = new Random(options.seed);
+  const progress = setInterval(() => report.say(`${report.requests} requests, ${report.findings.length} findings`), PROGRESS_MS);
+  const weights = Object.fromEntries(options.kinds.map(({ name, weight }) => [name, weight]));
+  const client = async (name: string): Promise<void> => {
+    for (let number = 1; report.requests < options.requests && !options.signal.aborted; number += 1) {
+      const turnName = `${name}.${number}`;
+      const ofTurn = random.fork(turnName);
+      const kindName = ofTurn.weighted(weights);
+      const turn: Turn = {
+        name: turnName,
+        random: ofTurn,
+        world,
+        send: async (request) => await asking.send(turnName, request),
+        wrong: (what) => report.found('wrong', what),
+      };
+      await options.kinds.find((kind) => kind.name === kindName)?.take(turn);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: options.clients }, (_, index) => client(`c${index + 1}`)));
+  } finally {
+    clearInterval(progress);
+  }
+}

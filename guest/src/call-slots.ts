@@ -1,0 +1,64 @@
+// How many calls are worked on at once: the rest waits in line, and what comes when the line is full is refused. Knows no call.
+
+/** The line is full. */
+export class LineFull extends Error {
+  override readonly name = 'LineFull';
+}
+
+export class CallSlots {
+  readonly #waiting: number;
+  readonly #line: (() => void)[] = [];
+  #free: number;
+
+  constructor({ atOnce, waiting }: { atOnce: number; waiting: number }) {
+    this.#free = atOnce;
+    this.#waiting = waiting;
+  }
+
+  /**
+   * Resolves when it is the caller's turn, with what gives the slot back. Rejects with {@link LineFull}, or with the signal's reason, which has to be an error;
+   * nothing is held then.
+   */
+  async take(signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
+    if (this.#free > 0) {
+      this.#free -= 1;
+    } else if (this.#line.length < this.#waiting) {
+      await this.#turn(signal);
+    } else {
+      throw new LineFull('too many calls at once');
+    }
+    let held = true;
+    return () => {
+      if (held) {
+        held = false;
+        this.#giveBack();
+      }
+    };
+  }
+
+  #turn(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const next = (): void => {
+        signal.removeEventListener('abort', leave);
+        resolve();
+      };
+      const leave = (): void => {
+        this.#line.splice(this.#line.indexOf(next), 1);
+        reject(signal.reason as Error);
+      };
+      signal.addEventListener('abort', leave, { once: true });
+      this.#line.push(next);
+    });
+  }
+
+  /** To the next in line, who then holds it. */
+  #giveBack(): void {
+    const next = this.#line.shift();
+    if (next === undefined) {
+      this.#free += 1;
+    } else {
+      next();
+    }
+  }
+}

@@ -1,0 +1,150 @@
+// File calls against guests that follow a script: what is sent, what is passed on, and what a hostile guest cannot do.
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { FILE_LIST_MAX_BYTES, FILE_READ_BYTES } from '@berth/protocol/files.ts';
+import { GuestClient } from '../../src/guest/client.ts';
+import { listGuestFiles, readGuestFile, writeGuestFile } from '../../src/guest/file-calls.ts';
+import type { HostError } from '../../src/host-error.ts';
+import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
+
+const NEVER = new AbortController().signal;
+const ODD = '/code/ü\n\'"&=?#%2e+ 🦭';
+
+describe('file calls of a guest', () => {
+  let guest: ScriptedGuest;
+  let client: GuestClient;
+  beforeEach(async () => {
+    guest = await ScriptedGuest.start();
+    client = new GuestClient(guest.endpoint, 'the-secret');
+  });
+  afterEach(async () => {
+    client.close();
+    await guest.stop();
+  });
+
+  const upload = (content: Buffer): { bytes: number; content: Readable } => ({
+    bytes: content.length,
+    content: Readable.from([content], { objectMode: false }),
+  });
+  /** The path that the guest was asked for last, as it reads it. */
+  const asked = (): string | null => new URL(guest.requests.at(-1)?.url ?? '', 'http://guest').searchParams.get('path');
+
+  it('sends any path as it is, and passes bytes as they are', async () => {
+    const bytes = Buffer.from([0, 255, 10, 13, 0xc3]);
+    guest.handler = (_request, response) => void response.end(bytes);
+    assert.deepEqual(Buffer.concat(await (await readGuestFile(client, ODD, NEVER)).toArray()), bytes);
+    assert.deepEqual([guest.requests.at(-1)?.method, asked()], ['GET', ODD]);
+    assert.deepEqual(Buffer.concat(await (await listGuestFiles(client, ODD, 4, NEVER)).toArray()), bytes);
+    assert.match(guest.requests.at(-1)?.url ?? '', /^\/files\?path=.*&depth=4$/);
+    assert.equal(asked(), ODD);
+
+    const received: Buffer[] = [];
+    guest.handler = (request, response) => {
+      assert.equal(request.headers['content-length'], '5');
+      request.on('data', (chunk: Buffer) => received.push(chunk));
+      request.once('end', () => json(response, 200, { size: 5 }));
+    };
+    assert.deepEqual(await writeGuestFile(client, ODD, upload(bytes), NEVER), { size: 5 });
+    assert.deepEqual([Buffer.concat(received), guest.requests.at(-1)?.method, asked()], [bytes, 'PUT', ODD]);
+  });
+
+  it('says what the guest refused, in the words of the protocol alone', async () => {
+    for (const [error, expected] of [
+      [
+        { message: '<b>trust me</b>', code: 'file_not_found' },
+        { code: 'file_not_found', errno: undefined },
+      ],
+      [
+        { message: 'x', code: 'file_system_error', errno: 'EIO' },
+        { code: 'file_system_error', errno: 'EIO' },
+      ],
+    ] as const) {
+      guest.handler = (_request, response) => json(response, 404, { error });
+      for (const call of [
+        readGuestFile(client, '/x', NEVER),
+        listGuestFiles(client, '/x', 1, NEVER),
+        writeGuestFile(client, '/x', upload(Buffer.from('x')), NEVER),
+      ]) {
+        await assert.rejects(call, (failure: HostError) => {
+          assert.deepEqual({ code: failure.code, errno: failure.errno }, expected);
+          assert.doesNotMatch(failure.message, /trust/);
+          return true;
+        });
+      }
+    }
+  });
+
+  it('takes a refusal that is not of the protocol for a guest out of order', async () => {
+    for (const body of [
+      { error: { message: 'x', code: 'sandbox_not_found' } },
+      { error: { message: 'x', code: 'file_system_error', errno: 'a\nlie' } },
+      { error: { message: 'x' } },
+      'text',
+    ]) {
+      guest.handler = (_request, response) => json(response, 403, body);
+      await assert.rejects(readGuestFile(client, '/x', NEVER), { code: 'guest_unreachable' });
+    }
+  });
+
+  it('cuts off a guest that sends more than a file or a listing can have', async () => {
+    guest.handler = (_request, response) => {
+      const pour = (): void => {
+        while (!response.destroyed && response.write('x'.repeat(65_536))) {
+          // until the buffer is full
+        }
+      };
+      response.on('drain', pour);
+      pour();
+    };
+    for (const [most, call] of [
+      [FILE_READ_BYTES, readGuestFile(client, '/x', NEVER)],
+      [FILE_LIST_MAX_BYTES, listGuestFiles(client, '/x', 5, NEVER)],
+    ] as const) {
+      let bytes = 0;
+      await assert.rejects(
+        async () => {
+          for await (const chunk of (await call) as AsyncIterable<Buffer>) bytes += chunk.length;
+        },
+        { code: 'guest_unreachable', message: /longer than/ },
+      );
+      assert.ok(bytes <= most);
+    }
+    await assert.rejects(writeGuestFile(client, '/x', upload(Buffer.from('x')), NEVER), {
+      code: 'guest_unreachable',
+      message: /longer than/,
+    });
+  });
+
+  it('does not believe a guest that says it wrote another size, or something else', async () => {
+    for (const answer of [{ size: 4 }, { size: -1 }, {}, 'ok']) {
+      guest.handler = (request, response) => {
+        request.resume();
+        json(response, 200, answer);
+      };
+      await assert.rejects(writeGuestFile(client, '/x', upload(Buffer.from('12345')), NEVER), { code: 'guest_unreachable' });
+    }
+  });
+
+  it('leaves the content to the caller when the guest goes away in the middle of it', async () => {
+    const content = new Readable({ read() {} });
+    content.push('first');
+    guest.handler = (request) => void request.once('data', () => request.socket.destroy());
+    await assert.rejects(writeGuestFile(client, '/x', { bytes: 10, content }, NEVER), { code: 'guest_unreachable' });
+    assert.equal(content.destroyed, false);
+  });
+
+  it('ends the call of a caller who goes away', async () => {
+    const [begun, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    guest.handler = (_request, response) => {
+      response.once('close', closed.resolve);
+      begun.resolve();
+    };
+    const caller = new AbortController();
+    const reading = readGuestFile(client, '/x', caller.signal);
+    await begun.promise;
+    caller.abort(new Error('the caller went away'));
+    await assert.rejects(reading, /the caller went away/);
+    await closed.promise;
+  });
+});
