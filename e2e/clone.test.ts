@@ -43,14 +43,18 @@ before(async () => {
 });
 
 after(async () => {
-  await git?.order({ do: 'release' });
-  await parts.runAll();
-  for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
-  await parts.stop();
-  assert.deepEqual(await leftoversOf(parts.dataFolder), []);
-  await parts.remove();
-  await git.stop();
-  await uplink.stop();
+  try {
+    await git?.order({ do: 'release' });
+    await parts.runAll();
+    for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
+    await parts.stop();
+    assert.deepEqual(await leftoversOf(parts.dataFolder), []);
+    await parts.remove();
+  } finally {
+    // A file with a child that runs on does not end.
+    await git?.stop();
+    await uplink?.stop();
+  }
 });
 
 /** A sandbox whose clone has signed in and is held back by the git host. */

@@ -13,8 +13,12 @@ before(async () => {
 });
 after(() => world.close());
 afterEach(async () => {
-  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-  world.host.calm();
+  try {
+    await world.atRest();
+  } finally {
+    await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
+    world.host.calm();
+  }
 });
 
 async function startReplica(crashAt?: string): Promise<Replica> {
