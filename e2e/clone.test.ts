@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { listActivity } from '@berth/contract/activity-feed.ts';
 import { sandboxAnswer, type Sandbox } from '@berth/contract/sandboxes.ts';
 import { startGitServerIn, type NamespaceGitServer } from '../guest/test/git-server-process.ts';
 import { enterPrivateMachine } from '../host/test/vm/qemu/private-machine.ts';
@@ -42,11 +43,14 @@ before(async () => {
   assert.equal(made.status, 200);
 });
 
+afterEach(async () => {
+  await git.order({ do: 'release' });
+  await parts.runAll();
+  for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
+});
+
 after(async () => {
   try {
-    await git?.order({ do: 'release' });
-    await parts.runAll();
-    for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
     await parts.stop();
     assert.deepEqual(await leftoversOf(parts.dataFolder), []);
     await parts.remove();
@@ -93,17 +97,17 @@ async function foundInside(id: string): Promise<string> {
   return stdout;
 }
 
-async function foundOutside(): Promise<string[]> {
+async function foundOutside(wanted = SECRETS): Promise<string[]> {
   const found: string[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     for (const file of ['cmdline', 'environ']) {
       const text = await readFile(`/proc/${name}/${file}`, 'utf8').catch(() => '');
-      if (SECRETS.some((secret) => text.includes(secret))) found.push(`/proc/${name}/${file}`);
+      if (wanted.some((secret) => text.includes(secret))) found.push(`/proc/${name}/${file}`);
     }
   }
   // Records, logs, sockets; disks of guests are looked at from inside.
-  const patterns = SECRETS.flatMap((secret) => ['-e', secret]);
+  const patterns = wanted.flatMap((secret) => ['-e', secret]);
   const { stdout } = await promisify(execFile)('grep', ['-rlaF', '--exclude=*.qcow2', ...patterns, parts.dataFolder]).catch(
     (error: { code?: number; stdout?: string }) => ({ stdout: error.code === 1 ? '' : `grep failed: ${String(error.stdout)}` }),
   );
@@ -132,16 +136,31 @@ test('a sandbox runs while its repository is cloned, is ready with all of it, an
   assert.notEqual(left.exitCode, 0, 'the sandbox has kept the credentials');
 });
 
-test('an unknown branch, and credentials that are wrong, leave a sandbox that says so and works', async () => {
+test('a branch of the request is what is checked out, and no repository is none', async () => {
+  const dev = await createSandbox(parts.caller, { branch: 'dev' });
+  const none = await createSandbox(parts.caller, { repository: null });
+  const cloned = await waitForStatus(parts.caller, dev.id, ['ready'], 120_000);
+  assert.deepEqual([cloned.repository, cloned.branch, cloned.clone?.status], ['acme/web', 'dev', 'cloned']);
+  const { stdout } = await exec(parts.caller, dev.id, 'git rev-parse HEAD && git branch --show-current && cat dev.txt');
+  assert.equal(stdout, `${commits.dev}\ndev\non dev\n`);
+  const empty = await waitForStatus(parts.caller, none.id, ['ready'], 120_000);
+  assert.deepEqual([empty.repository, empty.branch, empty.clone], [null, null, null]);
+  assert.equal((await exec(parts.caller, none.id, 'ls -A')).stdout, '');
+});
+
+test('an unknown branch, an unknown repository, and credentials that are wrong, leave a sandbox that says so and works', async () => {
   const unknown = await createSandbox(parts.caller, { branch: 'nope' });
   const ready = await waitForStatus(parts.caller, unknown.id, ['ready'], 120_000);
   assert.equal(ready.clone?.reason?.code, 'branch_not_found', JSON.stringify(ready.clone));
+  const nowhere = await createSandbox(parts.caller, { repository: 'acme/none' });
+  const missing = await waitForStatus(parts.caller, nowhere.id, ['ready'], 120_000);
+  assert.equal(missing.clone?.reason?.code, 'repository_not_found', JSON.stringify(missing.clone));
   await git.order({ do: 'credentials', credentials: { ...CREDENTIALS, token: 'another' } });
   const wrong = await createSandbox(parts.caller);
   const refused = await waitForStatus(parts.caller, wrong.id, ['ready'], 120_000);
   await git.order({ do: 'credentials', credentials: CREDENTIALS });
   assert.equal(refused.clone?.reason?.code, 'access_denied', JSON.stringify(refused.clone));
-  for (const id of [unknown.id, wrong.id]) assert.equal((await exec(parts.caller, id, 'ls -A; echo works')).stdout, 'works\n');
+  for (const id of [unknown.id, nowhere.id, wrong.id]) assert.equal((await exec(parts.caller, id, 'ls -A; echo works')).stdout, 'works\n');
 });
 
 for (const [title, strike] of [
@@ -161,6 +180,25 @@ for (const [title, strike] of [
     await strike(id);
     await git.order({ do: 'release' });
     await isCloned(id);
+  });
+}
+
+for (const point of ['clone:looked-up', 'clone:cloned', 'clone:cloned-recorded', 'clone:written', 'clone:settled-recorded']) {
+  test(`when the API is killed at ${point}, the repository is cloned once, and told once`, { timeout: 180_000 }, async () => {
+    await parts.end('api');
+    await parts.run('api', point);
+    const before = new Set((await listSandboxes(parts.caller)).map(({ id }) => id));
+    // Killed while it answers, or soon after.
+    await createSandbox(parts.caller).catch(() => undefined);
+    assert.match((await parts.ended('api')) ?? 'SIGKILL', /SIGKILL/);
+    await parts.run('api');
+    const made = (await listSandboxes(parts.caller)).filter(({ id }) => !before.has(id));
+    assert.equal(made.length, 1);
+    const [{ id } = { id: '' }] = made;
+    await isCloned(id);
+    const { body } = await call(parts.caller, 'GET', `/v1/orgs/${parts.caller.orgId}/activity?sandboxId=${id}&limit=100`);
+    const kinds = listActivity.response.body.parse(body).activity.map(({ kind }) => kind);
+    assert.equal(kinds.filter((kind) => kind === 'sandbox_clone_finished').length, 1, kinds.join());
   });
 }
 
