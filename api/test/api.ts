@@ -46,6 +46,7 @@ import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
+import { askForWebSocket } from './websocket-client.ts';
 import { HostStandIn } from './workers/host-stand-in.ts';
 
 export interface Answer {
@@ -118,6 +119,7 @@ export interface TestApiOptions {
   durable: boolean;
   keepAlive?: AppOptions['keepAlive'];
   now?: AppOptions['now'];
+  pingEveryMs?: number;
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
   plans?: Plan[];
   settings?: Partial<Settings>;
@@ -226,6 +228,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     onAnswer: (route, answer) => void route.response.body.parse(answer),
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
     ...(options.now === undefined ? {} : { now: options.now }),
+    ...(options.pingEveryMs === undefined ? {} : { pingEveryMs: options.pingEveryMs }),
   });
   const { port } = await listen(app, '127.0.0.1', 0);
   const url = `http://127.0.0.1:${port}`;
@@ -294,6 +297,8 @@ async function call(
   scan: SecretsScan,
 ): Promise<Answer> {
   if (typeof options.token === 'string' && tokenKind(options.token) !== null) scan.note(options.token, `a token of ${method} ${path}`);
+  const route = routeOf(method, path);
+  if (route?.websocket === true) return await callWebSocket(url, route, path, options);
   const payload = options.rawBody ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
   const response = await fetch(url + path, {
     method,
@@ -310,7 +315,6 @@ async function call(
   const body: unknown = text === '' ? undefined : JSON.parse(text);
   assert.match(response.headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
   if (method !== 'HEAD') {
-    const route = routeOf(method, path);
     if (response.status < 300) assertSuccess(route, response.status, body);
     else assertFailure(route, response.status, body);
   }
@@ -322,6 +326,23 @@ export function tokenIn(message: Pick<MailMessage, 'text'> | undefined): string 
   const token = /\?token=([\w-]+)$/m.exec(message?.text ?? '')?.[1];
   assert.ok(token !== undefined, 'no mail with a link');
   return token;
+}
+
+/** Asks for a WebSocket and hangs up once it is open. */
+async function callWebSocket(url: string, route: Route, path: string, options: CallOptions): Promise<Answer> {
+  const authorization = typeof options.token === 'string' ? { authorization: `Bearer ${options.token}` } : {};
+  const answer = await askForWebSocket(url + path, { ...authorization, ...options.headers });
+  const headers = new Headers(Object.entries(answer.headers).map(([name, value]) => [name, String(value)]));
+  assert.match(headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
+  if ('socket' in answer) {
+    answer.socket.terminate();
+    assertSuccess(route, answer.status, undefined);
+    return { status: answer.status, headers, body: undefined };
+  }
+  if (options.token) assert.ok(!answer.text.includes(options.token), 'an answer holds the token of its request');
+  const body: unknown = JSON.parse(answer.text);
+  assertFailure(route, answer.status, body);
+  return { status: answer.status, headers, body };
 }
 
 /** The contract's route for a method and a path. */

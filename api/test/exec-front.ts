@@ -1,10 +1,13 @@
 // A host of the tests that answers scripted commands, file calls and metrics: it stands in front of the stand-in host and passes everything else on to it.
 import http from 'node:http';
+import type { Duplex } from 'node:stream';
 import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/guest.ts';
 import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/host.ts';
 
 /** What an exec does: answers the result, or throws an {@link ExecRefusal}. The signal aborts when the API closes the connection. */
 export type ExecScript = (request: GuestExecRequest, signal: AbortSignal) => Promise<unknown>;
+
+export type StreamScript = (caller: Duplex) => void;
 
 export class ExecRefusal extends Error {
   readonly code: HostErrorCode;
@@ -36,6 +39,11 @@ export interface ExecFront {
   files: FileScript;
   /** What the metrics of a VM are, at once or later, or an {@link ExecRefusal} thrown. */
   metrics: (vmId: string) => unknown;
+  /**
+   * What a stream into a VM leads to: it is asked with what follows the VM's id in the path, and gives what is done with the caller's end, or throws an
+   * {@link ExecRefusal}. The default sends everything back.
+   */
+  stream: (vmId: string, target: string) => StreamScript | Promise<StreamScript>;
   /** Answers the list of VMs instead of the stand-in. */
   listVms?: (() => VmView[] | Promise<VmView[]>) | undefined;
   stop(): Promise<void>;
@@ -53,10 +61,12 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     metrics: () => {
       throw new ExecRefusal('vm_not_running', 'no script');
     },
+    stream: () => (caller) => void caller.pipe(caller),
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
+        streams.forEach((stream) => stream.destroy());
       }),
   };
   const server = http.createServer((request, response) => {
@@ -87,11 +97,31 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     }
     void runExec(request, response, front);
   });
+  const streams = new Set<Duplex>();
+  server.on('upgrade', (request, caller) => {
+    streams.add(caller);
+    caller.on('error', () => undefined);
+    caller.once('close', () => streams.delete(caller));
+    void answerStream(request, caller, front);
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(socketPath, resolve);
   });
   return front;
+}
+
+async function answerStream(request: http.IncomingMessage, caller: Duplex, front: ExecFront): Promise<void> {
+  const [, vmId = '', target = ''] = /^\/vms\/([^/]+)\/(.+)$/.exec(request.url ?? '') ?? [];
+  try {
+    const script = await front.stream(vmId, target);
+    caller.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${request.headers.upgrade ?? ''}\r\n\r\n`);
+    script(caller);
+  } catch (error) {
+    const code = error instanceof ExecRefusal ? error.code : 'internal';
+    const body = JSON.stringify({ error: { code, message: error instanceof Error ? error.message : String(error) } });
+    caller.end(`HTTP/1.1 ${HOST_ERRORS[code]} No\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  }
 }
 
 async function runFileCall(request: http.IncomingMessage, response: http.ServerResponse, front: ExecFront, vmId: string): Promise<void> {

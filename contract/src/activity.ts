@@ -2,6 +2,7 @@
 // The route that reads the feed is in activity-feed.ts.
 import { z } from 'zod';
 
+/** `sandbox_connected` carries the port, or that it is a terminal. `sandbox_exec` carries the time limit, never the command or its output: those are the tenant's. */
 /** `sandbox_exec` carries the time limit, `sandbox_file_written` path and size, never a command, its output or a content: those are the tenant's. */
 export const activityKind = z.enum([
   'org_created',
@@ -28,6 +29,7 @@ export const activityKind = z.enum([
   'sandbox_clone_finished',
   'sandbox_clone_failed',
   'sandbox_exec',
+  'sandbox_connected',
   'sandbox_file_written',
   'sandbox_sleep_requested',
   'sandbox_sleep_failed',

@@ -8,7 +8,6 @@ export const ERRORS = {
     meaning: 'A parameter or field is missing, has a wrong value, or is unknown; the message names it and what is allowed.',
   },
   unknown_project: { status: 400, meaning: 'projectId names no project of this org.' },
-  not_available_yet: { status: 400, meaning: 'The field belongs to a feature that this version does not have; the message names it.' },
   ephemeral_not_allowed: { status: 400, meaning: 'mode is allowed only in projects whose useCase is external.' },
   not_ephemeral: { status: 400, meaning: 'Only an ephemeral sandbox can be renewed.' },
   wake_not_possible: { status: 400, meaning: 'The sandbox is not asleep, or there is nothing to wake it from; the message says which.' },
@@ -31,6 +30,7 @@ export const ERRORS = {
   invitation_for_another: { status: 403, meaning: 'The invitation was sent to another email address than the caller has.' },
   email_not_verified: { status: 403, meaning: "The caller's email address is not verified." },
   permission_denied: { status: 403, meaning: 'The caller lacks the permission that the message names.' },
+  port_forbidden: { status: 403, meaning: "The port is one that the sandbox's own service holds." },
   route_not_found: { status: 404, meaning: 'There is no such path.' },
   org_not_found: { status: 404, meaning: 'There is no such org.' },
   sandbox_not_found: { status: 404, meaning: 'There is no such sandbox.' },
@@ -58,6 +58,8 @@ export const ERRORS = {
   payload_too_large: { status: 413, meaning: 'The body is longer than the route takes.' },
   file_too_large: { status: 413, meaning: 'The file is longer than is read or written at once; the message names the limit.' },
   unsupported_media_type: { status: 415, meaning: 'A body must be application/json.' },
+  upgrade_required: { status: 426, meaning: 'The path is a WebSocket: ask for it with an upgrade to version 13.' },
+  too_many_connections: { status: 429, meaning: 'The sandbox, or its host, has as many connections open as it may.' },
   rate_limited: {
     status: 429,
     meaning:
@@ -66,6 +68,7 @@ export const ERRORS = {
   sandbox_busy: { status: 429, meaning: 'Too many file calls at once in this sandbox. See Retry-After.' },
   request_header_too_large: { status: 431, meaning: 'The headers are too long.' },
   internal: { status: 500, meaning: 'A fault in the service; the header x-request-id finds it in the log.' },
+  port_refused: { status: 502, meaning: 'Nothing listens on that port of the sandbox.' },
   insufficient_capacity: { status: 503, meaning: 'No host has room for the machine; the message names the shortage. See Retry-After.' },
   host_unavailable: { status: 503, meaning: 'The machine that runs sandboxes does not answer. See Retry-After.' },
   sandbox_unreachable: {

@@ -86,3 +86,20 @@ export const REPOSITORY_CHARACTERS = { name: 200, url: 2_048 } as const;
 
 /** Longest user name and token of a repository's credentials. */
 export const REPO_CREDENTIAL_CHARACTERS = 8_192;
+
+/** A TCP port of a sandbox; without one a tunnel goes to its ssh server. */
+export const PORT = { min: 1, max: 65_535 } as const;
+export const SSH_PORT = 22;
+
+/** Columns and rows of a terminal. */
+export const TERMINAL_SIDE = { min: 1, max: 1_000 } as const;
+export const TERMINAL_DEFAULT_SIZE = { cols: 80, rows: 24 } as const;
+
+/**
+ * WebSockets: the longest frame taken, how often one that is open is held against its credential, permission and sandbox, and how often its other end is asked whether it
+ * is still there; one that has not answered by the next time is cut.
+ */
+export const WEBSOCKET = { frameBytes: 1_048_576, recheckMs: 2_000, pingEveryMs: 20_000 } as const;
+
+/** An OpenSSH public key line. */
+export const SSH_PUBLIC_KEY = { characters: 16_384, commentCharacters: 256, rsaBits: { min: 2_048, max: 16_384 } } as const;

@@ -35,8 +35,13 @@ export interface Route {
   idempotent?: boolean;
   /** An alias that is kept for old callers; answers carry `Deprecation` and a `Link` to the successor's path. */
   deprecated?: { since: string; successor: string };
-  /** The successful answer. */
-  response: { status: 200 | 201; body: z.ZodType };
+  /**
+   * Becomes a WebSocket (websocket.ts): asked with GET and `Upgrade: websocket`, answered 101 without a body. What is refused before that is a JSON error as of any route;
+   * so is the same request without an upgrade.
+   */
+  websocket?: true;
+  /** The successful answer; 101 of a WebSocket. */
+  response: { status: 101 | 200 | 201; body: z.ZodType };
   /** Errors beyond those that follow from `auth`, `permission`, `request` and the path. */
   errors: readonly ErrorCode[];
   /** The row that a success leaves in the activity feed; null for reads only. */
@@ -74,6 +79,7 @@ export function errorsOf(route: Route): Set<ErrorCode> {
   const codes = new Set<ErrorCode>(['internal', 'shutting_down', 'invalid_request', 'request_header_too_large', ...route.errors]);
   if (route.auth.length > 0) codes.add('unauthenticated').add('auth_kind_not_allowed').add('rate_limited');
   if (route.permission !== null) codes.add('permission_denied');
+  if (route.websocket === true) codes.add('upgrade_required');
   if (route.idempotent === true) codes.add('idempotency_key_conflict');
   if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');
   for (const [name, code] of Object.entries(NAMED_IN_PATHS)) {

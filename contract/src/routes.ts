@@ -13,6 +13,8 @@ import { createProject, deleteProject, getProject, listProjects, updateProject }
 import type { Route } from './route.ts';
 import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from './sandbox-lifecycle.ts';
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
+import { terminalInSandbox } from './terminal.ts';
+import { tunnelToSandbox } from './tunnel.ts';
 
 const ALL = [
   getHealth,
@@ -44,6 +46,8 @@ const ALL = [
   createSandbox,
   getSandbox,
   execInSandbox,
+  tunnelToSandbox,
+  terminalInSandbox,
   listFiles,
   snapshotFiles,
   readFile,

@@ -142,6 +142,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
 /** What callers can do to a sandbox that depends on its status. */
 export const SANDBOX_ACTIONS = [
   'exec',
+  'connect',
   'files_read',
   'files_write',
   'sleep',
@@ -173,11 +174,12 @@ const whileAwake = (otherwise: SandboxVerdict): { readonly [status in SandboxSta
 });
 
 /**
- * Wake of a failed sandbox is legal while its disk is left (`wakesFrom`). Exec and file calls of a stopped one are legal where its project
+ * Wake of a failed sandbox is legal while its disk is left (`wakesFrom`). Exec, connect and file calls of a stopped one are legal where its project
  * wakes sandboxes by themselves (`wakeOnUse`). Renew is for ephemeral sandboxes alone, whatever the status.
  */
 export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { readonly [status in SandboxStatus]: SandboxVerdict } } = {
   exec: whileAwake('refuse'),
+  connect: whileAwake('refuse'),
   files_read: whileAwake('refuse'),
   files_write: whileAwake('refuse'),
   sleep: { ...whileAwake('refuse'), sleeping: 'done', stopped: 'done' },
@@ -202,6 +204,7 @@ export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { reado
 /** What an action answers where it is not legal: 400 for a wake (spec: States and transitions), else 409. */
 export const REFUSAL_CODES: { readonly [action in SandboxAction]: 'sandbox_state_conflict' | 'wake_not_possible' } = {
   exec: 'sandbox_state_conflict',
+  connect: 'sandbox_state_conflict',
   files_read: 'sandbox_state_conflict',
   files_write: 'sandbox_state_conflict',
   sleep: 'sandbox_state_conflict',

@@ -6,6 +6,7 @@ import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
 import { agent, branchName, metadata, persistencePolicy, repository } from './sandbox-fields.ts';
 import { sandboxStatus } from './sandbox-state.ts';
+import { sshPublicKey } from './ssh-public-key.ts';
 import { idText, text, timestamp } from './text.ts';
 
 /** The create request (spec: Sandbox). The table is complete: unknown fields are refused by name. */
@@ -19,7 +20,8 @@ export const createSandboxBody = z.strictObject({
   branch: branchName.nullable().optional(),
   profile: profile.optional(),
   machineSize: machineSize.optional(),
-  sshPublicKey: text(1, 16_384).optional(),
+  /** May sign in as `berth` over a tunnel to port 22. */
+  sshPublicKey: sshPublicKey.optional(),
   endUserId: text(1, END_USER_ID_CHARACTERS).optional(),
   metadata: metadata.optional(),
   persistencePolicy: persistencePolicy.optional(),
@@ -28,9 +30,6 @@ export const createSandboxBody = z.strictObject({
   ttlSeconds: z.int().min(TTL_SECONDS.min).max(TTL_SECONDS.max).optional(),
 });
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
-
-/** Fields of the create request whose feature is not built: refused by name rather than ignored. */
-export const SANDBOX_FIELDS_NOT_AVAILABLE_YET = ['sshPublicKey'] as const satisfies (keyof CreateSandboxBody)[];
 
 const count = z.int().positive();
 
@@ -113,7 +112,6 @@ export const createSandbox = defineRoute({
   idempotent: true,
   errors: [
     'unknown_project',
-    'not_available_yet',
     'ephemeral_not_allowed',
     'no_active_plan',
     'concurrent_sandbox_limit',

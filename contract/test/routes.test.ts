@@ -71,8 +71,18 @@ test('a personal agent token is taken where agent sessions need it, and nowhere 
   );
 });
 
-test('a route that reads leaves no activity, one that changes something does', () => {
-  for (const route of ROUTES) assert.equal(route.activity === null, route.method === 'GET', route.name);
+test('a route that reads leaves no activity, one that changes something does, and so does one that opens a connection', () => {
+  for (const route of ROUTES) {
+    const reads = route.method === 'GET' && route.websocket !== true;
+    assert.equal(route.activity === null, reads, route.name);
+  }
+});
+
+test('a WebSocket is asked for with GET and answered 101, and no other route is', () => {
+  for (const { websocket = false, method, response, request, published } of ROUTES) {
+    assert.equal(response.status === 101, websocket);
+    if (websocket) assert.deepEqual([method, request.body, published], ['GET', undefined, false]);
+  }
 });
 
 test('bodies whose table in the spec is complete refuse unknown fields, the others take them', () => {

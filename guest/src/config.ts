@@ -33,6 +33,8 @@ export interface GuestConfig {
   appliesIdentity: boolean;
   /** Commands under way at once. */
   maxRunning: number;
+  /** Terminals open at once. */
+  maxTerminals: number;
   /** Outputs of ended commands that background processes still hold; the oldest beyond it is closed. */
   maxLeftOpen: number;
   /** While a command runs, its answer gets a space this often, so that nobody on the way takes the connection for dead. */
@@ -59,6 +61,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): G
     },
     appliesIdentity: oneOf(env, 'BERTH_GUEST_IDENTITY', ['apply', 'record']) === 'apply',
     maxRunning: integer(env, 'BERTH_GUEST_MAX_RUNNING', 256, 4_096),
+    maxTerminals: integer(env, 'BERTH_GUEST_MAX_TERMINALS', 64, 1_024),
     maxLeftOpen: integer(env, 'BERTH_GUEST_MAX_LEFT_OPEN', 1_024, 65_536),
     spaceEveryMs: integer(env, 'BERTH_GUEST_SPACE_EVERY_MS', 10_000, 60_000),
   };

@@ -11,6 +11,7 @@ import type { KernelCalls } from './kernel-calls.ts';
 import { part } from './part.ts';
 import type { Secret } from './secret.ts';
 import { bringToSize, type Size } from './size.ts';
+import { switchSshServer } from './ssh-server.ts';
 
 const SSH_FOLDER = '/etc/ssh';
 
@@ -53,6 +54,7 @@ export class IdentityStep {
     await part('machine-id', () => replaceFile('/etc/machine-id', `${identity.machineId}\n`, 0o444));
     await part('ssh host key', () => setHostKey(identity.sshHostKey));
     await part('ssh authorized keys', () => setAuthorizedKeys(this.#config.user, identity.sshAuthorizedKeys));
+    await part('ssh server', () => switchSshServer(identity.sshAuthorizedKeys.length > 0, signal));
     const size = await bringToSize(identity, signal);
     await part('marker', () => marker.put());
     return part('reading back', () => readBack(identity, clock, size));

@@ -16,6 +16,7 @@ import { PipeStore } from './pipes.ts';
 import { rehearse } from './rehearsal.ts';
 import { Secret } from './secret.ts';
 import { createGuestServer } from './server.ts';
+import { Terminals } from './terminals.ts';
 import { Turn } from './turn.ts';
 import { WakeStep } from './wake.ts';
 
@@ -34,6 +35,7 @@ if (config.appliesIdentity) {
   machine.kernel.start();
 }
 const commands = new Commands(config, pipes, protection);
+const terminals = new Terminals(config, protection);
 const fileAgent = new FileAgent(config, protection);
 const files = new Files(fileAgent);
 await Promise.all([pipes.full(), fileAgent.start()]);
@@ -55,6 +57,7 @@ const server = createGuestServer({
   pipes,
   commands,
   clone,
+  terminals,
   files,
   turn: new Turn(),
   identity: new IdentityStep(config, secret, machine),
@@ -75,6 +78,7 @@ console.log(`the guest daemon listens on ${config.address}:${port}`);
 for (const name of ['SIGTERM', 'SIGINT'] as const) {
   process.once(name, () => {
     commands.killAll();
+    terminals.hangUpAll();
     void clone.end().then(() => process.exit(0));
   });
 }

@@ -9,8 +9,11 @@ import { FileRefused, type Files } from './files.ts';
 import type { IdentityStep } from './identity.ts';
 import { readMetrics } from './metrics.ts';
 import type { PipeStore } from './pipes.ts';
+import { Refused, refuseIncomplete, unauthorized } from './refused.ts';
 import type { Secret } from './secret.ts';
 import { bringToSize } from './size.ts';
+import { serveStreams } from './streams.ts';
+import type { Terminals } from './terminals.ts';
 import { TurnTaken, type Turn } from './turn.ts';
 import type { WakeStep } from './wake.ts';
 
@@ -23,17 +26,6 @@ const CLONE_BODY_BYTES = 6 * 24_576;
 const MAX_CONNECTIONS = 1_024;
 const VERSION = '0.1.0';
 
-/** A request that is refused with this status. */
-class Refused extends Error {
-  override readonly name = 'Refused';
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
 export interface GuestParts {
   secret: Secret;
   identity: IdentityStep;
@@ -44,6 +36,7 @@ export interface GuestParts {
   changesMachine: boolean;
   commands: Commands;
   clone: Clone;
+  terminals: Terminals;
   files: Files;
   pipes: PipeStore;
   /** While a command or a clone runs, its answer gets a space this often. */
@@ -83,6 +76,7 @@ export function createGuestServer(parts: GuestParts): Server {
     answer(parts, request, response, closed.signal).catch((error: unknown) => refuse(request, response, error));
   });
   server.maxConnections = MAX_CONNECTIONS;
+  serveStreams(server, parts);
   return server;
 }
 
@@ -219,16 +213,6 @@ async function write(
 ): Promise<void> {
   refuseIncomplete(secret);
   send(response, 200, await writeFile(files, query, request, signal));
-}
-
-function refuseIncomplete(secret: Secret): void {
-  if (secret.state === 'incomplete') {
-    throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
-  }
-}
-
-function unauthorized(): Refused {
-  return new Refused(401, 'this call needs the secret of the machine as a bearer token');
 }
 
 function send(response: ServerResponse, status: number, body: object): void {

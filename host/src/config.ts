@@ -2,8 +2,10 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import type { AdmissionPolicy } from './admission.ts';
 import type { ListenOn } from './server/server.ts';
+import type { StreamLimits } from './vm/guest-streams.ts';
 
 export interface HostConfig {
   dataFolder: string;
@@ -19,6 +21,8 @@ export interface HostConfig {
   /** How many restored machines wait for a create: never fewer than `min`, never more than `max`. */
   pool: { min: number; max: number };
   createDeadlineMs: number;
+  /** Raw streams into guests: how many at once, and how long one may be silent, and live. */
+  streams: StreamLimits & Required<SpliceBounds>;
   logLevel: string;
   /** Tests only; see vm/crash-point.ts. */
   crashAt: string | null;
@@ -50,6 +54,10 @@ const OPTIONS = {
   poolMin: { flag: 'pool-min', variable: 'BERTH_POOL_MIN', fallback: '1' },
   poolMax: { flag: 'pool-max', variable: 'BERTH_POOL_MAX', fallback: '8' },
   createDeadlineSeconds: { flag: 'create-deadline-seconds', variable: 'BERTH_CREATE_DEADLINE_SECONDS', fallback: '60' },
+  streamsPerVm: { flag: 'streams-per-vm', variable: 'BERTH_STREAMS_PER_VM', fallback: '256' },
+  streams: { flag: 'streams', variable: 'BERTH_STREAMS', fallback: '2048' },
+  streamIdleSeconds: { flag: 'stream-idle-seconds', variable: 'BERTH_STREAM_IDLE_SECONDS', fallback: '3600' },
+  streamLongestSeconds: { flag: 'stream-longest-seconds', variable: 'BERTH_STREAM_LONGEST_SECONDS', fallback: '86400' },
   logLevel: { flag: 'log-level', variable: 'BERTH_LOG_LEVEL', fallback: 'info' },
 } satisfies Record<string, Option>;
 type OptionName = keyof typeof OPTIONS;
@@ -100,6 +108,12 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
     guestCidr: text('guestCidr') ?? '',
     pool: poolBounds(number),
     createDeadlineMs: number('createDeadlineSeconds', 1, 3_600) * 1_000,
+    streams: {
+      perVm: number('streamsPerVm', 1, 512),
+      perHost: number('streams', 1, 65_536),
+      idleMs: number('streamIdleSeconds', 1, 86_400) * 1_000,
+      longestMs: number('streamLongestSeconds', 1, 604_800) * 1_000,
+    },
     logLevel: text('logLevel') ?? 'info',
     crashAt: environment['BERTH_CRASH_AT'] ?? null,
   };

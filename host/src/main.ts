@@ -13,9 +13,11 @@ import { messageOf } from './host-error.ts';
 import { makePool } from './pool/make-pool.ts';
 import { routesOf } from './server/routes.ts';
 import { HostServer } from './server/server.ts';
+import { streamRoutesOf } from './server/streams.ts';
 import { armCrashPoint } from './vm/crash-point.ts';
 import { FenceDirectory } from './vm/directory/fence.ts';
 import { VmDirectory } from './vm/directory/record.ts';
+import { GuestStreams } from './vm/guest-streams.ts';
 import { VmLifecycle } from './vm/lifecycle.ts';
 import { makeDriver } from './vm/make-driver.ts';
 
@@ -50,7 +52,15 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   }
   const pool = makePool(config, data, driver, log, () => lifecycle.capacity());
   const lifecycle: VmLifecycle = new VmLifecycle(
-    { driver, directory, fences, log, pool, deadlines: { ...DEADLINES, createMs: config.createDeadlineMs } },
+    {
+      driver,
+      directory,
+      fences,
+      log,
+      pool,
+      streams: new GuestStreams(config.streams),
+      deadlines: { ...DEADLINES, createMs: config.createDeadlineMs },
+    },
     { policy: config.policy, largest, readMachine: () => pool.lend(readMachine(config.dataFolder)) },
   );
   await lifecycle.recover();
@@ -64,7 +74,8 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
     qemuVersion,
     templateId,
   };
-  const server = new HostServer({ routes: routesOf({ lifecycle, pool, host }), token, log });
+  const routes = routesOf({ lifecycle, pool, host });
+  const server = new HostServer({ routes, streamRoutes: streamRoutesOf(lifecycle), streamBounds: config.streams, token, log });
   if ('socket' in config.listenOn) {
     await mkdir(dirname(config.listenOn.socket), { recursive: true, mode: 0o711 });
   }

@@ -18,6 +18,7 @@ describe('the configuration of the host daemon', () => {
     });
     assert.equal(config.guestCidr, '10.200.0.0/16');
     assert.deepEqual(config.pool, { min: 1, max: 8 });
+    assert.deepEqual(config.streams, { perVm: 256, perHost: 2_048, idleMs: 3_600_000, longestMs: 86_400_000 });
   });
 
   it('lets a flag win over its variable, and a variable over the default', () => {
@@ -37,6 +38,8 @@ describe('the configuration of the host daemon', () => {
     [['--memory-reserve-mib', '-1'], /--memory-reserve-mib/],
     [['--memory-overcommit', '0'], /--memory-overcommit \(BERTH_MEMORY_OVERCOMMIT\): '0' is not a number from 0.1 to 100/],
     [['--pool-min', '3', '--pool-max', '2'], /--pool-min \(BERTH_POOL_MIN\): 3 is more than --pool-max/],
+    [['--streams-per-vm', '0'], /--streams-per-vm \(BERTH_STREAMS_PER_VM\): '0' is not a number from 1 to 512/],
+    [['--stream-idle-seconds', 'never'], /--stream-idle-seconds \(BERTH_STREAM_IDLE_SECONDS\)/],
     [['--listen', '4801'], /'4801' is not ADDRESS:PORT/],
     [['--listen', '127.0.0.1:99999'], /not ADDRESS:PORT/],
     [['--socket', `/${'x'.repeat(120)}`], /at most 107 bytes/],

@@ -15,6 +15,7 @@ import { createKeyOnMachine } from './verbs/keys.ts';
 import { makeOwnerLinkOnMachine } from './verbs/owner-link.ts';
 import { setPlanOnMachine } from './verbs/plans.ts';
 import { test } from './verbs/test.ts';
+import { tunnel } from './verbs/tunnel.ts';
 import { up } from './verbs/up.ts';
 
 // Whatever the operator's is: what is secret gets its mode explicitly, the rest must be readable by the users that services run as.
@@ -57,6 +58,12 @@ withFolders(plans.command('set'))
   .option('--plan <id>', 'the plan, by its id in the catalogue')
   .option('--database-url <url>', 'a PostgreSQL of yours (BERTH_DATABASE_URL)')
   .action(run((context, flags) => setPlanOnMachine(context, flags['org'] ?? null, flags['plan'])));
+program
+  .command('tunnel')
+  .description('connect stdin and stdout with a port of a sandbox: ssh -o ProxyCommand="./berth tunnel %h" berth@SANDBOX')
+  .argument('<sandbox>', 'id of the sandbox')
+  .option('--port <port>', 'port of the sandbox (default 22); BERTH_URL and BERTH_API_KEY say where and with what')
+  .action(run((context, flags, [sandbox = '']) => tunnel(context, sandbox, flags['port'])));
 withFolders(program.command('test'))
   .description('set this machine up and run the tests')
   .argument('[filters...]', "parts of test files' paths; without any: all files")

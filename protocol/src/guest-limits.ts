@@ -21,6 +21,20 @@ export const CLONE_MAX_MIB = { min: 1, max: 1_048_576 } as const;
 /** Longest of git's own words in an answer, in UTF-16 code units. */
 export const CLONE_MESSAGE_LENGTH = 2_000;
 
+/** `Upgrade` of a connection that becomes a raw stream of bytes to a TCP port. */
+export const PORT_STREAM = 'tcp';
+/** How a port is written in a path: digits alone, no sign, no leading zero. At most {@link HIGHEST_PORT}. */
+export const PORT_TEXT = /^[1-9]\d{0,4}$/;
+export const HIGHEST_PORT = 65_535;
+
+/** `Upgrade` of a connection that becomes a terminal (terminal-frames.ts). */
+export const TERMINAL_STREAM = 'berth-terminal';
+/** Columns and rows of a terminal. */
+export const TERMINAL_SIZE = { min: 1, max: 1_000 } as const;
+/** What can be sent to the programs in the foreground of a terminal, as far as `berth` may send it to them. */
+export const TERMINAL_SIGNALS = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGKILL', 'SIGUSR1', 'SIGUSR2', 'SIGTERM', 'SIGCONT', 'SIGTSTP'] as const;
+export type TerminalSignal = (typeof TERMINAL_SIGNALS)[number];
+
 /** Longest file that is read, and longest that is written, at once. */
 export const FILE_READ_BYTES = 8_388_608;
 export const FILE_WRITE_BYTES = 2_097_152;

@@ -11,6 +11,8 @@ import {
   EXEC_COMMAND_LENGTH,
   EXEC_OUTPUT_BYTES,
   EXEC_TIMEOUT_SECONDS,
+  TERMINAL_SIGNALS,
+  TERMINAL_SIZE,
 } from './guest-limits.ts';
 
 export {
@@ -20,6 +22,12 @@ export {
   EXEC_OUTPUT_BYTES,
   EXEC_TIMEOUT_SECONDS,
   GUEST_PORT,
+  HIGHEST_PORT,
+  PORT_STREAM,
+  PORT_TEXT,
+  TERMINAL_SIGNALS,
+  TERMINAL_SIZE,
+  TERMINAL_STREAM,
 } from './guest-limits.ts';
 
 /** Address and prefix of every guest, and its gateway (the TAP end in its own network namespace, also its DNS resolver). */
@@ -198,6 +206,30 @@ export type GuestCloneResult = z.infer<typeof guestCloneResult>;
 
 /** `POST /clone/end`: ends a clone under way, as before a sleep. Answers 200 with `{}` once git is gone and the secret with it; calls that wait for the clone are broken off. */
 export const guestCloneEnd = z.object({});
+
+/**
+ * `GET /ports/{port}` with `Upgrade: tcp`: after a 101 a raw stream of bytes to that port of the machine's own loopback, 127.0.0.1 or else ::1, for programs that
+ * listen nowhere else; the end of one direction is passed on and leaves the other open. Refused with 400 for what is no port, 403 for the daemon's
+ * own, 502 when nothing listens, 504 when whoever listens does not take the connection.
+ */
+export const GUEST_STREAM_REFUSALS = { forbidden: 403, tooMany: 429, refused: 502 } as const;
+
+export const terminalSize = z.strictObject({
+  cols: z.int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max),
+  rows: z.int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max),
+});
+export type TerminalSize = z.infer<typeof terminalSize>;
+
+/**
+ * `GET /terminal?cols=C&rows=R` with `Upgrade: berth-terminal`: after a 101 the login shell of `berth` in a terminal of its own, in `/code`, in the frames of
+ * terminal-frames.ts. Control frames to the guest are {@link terminalOrder}; the last frame from it is {@link terminalExit}. When the connection ends before, the shell
+ * and its programs get SIGHUP. Refused with 429 when the machine has as many terminals as it may.
+ */
+export const terminalOrder = z.union([z.strictObject({ resize: terminalSize }), z.strictObject({ signal: z.enum(TERMINAL_SIGNALS) })]);
+export type TerminalOrder = z.infer<typeof terminalOrder>;
+
+/** The shell's exit code; 128 + n when signal n ended it. */
+export const terminalExit = z.strictObject({ exit: z.int().min(0).max(255) });
 
 /** Body of every refused call. */
 export const guestError = z.object({ error: z.object({ message: z.string().max(4_096) }) });

@@ -2,7 +2,7 @@
 // Every verb is idempotent and fenced by the sandbox's epoch: a host refuses an epoch older than the newest it has seen for that VM.
 import { z } from 'zod';
 import { errnoName, FILE_ERRORS } from './files.ts';
-import { guestClone, guestMetrics } from './guest.ts';
+import { guestClone, guestMetrics, HIGHEST_PORT, PORT_TEXT, TERMINAL_SIZE } from './guest.ts';
 
 /** A VM's id on its host is the sandbox's id. */
 export const vmId = z.string().regex(/^sbx_[a-z2-7]{20,40}$/);
@@ -163,16 +163,37 @@ export type VmClone = z.infer<typeof vmClone>;
 /** `POST /vms/{id}/exec`: the body and the streamed answer are those of the guest (`guest.ts`). File calls: `files.ts`. */
 
 /**
+ * `GET /vms/{id}/ports/{port}` with `Connection: Upgrade` and `Upgrade: tcp`: after a 101 a raw stream of bytes to that TCP port of the guest, while it is `running`;
+ * a refusal is a JSON error as everywhere. The end of one direction is passed on and leaves the other open. The host dials the guest's address in its own network
+ * slot and no other; when that is refused it asks the guest daemon for the guest's loopback. A sleep, a destroy or the end of the VM closes the stream at once; so do the
+ * host's bounds on a stream's silence and its age. `port_refused`: nothing listens. `port_forbidden`: the guest daemon's own.
+ */
+export const vmPort = z
+  .string()
+  .regex(PORT_TEXT, { error: `must be a port: a whole number from 1 to ${HIGHEST_PORT}` })
+  .transform(Number)
+  .pipe(z.int().max(HIGHEST_PORT));
+
+const terminalSide = z.coerce.number<string>().int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max);
+
+/**
+ * `GET /vms/{id}/terminal?cols=C&rows=R` with `Upgrade: berth-terminal`: a terminal of the guest (guest.ts, `GET /terminal`), under the rules of a stream to a port.
+ */
+export const vmTerminalQuery = z.strictObject({ cols: terminalSide, rows: terminalSide });
+
+/**
  * Codes of refused calls, with their HTTP status.
  * `stale_epoch`: a newer epoch was seen. `epoch_conflict`: the same epoch with another spec. `insufficient_capacity`: `resource` names what is
  * short. `vm_not_found`, `vm_not_running`: for data-plane calls. `create_failed`: the VM could not be brought up, `message` says why; nothing of it is left.
  * `guest_unreachable`: the guest did not answer, or answered something that is not its protocol. `superseded`: a newer call overtook this one.
- * `sleep_failed`, `wake_failed`, `resize_failed`, `nothing_to_wake`: see the verbs. Those of file calls: see `FILE_ERRORS`.
+ * `sleep_failed`, `wake_failed`, `resize_failed`, `nothing_to_wake`: see the verbs. `port_refused`, `port_forbidden`: see {@link vmPort}. `too_many_streams`: the VM, or
+ * its host, has as many streams open as it may. Those of file calls: see `FILE_ERRORS`.
  */
 export const HOST_ERRORS = {
   ...FILE_ERRORS,
   invalid_request: 400,
   unauthorized: 401,
+  port_forbidden: 403,
   vm_not_found: 404,
   route_not_found: 404,
   stale_epoch: 409,
@@ -180,12 +201,14 @@ export const HOST_ERRORS = {
   vm_not_running: 409,
   superseded: 409,
   nothing_to_wake: 409,
+  too_many_streams: 429,
   create_failed: 500,
   sleep_failed: 500,
   wake_failed: 500,
   resize_failed: 500,
   internal: 500,
   guest_unreachable: 502,
+  port_refused: 502,
   insufficient_capacity: 507,
 } as const;
 export type HostErrorCode = keyof typeof HOST_ERRORS;

@@ -1,16 +1,20 @@
 // The client of the host protocol (protocol/src/host.ts): one object per host, over a unix socket or TCP, with deadlines and checked answers.
 // It knows nothing of sandboxes' rows and never retries a verb whose outcome is unknown, save on a pooled connection that was already closed.
 import http from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
 import { FILE_CALL_SECONDS, FILE_LIST_MAX_BYTES, FILE_READ_BYTES, fileWritten, type FileWritten } from '@berth/protocol/files.ts';
 import {
   CLONE_ANSWER_MAX_BYTES,
   EXEC_ANSWER_MAX_BYTES,
+  PORT_STREAM,
+  TERMINAL_STREAM,
   guestCloneResult,
   guestExecResult,
   type GuestCloneResult,
   type GuestExecRequest,
   type GuestExecResult,
+  type TerminalSize,
 } from '@berth/protocol/guest.ts';
 import {
   hostError,
@@ -29,6 +33,7 @@ import {
 } from '@berth/protocol/host.ts';
 import { HostError } from './error.ts';
 import { exchange, StaleConnectionError, targetOf, type Exchanged, type Payload, type Target } from './exchange.ts';
+import { openHostStream } from './stream.ts';
 
 /**
  * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec or clone for its own timeout and this much more. A sleep writes what the guest
@@ -43,6 +48,7 @@ export const HOST_DEADLINES_MS = {
   resize: 90_000,
   destroy: 30_000,
   execMargin: 20_000,
+  stream: 40_000,
   file: (FILE_CALL_SECONDS + 20) * 1_000,
 } as const;
 
@@ -161,6 +167,19 @@ export class HostClient {
     });
   }
 
+  /**
+   * A raw stream to a TCP port of the guest. It can be half closed (`allowHalfOpen`), is the caller's to destroy, and is closed by the host when the VM stops
+   * running. Rejects with `port_refused` when nothing listens there. The signal ends the opening alone.
+   */
+  openPort(id: string, port: number, options: CallOptions = {}): Promise<Duplex> {
+    return this.#openStream(id, `ports/${port}`, PORT_STREAM, options);
+  }
+
+  /** A new terminal of the guest, in the frames of protocol/src/terminal-frames.ts; as {@link openPort} otherwise. */
+  openTerminal(id: string, { cols, rows }: TerminalSize, options: CallOptions = {}): Promise<Duplex> {
+    return this.#openStream(id, `terminal?cols=${cols}&rows=${rows}`, TERMINAL_STREAM, options);
+  }
+
   /** The bytes of a regular file of at most 8 MiB. Refused with one of `FILE_ERRORS`. */
   readFile(id: string, path: string, options: CallOptions = {}): Promise<Buffer> {
     return this.#bytes(`/vms/${encodeURIComponent(id)}/file?${new URLSearchParams({ path }).toString()}`, FILE_READ_BYTES, options);
@@ -183,6 +202,16 @@ export class HostClient {
   close(): void {
     this.#pooled.destroy();
     this.#single.destroy();
+  }
+
+  #openStream(
+    id: string,
+    target: string,
+    protocol: string,
+    { deadlineMs = HOST_DEADLINES_MS.stream, signal }: CallOptions,
+  ): Promise<Duplex> {
+    const path = `/vms/${encodeURIComponent(id)}/${target}`;
+    return openHostStream({ target: this.#target, token: this.#token, path, protocol, deadlineMs, signal });
   }
 
   #post(id: string, verb: 'sleep' | 'wake' | 'resize', body: unknown, deadlineMs: number, options: CallOptions): Promise<VmView> {

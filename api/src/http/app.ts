@@ -12,7 +12,7 @@ import { fastify, LogController, type FastifyInstance, type FastifyReply, type F
 import { CodedError } from '../rules/coded-error.ts';
 import { pages } from '../pages/pages.ts';
 import { BOUND_ROUTES } from '../routes/bound-routes.ts';
-import type { AnyCall, BoundRoute } from '../routes/bind.ts';
+import type { AnyCall, BoundAnswer, BoundRoute } from '../routes/bind.ts';
 import { authorize, namedSandboxId } from '../services/access.ts';
 import { authenticate, readToken, type Actor, type BearerToken, type NamedSandbox } from '../services/authentication.ts';
 import type { ClientSignIn } from '../services/client-sign-in-port.ts';
@@ -21,20 +21,27 @@ import type { LocatedSandboxRow } from '../services/sandboxes.ts';
 import { registerAuthEndpoints } from './auth-endpoints.ts';
 import { readJsonBodies } from './body.ts';
 import { deprecationHeaders } from './deprecation.ts';
-import { CallerGone, sendFailure } from './errors.ts';
+import { abortedWhenGone } from './caller-gone.ts';
+import { sendFailure } from './errors.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
 import { answerKeepingAlive, type KeepAliveTimes } from './keep-alive.ts';
 import { allowedMethods, toFastifyPath } from './paths.ts';
 import { prefersAsync } from './prefer.ts';
 import { FailedAuthentications, RequestLimit } from './rate-limit.ts';
 import { newRequestId } from './request-id.ts';
+import { logRequest } from './request-log.ts';
 import { securityHeaders } from './security-headers.ts';
 import { answerUnreadable } from './unreadable.ts';
 import { parseWith } from './validation.ts';
+import { websocketAuthorization } from './websocket-bearer.ts';
+import { answerWebSocket } from './websocket-route.ts';
+import { asksForWebSocket, WebSockets } from './websockets.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     actor: Actor | undefined;
+    /** What the actor was known by. */
+    bearer: BearerToken | undefined;
     /** The org that access was decided in. */
     orgId: string | undefined;
     /** The sandbox that the path names, as it was when access was decided. */
@@ -50,6 +57,8 @@ export interface AppOptions {
   onAnswer?: (route: Route, answer: unknown) => void;
   /** When a long exec gets its headers and spaces; the contract's times when absent. */
   keepAlive?: KeepAliveTimes;
+  /** How often an open WebSocket is asked whether it is there; the contract's time when absent. */
+  pingEveryMs?: number;
   /** Milliseconds of the clock that requests are counted by; it never goes back. Tests have one of their own. */
   now?: () => number;
 }
@@ -72,7 +81,7 @@ export function newServer({ log, settings }: Pick<ServiceContext, 'log' | 'setti
     // Node bounds the whole head of a request by 16 KiB; an id of any length is simply not found.
     routerOptions: { maxParamLength: 16_384 },
     // See `refusalOf`.
-    http: { requireHostHeader: false },
+    http: { requireHostHeader: false, shouldUpgradeCallback: asksForWebSocket },
     frameworkErrors: (error, request, reply) => void sendFailure(error, request, reply.headers(headers).header('x-request-id', request.id)),
     clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket, headers, log),
   }) as unknown as FastifyInstance;
@@ -94,6 +103,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     closing = true;
   });
   app.decorateRequest('actor', undefined);
+  app.decorateRequest('bearer', undefined);
   app.decorateRequest('orgId', undefined);
   app.decorateRequest('sandbox', undefined);
   app.decorateRequest('errorCode', undefined);
@@ -102,20 +112,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     done(refusalOf(request, reply, closing));
   });
   app.addHook('onResponse', (request, reply, done) => {
-    request.log.info(
-      {
-        method: request.method,
-        path: request.routeOptions.url ?? 'unknown',
-        status: reply.raw.statusCode,
-        code: request.errorCode,
-        caller: request.actor?.id,
-        callerKind: request.actor?.kind,
-        org: request.orgId ?? (request.actor?.kind === 'api_key' ? request.actor.orgId : undefined),
-        ...(reply.raw.writableFinished ? {} : { brokenOff: true }),
-        ms: Math.round(reply.elapsedTime * 10) / 10,
-      },
-      'request',
-    );
+    logRequest(request, reply, { status: reply.raw.statusCode, brokenOff: !reply.raw.writableFinished });
     done();
   });
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply));
@@ -129,7 +126,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   readJsonBodies(app);
   registerAuthEndpoints(app, options);
   void app.register(pages, options);
-  for (const bound of BOUND_ROUTES) register(app, bound, options, limits);
+  const sockets = new WebSockets(app);
+  for (const bound of BOUND_ROUTES) register(app, bound, options, limits, sockets);
   await app.ready();
   return app;
 }
@@ -145,7 +143,7 @@ interface Limits {
   failures: FailedAuthentications;
 }
 
-function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions, limits: Limits): void {
+function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions, limits: Limits, sockets: WebSockets): void {
   const { route } = bound;
   const { context } = options;
   app.route({
@@ -156,8 +154,10 @@ function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions, 
       const params = request.params as Record<string, string>;
       void reply.headers(deprecationHeaders(route, params));
       if (route.auth.length === 0) return;
-      const { actor, named } = await identify(context, limits.failures, request, namedSandboxId(params));
+      const authorization = route.websocket === true ? websocketAuthorization(request.raw) : request.headers.authorization;
+      const { actor, bearer, named } = await identify(context, limits.failures, request, authorization, namedSandboxId(params));
       request.actor = actor;
+      request.bearer = bearer;
       const counted = limits.requests.count(actor);
       void reply.headers(counted.headers);
       if (counted.refusal !== undefined) throw counted.refusal;
@@ -165,6 +165,11 @@ function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions, 
       request.sandbox = named.sandbox;
     },
     handler: async (request, reply) => {
+      if ('connect' in bound) {
+        await answerWebSocket(options, sockets, bound, request, reply);
+        options.onAnswer?.(route, undefined);
+        return reply;
+      }
       const call = readCall(bound, request, reply);
       const answering = bound.answer(context, call);
       const answer = bound.keepsAlive
@@ -182,16 +187,18 @@ async function identify(
   context: ServiceContext,
   failures: FailedAuthentications,
   request: FastifyRequest,
+  authorization: string | undefined,
   sandboxId: string | null,
-): Promise<{ actor: Actor; named: NamedSandbox }> {
+): Promise<{ actor: Actor; bearer: BearerToken; named: NamedSandbox }> {
   let bearer: BearerToken;
   try {
-    bearer = readToken(request.headers.authorization);
+    bearer = readToken(authorization);
   } catch (error) {
     failures.count(request.ip);
     throw error;
   }
-  return await failures.guard(request.ip, bearer, () => authenticate(context, { bearer, sandboxId, requestId: request.id }));
+  const found = await failures.guard(request.ip, bearer, () => authenticate(context, { bearer, sandboxId, requestId: request.id }));
+  return { ...found, bearer };
 }
 
 /** Why a request is refused whatever its path; undefined when it is not. */
@@ -204,7 +211,7 @@ function refusalOf({ raw }: FastifyRequest, reply: FastifyReply, closing: boolea
 }
 
 /** What the caller asked, parsed by the route's schemas. */
-function readCall(bound: BoundRoute, request: FastifyRequest, reply: FastifyReply): AnyCall {
+function readCall(bound: BoundAnswer, request: FastifyRequest, reply: FastifyReply): AnyCall {
   const { request: schemas } = bound.route;
   const respondAsync = bound.honoursRespondAsync && prefersAsync(request.headers.prefer);
   if (respondAsync) void reply.header('preference-applied', 'respond-async');
@@ -224,17 +231,6 @@ function readCall(bound: BoundRoute, request: FastifyRequest, reply: FastifyRepl
       return signal;
     },
   };
-}
-
-/** Aborts when the caller's connection closes before the answer was written. */
-function abortedWhenGone(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController();
-  const closed = (): void => {
-    if (!reply.raw.writableFinished) gone.abort(new CallerGone('the caller closed its connection'));
-  };
-  if (reply.raw.closed || reply.raw.destroyed) closed();
-  else reply.raw.once('close', closed);
-  return gone.signal;
 }
 
 function pathOf(request: FastifyRequest): string {

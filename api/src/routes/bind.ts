@@ -1,6 +1,7 @@
 // Ties a route value of the contract to what answers it, with the types that follow from the value.
 import type { Route, RouteAnswer, RouteBody, RouteParams, RouteQuery } from '@berth/contract/route.ts';
 import type { Actor } from '../services/authentication.ts';
+import type { Connecting, SandboxConnection } from '../services/connections.ts';
 import type { ServiceContext } from '../services/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes.ts';
 
@@ -42,17 +43,27 @@ export interface BindOptions {
   keepsAlive?: boolean;
 }
 
-export interface BoundRoute extends Required<BindOptions> {
+export interface BoundAnswer extends Required<BindOptions> {
   route: Route;
   answer(context: ServiceContext, call: AnyCall): Promise<unknown>;
 }
+
+/** A route that becomes a WebSocket. */
+export interface BoundWebSocket {
+  route: Route;
+  /** What its frames are. */
+  speaks: 'tunnel' | 'terminal';
+  connect(context: ServiceContext, connecting: Connecting, query: unknown): Promise<SandboxConnection>;
+}
+
+export type BoundRoute = BoundAnswer | BoundWebSocket;
 
 /** `answer` gives the body of the successful answer; every failure is thrown. */
 export function bind<const R extends Route>(
   route: R,
   answer: (context: ServiceContext, call: Call<R>) => Promise<RouteAnswer<R>>,
   options: BindOptions = {},
-): BoundRoute {
+): BoundAnswer {
   return {
     route,
     // The server parses with this very route's schemas before it calls.
@@ -60,4 +71,13 @@ export function bind<const R extends Route>(
     honoursRespondAsync: options.honoursRespondAsync ?? false,
     keepsAlive: options.keepsAlive ?? false,
   };
+}
+
+/** `connect` opens what the WebSocket is joined with; every failure before that is thrown. */
+export function bindWebSocket<const R extends Route & { websocket: true }>(
+  route: R,
+  speaks: BoundWebSocket['speaks'],
+  connect: (context: ServiceContext, connecting: Connecting, query: RouteQuery<R>) => Promise<SandboxConnection>,
+): BoundWebSocket {
+  return { route, speaks, connect: (context, connecting, query) => connect(context, connecting, query as RouteQuery<R>) };
 }

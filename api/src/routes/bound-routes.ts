@@ -3,6 +3,7 @@ import { activityRoutes } from './activity.ts';
 import { agentTokenRoutes } from './agent-tokens.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import type { BoundRoute } from './bind.ts';
+import { connectionRoutes } from './connections.ts';
 import { execRoutes } from './exec.ts';
 import { fileRoutes } from './files.ts';
 import { healthRoutes } from './health.ts';
@@ -28,6 +29,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...sandboxLifecycleRoutes,
   ...renewRoutes,
   ...execRoutes,
+  ...connectionRoutes,
   ...fileRoutes,
   ...metricsRoutes,
 ];

@@ -12,6 +12,7 @@ import { CodedError } from '../rules/coded-error.ts';
 
 const NOUNS: { readonly [action in SandboxAction]: string } = {
   exec: 'a command',
+  connect: 'a connection',
   files_read: 'a look at its files',
   files_write: 'a write of a file',
   sleep: 'a sleep',

@@ -1,12 +1,11 @@
 // Creating a sandbox: decides what it gets, counts it against the plan, reserves its room, and commits that together with the durable step.
 import { profile } from '@berth/contract/machine-sizes.ts';
 import { persistencePolicy } from '@berth/contract/sandbox-fields.ts';
-import { SANDBOX_FIELDS_NOT_AVAILABLE_YET, type CreateSandboxBody } from '@berth/contract/sandboxes.ts';
+import type { CreateSandboxBody } from '@berth/contract/sandboxes.ts';
 import type { Actor } from '../rules/access.ts';
 import { chooseAllocation, type ChosenAllocation } from '../rules/allocation.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { requireConsistentMode, requireModeAllowed } from '../rules/ephemeral.ts';
-import { refuseFieldsNotAvailable } from '../rules/not-available.ts';
 import { requireSizeWithinPlan, requireTtlWithinPlan } from '../rules/plan-limits.ts';
 import { chooseRepository, requireRepositoryAllowed, type Repository } from '../rules/repository.ts';
 import { insertActivity } from '../store/activity.ts';
@@ -34,7 +33,7 @@ export interface CreateResult {
 }
 
 /**
- * Creates a sandbox, or finds the one that an earlier create with the same key made. Throws `not_available_yet`, `invalid_request`,
+ * Creates a sandbox, or finds the one that an earlier create with the same key made. Throws `invalid_request`,
  * `idempotency_key_conflict`, `unknown_project`, `ephemeral_not_allowed`, `no_active_plan`, `plan_limit`, `concurrent_sandbox_limit`,
  * `insufficient_capacity` or `host_unavailable`, and then leaves nothing.
  */
@@ -45,7 +44,6 @@ export async function createSandbox(
   body: CreateSandboxBody,
   answer: CreateAnswer,
 ): Promise<CreateResult> {
-  refuseFieldsNotAvailable(body, SANDBOX_FIELDS_NOT_AVAILABLE_YET);
   requireConsistentMode(body);
   const id = newId('sandbox');
   const step = { sandboxId: id, epoch: FIRST_EPOCH };
@@ -129,6 +127,7 @@ async function insertNew(
     branch: repository?.branch ?? null,
     clone_status: repository === null ? null : 'pending',
     end_user_id: body.endUserId ?? null,
+    ssh_public_key: body.sshPublicKey ?? null,
     metadata: JSON.stringify(body.metadata ?? {}),
     allocated_vcpu: chosen.allocation.vcpu,
     allocated_memory_gb: chosen.allocation.memoryGb,

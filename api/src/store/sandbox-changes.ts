@@ -10,8 +10,11 @@ const RECONNECT_MS = 500;
 const LOOK_AGAIN_MS = 1_000;
 
 export interface SandboxWatch {
-  /** Resolves at the next change since the last call (at once if there was one), after a while at the latest, or when the signal aborts. */
-  next(signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves at the next change since the last call (at once if there was one), after a while at the latest, or when the signal aborts: with whether there may have been
+   * a change.
+   */
+  next(signal: AbortSignal): Promise<boolean>;
   close(): void;
 }
 
@@ -67,7 +70,9 @@ export class SandboxChanges {
           });
           resolveNext = undefined;
         }
+        const noted = changed;
         changed = false;
+        return noted;
       },
       close: () => {
         waiters.delete(wake);

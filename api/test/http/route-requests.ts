@@ -116,6 +116,8 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   createSandbox: (setting) => ({ ...inOrg(setting), body: { agent: 'agent_one', projectId: setting.org.projectId } }),
   getSandbox: onReady,
   execInSandbox: async (setting) => ({ ...(await onReady(setting)), body: { command: 'true' } }),
+  tunnelToSandbox: onReady,
+  terminalInSandbox: onReady,
   listFiles: onReady,
   snapshotFiles: onReady,
   readFile: onReady,

@@ -25,6 +25,10 @@ before(async () => {
     reached.push(command);
     return Promise.resolve({ exitCode: 0, stdout: '', stderr: '', truncated: false, timedOut: false });
   };
+  api.front.stream = (id) => {
+    reached.push(id);
+    return () => undefined;
+  };
   const files = api.front.files;
   api.front.files = (call) => {
     reached.push(call.vmId);
@@ -42,6 +46,7 @@ const post = (id: string, verb: string, body?: object): Promise<Answer> =>
 
 const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answer> } = {
   exec: (id) => post(id, 'exec', { command: id }),
+  connect: (id) => api.call('GET', `/v1/sandboxes/${id}/tunnel`),
   files_read: (id) => api.call('GET', `/v1/sandboxes/${id}/file?path=a`),
   files_write: (id) => api.call('PUT', `/v1/sandboxes/${id}/file`, { body: { path: 'a', content: '' } }),
   sleep: (id) => post(id, 'sleep'),
@@ -64,6 +69,7 @@ function fixture(status: SandboxStatus, action: SandboxAction): Partial<NewSandb
 /** What a `do` leaves: the status, the step, and by how much the epoch grew. */
 const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) => { to: SandboxStatus; step?: string } } = {
   exec: (from) => ({ to: from }),
+  connect: (from) => ({ to: from }),
   files_read: (from) => ({ to: from }),
   files_write: (from) => ({ to: from }),
   sleep: () => ({ to: 'sleeping', step: 'sleep' }),
@@ -76,6 +82,7 @@ const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) =
 };
 const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([
   'exec',
+  'connect',
   'files_read',
   'files_write',
   'metrics_live',
@@ -99,7 +106,7 @@ for (const status of sandboxStatus.options) {
         assert.deepEqual([reached, api.steps, after], [[], [], sandbox]);
         return;
       }
-      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+      assert.equal(answer.status, action === 'connect' ? 101 : 200, JSON.stringify(answer.body));
       if (verdict === 'done') {
         assert.equal(answer.body.sandbox.status, status);
         assert.deepEqual([api.steps, after], [[], sandbox]);

@@ -1,7 +1,6 @@
 // What a caller is told of a faulty request: where, what is allowed, what was found.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { SANDBOX_FIELDS_NOT_AVAILABLE_YET } from '@berth/contract/sandboxes.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
 let api: TestApi;
@@ -110,15 +109,30 @@ test("a create in another org's project is 400 unknown_project, as if it did not
   assert.equal((await create({ projectId: other.projectId })).body.error.code, 'unknown_project');
 });
 
-const NOT_YET = { sshPublicKey: 'ssh-ed25519 AAAA me' };
-for (const field of SANDBOX_FIELDS_NOT_AVAILABLE_YET) {
-  test(`a create with ${field} is refused by name, not ignored`, async () => {
-    const answer = await create({ [field]: NOT_YET[field] });
-    assert.equal(answer.status, 400);
-    assert.equal(answer.body.error.code, 'not_available_yet');
-    assert.match(answer.body.error.message, new RegExp(`body\\.${field}: not available yet`));
-  });
-}
+test('a public key is kept as one line; a private one is refused with a warning, and neither answer nor log repeats it', async () => {
+  const line = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(43)} me@example.test`;
+  const taken = await create({ sshPublicKey: `${line}\n` });
+  assert.equal(taken.status, 201, JSON.stringify(taken.body));
+  const row = await api.db.selectFrom('sandbox').select('ssh_public_key').where('id', '=', taken.body.sandbox.id).executeTakeFirstOrThrow();
+  assert.equal(row.ssh_public_key, line);
+  assert.ok(!JSON.stringify(taken.body).includes('AAAAC3'), 'it is not answered');
+
+  const secret = api.secret(`b3BlbnNzaC1rZXktdjE${'AAAABG5vbmU'.repeat(5)}`);
+  for (const sshPublicKey of [
+    `-----BEGIN OPENSSH PRIVATE KEY-----\n${secret}\n-----END OPENSSH PRIVATE KEY-----\n`,
+    secret,
+    `ssh-ed25519 ${secret}`,
+  ]) {
+    const refused = await create({ sshPublicKey });
+    assert.deepEqual([refused.status, refused.body.error.code], [400, 'invalid_request']);
+    assert.match(refused.body.error.message, /^body\.sshPublicKey is a private key and was not taken\. .*replace it wherever it is used/);
+    assert.ok(!refused.body.error.message.includes(secret.slice(0, 20)));
+  }
+  for (const sshPublicKey of [[secret], { key: secret }, 5, null, secret.repeat(400)]) {
+    const { status, body } = await create({ sshPublicKey });
+    assert.deepEqual([status, JSON.stringify(body).includes(secret.slice(0, 20))], [400, false]);
+  }
+});
 
 test('24 metadata keys, text of every script, a profile and a persistence policy pass and come back unchanged', async () => {
   const metadata = { ...keys(21), text: '日本語 "\\ \u2028', yes: true, tiny: 1e-7 };

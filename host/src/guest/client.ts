@@ -17,6 +17,7 @@ import { HostError, messageOf } from '../host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
 import { atMost, readAtMost } from '../bounded-body.ts';
 import { dial } from './dial.ts';
+import { askForStream } from './stream.ts';
 
 /** Beyond the own time of a command or clone: connection, start of the shell in a slow guest, and the answer itself. Less than the control plane grants. */
 export const EXEC_GRACE_MS = 15_000;
@@ -67,7 +68,7 @@ export class GuestRefusal extends HostError {
 }
 
 export class GuestClient {
-  readonly #endpoint: GuestEndpoint;
+  readonly endpoint: GuestEndpoint;
   readonly #agent = new GuestAgent({
     keepAlive: true,
     maxSockets: CONNECTIONS,
@@ -81,7 +82,7 @@ export class GuestClient {
   #closed: HostError | null = null;
 
   constructor(endpoint: GuestEndpoint, secret: string | null = null) {
-    this.#endpoint = endpoint;
+    this.endpoint = endpoint;
     this.#secret = secret;
   }
 
@@ -97,7 +98,7 @@ export class GuestClient {
     }
     const time = new CallTime(options, this);
     try {
-      this.#agent.lend(await dial(this.#endpoint, time.signal));
+      this.#agent.lend(await dial(this.endpoint, time.signal));
     } catch (error) {
       throw time.failure(error, 'no connection to the guest');
     }
@@ -164,6 +165,23 @@ export class GuestClient {
     }
   }
 
+  /**
+   * A raw stream, which can be half closed. Rejects with {@link GuestRefusal}, or with `guest_unreachable`. It is the caller's to close: it outlives this client, and
+   * the deadline is that of its opening.
+   */
+  async openStream(path: string, protocol: string, options: CallOptions): Promise<Duplex> {
+    const time = new CallTime(options, this);
+    try {
+      const answer = await askForStream(this.endpoint, { path, protocol, secret: this.#secret }, time.signal);
+      if ('stream' in answer) {
+        return answer.stream;
+      }
+      throw refusal(`GET ${path}`, answer.status, answer.text);
+    } catch (error) {
+      throw time.failure(error, `GET ${path}`);
+    }
+  }
+
   /** Why it was closed; null while it is not, or when nobody said. */
   get closed(): HostError | null {
     return this.#closed;
@@ -179,8 +197,8 @@ export class GuestClient {
     const payload = body === undefined ? null : Buffer.from(JSON.stringify(body));
     return new Promise((resolve, reject) => {
       const request = httpRequest({
-        host: this.#endpoint.address,
-        port: this.#endpoint.port,
+        host: this.endpoint.address,
+        port: this.endpoint.port,
         method,
         path,
         agent: this.#agent,

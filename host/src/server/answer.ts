@@ -17,11 +17,21 @@ export function answerError(response: ServerResponse, error: unknown, log: Logge
     response.destroy();
     return;
   }
+  const body = errorBody(error, log);
+  if (!response.req.complete) {
+    // The rest of a body that nobody will read must not be taken for the next request.
+    response.setHeader('connection', 'close');
+  }
+  answerJson(response, HOST_ERRORS[body.error.code], body);
+}
+
+/** What the caller is told of a failure. */
+export function errorBody(error: unknown, log: Logger): HostErrorBody {
   if (!(error instanceof HostError) || error.code === 'internal') {
     log.error({ err: error }, 'a call failed');
   }
   const known = error instanceof HostError ? error : new HostError('internal', 'the host daemon failed; its log says why');
-  const body: HostErrorBody = {
+  return {
     error: {
       code: known.code,
       message: known.message,
@@ -29,9 +39,4 @@ export function answerError(response: ServerResponse, error: unknown, log: Logge
       ...(known.errno === undefined ? {} : { errno: known.errno }),
     },
   };
-  if (!response.req.complete) {
-    // The rest of a body that nobody will read must not be taken for the next request.
-    response.setHeader('connection', 'close');
-  }
-  answerJson(response, HOST_ERRORS[known.code], body);
 }

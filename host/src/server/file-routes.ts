@@ -61,7 +61,10 @@ function drained(request: IncomingMessage): Promise<void> {
       resolve();
       return;
     }
+    request.once('end', resolve);
     request.once('close', resolve);
+    // It may still be on its way to a guest that takes nothing any more.
+    request.unpipe();
     request.resume();
   });
 }

@@ -4,9 +4,12 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { chown, rm } from 'node:fs/promises';
+import type { Duplex } from 'node:stream';
+import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import type { Logger } from 'pino';
 import { HostError } from '../host-error.ts';
 import { answerError } from './answer.ts';
+import { refuseStream, serveStream, type StreamRoute } from './streams.ts';
 import { idIn, type Route } from './route.ts';
 
 /** For a whole request to arrive; the local control plane takes milliseconds. Answers may take as long as a command. */
@@ -18,6 +21,8 @@ export type ListenOn = { socket: string; uid: number | null; gid: number | null 
 
 export interface ServerParts {
   routes: readonly Route[];
+  streamRoutes: readonly StreamRoute[];
+  streamBounds: Required<SpliceBounds>;
   token: string;
   log: Logger;
 }
@@ -26,6 +31,8 @@ export class HostServer {
   readonly #parts: ServerParts;
   readonly #tokenHash: Buffer;
   readonly #server: Server;
+  /** Connections that are no HTTP any more, or are about to be. */
+  readonly #streams = new Set<Duplex>();
   #calls = 0;
   #closing = false;
 
@@ -35,6 +42,7 @@ export class HostServer {
     this.#server = createServer({ requestTimeout: REQUEST_MS, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true }, (request, response) => {
       void this.#serve(request, response);
     });
+    this.#server.on('upgrade', (request, caller, head) => void this.#serveStream(request, caller, head));
   }
 
   /** Resolves with the address it listens on, as a URL (`unix:/path` or `http://...`). A socket file left by an earlier daemon is replaced. */
@@ -62,10 +70,13 @@ export class HostServer {
     return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
   }
 
-  /** Takes no new calls; those under way get until the signal aborts, then their connections are cut. */
+  /** Takes no new calls; those under way get until the signal aborts, then their connections are cut. Streams are whose VMs they go to to close. */
   async close(patience: AbortSignal): Promise<void> {
     const closed = Promise.withResolvers<void>();
-    const cut = (): void => this.#server.closeAllConnections();
+    const cut = (): void => {
+      this.#server.closeAllConnections();
+      this.#streams.forEach((stream) => stream.destroy());
+    };
     patience.addEventListener('abort', cut, { once: true });
     this.#closing = true;
     this.#server.close(() => closed.resolve());
@@ -108,6 +119,26 @@ export class HostServer {
     }
   }
 
+  async #serveStream(request: IncomingMessage, caller: Duplex, head: Buffer): Promise<void> {
+    const log = this.#parts.log.child({ call: ++this.#calls, method: request.method, path: pathOf(request) });
+    this.#streams.add(caller);
+    caller.once('close', () => this.#streams.delete(caller));
+    // What broke is seen by whoever splices it; until then nobody has a use for it.
+    caller.on('error', (error) => log.debug({ err: error }, 'the connection of a stream broke'));
+    if (head.length > 0) {
+      caller.unshift(head);
+    }
+    try {
+      this.#letIn(request);
+      if (this.#closing) {
+        throw new HostError('internal', 'the host daemon is shutting down');
+      }
+      await serveStream(this.#parts.streamRoutes, this.#parts.streamBounds, request, caller, log);
+    } catch (error) {
+      refuseStream(caller, error, log);
+    }
+  }
+
   #letIn(request: IncomingMessage): void {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
     if (!timingSafeEqual(sha256(token), this.#tokenHash)) {
@@ -124,6 +155,10 @@ export class HostServer {
         await route.handle({ request, response, url, id: idIn(match), signal });
         return;
       }
+    }
+    const stream = this.#parts.streamRoutes.find((known) => request.method === 'GET' && known.path.test(path));
+    if (stream !== undefined) {
+      throw new HostError('invalid_request', `${path} is a stream: ask for it with Connection: Upgrade and Upgrade: ${stream.protocol}`);
     }
     throw new HostError('route_not_found', `no route ${request.method ?? ''} ${path}`);
   }

@@ -25,6 +25,7 @@ export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: VmPro
   vm.watch = watch;
   void watch.gone.then(async (end) => {
     if (!stop.signal.aborted) {
+      vm.closeStreams(new HostError('vm_not_running', `the VM is dead: ${end.reason}`));
       await vm.turns.take(() => cameDown(parts, vm, watch, end));
     }
   });
@@ -43,9 +44,10 @@ export function stopWatching(vm: OwnedVm): void {
   vm.watch = null;
 }
 
-/** Lets go of guest and process, which may go on. Calls of the guest under way fail with `why`. */
+/** Lets go of guest and process, which may go on. Calls of the guest under way fail with `why`, streams into it are closed. */
 export function letGo(vm: OwnedVm, why: HostError | null = null): void {
   stopWatching(vm);
+  vm.closeStreams(why ?? new HostError('vm_not_running', 'the host daemon let go of the VM'));
   vm.guest?.close(why);
   vm.guest = null;
 }

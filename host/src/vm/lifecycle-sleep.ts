@@ -18,6 +18,7 @@ export async function putToSleep(parts: LifecycleParts, vm: OwnedVm, epoch: numb
   const signal = AbortSignal.any([abort.signal, AbortSignal.timeout(sleepMs)]);
   crashPoint('sleep:accepted');
   assertRunning(vm);
+  vm.closeStreams(new HostError('vm_not_running', 'the VM goes to sleep'));
   let driverState: DriverState | null;
   try {
     await endClone(parts, vm, signal);

@@ -5,7 +5,7 @@
 //     any --destroy--> destroying -> destroyed (only the epoch is remembered)
 //
 // Judges each call by its epoch (fencing.ts), lets in or refuses, and runs the verb in the VM's turn. Must not know HTTP.
-import type { Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
 import type { VmClone, VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmView, VmWake } from '@berth/protocol/host.ts';
 import type { Amounts } from '../admission.ts';
@@ -14,6 +14,7 @@ import { HostError } from '../host-error.ts';
 import { Capacity, type Admission } from './capacity.ts';
 import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type KnownVm, type Verdict } from './fencing.ts';
 import { cloneInto } from './lifecycle-clone.ts';
+import type { StreamTarget } from './guest-streams.ts';
 import { bringUp } from './lifecycle-create.ts';
 import { tearDown } from './lifecycle-destroy.ts';
 import { letGo } from './lifecycle-exit.ts';
@@ -147,6 +148,12 @@ export class VmLifecycle {
   async clone(id: string, clone: VmClone, signal: AbortSignal): Promise<Readable> {
     const { vm, guest } = this.#running(id);
     return cloneInto(vm, guest, clone, signal);
+  }
+
+  /** Opens a raw stream into a VM that is `running`; see `GuestStreams.open`. */
+  async openStream(id: string, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
+    const { vm, guest } = this.#running(id);
+    return this.#parts.streams.open(vm, guest, target, signal);
   }
 
   /** The guest of a VM that is `running`, for calls that only pass through. */
@@ -288,6 +295,7 @@ export class VmLifecycle {
     }
     const ending = { epoch: Math.max(vm.record.epoch, epoch), done: Promise.resolve() };
     vm.ending = ending;
+    vm.closeStreams(new HostError('vm_not_found', 'the VM is being destroyed'));
     vm.doing?.abort.abort(new HostError('superseded', `a destroy overtook it while it was ${vm.doing.status}`));
     ending.done = vm.turns.take(() => tearDown(this.#parts, vm, ending.epoch));
     try {

@@ -4,11 +4,13 @@ import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
 import type { Amounts, HeldVm } from '../admission.ts';
 import type { GuestClient } from '../guest/client.ts';
+import type { HostError } from '../host-error.ts';
 import type { WarmPool } from '../pool/pool.ts';
 import type { FenceDirectory } from './directory/fence.ts';
 import type { VmDirectory, VmRecord } from './directory/record.ts';
 import type { ExistingVm, VmDriver, VmEnd, VmProcess } from './driver.ts';
 import type { KnownStatus, KnownVm } from './fencing.ts';
+import type { GuestStreams } from './guest-streams.ts';
 import { Turns } from './turns.ts';
 
 /** How long each verb may take, from the first file to the guest's read-back. */
@@ -29,6 +31,7 @@ export interface LifecycleParts {
   log: Logger;
   /** Restored machines that wait for a create; absent: each create restores its own. */
   pool?: WarmPool;
+  streams: GuestStreams;
   deadlines: Deadlines;
 }
 
@@ -59,6 +62,8 @@ export class OwnedVm {
   watch: Watch | null = null;
   /** A clone may be under way in its guest; settled when every call for one was accepted or has failed. */
   clone: { maybe: boolean; accepted: Promise<unknown> } = { maybe: false, accepted: Promise.resolve() };
+  /** One for each raw stream into its guest, open or being opened; an abort closes it. */
+  readonly streams = new Set<AbortController>();
   doing: Doing | null = null;
   /** A destroy under way, and the newest epoch it was asked for with. */
   ending: { epoch: number; done: Promise<void> } | null = null;
@@ -90,6 +95,13 @@ export class OwnedVm {
     begun.done.catch(() => undefined);
     this.doing = begun;
     return begun;
+  }
+
+  /** Closes its streams at once: nothing of the machine may outlive it, and what is captured must not be written to any more. */
+  closeStreams(why: HostError): void {
+    for (const stream of this.streams) {
+      stream.abort(why);
+    }
   }
 
   /** As the driver's verbs on a machine that exists want it. */

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { pino } from 'pino';
 import { FenceDirectory } from '../../src/vm/directory/fence.ts';
 import { VmDirectory, type VmRecord } from '../../src/vm/directory/record.ts';
+import { GuestStreams } from '../../src/vm/guest-streams.ts';
 import { VmLifecycle } from '../../src/vm/lifecycle.ts';
 import { POLICY, ROOMY, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
 import type { ScriptedGuest } from '../vm/scripted-guest.ts';
@@ -37,7 +38,15 @@ describe('a create on a host with a warm pool', () => {
     await fences.open();
     const { driver, pool } = fixture;
     lifecycle = new VmLifecycle(
-      { driver, directory, fences, log: pino({ level: 'silent' }), pool, deadlines: DEADLINES },
+      {
+        driver,
+        directory,
+        fences,
+        log: pino({ level: 'silent' }),
+        pool,
+        streams: new GuestStreams({ perVm: 1, perHost: 1 }),
+        deadlines: DEADLINES,
+      },
       { policy: POLICY, largest: { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 }, readMachine: () => pool.lend(ROOMY) },
     );
     await lifecycle.recover();

@@ -29,6 +29,8 @@ describe('file calls through a host daemon', () => {
         pool: { state: () => ({ ready: 0, target: 0 }) },
         host: { hostId: 'hst_x', startId: 'run_x', driver: 'fake', accelerator: 'none', qemuVersion: null, templateId: null },
       }),
+      streamRoutes: [],
+      streamBounds: { idleMs: 1_000, longestMs: 1_000 },
       token: TOKEN,
       log: pino({ level: 'silent' }),
     });

@@ -37,6 +37,8 @@ describe('the HTTP of a host daemon', () => {
         pool: { state: () => ({ ready: 1, target: 2 }) },
         host: { hostId: 'hst_x', startId: 'run_x', driver: 'fake', accelerator: 'none', qemuVersion: null, templateId: null },
       }),
+      streamRoutes: [],
+      streamBounds: { idleMs: 1_000, longestMs: 1_000 },
       token: TOKEN,
       log: pino({ level: 'silent' }),
     });

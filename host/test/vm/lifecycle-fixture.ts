@@ -8,6 +8,7 @@ import { pino } from 'pino';
 import type { AdmissionPolicy, MachineFigures } from '../../src/admission.ts';
 import { FenceDirectory } from '../../src/vm/directory/fence.ts';
 import { VmDirectory, type VmRecord } from '../../src/vm/directory/record.ts';
+import { GuestStreams } from '../../src/vm/guest-streams.ts';
 import { VmLifecycle } from '../../src/vm/lifecycle.ts';
 import type { Deadlines } from '../../src/vm/owned-vm.ts';
 import { ScriptedDriver, ScriptedMachine } from './scripted-driver.ts';
@@ -33,6 +34,7 @@ export class LifecycleFixture {
   readonly machine = new ScriptedMachine();
   figures: MachineFigures = ROOMY;
   deadlines: Deadlines = { createMs: 10_000, sleepMs: 10_000, wakeMs: 10_000, resizeMs: 10_000, adoptMs: 2_000 };
+  streamLimits = { perVm: 4, perHost: 6 };
   driver!: ScriptedDriver;
   directory!: VmDirectory;
   fences!: FenceDirectory;
@@ -67,6 +69,7 @@ export class LifecycleFixture {
         directory: this.directory,
         fences: this.fences,
         log: pino({ level: 'silent' }),
+        streams: new GuestStreams(this.streamLimits),
         deadlines: this.deadlines,
       },
       { policy: POLICY, largest: LARGEST, readMachine: () => this.figures },

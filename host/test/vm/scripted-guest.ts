@@ -2,6 +2,7 @@
 // For tests of what the host does with a guest; the real one has its own tests.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import {
   guestIdentity,
   guestSize,
@@ -34,6 +35,8 @@ export class ScriptedGuest {
   execResult: (asked: string) => unknown = (stdout) => ({ exitCode: 0, stdout, stderr: '', truncated: false, timedOut: false });
   /** Takes over every answer. */
   handler: Handler | null = null;
+  /** Answers whoever asks for a stream; the default hangs up. */
+  upgrade: (request: IncomingMessage, socket: Duplex) => void = (_request, socket) => void socket.destroy();
   requests: { method: string; url: string; authorization: string | undefined }[] = [];
   readonly #close: () => Promise<void>;
 
@@ -50,9 +53,16 @@ export class ScriptedGuest {
       server.once('error', reject);
       server.listen(port, '127.0.0.1', resolve);
     });
+    const streams = new Set<Duplex>();
+    server.on('upgrade', (request, socket) => {
+      streams.add(socket);
+      socket.on('error', () => undefined);
+      guest.upgrade(request, socket);
+    });
     const guest: ScriptedGuest = new ScriptedGuest({ address: '127.0.0.1', port: (server.address() as AddressInfo).port }, async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
+      streams.forEach((socket) => socket.destroy());
       await closed;
     });
     return guest;

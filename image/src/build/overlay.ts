@@ -46,6 +46,8 @@ function writtenFiles(): TarEntry[] {
   const { address, prefixLength, gateway } = GUEST_NETWORK;
   const texts: Record<string, string> = {
     'etc/berth/network': `ADDRESS=${address}/${prefixLength}\nGATEWAY=${gateway}\n`,
+    // No address but the one that the machine's host reaches, and nobody else.
+    'etc/ssh/sshd_config.d/address.conf': `ListenAddress ${address}:22\n`,
     'etc/resolv.conf': `nameserver ${gateway}\n`,
     'etc/hostname': 'berth\n',
     'etc/hosts': '127.0.0.1 localhost berth\n::1 localhost ip6-localhost ip6-loopback\n',

@@ -9,6 +9,7 @@ import { machineLifeConforms } from './machine-life.ts';
 import { networkConforms } from './network.ts';
 import { sizeConforms } from './size.ts';
 import { sleepConforms } from './sleep.ts';
+import { streamsConform } from './streams.ts';
 import { Subject, type ConformanceOptions } from './subject.ts';
 
 /**
@@ -36,6 +37,7 @@ export function conformance(name: string, makeDriver: () => VmDriver, options: C
     if (capabilities.hotplug) {
       sizeConforms(current, options);
     }
+    streamsConform(current, options, capabilities);
     sleepConforms(current, options, capabilities);
     if (capabilities.isolates) {
       isolationConforms(current, options);

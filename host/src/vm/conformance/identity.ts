@@ -84,9 +84,9 @@ export function identityConforms(current: () => Subject, { spec }: ConformanceOp
         const { secret } = one.identity;
         const found = await outputOf(
           one.client,
-          `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | grep -ac '${secret.slice(0, 8)}[${secret[8]}]${secret.slice(9)}' || true`,
+          `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | grep -ac '${secret.slice(0, 8)}[${secret[8]}]${secret.slice(9)}'; echo "grep ended with $?"`,
         );
-        assert.equal(found, '0');
+        assert.equal(found, '0\ngrep ended with 1');
       });
     }
   });

@@ -1,0 +1,14 @@
+// Whether the caller is still there to be answered.
+import type { FastifyReply } from 'fastify';
+import { CallerGone } from './errors.ts';
+
+/** Aborts when the caller's connection closes before the answer was written. */
+export function abortedWhenGone(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  const closed = (): void => {
+    if (!reply.raw.writableFinished) gone.abort(new CallerGone('the caller closed its connection'));
+  };
+  if (reply.raw.closed || reply.raw.destroyed) closed();
+  else reply.raw.once('close', closed);
+  return gone.signal;
+}

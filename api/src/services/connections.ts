@@ -1,0 +1,216 @@
+// Connections into sandboxes, straight through the host: opens them, and holds them against their credential, permission and sandbox for as long as they are open.
+// Must not know what speaks over them, nor over what they came.
+import type { Duplex } from 'node:stream';
+import { WEBSOCKET } from '@berth/contract/limits.ts';
+import type { Route } from '@berth/contract/route.ts';
+import type { TerminalSize } from '@berth/protocol/guest.ts';
+import type { HostClient } from '../hosts/client.ts';
+import { HostError } from '../hosts/error.ts';
+import type { Actor } from '../rules/access.ts';
+import { CodedError } from '../rules/coded-error.ts';
+import { insertActivity } from '../store/activity.ts';
+import type { LocatedSandboxRow } from '../store/sandboxes.ts';
+import { authorize } from './access.ts';
+import { holdActivity, noteActivity } from './activity-signal.ts';
+import { authenticate, readToken, type BearerToken } from './authentication.ts';
+import type { ServiceContext } from './context.ts';
+import { explainHostFailure } from './host-failure.ts';
+import { requireLegal } from './sandbox-action.ts';
+import { awakeForUse, reread } from './wake-on-use.ts';
+
+/** A connection that could not be checked for this long, because the database is away, is closed. */
+const UNCHECKED_MS = 30_000;
+/** Tokens last for minutes at least: another one sooner than this is no renewal. */
+const RENEWAL_MS = 10_000;
+
+/** Who asks for a connection, and by which route. */
+export interface Connecting {
+  route: Route;
+  actor: Actor;
+  bearer: BearerToken;
+  sandbox: LocatedSandboxRow;
+  /** Ends the opening. */
+  signal: AbortSignal;
+}
+
+/** What a connection leads to, and how the activity feed tells of it. */
+export interface ConnectionTarget {
+  /** In a sentence. */
+  name: string;
+  details: Readonly<Record<string, unknown>>;
+  open(host: HostClient, sandboxId: string, signal: AbortSignal): Promise<Duplex>;
+}
+
+/** A TCP port of a sandbox. */
+export function toPort(port: number): ConnectionTarget {
+  return { name: `port ${port}`, details: { port }, open: (host, sandboxId, signal) => host.openPort(sandboxId, port, { signal }) };
+}
+
+/** The login shell in a terminal of its own. */
+export function toTerminal(size: TerminalSize): ConnectionTarget {
+  return {
+    name: 'a terminal',
+    details: { terminal: true },
+    open: (host, sandboxId, signal) => host.openTerminal(sandboxId, size, { signal }),
+  };
+}
+
+/**
+ * Opens a connection into a sandbox that is awake, or is woken for it where its project says so. Throws `sandbox_state_conflict`, `port_refused`, `port_forbidden`,
+ * `too_many_connections`, `sandbox_unreachable` or `host_unavailable`, and where it wakes the sandbox, what a wake throws.
+ */
+export async function connect(context: ServiceContext, connecting: Connecting, target: ConnectionTarget): Promise<SandboxConnection> {
+  const { actor, signal } = connecting;
+  let sandbox = await awakeForUse(context, actor, connecting.sandbox, 'connect', signal);
+  // As of a command: whoever is about to put it to sleep for being idle finds this sign of use, or this finds that it fell asleep.
+  if (!(await noteActivity(context, sandbox, 'connect'))) {
+    sandbox = await awakeForUse(context, actor, await reread(context, sandbox), 'connect', signal);
+  }
+  if (sandbox.host_url === null) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without a host`);
+  const stream = await openStream(context, sandbox, target, signal);
+  try {
+    await insertActivity(context.db, {
+      orgId: sandbox.org_id,
+      projectId: sandbox.project_id,
+      sandboxId: sandbox.id,
+      actor,
+      kind: 'sandbox_connected',
+      details: { ...target.details },
+    });
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
+  return new SandboxConnection(context, connecting, stream);
+}
+
+async function openStream(
+  context: ServiceContext,
+  sandbox: LocatedSandboxRow,
+  target: ConnectionTarget,
+  signal: AbortSignal,
+): Promise<Duplex> {
+  try {
+    return await target.open(context.hosts.at(sandbox.host_url ?? ''), sandbox.id, signal);
+  } catch (error) {
+    throw refusalOf(error, target.name) ?? (await explainHostFailure(context, sandbox.id, 'connect', error));
+  }
+}
+
+/** What the host refuses a connection with while all is well; undefined for everything else. */
+function refusalOf(error: unknown, name: string): CodedError | undefined {
+  switch (error instanceof HostError ? error.code : undefined) {
+    case 'port_refused':
+      return new CodedError('port_refused', `nothing listens on ${name} of the sandbox`, { cause: error });
+    case 'port_forbidden':
+      return new CodedError('port_forbidden', `${name} is one that the sandbox's own service holds`, { cause: error });
+    case 'too_many_streams':
+      return new CodedError('too_many_connections', 'the sandbox, or its host, has as many connections open as it may', { cause: error });
+    default:
+      return undefined;
+  }
+}
+
+/** A connection that is open. Whoever has it closes it. */
+export class SandboxConnection {
+  readonly stream: Duplex;
+  /** Resolves with why it may not stay open any more, once it may not. */
+  readonly over: Promise<CodedError>;
+  readonly #context: ServiceContext;
+  readonly #connecting: Connecting;
+  readonly #ended = Promise.withResolvers<CodedError>();
+  readonly #closed = new AbortController();
+  readonly #use: { end(): void };
+  #bearer: BearerToken;
+  /** When it was last found to be allowed, and when that was last asked. */
+  #checkedAtMs = performance.now();
+  #askedAtMs = performance.now();
+  #renewedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(context: ServiceContext, connecting: Connecting, stream: Duplex) {
+    this.#context = context;
+    this.#connecting = connecting;
+    this.#bearer = connecting.bearer;
+    this.stream = stream;
+    this.over = this.#ended.promise;
+    this.#use = holdActivity(context, connecting.sandbox.id, 'connect');
+    void this.#watch();
+  }
+
+  /** From now on it is held against this token. Throws where that is not of the same user, or may not connect; the former stays in force then. */
+  async renew(token: string): Promise<void> {
+    if (performance.now() - this.#renewedAtMs < RENEWAL_MS) {
+      throw new CodedError('rate_limited', `a connection takes another token every ${RENEWAL_MS / 1_000} s at most`);
+    }
+    this.#renewedAtMs = performance.now();
+    const bearer = readToken(`Bearer ${token}`);
+    const { userId } = await this.#authorized(bearer);
+    if (userId !== this.#connecting.actor.userId) {
+      throw new CodedError('unauthenticated', 'the token is of another user than the one that the connection was opened with');
+    }
+    this.#bearer = bearer;
+    this.#checkedAtMs = performance.now();
+  }
+
+  /** Why the stream broke: an error where it may not stay open any more; null where that is not the reason. */
+  async whyBroken(): Promise<CodedError | null> {
+    const refusal = await this.#check();
+    return refusal?.code === 'internal' ? null : refusal;
+  }
+
+  /** Closes the stream, unless it came to its end. */
+  close(): void {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort();
+    this.#use.end();
+    if (!this.stream.readableEnded || !this.stream.writableFinished) this.stream.destroy();
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#closed;
+    const watch = this.#context.changes.watch(this.#connecting.sandbox.id);
+    try {
+      for (;;) {
+        const dueInMs = Math.max(0, Math.ceil(this.#askedAtMs + WEBSOCKET.recheckMs - performance.now()));
+        const changed = await watch.next(AbortSignal.any([signal, AbortSignal.timeout(dueInMs)]));
+        if (signal.aborted) return;
+        if (!changed && performance.now() - this.#askedAtMs < WEBSOCKET.recheckMs) continue;
+        const refusal = await this.#check();
+        if (refusal !== null) {
+          this.#ended.resolve(refusal);
+          return;
+        }
+      }
+    } finally {
+      watch.close();
+    }
+  }
+
+  /** Null while it may stay open. */
+  async #check(): Promise<CodedError | null> {
+    this.#askedAtMs = performance.now();
+    try {
+      await this.#authorized(this.#bearer);
+      this.#checkedAtMs = performance.now();
+      return null;
+    } catch (error) {
+      if (error instanceof CodedError) return error;
+      const uncheckedMs = performance.now() - this.#checkedAtMs;
+      this.#context.log.warn(
+        { err: error, sandboxId: this.#connecting.sandbox.id, uncheckedMs },
+        'an open connection could not be checked',
+      );
+      return uncheckedMs < UNCHECKED_MS
+        ? null
+        : new CodedError('internal', 'the connection could not be checked for too long', { cause: error });
+    }
+  }
+
+  async #authorized(bearer: BearerToken): Promise<Actor> {
+    const { route, sandbox, actor } = this.#connecting;
+    const found = await authenticate(this.#context, { bearer, sandboxId: sandbox.id, requestId: actor.requestId });
+    await authorize(this.#context, found.actor, route, { sandboxId: sandbox.id }, found.named);
+    if (found.named.sandbox !== undefined) requireLegal('connect', found.named.sandbox.status);
+    return found.actor;
+  }
+}

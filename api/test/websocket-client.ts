@@ -1,0 +1,77 @@
+// A client of the API's WebSockets: asks, and gives either the socket that is open or the refusal that came instead.
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { WebSocket } from 'ws';
+
+export interface Refusal {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+}
+
+export interface Opened {
+  status: 101;
+  headers: IncomingHttpHeaders;
+  socket: WebSocket;
+}
+
+/** `headers` as they are; `protocols`: subprotocols that are offered. */
+export async function askForWebSocket(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  protocols: readonly string[] = [],
+): Promise<Opened | Refusal> {
+  const socket = new WebSocket(url.replace(/^http/, 'ws'), [...protocols], { headers, perMessageDeflate: false });
+  return await new Promise((resolve, reject) => {
+    let answered: IncomingHttpHeaders = {};
+    socket.once('upgrade', (response) => (answered = response.headers));
+    socket.once('open', () => {
+      // What comes before anybody listens for it is not lost.
+      socket.pause();
+      resolve({ status: 101, headers: answered, socket });
+    });
+    socket.once('unexpected-response', (_request, response) => {
+      readText(response).then((text) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }), reject);
+    });
+    socket.on('error', reject);
+  });
+}
+
+async function readText(response: IncomingMessage): Promise<string> {
+  return Buffer.concat((await response.toArray()) as Buffer[]).toString('utf8');
+}
+
+/** What came over a WebSocket, and how it ended. */
+export class Heard {
+  readonly socket: WebSocket;
+  /** Parsed text frames. */
+  readonly texts: unknown[] = [];
+  readonly closed: Promise<{ code: number; reason: string }>;
+  #bytes: Buffer[] = [];
+  #wake: (() => void) | undefined;
+
+  /** Begins to read. */
+  constructor(socket: WebSocket) {
+    this.socket = socket;
+    this.closed = new Promise((resolve) => socket.once('close', (code, reason) => resolve({ code, reason: reason.toString() })));
+    socket.on('error', () => undefined);
+    socket.on('message', (data: Buffer, isBinary) => {
+      if (isBinary) this.#bytes.push(data);
+      else this.texts.push(JSON.parse(data.toString('utf8')));
+      this.#wake?.();
+    });
+    void this.closed.then(() => this.#wake?.());
+    socket.resume();
+  }
+
+  get bytes(): Buffer {
+    return Buffer.concat(this.#bytes);
+  }
+
+  /** Resolves once `enough` says so of what was heard; rejects when the WebSocket is closed before. */
+  async until(enough: (heard: this) => boolean): Promise<void> {
+    while (!enough(this)) {
+      if (this.socket.readyState === WebSocket.CLOSED) throw new Error('it was closed before');
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}

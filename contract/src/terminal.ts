@@ -1,0 +1,56 @@
+// An interactive terminal in a sandbox, as a WebSocket.
+import { z } from 'zod';
+import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from './limits.ts';
+import { defineRoute } from './route.ts';
+import { sandboxParams } from './sandboxes.ts';
+
+const sideText = `must be a whole number from ${TERMINAL_SIDE.min} to ${TERMINAL_SIDE.max}`;
+const sideInQuery = z
+  .string()
+  .regex(/^\d{1,4}$/, sideText)
+  .transform(Number)
+  .refine((side) => side >= TERMINAL_SIDE.min && side <= TERMINAL_SIDE.max, sideText);
+
+export const terminalQuery = z.object({
+  cols: sideInQuery.default(TERMINAL_DEFAULT_SIZE.cols),
+  rows: sideInQuery.default(TERMINAL_DEFAULT_SIZE.rows),
+});
+
+const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
+export const terminalSignal = z.enum(['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGKILL', 'SIGUSR1', 'SIGUSR2', 'SIGTERM', 'SIGCONT', 'SIGTSTP']);
+
+/** Text frames of the client. A signal goes to the program in the foreground. (What keys do, Ctrl-C among them, is in the bytes.) */
+export const terminalOrder = z.union([
+  z.strictObject({ resize: z.strictObject({ cols: side, rows: side }) }),
+  z.strictObject({ signal: terminalSignal }),
+]);
+export type TerminalOrder = z.infer<typeof terminalOrder>;
+
+/** The last frame of the server, a text frame: the shell's exit code, 128 + n when signal n ended it. Then the connection is closed. */
+export const terminalExit = z.strictObject({ exit: z.int().min(0).max(255) });
+
+export const terminalInSandbox = defineRoute({
+  name: 'terminalInSandbox',
+  summary:
+    'The login shell of the sandbox in a terminal of its own, which binary frames are the bytes of; its end hangs the terminal up. Wakes as a tunnel does',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}/terminal',
+  websocket: true,
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.connect',
+  request: { params: sandboxParams, query: terminalQuery },
+  response: { status: 101, body: z.undefined() },
+  errors: [
+    'sandbox_state_conflict',
+    'sandbox_unreachable',
+    'host_unavailable',
+    'too_many_connections',
+    // Of the wake that a connection begins where the project's `wakeOnUse` is on.
+    'wake_not_possible',
+    'no_active_plan',
+    'concurrent_sandbox_limit',
+    'insufficient_capacity',
+  ],
+  activity: 'sandbox_connected',
+  published: false,
+});

@@ -1,0 +1,49 @@
+// A raw connection to a port of a sandbox, as a WebSocket: for ssh, and for whatever else speaks TCP.
+import { z } from 'zod';
+import { PORT, SSH_PORT } from './limits.ts';
+import { defineRoute } from './route.ts';
+import { sandboxParams } from './sandboxes.ts';
+
+const portText = `must be a whole number from ${PORT.min} to ${PORT.max}`;
+
+export const tunnelQuery = z.object({
+  port: z
+    .string()
+    .regex(/^[1-9]\d{0,4}$/, portText)
+    .transform(Number)
+    .refine((port) => port <= PORT.max, portText)
+    .default(SSH_PORT),
+});
+
+/**
+ * A text frame of either side: nothing more comes from it, as the end of a direction of a TCP connection. What a tunnel carries is binary frames, however cut. After
+ * both ends the server closes.
+ */
+export const tunnelEnd = z.strictObject({ end: z.literal(true) });
+
+export const tunnelToSandbox = defineRoute({
+  name: 'tunnelToSandbox',
+  summary: 'A TCP connection to a port of the sandbox, as binary frames. Wakes a stopped sandbox first where its project has wakeOnUse',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}/tunnel',
+  websocket: true,
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.connect',
+  request: { params: sandboxParams, query: tunnelQuery },
+  response: { status: 101, body: z.undefined() },
+  errors: [
+    'sandbox_state_conflict',
+    'sandbox_unreachable',
+    'host_unavailable',
+    'port_refused',
+    'port_forbidden',
+    'too_many_connections',
+    // Of the wake that a connection begins where the project's `wakeOnUse` is on.
+    'wake_not_possible',
+    'no_active_plan',
+    'concurrent_sandbox_limit',
+    'insufficient_capacity',
+  ],
+  activity: 'sandbox_connected',
+  published: false,
+});

@@ -1,0 +1,128 @@
+// Conformance: whatever listens inside a VM is reached through a raw stream, on whatever address of the guest it listens, and nothing else is.
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { after, before, describe, it } from 'node:test';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { bytesFrames, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
+import { HostError } from '../../host-error.ts';
+import type { DriverCapabilities } from '../driver.ts';
+import { GuestStreams } from '../guest-streams.ts';
+import { newRecord, OwnedVm } from '../owned-vm.ts';
+import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
+
+const NEVER = new AbortController().signal;
+const BYTES = 2_000_000;
+
+/** Sends back what it was sent, once that has come to its end, and then its length. In Perl, which every Debian has. */
+const ECHO = `
+use IO::Socket::IP;
+my $server = IO::Socket::IP->new(LocalHost => $ARGV[0], LocalPort => 0, Listen => 5) or die "listen: $@";
+open(my $port, ">", "$ARGV[1].new") or die;
+print $port $server->sockport;
+close $port;
+rename "$ARGV[1].new", $ARGV[1];
+while (my $client = $server->accept) {
+  my ($all, $some) = ("", "");
+  $all .= $some while sysread($client, $some, 65536);
+  print $client $all, length $all;
+  close $client;
+}
+`;
+
+export function streamsConform(current: () => Subject, { spec }: ConformanceOptions, capabilities: DriverCapabilities): void {
+  describe('a stream to a port of a VM', () => {
+    const streams = new GuestStreams({ perVm: 8, perHost: 8 });
+    let vm: SubjectVm;
+    let owned: OwnedVm;
+    before(async () => {
+      vm = await current().create(spec);
+      owned = new OwnedVm(newRecord(vm.id, 1, spec));
+      await outputOf(vm.client, `cat >/tmp/echo.pl <<'ECHO'\n${ECHO}ECHO`);
+    });
+    after(async () => {
+      await current().destroy(vm);
+    });
+
+    const open = async (port: number): Promise<Duplex> => streams.open(owned, vm.client, { port }, NEVER);
+
+    async function listen(address: string): Promise<number> {
+      const file = `/tmp/port-of-${address.replaceAll(':', '_')}`;
+      const script = `setsid perl /tmp/echo.pl ${address} ${file} >/tmp/echo.log 2>&1 & until [ -s ${file} ]; do sleep 0.05; done; cat ${file}`;
+      return Number(await outputOf(vm.client, script));
+    }
+
+    for (const [address, what] of [
+      ['0.0.0.0', 'on every address'],
+      ['127.0.0.1', 'on the loopback alone'],
+      ['::1', "on IPv6's loopback alone"],
+    ] as const) {
+      it(`reaches a program that listens ${what}, and carries bytes both ways to their end`, async () => {
+        const stream = await open(await listen(address));
+        const sent = randomBytes(BYTES);
+        stream.end(sent);
+        const back = Buffer.concat((await stream.toArray()) as Buffer[]);
+        const sum = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+        assert.equal(sum(back.subarray(0, BYTES)), sum(sent));
+        assert.equal(back.subarray(BYTES).toString(), String(BYTES));
+      });
+    }
+
+    it('is refused where nothing listens', async () => {
+      await assert.rejects(open(9), { code: 'port_refused' });
+    });
+
+    it('never leads to the guest daemon', async () => {
+      for (const port of [GUEST_PORT, vm.running.guest.port]) {
+        await assert.rejects(open(port), { code: 'port_forbidden' });
+      }
+    });
+
+    if (capabilities.network) {
+      it('never leads to a port of the machine that the VM runs on', async () => {
+        const server = createServer(() => assert.fail('nobody may come here'));
+        server.listen(0, '0.0.0.0');
+        await once(server, 'listening');
+        try {
+          await assert.rejects(open((server.address() as AddressInfo).port), { code: 'port_refused' });
+        } finally {
+          server.close();
+        }
+      });
+    }
+
+    it('leads to a terminal: a shell of the tenant’s user with its size, whose exit code is the last that it says', async () => {
+      const stream = await streams.open(owned, vm.client, { terminal: { cols: 101, rows: 33 } }, NEVER);
+      let shown = '';
+      const controls: unknown[] = [];
+      const reader = new FrameReader((kind, content) => {
+        if (kind === TERMINAL_FRAME.bytes) shown += content.toString('utf8');
+        else controls.push(JSON.parse(content.toString('utf8')));
+      });
+      stream.on('data', (chunk: Buffer) => reader.push(chunk));
+      stream.write(bytesFrames(Buffer.from('stty size; id -un; pwd; sleep 1000\n')));
+      const untilShown = async (pattern: RegExp): Promise<void> => {
+        while (!pattern.test(shown)) {
+          await once(stream, 'data', { signal: AbortSignal.timeout(60_000) });
+        }
+      };
+      await untilShown(/33 101\r\nberth\r\n\/code\r\n/);
+      stream.write(bytesFrames(Buffer.from('\x03')));
+      stream.write(bytesFrames(Buffer.from('exit $((100 + $?))\n')));
+      stream.write(controlFrame({ resize: { cols: 80, rows: 24 } }));
+      await once(stream, 'end');
+      stream.end();
+      assert.deepEqual(controls, [{ exit: 230 }], shown);
+    });
+
+    it('is closed when its VM is let go of', async () => {
+      const stream = await open(await listen('0.0.0.0'));
+      stream.resume();
+      owned.closeStreams(new HostError('vm_not_running', 'it is over'));
+      await once(stream, 'close');
+      assert.equal(owned.streams.size, 0);
+    });
+  });
+}

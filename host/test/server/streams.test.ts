@@ -1,0 +1,310 @@
+// Raw streams into guests, through the HTTP of a host daemon: refusals before the upgrade, bounds, and what ends them.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { hostError } from '@berth/protocol/host.ts';
+import type { SpliceBounds } from '@berth/protocol/splice.ts';
+import { pino } from 'pino';
+import { HostServer } from '../../src/server/server.ts';
+import { streamRoutesOf } from '../../src/server/streams.ts';
+import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+import type { ScriptedVm } from '../vm/scripted-driver.ts';
+
+const [A, B] = [vmIdOf('a'), vmIdOf('b')];
+const TOKEN = 't'.repeat(43);
+const BOUNDS = { idleMs: 60_000, longestMs: 60_000 };
+
+describe('the streams of a host daemon', () => {
+  let host: LifecycleFixture;
+  let server: HostServer;
+  let socketPath: string;
+  /** A program in a guest: says hello, then sends back what it is sent. */
+  let program: Server;
+  let port: number;
+  const connections = new Set<Socket>();
+
+  async function serve(bounds: Required<SpliceBounds>): Promise<void> {
+    server = new HostServer({
+      routes: [],
+      streamRoutes: streamRoutesOf(host.lifecycle),
+      streamBounds: bounds,
+      token: TOKEN,
+      log: pino({ level: 'silent' }),
+    });
+    await server.listen({ socket: socketPath, uid: null, gid: null });
+  }
+
+  beforeEach(async () => {
+    host = await LifecycleFixture.start();
+    socketPath = join(host.root, 'host.sock');
+    await serve(BOUNDS);
+    program = createServer({ allowHalfOpen: true }, (socket) => {
+      connections.add(socket);
+      socket.on('error', () => undefined);
+      socket.once('close', () => connections.delete(socket));
+      socket.write('hello ');
+      socket.pipe(socket);
+    });
+    program.listen(0, '127.0.0.1');
+    await once(program, 'listening');
+    ({ port } = program.address() as AddressInfo);
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+  });
+  afterEach(async () => {
+    await server.close(AbortSignal.abort());
+    program.close();
+    connections.forEach((socket) => socket.destroy());
+    await host.stop();
+  });
+
+  async function ask(path: string, { token = TOKEN, protocol = 'tcp' } = {}): Promise<Socket | IncomingMessage> {
+    const asked = request({
+      path,
+      createConnection: () => connect({ path: socketPath, allowHalfOpen: true }),
+      headers: { connection: 'Upgrade', upgrade: protocol, authorization: `Bearer ${token}` },
+    });
+    asked.end();
+    return new Promise((resolve, reject) => {
+      asked.once('upgrade', (response, stream, head) => {
+        assert.deepEqual([response.statusCode, response.headers.upgrade], [101, protocol]);
+        stream.on('error', () => undefined);
+        stream.unshift(head);
+        resolve(stream);
+      });
+      asked.once('response', resolve);
+      asked.once('error', reject);
+    });
+  }
+
+  async function open(path = `/vms/${A}/ports/${port}`): Promise<Socket> {
+    const answer = await ask(path);
+    assert.ok('destroySoon' in answer, 'the stream was refused');
+    return answer;
+  }
+
+  async function refusal(path: string, options?: { token?: string; protocol?: string }): Promise<[number, string, string]> {
+    const answer = await ask(path, options);
+    assert.ok(!('destroySoon' in answer), `${path} was not refused`);
+    const { error } = hostError.parse(JSON.parse(Buffer.concat(await answer.toArray()).toString()));
+    return [answer.statusCode ?? 0, error.code, error.message];
+  }
+
+  /** A stream over which bytes went both ways. */
+  async function openAndUse(): Promise<Socket> {
+    const stream = await open();
+    const [said] = (await once(stream, 'data')) as [Buffer];
+    assert.equal(said.toString(), 'hello ');
+    return stream;
+  }
+
+  /** Waits until the stream came to its end, or broke. */
+  async function closed(stream: Socket): Promise<void> {
+    stream.resume();
+    if (stream.readableEnded) stream.destroy();
+    else stream.once('end', () => stream.destroy());
+    // Not `once` of the events module, which takes a failure for one of its own.
+    if (!stream.closed) await new Promise((resolve) => stream.once('close', resolve));
+  }
+
+  function machine(id = A): ScriptedVm {
+    const [vm] = host.machine.of(id);
+    assert.ok(vm);
+    return vm;
+  }
+
+  it('carries bytes both ways, those that came with the request first, and passes the end of each direction on', async () => {
+    const raw = connect({ path: socketPath, allowHalfOpen: true });
+    raw.write(
+      `GET /vms/${A}/ports/${port} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${TOKEN}\r\nconnection: Upgrade\r\nupgrade: tcp\r\n\r\nearly, `,
+    );
+    raw.end('late');
+    const answer = Buffer.concat((await raw.toArray()) as Buffer[]).toString();
+    assert.equal(answer, 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: tcp\r\n\r\nhello early, late');
+  });
+
+  it('is refused as any call is: without the token, for no VM, for one that does not run, for what is no port', async () => {
+    for (const token of ['', 'wrong', TOKEN.slice(1)]) {
+      assert.deepEqual((await refusal(`/vms/${A}/ports/${port}`, { token })).slice(0, 2), [401, 'unauthorized']);
+    }
+    assert.deepEqual((await refusal(`/vms/${B}/ports/${port}`)).slice(0, 2), [404, 'vm_not_found']);
+    assert.deepEqual((await refusal(`/vms/sbx_x/ports/${port}`)).slice(0, 2), [400, 'invalid_request']);
+    assert.deepEqual((await refusal(`/vms/${A}`)).slice(0, 2), [404, 'route_not_found']);
+    assert.deepEqual((await refusal(`/vms/${A}/ports/${port}/`)).slice(0, 2), [404, 'route_not_found']);
+    for (const text of ['0', '-1', `0${port}`, `+${port}`, `${port}.0`, '65536', '1e3', 'ssh', '%38%30', `${port}%00`]) {
+      const [status, code, message] = await refusal(`/vms/${A}/ports/${text}`);
+      assert.deepEqual([status, code], [400, 'invalid_request'], text);
+      assert.match(message, /the port in the path is not valid/);
+    }
+    const [status, code, message] = await refusal(`/vms/${A}/ports/${port}`, { protocol: 'websocket' });
+    assert.deepEqual([status, code, message], [400, 'invalid_request', 'this stream is asked for with Upgrade: tcp']);
+    await host.lifecycle.sleep(A, { epoch: 2 });
+    assert.deepEqual((await refusal(`/vms/${A}/ports/${port}`)).slice(0, 2), [409, 'vm_not_running']);
+  });
+
+  it('says to a caller that asks without an upgrade how it is asked for', async () => {
+    const asked = request({ socketPath, path: `/vms/${A}/ports/${port}`, headers: { authorization: `Bearer ${TOKEN}` } });
+    asked.end();
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    assert.match(Buffer.concat(await response.toArray()).toString(), /is a stream: ask for it with Connection: Upgrade and Upgrade: tcp/);
+  });
+
+  it('never leads to the guest daemon, by its port or by the port it is reached at', async () => {
+    for (const own of [GUEST_PORT, machine().guest.endpoint.port]) {
+      assert.deepEqual((await refusal(`/vms/${A}/ports/${own}`)).slice(0, 2), [403, 'port_forbidden']);
+    }
+    assert.ok(
+      machine().guest.requests.every(({ url }) => !url.startsWith('/ports')),
+      'the guest was not even asked',
+    );
+  });
+
+  it('asks the guest where nobody listens on its address, with its secret, and says what came of it', async () => {
+    program.close();
+    const { guest } = machine();
+    for (const [status, expected] of [
+      [502, [502, 'port_refused']],
+      [403, [403, 'port_forbidden']],
+      [504, [502, 'guest_unreachable']],
+      [401, [502, 'guest_unreachable']],
+      [200, [502, 'guest_unreachable']],
+    ] as const) {
+      guest.upgrade = (request, socket) => {
+        assert.deepEqual([request.url, request.headers.authorization], [`/ports/${port}`, `Bearer ${guest.secret}`]);
+        socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 2\r\n\r\n{}`);
+      };
+      assert.deepEqual((await refusal(`/vms/${A}/ports/${port}`)).slice(0, 2), expected);
+    }
+    guest.upgrade = (_request, socket) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: tcp\r\n\r\nfrom the loopback');
+      socket.pipe(socket);
+    };
+    const stream = await open();
+    stream.end(', and back');
+    assert.equal(Buffer.concat((await stream.toArray()) as Buffer[]).toString(), 'from the loopback, and back');
+  });
+
+  it('leads to a terminal of the guest, of the size that was asked for, and says when there are too many', async () => {
+    const { guest } = machine();
+    const terminal = (query: string): string => `/vms/${A}/terminal${query}`;
+    guest.upgrade = (request, socket) => {
+      assert.deepEqual([request.url, request.headers.upgrade], ['/terminal?cols=132&rows=43', 'berth-terminal']);
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: berth-terminal\r\n\r\n');
+      socket.pipe(socket);
+    };
+    const opened = await ask(terminal('?cols=132&rows=43'), { protocol: 'berth-terminal' });
+    assert.ok('destroySoon' in opened);
+    opened.end('frames');
+    assert.equal(Buffer.concat((await opened.toArray()) as Buffer[]).toString(), 'frames');
+
+    guest.upgrade = (_request, socket) => void socket.end('HTTP/1.1 429 No\r\ncontent-length: 2\r\n\r\n{}');
+    const refused = await refusal(terminal('?cols=80&rows=24'), { protocol: 'berth-terminal' });
+    assert.deepEqual(refused, [429, 'too_many_streams', 'the VM has as many terminals open as it may']);
+    for (const query of ['', '?cols=80', '?cols=0&rows=24', '?cols=80&rows=1001', '?cols=80&rows=24&shell=sh', '?cols=x&rows=24']) {
+      assert.deepEqual((await refusal(terminal(query), { protocol: 'berth-terminal' })).slice(0, 2), [400, 'invalid_request'], query);
+    }
+    assert.equal((await refusal(terminal('?cols=80&rows=24'), { protocol: 'tcp' }))[1], 'invalid_request');
+  });
+
+  it('is not harmed by a guest that answers an upgrade with something else', async () => {
+    program.close();
+    const { guest } = machine();
+    for (const answer of [
+      'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n',
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n',
+      `HTTP/1.1 101 ${'x'.repeat(20_000)}\r\n\r\n`,
+      `HTTP/1.1 502 No\r\ncontent-length: 100000\r\n\r\n${' '.repeat(100_000)}`,
+      'no HTTP at all',
+      '',
+    ]) {
+      guest.upgrade = (_request, socket) => void socket.end(answer);
+      assert.deepEqual((await refusal(`/vms/${A}/ports/${port}`)).slice(0, 2), [502, 'guest_unreachable'], answer.slice(0, 40));
+    }
+  });
+
+  it('lets in no more streams than a VM and the host may have, and others once some are closed', async () => {
+    const ofOne = await Promise.all(Array.from({ length: host.streamLimits.perVm }, openAndUse));
+    const [status, code, message] = await refusal(`/vms/${A}/ports/${port}`);
+    assert.deepEqual([status, code], [429, 'too_many_streams']);
+    assert.match(message, /the VM has 4 streams/);
+    await host.lifecycle.create(B, { epoch: 1, spec: SMALL });
+    const ofOther = await Promise.all([open(`/vms/${B}/ports/${port}`), open(`/vms/${B}/ports/${port}`)]);
+    assert.match((await refusal(`/vms/${B}/ports/${port}`))[2], /the host has 6 streams/);
+    const [first] = ofOne;
+    assert.ok(first);
+    const [gone] = connections;
+    assert.ok(gone);
+    first.destroy();
+    await Promise.all([...connections].map((socket) => Promise.race([once(socket, 'close'), freed()])));
+    await openAndUse();
+    ofOther.forEach((stream) => stream.destroy());
+
+    async function freed(): Promise<void> {
+      while (connections.size >= 6) await new Promise(setImmediate);
+    }
+  });
+
+  for (const [what, end] of [
+    ['a sleep', () => host.lifecycle.sleep(A, { epoch: 2 })],
+    ['a destroy', () => host.lifecycle.destroy(A, 2)],
+    ['the end of its process', () => host.machine.kill(A)],
+    [
+      'the stop of the daemon',
+      () => Promise.all([server.close(AbortSignal.timeout(60_000)), host.lifecycle.close(AbortSignal.timeout(60_000))]),
+    ],
+  ] as const) {
+    it(`is closed by ${what}, at both ends`, async () => {
+      const stream = await openAndUse();
+      const [inGuest] = connections;
+      assert.ok(inGuest);
+      const ends = Promise.all([closed(stream), once(inGuest, 'close')]);
+      await end();
+      await ends;
+    });
+  }
+
+  it('is closed before a sleep captures anything, and before a destroy waits for what is under way', async () => {
+    const stream = await openAndUse();
+    const gate = Promise.withResolvers<void>();
+    host.driver.onSleep = async () => {
+      await closed(stream);
+      gate.resolve();
+    };
+    const asleep = host.lifecycle.sleep(A, { epoch: 2 });
+    await gate.promise;
+    await asleep;
+
+    await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+    const next = await openAndUse();
+    host.driver.onResize = async (_from, to) => {
+      void host.lifecycle.destroy(A, 5).catch(() => undefined);
+      await closed(next);
+      return to;
+    };
+    await assert.rejects(host.lifecycle.resize(A, { epoch: 4, size: { vcpu: 2, memoryMib: 2_048, diskGib: 10 } }));
+  });
+
+  it('is not opened any more when its VM ends while it is being opened', async () => {
+    program.close();
+    const asked = Promise.withResolvers<void>();
+    machine().guest.upgrade = () => asked.resolve();
+    const refused = refusal(`/vms/${A}/ports/${port}`);
+    await asked.promise;
+    await host.lifecycle.destroy(A, 2);
+    assert.deepEqual((await refused).slice(0, 2), [404, 'vm_not_found']);
+  });
+
+  it('is cut when nothing goes over it for longer than the bound, and when it is older than the bound', async () => {
+    await server.close(AbortSignal.abort());
+    await serve({ idleMs: 50, longestMs: 60_000 });
+    await closed(await open());
+    await server.close(AbortSignal.abort());
+    await serve({ idleMs: 60_000, longestMs: 50 });
+    const busy = await open();
+    busy.on('data', (chunk: Buffer) => busy.write(chunk));
+    await closed(busy);
+  });
+});
