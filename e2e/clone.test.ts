@@ -97,6 +97,20 @@ async function foundInside(id: string): Promise<string> {
   return stdout;
 }
 
+/** Processes whose memory holds a secret: the guest's root looks, with a pattern that does not fit itself. */
+async function foundInMemory(id: string, texts = SECRETS): Promise<string> {
+  const pattern = texts.map((text) => `${text.slice(0, 3)}[${text[3]}]${text.slice(4)}`).join('|');
+  const look =
+    'for my $pid (grep { /^\\d+$/ && $_ != $$ } map { substr($_, 6) } glob("/proc/[0-9]*")) { ' +
+    'open(my $maps, "<", "/proc/$pid/maps") or next; open(my $memory, "<:raw", "/proc/$pid/mem") or next; my $name = readlink("/proc/$pid/exe"); ' +
+    'while (<$maps>) { next unless /^([0-9a-f]+)-([0-9a-f]+) rw/; my ($from, $to) = (hex $1, hex $2); ' +
+    'sysseek($memory, $from, 0); my $bytes; next unless sysread($memory, $bytes, $to - $from); ' +
+    `print "$name\\n" if $bytes =~ /${pattern}/; } } print "over";`;
+  const { stdout, stderr } = await exec(parts.caller, id, `sudo perl -e '${look}'`, 300);
+  assert.equal(stderr, '');
+  return stdout;
+}
+
 async function foundOutside(wanted = SECRETS): Promise<string[]> {
   const found: string[] = [];
   for (const name of await readdir('/proc')) {
@@ -125,6 +139,8 @@ test('a sandbox runs while its repository is cloned, is ready with all of it, an
   await git.order({ do: 'release' });
   await isCloned(id);
   assert.equal(await foundInside(id), 'over\n');
+  assert.equal(await foundInMemory(id), 'over');
+  assert.notEqual(await foundInMemory(id, ['guestd.mjs']), 'over', 'the look finds nothing');
   assert.deepEqual(await foundOutside(), []);
   for (const secret of SECRETS) assert.ok(!log.includes(secret), 'a log holds the credentials');
   const left = await exec(

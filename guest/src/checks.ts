@@ -1,9 +1,10 @@
 // The request bodies of the guest wire, checked by hand: the same rules as the schemas in protocol/src/guest.ts (a property test holds
 // them together), without zod in the machine.
 import {
+  CLONE_BOX_LENGTH,
   CLONE_BRANCH_LENGTH,
   CLONE_MAX_MIB,
-  CLONE_SECRET_LENGTH,
+  CLONE_KEY,
   CLONE_TIMEOUT_SECONDS,
   CLONE_URL_LENGTH,
   EXEC_COMMAND_LENGTH,
@@ -31,13 +32,14 @@ export function checkExecRequest(value: unknown): GuestExecRequest {
 export function checkClone(value: unknown): GuestClone {
   const body = fields(value, 'the body', ['url', 'branch', 'credentials', 'timeoutSeconds', 'maxMib']);
   const url = matching(body, 'url', /^https?:\/\/[^\s/@?#\\]+\/[^\s?#\\]+$/, 'an http or https URL without user name, query and fragment');
-  const credentials = body['credentials'] === null ? null : fields(body['credentials'], 'credentials', ['username', 'token']);
+  const credentials = body['credentials'] === null ? null : fields(body['credentials'], 'credentials', ['key', 'sender', 'box']);
   return {
     url: url.length <= CLONE_URL_LENGTH ? url : text(body, 'url', 1, CLONE_URL_LENGTH),
     branch: body['branch'] === null ? null : text(body, 'branch', 1, CLONE_BRANCH_LENGTH),
     credentials: credentials && {
-      username: text(credentials, 'username', 1, CLONE_SECRET_LENGTH),
-      token: text(credentials, 'token', 1, CLONE_SECRET_LENGTH),
+      key: matching(credentials, 'key', CLONE_KEY, 'a key'),
+      sender: matching(credentials, 'sender', CLONE_KEY, 'a key'),
+      box: text(credentials, 'box', 1, CLONE_BOX_LENGTH),
     },
     timeoutSeconds: integer(body, 'timeoutSeconds', CLONE_TIMEOUT_SECONDS.min, CLONE_TIMEOUT_SECONDS.max),
     maxMib: integer(body, 'maxMib', CLONE_MAX_MIB.min, CLONE_MAX_MIB.max),

@@ -1,9 +1,9 @@
-// The secret of a clone: given out by the daemon over a unix socket, once, to whoever asks as git does for the one host and path. The socket lives as long as
+// The secret of a clone: given out by its keeper (clone-keeper.ts) over a unix socket, once, to whoever asks as git does for the one host and path. The socket lives as long as
 // the clone does. Nothing of the secret is ever in a file, an argument or an environment.
 import { chmodSync, chownSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
-import type { GuestClone } from '@berth/protocol/guest.ts';
+import type { CloneSecret } from './clone-seal.ts';
 
 /** Longest question: protocol, host and path of one URL. */
 const QUESTION_BYTES = 16_384;
@@ -24,9 +24,14 @@ shutdown($link, 1);
 print <$link>;
 `.replaceAll('\n', ' ');
 
+const SOCKET = 'credentials';
+
+/** What git is to be configured with as its one helper; the folder is that of the secret. */
+export function credentialHelper(folder: string): string {
+  return `!perl -e '${HELPER}' ${join(folder, SOCKET)}`;
+}
+
 export class CloneCredentials {
-  /** What git is to be configured with as its one helper. */
-  readonly helper: string;
   readonly #folder: string;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -35,9 +40,7 @@ export class CloneCredentials {
   readonly #answer: Buffer;
   #spent = false;
 
-  private constructor(folder: string, url: string, { username, token }: NonNullable<GuestClone['credentials']>) {
-    const socket = join(folder, 'credentials');
-    this.helper = `!perl -e '${HELPER}' ${socket}`;
+  private constructor(folder: string, url: string, { username, token }: CloneSecret) {
     this.#folder = folder;
     this.#target = targetOf(url);
     this.#answer = Buffer.from(`username=${username}\npassword=${token}\n`);
@@ -47,21 +50,16 @@ export class CloneCredentials {
   }
 
   /** Resolves when git can ask. The folder is made for it, closed to everybody but the user, and removed with it. */
-  static async open(
-    folder: string,
-    owner: { uid: number; gid: number },
-    url: string,
-    credentials: NonNullable<GuestClone['credentials']>,
-  ): Promise<CloneCredentials> {
+  static async open(folder: string, owner: { uid: number; gid: number }, url: string, credentials: CloneSecret): Promise<CloneCredentials> {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { mode: 0o700 });
     const opened = new CloneCredentials(folder, url, credentials);
     try {
       await new Promise<void>((resolve, reject) => {
         opened.#server.once('error', reject);
-        opened.#server.listen(join(folder, 'credentials'), resolve);
+        opened.#server.listen(join(folder, SOCKET), resolve);
       });
-      for (const path of [join(folder, 'credentials'), folder]) {
+      for (const path of [join(folder, SOCKET), folder]) {
         chownSync(path, owner.uid, owner.gid);
         chmodSync(path, 0o700);
       }

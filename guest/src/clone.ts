@@ -8,9 +8,10 @@ import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CloneFailureCode, GuestClone, GuestCloneResult } from '@berth/protocol/guest.ts';
-import { CloneCredentials } from './clone-credentials.ts';
+import { credentialHelper } from './clone-credentials.ts';
 import { readFailure } from './clone-failure.ts';
 import { argumentsOf, environmentOf, fetchedBytes, runProgram, watchSize } from './clone-git.ts';
+import { CloneKeeper } from './clone-keeper.ts';
 import { ClonePlace, NameTaken } from './clone-place.ts';
 import type { GuestConfig } from './config.ts';
 import type { OomProtection } from './oom-protection.ts';
@@ -50,11 +51,19 @@ interface UnderWay {
   quiet: Promise<void>;
 }
 
+/** A keeper that waits for a clone whose secret is sealed to its key. */
+interface WaitingKeeper {
+  starting: Promise<CloneKeeper>;
+  keeper: CloneKeeper | undefined;
+  orphaned: NodeJS.Timeout | undefined;
+}
+
 export class Clone {
   readonly #config: GuestConfig;
   readonly #protection: OomProtection | undefined;
   readonly #place: ClonePlace;
   #underWay: UnderWay | undefined;
+  #waiting: WaitingKeeper | undefined;
   /** The removal of what failed clones left. */
   #removal: Promise<void> = Promise.resolve();
 
@@ -63,6 +72,16 @@ export class Clone {
     this.#config = config;
     this.#protection = protection;
     this.#place = new ClonePlace(config.cloneStateFile, config.codeFolder);
+  }
+
+  /** The key that the credentials of a clone are to be sealed to. It is forgotten when no clone comes that names it. */
+  async key(): Promise<string> {
+    const waiting = (this.#waiting ??= this.#startKeeper());
+    const { key } = await waiting.starting;
+    clearTimeout(waiting.orphaned);
+    waiting.orphaned = setTimeout(() => void this.#dismiss(waiting), this.#config.cloneOrphanMs);
+    waiting.orphaned.unref();
+    return key;
   }
 
   /** Resolves with how it came out. Rejects with {@link CloneEnded} when it was ended, and with the signal's reason when the caller left. */
@@ -91,6 +110,44 @@ export class Clone {
     const { abort, quiet } = this.#underWay ?? {};
     abort?.abort(new CloneEnded());
     await quiet;
+    await this.#dismiss(this.#waiting);
+  }
+
+  #startKeeper(): WaitingKeeper {
+    const starting = CloneKeeper.start(this.#protection);
+    const waiting: WaitingKeeper = { starting, keeper: undefined, orphaned: undefined };
+    starting.then(
+      (keeper) => (waiting.keeper = keeper),
+      () => this.#forget(waiting),
+    );
+    return waiting;
+  }
+
+  #forget(waiting: WaitingKeeper): void {
+    clearTimeout(waiting.orphaned);
+    if (this.#waiting === waiting) {
+      this.#waiting = undefined;
+    }
+  }
+
+  async #dismiss(waiting: WaitingKeeper | undefined): Promise<void> {
+    if (waiting !== undefined && waiting === this.#waiting) {
+      this.#forget(waiting);
+      await waiting.starting.then(
+        (keeper) => keeper.end(),
+        () => undefined,
+      );
+    }
+  }
+
+  /** The keeper with the key, which is the caller's to end. None: the daemon that gave out the key is no more, or another clone has used it. */
+  #takeKeeper(key: string): CloneKeeper | undefined {
+    const waiting = this.#waiting;
+    if (waiting?.keeper?.key !== key) {
+      return undefined;
+    }
+    this.#forget(waiting);
+    return waiting.keeper;
   }
 
   #begin(clone: GuestClone): UnderWay {
@@ -117,6 +174,8 @@ export class Clone {
       () => abort.abort(new Stopped('timed_out', `it took longer than ${clone.timeoutSeconds} s`)),
       clone.timeoutSeconds * 1_000,
     );
+    const { credentials } = clone;
+    const keeper = credentials === null ? undefined : this.#takeKeeper(credentials.key);
     let folder: string | undefined;
     try {
       const place = this.#place.read();
@@ -124,13 +183,17 @@ export class Clone {
         folder = place.folder;
         this.#place.goOn(folder);
       } else if (place.state === 'none') {
+        if (credentials !== null && keeper === undefined) {
+          // Whoever asks again asks for a key first.
+          throw new CloneEnded();
+        }
         // What an earlier daemon left, and what is being removed, takes room that this one may need.
         await unlessAborted(
           this.#removal.then(() => this.#remove(this.#leftovers())),
           abort.signal,
         );
         folder = FOLDER_PREFIX + randomBytes(8).toString('hex');
-        await this.#fetch(clone, folder, abort);
+        await this.#fetch(clone, folder, keeper, abort);
         clearTimeout(time);
         this.#place.take(folder);
       }
@@ -142,6 +205,7 @@ export class Clone {
       return failureOf(error);
     } finally {
       clearTimeout(time);
+      await keeper?.end();
       quiet();
       if (folder !== undefined) {
         this.#removal = this.#remove([folder]);
@@ -151,18 +215,20 @@ export class Clone {
   }
 
   /** Clones into `work` of the folder, and has it on the disk. Rejects with {@link GitFailed}, or with why it was stopped. */
-  async #fetch(clone: GuestClone, name: string, abort: AbortController): Promise<void> {
+  async #fetch(clone: GuestClone, name: string, keeper: CloneKeeper | undefined, abort: AbortController): Promise<void> {
     const { user, codeFolder, cloneFolder, appliesIdentity } = this.#config;
     const folder = join(codeFolder, name);
     mkdirSync(folder, { mode: 0o700 });
     chownSync(folder, user.uid, user.gid);
     const work = join(folder, 'work');
-    const credentials = clone.credentials && (await CloneCredentials.open(cloneFolder, user, clone.url, clone.credentials));
+    if (clone.credentials !== null) {
+      await keeper?.serve({ sealed: clone.credentials, url: clone.url, folder: cloneFolder, user: { uid: user.uid, gid: user.gid } });
+    }
     const tooLarge = (): void => abort.abort(new Stopped('too_large', `more than ${clone.maxMib} MiB were fetched`));
     const unwatch = watchSize(work, clone.maxMib * MIB, tooLarge);
     const options = { user, folder, protection: this.#protection, signal: abort.signal };
     try {
-      const env = environmentOf(clone, folder, credentials?.helper ?? null);
+      const env = environmentOf(clone, folder, keeper === undefined ? null : credentialHelper(cloneFolder));
       const { code, words } = await runProgram('git', argumentsOf(clone, work), { ...options, env });
       if (code !== 0) {
         throw new GitFailed(words);
@@ -172,7 +238,7 @@ export class Clone {
       }
     } finally {
       unwatch();
-      credentials?.close();
+      await keeper?.end();
     }
     if (appliesIdentity) {
       // What is said to be cloned must be there after the machine is gone.

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Clone } from './clone.ts';
+import { KEEPER_ARGUMENT, keepSecret } from './clone-keeper.ts';
 import { Commands } from './commands.ts';
 import { readConfig } from './config.ts';
 import { FileAgent } from './file-agent.ts';
@@ -19,6 +20,11 @@ import { createGuestServer } from './server.ts';
 import { Terminals } from './terminals.ts';
 import { Turn } from './turn.ts';
 import { WakeStep } from './wake.ts';
+
+if (process.argv[2] === KEEPER_ARGUMENT) {
+  await keepSecret();
+  process.exit(0);
+}
 
 const config = readConfig(process.env);
 process.umask(0o022);

@@ -21,8 +21,8 @@ import type { WakeStep } from './wake.ts';
 const BODY_BYTES = 6 * 1_048_576 + 1_024;
 /** For a caller who has not shown the secret yet. */
 const WAKE_BODY_BYTES = 4_096;
-/** A URL, a branch and a secret of the protocol's lengths, every character as a six byte escape. */
-const CLONE_BODY_BYTES = 6 * 24_576;
+/** A URL and a branch of the protocol's lengths, every character as a six byte escape, and the longest box. */
+const CLONE_BODY_BYTES = 6 * 8_192 + 163_840;
 const MAX_CONNECTIONS = 1_024;
 const VERSION = '0.1.0';
 
@@ -62,6 +62,7 @@ const routes: Readonly<Record<string, Handler>> = {
   'POST /size': size,
   'GET /metrics': metrics,
   'POST /clone': clone,
+  'POST /clone/key': cloneKey,
   'POST /clone/end': endClone,
   'GET /file': read,
   'PUT /file': write,
@@ -118,8 +119,7 @@ async function exec(
 
 async function clone(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
   refuseIncomplete(parts.secret);
-  const text = await readText(request, CLONE_BODY_BYTES);
-  const body = checkClone(parseSecret(text));
+  const body = checkClone(await readJson(request, CLONE_BODY_BYTES));
   response.writeHead(200, { 'content-type': 'application/json' });
   response.flushHeaders();
   const spaces = setInterval(() => response.write(' '), parts.spaceEveryMs);
@@ -128,6 +128,11 @@ async function clone(parts: GuestParts, request: IncomingMessage, response: Serv
   } finally {
     clearInterval(spaces);
   }
+}
+
+async function cloneKey({ clone, secret }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+  refuseIncomplete(secret);
+  send(response, 200, { key: await clone.key() });
 }
 
 async function endClone({ clone }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -253,15 +258,6 @@ async function readJson(request: IncomingMessage, maxBytes: number = BODY_BYTES)
     return JSON.parse(text);
   } catch (error) {
     throw new BodyRefused(`the body is not JSON: ${(error as Error).message}`);
-  }
-}
-
-/** The words of a parser that fails have the text in them, which is secret here. */
-function parseSecret(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new BodyRefused('the body is not JSON');
   }
 }
 

@@ -1,6 +1,7 @@
 // The checks by hand accept exactly what the schemas of the wire accept.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { newSecretKey, sealSecret, type SealedSecret } from '../src/clone-seal.ts';
 import { guestClone, guestExecRequest, guestIdentity, guestSize, guestWake } from '@berth/protocol/guest.ts';
 import * as fc from 'fast-check';
 import type { z } from 'zod';
@@ -57,9 +58,12 @@ test('a body of exec is judged as the schema judges it', () => {
 test('a body of clone is judged as the schema judges it, and no refusal has a value of it', () => {
   const valid: Record<string, unknown> = aClone('https://git.example.test/a/b', {
     branch: 'main',
-    credentials: { username: 'u', token: 't' },
+    credentials: sealSecret(newSecretKey().key, { username: 'u', token: 't' }),
   });
-  const credentials = changed({ username: 'u', token: 'watched-for' }).map((value) => ({ ...valid, credentials: value }));
+  const credentials = changed({ ...(valid['credentials'] as SealedSecret), box: 'watched-for' }).map((value) => ({
+    ...valid,
+    credentials: value,
+  }));
   const urls = fc
     .oneof(
       fc.webUrl({ withQueryParameters: true, withFragments: true }),
@@ -74,7 +78,7 @@ test('a body of clone is judged as the schema judges it, and no refusal has a va
     { numRuns: 2_000 },
   );
   assert.throws(
-    () => checkClone({ ...valid, credentials: { username: 'u', token: ['watched-for'] } }),
+    () => checkClone({ ...valid, credentials: { ...(valid['credentials'] as SealedSecret), box: ['watched-for'] } }),
     (error: Error) => !error.message.includes('watched-for'),
   );
 });

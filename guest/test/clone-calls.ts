@@ -2,17 +2,35 @@
 import { execFileSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { guestCloneResult, type GuestClone, type GuestCloneResult } from '@berth/protocol/guest.ts';
+import { sealSecret, type CloneSecret } from '../src/clone-seal.ts';
+import { guestCloneKey, guestCloneResult, type GuestClone, type GuestCloneResult } from '@berth/protocol/guest.ts';
 import { testUid, type TestDaemon } from './daemon.ts';
 
-/** A call of `POST /clone` that the daemon accepts. */
+/** As {@link GuestClone}, before the credentials are sealed. */
+export type PlainClone = Omit<GuestClone, 'credentials'> & { credentials: CloneSecret | null };
+
+/** The body of a `POST /clone` without credentials that the daemon accepts. */
 export function aClone(url: string, changes: Partial<GuestClone> = {}): GuestClone {
   return { url, branch: null, credentials: null, timeoutSeconds: 60, maxMib: 1_024, ...changes };
 }
 
+/** The same with credentials, for the one daemon that can have them opened. */
+export async function aSealedClone(
+  daemon: TestDaemon,
+  url: string,
+  { credentials = null, ...changes }: Partial<PlainClone>,
+  secret?: string,
+): Promise<GuestClone> {
+  if (credentials === null) return aClone(url, changes);
+  const answer = await daemon.call('POST', '/clone/key', undefined, secret);
+  if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
+  const { key } = guestCloneKey.parse(JSON.parse(answer.text));
+  return aClone(url, { ...changes, credentials: sealSecret(key, credentials) });
+}
+
 /** Clones and resolves with how it came out. */
-export async function clone(daemon: TestDaemon, url: string, changes: Partial<GuestClone> = {}): Promise<GuestCloneResult> {
-  const answer = await daemon.call('POST', '/clone', aClone(url, changes));
+export async function clone(daemon: TestDaemon, url: string, changes: Partial<PlainClone> = {}): Promise<GuestCloneResult> {
+  const answer = await daemon.call('POST', '/clone', await aSealedClone(daemon, url, changes));
   if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
   return guestCloneResult.parse(JSON.parse(answer.text));
 }

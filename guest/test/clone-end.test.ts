@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, test, type TestContext } from 'node:test';
-import { aClone, clone, gitIn, processesWith } from './clone-calls.ts';
+import { aClone, aSealedClone, clone, gitIn, processesWith } from './clone-calls.ts';
 import { anIdentity, aWake, runs, startDaemon, until, type TestDaemon } from './daemon.ts';
 import { basic, GitServer } from './git-server.ts';
 
@@ -53,7 +53,7 @@ test('calls at the same time are one clone, and all are told how it came out', a
 
 test('a clone whose caller left goes on for who asks again', async (t) => {
   const daemon = await hold(t);
-  const left = daemon.open('POST', '/clone', JSON.stringify(aClone(url(), { credentials: CREDENTIALS })));
+  const left = daemon.open('POST', '/clone', JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })));
   left.answer.catch(() => undefined);
   await isHeld();
   left.request.destroy();
@@ -66,7 +66,7 @@ test('a clone whose caller left goes on for who asks again', async (t) => {
 
 test('a clone that nobody waits for any more is ended, with its secret', async (t) => {
   const daemon = await hold(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '50' });
-  const left = daemon.open('POST', '/clone', JSON.stringify(aClone(url(), { credentials: CREDENTIALS })));
+  const left = daemon.open('POST', '/clone', JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })));
   left.answer.catch(() => undefined);
   await isHeld();
   left.request.destroy();
@@ -94,7 +94,7 @@ test('a wake ends what was under way when the machine fell asleep', async (t) =>
   const daemon = await hold(t);
   const { secret } = anIdentity();
   await daemon.call('POST', '/identity', anIdentity());
-  const broken = daemon.call('POST', '/clone', aClone(url(), { credentials: CREDENTIALS }), secret);
+  const broken = daemon.call('POST', '/clone', await aSealedClone(daemon, url(), { credentials: CREDENTIALS }, secret), secret);
   const rejected = assert.rejects(broken);
   await isHeld();
   assert.equal((await daemon.call('POST', '/wake', aWake({ secret: 'b'.repeat(43) }), secret)).status, 200);

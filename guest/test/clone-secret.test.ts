@@ -1,12 +1,16 @@
 // The secret of a clone: git gets it, once, for the one host and path; while the clone runs and afterwards it is in no argument, environment or file of the machine.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, test, type TestContext } from 'node:test';
-import { aClone, clone, filesHolding, gitIn, processesWith } from './clone-calls.ts';
+import { guestCloneResult } from '@berth/protocol/guest.ts';
+import { KEEPER_ARGUMENT } from '../src/clone-keeper.ts';
+import { aSealedClone, clone, filesHolding, gitIn, processesWith } from './clone-calls.ts';
 import { startDaemon, until, type TestDaemon } from './daemon.ts';
 import { basic, GitServer } from './git-server.ts';
+import { memoryHolding } from './process-memory.ts';
 
 /** Looked for in whatever must not hold it, so it is text that nothing holds by chance. */
 const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere-%40:0123 "456"' };
@@ -36,6 +40,16 @@ async function heldClone(t: TestContext): Promise<{ daemon: TestDaemon; done: Re
   done.catch(() => undefined);
   await until('the host holds it back', () => git.waiting === 1);
   return { daemon, done };
+}
+
+/** Pids of the processes that the daemon has started to keep a secret. */
+async function keepersOf(daemon: TestDaemon): Promise<number[]> {
+  const children = await readFile(`/proc/${daemon.pid}/task/${daemon.pid}/children`, 'utf8');
+  const kept = children
+    .split(' ')
+    .filter((pid) => pid !== '')
+    .map(async (pid) => ((await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes(KEEPER_ARGUMENT) ? [Number(pid)] : []));
+  return (await Promise.all(kept)).flat();
 }
 
 /** What a helper is told that asks over the socket. */
@@ -75,6 +89,45 @@ test('while the clone runs the secret is in no argument, environment or file; af
   const fetched = await daemon.exec('GIT_TERMINAL_PROMPT=0 git fetch');
   assert.notEqual(fetched.exitCode, 0);
   assert.deepEqual(readdirSync(daemon.folder).sort(), ['clone.json', 'code', 'port', 'run']);
+});
+
+test('the daemon has nothing of the secret in its memory, while the clone runs and afterwards; whoever kept it has ended', async (t) => {
+  const { daemon, done } = await heldClone(t);
+  const keepers = await keepersOf(daemon);
+  assert.equal(keepers.length, 1);
+  assert.deepEqual(memoryHolding(daemon.pid, FORMS), []);
+  git.release();
+  assert.deepEqual(await done, { outcome: 'cloned' });
+  assert.deepEqual(memoryHolding(daemon.pid, FORMS), []);
+  assert.deepEqual(await keepersOf(daemon), []);
+  // The look is one that finds.
+  await daemon.exec(`true ${CREDENTIALS.username}`);
+  assert.deepEqual(memoryHolding(daemon.pid, FORMS), [CREDENTIALS.username]);
+});
+
+test('a keeper of no clone ends by itself, and with its daemon', async (t) => {
+  const daemon = await startDaemon(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '100' });
+  await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
+  await until('the keeper has ended', async () => (await keepersOf(daemon)).length === 0);
+  const other = await startDaemon(t);
+  await aSealedClone(other, closed(), { credentials: CREDENTIALS });
+  const [keeper] = await keepersOf(other);
+  assert.ok(keeper !== undefined);
+  await other.stop('SIGKILL');
+  await until('the keeper has ended', () => !existsSync(`/proc/${keeper}`));
+});
+
+test('credentials of a key that is forgotten, or of none, make no clone; the next call does', async (t) => {
+  const daemon = await startDaemon(t);
+  const sealed = await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
+  await daemon.call('POST', '/clone/end');
+  await assert.rejects(daemon.call('POST', '/clone', sealed));
+  const fresh = await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
+  const box = Buffer.alloc(100).toString('base64');
+  const answer = await daemon.call('POST', '/clone', { ...fresh, credentials: { ...fresh.credentials, box } });
+  assert.equal(guestCloneResult.parse(JSON.parse(answer.text)).outcome, 'failed');
+  assert.deepEqual(git.requests, []);
+  assert.deepEqual(await clone(daemon, closed(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
 });
 
 test('a question for another host, path or protocol, or one that is none, is not answered, and does not use the secret up', async (t) => {
@@ -161,7 +214,7 @@ test("a credential helper of the user's own neither hears of the secret nor answ
 
 test('a body that is no clone is refused without a word of its secret', async (t) => {
   const daemon = await startDaemon(t);
-  const body = JSON.stringify(aClone(closed(), { credentials: CREDENTIALS }));
+  const body = JSON.stringify(await aSealedClone(daemon, closed(), { credentials: CREDENTIALS }));
   for (const wrong of [body.slice(0, -1), `${body}x`, body.replace('"maxMib"', '"more"'), body.replace('"url":"http', '"url":"file')]) {
     const answer = await daemon.open('POST', '/clone', wrong).answer;
     assert.equal(answer.status, 400);

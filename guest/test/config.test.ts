@@ -18,6 +18,7 @@ test('an empty environment gives the settings of a machine', () => {
     user: { name: 'berth', uid: 1_000, gid: 1_000, home: '/home/berth' },
     appliesIdentity: true,
     maxRunning: 256,
+    maxTerminals: 64,
     maxLeftOpen: 1_024,
     spaceEveryMs: 10_000,
   });

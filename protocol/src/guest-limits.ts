@@ -15,6 +15,10 @@ export const CLONE_URL_LENGTH = 4_096;
 export const CLONE_BRANCH_LENGTH = 255;
 /** Longest user name or token that a clone signs in with, in UTF-16 code units. */
 export const CLONE_SECRET_LENGTH = 8_192;
+/** An x25519 public key as SPKI in DER, in base64. */
+export const CLONE_KEY = /^[0-9a-zA-Z+/]{59}=$/;
+/** Longest box of sealed credentials, in base64: both with every character escaped. */
+export const CLONE_BOX_LENGTH = 160_000;
 export const CLONE_TIMEOUT_SECONDS = { min: 1, max: 86_400 } as const;
 /** Most that may be fetched, in MiB. */
 export const CLONE_MAX_MIB = { min: 1, max: 1_048_576 } as const;

@@ -2,10 +2,11 @@
 // Owns the shapes and bounds of that wire. Everything that comes from a guest is parsed with these schemas and never trusted.
 import { z } from 'zod';
 import {
+  CLONE_BOX_LENGTH,
   CLONE_BRANCH_LENGTH,
+  CLONE_KEY,
   CLONE_MAX_MIB,
   CLONE_MESSAGE_LENGTH,
-  CLONE_SECRET_LENGTH,
   CLONE_TIMEOUT_SECONDS,
   CLONE_URL_LENGTH,
   EXEC_COMMAND_LENGTH,
@@ -162,7 +163,8 @@ export const CLONE_ANSWER_MAX_BYTES = 6 * CLONE_MESSAGE_LENGTH + 4_096;
 /**
  * `POST /clone`: the repository becomes the content of `/code`, as user `berth`, with its whole history. It is cloned into a folder beside that content and moved into
  * place when all of it is there, once in the life of a machine: a call that finds it done answers at once, one that finds it under way waits for it. A clone
- * whose callers are all gone is ended some seconds later. The secret is held in memory, and given out once, to git, for the host and path of the URL alone.
+ * whose callers are all gone is ended some seconds later. The credentials are sealed to the key of `POST /clone/key` (guest/src/clone-seal.ts): the daemon cannot read them. They are given
+ * out once, to git, for the host and path of the URL alone. A call whose key is forgotten, of a clone that is still to be made, is broken off.
  */
 export const guestClone = z.strictObject({
   url: z
@@ -172,7 +174,7 @@ export const guestClone = z.strictObject({
   /** null: the one that the repository says. */
   branch: z.string().min(1).max(CLONE_BRANCH_LENGTH).nullable(),
   credentials: z
-    .strictObject({ username: z.string().min(1).max(CLONE_SECRET_LENGTH), token: z.string().min(1).max(CLONE_SECRET_LENGTH) })
+    .strictObject({ key: z.string().regex(CLONE_KEY), sender: z.string().regex(CLONE_KEY), box: z.string().min(1).max(CLONE_BOX_LENGTH) })
     .nullable(),
   timeoutSeconds: z.int().min(CLONE_TIMEOUT_SECONDS.min).max(CLONE_TIMEOUT_SECONDS.max),
   /** Most that is fetched. */
@@ -203,6 +205,9 @@ export const guestCloneResult = z.discriminatedUnion('outcome', [
   z.object({ outcome: z.literal('failed'), code: cloneFailureCode, message: z.string().max(CLONE_MESSAGE_LENGTH) }),
 ]);
 export type GuestCloneResult = z.infer<typeof guestCloneResult>;
+
+/** `POST /clone/key`: what the credentials of a clone that comes soon are to be sealed to. */
+export const guestCloneKey = z.object({ key: z.string().regex(CLONE_KEY) });
 
 /** `POST /clone/end`: ends a clone under way, as before a sleep. Answers 200 with `{}` once git is gone and the secret with it; calls that wait for the clone are broken off. */
 export const guestCloneEnd = z.object({});

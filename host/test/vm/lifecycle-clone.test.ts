@@ -2,13 +2,15 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { guestCloneResult } from '@berth/protocol/guest.ts';
+import { newSecretKey } from '@berth/guest/clone-seal.ts';
+import { guestClone, guestCloneResult } from '@berth/protocol/guest.ts';
 import type { VmClone } from '@berth/protocol/host.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 import { json, type ScriptedGuest } from './scripted-guest.ts';
 
 const A = vmIdOf('a');
 const NEVER = new AbortController().signal;
+const secret = newSecretKey();
 const CLONE: Omit<VmClone, 'epoch'> = {
   url: 'https://git.example.test/acme/web.git',
   branch: 'main',
@@ -43,7 +45,9 @@ describe('cloning in a VM', () => {
     guest().handler = (request, response) => {
       calls.push(`${request.method} ${request.url}`);
       request.resume();
-      if (request.url === '/clone') {
+      if (request.url === '/clone/key') {
+        json(response, 200, { key: secret.key });
+      } else if (request.url === '/clone') {
         response.writeHead(200);
         response.flushHeaders();
         held.push(response);
@@ -61,12 +65,32 @@ describe('cloning in a VM', () => {
   it('passes what is to be cloned to the guest, without the epoch, and its answer out', async () => {
     let asked = '';
     guest().handler = (request, response) => {
+      if (request.url === '/clone/key') {
+        json(response, 200, { key: secret.key });
+        return;
+      }
       request.setEncoding('utf8').on('data', (chunk: string) => (asked += chunk));
       request.once('end', () => json(response, 200, { outcome: 'cloned' }));
     };
     const answer = await (await clone(2)).toArray();
     assert.deepEqual(guestCloneResult.parse(JSON.parse(Buffer.concat(answer).toString())), { outcome: 'cloned' });
-    assert.deepEqual(JSON.parse(asked), CLONE);
+    const { credentials, ...rest } = guestClone.parse(JSON.parse(asked));
+    assert.ok(credentials !== null);
+    assert.deepEqual({ ...rest, credentials: secret.open(credentials) }, CLONE);
+  });
+
+  it('asks for no key where there are no credentials, and gives none to a guest whose key is none', async () => {
+    holdClones();
+    (await host.lifecycle.clone(A, { epoch: 2, ...CLONE, credentials: null }, NEVER)).destroy();
+    assert.deepEqual(calls, ['POST /clone']);
+    for (const key of ['x', `${'A'.repeat(59)}=`]) {
+      guest().handler = (request, response) => {
+        calls.push(`${request.method} ${request.url}`);
+        json(response, 200, { key });
+      };
+      await assert.rejects(clone(2), { code: 'guest_unreachable' });
+    }
+    assert.deepEqual(calls.slice(1), ['POST /clone/key', 'POST /clone/key']);
   });
 
   it('refuses a caller that is late, and takes one that is ahead of what the host has heard', async () => {
@@ -86,7 +110,11 @@ describe('cloning in a VM', () => {
   });
 
   it('cuts off a guest that answers more than any clone can be', async () => {
-    guest().handler = (_request, response) => {
+    guest().handler = (request, response) => {
+      if (request.url === '/clone/key') {
+        json(response, 200, { key: secret.key });
+        return;
+      }
       response.writeHead(200);
       response.end('x'.repeat(1_000_000));
     };
@@ -100,7 +128,7 @@ describe('cloning in a VM', () => {
     const broken = assert.rejects(answer);
     host.driver.onSleep = async () => void calls.push('capture');
     await host.lifecycle.sleep(A, { epoch: 3 });
-    assert.deepEqual(calls, ['POST /clone', 'POST /clone/end', 'capture']);
+    assert.deepEqual(calls, ['POST /clone/key', 'POST /clone', 'POST /clone/end', 'capture']);
     await broken;
   });
 
@@ -108,18 +136,19 @@ describe('cloning in a VM', () => {
     const arrived = Promise.withResolvers<ServerResponse>();
     guest().handler = (request, response) => {
       calls.push(`${request.method} ${request.url}`);
-      if (request.url === '/clone') arrived.resolve(response);
+      if (request.url === '/clone/key') json(response, 200, { key: secret.key });
+      else if (request.url === '/clone') arrived.resolve(response);
       else json(response, 200, {});
     };
     const answer = clone(2);
     const response = await arrived.promise;
     const asleep = host.lifecycle.sleep(A, { epoch: 3 });
     await assert.rejects(clone(3), { code: 'vm_not_running' });
-    assert.deepEqual(calls, ['POST /clone']);
+    assert.deepEqual(calls, ['POST /clone/key', 'POST /clone']);
     response.writeHead(200);
     response.flushHeaders();
     await asleep;
-    assert.deepEqual(calls, ['POST /clone', 'POST /clone/end']);
+    assert.deepEqual(calls, ['POST /clone/key', 'POST /clone', 'POST /clone/end']);
     await assert.rejects((await answer).toArray());
   });
 
