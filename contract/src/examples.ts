@@ -57,6 +57,7 @@ export const exampleSandbox = {
   lastActiveAt: AT,
   repository: null,
   branch: null,
+  clone: null,
   endUserId: 'user-4711',
   metadata: { plan: 'trial', seats: 3 },
   createdAt: AT,

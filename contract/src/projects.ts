@@ -5,7 +5,7 @@ import { IDLE_MINUTES, METADATA_LIMITS, NAME_CHARACTERS, REPO_CREDENTIAL_CHARACT
 import { profile } from './machine-sizes.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
-import { branchName, labels, metadata, persistencePolicy, repositoryName } from './sandbox-fields.ts';
+import { branchName, labels, metadata, persistencePolicy, repository } from './sandbox-fields.ts';
 import { idText, text, timestamp } from './text.ts';
 
 const useCase = text(1, 64).describe(
@@ -64,7 +64,7 @@ const settable = {
   useCase: useCase.optional(),
   defaultProfile: profile.nullable().optional(),
   defaultPersistencePolicy: persistencePolicy.nullable().optional(),
-  defaultRepository: repositoryName.nullable().optional(),
+  defaultRepository: repository.nullable().optional(),
   defaultBranch: branchName.nullable().optional(),
   defaultIdleMinutes: z.int().min(IDLE_MINUTES.min).max(IDLE_MINUTES.max).nullable().optional().describe(idleMinutesText),
   wakeOnUse: z.boolean().optional().describe(wakeOnUseText),

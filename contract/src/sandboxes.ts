@@ -5,7 +5,7 @@ import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, TTL_SECONDS } from './limits.t
 import { machineSize, profile } from './machine-sizes.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
-import { agent, allocation, branchName, labels, metadata, persistencePolicy, repositoryName } from './sandbox-fields.ts';
+import { agent, allocation, branchName, labels, metadata, persistencePolicy, repository } from './sandbox-fields.ts';
 import { sandboxStatus } from './sandbox-state.ts';
 import { sshPublicKey } from './ssh-public-key.ts';
 import { idText, text, timestamp } from './text.ts';
@@ -19,10 +19,18 @@ export const createSandboxBody = z.strictObject({
   agent,
   projectId: idText.describe('A project of this org.'),
   name: text(1, NAME_CHARACTERS).optional().describe('Made up by the server when absent.'),
-  repository: repositoryName
+  repository: repository
+    .nullable()
     .optional()
-    .describe("`owner/repo`; the project's default when absent. Not available yet: refused with `not_available_yet`."),
-  branch: branchName.optional().describe("The project's default when absent. Not available yet: refused with `not_available_yet`."),
+    .describe(
+      "Cloned into `/code`: `owner/repo` on the git host of the service, or the full https URL of a repository. Absent: the project's default; null: none.",
+    ),
+  branch: branchName
+    .nullable()
+    .optional()
+    .describe(
+      "Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says.",
+    ),
   profile: profile.optional().describe("The project's default when absent, or what follows from `machineSize`."),
   machineSize: machineSize.optional().describe('Instead of the machine tier that the profile starts with.'),
   sshPublicKey: sshPublicKey.optional(),
@@ -41,9 +49,6 @@ export const createSandboxBody = z.strictObject({
     .describe("Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter."),
 });
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
-
-/** Fields of the create request whose feature is not built: refused by name rather than ignored. */
-export const SANDBOX_FIELDS_NOT_AVAILABLE_YET = ['repository', 'branch'] as const satisfies (keyof CreateSandboxBody)[];
 
 const count = z.int().positive();
 
@@ -87,6 +92,18 @@ export const sandbox = z
     lastActiveAt: timestamp.describe('The last command, file call or other sign of use that counts against sleeping when idle.'),
     repository: z.string().nullable(),
     branch: z.string().nullable(),
+    clone: z
+      .strictObject({
+        status: z.enum(['pending', 'cloning', 'cloned', 'failed']),
+        reason: z
+          .strictObject({ code: z.string().describe('For programs.'), message: z.string().describe('For people.') })
+          .nullable()
+          .describe('Why it failed; null otherwise.'),
+      })
+      .nullable()
+      .describe(
+        'How far its repository is; null without one. `pending`: not begun, or begun anew when it is awake again. The sandbox is `running` while it is `cloning`, and `ready` afterwards, also when it `failed`.',
+      ),
     endUserId: z.string().nullable(),
     metadata: labels,
     createdAt: timestamp,
@@ -129,7 +146,6 @@ export const createSandbox = defineRoute({
   waits: true,
   errors: [
     'unknown_project',
-    'not_available_yet',
     'ephemeral_not_allowed',
     'no_active_plan',
     'concurrent_sandbox_limit',

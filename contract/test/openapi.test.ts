@@ -34,15 +34,17 @@ function operationIn(document: OpenApiDocument, { path, method }: Route): Operat
   return operation as Operation;
 }
 
+interface NarrowedEnvelope {
+  allOf: [unknown, { properties: { error: { properties: { code: { enum: string[] } } } } }];
+}
+
 /** The codes that the document gives for a status. */
 function codesAt(document: OpenApiDocument, response: Response): string[] {
-  const found =
-    response.$ref === undefined ? response : (document.components['responses']?.[response.$ref.split('/').at(-1) ?? ''] as Response);
-  const [, narrowed] = found.content?.['application/json']?.schema['allOf'] as [
-    unknown,
-    { properties: { error: { properties: { code: { enum: string[] } } } } },
-  ];
-  return narrowed.properties.error.properties.code.enum;
+  const shared = document.components['responses'] as Record<string, Response>;
+  const found = response.$ref === undefined ? response : shared[response.$ref.split('/').at(-1) ?? ''];
+  const schema = found?.content?.['application/json']?.schema as NarrowedEnvelope | undefined;
+  assert.ok(schema !== undefined);
+  return schema.allOf[1].properties.error.properties.code.enum;
 }
 
 test('openapi.json is what the contract says; npm run docs:openapi writes it', () => {

@@ -2,7 +2,8 @@
 // Every verb is idempotent and fenced by the sandbox's epoch: a host refuses an epoch older than the newest it has seen for that VM.
 import { z } from 'zod';
 import { errnoName, FILE_ERRORS } from './files.ts';
-import { guestMetrics, HIGHEST_PORT, PORT_TEXT, TERMINAL_SIZE } from './guest.ts';
+import { CLONE_SECRET_LENGTH } from './guest-limits.ts';
+import { guestClone, guestMetrics, HIGHEST_PORT, PORT_TEXT, TERMINAL_SIZE } from './guest.ts';
 
 /** A VM's id on its host is the sandbox's id. */
 export const vmId = z.string().regex(/^sbx_[a-z2-7]{20,40}$/);
@@ -152,6 +153,18 @@ export type HostInfo = z.infer<typeof hostInfo>;
 
 /** `GET /vms`: every VM the host has on record, `destroyed` ones left out. */
 export const vmList = z.object({ vms: z.array(vmView) });
+
+const cloneCredentials = z.strictObject({
+  username: z.string().min(1).max(CLONE_SECRET_LENGTH),
+  token: z.string().min(1).max(CLONE_SECRET_LENGTH),
+});
+
+/**
+ * `POST /vms/{id}/clone`: the body of the guest's `POST /clone` with the credentials in plain and the sandbox's epoch, and the guest's streamed answer. An epoch older than the newest seen is
+ * refused. A sleep ends it, and so does a destroy.
+ */
+export const vmClone = guestClone.extend({ credentials: cloneCredentials.nullable(), epoch: z.int().min(1) });
+export type VmClone = z.infer<typeof vmClone>;
 
 /** `POST /vms/{id}/exec`: the body and the streamed answer are those of the guest (`guest.ts`). File calls: `files.ts`. */
 
