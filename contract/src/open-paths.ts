@@ -35,8 +35,8 @@ export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'POST', path: '/device', why: 'form of the page' },
   { method: 'GET', path: '/pages.css', why: 'style of the pages' },
   { method: 'GET', path: '/v1/openapi.json', why: 'the published OpenAPI document' },
-  { method: 'GET', path: '/docs', why: 'page that shows the document' },
-  { method: 'GET', path: '/docs/redoc.js', why: 'script of the page: draws the document' },
-  { method: 'GET', path: '/docs/start.js', why: 'script of the page: begins' },
-  { method: 'GET', path: '/docs/docs.css', why: 'style of the page' },
+  { method: 'GET', path: '/docs', why: 'the reference: shows the document' },
+  { method: 'GET', path: '/docs/redoc.js', why: 'script of the reference: draws it' },
+  { method: 'GET', path: '/docs/start.js', why: 'script of the reference: begins' },
+  { method: 'GET', path: '/docs/docs.css', why: 'style of the reference' },
 ];

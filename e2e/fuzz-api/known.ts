@@ -2,7 +2,7 @@
 import { Wanted } from './values.ts';
 
 /** So that the newest are asked about, of which most are still there. */
-const KEPT = 12;
+const KEPT = 6;
 
 export class Known {
   readonly #ids = new Map<string, string[]>();

@@ -5,7 +5,7 @@ import { openDatabase } from '@berth/api/store/database.ts';
 import { newId } from '@berth/api/store/ids.ts';
 import { insertSessionToken } from '@berth/api/store/session-tokens.ts';
 import { socketDatabaseUrl } from '@berth/machine/postgres/connection.ts';
-import { awakeSandbox, createProject, destroySandbox, listSandboxes } from '../client.ts';
+import { awakeSandbox, call, createProject, destroySandbox, listSandboxes } from '../client.ts';
 import { leftoversOf, processesOfInstance } from '../leftovers.ts';
 import { Parts } from '../parts.ts';
 
@@ -17,7 +17,7 @@ const SESSION_MINUTES = 24 * 60;
 export class ApiFuzzWorld {
   readonly url: string;
   /** By the names of the document's security schemes. */
-  readonly tokens: Readonly<Record<string, string>>;
+  readonly tokens: { session: string; apiKey: string };
   readonly #parts: Parts;
 
   private constructor(parts: Parts, session: string) {
@@ -41,10 +41,15 @@ export class ApiFuzzWorld {
     }
   }
 
-  /** Destroys what is too many, and sees to it that some are awake. */
+  /** Destroys what is too many, and sees to it that some are awake and that the key is good. */
   async tidy(): Promise<void> {
-    // The key may have been revoked by a request of the run: the session stays.
-    const caller = { ...this.#parts.caller, token: this.tokens['session'] ?? '' };
+    const caller = { ...this.#parts.caller, token: this.tokens.session };
+    // A request of the run may have revoked it.
+    const { status } = await call({ ...caller, token: this.tokens.apiKey }, 'GET', '/v1/me');
+    if (status === 401) {
+      const { body } = await call(caller, 'POST', `/v1/orgs/${caller.orgId}/api-keys`, { name: 'another' });
+      this.tokens.apiKey = (body as { token: string }).token;
+    }
     const sandboxes = await listSandboxes(caller);
     for (const { id } of sandboxes.slice(MOST)) await destroySandbox(caller, id);
     const awake = sandboxes.slice(0, MOST).filter(({ status }) => status === 'ready' || status === 'running').length;
@@ -53,7 +58,7 @@ export class ApiFuzzWorld {
 
   /** Ends it all. Answers what was left behind. */
   async end(): Promise<string[]> {
-    const caller = { ...this.#parts.caller, token: this.tokens['session'] ?? '' };
+    const caller = { ...this.#parts.caller, token: this.tokens.session };
     try {
       for (const { id } of await listSandboxes(caller)) await destroySandbox(caller, id);
     } finally {
