@@ -7,7 +7,7 @@
 // Judges each call by its epoch (fencing.ts), lets in or refuses, and runs the verb in the VM's turn. Must not know HTTP.
 import type { Duplex, Readable } from 'node:stream';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
-import type { VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmView, VmWake } from '@berth/protocol/host.ts';
+import type { VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmSshHostKey, VmView, VmWake } from '@berth/protocol/host.ts';
 import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../guest/client.ts';
 import { HostError } from '../host-error.ts';
@@ -152,6 +152,16 @@ export class VmLifecycle {
   async metrics(id: string, signal: AbortSignal): Promise<VmMetrics> {
     const { vm, guest } = this.#vms.running(id);
     return metricsOf(this.#parts, vm, guest, signal);
+  }
+
+  /** Of a VM that is or was `running`. Throws `vm_not_found`, also for one whose create is not that far. */
+  async sshHostKey(id: string): Promise<VmSshHostKey> {
+    const names = this.#vms.find(id)?.record.everRan === true ? await this.#parts.directory.readNames(id) : null;
+    if (names === null) {
+      throw new HostError('vm_not_found', `no host key of a VM ${id} is on record here`);
+    }
+    const [kind, material] = names.sshHostKey.publicKey.split(' ');
+    return { publicKey: `${kind} ${material}` };
   }
 
   /** What may be handed out in all, what VMs have of it, and the most that one can have; memory as the guests see it. */
