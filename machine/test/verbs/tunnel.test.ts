@@ -126,7 +126,7 @@ test('it ends when the sandbox ends its side, though stdin is still open', async
 test('a tunnel that is closed for a reason fails with the reason', async () => {
   answer = (socket) => socket.close(4409, 'sandbox_state_conflict');
   const { code, stderr } = await start(['sbx_abc']).ended;
-  assert.deepEqual([code, stderr], [1, 'berth: the tunnel was closed: sandbox_state_conflict\n']);
+  assert.deepEqual([code, stderr], [1, 'berth: the tunnel was closed: the sandbox is not awake any more (sandbox_state_conflict)\n']);
 });
 
 test('a refusal is told in the words of the API', async () => {
