@@ -22,6 +22,13 @@ const WHY_CLOSED: Readonly<Record<string, string>> = {
   shutting_down: 'the server stops; try again',
 };
 
+/** Where the server gave no reason; 1006 is that of no close frame. */
+const UNSAID: Readonly<Record<number, string>> = {
+  [WEBSOCKET_CLOSE.ended]: 'the server ended it',
+  [WEBSOCKET_CLOSE.goingAway]: 'the server stops',
+  1006: 'the connection to the server broke',
+};
+
 /** Resolves with it open and paused: nothing is read before somebody listens. Rejects with an {@link OperatorFailure}, or with the signal's reason. */
 export async function openApiWebSocket(access: ApiAccess, at: URL, signal: AbortSignal): Promise<WebSocket> {
   signal.throwIfAborted();
@@ -56,8 +63,7 @@ export function closedFailure(what: string, code: number, reason: Buffer): Opera
   const text = reason.toString('utf8');
   const words = WHY_CLOSED[text];
   if (words !== undefined) return new OperatorFailure(`${what} was closed: ${words} (${text})`);
-  const unsaid =
-    code === 1006 ? 'the connection to the server broke' : code === WEBSOCKET_CLOSE.goingAway ? 'the server stops' : `code ${code}`;
+  const unsaid = UNSAID[code] ?? `code ${code}`;
   return new OperatorFailure(`${what} was closed: ${text === '' ? unsaid : text}`);
 }
 
