@@ -1,4 +1,5 @@
 // `berth shell`: this terminal becomes one of the login shell of a sandbox, through the public API. Needs no ssh, neither here nor there.
+import { spawnSync } from 'node:child_process';
 import type { ReadStream, WriteStream } from 'node:tty';
 import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/contract/limits.ts';
 import { terminalExit, terminalInSandbox } from '@berth/contract/terminal.ts';
@@ -31,6 +32,13 @@ function sizeOf({ columns, rows }: WriteStream): { cols: number; rows: number } 
   const side = (length: number | undefined, otherwise: number): number =>
     Math.min(length === undefined || length < TERMINAL_SIDE.min ? otherwise : length, TERMINAL_SIDE.max);
   return { cols: side(columns, TERMINAL_DEFAULT_SIZE.cols), rows: side(rows, TERMINAL_DEFAULT_SIZE.rows) };
+}
+
+/** Keys come as they are typed, and what is written is shown as it is. The terminal's end of raw mode takes both back. */
+function makeRaw(stdin: ReadStream): void {
+  stdin.setRawMode(true);
+  // Node's raw mode leaves this on: a line feed would go to the first column, also for a program that wants the cursor down alone.
+  spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });
 }
 
 /** The terminal is as it was before when this settles. Its own hang-up, and a signal, hang the other one up. */
@@ -72,7 +80,7 @@ async function joinTerminal(socket: WebSocket, stdin: ReadStream, stdout: WriteS
   stdin.once('error', onHangUp);
   stdout.once('error', onHangUp);
   stdout.on('resize', onResize);
-  stdin.setRawMode(true);
+  makeRaw(stdin);
   socket.resume();
   // It may have changed since it was asked for.
   onResize();

@@ -61,9 +61,9 @@ test('keys go out as they are, Ctrl-C and single bytes of characters too; what c
   const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
   assert.match(String(remote.asked[0]), /^\/v1\/sandboxes\/sbx_abc\/terminal\?cols=\d+&rows=\d+$/);
   assert.equal(remote.asked[1], `Bearer ${TOKEN}`);
-  const shown = Buffer.from('grüße 日本語 \u001b[31m$ ');
+  const shown = Buffer.from('grüße\n日本語\r\n\u001b[31m$ ');
   for (const byte of shown) remote.socket.send(Buffer.from([byte]));
-  await screen.shows('grüße 日本語 \u001b[31m$ ');
+  await screen.shows('grüße\n日本語\r\n\u001b[31m$ ');
   const keys = Buffer.from('é\r\x03\x1a\x04\x1b[A💡');
   for (const byte of keys) screen.type(Buffer.from([byte]));
   await until('the keys arrive', () => remote.typed.length >= keys.length);
