@@ -95,6 +95,20 @@ test('another key is refused, and so are another user and a password, with the k
   assert.equal((await berthSsh(id, 'stranger', 'id')).code, 255);
 });
 
+test('an interactive session has a terminal: its size, Ctrl-C and the exit code of the shell', async () => {
+  const terminal = new PseudoTerminal(BERTH, ['ssh', id, ...client.withKey('ed25519')], client.environment);
+  await terminal.shows(/\$ $/);
+  await terminal.resize(33, 101);
+  // The new size may be on its way yet.
+  terminal.type('until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; echo "<""told>"; sleep 100000\r');
+  await terminal.shows('<told>');
+  const from = terminal.text.length;
+  terminal.type('\x03');
+  await terminal.shows(/\$ $/, from);
+  terminal.type('exit $((7 + $?))\r');
+  assert.equal(await terminal.ended(), 137);
+});
+
 test('scp carries files both ways as they are', async () => {
   const sent = randomBytes(12_000_000);
   await writeFile(client.keyFile('sent'), sent);
