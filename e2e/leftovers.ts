@@ -22,7 +22,7 @@ export async function leftoversOf(dataFolder: string, { idle = true } = {}): Pro
   const own = entries.filter((entry) => entry.dataFolder === dataFolder);
   const [namespaces, veths, processes, folders, pool] = await Promise.all([
     namesIn('/run/netns'),
-    namesIn('/sys/class/net'),
+    interfaces(),
     slotProcesses(),
     namesIn(join(dataFolder, 'host', 'vms')),
     namesIn(join(dataFolder, 'host', 'pool')),
@@ -105,6 +105,12 @@ async function slotProcesses(): Promise<{ pid: number; slot: number }[]> {
 /** Depth of the process spaces around a process, with the first one counted as 1. */
 function spacesOf(status: string): number {
   return /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/).length ?? 0;
+}
+
+/** Those of this process's own network: /sys shows those of whoever mounted it, which for a test in a private machine is another one. */
+async function interfaces(): Promise<string[]> {
+  const lines = (await readFile('/proc/self/net/dev', 'utf8')).split('\n');
+  return lines.flatMap((line) => /^\s*([^\s:]+):/.exec(line)?.[1] ?? []);
 }
 
 async function namesIn(folder: string): Promise<string[]> {

@@ -102,7 +102,7 @@ test('wrong calls are told what was wrong and what is allowed', async () => {
     [{ agent: 'agent_one' }, 400, /projectId/],
     [{ ...good, colour: 'red' }, 400, /colour/],
     [{ ...good, machineSize: 'huge' }, 400, /machineSize.*small/],
-    [{ ...good, repository: 'a/b' }, 400, /repository/],
+    [{ ...good, repository: 'just-a-name' }, 400, /repository.*owner\/repo/],
     [{ ...good, mode: 'ephemeral', ttlSeconds: 60 }, 400, /mode|ttlSeconds/],
     [{ ...good, metadata: Object.fromEntries(Array.from({ length: 25 }, (_, index) => [`k${index}`, index])) }, 400, /24/],
     [{ ...good, metadata: { nested: { a: 1 } } }, 400, /metadata/],

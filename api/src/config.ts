@@ -4,8 +4,10 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/limits.ts';
 import { planCatalogue } from '@berth/contract/plans.ts';
+import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
 import { planCatalogueOf, type Plans } from './rules/plan-catalogue.ts';
+import { originOf } from './rules/repository.ts';
 import { SecretKey } from './services/secret-key.ts';
 import type { Settings } from './services/settings.ts';
 
@@ -61,6 +63,11 @@ export interface OidcConfig {
   name: string;
 }
 
+const GIT_HOST = '[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[1-9]\\d{0,4})?';
+const GIT_BASE_URL = new RegExp(`^https?://${GIT_HOST}(?:/[A-Za-z0-9._~-]+)*/?$`);
+/** A host without a scheme is one of https: http is for whoever says so. */
+const GIT_ORIGINS = new RegExp(`^(?:https?://)?${GIT_HOST}(?: *, *(?:https?://)?${GIT_HOST})*$`);
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const databaseEnvironment = z.object({
@@ -95,6 +102,16 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_OIDC_CLIENT_ID: z.string().optional(),
   BERTH_OIDC_CLIENT_SECRET_FILE: z.string().optional(),
   BERTH_OIDC_NAME: z.string().min(1).max(60).default('single sign-on'),
+  BERTH_GIT_BASE_URL: z
+    .string()
+    .regex(GIT_BASE_URL, 'must be an https URL (or an http one) without user name, query and fragment')
+    .default('https://github.com'),
+  BERTH_GIT_ALLOW_URLS: z
+    .string()
+    .regex(GIT_ORIGINS, 'must be hosts like git.example.com or git.example.com:8443, or http://git.example.com, separated by commas')
+    .optional(),
+  BERTH_CLONE_TIMEOUT_SECONDS: z.coerce.number().int().min(CLONE_TIMEOUT_SECONDS.min).max(CLONE_TIMEOUT_SECONDS.max).default(1_800),
+  BERTH_CLONE_MAX_MIB: z.coerce.number().int().min(CLONE_MAX_MIB.min).max(CLONE_MAX_MIB.max).default(10_240),
   BERTH_CRASH_AT: z.string().optional(),
 });
 
@@ -128,6 +145,14 @@ export function readServeConfig(environment: Environment): ServeConfig {
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,
       trustedProxies: values.BERTH_TRUSTED_PROXIES,
+      git: {
+        baseUrl: values.BERTH_GIT_BASE_URL.replace(/\/$/, ''),
+        allowedOrigins: (values.BERTH_GIT_ALLOW_URLS?.split(',') ?? [])
+          .map((host) => host.trim())
+          .map((host) => originOf(host.includes('://') ? host : `https://${host}`)),
+        cloneTimeoutSeconds: values.BERTH_CLONE_TIMEOUT_SECONDS,
+        cloneMaxMib: values.BERTH_CLONE_MAX_MIB,
+      },
     },
     mail: readMail(values),
     oidc: readOidc(values),

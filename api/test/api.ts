@@ -90,7 +90,7 @@ export interface TestApi extends TestOrg {
   host: HostStandIn;
   front: ExecFront;
   /** Steps that services enqueued; only without durable work. */
-  steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy'; step: LifecycleStep }[];
+  steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'clone'; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
   call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
   /** Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log nor in the database nor in a process list. */
@@ -173,13 +173,26 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     enqueueWake: (_trx, step) => Promise.resolve(void steps.push({ kind: 'wake', step })),
     enqueueResize: (_trx, step) => Promise.resolve(void steps.push({ kind: 'resize', step })),
     enqueueDestroy: (_trx, step) => Promise.resolve(void steps.push({ kind: 'destroy', step })),
+    enqueueClone: (_trx, step) => Promise.resolve(void steps.push({ kind: 'clone', step })),
     enqueueInvitationMail: (_trx, invitationId) => Promise.resolve(void invitationsToMail.push(invitationId)),
     started: () => undefined,
+    cloneStarted: () => undefined,
   };
+  const secretKey = new SecretKey(randomBytes(32));
   let durable: DurableWork | undefined;
   if (options.durable) {
     await migrateDurable(databaseUrl, log);
-    durable = await startDurable({ databaseUrl, db, hosts, hostUrls: [front.url], mailer, publicUrl: settings.publicUrl, log });
+    durable = await startDurable({
+      databaseUrl,
+      db,
+      hosts,
+      hostUrls: [front.url],
+      mailer,
+      publicUrl: settings.publicUrl,
+      secretKey,
+      git: settings.git,
+      log,
+    });
   } else {
     await upsertHost(db, {
       id: host.hostId,
@@ -204,7 +217,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     hosts,
     plans: planCatalogueOf(options.plans),
     settings,
-    secretKey: new SecretKey(randomBytes(32)),
+    secretKey,
     mailer,
     log,
   };

@@ -44,6 +44,7 @@ test('what is not given has a default', () => {
       sessionTokenMinutes: 60,
       signUp: 'invited',
       trustedProxies: [],
+      git: { baseUrl: 'https://github.com', allowedOrigins: [], cloneTimeoutSeconds: 1_800, cloneMaxMib: 10_240 },
     },
     mail: { kind: 'outbox', folder: 'outbox', from: 'Berth <berth@localhost>' },
     oidc: null,
@@ -65,6 +66,8 @@ for (const [variable, value] of Object.entries({
   BERTH_REQUESTS_PER_MINUTE: '0',
   BERTH_SESSION_TOKEN_MINUTES: '1441',
   BERTH_SIGN_UP: 'everybody',
+  BERTH_CLONE_TIMEOUT_SECONDS: '86401',
+  BERTH_CLONE_MAX_MIB: '0',
   BERTH_SMTP_URL: 'http://mail.example.test',
   BERTH_OIDC_ISSUER: 'id.example.test',
 })) {
@@ -97,6 +100,43 @@ test('trusted proxies are addresses and networks; a name, or a network that is t
     const named = new RegExp(`BERTH_TRUSTED_PROXIES: ${wrong.replaceAll('.', '\\.')}: must be`);
     assert.throws(() => read(`127.0.0.1,${wrong}`), named, wrong);
   }
+});
+
+test('the git host is a URL without a user; hosts of full URLs are https unless they say http', () => {
+  const read = (more: Record<string, string>) => readServeConfig({ ...enough, ...more }).settings.git;
+  for (const [given, expected] of [
+    ['https://git.example.test/', 'https://git.example.test'],
+    ['https://git.example.test:8443/scm', 'https://git.example.test:8443/scm'],
+    ['http://10.0.0.1:3000', 'http://10.0.0.1:3000'],
+  ] as const) {
+    assert.equal(read({ BERTH_GIT_BASE_URL: given }).baseUrl, expected);
+  }
+  for (const wrong of [
+    'git.example.test',
+    'ssh://git.example.test',
+    'https://me:secret@git.example.test',
+    'https://git.example.test/?a',
+    'file:///srv',
+  ]) {
+    assert.throws(() => read({ BERTH_GIT_BASE_URL: wrong }), /BERTH_GIT_BASE_URL: must be an https URL/, wrong);
+  }
+  assert.deepEqual(read({ BERTH_GIT_ALLOW_URLS: 'Git.Example.test, b.test:8443,http://10.0.0.1:3000,https://c.test:443' }).allowedOrigins, [
+    'https://git.example.test',
+    'https://b.test:8443',
+    'http://10.0.0.1:3000',
+    'https://c.test',
+  ]);
+  for (const wrong of [
+    '*',
+    'git.example.test/path',
+    'ssh://git.example.test',
+    'me@git.example.test',
+    'a.test,,b.test',
+    'https://a.test/',
+  ]) {
+    assert.throws(() => read({ BERTH_GIT_ALLOW_URLS: wrong }), /BERTH_GIT_ALLOW_URLS: must be hosts/, wrong);
+  }
+  assert.deepEqual(read({ BERTH_CLONE_TIMEOUT_SECONDS: '5', BERTH_CLONE_MAX_MIB: '7' }).cloneMaxMib, 7);
 });
 
 test('a secret key of less than 32 bytes is refused by the name of its variable and file, and is not shown', () => {

@@ -8,4 +8,10 @@ export const SETTINGS: Settings = {
   sessionTokenMinutes: 60,
   signUp: 'invited',
   trustedProxies: [],
+  git: {
+    baseUrl: 'https://git.example.test',
+    allowedOrigins: ['https://other.example.test', 'http://127.0.0.1:3000'],
+    cloneTimeoutSeconds: 60,
+    cloneMaxMib: 1_024,
+  },
 };

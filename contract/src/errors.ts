@@ -8,7 +8,6 @@ export const ERRORS = {
     meaning: 'A parameter or field is missing, has a wrong value, or is unknown; the message names it and what is allowed.',
   },
   unknown_project: { status: 400, meaning: 'projectId names no project of this org.' },
-  not_available_yet: { status: 400, meaning: 'The field belongs to a feature that this version does not have; the message names it.' },
   ephemeral_not_allowed: { status: 400, meaning: 'mode is allowed only in projects whose useCase is external.' },
   not_ephemeral: { status: 400, meaning: 'Only an ephemeral sandbox can be renewed.' },
   wake_not_possible: { status: 400, meaning: 'The sandbox is not asleep, or there is nothing to wake it from; the message says which.' },

@@ -81,6 +81,9 @@ export const ACTIVITY_PAGE = { default: 50 } as const;
 /** How long a session token is good for, in minutes: the default. Configurable. */
 export const SESSION_TOKEN_MINUTES = 60;
 
+/** Longest `owner/repo`, and longest URL of a repository. */
+export const REPOSITORY_CHARACTERS = { name: 200, url: 2_048 } as const;
+
 /** Longest user name and token of a repository's credentials. */
 export const REPO_CREDENTIAL_CHARACTERS = 8_192;
 

@@ -4,7 +4,7 @@ import { IDLE_MINUTES, NAME_CHARACTERS, REPO_CREDENTIAL_CHARACTERS } from './lim
 import { profile } from './machine-sizes.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
-import { branchName, metadata, persistencePolicy, repositoryName } from './sandbox-fields.ts';
+import { branchName, metadata, persistencePolicy, repository } from './sandbox-fields.ts';
 import { idText, text, timestamp } from './text.ts';
 
 /** Free text with one known value: `external` means that the machines serve the operator's product users. */
@@ -62,7 +62,7 @@ const settable = {
   useCase: useCase.optional(),
   defaultProfile: profile.nullable().optional(),
   defaultPersistencePolicy: persistencePolicy.nullable().optional(),
-  defaultRepository: repositoryName.nullable().optional(),
+  defaultRepository: repository.nullable().optional(),
   defaultBranch: branchName.nullable().optional(),
   defaultIdleMinutes: z.int().min(IDLE_MINUTES.min).max(IDLE_MINUTES.max).nullable().optional(),
   wakeOnUse: z.boolean().optional(),

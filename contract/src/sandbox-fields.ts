@@ -1,6 +1,6 @@
 // Values that sandboxes and the defaults of projects have in common.
 import { z } from 'zod';
-import { METADATA_LIMITS } from './limits.ts';
+import { METADATA_LIMITS, REPOSITORY_CHARACTERS } from './limits.ts';
 import { text } from './text.ts';
 
 /** spec: Sandbox, `agent`: neutral stand-ins for the two supported agents. */
@@ -13,16 +13,36 @@ export type PersistencePolicy = z.infer<typeof persistencePolicy>;
 
 export const DEFAULT_PERSISTENCE_POLICY: PersistencePolicy = 'sleep_resume';
 
-export const repositoryName = z
-  .string()
-  .max(200)
-  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/, 'must have the form owner/repo');
+const REPOSITORY_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
 
+/** Scheme, host with port, and a path of one segment or more; none of them empty, a dot or two dots, and no encoded dot, slash or control character among them. */
+export const REPOSITORY_URL =
+  /^(https?):\/\/([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[1-9]\d{0,4})?)((?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~+,=@-]|%(?!2[EeFf]|7[Ff])[2-7][0-9A-Fa-f])+)+)$/;
+
+/** `owner/repo` on the git host of the service, or the full URL of a repository; which hosts those may be on is the operator's to say. */
+export const repository = z.string().check((context) => {
+  const { value: input, issues } = context;
+  const isUrl = /^[a-z][a-z0-9+.-]*:/i.test(input);
+  const maximum = isUrl ? REPOSITORY_CHARACTERS.url : REPOSITORY_CHARACTERS.name;
+  if (input.length > maximum) issues.push({ code: 'too_big', origin: 'string', maximum, inclusive: true, input });
+  else if (isUrl && !REPOSITORY_URL.test(input))
+    issues.push({
+      code: 'custom',
+      input,
+      message: 'must be the https URL of a repository, without user name, query, fragment and slash at its end',
+    });
+  else if (!isUrl && !REPOSITORY_NAME.test(input)) issues.push({ code: 'custom', input, message: 'must have the form owner/repo' });
+});
+
+/** A branch as `git check-ref-format --branch` takes it, without control characters and spaces of any script. */
 export const branchName = z
   .string()
   .min(1)
   .max(255)
-  .regex(/^(?!-)[^\s~^:?*[\\\0\p{Cc}\p{Cs}]+$/u, 'must be a git branch name');
+  .regex(
+    /^(?!HEAD$|@$|[-./])(?!.*(?:\.\.|\/\.|\/\/|@\{|\.lock(?:\/|$)))[^\s~^:?*[\\\p{Cc}\p{Cs}]+(?<![./])$/u,
+    'must be a git branch name',
+  );
 
 const metadataValue = z.union([text(0, METADATA_LIMITS.valueCharacters), z.number(), z.boolean()]);
 

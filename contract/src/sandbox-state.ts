@@ -58,7 +58,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['running', 'ready', 'failed', 'destroying'],
   },
   running: {
-    meaning: 'its machine answers; set-up is under way',
+    meaning: 'its machine answers; its repository is being cloned',
     awake: true,
     holdsMachine: true,
     holdsDisk: true,

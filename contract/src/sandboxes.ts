@@ -4,7 +4,7 @@ import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, TTL_SECONDS } from './limits.t
 import { machineSize, profile } from './machine-sizes.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
-import { agent, branchName, metadata, persistencePolicy, repositoryName } from './sandbox-fields.ts';
+import { agent, branchName, metadata, persistencePolicy, repository } from './sandbox-fields.ts';
 import { sandboxStatus } from './sandbox-state.ts';
 import { sshPublicKey } from './ssh-public-key.ts';
 import { idText, text, timestamp } from './text.ts';
@@ -14,8 +14,10 @@ export const createSandboxBody = z.strictObject({
   agent,
   projectId: idText,
   name: text(1, NAME_CHARACTERS).optional(),
-  repository: repositoryName.optional(),
-  branch: branchName.optional(),
+  /** Cloned into `/code`. Absent: the project's default; null: none. */
+  repository: repository.nullable().optional(),
+  /** Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says. */
+  branch: branchName.nullable().optional(),
   profile: profile.optional(),
   machineSize: machineSize.optional(),
   /** May sign in as `berth` over a tunnel to port 22. */
@@ -28,9 +30,6 @@ export const createSandboxBody = z.strictObject({
   ttlSeconds: z.int().min(TTL_SECONDS.min).max(TTL_SECONDS.max).optional(),
 });
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
-
-/** Fields of the create request whose feature is not built: refused by name rather than ignored. */
-export const SANDBOX_FIELDS_NOT_AVAILABLE_YET = ['repository', 'branch'] as const satisfies (keyof CreateSandboxBody)[];
 
 const count = z.int().positive();
 
@@ -64,6 +63,16 @@ export const sandbox = z.strictObject({
   lastActiveAt: timestamp,
   repository: z.string().nullable(),
   branch: z.string().nullable(),
+  /**
+   * How far its repository is; null without one. `pending`: not begun, or begun anew when it is awake again. The sandbox is `running` while it is `cloning`, and
+   * `ready` afterwards, also when it `failed`: then `reason` says why, the code for programs and the message for people.
+   */
+  clone: z
+    .strictObject({
+      status: z.enum(['pending', 'cloning', 'cloned', 'failed']),
+      reason: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+    })
+    .nullable(),
   endUserId: z.string().nullable(),
   metadata: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
   createdAt: timestamp,
@@ -103,7 +112,6 @@ export const createSandbox = defineRoute({
   idempotent: true,
   errors: [
     'unknown_project',
-    'not_available_yet',
     'ephemeral_not_allowed',
     'no_active_plan',
     'concurrent_sandbox_limit',

@@ -1,7 +1,16 @@
 // The request bodies of the guest wire, checked by hand: the same rules as the schemas in protocol/src/guest.ts (a property test holds
 // them together), without zod in the machine.
-import { EXEC_COMMAND_LENGTH, EXEC_TIMEOUT_SECONDS } from '@berth/protocol/guest-limits.ts';
-import type { GuestExecRequest, GuestIdentity, GuestSize, GuestWake } from '@berth/protocol/guest.ts';
+import {
+  CLONE_BOX_LENGTH,
+  CLONE_BRANCH_LENGTH,
+  CLONE_MAX_MIB,
+  CLONE_KEY,
+  CLONE_TIMEOUT_SECONDS,
+  CLONE_URL_LENGTH,
+  EXEC_COMMAND_LENGTH,
+  EXEC_TIMEOUT_SECONDS,
+} from '@berth/protocol/guest-limits.ts';
+import type { GuestClone, GuestExecRequest, GuestIdentity, GuestSize, GuestWake } from '@berth/protocol/guest.ts';
 
 /** A body that is not what the wire says; the message names the field. */
 export class BodyRefused extends Error {
@@ -16,6 +25,24 @@ export function checkExecRequest(value: unknown): GuestExecRequest {
   return {
     command: text(body, 'command', 1, EXEC_COMMAND_LENGTH),
     timeoutSeconds: integer(body, 'timeoutSeconds', EXEC_TIMEOUT_SECONDS.min, EXEC_TIMEOUT_SECONDS.max),
+  };
+}
+
+/** Body of `POST /clone`. Throws {@link BodyRefused}; no message has a value of the body in it. */
+export function checkClone(value: unknown): GuestClone {
+  const body = fields(value, 'the body', ['url', 'branch', 'credentials', 'timeoutSeconds', 'maxMib']);
+  const url = matching(body, 'url', /^https?:\/\/[^\s/@?#\\]+\/[^\s?#\\]+$/, 'an http or https URL without user name, query and fragment');
+  const credentials = body['credentials'] === null ? null : fields(body['credentials'], 'credentials', ['key', 'sender', 'box']);
+  return {
+    url: url.length <= CLONE_URL_LENGTH ? url : text(body, 'url', 1, CLONE_URL_LENGTH),
+    branch: body['branch'] === null ? null : text(body, 'branch', 1, CLONE_BRANCH_LENGTH),
+    credentials: credentials && {
+      key: matching(credentials, 'key', CLONE_KEY, 'a key'),
+      sender: matching(credentials, 'sender', CLONE_KEY, 'a key'),
+      box: text(credentials, 'box', 1, CLONE_BOX_LENGTH),
+    },
+    timeoutSeconds: integer(body, 'timeoutSeconds', CLONE_TIMEOUT_SECONDS.min, CLONE_TIMEOUT_SECONDS.max),
+    maxMib: integer(body, 'maxMib', CLONE_MAX_MIB.min, CLONE_MAX_MIB.max),
   };
 }
 

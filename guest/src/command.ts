@@ -65,8 +65,8 @@ export class RunningCommand {
   }
 }
 
-/** The leader was not waited for yet, so the id is still the group's. */
-function killGroup(leader: number | undefined): void {
+/** Kills every process of the group whose leader was not waited for yet, so that the id is still the group's. */
+export function killGroup(leader: number | undefined): void {
   if (leader === undefined) {
     return;
   }

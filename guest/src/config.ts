@@ -22,6 +22,12 @@ export interface GuestConfig {
   runFolder: string;
   /** File on the disk that marks a machine that has its identity. */
   identityMarkerFile: string;
+  /** Folder for the credential socket of a clone, made when there is one: on a tmpfs, its way open to the tenant's user. */
+  cloneFolder: string;
+  /** File on the disk that says how far the clone has come, when it is being moved into place or is done. */
+  cloneStateFile: string;
+  /** How long a clone goes on without callers: a host daemon that is started again is back by then, and asks again. */
+  cloneOrphanMs: number;
   user: GuestUser;
   /** Whether an identity is applied to the machine (clock, hostname, keys, disk ...) or only kept: a local process must not touch its machine. */
   appliesIdentity: boolean;
@@ -44,6 +50,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): G
     codeFolder: env['BERTH_GUEST_CODE_FOLDER'] ?? '/code',
     runFolder: env['BERTH_GUEST_RUN_FOLDER'] ?? '/run/berth',
     identityMarkerFile: '/var/lib/berth/identity-complete',
+    cloneFolder: env['BERTH_GUEST_CLONE_FOLDER'] ?? '/run/berth-clone',
+    cloneStateFile: env['BERTH_GUEST_CLONE_STATE_FILE'] ?? '/var/lib/berth/clone.json',
+    cloneOrphanMs: integer(env, 'BERTH_GUEST_CLONE_ORPHAN_MS', 20_000, 600_000),
     user: {
       name: env['BERTH_GUEST_USER'] ?? 'berth',
       uid: integer(env, 'BERTH_GUEST_UID', 1_000, 2 ** 32 - 2),

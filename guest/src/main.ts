@@ -3,6 +3,8 @@ import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { Clone } from './clone.ts';
+import { KEEPER_ARGUMENT, keepSecret } from './clone-keeper.ts';
 import { Commands } from './commands.ts';
 import { readConfig } from './config.ts';
 import { FileAgent } from './file-agent.ts';
@@ -18,6 +20,11 @@ import { createGuestServer } from './server.ts';
 import { Terminals } from './terminals.ts';
 import { Turn } from './turn.ts';
 import { WakeStep } from './wake.ts';
+
+if (process.argv[2] === KEEPER_ARGUMENT) {
+  await keepSecret();
+  process.exit(0);
+}
 
 const config = readConfig(process.env);
 process.umask(0o022);
@@ -35,7 +42,6 @@ if (config.appliesIdentity) {
 }
 const commands = new Commands(config, pipes, protection);
 const terminals = new Terminals(config, protection);
-await pipes.full();
 const fileAgent = new FileAgent(config, protection);
 const files = new Files(fileAgent);
 await Promise.all([pipes.full(), fileAgent.start()]);
@@ -51,10 +57,12 @@ if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
   }
 }
 
+const clone = new Clone(config, protection);
 const server = createGuestServer({
   secret,
   pipes,
   commands,
+  clone,
   terminals,
   files,
   turn: new Turn(),
@@ -77,6 +85,6 @@ for (const name of ['SIGTERM', 'SIGINT'] as const) {
   process.once(name, () => {
     commands.killAll();
     terminals.hangUpAll();
-    process.exit(0);
+    void clone.end().then(() => process.exit(0));
   });
 }

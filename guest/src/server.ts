@@ -1,7 +1,8 @@
 // The guest daemon's HTTP face: finds the route, lets nobody in without the secret, bounds and checks every body, shapes every answer.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { GuestHealth, GuestSizeResult } from '@berth/protocol/guest.ts';
-import { BodyRefused, checkExecRequest, checkIdentity, checkSize, checkWake } from './checks.ts';
+import { BodyRefused, checkClone, checkExecRequest, checkIdentity, checkSize, checkWake } from './checks.ts';
+import type { Clone } from './clone.ts';
 import { CommandRefused, type Commands } from './commands.ts';
 import { listFiles, readFile, writeFile } from './file-routes.ts';
 import { FileRefused, type Files } from './files.ts';
@@ -20,6 +21,8 @@ import type { WakeStep } from './wake.ts';
 const BODY_BYTES = 6 * 1_048_576 + 1_024;
 /** For a caller who has not shown the secret yet. */
 const WAKE_BODY_BYTES = 4_096;
+/** A URL and a branch of the protocol's lengths, every character as a six byte escape, and the longest box. */
+const CLONE_BODY_BYTES = 6 * 8_192 + 163_840;
 const MAX_CONNECTIONS = 1_024;
 const VERSION = '0.1.0';
 
@@ -32,10 +35,11 @@ export interface GuestParts {
   /** Whether a size is brought about or only kept. */
   changesMachine: boolean;
   commands: Commands;
+  clone: Clone;
   terminals: Terminals;
   files: Files;
   pipes: PipeStore;
-  /** While a command runs, its answer gets a space this often. */
+  /** While a command or a clone runs, its answer gets a space this often. */
   spaceEveryMs: number;
   /** Why this daemon could not be of use to a machine, when that is known beforehand. */
   fault: string | undefined;
@@ -57,6 +61,9 @@ const routes: Readonly<Record<string, Handler>> = {
   'POST /wake': wake,
   'POST /size': size,
   'GET /metrics': metrics,
+  'POST /clone': clone,
+  'POST /clone/key': cloneKey,
+  'POST /clone/end': endClone,
   'GET /file': read,
   'PUT /file': write,
   'GET /files': list,
@@ -110,6 +117,29 @@ async function exec(
   response.end(JSON.stringify(result));
 }
 
+async function clone(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  refuseIncomplete(parts.secret);
+  const body = checkClone(await readJson(request, CLONE_BODY_BYTES));
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.flushHeaders();
+  const spaces = setInterval(() => response.write(' '), parts.spaceEveryMs);
+  try {
+    response.end(JSON.stringify(await parts.clone.run(body, signal)));
+  } finally {
+    clearInterval(spaces);
+  }
+}
+
+async function cloneKey({ clone, secret }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+  refuseIncomplete(secret);
+  send(response, 200, { key: await clone.key() });
+}
+
+async function endClone({ clone }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+  await clone.end();
+  send(response, 200, {});
+}
+
 async function health({ pipes, secret, fault }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (fault !== undefined) {
     throw new Refused(503, fault);
@@ -138,6 +168,8 @@ async function wake(parts: GuestParts, request: IncomingMessage, response: Serve
   if (!parts.secret.accepts(authorization) && !parts.secret.isInForce(body.secret)) {
     throw unauthorized();
   }
+  // Its connections are long gone. Whoever wants it asks again.
+  await parts.clone.end();
   const { localPort = 0, remotePort = 0, remoteAddress = '' } = request.socket;
   const connection = { localPort, remotePort, remoteAddress };
   send(response, 200, await parts.turn.run('a wake', () => parts.wake.apply(body, receivedAt, connection, signal)));

@@ -1,10 +1,12 @@
 // The checks by hand accept exactly what the schemas of the wire accept.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { guestExecRequest, guestIdentity, guestSize, guestWake } from '@berth/protocol/guest.ts';
+import { newSecretKey, sealSecret, type SealedSecret } from '../src/clone-seal.ts';
+import { guestClone, guestExecRequest, guestIdentity, guestSize, guestWake } from '@berth/protocol/guest.ts';
 import * as fc from 'fast-check';
 import type { z } from 'zod';
-import { BodyRefused, checkExecRequest, checkIdentity, checkSize, checkWake } from '../src/checks.ts';
+import { BodyRefused, checkClone, checkExecRequest, checkIdentity, checkSize, checkWake } from '../src/checks.ts';
+import { aClone } from './clone-calls.ts';
 import { anIdentity, aWake } from './daemon.ts';
 
 type Outcome = { accepted: true; value: unknown } | { accepted: false };
@@ -50,6 +52,34 @@ test('a body of exec is judged as the schema judges it', () => {
       assert.deepEqual(outcome(checkExecRequest, value), schemaOutcome(guestExecRequest, value));
     }),
     { numRuns: 1_000 },
+  );
+});
+
+test('a body of clone is judged as the schema judges it, and no refusal has a value of it', () => {
+  const valid: Record<string, unknown> = aClone('https://git.example.test/a/b', {
+    branch: 'main',
+    credentials: sealSecret(newSecretKey().key, { username: 'u', token: 't' }),
+  });
+  const credentials = changed({ ...(valid['credentials'] as SealedSecret), box: 'watched-for' }).map((value) => ({
+    ...valid,
+    credentials: value,
+  }));
+  const urls = fc
+    .oneof(
+      fc.webUrl({ withQueryParameters: true, withFragments: true }),
+      fc.stringMatching(/^(https?|file|ssh):\/\/[a-z:@.\\ ]{0,9}[/?#]{0,2}[a-z@%\n ]{0,9}$/),
+      fc.constantFrom(4_096, 4_097).map((length) => 'https://h/'.padEnd(length, 'x')),
+    )
+    .map((url) => ({ ...valid, url }));
+  fc.assert(
+    fc.property(fc.oneof(changed(valid), credentials, urls), (value) => {
+      assert.deepEqual(outcome(checkClone, value), schemaOutcome(guestClone, value));
+    }),
+    { numRuns: 2_000 },
+  );
+  assert.throws(
+    () => checkClone({ ...valid, credentials: { ...(valid['credentials'] as SealedSecret), box: ['watched-for'] } }),
+    (error: Error) => !error.message.includes('watched-for'),
   );
 });
 

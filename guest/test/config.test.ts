@@ -12,9 +12,13 @@ test('an empty environment gives the settings of a machine', () => {
     codeFolder: '/code',
     runFolder: '/run/berth',
     identityMarkerFile: '/var/lib/berth/identity-complete',
+    cloneFolder: '/run/berth-clone',
+    cloneStateFile: '/var/lib/berth/clone.json',
+    cloneOrphanMs: 20_000,
     user: { name: 'berth', uid: 1_000, gid: 1_000, home: '/home/berth' },
     appliesIdentity: true,
     maxRunning: 256,
+    maxTerminals: 64,
     maxLeftOpen: 1_024,
     spaceEveryMs: 10_000,
   });

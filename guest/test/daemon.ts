@@ -61,6 +61,8 @@ export class TestDaemon {
         BERTH_GUEST_PORT_FILE: portFile,
         BERTH_GUEST_CODE_FOLDER: this.codeFolder,
         BERTH_GUEST_RUN_FOLDER: join(this.folder, 'run'),
+        BERTH_GUEST_CLONE_FOLDER: join(this.folder, 'clone-run'),
+        BERTH_GUEST_CLONE_STATE_FILE: join(this.folder, 'clone.json'),
         BERTH_GUEST_UID: String(testUid),
         BERTH_GUEST_GID: String(testUid),
         BERTH_GUEST_HOME: this.codeFolder,

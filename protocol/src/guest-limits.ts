@@ -10,6 +10,21 @@ export const EXEC_TIMEOUT_SECONDS = { default: 120, min: 1, max: 600 } as const;
 /** Longest command, in UTF-16 code units. */
 export const EXEC_COMMAND_LENGTH = 1_048_576;
 
+/** Longest URL of a repository, and longest branch name, in UTF-16 code units. */
+export const CLONE_URL_LENGTH = 4_096;
+export const CLONE_BRANCH_LENGTH = 255;
+/** Longest user name or token that a clone signs in with, in UTF-16 code units. */
+export const CLONE_SECRET_LENGTH = 8_192;
+/** An x25519 public key as SPKI in DER, in base64. */
+export const CLONE_KEY = /^[0-9a-zA-Z+/]{59}=$/;
+/** Longest box of sealed credentials, in base64: both with every character escaped. */
+export const CLONE_BOX_LENGTH = 160_000;
+export const CLONE_TIMEOUT_SECONDS = { min: 1, max: 86_400 } as const;
+/** Most that may be fetched, in MiB. */
+export const CLONE_MAX_MIB = { min: 1, max: 1_048_576 } as const;
+/** Longest of git's own words in an answer, in UTF-16 code units. */
+export const CLONE_MESSAGE_LENGTH = 2_000;
+
 /** `Upgrade` of a connection that becomes a raw stream of bytes to a TCP port. */
 export const PORT_STREAM = 'tcp';
 /** How a port is written in a path: digits alone, no sign, no leading zero. At most {@link HIGHEST_PORT}. */
@@ -23,6 +38,7 @@ export const TERMINAL_SIZE = { min: 1, max: 1_000 } as const;
 /** What can be sent to the programs in the foreground of a terminal, as far as `berth` may send it to them. */
 export const TERMINAL_SIGNALS = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGKILL', 'SIGUSR1', 'SIGUSR2', 'SIGTERM', 'SIGCONT', 'SIGTSTP'] as const;
 export type TerminalSignal = (typeof TERMINAL_SIGNALS)[number];
+
 /** Longest file that is read, and longest that is written, at once. */
 export const FILE_READ_BYTES = 8_388_608;
 export const FILE_WRITE_BYTES = 2_097_152;

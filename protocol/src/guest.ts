@@ -1,9 +1,24 @@
 // The wire between the host daemon and the guest daemon: HTTP/1.1 with JSON bodies on the guest's fixed address.
 // Owns the shapes and bounds of that wire. Everything that comes from a guest is parsed with these schemas and never trusted.
 import { z } from 'zod';
-import { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS, TERMINAL_SIGNALS, TERMINAL_SIZE } from './guest-limits.ts';
+import {
+  CLONE_BOX_LENGTH,
+  CLONE_BRANCH_LENGTH,
+  CLONE_KEY,
+  CLONE_MAX_MIB,
+  CLONE_MESSAGE_LENGTH,
+  CLONE_TIMEOUT_SECONDS,
+  CLONE_URL_LENGTH,
+  EXEC_COMMAND_LENGTH,
+  EXEC_OUTPUT_BYTES,
+  EXEC_TIMEOUT_SECONDS,
+  TERMINAL_SIGNALS,
+  TERMINAL_SIZE,
+} from './guest-limits.ts';
 
 export {
+  CLONE_MAX_MIB,
+  CLONE_TIMEOUT_SECONDS,
   EXEC_COMMAND_LENGTH,
   EXEC_OUTPUT_BYTES,
   EXEC_TIMEOUT_SECONDS,
@@ -141,6 +156,61 @@ export const guestExecResult = z.object({
   timedOut: z.boolean(),
 });
 export type GuestExecResult = z.infer<typeof guestExecResult>;
+
+/** Longest answer of the guest to a clone, in bytes, but for a byte for every ten seconds of it. */
+export const CLONE_ANSWER_MAX_BYTES = 6 * CLONE_MESSAGE_LENGTH + 4_096;
+
+/**
+ * `POST /clone`: the repository becomes the content of `/code`, as user `berth`, with its whole history. It is cloned into a folder beside that content and moved into
+ * place when all of it is there, once in the life of a machine: a call that finds it done answers at once, one that finds it under way waits for it. A clone
+ * whose callers are all gone is ended some seconds later. The credentials are sealed to the key of `POST /clone/key` (guest/src/clone-seal.ts): the daemon cannot read them. They are given
+ * out once, to git, for the host and path of the URL alone. A call whose key is forgotten, of a clone that is still to be made, is broken off.
+ */
+export const guestClone = z.strictObject({
+  url: z
+    .string()
+    .max(CLONE_URL_LENGTH)
+    .regex(/^https?:\/\/[^\s/@?#\\]+\/[^\s?#\\]+$/),
+  /** null: the one that the repository says. */
+  branch: z.string().min(1).max(CLONE_BRANCH_LENGTH).nullable(),
+  credentials: z
+    .strictObject({ key: z.string().regex(CLONE_KEY), sender: z.string().regex(CLONE_KEY), box: z.string().min(1).max(CLONE_BOX_LENGTH) })
+    .nullable(),
+  timeoutSeconds: z.int().min(CLONE_TIMEOUT_SECONDS.min).max(CLONE_TIMEOUT_SECONDS.max),
+  /** Most that is fetched. */
+  maxMib: z.int().min(CLONE_MAX_MIB.min).max(CLONE_MAX_MIB.max),
+});
+export type GuestClone = z.infer<typeof guestClone>;
+
+/**
+ * Why a clone failed. `access_denied`: the server wants credentials, or other ones. `folder_not_empty`: `/code` has something of a name that the repository has too.
+ * `failed`: none of the others.
+ */
+export const cloneFailureCode = z.enum([
+  'repository_not_found',
+  'access_denied',
+  'branch_not_found',
+  'network',
+  'disk_full',
+  'too_large',
+  'timed_out',
+  'folder_not_empty',
+  'failed',
+]);
+export type CloneFailureCode = z.infer<typeof cloneFailureCode>;
+
+/** Answer of `POST /clone`, with headers and spaces as those of `POST /exec`. `message`: git's own last words, unfit to be shown as they are. */
+export const guestCloneResult = z.discriminatedUnion('outcome', [
+  z.object({ outcome: z.literal('cloned') }),
+  z.object({ outcome: z.literal('failed'), code: cloneFailureCode, message: z.string().max(CLONE_MESSAGE_LENGTH) }),
+]);
+export type GuestCloneResult = z.infer<typeof guestCloneResult>;
+
+/** `POST /clone/key`: what the credentials of a clone that comes soon are to be sealed to. */
+export const guestCloneKey = z.object({ key: z.string().regex(CLONE_KEY) });
+
+/** `POST /clone/end`: ends a clone under way, as before a sleep. Answers 200 with `{}` once git is gone and the secret with it; calls that wait for the clone are broken off. */
+export const guestCloneEnd = z.object({});
 
 /**
  * `GET /ports/{port}` with `Upgrade: tcp`: after a 101 a raw stream of bytes to that port of the machine's own loopback, 127.0.0.1 or else ::1, for programs that

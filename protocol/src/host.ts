@@ -2,7 +2,8 @@
 // Every verb is idempotent and fenced by the sandbox's epoch: a host refuses an epoch older than the newest it has seen for that VM.
 import { z } from 'zod';
 import { errnoName, FILE_ERRORS } from './files.ts';
-import { guestMetrics, HIGHEST_PORT, PORT_TEXT, TERMINAL_SIZE } from './guest.ts';
+import { CLONE_SECRET_LENGTH } from './guest-limits.ts';
+import { guestClone, guestMetrics, HIGHEST_PORT, PORT_TEXT, TERMINAL_SIZE } from './guest.ts';
 
 /** A VM's id on its host is the sandbox's id. */
 export const vmId = z.string().regex(/^sbx_[a-z2-7]{20,40}$/);
@@ -159,6 +160,18 @@ export const vmList = z.object({ vms: z.array(vmView) });
  */
 export const vmSshHostKey = z.object({ publicKey: z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{68}$/) });
 export type VmSshHostKey = z.infer<typeof vmSshHostKey>;
+
+const cloneCredentials = z.strictObject({
+  username: z.string().min(1).max(CLONE_SECRET_LENGTH),
+  token: z.string().min(1).max(CLONE_SECRET_LENGTH),
+});
+
+/**
+ * `POST /vms/{id}/clone`: the body of the guest's `POST /clone` with the credentials in plain and the sandbox's epoch, and the guest's streamed answer. An epoch older than the newest seen is
+ * refused. A sleep ends it, and so does a destroy.
+ */
+export const vmClone = guestClone.extend({ credentials: cloneCredentials.nullable(), epoch: z.int().min(1) });
+export type VmClone = z.infer<typeof vmClone>;
 
 /** `POST /vms/{id}/exec`: the body and the streamed answer are those of the guest (`guest.ts`). File calls: `files.ts`. */
 

@@ -5,10 +5,13 @@ import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
 import { FILE_CALL_SECONDS, FILE_LIST_MAX_BYTES, FILE_READ_BYTES, fileWritten, type FileWritten } from '@berth/protocol/files.ts';
 import {
+  CLONE_ANSWER_MAX_BYTES,
   EXEC_ANSWER_MAX_BYTES,
-  guestExecResult,
   PORT_STREAM,
   TERMINAL_STREAM,
+  guestCloneResult,
+  guestExecResult,
+  type GuestCloneResult,
   type GuestExecRequest,
   type GuestExecResult,
   type TerminalSize,
@@ -21,6 +24,7 @@ import {
   vmSshHostKey,
   vmView,
   type HostInfo,
+  type VmClone,
   type VmCreate,
   type VmMetrics,
   type VmSshHostKey,
@@ -34,7 +38,7 @@ import { exchange, StaleConnectionError, targetOf, type Exchanged, type Payload,
 import { openHostStream } from './stream.ts';
 
 /**
- * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec for its own timeout and this much more. A sleep writes what the guest
+ * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec or clone for its own timeout and this much more. A sleep writes what the guest
  * dirtied of its memory, a wake reads it back, or boots a disk.
  */
 export const HOST_DEADLINES_MS = {
@@ -155,6 +159,18 @@ export class HostClient {
       ...this.#verb('POST', path, guestExecResult, deadlineMs, options),
       body: request,
       maxBytes: EXEC_ANSWER_MAX_BYTES,
+      agent: this.#single,
+    });
+  }
+
+  /** Clones a repository in the guest, or finds it cloned. Answered as an exec is; closing the connection leaves the clone to whoever asks again soon. */
+  clone(id: string, request: VmClone, options: CallOptions = {}): Promise<GuestCloneResult> {
+    const path = `/vms/${encodeURIComponent(id)}/clone`;
+    const deadlineMs = request.timeoutSeconds * 1_000 + HOST_DEADLINES_MS.execMargin;
+    return this.#call({
+      ...this.#verb('POST', path, guestCloneResult, deadlineMs, options),
+      body: request,
+      maxBytes: CLONE_ANSWER_MAX_BYTES + request.timeoutSeconds,
       agent: this.#single,
     });
   }

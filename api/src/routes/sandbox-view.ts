@@ -1,6 +1,7 @@
 // A sandbox's row as callers see it.
 import { profile } from '@berth/contract/machine-sizes.ts';
 import { agent, persistencePolicy } from '@berth/contract/sandbox-fields.ts';
+import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
 import type { SandboxRow } from '../services/sandboxes.ts';
 
@@ -35,11 +36,21 @@ export function viewSandbox(row: SandboxRow): Sandbox {
     lastActiveAt: row.last_active_at.toISOString(),
     repository: row.repository,
     branch: row.branch,
+    clone: viewClone(row),
     endUserId: row.end_user_id,
     metadata: row.metadata,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
     deletedAt: row.deleted_at?.toISOString() ?? null,
+  };
+}
+
+function viewClone(row: SandboxRow): Sandbox['clone'] {
+  if (row.clone_status === null) return null;
+  const { clone_reason_code: code, clone_reason_message: message } = row;
+  return {
+    status: row.clone_status === 'pending' && SANDBOX_STATES[row.status].awake ? 'cloning' : row.clone_status,
+    reason: code === null ? null : { code, message: message ?? code },
   };
 }
 

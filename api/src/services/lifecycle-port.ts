@@ -19,6 +19,8 @@ export interface LifecycleQueue {
   enqueueResize(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
   /** Commits with the transaction the step that deletes the sandbox's machine and disk. */
   enqueueDestroy(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
+  /** Commits with the transaction the step that clones the sandbox's repository. */
+  enqueueClone(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
   /**
    * Commits with the transaction the step that mails an invitation; it starts by itself within about a second of the commit. The same `attemptKey` again is the
    * same step.
@@ -26,4 +28,6 @@ export interface LifecycleQueue {
   enqueueInvitationMail(trx: DatabaseTransaction, invitationId: string, attemptKey: string): Promise<void>;
   /** To be called right after the commit: starts the enqueued step in this process without waiting for the queue's poll. Never throws. */
   started(step: LifecycleStep): void;
+  /** The same for steps that clone. */
+  cloneStarted(): void;
 }

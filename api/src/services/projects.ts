@@ -11,6 +11,7 @@ import type { Actor } from '../rules/access.ts';
 import { canonicalJson } from '../rules/canonical-json.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../rules/page.ts';
+import { requireRepositoryAllowed } from '../rules/repository.ts';
 import { insertActivity } from '../store/activity.ts';
 import { newId } from '../store/ids.ts';
 import * as store from '../store/projects.ts';
@@ -36,6 +37,7 @@ export async function getProject(context: ServiceContext, orgId: string, project
 }
 
 export async function createProject(context: ServiceContext, actor: Actor, orgId: string, body: CreateProjectBody): Promise<ProjectRecord> {
+  requireDefaultAllowed(context, body);
   const id = newId('project');
   return await context.db.transaction().execute(async (trx) => {
     const project = await store.insertProject(trx, {
@@ -69,6 +71,7 @@ export async function updateProject(
   projectId: string,
   body: UpdateProjectBody,
 ): Promise<ProjectRecord> {
+  requireDefaultAllowed(context, body);
   return await context.db.transaction().execute(async (trx) => {
     const before = await lockForChange(trx, orgId, projectId);
     const { columns, changes } = changesOf(before, body);
@@ -100,6 +103,10 @@ export async function deleteProject(context: ServiceContext, actor: Actor, orgId
     await insertActivity(trx, { orgId, projectId, actor, kind: 'project_deleted', details: { name: before.name } });
     return project;
   });
+}
+
+function requireDefaultAllowed({ settings }: ServiceContext, { defaultRepository }: UpdateProjectBody): void {
+  if (defaultRepository != null) requireRepositoryAllowed(defaultRepository, settings.git, 'body.defaultRepository');
 }
 
 /** What a clone for a sandbox of the project signs in with; null when it has none. Throws {@link CannotOpen} when what is stored does not open. */

@@ -1,13 +1,13 @@
 // Creating a sandbox: decides what it gets, counts it against the plan, reserves its room, and commits that together with the durable step.
 import { profile } from '@berth/contract/machine-sizes.ts';
 import { persistencePolicy } from '@berth/contract/sandbox-fields.ts';
-import { SANDBOX_FIELDS_NOT_AVAILABLE_YET, type CreateSandboxBody } from '@berth/contract/sandboxes.ts';
+import type { CreateSandboxBody } from '@berth/contract/sandboxes.ts';
 import type { Actor } from '../rules/access.ts';
 import { chooseAllocation, type ChosenAllocation } from '../rules/allocation.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { requireConsistentMode, requireModeAllowed } from '../rules/ephemeral.ts';
-import { refuseFieldsNotAvailable } from '../rules/not-available.ts';
 import { requireSizeWithinPlan, requireTtlWithinPlan } from '../rules/plan-limits.ts';
+import { chooseRepository, requireRepositoryAllowed, type Repository } from '../rules/repository.ts';
 import { insertActivity } from '../store/activity.ts';
 import { isId, newId } from '../store/ids.ts';
 import { lockProject, type ProjectRecord } from '../store/projects.ts';
@@ -33,7 +33,7 @@ export interface CreateResult {
 }
 
 /**
- * Creates a sandbox, or finds the one that an earlier create with the same key made. Throws `not_available_yet`, `invalid_request`,
+ * Creates a sandbox, or finds the one that an earlier create with the same key made. Throws `invalid_request`,
  * `idempotency_key_conflict`, `unknown_project`, `ephemeral_not_allowed`, `no_active_plan`, `plan_limit`, `concurrent_sandbox_limit`,
  * `insufficient_capacity` or `host_unavailable`, and then leaves nothing.
  */
@@ -44,7 +44,6 @@ export async function createSandbox(
   body: CreateSandboxBody,
   answer: CreateAnswer,
 ): Promise<CreateResult> {
-  refuseFieldsNotAvailable(body, SANDBOX_FIELDS_NOT_AVAILABLE_YET);
   requireConsistentMode(body);
   const id = newId('sandbox');
   const step = { sandboxId: id, epoch: FIRST_EPOCH };
@@ -63,11 +62,20 @@ export async function createSandbox(
         profile: profile.nullable().parse(project.default_profile),
         persistencePolicy: persistencePolicy.nullable().parse(project.default_persistence_policy),
       });
+      const repository = repositoryOf(context, body, project);
       const plan = await planInForce(context, trx, orgId);
       requireSizeWithinPlan(plan, chosen.allocation);
       if (body.ttlSeconds !== undefined) requireTtlWithinPlan(plan, body.ttlSeconds);
       await requireConcurrentRoom(context, trx, orgId);
-      const sandbox = await insertNew(trx, { id, project, actor, body, chosen, hostId: await reserveHost(trx, chosen.allocation) });
+      const sandbox = await insertNew(trx, {
+        id,
+        project,
+        actor,
+        body,
+        chosen,
+        repository,
+        hostId: await reserveHost(trx, chosen.allocation),
+      });
       await context.lifecycle.enqueueProvision(trx, step);
       return sandbox;
     });
@@ -85,10 +93,22 @@ interface NewlyChosen {
   actor: Actor;
   body: CreateSandboxBody;
   chosen: ChosenAllocation;
+  repository: Repository | null;
   hostId: string;
 }
 
-async function insertNew(trx: DatabaseTransaction, { id, project, actor, body, chosen, hostId }: NewlyChosen): Promise<SandboxRow> {
+/** Throws `invalid_request` for one that the service does not clone. */
+function repositoryOf(context: ServiceContext, body: CreateSandboxBody, project: ProjectRecord): Repository | null {
+  const chosen = chooseRepository(body, { repository: project.default_repository, branch: project.default_branch });
+  const where = body.repository === undefined ? "the project's defaultRepository" : 'body.repository';
+  if (chosen !== null) requireRepositoryAllowed(chosen.repository, context.settings.git, where);
+  return chosen;
+}
+
+async function insertNew(
+  trx: DatabaseTransaction,
+  { id, project, actor, body, chosen, repository, hostId }: NewlyChosen,
+): Promise<SandboxRow> {
   const sandbox = await insertSandbox(trx, {
     id,
     org_id: project.org_id,
@@ -103,6 +123,9 @@ async function insertNew(trx: DatabaseTransaction, { id, project, actor, body, c
     persistence_policy: chosen.persistencePolicy,
     mode: body.mode ?? 'persistent',
     ttl_seconds: body.ttlSeconds ?? null,
+    repository: repository?.repository ?? null,
+    branch: repository?.branch ?? null,
+    clone_status: repository === null ? null : 'pending',
     end_user_id: body.endUserId ?? null,
     ssh_public_key: body.sshPublicKey ?? null,
     metadata: JSON.stringify(body.metadata ?? {}),
@@ -119,6 +142,7 @@ async function insertNew(trx: DatabaseTransaction, { id, project, actor, body, c
     details: {
       name: sandbox.name,
       endUserId: sandbox.end_user_id,
+      ...(repository === null ? {} : repository),
       ...(sandbox.mode === 'ephemeral' ? { mode: sandbox.mode, expiresAt: sandbox.expires_at } : {}),
     },
   });

@@ -1,4 +1,5 @@
 // What the operator chose that services act on. Read in src/config.ts.
+import type { GitHosts } from '../rules/repository.ts';
 
 export interface Settings {
   /** Origin by which people reach the service, without a slash at its end: in mailed links and cookies (`BERTH_PUBLIC_URL`). */
@@ -11,4 +12,13 @@ export interface Settings {
   signUp: 'invited' | 'open';
   /** Addresses or networks of proxies whose `X-Forwarded-For` is believed (`BERTH_TRUSTED_PROXIES`). */
   trustedProxies: readonly string[];
+  git: GitSettings;
+}
+
+/** Where repositories are cloned from (`BERTH_GIT_BASE_URL`, `BERTH_GIT_ALLOW_URLS`), and what a clone may take. */
+export interface GitSettings extends GitHosts {
+  /** `BERTH_CLONE_TIMEOUT_SECONDS`. */
+  cloneTimeoutSeconds: number;
+  /** Most that a clone fetches (`BERTH_CLONE_MAX_MIB`). */
+  cloneMaxMib: number;
 }

@@ -54,6 +54,25 @@ export async function listUnattended(db: Database, quietMs: number, stepKinds: r
   return rows.map(toFence);
 }
 
+/** Awake sandboxes whose clone is not over, and whose step (`clone:id:epoch`) is neither waiting nor running, for at least `quietMs`. */
+export async function listUnattendedClones(db: Database, quietMs: number, stepKind: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('sandbox')
+    .select('id')
+    .where('clone_status', '=', 'pending')
+    // As in the index over them.
+    .where('status', '<>', 'deleted')
+    .where('status', 'in', statusesThat('awake'))
+    .where('updated_at', '<', sql<Date>`now() - make_interval(secs => ${quietMs / 1_000})`)
+    .where(
+      sql<boolean>`not exists (
+        select from dbos.workflow_status step
+        where step.workflow_uuid = ${stepKind} || ':' || sandbox.id || ':' || sandbox.clone_epoch and step.status in ('ENQUEUED', 'DELAYED', 'PENDING'))`,
+    )
+    .execute();
+  return rows.map((row) => row.id);
+}
+
 type FenceRow = Pick<SandboxRow, (typeof FENCE_COLUMNS)[number]>;
 
 const FENCE_COLUMNS = [

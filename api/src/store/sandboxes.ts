@@ -131,6 +131,24 @@ export async function writeRecommendation(trx: DatabaseTransaction, sandboxId: s
   return await writeSandbox(trx, sandboxId, { ...sizeColumns({ pending }), pending_recommended: pending !== null });
 }
 
+/** Notes the durable step of the sandbox's clone, and tells every replica. The caller holds the row's lock. */
+export async function writeCloneEpoch(trx: DatabaseTransaction, sandboxId: string, epoch: number): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, { clone_epoch: epoch });
+}
+
+/** Writes how the clone came out, `reason` why it failed, and tells every replica. The caller holds the row's lock. */
+export async function writeCloneEnd(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  reason: { code: string; message: string } | null,
+): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, {
+    clone_status: reason === null ? 'cloned' : 'failed',
+    clone_reason_code: reason?.code ?? null,
+    clone_reason_message: reason?.message ?? null,
+  });
+}
+
 async function writeSandbox(trx: DatabaseTransaction, sandboxId: string, columns: SandboxColumns): Promise<SandboxRow> {
   const row = await trx
     .updateTable('sandbox')

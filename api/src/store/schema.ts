@@ -210,6 +210,12 @@ export interface SandboxTable {
   expires_at: Instant | null;
   repository: string | null;
   branch: string | null;
+  /** `pending` until the clone has come to its end; null without a repository. */
+  clone_status: 'pending' | 'cloned' | 'failed' | null;
+  /** The epoch that the clone's durable step was begun for. */
+  clone_epoch: number | null;
+  clone_reason_code: string | null;
+  clone_reason_message: string | null;
   ssh_public_key: string | null;
   end_user_id: string | null;
   metadata: Json<Record<string, string | number | boolean>>;

@@ -13,6 +13,9 @@ import type { HostClients } from '../hosts/clients.ts';
 import type { LifecycleQueue } from '../services/lifecycle-port.ts';
 import type { Mailer } from '../services/mail-port.ts';
 import type { Database } from '../store/schema.ts';
+import type { SecretKey } from '../services/secret-key.ts';
+import type { GitSettings } from '../services/settings.ts';
+import { clone, type CloneStepContext } from './clone.ts';
 import { destroy } from './destroy.ts';
 import { Dispatch } from './dispatch.ts';
 import { Expiry, EXPIRY_EVERY_MS } from './expiry.ts';
@@ -21,7 +24,7 @@ import { forgetIdempotencyKeys, IDEMPOTENCY_RETENTION_EVERY_MS } from './idempot
 import { IDLE_EVERY_MS, IdleWatch } from './idle.ts';
 import { invitationMail, MAIL_PATIENCE, type MailPatience, type MailStepContext } from './invitation-mail.ts';
 import { provision } from './provision.ts';
-import { DurableQueue, INVITATION_MAIL, LIFECYCLE_QUEUE, MAIL_QUEUE, type StepKind } from './queue.ts';
+import { CLONE, CLONE_QUEUE, DurableQueue, INVITATION_MAIL, LIFECYCLE_QUEUE, MAIL_QUEUE, type StepKind } from './queue.ts';
 import { resize } from './resize.ts';
 import { ReplicaSession } from './replica-session.ts';
 import { runEvery } from './schedule.ts';
@@ -57,6 +60,9 @@ export interface DurableOptions {
   mailer: Mailer;
   /** Origin of the links in mails. */
   publicUrl: string;
+  /** Opens the credentials of repositories. */
+  secretKey: SecretKey;
+  git: GitSettings;
   log: Logger;
   /** Poll of the lifecycle's queue; the default is a safety net only, and measured to be enough. */
   queuePollMs?: number;
@@ -67,6 +73,8 @@ export interface DurableOptions {
   /** How a mail is tried again. Default: for a day, with pauses that grow to half an hour. */
   mailPatience?: MailPatience;
 }
+
+type WorkContext = MailStepContext & CloneStepContext;
 
 export interface DurableWork {
   queue: LifecycleQueue;
@@ -97,25 +105,38 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const { databaseUrl, db, hosts, log } = options;
   const executorId = randomUUID();
   const stopping = new AbortController();
-  const context: MailStepContext = {
+  const pool = openPool(databaseUrl, POOL_SIZE, log);
+  const client = await DBOSClient.create({
+    systemDatabaseUrl: UNUSED_URL,
+    systemDatabasePool: pool,
+    systemDatabaseSchemaName: DBOS_SCHEMA,
+    applicationName: APPLICATION.name,
+    logger: dbosLogger(log),
+  });
+  const dispatch = new Dispatch(LIFECYCLE_QUEUE, log);
+  const cloneDispatch = new Dispatch(CLONE_QUEUE, log);
+  const queue = new DurableQueue(client, dispatch, cloneDispatch);
+  const context: WorkContext = {
     db,
     hosts,
     log,
+    lifecycle: queue,
     stopping: stopping.signal,
     hostPatienceMs: options.hostPatienceMs ?? HOST_PATIENCE_MS,
     hostSilenceMs: options.hostSilenceMs ?? HOST_SILENCE_MS,
     mailer: options.mailer,
     publicUrl: options.publicUrl,
+    secretKey: options.secretKey,
+    git: options.git,
     mailPatience: options.mailPatience ?? MAIL_PATIENCE,
   };
   const session = new ReplicaSession({ databaseUrl, executorId, log });
   await session.open();
 
-  const pool = openPool(databaseUrl, POOL_SIZE, log);
   const running = new Set<string>();
   const register = <Step>(
-    name: StepKind | typeof INVITATION_MAIL,
-    run: (context: MailStepContext, step: Step) => Promise<void>,
+    name: StepKind | typeof CLONE | typeof INVITATION_MAIL,
+    run: (context: WorkContext, step: Step) => Promise<void>,
   ): ((step: Step) => Promise<void>) => {
     const tracked = async (step: Step): Promise<void> => {
       const id = DBOS.workflowID ?? '';
@@ -137,7 +158,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     runMigrations: false,
     // Serves DBOS's messages and events, which nothing here uses; it would cost a connection and 100 ms of start.
     useListenNotify: false,
-    listenQueues: [LIFECYCLE_QUEUE, MAIL_QUEUE],
+    listenQueues: [LIFECYCLE_QUEUE, CLONE_QUEUE, MAIL_QUEUE],
     logger: dbosLogger(log),
   });
   register('provision', provision);
@@ -145,28 +166,22 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   register('wake', wake);
   register('resize', resize);
   register('destroy', destroy);
+  register(CLONE, clone);
   register(INVITATION_MAIL, invitationMail);
   await DBOS.launch();
   await DBOS.registerQueue(LIFECYCLE_QUEUE, {
     minPollingIntervalMs: options.queuePollMs ?? QUEUE_POLL_MS,
     onConflict: 'always_update',
   });
+  await DBOS.registerQueue(CLONE_QUEUE, { minPollingIntervalMs: QUEUE_POLL_MS, onConflict: 'always_update' });
   await DBOS.registerQueue(MAIL_QUEUE, { minPollingIntervalMs: QUEUE_POLL_MS, onConflict: 'always_update' });
 
-  const client = await DBOSClient.create({
-    systemDatabaseUrl: UNUSED_URL,
-    systemDatabasePool: pool,
-    systemDatabaseSchemaName: DBOS_SCHEMA,
-    applicationName: APPLICATION.name,
-    logger: dbosLogger(log),
-  });
-  const dispatch = new Dispatch(LIFECYCLE_QUEUE, log);
-  const queue = new DurableQueue(client, dispatch);
   const takeover = new Takeover({ context, session, dispatch, client, executorId, running });
   const health = options.hostUrls.map((url) => new HostHealth(context, url));
   const expiry = new Expiry({ context, lifecycle: queue, session });
   const idle = new IdleWatch({ context, lifecycle: queue, session });
   dispatch.wake();
+  cloneDispatch.wake();
   // A first look before the first request: what a killed process left goes on, and the host of the request has a row.
   await Promise.all([takeover.tick(), ...health.map((host) => host.tick())]);
 

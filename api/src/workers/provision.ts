@@ -2,6 +2,7 @@
 // Safe to run again from the start at any point and beside itself: the host's verb is idempotent and fenced, so is the commit.
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import type { LifecycleStep } from '../services/lifecycle-port.ts';
+import { settleAwake } from '../services/sandbox-clone.ts';
 import { transitionSandbox } from '../services/sandbox-transition.ts';
 import { crashPoint } from './crash-point.ts';
 import { askHost } from './host-verdict.ts';
@@ -12,7 +13,7 @@ import { vmSpecOf } from './vm-spec.ts';
 /** `void`: a newer intent (a destroy) is in force, or the work is done already. */
 type Made = { kind: 'made' } | { kind: 'void' } | { kind: 'failed'; code: string; message: string };
 
-/** Brings a sandbox from `provisioning` to `ready` or `failed`, or leaves it alone when its epoch is no longer in force. */
+/** Brings a sandbox from `provisioning` to `ready`, to `running` with the step that clones its repository, or to `failed`, or leaves it alone when its epoch is no longer in force. */
 export async function provision(context: StepContext, step: LifecycleStep): Promise<void> {
   crashPoint('provision:claimed');
   const made = await DBOS.runStep(() => makeMachine(context, step), { name: 'makeMachine' });
@@ -39,21 +40,23 @@ async function makeMachine(context: StepContext, step: LifecycleStep): Promise<M
 }
 
 async function settle(context: StepContext, step: LifecycleStep, made: Exclude<Made, { kind: 'void' }>): Promise<string> {
-  const outcome = await untilCommitted(context, 'settling a new machine', () =>
+  const { outcome, sandbox } = await untilCommitted(context, 'settling a new machine', () =>
     context.db.transaction().execute(async (trx) => {
-      const result = await transitionSandbox(trx, {
-        ...step,
-        actor: SYSTEM,
-        // With nothing to set up inside, a machine that answers is ready. A failure takes a new epoch: should the host still be at
-        // work on the old one, what it makes is void and gets reaped.
-        ...(made.kind === 'made'
-          ? { to: 'ready' as const }
-          : { to: 'failed' as const, newEpoch: true, reason: { code: made.code, message: made.message } }),
-      });
+      // A failure takes a new epoch: should the host still be at work on the old one, what it makes is void and gets reaped.
+      const result = await (made.kind === 'made'
+        ? settleAwake(trx, context.lifecycle, { ...step, actor: SYSTEM })
+        : transitionSandbox(trx, {
+            ...step,
+            to: 'failed',
+            newEpoch: true,
+            reason: { code: made.code, message: made.message },
+            actor: SYSTEM,
+          }));
       crashPoint('provision:written');
-      return result.outcome;
+      return result;
     }),
   );
   crashPoint('provision:settled');
+  if (sandbox?.status === 'running') context.lifecycle.cloneStarted();
   return outcome;
 }

@@ -17,8 +17,13 @@ export const LIFECYCLE_QUEUE = 'lifecycle';
 export const MAIL_QUEUE = 'mail';
 export const INVITATION_MAIL = 'invitation-mail';
 
+/** Clones: a queue of their own, which replicas of before there were clones do not listen to. */
+export const CLONE_QUEUE = 'clone';
+export const CLONE = 'clone';
+
 /** The queue that a step on record belongs to, by its id. */
 export function queueOf(id: string): string {
+  if (id.startsWith(`${CLONE}:`)) return CLONE_QUEUE;
   return id.startsWith(`${INVITATION_MAIL}:`) ? MAIL_QUEUE : LIFECYCLE_QUEUE;
 }
 
@@ -39,17 +44,20 @@ export function stepKindOf(sandbox: { status: SandboxStatus; resizing: boolean }
 }
 
 /** Id of the durable step; store/lifecycle.ts builds the same in SQL from the kinds. */
-export function stepId(kind: StepKind, step: LifecycleStep): string {
+export function stepId(kind: StepKind | typeof CLONE, step: LifecycleStep): string {
   return `${kind}:${step.sandboxId}:${step.epoch}`;
 }
 
 export class DurableQueue implements LifecycleQueue {
   readonly #client: DBOSClient;
   readonly #dispatch: Dispatch;
+  readonly #cloneDispatch: Dispatch;
 
-  constructor(client: DBOSClient, dispatch: Dispatch) {
+  /** A dispatch for the queue of the lifecycle, and one for that of clones. */
+  constructor(client: DBOSClient, dispatch: Dispatch, cloneDispatch: Dispatch) {
     this.#client = client;
     this.#dispatch = dispatch;
+    this.#cloneDispatch = cloneDispatch;
   }
 
   async enqueueProvision(trx: DatabaseTransaction, step: LifecycleStep): Promise<void> {
@@ -77,6 +85,13 @@ export class DurableQueue implements LifecycleQueue {
     crashPoint('destroy:enqueued');
   }
 
+  async enqueueClone(trx: DatabaseTransaction, { sandboxId, epoch }: LifecycleStep): Promise<void> {
+    const workflowID = stepId(CLONE, { sandboxId, epoch });
+    const options = { queueName: CLONE_QUEUE, workflowName: CLONE, workflowID };
+    await this.#client.enqueueInTransaction(clientOf(trx), options, { sandboxId, epoch });
+    crashPoint('clone:enqueued');
+  }
+
   async enqueueInvitationMail(trx: DatabaseTransaction, invitationId: string, attemptKey: string): Promise<void> {
     const step: InvitationMailStep = { invitationId, askedAtMs: Date.now() };
     const workflowID = `${INVITATION_MAIL}:${invitationId}:${attemptKey}`;
@@ -87,6 +102,10 @@ export class DurableQueue implements LifecycleQueue {
   started(_step: LifecycleStep): void {
     crashPoint('step:committed');
     this.#dispatch.wake();
+  }
+
+  cloneStarted(): void {
+    this.#cloneDispatch.wake();
   }
 
   async #enqueue(trx: DatabaseTransaction, kind: StepKind, step: LifecycleStep): Promise<void> {

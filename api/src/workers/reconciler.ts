@@ -10,6 +10,7 @@ import type { VmView } from '@berth/protocol/host.ts';
 import type { HostClient } from '../hosts/client.ts';
 import { reconcile, type Decision, type MachineFacts } from '../rules/reconciliation.ts';
 import { adoptSize } from '../services/sandbox-resize.ts';
+import { settleAwake } from '../services/sandbox-clone.ts';
 import { transitionSandbox, writeRemains } from '../services/sandbox-transition.ts';
 import { findFences, listOnHost, type SandboxFence } from '../store/lifecycle.ts';
 import { crashPoint } from './crash-point.ts';
@@ -95,23 +96,28 @@ export class Reconciler {
     const lost = decision.to === 'failed';
     const result = await this.#context.db.transaction().execute(async (trx) => {
       // The epoch is the one read before the list: whatever was asked for since wins.
-      const written = await transitionSandbox(trx, {
+      const change = {
         sandboxId: row.id,
         epoch: row.epoch,
-        to: decision.to,
         newEpoch: lost,
         reason: decision.reason ?? undefined,
         wakesFrom: decision.wakesFrom,
         allocated: decision.size ?? undefined,
         lastAliveAt,
         actor: SYSTEM,
-      });
+      };
+      const { to } = decision;
+      const written = await (to === 'ready'
+        ? settleAwake(trx, this.#context.lifecycle, change)
+        : transitionSandbox(trx, { ...change, to }));
       crashPoint(lost ? 'lost:written' : 'recovered:written');
       return written;
     });
     crashPoint(lost ? 'lost:settled' : 'recovered:settled');
     if (result.outcome !== 'changed') return;
-    const { to, reason } = decision;
+    const { reason } = decision;
+    const to = result.sandbox.status;
+    if (to === 'running') this.#context.lifecycle.cloneStarted();
     this.#context.log.warn({ sandboxId: row.id, from: row.status, to, reason }, 'a sandbox was not as its row said');
   }
 

@@ -5,6 +5,7 @@ import type { VmView } from '@berth/protocol/host.ts';
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import { HOST_LOST, deathOf, MACHINE_LOST, type Reason } from '../rules/machine-death.ts';
 import type { LifecycleStep } from '../services/lifecycle-port.ts';
+import { settleAwake } from '../services/sandbox-clone.ts';
 import { transitionSandbox, type Transition } from '../services/sandbox-transition.ts';
 import type { WakeSource } from '../store/sandboxes.ts';
 import { crashPoint } from './crash-point.ts';
@@ -20,7 +21,7 @@ type Captured =
   | { kind: 'runs-on'; reason: Reason }
   | { kind: 'gone'; reason: Reason; wakesFrom: WakeSource | null };
 
-/** Brings a sandbox from `sleeping` to `stopped`, back to `ready`, or to `failed`, or leaves it alone when its epoch is no longer in force. */
+/** Brings a sandbox from `sleeping` to `stopped`, back to awake, or to `failed`, or leaves it alone when its epoch is no longer in force. */
 export async function sleep(context: StepContext, step: LifecycleStep): Promise<void> {
   crashPoint('sleep:claimed');
   const captured = await DBOS.runStep(() => captureMachine(context, step), { name: 'captureMachine' });
@@ -63,22 +64,24 @@ function judge(vm: VmView | null | undefined, message: string): Captured {
 }
 
 async function settle(context: StepContext, step: LifecycleStep, captured: Exclude<Captured, { kind: 'void' }>): Promise<string> {
-  const outcome = await untilCommitted(context, 'settling a machine put to sleep', () =>
+  const { outcome, sandbox } = await untilCommitted(context, 'settling a machine put to sleep', () =>
     context.db.transaction().execute(async (trx) => {
-      const result = await transitionSandbox(trx, { ...step, actor: SYSTEM, ...changeOf(captured) });
+      const result = await (captured.kind === 'runs-on'
+        ? settleAwake(trx, context.lifecycle, { ...step, actor: SYSTEM, reason: captured.reason })
+        : transitionSandbox(trx, { ...step, actor: SYSTEM, ...changeOf(captured) }));
       crashPoint('sleep:written');
-      return result.outcome;
+      return result;
     }),
   );
   crashPoint('sleep:settled');
+  if (sandbox?.status === 'running') context.lifecycle.cloneStarted();
   return outcome;
 }
 
 function changeOf(
-  captured: Exclude<Captured, { kind: 'void' }>,
+  captured: Extract<Captured, { kind: 'asleep' | 'gone' }>,
 ): Pick<Transition, 'to' | 'reason' | 'wakesFrom' | 'allocated' | 'newEpoch'> {
   if (captured.kind === 'asleep') return { to: 'stopped', wakesFrom: captured.wakesFrom, allocated: captured.size ?? undefined };
-  if (captured.kind === 'runs-on') return { to: 'ready', reason: captured.reason };
   // A failure takes a new epoch: what the host may still be doing under the old one is void.
   return { to: 'failed', newEpoch: true, reason: captured.reason, wakesFrom: captured.wakesFrom };
 }

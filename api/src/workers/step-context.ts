@@ -3,6 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
+import type { LifecycleQueue } from '../services/lifecycle-port.ts';
 import type { ActivityActor } from '../store/activity.ts';
 import type { Database } from '../store/schema.ts';
 
@@ -13,6 +14,8 @@ export interface StepContext {
   db: Database;
   hosts: HostClients;
   log: Logger;
+  /** For the clone that begins when a machine answers. */
+  lifecycle: Pick<LifecycleQueue, 'enqueueClone' | 'cloneStarted'>;
   /** How long after its request a sandbox waits for a host that does not answer. */
   hostPatienceMs: number;
   /** How long a host may be silent before the sandboxes that are awake on it count as lost. */

@@ -1,10 +1,13 @@
 // Finds durable steps that nobody runs any more and sees that somebody does: those of dead executors, those this process claimed
 // without starting (Postgres went away in between), and sandboxes whose step is not on record or ended without its work done.
 import { DBOS, type DBOSClient } from '@dbos-inc/dbos-sdk';
-import { listEndedSteps, listExecutorsAtWork, listQuietSteps, listUnattended } from '../store/lifecycle.ts';
+import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
+import { beginClone } from '../services/sandbox-clone.ts';
+import { listEndedSteps, listExecutorsAtWork, listQuietSteps, listUnattended, listUnattendedClones } from '../store/lifecycle.ts';
+import { lockSandbox } from '../store/sandboxes.ts';
 import type { Dispatch } from './dispatch.ts';
 import { requeueStepsOf } from './dispatch.ts';
-import { LIFECYCLE_QUEUE, queueOf, STEP_KINDS, stepId, stepKindOf } from './queue.ts';
+import { CLONE, CLONE_QUEUE, LIFECYCLE_QUEUE, queueOf, STEP_KINDS, stepId, stepKindOf } from './queue.ts';
 import type { ReplicaSession } from './replica-session.ts';
 import type { StepContext } from './step-context.ts';
 
@@ -59,6 +62,7 @@ export class Takeover {
       if (!taken) continue;
       context.log.info({ executorId: other }, 'took over the steps of a process that is gone');
       dispatch.wake();
+      context.lifecycle.cloneStarted();
     }
   }
 
@@ -71,6 +75,7 @@ export class Takeover {
     context.log.warn({ steps: lost }, 'steps were claimed but never started; starting them');
     for (const id of lost) await DBOS.resumeWorkflow(id, { queueName: queueOf(id) });
     dispatch.wake();
+    context.lifecycle.cloneStarted();
   }
 
   async #attend(): Promise<void> {
@@ -89,6 +94,26 @@ export class Takeover {
       }
       dispatch.wake();
     }
+    for (const id of await listUnattendedClones(context.db, QUIET_MS, CLONE)) await this.#attendClone(id);
+  }
+
+  async #attendClone(sandboxId: string): Promise<void> {
+    const { context, client } = this.#options;
+    const step = await context.db.transaction().execute(async (trx) => {
+      const sandbox = await lockSandbox(trx, sandboxId);
+      if (sandbox?.clone_status !== 'pending' || !SANDBOX_STATES[sandbox.status].awake) return undefined;
+      // A replica of before there were clones settled it.
+      if (sandbox.clone_epoch === null) await beginClone(trx, context.lifecycle, sandbox);
+      return sandbox.clone_epoch === null ? undefined : { sandboxId, epoch: sandbox.clone_epoch };
+    });
+    if (step !== undefined) {
+      const id = stepId(CLONE, step);
+      context.log.warn({ ...step }, 'a sandbox with a repository to be cloned had no step; it gets one');
+      const before = await client.getWorkflow(id);
+      if (before === undefined) await client.enqueue({ queueName: CLONE_QUEUE, workflowName: CLONE, workflowID: id }, step);
+      else await DBOS.rewindWorkflow(id, { startStep: 0, queueName: CLONE_QUEUE });
+    }
+    context.lifecycle.cloneStarted();
   }
 
   async #forget(): Promise<void> {

@@ -6,6 +6,7 @@ import { DBOS } from '@dbos-inc/dbos-sdk';
 import { DISK_LOST, type Reason } from '../rules/machine-death.ts';
 import type { LifecycleStep } from '../services/lifecycle-port.ts';
 import { noteDeferred } from '../services/sandbox-resize.ts';
+import { settleAwake } from '../services/sandbox-clone.ts';
 import { transitionSandbox, type TransitionResult } from '../services/sandbox-transition.ts';
 import { allocationOf, lockSandbox, pendingOf, type WakeSource } from '../store/sandboxes.ts';
 import type { DatabaseTransaction } from '../store/schema.ts';
@@ -21,7 +22,7 @@ type Woken =
   | { kind: 'awake'; woke: VmWoke | null; size: Allocation | null }
   | { kind: 'not-woken'; to: 'stopped' | 'failed'; reason: Reason; wakesFrom: WakeSource | null };
 
-/** Brings a sandbox from `waking` to `ready`, back to `stopped`, or to `failed`, or leaves it alone when its epoch is no longer in force. */
+/** Brings a sandbox from `waking` to awake, back to `stopped`, or to `failed`, or leaves it alone when its epoch is no longer in force. */
 export async function wake(context: StepContext, step: LifecycleStep): Promise<void> {
   crashPoint('wake:claimed');
   const woken = await DBOS.runStep(() => wakeMachine(context, step), { name: 'wakeMachine' });
@@ -64,18 +65,20 @@ function notWoken(vm: VmView | null | undefined, reason: Reason, wakesFrom: Wake
 }
 
 async function settle(context: StepContext, step: LifecycleStep, woken: Exclude<Woken, { kind: 'void' }>): Promise<string> {
-  const outcome = await untilCommitted(context, 'settling a woken machine', () =>
+  const { outcome, sandbox } = await untilCommitted(context, 'settling a woken machine', () =>
     context.db.transaction().execute(async (trx) => {
-      const result = await (woken.kind === 'awake' ? settleAwake(trx, step, woken) : settleNotWoken(trx, step, woken));
+      const result = await (woken.kind === 'awake' ? settleWoken(context, trx, step, woken) : settleNotWoken(trx, step, woken));
       crashPoint('wake:written');
-      return result.outcome;
+      return result;
     }),
   );
   crashPoint('wake:settled');
+  if (sandbox?.status === 'running') context.lifecycle.cloneStarted();
   return outcome;
 }
 
-async function settleAwake(
+async function settleWoken(
+  context: StepContext,
   trx: DatabaseTransaction,
   step: LifecycleStep,
   { woke, size }: Extract<Woken, { kind: 'awake' }>,
@@ -83,9 +86,8 @@ async function settleAwake(
   const before = await lockSandbox(trx, step.sandboxId);
   if (before === undefined) return { outcome: 'void', sandbox: before };
   const allocated = size ?? pendingOf(before) ?? allocationOf(before);
-  const result = await transitionSandbox(trx, {
+  const result = await settleAwake(trx, context.lifecycle, {
     ...step,
-    to: 'ready',
     actor: SYSTEM,
     allocated,
     woke: woke ?? undefined,

@@ -1,7 +1,6 @@
 // What a caller is told of a faulty request: where, what is allowed, what was found.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { SANDBOX_FIELDS_NOT_AVAILABLE_YET } from '@berth/contract/sandboxes.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
 let api: TestApi;
@@ -110,16 +109,6 @@ test("a create in another org's project is 400 unknown_project, as if it did not
   assert.equal((await create({ projectId: other.projectId })).body.error.code, 'unknown_project');
 });
 
-const NOT_YET = { repository: 'owner/repo', branch: 'main' };
-for (const field of SANDBOX_FIELDS_NOT_AVAILABLE_YET) {
-  test(`a create with ${field} is refused by name, not ignored`, async () => {
-    const answer = await create({ [field]: NOT_YET[field] });
-    assert.equal(answer.status, 400);
-    assert.equal(answer.body.error.code, 'not_available_yet');
-    assert.match(answer.body.error.message, new RegExp(`body\\.${field}: not available yet`));
-  });
-}
-
 test('a public key is kept as one line; a private one is refused with a warning, and neither answer nor log repeats it', async () => {
   const line = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(43)} me@example.test`;
   const taken = await create({ sshPublicKey: `${line}\n` });
@@ -218,7 +207,16 @@ for (const [title, body, message] of [
     /^body\.defaultPersistencePolicy must be one of "always_on", "sleep_resume", not "never"$/,
   ],
   ['a repository without an owner', { defaultRepository: 'web' }, /^body\.defaultRepository must have the form owner\/repo$/],
-  ['a repository that is a URL', { defaultRepository: 'https://git.test/a/b' }, /^body\.defaultRepository must have the form owner\/repo$/],
+  [
+    'a repository that is a URL on a host that is not allowed',
+    { defaultRepository: 'https://git.test/a/b' },
+    /^body\.defaultRepository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000$/,
+  ],
+  [
+    'a repository with a user',
+    { defaultRepository: 'https://u:p@other.example.test/a' },
+    /^body\.defaultRepository must be the https URL of a repository,/,
+  ],
   ['a repository that leads elsewhere', { defaultRepository: 'acme/..' }, /^body\.defaultRepository must have the form owner\/repo$/],
   ['a repository that is an option', { defaultRepository: '-o/web' }, /^body\.defaultRepository must have the form owner\/repo$/],
   [

@@ -358,9 +358,3 @@ test('of creates and a delete of their project at the same moment either the cre
     }
   }
 });
-
-test('the defaults for repository and branch are kept for clones and not applied to a sandbox yet', async () => {
-  const { id } = await make({ defaultRepository: 'acme/web', defaultBranch: 'main', repoCredentials: { token: 't' } });
-  const { sandbox } = (await createIn(id)).body;
-  assert.deepEqual([sandbox.repository, sandbox.branch], [null, null]);
-});

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sql } from 'kysely';
 import { closeUsageInterval } from '../../src/store/usage.ts';
 import { CRASH_POINTS } from '../../src/workers/crash-point.ts';
 import { Replica, type ReplicaRequest } from './replica.ts';
@@ -73,16 +72,9 @@ async function startReplica(crashAt?: string): Promise<Replica> {
   return await Replica.start(world.replica, crashAt);
 }
 
-/** Stops a replica once no step is left: what this test began must not be taken over by the replica that the next one kills. */
+/** Stops a replica once no step is left. */
 async function stopAtRest(replica: Replica): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  for (;;) {
-    const { rows } = await sql<{ id: string }>`
-      select workflow_uuid as id from dbos.workflow_status where status in ('ENQUEUED', 'DELAYED', 'PENDING')`.execute(world.db);
-    if (rows.length === 0) break;
-    assert.ok(Date.now() < deadline, `steps that do not end: ${rows.map(({ id }) => id).join(', ')}`);
-    await delay(10);
-  }
+  await world.atRest();
   await replica.stop();
 }
 

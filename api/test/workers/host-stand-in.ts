@@ -4,6 +4,7 @@ import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   HOST_ERRORS,
+  vmClone,
   vmCreate,
   vmDestroyQuery,
   vmResize,
@@ -11,10 +12,12 @@ import {
   vmWake,
   type HostErrorBody,
   type HostErrorCode,
+  type VmClone,
   type VmMetrics,
   type VmSpec,
   type VmView,
 } from '@berth/protocol/host.ts';
+import type { GuestCloneResult } from '@berth/protocol/guest.ts';
 
 interface StandInVm extends VmView {
   spec: VmSpec;
@@ -25,7 +28,7 @@ interface StandInVm extends VmView {
   overtaken: AbortController;
 }
 
-export type HostVerb = 'PUT' | 'sleep' | 'wake' | 'resize' | 'DELETE';
+export type HostVerb = 'PUT' | 'sleep' | 'wake' | 'resize' | 'clone' | 'DELETE';
 
 export interface HostCall {
   verb: HostVerb;
@@ -60,6 +63,7 @@ export class HostStandIn {
   sleepMs = 0;
   wakeMs = 0;
   resizeMs = 0;
+  cloneMs = 0;
   capacity = { vcpu: 10_000, memoryMib: 10_000_000, diskGib: 1_000_000 };
   largest = { vcpu: 64, memoryMib: 1_000_000, diskGib: 100_000 };
   /** Refuses the next calls of a verb, one each. */
@@ -67,6 +71,13 @@ export class HostStandIn {
   readonly refuseSleeps: ScriptedRefusal[] = [];
   readonly refuseWakes: ScriptedRefusal[] = [];
   readonly refuseResizes: ScriptedRefusal[] = [];
+  readonly refuseClones: ScriptedRefusal[] = [];
+  /** How the next clones come out, one each; then they are cloned. */
+  readonly cloneResults: GuestCloneResult[] = [];
+  /** Every clone that was asked for. */
+  readonly clones: VmClone[] = [];
+  /** Clones carried out per VM. */
+  readonly cloned = new Map<string, number>();
   /** Does the next calls of these verbs and breaks the connection instead of answering, one each. */
   readonly loseAnswers: HostVerb[] = [];
   /** A guest that does not let go: a wake with less than before leaves the machine as large as it was. */
@@ -119,10 +130,10 @@ export class HostStandIn {
 
   /** Every verb at once again, and nothing scripted. */
   calm(): void {
-    this.createMs = this.sleepMs = this.wakeMs = this.resizeMs = 0;
+    this.createMs = this.sleepMs = this.wakeMs = this.resizeMs = this.cloneMs = 0;
     this.guestHoldsOn = false;
-    for (const list of [this.refuseCreates, this.refuseSleeps, this.refuseWakes, this.refuseResizes, this.loseAnswers, this.calls])
-      list.length = 0;
+    const scripts = [this.refuseCreates, this.refuseSleeps, this.refuseWakes, this.refuseResizes, this.refuseClones];
+    for (const list of [...scripts, this.cloneResults, this.clones, this.loseAnswers, this.calls]) list.length = 0;
   }
 
   /** VMs with a process, of any sandbox or of one. */
@@ -209,6 +220,8 @@ export class HostStandIn {
         return { verb: 'wake', answer: await this.#wake(id, vmWake.parse(await body())) };
       case 'POST resize':
         return { verb: 'resize', answer: await this.#resize(id, vmResize.parse(await body())) };
+      case 'POST clone':
+        return { verb: 'clone', answer: await this.#clone(id, vmClone.parse(await body())) };
       case 'GET metrics': {
         const vm = this.#vms.get(id);
         if (vm?.status !== 'running') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
@@ -306,6 +319,26 @@ export class HostStandIn {
     vm.done = this.#work(vm, this.resizeMs, () => Object.assign(vm.spec, size)).finally(() => (vm.resizing = false));
     await vm.done;
     return viewOf(vm);
+  }
+
+  async #clone(id: string, clone: VmClone): Promise<GuestCloneResult> {
+    this.calls.push({ verb: 'clone', id, epoch: clone.epoch });
+    this.clones.push(clone);
+    const vm = this.#vms.get(id);
+    if (vm !== undefined && clone.epoch < vm.epoch) throw new Refusal('stale_epoch', `epoch ${vm.epoch} was seen`);
+    if (vm?.status !== 'running') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
+    this.#refuseIfScripted(this.refuseClones, undefined, clone.epoch);
+    if (this.cloned.has(id)) return { outcome: 'cloned' };
+    const until = performance.now() + this.cloneMs;
+    while (performance.now() < until) {
+      await delay(5);
+      // Its status is another's to change meanwhile.
+      const { status }: VmView = vm;
+      if (status !== 'running' || vm.overtaken.signal.aborted) throw new Refusal('vm_not_running', `the VM is ${status}`);
+    }
+    const result = this.cloneResults.shift() ?? { outcome: 'cloned' };
+    if (result.outcome === 'cloned') this.cloned.set(id, (this.cloned.get(id) ?? 0) + 1);
+    return result;
   }
 
   async #destroy(id: string, epoch: number): Promise<unknown> {

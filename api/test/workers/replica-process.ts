@@ -36,6 +36,11 @@ const changes = new SandboxChanges(options.databaseUrl, (error) => log.debug({ e
 await changes.start();
 const hosts = new HostClients(options.hostToken);
 const mailer = openMailer(options.mail, log);
+const settings = {
+  ...SETTINGS,
+  git: { ...SETTINGS.git, cloneTimeoutSeconds: options.cloneTimeoutSeconds ?? SETTINGS.git.cloneTimeoutSeconds },
+};
+const secretKey = new SecretKey(Buffer.alloc(32));
 const work = await startDurable({
   databaseUrl: options.databaseUrl,
   db,
@@ -43,6 +48,8 @@ const work = await startDurable({
   hostUrls: [options.hostUrl],
   mailer,
   publicUrl: SETTINGS.publicUrl,
+  secretKey,
+  git: settings.git,
   log,
   ...(options.mailPatience === undefined ? {} : { mailPatience: options.mailPatience }),
   ...(options.queuePollMs === undefined ? {} : { queuePollMs: options.queuePollMs }),
@@ -55,10 +62,12 @@ const lifecycle: LifecycleQueue = {
   enqueueWake: (trx, step) => work.queue.enqueueWake(trx, step),
   enqueueResize: (trx, step) => work.queue.enqueueResize(trx, step),
   enqueueDestroy: (trx, step) => work.queue.enqueueDestroy(trx, step),
+  enqueueClone: (trx, step) => work.queue.enqueueClone(trx, step),
   enqueueInvitationMail: (trx, invitationId, attemptKey) => work.queue.enqueueInvitationMail(trx, invitationId, attemptKey),
   started: (step) => {
     if (options.startAtOnce) work.queue.started(step);
   },
+  cloneStarted: () => work.queue.cloneStarted(),
 };
 const context: ServiceContext = {
   db,
@@ -67,8 +76,8 @@ const context: ServiceContext = {
   hosts,
   lifecycle,
   plans: planCatalogueOf(),
-  settings: SETTINGS,
-  secretKey: new SecretKey(Buffer.alloc(32)),
+  settings,
+  secretKey,
   mailer,
   log,
 };
@@ -96,7 +105,8 @@ async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
   const answer = { respondAsync: request.respondAsync ?? false, signal: new AbortController().signal };
   switch (request.verb) {
     case 'create': {
-      const body = { agent: 'agent_one', projectId: options.projectId } as const;
+      const { repository, branch } = request;
+      const body = { agent: 'agent_one', projectId: options.projectId, repository, branch } as const;
       return await timed(createSandbox(context, actor, options.orgId, body, answer).then(({ sandbox }) => sandbox));
     }
     case 'sleep':

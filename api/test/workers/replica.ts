@@ -20,6 +20,8 @@ export interface ReplicaOptions {
   hostPatienceMs?: number;
   hostSilenceMs?: number;
   mailPatience?: MailPatience;
+  /** Replaces the time limit of clones. */
+  cloneTimeoutSeconds?: number;
 }
 
 export interface ReplicaRequest {
@@ -28,6 +30,9 @@ export interface ReplicaRequest {
   sandboxId?: string;
   /** Who is invited. */
   email?: string;
+  /** What a create asks for to be cloned. */
+  repository?: string;
+  branch?: string;
   /** What a resize asks for. */
   size?: { vcpu?: number; memoryGb?: number; diskGb?: number };
   respondAsync?: boolean;

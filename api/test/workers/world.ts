@@ -23,6 +23,8 @@ export interface World {
   outbox: string;
   /** The row once `done` says so; fails with what it saw when that takes longer than `deadlineMs`. */
   until(sandboxId: string, done: (row: SandboxRow) => boolean, deadlineMs?: number): Promise<SandboxRow>;
+  /** Resolves when no durable step is left: what one test began must not be taken over by a replica that the next one kills. */
+  atRest(): Promise<void>;
   /** Writes the poll of the queue where a starting replica finds it. */
   presetQueuePoll(ms: number): Promise<void>;
   close(): Promise<void>;
@@ -75,6 +77,16 @@ export async function openWorld(): Promise<World> {
         const row = await db.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).executeTakeFirstOrThrow();
         if (done(row)) return row;
         if (Date.now() > deadline) throw new Error(`still ${row.status} (epoch ${row.epoch}) after ${deadlineMs} ms`);
+        await delay(LOOK_EVERY_MS);
+      }
+    },
+    atRest: async () => {
+      const deadline = Date.now() + 20_000;
+      for (;;) {
+        const { rows } = await sql<{ id: string }>`
+          select workflow_uuid as id from dbos.workflow_status where status in ('ENQUEUED', 'DELAYED', 'PENDING')`.execute(db);
+        if (rows.length === 0) return;
+        if (Date.now() > deadline) throw new Error(`steps that do not end: ${rows.map(({ id }) => id).join(', ')}`);
         await delay(LOOK_EVERY_MS);
       }
     },

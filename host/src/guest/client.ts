@@ -2,7 +2,15 @@
 // One instance for each VM; its connections are kept open, because setting one up costs milliseconds in an emulated guest.
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
-import { EXEC_ANSWER_MAX_BYTES, guestError, guestHealth, type GuestExecRequest, type GuestHealth } from '@berth/protocol/guest.ts';
+import {
+  CLONE_ANSWER_MAX_BYTES,
+  EXEC_ANSWER_MAX_BYTES,
+  guestError,
+  guestHealth,
+  type GuestClone,
+  type GuestExecRequest,
+  type GuestHealth,
+} from '@berth/protocol/guest.ts';
 import type { z } from 'zod';
 import { HostError, messageOf } from '../host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
@@ -11,7 +19,7 @@ import { GuestAgent } from './agent.ts';
 import { dial } from './dial.ts';
 import { askForStream } from './stream.ts';
 
-/** Beyond the command's own time: connection, start of the shell in a slow guest, and the answer itself. Less than the control plane grants. */
+/** Beyond the own time of a command or clone: connection, start of the shell in a slow guest, and the answer itself. Less than the control plane grants. */
 export const EXEC_GRACE_MS = 15_000;
 const SMALL_ANSWER_BYTES = 16_384;
 const HEADER_BYTES = 8_192;
@@ -117,6 +125,13 @@ export class GuestClient {
     const deadlineMs = command.timeoutSeconds * 1_000 + EXEC_GRACE_MS;
     const maxBytes = EXEC_ANSWER_MAX_BYTES + command.timeoutSeconds;
     return this.stream({ method: 'POST', path: '/exec', body: command, maxBytes, signal, deadlineMs });
+  }
+
+  /** Clones a repository. Resolves and fails as {@link exec} does; destroying the stream leaves the clone to whoever asks again soon. */
+  async clone(clone: GuestClone, signal: AbortSignal): Promise<Readable> {
+    const deadlineMs = clone.timeoutSeconds * 1_000 + EXEC_GRACE_MS;
+    const maxBytes = CLONE_ANSWER_MAX_BYTES + clone.timeoutSeconds;
+    return this.stream({ method: 'POST', path: '/clone', body: clone, maxBytes, signal, deadlineMs });
   }
 
   /**

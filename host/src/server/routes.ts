@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { guestExecRequest } from '@berth/protocol/guest.ts';
-import { vmCreate, vmDestroyQuery, vmResize, vmSleep, vmWake, type HostInfo } from '@berth/protocol/host.ts';
+import { vmClone, vmCreate, vmDestroyQuery, vmResize, vmSleep, vmWake, type HostInfo } from '@berth/protocol/host.ts';
 import { readAtMost, TooLong } from '../bounded-body.ts';
 import { HostError } from '../host-error.ts';
 import type { VmLifecycle } from '../vm/lifecycle.ts';
@@ -15,6 +15,8 @@ const CREATE_BODY_BYTES = 2 * 1_024 * 1_024;
 const SMALL_BODY_BYTES = 4_096;
 /** A command of 1 MiB with every byte a six byte JSON escape. */
 const EXEC_BODY_BYTES = 7 * 1_024 * 1_024;
+/** A URL, a branch and a secret with every character escaped. */
+const CLONE_BODY_BYTES = 256 * 1_024;
 
 export interface RouteParts {
   lifecycle: VmLifecycle;
@@ -103,6 +105,17 @@ export function routesOf({ lifecycle, pool, host }: RouteParts): Route[] {
         response.writeHead(200, { 'content-type': 'application/json' });
         response.flushHeaders();
         await pipeline(output, response);
+      },
+    },
+    {
+      method: 'POST',
+      path: /^\/vms\/([^/]+)\/clone$/,
+      handle: async ({ request, response, id, signal }) => {
+        const clone = parse(vmClone, await readJson(request, CLONE_BODY_BYTES), 'the body');
+        const outcome = await lifecycle.clone(id, clone, signal);
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.flushHeaders();
+        await pipeline(outcome, response);
       },
     },
     ...fileRoutes(lifecycle),

@@ -169,6 +169,8 @@ async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
     return;
   }
   vm.guest = new GuestClient(running.guest, secret);
+  // What the daemon before had asked for goes on for some seconds.
+  vm.clone.maybe = true;
   const died = diedSignal(startWatching(parts, vm, running.process), 'vm_not_running');
   try {
     await vm.guest.health({ signal: died, deadlineMs: parts.deadlines.adoptMs });

@@ -3,6 +3,7 @@
 import { HostError, messageOf } from '../host-error.ts';
 import { crashPoint } from './crash-point.ts';
 import type { DriverState } from './driver.ts';
+import { endClone } from './lifecycle-clone.ts';
 import { assertRunning, letGo } from './lifecycle-exit.ts';
 import type { VmRecord } from './directory/record.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from './owned-vm.ts';
@@ -20,6 +21,7 @@ export async function putToSleep(parts: LifecycleParts, vm: OwnedVm, epoch: numb
   vm.closeStreams(new HostError('vm_not_running', 'the VM goes to sleep'));
   let driverState: DriverState | null;
   try {
+    await endClone(parts, vm, signal);
     signal.throwIfAborted();
     // Before the record says `sleeping`: from there on, what is complete in that folder is taken for this sleep's.
     await parts.directory.makeSnapshotFolder(vm.id);

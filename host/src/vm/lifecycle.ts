@@ -7,12 +7,13 @@
 // Judges each call by its epoch (fencing.ts), lets in or refuses, and runs the verb in the VM's turn. Must not know HTTP.
 import type { Duplex, Readable } from 'node:stream';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
-import type { VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmSshHostKey, VmView, VmWake } from '@berth/protocol/host.ts';
+import type { VmClone, VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmSshHostKey, VmView, VmWake } from '@berth/protocol/host.ts';
 import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../guest/client.ts';
 import { HostError } from '../host-error.ts';
 import { Capacity, type Admission } from './capacity.ts';
 import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type Verdict } from './fencing.ts';
+import { cloneInto } from './lifecycle-clone.ts';
 import type { StreamTarget } from './guest-streams.ts';
 import { bringUp } from './lifecycle-create.ts';
 import { tearDown } from './lifecycle-destroy.ts';
@@ -135,6 +136,12 @@ export class VmLifecycle {
   /** Runs a command in a VM that is `running`; see {@link GuestClient.exec}. */
   async exec(id: string, command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
     return this.#vms.running(id).guest.exec(command, signal);
+  }
+
+  /** Clones a repository in a VM that is `running`; see {@link GuestClient.clone}. Throws `stale_epoch` for an epoch older than the newest seen. */
+  async clone(id: string, clone: VmClone, signal: AbortSignal): Promise<Readable> {
+    const { vm, guest } = this.#vms.running(id);
+    return cloneInto(vm, guest, clone, signal);
   }
 
   /** Opens a raw stream into a VM that is `running`; see `GuestStreams.open`. */

@@ -60,6 +60,8 @@ export class OwnedVm {
   /** While it is running. */
   guest: GuestClient | null = null;
   watch: Watch | null = null;
+  /** A clone may be under way in its guest; settled when every call for one was accepted or has failed. */
+  clone: { maybe: boolean; accepted: Promise<unknown> } = { maybe: false, accepted: Promise.resolve() };
   /** One for each raw stream into its guest, open or being opened; an abort closes it. */
   readonly streams = new Set<AbortController>();
   doing: Doing | null = null;

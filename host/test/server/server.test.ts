@@ -14,6 +14,7 @@ import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 const TOKEN = randomBytes(32).toString('hex');
+const CLONE = { epoch: 1, url: 'https://git.example.test/a/b', branch: null, credentials: null, timeoutSeconds: 5, maxMib: 1 };
 
 interface Answer {
   status: number;
@@ -81,6 +82,7 @@ describe('the HTTP of a host daemon', () => {
       ['PUT', `/vms/${A}`],
       ['DELETE', `/vms/${A}?epoch=1`],
       ['POST', `/vms/${A}/exec`],
+      ['POST', `/vms/${A}/clone`],
       ['POST', `/vms/${A}/sleep`],
       ['POST', `/vms/${A}/wake`],
       ['POST', `/vms/${A}/resize`],
@@ -156,6 +158,9 @@ describe('the HTTP of a host daemon', () => {
       ['DELETE', `/vms/${A}`, undefined, /epoch/],
       ['DELETE', `/vms/${A}?epoch=x`, undefined, /epoch/],
       ['POST', `/vms/${A}/exec`, { command: 'true', timeoutSeconds: 601 }, /timeoutSeconds/],
+      ['POST', `/vms/${A}/clone`, { ...CLONE, url: 'file:///etc' }, /url/],
+      ['POST', `/vms/${A}/clone`, { ...CLONE, url: 'https://user:secret@git.example.test/a/b' }, /url/],
+      ['POST', `/vms/${A}/clone`, { ...CLONE, credentials: { username: 'user', token: ['secret'] } }, /token/],
       ['POST', `/vms/${A}/sleep`, {}, /epoch/],
       ['POST', `/vms/${A}/wake`, { epoch: 2 }, /spec/],
       ['POST', `/vms/${A}/resize`, { epoch: 2, size: { vcpu: 1, memoryMib: 1_024 } }, /diskGib/],
@@ -164,6 +169,7 @@ describe('the HTTP of a host daemon', () => {
       const answer = await call(method, path, body);
       assert.deepEqual([answer.status, codeOf(answer)], [400, 'invalid_request'], `${method} ${path}`);
       assert.match(hostError.parse(answer.body).error.message, text);
+      assert.doesNotMatch(hostError.parse(answer.body).error.message, /secret/);
     }
     assert.equal(codeOf(await call('PATCH', `/vms/${A}`)), 'route_not_found');
     assert.equal(codeOf(await call('GET', '/vms/')), 'route_not_found');

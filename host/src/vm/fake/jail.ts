@@ -44,6 +44,7 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
     BERTH_GUEST_ADDRESS: '127.0.0.1',
     BERTH_GUEST_PORT: '0',
     BERTH_GUEST_PORT_FILE: '/run/port',
+    BERTH_GUEST_CLONE_STATE_FILE: '/run/clone.json',
     BERTH_GUEST_UID: String(uid),
     BERTH_GUEST_GID: String(uid),
     BERTH_GUEST_IDENTITY: 'record',
