@@ -82,7 +82,8 @@ export function refused(status: number | undefined, text: string): OperatorFailu
 
 export function unreachable({ url }: ApiAccess, error: unknown): OperatorFailure {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return new OperatorFailure(`${url.origin} could not be reached: ${cause instanceof Error ? cause.message : String(cause)}`, {
+  const why = (cause instanceof Error ? cause.message : String(cause)).trim();
+  return new OperatorFailure(`${url.origin} could not be reached: ${why}`, {
     remedy: 'BERTH_URL says where the API is',
     cause: error,
   });
