@@ -1,4 +1,4 @@
-// A host of the tests that answers scripted commands, file calls and metrics: it stands in front of the stand-in host and passes everything else on to it.
+// A host of the tests that answers scripted commands, file calls, streams, host keys and metrics: it stands in front of the stand-in host and passes everything else on to it.
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/guest.ts';
@@ -39,6 +39,8 @@ export interface ExecFront {
   files: FileScript;
   /** What the metrics of a VM are, at once or later, or an {@link ExecRefusal} thrown. */
   metrics: (vmId: string) => unknown;
+  /** The host key of a VM, or an {@link ExecRefusal} thrown. */
+  sshHostKey: (vmId: string) => unknown;
   /**
    * What a stream into a VM leads to: it is asked with what follows the VM's id in the path, and gives what is done with the caller's end, or throws an
    * {@link ExecRefusal}. The default sends everything back.
@@ -61,6 +63,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     metrics: () => {
       throw new ExecRefusal('vm_not_running', 'no script');
     },
+    sshHostKey: () => ({ publicKey: `ssh-ed25519 ${'A'.repeat(68)}` }),
     stream: () => (caller) => void caller.pipe(caller),
     stop: () =>
       new Promise((resolve) => {
@@ -73,6 +76,11 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     const measured = request.method === 'GET' ? /^\/vms\/([^/]+)\/metrics$/.exec(request.url ?? '')?.[1] : undefined;
     if (measured !== undefined) {
       void answer(response, () => front.metrics(measured));
+      return;
+    }
+    const known = request.method === 'GET' ? /^\/vms\/([^/]+)\/ssh-host-key$/.exec(request.url ?? '')?.[1] : undefined;
+    if (known !== undefined) {
+      void answer(response, () => front.sshHostKey(known));
       return;
     }
     const fileRoute = /^\/vms\/([^/]+)\/(files?)\?/.exec(request.url ?? '');

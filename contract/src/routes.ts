@@ -13,6 +13,7 @@ import { createProject, deleteProject, getProject, listProjects, updateProject }
 import type { Route } from './route.ts';
 import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from './sandbox-lifecycle.ts';
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
+import { getSshAccess } from './ssh.ts';
 import { terminalInSandbox } from './terminal.ts';
 import { tunnelToSandbox } from './tunnel.ts';
 
@@ -46,6 +47,7 @@ const ALL = [
   createSandbox,
   getSandbox,
   execInSandbox,
+  getSshAccess,
   tunnelToSandbox,
   terminalInSandbox,
   listFiles,

@@ -138,6 +138,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
 export const SANDBOX_ACTIONS = [
   'exec',
   'connect',
+  'ssh_access',
   'files_read',
   'files_write',
   'sleep',
@@ -175,6 +176,7 @@ const whileAwake = (otherwise: SandboxVerdict): { readonly [status in SandboxSta
 export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { readonly [status in SandboxStatus]: SandboxVerdict } } = {
   exec: whileAwake('refuse'),
   connect: whileAwake('refuse'),
+  ssh_access: { ...whileAwake('do'), provisioning: 'refuse', destroying: 'refuse', deleted: 'refuse' },
   files_read: whileAwake('refuse'),
   files_write: whileAwake('refuse'),
   sleep: { ...whileAwake('refuse'), sleeping: 'done', stopped: 'done' },
@@ -200,6 +202,7 @@ export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { reado
 export const REFUSAL_CODES: { readonly [action in SandboxAction]: 'sandbox_state_conflict' | 'wake_not_possible' } = {
   exec: 'sandbox_state_conflict',
   connect: 'sandbox_state_conflict',
+  ssh_access: 'sandbox_state_conflict',
   files_read: 'sandbox_state_conflict',
   files_write: 'sandbox_state_conflict',
   sleep: 'sandbox_state_conflict',

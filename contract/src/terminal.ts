@@ -1,4 +1,15 @@
-// An interactive terminal in a sandbox, as a WebSocket.
+// An interactive terminal in a sandbox, as a WebSocket. For whoever writes a client of it (a console, a command line), the whole of it:
+//
+//   open    new WebSocket('wss://…/v1/sandboxes/{id}/terminal?cols=120&rows=40', ['berth.v1', 'berth.bearer.' + token]); who can set headers sends Authorization
+//           instead of the second name. What is refused is a JSON error; a browser sees a failed connection alone and asks GET /v1/sandboxes/{id} for the status.
+//   bytes   binary frames, both ways, cut anywhere, also within a character: given to the terminal as they are (xterm.js: write(new Uint8Array(data))), and what its
+//           user typed sent in UTF-8. Ctrl-C and its like are bytes. Nothing is echoed but by the other end.
+//   resize  {"resize":{"cols":120,"rows":40}} as a text frame, whenever the size changes; the programs are told.
+//   signal  {"signal":"SIGTERM"} as a text frame, to the program in the foreground.
+//   renew   {"bearer":"<another token of the same user>"} as a text frame, before a session token expires; at most every 10 s (websocket.ts).
+//   end     {"exit":0} as a text frame, the server's last; then it closes with 1000. Other close codes: websocket.ts; 4409 is a sandbox that is not awake any more,
+//           4401 a token that is good no more. There is nothing to come back to: a new connection is a new shell.
+//   pings   are the server's, every 20 s, and answered by every WebSocket by itself; a client that hears none for a minute may give up.
 import { z } from 'zod';
 import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from './limits.ts';
 import { shownAsInteger } from './number-in-query.ts';

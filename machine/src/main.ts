@@ -12,14 +12,20 @@ import { doctor } from './verbs/doctor.ts';
 import { down } from './verbs/down.ts';
 import { fuzz } from './verbs/fuzz.ts';
 import { createKeyOnMachine } from './verbs/keys.ts';
+import { knownHost } from './verbs/known-host.ts';
 import { makeOwnerLinkOnMachine } from './verbs/owner-link.ts';
 import { setPlanOnMachine } from './verbs/plans.ts';
+import { shell } from './verbs/shell.ts';
+import { ssh } from './verbs/ssh.ts';
 import { test } from './verbs/test.ts';
 import { tunnel } from './verbs/tunnel.ts';
 import { up } from './verbs/up.ts';
 
 // Whatever the operator's is: what is secret gets its mode explicitly, the rest must be readable by the users that services run as.
 process.umask(0o022);
+
+/** What the verbs of a client have in common. */
+const SANDBOX = 'id of the sandbox; BERTH_API_KEY says with which key, BERTH_URL where the API is (default: on this machine)';
 
 const progress = new Progress();
 
@@ -59,11 +65,28 @@ withFolders(plans.command('set'))
   .option('--database-url <url>', 'a PostgreSQL of yours (BERTH_DATABASE_URL)')
   .action(run((context, flags) => setPlanOnMachine(context, flags['org'] ?? null, flags['plan'])));
 program
+  .command('ssh')
+  .description('ssh into a sandbox that was created with sshPublicKey; what follows its id goes to ssh')
+  .argument('<sandbox>', SANDBOX)
+  .argument('[arguments...]', 'options of ssh (-i, -L, -R, -N, ...), then a command')
+  .passThroughOptions()
+  .action(run((context, _flags, [sandbox = '', ...args]) => ssh(context, sandbox, args)));
+program
+  .command('shell')
+  .description('the login shell of a sandbox in this terminal; needs no ssh and no key of ssh')
+  .argument('<sandbox>', SANDBOX)
+  .action(run((context, _flags, [sandbox = '']) => shell(context, sandbox)));
+program
   .command('tunnel')
-  .description('connect stdin and stdout with a port of a sandbox: ssh -o ProxyCommand="./berth tunnel %h" berth@SANDBOX')
-  .argument('<sandbox>', 'id of the sandbox')
-  .option('--port <port>', 'port of the sandbox (default 22); BERTH_URL and BERTH_API_KEY say where and with what')
+  .description('connect stdin and stdout with a port of a sandbox, for ProxyCommand of ssh')
+  .argument('<sandbox>', SANDBOX)
+  .option('--port <port>', 'port of the sandbox (default 22)')
   .action(run((context, flags, [sandbox = '']) => tunnel(context, sandbox, flags['port'])));
+program
+  .command('known-host')
+  .description("print a sandbox's line of known_hosts, for KnownHostsCommand of ssh")
+  .argument('<sandbox>', SANDBOX)
+  .action(run((context, _flags, [sandbox = '']) => knownHost(context, sandbox)));
 withFolders(program.command('test'))
   .description('set this machine up and run the tests')
   .argument('[filters...]', "parts of test files' paths; without any: all files")

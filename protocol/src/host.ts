@@ -154,6 +154,13 @@ export type HostInfo = z.infer<typeof hostInfo>;
 /** `GET /vms`: every VM the host has on record, `destroyed` ones left out. */
 export const vmList = z.object({ vms: z.array(vmView) });
 
+/**
+ * `GET /vms/{id}/ssh-host-key`: the public key of the ssh server of a VM that was made once, whatever it does now: kind and material. It is what the host gave the
+ * VM, never what the guest says. `vm_not_found` where there is none on record.
+ */
+export const vmSshHostKey = z.object({ publicKey: z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{68}$/) });
+export type VmSshHostKey = z.infer<typeof vmSshHostKey>;
+
 const cloneCredentials = z.strictObject({
   username: z.string().min(1).max(CLONE_SECRET_LENGTH),
   token: z.string().min(1).max(CLONE_SECRET_LENGTH),

@@ -21,11 +21,13 @@ import {
   hostInfo,
   vmList,
   vmMetrics,
+  vmSshHostKey,
   vmView,
   type HostInfo,
   type VmClone,
   type VmCreate,
   type VmMetrics,
+  type VmSshHostKey,
   type VmView,
   type VmSleep,
   type VmWake,
@@ -141,6 +143,12 @@ export class HostClient {
   metrics(id: string, options: CallOptions = {}): Promise<VmMetrics> {
     const path = `/vms/${encodeURIComponent(id)}/metrics`;
     return this.#call(this.#verb('GET', path, vmMetrics, HOST_DEADLINES_MS.metrics, options));
+  }
+
+  /** What the host gave the VM when it was made; also of one that sleeps. */
+  sshHostKey(id: string, options: CallOptions = {}): Promise<VmSshHostKey> {
+    const path = `/vms/${encodeURIComponent(id)}/ssh-host-key`;
+    return this.#call(this.#verb('GET', path, vmSshHostKey, HOST_DEADLINES_MS.read, options));
   }
 
   /** Runs one command in the guest. The host answers headers and spaces at once and the result in the end. */

@@ -11,12 +11,12 @@ import { CodedError } from '../rules/coded-error.ts';
 import { insertActivity } from '../store/activity.ts';
 import type { LocatedSandboxRow } from '../store/sandboxes.ts';
 import { authorize } from './access.ts';
-import { holdActivity, noteActivity } from './activity-signal.ts';
+import { holdActivity } from './activity-signal.ts';
 import { authenticate, readToken, type BearerToken } from './authentication.ts';
 import type { ServiceContext } from './context.ts';
 import { explainHostFailure } from './host-failure.ts';
 import { requireLegal } from './sandbox-action.ts';
-import { awakeForUse, reread } from './wake-on-use.ts';
+import { takeIntoUse, type SandboxInUse } from './sandbox-use.ts';
 
 /** A connection that could not be checked for this long, because the database is away, is closed. */
 const UNCHECKED_MS = 30_000;
@@ -61,12 +61,7 @@ export function toTerminal(size: TerminalSize): ConnectionTarget {
  */
 export async function connect(context: ServiceContext, connecting: Connecting, target: ConnectionTarget): Promise<SandboxConnection> {
   const { actor, signal } = connecting;
-  let sandbox = await awakeForUse(context, actor, connecting.sandbox, 'connect', signal);
-  // As of a command: whoever is about to put it to sleep for being idle finds this sign of use, or this finds that it fell asleep.
-  if (!(await noteActivity(context, sandbox, 'connect'))) {
-    sandbox = await awakeForUse(context, actor, await reread(context, sandbox), 'connect', signal);
-  }
-  if (sandbox.host_url === null) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without a host`);
+  const sandbox = await takeIntoUse(context, actor, connecting.sandbox, { action: 'connect', signalOfUse: 'connect' }, signal);
   const stream = await openStream(context, sandbox, target, signal);
   try {
     await insertActivity(context.db, {
@@ -84,14 +79,9 @@ export async function connect(context: ServiceContext, connecting: Connecting, t
   return new SandboxConnection(context, connecting, stream);
 }
 
-async function openStream(
-  context: ServiceContext,
-  sandbox: LocatedSandboxRow,
-  target: ConnectionTarget,
-  signal: AbortSignal,
-): Promise<Duplex> {
+async function openStream(context: ServiceContext, sandbox: SandboxInUse, target: ConnectionTarget, signal: AbortSignal): Promise<Duplex> {
   try {
-    return await target.open(context.hosts.at(sandbox.host_url ?? ''), sandbox.id, signal);
+    return await target.open(context.hosts.at(sandbox.host_url), sandbox.id, signal);
   } catch (error) {
     throw refusalOf(error, target.name) ?? (await explainHostFailure(context, sandbox.id, 'connect', error));
   }

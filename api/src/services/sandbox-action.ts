@@ -13,6 +13,7 @@ import { CodedError } from '../rules/coded-error.ts';
 const NOUNS: { readonly [action in SandboxAction]: string } = {
   exec: 'a command',
   connect: 'a connection',
+  ssh_access: 'a look at its ssh host key',
   files_read: 'a look at its files',
   files_write: 'a write of a file',
   sleep: 'a sleep',

@@ -116,6 +116,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   createSandbox: (setting) => ({ ...inOrg(setting), body: { agent: 'agent_one', projectId: setting.org.projectId } }),
   getSandbox: onReady,
   execInSandbox: async (setting) => ({ ...(await onReady(setting)), body: { command: 'true' } }),
+  getSshAccess: onReady,
   tunnelToSandbox: onReady,
   terminalInSandbox: onReady,
   listFiles: onReady,

@@ -29,6 +29,11 @@ before(async () => {
     reached.push(id);
     return () => undefined;
   };
+  const { sshHostKey } = api.front;
+  api.front.sshHostKey = (id) => {
+    reached.push(id);
+    return sshHostKey(id);
+  };
   const files = api.front.files;
   api.front.files = (call) => {
     reached.push(call.vmId);
@@ -47,6 +52,7 @@ const post = (id: string, verb: string, body?: object): Promise<Answer> =>
 const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answer> } = {
   exec: (id) => post(id, 'exec', { command: id }),
   connect: (id) => api.call('GET', `/v1/sandboxes/${id}/tunnel`),
+  ssh_access: (id) => api.call('GET', `/v1/sandboxes/${id}/ssh`),
   files_read: (id) => api.call('GET', `/v1/sandboxes/${id}/file?path=a`),
   files_write: (id) => api.call('PUT', `/v1/sandboxes/${id}/file`, { body: { path: 'a', content: '' } }),
   sleep: (id) => post(id, 'sleep'),
@@ -70,6 +76,7 @@ function fixture(status: SandboxStatus, action: SandboxAction): Partial<NewSandb
 const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) => { to: SandboxStatus; step?: string } } = {
   exec: (from) => ({ to: from }),
   connect: (from) => ({ to: from }),
+  ssh_access: (from) => ({ to: from }),
   files_read: (from) => ({ to: from }),
   files_write: (from) => ({ to: from }),
   sleep: () => ({ to: 'sleeping', step: 'sleep' }),
@@ -83,6 +90,7 @@ const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) =
 const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([
   'exec',
   'connect',
+  'ssh_access',
   'files_read',
   'files_write',
   'metrics_live',

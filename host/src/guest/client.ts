@@ -1,7 +1,6 @@
 // HTTP client to one guest daemon. The guest is hostile: every answer is bounded in bytes and time, parsed by its schema, and never followed elsewhere.
 // One instance for each VM; its connections are kept open, because setting one up costs milliseconds in an emulated guest.
-import { Agent, request as httpRequest, type ClientRequestArgs, type IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import {
   CLONE_ANSWER_MAX_BYTES,
@@ -16,6 +15,7 @@ import type { z } from 'zod';
 import { HostError, messageOf } from '../host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
 import { atMost, readAtMost } from '../bounded-body.ts';
+import { GuestAgent } from './agent.ts';
 import { dial } from './dial.ts';
 import { askForStream } from './stream.ts';
 
@@ -23,9 +23,6 @@ import { askForStream } from './stream.ts';
 export const EXEC_GRACE_MS = 15_000;
 const SMALL_ANSWER_BYTES = 16_384;
 const HEADER_BYTES = 8_192;
-const CONNECTIONS = 256;
-const IDLE_CONNECTIONS = 8;
-const IDLE_MS = 10 * 60_000;
 
 export interface CallOptions {
   signal: AbortSignal;
@@ -69,14 +66,7 @@ export class GuestRefusal extends HostError {
 
 export class GuestClient {
   readonly endpoint: GuestEndpoint;
-  readonly #agent = new GuestAgent({
-    keepAlive: true,
-    maxSockets: CONNECTIONS,
-    maxFreeSockets: IDLE_CONNECTIONS,
-    scheduling: 'lifo',
-    // Idle time; a shorter one that the guest announces (Keep-Alive: timeout) is obeyed.
-    timeout: IDLE_MS,
-  });
+  readonly #agent = new GuestAgent();
   #secret: string | null;
   /** Why it was closed. */
   #closed: HostError | null = null;
@@ -254,48 +244,6 @@ class CallTime {
     }
     const message = this.#deadline.aborted ? `no answer within ${deadlineMs / 1_000} s` : messageOf(error);
     return new HostError('guest_unreachable', `${what}: ${message}`, { cause: error });
-  }
-}
-
-/** Keeps connections open, and takes one that was opened beforehand instead of opening its own. */
-class GuestAgent extends Agent {
-  readonly #lent: Socket[] = [];
-
-  lend(socket: Socket): void {
-    socket.once('close', () => this.#take(socket));
-    this.#lent.push(socket);
-  }
-
-  /** Whether the next call needs no new connection. */
-  hasOpen(): boolean {
-    const kept = Object.values(this.freeSockets).flatMap((sockets) => sockets ?? []);
-    return [...kept, ...this.#lent].some((socket) => !socket.destroyed && socket.readable);
-  }
-
-  override createConnection(
-    options: ClientRequestArgs,
-    callback?: (error: Error | null, stream: Duplex) => void,
-  ): Duplex | null | undefined {
-    const lent = this.#lent.find((socket) => !socket.destroyed && socket.readable);
-    if (lent !== undefined) {
-      this.#take(lent);
-      return lent;
-    }
-    return super.createConnection(options, callback);
-  }
-
-  override destroy(): void {
-    for (const socket of this.#lent.splice(0)) {
-      socket.destroy();
-    }
-    super.destroy();
-  }
-
-  #take(socket: Socket): void {
-    const at = this.#lent.indexOf(socket);
-    if (at >= 0) {
-      this.#lent.splice(at, 1);
-    }
   }
 }
 

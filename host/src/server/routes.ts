@@ -92,6 +92,11 @@ export function routesOf({ lifecycle, pool, host }: RouteParts): Route[] {
       handle: async ({ response, id, signal }) => answerJson(response, 200, await lifecycle.metrics(id, signal)),
     },
     {
+      method: 'GET',
+      path: /^\/vms\/([^/]+)\/ssh-host-key$/,
+      handle: async ({ response, id }) => answerJson(response, 200, await lifecycle.sshHostKey(id)),
+    },
+    {
       method: 'POST',
       path: /^\/vms\/([^/]+)\/exec$/,
       handle: async ({ request, response, id, signal }) => {

@@ -7,12 +7,12 @@
 // Judges each call by its epoch (fencing.ts), lets in or refuses, and runs the verb in the VM's turn. Must not know HTTP.
 import type { Duplex, Readable } from 'node:stream';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
-import type { VmClone, VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmView, VmWake } from '@berth/protocol/host.ts';
+import type { VmClone, VmCreate, VmMetrics, VmResize, VmSleep, VmSpec, VmSshHostKey, VmView, VmWake } from '@berth/protocol/host.ts';
 import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../guest/client.ts';
 import { HostError } from '../host-error.ts';
 import { Capacity, type Admission } from './capacity.ts';
-import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type KnownVm, type Verdict } from './fencing.ts';
+import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type Verdict } from './fencing.ts';
 import { cloneInto } from './lifecycle-clone.ts';
 import type { StreamTarget } from './guest-streams.ts';
 import { bringUp } from './lifecycle-create.ts';
@@ -24,59 +24,53 @@ import { putToSleep } from './lifecycle-sleep.ts';
 import { wakeUp } from './lifecycle-wake.ts';
 import { metricsOf } from './metrics.ts';
 import { beyond, largerOf, newRecord, OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
+import { OwnedVms } from './owned-vms.ts';
 
 export class VmLifecycle {
   readonly #parts: LifecycleParts;
   readonly #capacity: Capacity;
-  readonly #vms = new Map<string, OwnedVm>();
+  readonly #vms: OwnedVms;
   #closing = false;
 
   constructor(parts: LifecycleParts, admission: Admission) {
     this.#parts = parts;
+    this.#vms = new OwnedVms(parts);
     this.#capacity = new Capacity(admission, () => this.#vms.values());
   }
 
   /** Takes over what an earlier daemon left: adopts VMs that run, ends half-made ones, reaps what no record names. Once, before any other call. */
   async recover(): Promise<void> {
     for (const vm of await recoverAll(this.#parts)) {
-      this.#vms.set(vm.id, vm);
+      this.#vms.add(vm);
     }
   }
 
   list(): VmView[] {
-    return [...this.#vms.values()].map((vm) => this.#view(vm));
+    return this.#vms.list();
   }
 
   /** Throws `vm_not_found` for a VM that was never here, or is forgotten. */
   get(id: string): VmView {
-    const vm = this.#vms.get(id);
-    if (vm !== undefined) {
-      return this.#view(vm);
-    }
-    const epoch = this.#parts.fences.epochOf(id);
-    if (epoch === null) {
-      throw new HostError('vm_not_found', `no VM ${id} on this host`);
-    }
-    return { id, epoch, status: 'destroyed' };
+    return this.#vms.show(id);
   }
 
   /** Resolves with the VM `running`. Calls with the same epoch and spec share one attempt. The caller going away does not stop it. */
   async create(id: string, { epoch, spec }: VmCreate): Promise<VmView> {
     // Judged anew after each step: what it waited for may have been overtaken.
     for (;;) {
-      const verdict = judgeCreate(this.#known(id), epoch, spec);
+      const verdict = judgeCreate(this.#vms.known(id), epoch, spec);
       switch (verdict.do) {
         case 'refuse':
           throw new HostError(verdict.code, verdict.message);
         case 'came-down':
-          throw new HostError('create_failed', `it ran under this epoch and ended: ${this.#vms.get(id)?.record.reason ?? 'unknown'}`);
+          throw new HostError('create_failed', `it ran under this epoch and ended: ${this.#vms.find(id)?.record.reason ?? 'unknown'}`);
         case 'answer':
           return this.get(id);
         case 'replace':
           await this.#end(id, 0);
           break;
         case 'join':
-          await this.#underWay(id).done;
+          await this.#vms.underWay(id).done;
           break;
         case 'start':
           await this.#start(id, epoch, spec);
@@ -90,7 +84,7 @@ export class VmLifecycle {
     return this.#carryOut(
       id,
       epoch,
-      () => judgeSleep(this.#known(id), epoch),
+      () => judgeSleep(this.#vms.known(id), epoch),
       (vm) => vm.begin({ status: 'sleeping', epoch, size: sizeOf(vm.record.spec) }, (abort) => putToSleep(this.#parts, vm, epoch, abort)),
     );
   }
@@ -101,7 +95,7 @@ export class VmLifecycle {
     return this.#carryOut(
       id,
       epoch,
-      () => judgeWake(this.#known(id), epoch),
+      () => judgeWake(this.#vms.known(id), epoch),
       (vm) => {
         const { spec: before, snapshot } = vm.record;
         // A snapshot is restored at its own size, and gives back what is too much afterwards. Its disk is counted already.
@@ -117,7 +111,7 @@ export class VmLifecycle {
     return this.#carryOut(
       id,
       epoch,
-      () => judgeResize(this.#known(id), epoch, size),
+      () => judgeResize(this.#vms.known(id), epoch, size),
       (vm) => {
         this.#capacity.letIn(beyond(vm.record.spec, size), 'added');
         return vm.begin({ status: 'resizing', epoch, size }, (abort) => grow(this.#parts, vm, { epoch, size }, abort));
@@ -127,7 +121,7 @@ export class VmLifecycle {
 
   /** Resolves when nothing of the VM is left. Overtakes whatever is under way. */
   async destroy(id: string, epoch: number): Promise<VmView> {
-    const verdict = judgeDestroy(this.#known(id), epoch);
+    const verdict = judgeDestroy(this.#vms.known(id), epoch);
     if (verdict.do === 'refuse') {
       throw new HostError(verdict.code, verdict.message);
     }
@@ -141,30 +135,40 @@ export class VmLifecycle {
 
   /** Runs a command in a VM that is `running`; see {@link GuestClient.exec}. */
   async exec(id: string, command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
-    return this.#running(id).guest.exec(command, signal);
+    return this.#vms.running(id).guest.exec(command, signal);
   }
 
   /** Clones a repository in a VM that is `running`; see {@link GuestClient.clone}. Throws `stale_epoch` for an epoch older than the newest seen. */
   async clone(id: string, clone: VmClone, signal: AbortSignal): Promise<Readable> {
-    const { vm, guest } = this.#running(id);
+    const { vm, guest } = this.#vms.running(id);
     return cloneInto(vm, guest, clone, signal);
   }
 
   /** Opens a raw stream into a VM that is `running`; see `GuestStreams.open`. */
   async openStream(id: string, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
-    const { vm, guest } = this.#running(id);
+    const { vm, guest } = this.#vms.running(id);
     return this.#parts.streams.open(vm, guest, target, signal);
   }
 
   /** The guest of a VM that is `running`, for calls that only pass through. */
   guestOf(id: string): GuestClient {
-    return this.#running(id).guest;
+    return this.#vms.running(id).guest;
   }
 
   /** What guest and host say of a VM that is `running`. */
   async metrics(id: string, signal: AbortSignal): Promise<VmMetrics> {
-    const { vm, guest } = this.#running(id);
+    const { vm, guest } = this.#vms.running(id);
     return metricsOf(this.#parts, vm, guest, signal);
+  }
+
+  /** Of a VM that is or was `running`. Throws `vm_not_found`, also for one whose create is not that far. */
+  async sshHostKey(id: string): Promise<VmSshHostKey> {
+    const names = this.#vms.find(id)?.record.everRan === true ? await this.#parts.directory.readNames(id) : null;
+    if (names === null) {
+      throw new HostError('vm_not_found', `no host key of a VM ${id} is on record here`);
+    }
+    const [kind, material] = names.sshHostKey.publicKey.split(' ');
+    return { publicKey: `${kind} ${material}` };
   }
 
   /** What may be handed out in all, what VMs have of it, and the most that one can have; memory as the guests see it. */
@@ -196,11 +200,11 @@ export class VmLifecycle {
     this.#refuseIfClosing();
     const size = sizeOf(spec);
     this.#capacity.letIn(size, 'machine', id);
-    const earlier = this.#vms.get(id);
+    const earlier = this.#vms.find(id);
     const record = newRecord(id, epoch, spec);
     const vm = earlier ?? new OwnedVm(record);
     vm.record = earlier === undefined || earlier.record.freed ? record : { ...record, driverState: earlier.record.driverState };
-    this.#vms.set(id, vm);
+    this.#vms.add(vm);
 
     await vm.begin({ status: 'creating', epoch, size }, (abort) => bringUp(this.#parts, vm, abort)).done;
   }
@@ -217,23 +221,23 @@ export class VmLifecycle {
       if (verdict.do === 'refuse') {
         throw new HostError(verdict.code, verdict.message);
       }
-      const vm = this.#vms.get(id);
+      const vm = this.#vms.find(id);
       if (vm === undefined) {
         throw new Error(`a verdict on the VM ${id}, which is not here, is a bug`);
       }
       switch (verdict.do) {
         case 'answer':
           if (vm.record.epoch >= epoch) {
-            return this.#view(vm);
+            return this.#vms.view(vm);
           }
           await vm.turns.take(() => this.#raise(vm, epoch));
           break;
         case 'join':
-          await this.#underWay(id).done;
+          await this.#vms.underWay(id).done;
           break;
         case 'wait':
           // How it went is told to those who asked for it.
-          await this.#underWay(id).done.catch(() => undefined);
+          await this.#vms.underWay(id).done.catch(() => undefined);
           break;
         case 'start':
           this.#refuseIfClosing();
@@ -253,29 +257,6 @@ export class VmLifecycle {
     }
   }
 
-  #underWay(id: string): { done: Promise<void> } {
-    const doing = this.#vms.get(id)?.doing;
-    if (doing == null) {
-      throw new Error(`the VM ${id} is between two states and nobody moves it`);
-    }
-    return doing;
-  }
-
-  #running(id: string): { vm: OwnedVm; guest: GuestClient } {
-    const { status } = this.get(id);
-    const vm = this.#vms.get(id);
-    if (status !== 'running' || vm?.guest == null) {
-      throw status === 'destroyed'
-        ? new HostError('vm_not_found', `the VM ${id} is destroyed`)
-        : new HostError('vm_not_running', `the VM ${id} is ${status === 'running' ? 'about to be dead' : status}, not running`);
-    }
-    return { vm, guest: vm.guest };
-  }
-
-  #view(vm: OwnedVm): VmView {
-    return vm.view(vm.watch === null ? null : this.#parts.driver.cpuMs(vm.watch.process));
-  }
-
   #refuseIfClosing(): void {
     if (this.#closing) {
       throw new HostError('internal', 'the host daemon is shutting down');
@@ -284,7 +265,7 @@ export class VmLifecycle {
 
   /** Joins the destroy under way or begins one, under the newest of the epochs. */
   async #end(id: string, epoch: number): Promise<void> {
-    const vm = this.#vms.get(id);
+    const vm = this.#vms.find(id);
     if (vm === undefined) {
       return;
     }
@@ -304,9 +285,5 @@ export class VmLifecycle {
     } finally {
       vm.ending = null;
     }
-  }
-
-  #known(id: string): KnownVm {
-    return { record: this.#vms.get(id)?.known() ?? null, destroyedEpoch: this.#parts.fences.epochOf(id) };
   }
 }

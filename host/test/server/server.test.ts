@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { hostError, hostInfo, vmList, vmMetrics, vmView } from '@berth/protocol/host.ts';
+import { hostError, hostInfo, vmList, vmMetrics, vmSshHostKey, vmView } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
 import { routesOf } from '../../src/server/routes.ts';
 import { HostServer } from '../../src/server/server.ts';
@@ -87,6 +87,7 @@ describe('the HTTP of a host daemon', () => {
       ['POST', `/vms/${A}/wake`],
       ['POST', `/vms/${A}/resize`],
       ['GET', `/vms/${A}/metrics`],
+      ['GET', `/vms/${A}/ssh-host-key`],
       ['GET', `/vms/${A}/file?path=/a`],
       ['PUT', `/vms/${A}/file?path=/a`],
       ['GET', `/vms/${A}/files?path=/&depth=1`],
@@ -129,6 +130,21 @@ describe('the HTTP of a host daemon', () => {
     assert.deepEqual([woken.status, vmView.parse(woken.body).woke?.from], [200, 'snapshot']);
     assert.deepEqual(codeOf(await call('POST', `/vms/${A}/sleep`, { epoch: 3 })), 'stale_epoch');
     assert.equal((await call('POST', `/vms/${vmIdOf('b')}/wake`, { epoch: 1, spec: SMALL })).status, 409);
+  });
+
+  it('tells the host key of a VM from its create to its end, each VM its own', async () => {
+    const keyOf = async (id: string): Promise<string> => vmSshHostKey.parse((await call('GET', `/vms/${id}/ssh-host-key`)).body).publicKey;
+    const B = vmIdOf('b');
+    assert.equal(codeOf(await call('GET', `/vms/${A}/ssh-host-key`)), 'vm_not_found');
+    for (const id of [A, B]) await call('PUT', `/vms/${id}`, { epoch: 1, spec: SMALL });
+    const key = await keyOf(A);
+    assert.notEqual(await keyOf(B), key);
+    await call('POST', `/vms/${A}/sleep`, { epoch: 2 });
+    assert.equal(await keyOf(A), key);
+    await call('POST', `/vms/${A}/wake`, { epoch: 3, spec: SMALL });
+    assert.equal(await keyOf(A), key);
+    await call('DELETE', `/vms/${A}?epoch=4`);
+    assert.equal(codeOf(await call('GET', `/vms/${A}/ssh-host-key`)), 'vm_not_found');
   });
 
   it('refuses by name what is not of the protocol', async () => {

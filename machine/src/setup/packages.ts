@@ -27,7 +27,7 @@ export const REQUIRED_PACKAGES = [
 export const TEST_PACKAGES = [
   ['procps', 'shows processes to the tests'],
   ['cpio', 'reads the initramfs in the tests'],
-  ['openssh-client', 'reads keys in the tests'],
+  ['openssh-client', 'makes keys and connections in the tests'],
   ['git', 'serves repositories to the tests'],
   ['chromium', 'shows the pages to the tests'],
 ] as const;

@@ -1,82 +1,25 @@
-// `berth tunnel`: stdin and stdout become a connection to a port of a sandbox, through the public API. Made for ssh's ProxyCommand; docs/ssh.md shows it.
-import type { IncomingMessage } from 'node:http';
+// `berth tunnel`: stdin and stdout become a connection to a port of a sandbox, through the public API. Made for ssh's ProxyCommand; docs/operations.md shows it.
 import type { Readable, Writable } from 'node:stream';
-import { errorEnvelope } from '@berth/contract/errors.ts';
-import { PORT, SSH_PORT, WAKE_ON_USE_WAIT_MS } from '@berth/contract/limits.ts';
+import { PORT, SSH_PORT } from '@berth/contract/limits.ts';
 import { tunnelEnd, tunnelToSandbox } from '@berth/contract/tunnel.ts';
-import { WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/websocket.ts';
-import { WebSocket } from 'ws';
+import { WEBSOCKET_CLOSE } from '@berth/contract/websocket.ts';
+import type { WebSocket } from 'ws';
+import { parseJson, readApiAccess, sandboxRouteUrl } from '../api-access.ts';
+import { closedFailure, openApiWebSocket } from '../api-websocket.ts';
 import { OperatorFailure } from '../failure.ts';
 import type { VerbContext } from './context.ts';
 
-const DEFAULT_URL = 'http://127.0.0.1:4800';
-/** A sandbox may have to be woken first. */
-const OPEN_DEADLINE_MS = WAKE_ON_USE_WAIT_MS + 30_000;
 const UNSENT_BYTES = 1_048_576;
-const REFUSAL_MAX_BYTES = 65_536;
 
 /** Resolves with the exit code once both directions came to their end. Writes nothing to stdout but what came through. */
-export async function tunnel({ environment, signal }: VerbContext, sandboxId: string, port: string | undefined): Promise<number> {
-  const token = environment['BERTH_API_KEY'];
-  if (token === undefined || token === '') {
-    throw new OperatorFailure('no API key', { remedy: 'put one into the variable BERTH_API_KEY (./berth keys create makes one)' });
-  }
-  const url = tunnelUrl(environment['BERTH_URL'] ?? DEFAULT_URL, sandboxId, port ?? String(SSH_PORT));
-  const socket = await open(url, token, signal);
-  await join(socket, process.stdin, process.stdout, signal);
-  return 0;
-}
-
-function tunnelUrl(base: string, sandboxId: string, port: string): URL {
+export async function tunnel(context: VerbContext, sandboxId: string, port = String(SSH_PORT)): Promise<number> {
+  const access = readApiAccess(context);
   if (!/^[1-9]\d{0,4}$/.test(port) || Number(port) > PORT.max) {
     throw new OperatorFailure(`'${port}' is no port: a whole number from ${PORT.min} to ${PORT.max}`);
   }
-  const url = URL.parse(base);
-  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
-    throw new OperatorFailure(`BERTH_URL is '${base}'; it must be the URL of the API, as ${DEFAULT_URL}`);
-  }
-  url.protocol = url.protocol.replace('http', 'ws');
-  url.pathname = url.pathname.replace(/\/$/, '') + tunnelToSandbox.path.replace('{sandboxId}', encodeURIComponent(sandboxId));
-  url.search = `?port=${port}`;
-  return url;
-}
-
-async function open(url: URL, token: string, signal: AbortSignal): Promise<WebSocket> {
-  signal.throwIfAborted();
-  const headers = { authorization: `Bearer ${token}` };
-  const socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false, handshakeTimeout: OPEN_DEADLINE_MS });
-  const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
-  const onAbort = (): void => {
-    reject(signal.reason);
-    socket.terminate();
-  };
-  signal.addEventListener('abort', onAbort, { once: true });
-  socket.once('open', () => {
-    // Nothing is read before somebody listens.
-    socket.pause();
-    resolve(socket);
-  });
-  socket.once('unexpected-response', (_request, response) => {
-    explain(response).then((message) => reject(new OperatorFailure(message)), reject);
-  });
-  socket.on('error', (error) => reject(new OperatorFailure(`${url.origin} could not be reached: ${error.message}`, { cause: error })));
-  try {
-    return await promise;
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-}
-
-async function explain(response: IncomingMessage): Promise<string> {
-  let text = '';
-  for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
-    text += chunk;
-    if (text.length > REFUSAL_MAX_BYTES) break;
-  }
-  const refused = errorEnvelope.safeParse(parseJson(text));
-  return refused.success
-    ? `${refused.data.error.message} (${refused.data.error.code})`
-    : `the server answered ${response.statusCode}; is BERTH_URL the URL of the API?`;
+  const socket = await openApiWebSocket(access, sandboxRouteUrl(access, tunnelToSandbox, sandboxId, { port }), context.signal);
+  await join(socket, process.stdin, process.stdout, context.signal);
+  return 0;
 }
 
 /**
@@ -111,7 +54,7 @@ export async function join(socket: WebSocket, input: Readable, output: Writable,
   });
   socket.once('close', (code, reason) => {
     if (code === WEBSOCKET_CLOSE.ended) Promise.resolve(written).then(resolve, reject);
-    else reject(new OperatorFailure(`the tunnel was closed: ${reason.toString() || `code ${code}`}`));
+    else reject(closedFailure('the tunnel', code, reason));
   });
   // Who reads the output has gone.
   output.once('error', () => socket.close(WEBSOCKET_CLOSE.ended));
@@ -133,15 +76,5 @@ export async function join(socket: WebSocket, input: Readable, output: Writable,
   } finally {
     signal.removeEventListener('abort', onAbort);
     input.destroy();
-  }
-}
-
-/** Undefined for what is not JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
   }
 }

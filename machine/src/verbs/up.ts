@@ -83,6 +83,10 @@ function greet({ print, config }: VerbContext, { url, publicUrl, first, paths }:
     print('Create a sandbox and run a command in it:');
     print('');
     print(curlExample(url, first.token, first.orgId, first.projectId));
+    print('');
+    print('A terminal in it:');
+    print('');
+    print(`  BERTH_URL=${url} BERTH_API_KEY=${first.token} ./berth shell $SANDBOX`);
   } else {
     print(`  API key     shown at the first start; ./berth keys create --data-dir ${flag} makes another`);
     print(`  sign in     ${publicUrl}/sign-in   (./berth owner-link --data-dir ${flag} lets the owner in)`);

@@ -3,40 +3,21 @@ import assert from 'node:assert/strict';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { WebSocketServer, type WebSocket } from 'ws';
+import { ApiServer, refusal, TOKEN } from './api-server.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
-const TOKEN = 'brt_a_token_of_the_test';
 
-let server: Server;
-let url: string;
-/** What the API does with a tunnel that is asked for. */
-let answer: (socket: WebSocket, request: IncomingMessage) => void;
-let refuse: { status: number; body: string } | null = null;
+let api: ApiServer;
 const children = new Set<ChildProcessWithoutNullStreams>();
 
 before(async () => {
-  const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'berth.v1' });
-  server = createServer();
-  server.on('upgrade', (request, socket, head) => {
-    if (refuse !== null) {
-      const { status, body } = refuse;
-      socket.end(`HTTP/1.1 ${status} No\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-      return;
-    }
-    sockets.handleUpgrade(request, socket, head, (opened) => answer(opened, request));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  api = await ApiServer.start();
 });
-after(() => server.close());
+after(() => api.close());
 afterEach(() => {
-  refuse = null;
+  api.refuse = null;
   children.forEach((child) => child.kill('SIGKILL'));
   children.clear();
 });
@@ -52,7 +33,7 @@ function start(
   env: Record<string, string> = {},
 ): { child: ChildProcessWithoutNullStreams; ended: Promise<Ended> } {
   const child = spawn(process.execPath, [MAIN, 'tunnel', ...args], {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], BERTH_URL: url, BERTH_API_KEY: TOKEN, ...env },
+    env: { ...api.environment, ...env },
   });
   children.add(child);
   const stdout: Buffer[] = [];
@@ -65,7 +46,7 @@ function start(
 }
 
 /** Answers as a program that reads all it is sent and then says something. */
-function afterAll(say: (sent: Buffer) => Buffer): typeof answer {
+function afterAll(say: (sent: Buffer) => Buffer): ApiServer['answer'] {
   return (socket) => {
     const sent: Buffer[] = [];
     socket.on('message', (data: Buffer, isBinary) => {
@@ -85,7 +66,7 @@ test('stdin goes to the port and what comes back to stdout, nothing else; its en
   let seen: unknown;
   const sent = randomBytes(8_000_000);
   const echo = afterAll((bytes) => bytes);
-  answer = (socket, request) => {
+  api.answer = (socket, request) => {
     seen = [request.url, request.headers.authorization, request.headers['sec-websocket-protocol']];
     echo(socket, request);
   };
@@ -101,18 +82,18 @@ test('stdin goes to the port and what comes back to stdout, nothing else; its en
 test('the port is 22 unless it is said, and a path of the URL is kept', async () => {
   let asked: string | undefined;
   const nothing = afterAll(() => Buffer.alloc(0));
-  answer = (socket, request) => {
+  api.answer = (socket, request) => {
     asked = request.url;
     nothing(socket, request);
   };
-  const { child, ended } = start(['sbx_abc'], { BERTH_URL: `${url}/behind/` });
+  const { child, ended } = start(['sbx_abc'], { BERTH_URL: `${api.url}/behind/` });
   child.stdin.end();
   assert.equal((await ended).code, 0);
   assert.equal(asked, '/behind/v1/sandboxes/sbx_abc/tunnel?port=22');
 });
 
 test('it ends when the sandbox ends its side, though stdin is still open', async () => {
-  answer = (socket) => {
+  api.answer = (socket) => {
     socket.send(Buffer.from('bye'));
     socket.send(JSON.stringify({ end: true }));
     socket.on('message', (_data, isBinary) => {
@@ -124,15 +105,15 @@ test('it ends when the sandbox ends its side, though stdin is still open', async
 });
 
 test('a tunnel that is closed for a reason fails with the reason', async () => {
-  answer = (socket) => socket.close(4409, 'sandbox_state_conflict');
+  api.answer = (socket) => socket.close(4409, 'sandbox_state_conflict');
   const { code, stderr } = await start(['sbx_abc']).ended;
-  assert.deepEqual([code, stderr], [1, 'berth: the tunnel was closed: sandbox_state_conflict\n']);
+  assert.deepEqual([code, stderr], [1, 'berth: the tunnel was closed: the sandbox is not awake any more (sandbox_state_conflict)\n']);
 });
 
 test('a refusal is told in the words of the API', async () => {
-  refuse = { status: 502, body: JSON.stringify({ error: { code: 'port_refused', message: 'nothing listens on port 22 of the sandbox' } }) };
+  api.refuse = refusal(502, 'port_refused', 'nothing listens on port 22 of the sandbox');
   assert.equal((await start(['sbx_abc']).ended).stderr, 'berth: nothing listens on port 22 of the sandbox (port_refused)\n');
-  refuse = { status: 404, body: '<html>' };
+  api.refuse = { status: 404, body: '<html>' };
   assert.match((await start(['sbx_abc']).ended).stderr, /the server answered 404; is BERTH_URL the URL of the API\?/);
 });
 
@@ -153,7 +134,7 @@ for (const [what, args, env, expected] of [
 
 test('it is interrupted by SIGINT', async () => {
   const opened = Promise.withResolvers<void>();
-  answer = () => opened.resolve();
+  api.answer = () => opened.resolve();
   const { child, ended } = start(['sbx_abc']);
   await opened.promise;
   child.kill('SIGINT');

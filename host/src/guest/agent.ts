@@ -1,0 +1,61 @@
+// The connections to one guest daemon: keeps them open, and takes one that was opened beforehand. Must not know what is called over them.
+import { Agent, type ClientRequestArgs } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+const CONNECTIONS = 256;
+const IDLE_CONNECTIONS = 8;
+const IDLE_MS = 10 * 60_000;
+
+/** Its connections stay open between calls; a lent one is taken before a new one is opened. */
+export class GuestAgent extends Agent {
+  readonly #lent: Socket[] = [];
+
+  constructor() {
+    super({
+      keepAlive: true,
+      maxSockets: CONNECTIONS,
+      maxFreeSockets: IDLE_CONNECTIONS,
+      scheduling: 'lifo',
+      // Idle time; a shorter one that the guest announces (Keep-Alive: timeout) is obeyed.
+      timeout: IDLE_MS,
+    });
+  }
+
+  lend(socket: Socket): void {
+    socket.once('close', () => this.#take(socket));
+    this.#lent.push(socket);
+  }
+
+  /** Whether the next call needs no new connection. */
+  hasOpen(): boolean {
+    const kept = Object.values(this.freeSockets).flatMap((sockets) => sockets ?? []);
+    return [...kept, ...this.#lent].some((socket) => !socket.destroyed && socket.readable);
+  }
+
+  override createConnection(
+    options: ClientRequestArgs,
+    callback?: (error: Error | null, stream: Duplex) => void,
+  ): Duplex | null | undefined {
+    const lent = this.#lent.find((socket) => !socket.destroyed && socket.readable);
+    if (lent !== undefined) {
+      this.#take(lent);
+      return lent;
+    }
+    return super.createConnection(options, callback);
+  }
+
+  override destroy(): void {
+    for (const socket of this.#lent.splice(0)) {
+      socket.destroy();
+    }
+    super.destroy();
+  }
+
+  #take(socket: Socket): void {
+    const at = this.#lent.indexOf(socket);
+    if (at >= 0) {
+      this.#lent.splice(at, 1);
+    }
+  }
+}

@@ -1,0 +1,88 @@
+// A WebSocket of the API as a verb opens it: a refusal in the words of the API, a server that is silent for too long is gone, and why it was closed in a sentence.
+// Must not know what goes over it.
+import type { IncomingMessage } from 'node:http';
+import { WAKE_ON_USE_WAIT_MS, WEBSOCKET } from '@berth/contract/limits.ts';
+import { WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/websocket.ts';
+import { WebSocket } from 'ws';
+import { refused, unreachable, type ApiAccess } from './api-access.ts';
+import { OperatorFailure } from './failure.ts';
+
+/** A sandbox may have to be woken first. */
+const OPEN_DEADLINE_MS = WAKE_ON_USE_WAIT_MS + 30_000;
+/** The server asks more often whether we are there. */
+const SILENCE_MS = 3 * WEBSOCKET.pingEveryMs;
+const REFUSAL_MAX_BYTES = 65_536;
+
+const WHY_CLOSED: Readonly<Record<string, string>> = {
+  sandbox_state_conflict: 'the sandbox is not awake any more',
+  sandbox_not_found: 'the sandbox is gone',
+  unauthenticated: 'the API key was revoked, or has expired',
+  permission_denied: 'the API key may not connect to sandboxes any more',
+  org_access_denied: 'the API key has no access to the org any more',
+  shutting_down: 'the server stops; try again',
+};
+
+/** Where the server gave no reason; 1006 is that of no close frame. */
+const UNSAID: Readonly<Record<number, string>> = {
+  [WEBSOCKET_CLOSE.ended]: 'the server ended it',
+  [WEBSOCKET_CLOSE.goingAway]: 'the server stops',
+  1006: 'the connection to the server broke',
+};
+
+/** Resolves with it open and paused: nothing is read before somebody listens. Rejects with an {@link OperatorFailure}, or with the signal's reason. */
+export async function openApiWebSocket(access: ApiAccess, at: URL, signal: AbortSignal): Promise<WebSocket> {
+  signal.throwIfAborted();
+  const url = new URL(at);
+  url.protocol = url.protocol.replace('http', 'ws');
+  const headers = { authorization: `Bearer ${access.token}` };
+  const socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false, handshakeTimeout: OPEN_DEADLINE_MS });
+  const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
+  const onAbort = (): void => {
+    reject(signal.reason);
+    socket.terminate();
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  socket.once('open', () => {
+    socket.pause();
+    endWhenSilent(socket);
+    resolve(socket);
+  });
+  socket.once('unexpected-response', (_request, response) => {
+    textOf(response).then((text) => reject(refused(response.statusCode, text)), reject);
+  });
+  socket.on('error', (error) => reject(unreachable(access, error)));
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+/** Why something was closed that did not come to its end. */
+export function closedFailure(what: string, code: number, reason: Buffer): OperatorFailure {
+  const text = reason.toString('utf8');
+  const words = WHY_CLOSED[text];
+  if (words !== undefined) return new OperatorFailure(`${what} was closed: ${words} (${text})`);
+  const unsaid = UNSAID[code] ?? `code ${code}`;
+  return new OperatorFailure(`${what} was closed: ${text === '' ? unsaid : text}`);
+}
+
+function endWhenSilent(socket: WebSocket): void {
+  const timer = setTimeout(() => {
+    // One that we hold back cannot be heard.
+    if (socket.isPaused) timer.refresh();
+    else socket.terminate();
+  }, SILENCE_MS);
+  socket.on('ping', () => timer.refresh());
+  socket.on('message', () => timer.refresh());
+  socket.once('close', () => clearTimeout(timer));
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
+    text += chunk;
+    if (text.length > REFUSAL_MAX_BYTES) break;
+  }
+  return text;
+}

@@ -1,0 +1,61 @@
+// A server that speaks as the API does, for the verbs of a client: WebSockets that a test answers, JSON that it gives, and refusals.
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { WebSocketServer, type WebSocket } from 'ws';
+
+export const TOKEN = 'brt_a_token_of_the_test';
+
+export class ApiServer {
+  readonly url: string;
+  /** What becomes of a WebSocket. */
+  answer: (socket: WebSocket, request: IncomingMessage) => void = () => undefined;
+  /** What a plain request is answered with. */
+  json: (request: IncomingMessage) => unknown = () => ({});
+  /** Instead of both. */
+  refuse: { status: number; body: string } | null = null;
+  readonly #close: () => void;
+
+  private constructor(port: number, close: () => void) {
+    this.url = `http://127.0.0.1:${port}`;
+    this.#close = close;
+  }
+
+  static async start(): Promise<ApiServer> {
+    const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'berth.v1' });
+    const server = createServer((request, response) => {
+      const { status, body } = api.refuse ?? { status: 200, body: JSON.stringify(api.json(request)) };
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+    });
+    server.on('upgrade', (request, socket, head) => {
+      if (api.refuse !== null) {
+        const { status, body } = api.refuse;
+        socket.end(`HTTP/1.1 ${status} No\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+        return;
+      }
+      sockets.handleUpgrade(request, socket, head, (opened) => api.answer(opened, request));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const api = new ApiServer((server.address() as AddressInfo).port, () => {
+      sockets.clients.forEach((socket) => socket.terminate());
+      server.close();
+      server.closeAllConnections();
+    });
+    return api;
+  }
+
+  /** What a verb gets to know from the environment. */
+  get environment(): Record<string, string | undefined> {
+    return { PATH: process.env['PATH'], HOME: process.env['HOME'], BERTH_URL: this.url, BERTH_API_KEY: TOKEN };
+  }
+
+  close(): void {
+    this.#close();
+  }
+}
+
+/** The body of a refusal. */
+export function refusal(status: number, code: string, message: string): { status: number; body: string } {
+  return { status, body: JSON.stringify({ error: { code, message } }) };
+}
