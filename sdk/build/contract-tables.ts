@@ -16,15 +16,22 @@ export function contractTables(): string {
   const { paths, components } = fullDocument();
   const routes = ROUTES.filter(({ websocket }) => websocket !== true).map((route) => {
     const operation = paths[route.path.replace(/^\/v1/, '')]?.[route.method.toLowerCase()] as Operation;
-    const { name, method, path, auth, permission, response } = route;
+    const { name, method, path, auth, permission, activity, response } = route;
     return {
-      ...{ name, method, path, auth, permission, status: response.status, idempotent: route.idempotent === true },
-      query: (operation.parameters ?? []).filter((one) => one.in === 'query').map(({ name, required, schema }) => ({ name, required, schema })),
-      body: operation.requestBody === undefined ? null : { required: operation.requestBody.required, schema: operation.requestBody.content['application/json'].schema },
+      ...{ name, method, path, auth, permission, activity, status: response.status, idempotent: route.idempotent === true },
+      query: (operation.parameters ?? [])
+        .filter((one) => one.in === 'query')
+        .map(({ name, required, schema }) => ({ name, required, schema })),
+      body:
+        operation.requestBody === undefined
+          ? null
+          : { required: operation.requestBody.required, schema: operation.requestBody.content['application/json'].schema },
     };
   });
   const used = JSON.stringify(routes);
-  const schemas = Object.fromEntries(Object.entries(components.schemas).filter(([name]) => used.includes(`"#/components/schemas/${name}"`)));
+  const schemas = Object.fromEntries(
+    Object.entries(components.schemas).filter(([name]) => used.includes(`"#/components/schemas/${name}"`)),
+  );
   const tables = {
     ERRORS,
     EXEC_LIMITS,

@@ -23,7 +23,10 @@ export function rawDocument(): Json {
   }
   document['servers'] = [{ url: new URL((document['servers'] as { url: string }[])[0]?.url ?? '').origin }];
   const { schemas } = document.components;
-  const asked = reachable(Object.values(document.paths).flatMap((item) => Object.values(item).map((one) => [one['requestBody'], one['parameters']])), schemas);
+  const asked = reachable(
+    Object.values(document.paths).flatMap((item) => Object.values(item).map((one) => [one['requestBody'], one['parameters']])),
+    schemas,
+  );
   for (const item of Object.values(document.paths)) {
     for (const operation of Object.values(item)) {
       delete operation['security'];
@@ -36,7 +39,8 @@ export function rawDocument(): Json {
       };
     }
   }
-  for (const [name, schema] of Object.entries(schemas)) if (schema['type'] === 'object' && !asked.has(name)) schemas[name] = withFurther(schema, schemas) as Json;
+  for (const [name, schema] of Object.entries(schemas))
+    if (schema['type'] === 'object' && !asked.has(name)) schemas[name] = withFurther(schema, schemas) as Json;
   schemas['ErrorCode'] = { type: 'string', description: 'Codes of errors. Further ones will come.', enum: Object.keys(ERRORS) };
   const envelope = schemas['ErrorEnvelope'] as { properties: { error: { properties: { code: Json } } } };
   envelope.properties.error.properties.code = { anyOf: [{ $ref: `${SCHEMAS}ErrorCode` }, { enum: [FURTHER] }] };
@@ -58,7 +62,8 @@ function withFurther(part: unknown, schemas: Record<string, Json>): unknown {
   const schema = part as Json;
   const { $ref, description } = schema;
   const told = description === undefined ? {} : { description };
-  if (typeof $ref === 'string' && schemas[$ref.slice(SCHEMAS.length)]?.['enum'] !== undefined) return { ...told, anyOf: [{ $ref }, { enum: [FURTHER] }] };
+  if (typeof $ref === 'string' && schemas[$ref.slice(SCHEMAS.length)]?.['enum'] !== undefined)
+    return { ...told, anyOf: [{ $ref }, { enum: [FURTHER] }] };
   if (Array.isArray(schema['enum'])) return { ...schema, enum: [...(schema['enum'] as unknown[]), FURTHER] };
   return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, key === 'example' ? value : withFurther(value, schemas)]));
 }

@@ -457,6 +457,17 @@ export const SANDBOX_ACTION_RULES = {
     "destroying": "refuse",
     "deleted": "refuse"
   },
+  "ssh_access": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "do",
+    "stopped": "do",
+    "waking": "do",
+    "failed": "do",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
   "files_read": {
     "provisioning": "refuse",
     "running": "do",
@@ -561,6 +572,7 @@ export const SANDBOX_ACTION_RULES = {
 export const REFUSAL_CODES = {
   "exec": "sandbox_state_conflict",
   "connect": "sandbox_state_conflict",
+  "ssh_access": "sandbox_state_conflict",
   "files_read": "sandbox_state_conflict",
   "files_write": "sandbox_state_conflict",
   "sleep": "sandbox_state_conflict",
@@ -579,6 +591,7 @@ export const ROUTES = [
     "path": "/health",
     "auth": [],
     "permission": null,
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -594,6 +607,7 @@ export const ROUTES = [
       "agent_token"
     ],
     "permission": null,
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -609,6 +623,7 @@ export const ROUTES = [
       "agent_token"
     ],
     "permission": null,
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -622,6 +637,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": null,
+    "activity": "member_removed",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -635,6 +651,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": null,
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -667,6 +684,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": null,
+    "activity": "agent_token_created",
     "status": 201,
     "idempotent": false,
     "query": [],
@@ -712,6 +730,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": null,
+    "activity": "agent_token_revoked",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -725,6 +744,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": null,
+    "activity": "org_created",
     "status": 201,
     "idempotent": false,
     "query": [],
@@ -756,6 +776,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "org.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -788,6 +809,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": "org.members.manage",
+    "activity": "member_role_changed",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -815,6 +837,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": "org.members.manage",
+    "activity": "member_removed",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -828,6 +851,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": "org.members.manage",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -860,6 +884,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": "org.members.manage",
+    "activity": "invitation_created",
     "status": 201,
     "idempotent": false,
     "query": [],
@@ -894,6 +919,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": "org.members.manage",
+    "activity": "invitation_revoked",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -907,6 +933,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": null,
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -920,6 +947,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": null,
+    "activity": "invitation_accepted",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -933,6 +961,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": "api_keys.manage",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -965,6 +994,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": "api_keys.manage",
+    "activity": "api_key_created",
     "status": 201,
     "idempotent": false,
     "query": [],
@@ -1023,6 +1053,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": "api_keys.manage",
+    "activity": "api_key_revoked",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1037,6 +1068,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "activity.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -1138,6 +1170,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "project.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -1171,6 +1204,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "project.create",
+    "activity": "project_created",
     "status": 201,
     "idempotent": false,
     "query": [],
@@ -1338,6 +1372,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "project.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1352,6 +1387,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "project.update",
+    "activity": "project_updated",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1517,6 +1553,7 @@ export const ROUTES = [
       "session"
     ],
     "permission": "project.delete",
+    "activity": "project_deleted",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1531,6 +1568,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -1574,6 +1612,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.create",
+    "activity": "sandbox_created",
     "status": 201,
     "idempotent": true,
     "query": [],
@@ -1708,6 +1747,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1722,6 +1762,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.exec",
+    "activity": "sandbox_exec",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1753,6 +1794,21 @@ export const ROUTES = [
     }
   },
   {
+    "name": "getSshAccess",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/ssh",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.connect",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
     "name": "listFiles",
     "method": "GET",
     "path": "/v1/sandboxes/{sandboxId}/files",
@@ -1761,6 +1817,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.files.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -1787,6 +1844,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.files.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -1820,6 +1878,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.files.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [
@@ -1845,6 +1904,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.files.write",
+    "activity": "sandbox_file_written",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1891,6 +1951,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.stop",
+    "activity": "sandbox_sleep_requested",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1905,6 +1966,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.stop",
+    "activity": "sandbox_sleep_requested",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1920,6 +1982,7 @@ export const ROUTES = [
       "agent_token"
     ],
     "permission": "sandbox.wake",
+    "activity": "sandbox_wake_requested",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1935,6 +1998,7 @@ export const ROUTES = [
       "agent_token"
     ],
     "permission": "sandbox.wake",
+    "activity": "sandbox_wake_requested",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1949,6 +2013,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.resize",
+    "activity": "sandbox_resize_requested",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1989,6 +2054,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.stop",
+    "activity": "sandbox_renewed",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -2003,6 +2069,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.read",
+    "activity": null,
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -2017,6 +2084,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.metrics",
+    "activity": "sandbox_metrics_sample",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -2031,6 +2099,7 @@ export const ROUTES = [
       "api_key"
     ],
     "permission": "sandbox.destroy",
+    "activity": "sandbox_destroy_requested",
     "status": 200,
     "idempotent": false,
     "query": [],

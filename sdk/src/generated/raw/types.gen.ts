@@ -1713,6 +1713,42 @@ export type ExecInSandboxResponses = {
 
 export type ExecInSandboxResponse = ExecInSandboxResponses[keyof ExecInSandboxResponses];
 
+export type GetSshAccessData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/ssh';
+};
+
+export type GetSshAccessErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetSshAccessError = GetSshAccessErrors[keyof GetSshAccessErrors];
+
+export type GetSshAccessResponses = {
+    /**
+     * Done.
+     */
+    200: {
+        ssh: {
+            user: 'berth';
+            hostKey: string;
+            authorizedKeyFingerprint: string | null;
+        };
+    };
+};
+
+export type GetSshAccessResponse = GetSshAccessResponses[keyof GetSshAccessResponses];
+
 export type ListFilesData = {
     body?: never;
     path: {
