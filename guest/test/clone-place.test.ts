@@ -1,6 +1,6 @@
 // How a finished clone comes into place: by names that may be any bytes, whole or not at all, and never said to be done when it is not.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -14,8 +14,9 @@ function finished(t: TestContext, names: readonly Buffer[]): { code: string; wor
   t.after(() => rmSync(root, { recursive: true }));
   const code = join(root, 'code');
   const work = join(code, FOLDER, 'work');
-  mkdirSync(join(work, '.git'), { recursive: true });
+  mkdirSync(work, { recursive: true });
   for (const name of names) writeFileSync(Buffer.concat([Buffer.from(`${work}/`), name]), '');
+  mkdirSync(join(work, '.git'));
   return { code, work, place: new ClonePlace(join(root, 'state', 'clone.json'), code) };
 }
 
@@ -48,4 +49,15 @@ test('a move that finds a name taken since it was begun is given up, and is not 
   assert.throws(() => place.goOn(FOLDER), NameTaken);
   assert.deepEqual(place.read(), { state: 'none' });
   assert.ok(existsSync(join(work, '.git')));
+});
+
+test("git's own folder comes last: where it is, all else is", (t) => {
+  const names = Array.from({ length: 3_000 }, (_, at) => `file-${at}`);
+  const { code, place } = finished(
+    t,
+    names.map((name) => Buffer.from(name)),
+  );
+  place.take(FOLDER);
+  const movedAt = (name: string): bigint => statSync(join(code, name), { bigint: true }).ctimeNs;
+  assert.ok(names.every((name) => movedAt(name) <= movedAt('.git')));
 });
