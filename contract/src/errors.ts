@@ -40,12 +40,17 @@ export const ERRORS = {
   agent_token_not_found: { status: 404, meaning: 'There is no such personal agent token.' },
   invitation_not_found: { status: 404, meaning: 'There is no such invitation, or its token is not valid any more.' },
   file_not_found: { status: 404, meaning: 'There is nothing at the path in the sandbox.' },
+  preview_link_not_found: { status: 404, meaning: 'The sandbox has no such public preview link.' },
   member_not_found: { status: 404, meaning: 'The org has no such member.' },
   method_not_allowed: { status: 405, meaning: 'The path exists, but not with this method; see the header Allow.' },
   sandbox_state_conflict: { status: 409, meaning: 'The sandbox is in a status in which this is not possible; the message names both.' },
   concurrent_sandbox_limit: {
     status: 409,
     meaning: 'The org has as many sandboxes awake as its plan allows; the message names the limit.',
+  },
+  preview_link_limit: {
+    status: 409,
+    meaning: 'The sandbox has as many public preview links outstanding as it may; the message names the limit.',
   },
   project_has_sandboxes: { status: 409, meaning: 'The project has sandboxes that are not deleted; the message says how many.' },
   last_owner: { status: 409, meaning: 'The member is the only owner of the org.' },

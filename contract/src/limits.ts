@@ -88,6 +88,15 @@ export const REPO_CREDENTIAL_CHARACTERS = 8_192;
 export const PORT = { min: 1, max: 65_535 } as const;
 export const SSH_PORT = 22;
 
+/**
+ * How long a preview link is good for (spec: Limits), public links of one sandbox that are outstanding at once, and how soon a link that was revoked, or whose person may
+ * not see the sandbox any more, opens nothing and holds nothing open, on every API instance.
+ */
+export const PREVIEW_SECONDS = { default: 86_400, min: 1, max: 2_592_000 } as const;
+export const PREVIEW_LINKS = { outstanding: 1_000 } as const;
+export const PREVIEW_REVOKED_WITHIN_MS = 2_000;
+export const PREVIEW_LABEL_CHARACTERS = 100;
+
 /** Columns and rows of a terminal. */
 export const TERMINAL_SIDE = { min: 1, max: 1_000 } as const;
 export const TERMINAL_DEFAULT_SIZE = { cols: 80, rows: 24 } as const;
