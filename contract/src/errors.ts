@@ -82,6 +82,19 @@ export const ERRORS = {
     meaning: 'The sandbox is awake by record, but its machine did not answer; a command may or may not have run.',
   },
   shutting_down: { status: 503, meaning: 'This instance is stopping; try again.' },
+  // On hosts of previews, where no route of this contract is.
+  preview_link_required: { status: 401, meaning: 'The preview opens with a link that is good for it, and none was brought.' },
+  preview_link_invalid: { status: 403, meaning: 'The preview link is not whole, or is for another preview.' },
+  preview_not_found: { status: 404, meaning: 'There is no such preview, or its sandbox is gone.' },
+  preview_upload_stalled: { status: 408, meaning: 'Nothing more of the request came for too long.' },
+  preview_link_expired: { status: 410, meaning: 'The preview link has expired.' },
+  preview_link_revoked: { status: 410, meaning: 'The preview link was revoked.' },
+  preview_not_supported: { status: 501, meaning: 'The request is of a kind that previews do not pass on.' },
+  preview_answer_broken: { status: 502, meaning: 'The app behind the preview broke off, or answered what is no HTTP.' },
+  preview_sandbox_asleep: { status: 503, meaning: 'The sandbox behind the preview sleeps.' },
+  preview_sandbox_starting: { status: 503, meaning: 'The sandbox behind the preview is starting. See Retry-After.' },
+  preview_sandbox_failed: { status: 503, meaning: 'The sandbox behind the preview does not run, and was not woken; its page says which.' },
+  preview_timed_out: { status: 504, meaning: 'The app behind the preview did not answer in time.' },
 } as const satisfies Record<string, { status: number; meaning: string }>;
 export type ErrorCode = keyof typeof ERRORS;
 

@@ -97,6 +97,20 @@ export const PREVIEW_LINKS = { outstanding: 1_000 } as const;
 export const PREVIEW_REVOKED_WITHIN_MS = 2_000;
 export const PREVIEW_LABEL_CHARACTERS = 100;
 
+/**
+ * What passes between a browser and an app in a sandbox. `connections`: into one sandbox at once, of one API instance. `headBytes`: of a request, and of an answer.
+ * `uploadSilenceMs`: without a byte of a request's body; `answerMs`: from a request's end to the head of its answer; `silenceMs`: without a byte of an answer whose length
+ * was said, or of which the visitor takes none; `streamSilenceMs`: of any other answer, and of a WebSocket.
+ */
+export const PREVIEW_PROXY = {
+  connections: 256,
+  headBytes: 16_384,
+  uploadSilenceMs: 60_000,
+  answerMs: 120_000,
+  silenceMs: 120_000,
+  streamSilenceMs: 3_600_000,
+} as const;
+
 /** Columns and rows of a terminal. */
 export const TERMINAL_SIDE = { min: 1, max: 1_000 } as const;
 export const TERMINAL_DEFAULT_SIZE = { cols: 80, rows: 24 } as const;
