@@ -41,6 +41,15 @@ export function previewCookieName(previewUrl: string): string {
   return previewUrl.startsWith('https:') ? '__Host-berth_preview' : 'berth_preview';
 }
 
+/**
+ * A `Set-Cookie` value for it. Where previews are reached by https it goes with a preview that a page of another site has in a frame, to each such site one of its own; by http
+ * browsers would not take that.
+ */
+export function setPreviewCookie(previewUrl: string, value: string, secondsLeft: number): string {
+  const within = previewUrl.startsWith('https:') ? 'Secure; SameSite=None; Partitioned' : 'SameSite=Lax';
+  return `${previewCookieName(previewUrl)}=${value}; Path=/; Max-Age=${Math.max(0, Math.floor(secondsLeft))}; HttpOnly; ${within}`;
+}
+
 /** A `Cookie` header without our cookie, and the first value of it. Other cookies stay as they are; without any there is no header. */
 export function takeCookie(name: string, header: string | undefined): { value: string | null; header: string | undefined } {
   if (header === undefined || !header.includes(name)) return { value: null, header };
