@@ -17,6 +17,12 @@ export interface PreviewPlace {
   port: number;
 }
 
+/** A place from two texts; null where they are none. */
+export function readPreviewPlace(sandboxId: string, port: string): PreviewPlace | null {
+  const isPlace = sandboxId.startsWith(SANDBOX_PREFIX) && LABEL.test(`${port}-${sandboxId.slice(SANDBOX_PREFIX.length)}`) && isPort(port);
+  return isPlace ? { sandboxId, port: Number(port) } : null;
+}
+
 /** The origin at which a port of a sandbox is seen. */
 export function previewOrigin(previewUrl: string, { sandboxId, port }: PreviewPlace): string {
   const { protocol, host } = new URL(previewUrl);
