@@ -47,9 +47,11 @@ export class Exchange implements Asking {
 
   start(): void {
     const { context, bounds } = this.#parts;
-    const { request, response, hasBody, headers } = this.#visit;
+    const { request, response, hasBody, headers, target } = this.#visit;
     const { access } = this.#admitted;
+    // The client writes the head of a request that expects to be told to go on before anybody can change it: nothing of ours may be in it by then.
     request.headers = headers;
+    request.url = target;
     this.#lease = holdPreview(context, access);
     void this.#lease.over.then((end) => this.#cut(refusalAtEnd(end)));
     this.#use = holdActivity(context, access.sandbox.id, 'preview');
@@ -71,8 +73,13 @@ export class Exchange implements Asking {
       const { response } = this.#visit;
       if (!response.headersSent && !response.destroyed) response.writeContinue();
     });
+    const failed = (error: Error): void => {
+      // What is said of a request that was sent once more means that one no longer.
+      if (this.#outgoing === outgoing) this.#fail(error);
+    };
+    outgoing.on('error', failed);
     // An answer that switches to another protocol unasked ends so, and with nothing else.
-    outgoing.once('close', () => this.fail(new NoAnswer('the connection was closed before there was an answer')));
+    outgoing.once('close', () => failed(new NoAnswer('the connection was closed before there was an answer')));
   }
 
   /** Makes the answer fit to be passed on; the library does so when this returns. */
@@ -102,8 +109,13 @@ export class Exchange implements Asking {
     });
   }
 
-  /** Called with what the client or the library had to complain about, perhaps more than once. */
-  fail(error: Error): void {
+  /** Ends it, whatever it is doing. */
+  cut(): void {
+    this.#cut({ name: 'shutting_down', refusal: UNREACHABLE });
+  }
+
+  /** Called with what went wrong, perhaps more than once. */
+  #fail(error: Error): void {
     const { context } = this.#parts;
     const visit = this.#visit;
     // An answer that has begun ends by itself, or is found broken.
@@ -125,11 +137,6 @@ export class Exchange implements Asking {
     }
   }
 
-  /** Ends it, whatever it is doing. */
-  cut(): void {
-    this.#cut({ name: 'shutting_down', refusal: UNREACHABLE });
-  }
-
   #send(): void {
     const { request, response, place, hasBody } = this.#visit;
     const { connections } = this.#admitted;
@@ -146,9 +153,10 @@ export class Exchange implements Asking {
     // The library takes a body that is sent in chunks for none where the method is one of these; then it would run into the next request.
     if (hasBody) request.method = 'POST';
     try {
-      this.#proxy.web(request, response, options, (error) => this.fail(error));
+      // It reports what the client's request does too.
+      this.#proxy.web(request, response, options, () => undefined);
     } catch (error) {
-      this.fail(error instanceof Error ? error : new Error(String(error)));
+      this.#fail(error instanceof Error ? error : new Error(String(error)));
     } finally {
       request.method = method;
     }

@@ -70,6 +70,7 @@ export class WebSocketPassage implements Asking {
     outgoing.path = this.visit.target;
     // Before the library's own, which sends the head of the answer.
     outgoing.once('upgrade', (answer, stream) => this.#agreed(answer, stream));
+    outgoing.on('error', (error) => this.#fail(error));
     outgoing.once('close', () => this.#fail(new NoAnswer('the connection was closed before there was an answer')));
   }
 
@@ -79,7 +80,8 @@ export class WebSocketPassage implements Asking {
   }
 
   #send({ connections }: Admitted): void {
-    const { request, place, headers } = this.visit;
+    const { request, place, headers, target } = this.visit;
+    request.url = target;
     request.headers = { ...headers, connection: 'Upgrade', upgrade: 'websocket' };
     const options = {
       target: { protocol: 'http:', host: 'sandbox', port: place.port },
@@ -87,7 +89,7 @@ export class WebSocketPassage implements Asking {
       agent: connections.single,
       ssl: { asking: this, maxHeaderSize: this.#parts.bounds.headBytes },
     };
-    this.#proxy.ws(request, this.#socket, this.#head, options, (error) => this.#fail(error));
+    this.#proxy.ws(request, this.#socket, this.#head, options, () => undefined);
     // An app that does not agree is passed on as any answer is: the library would hold all of it that its visitor has not taken.
     this.#outgoing?.removeAllListeners('response');
     this.#outgoing?.once('response', (answer) => this.#declined(answer));
