@@ -26,9 +26,9 @@ const SCHEMES = ['light', 'dark'] as const;
 /** More than any page has to press Tab for. */
 const MOST_TABS = 30;
 
-/** A browser with a profile of its own, to which the service's public name leads to where it listens. */
-export async function openBrowser(publicUrl: string, url: string): Promise<Browser> {
-  const leads = `--host-resolver-rules=MAP ${new URL(publicUrl).host} ${new URL(url).host}`;
+/** A browser with a profile of its own, to which the service's public name, and further ones, lead to where it listens. */
+export async function openBrowser(publicUrl: string, url: string, names: readonly string[] = []): Promise<Browser> {
+  const leads = `--host-resolver-rules=${[new URL(publicUrl).host, ...names].map((name) => `MAP ${name} ${new URL(url).host}`).join(', ')}`;
   return await chromium.launch({ executablePath: CHROMIUM, headless: true, chromiumSandbox: false, args: [...FLAGS, leads] });
 }
 
