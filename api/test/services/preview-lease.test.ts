@@ -11,7 +11,7 @@ import { grantedLink, mintLink, startReplica, visit, type MintedLink } from './p
 
 const recorder = new StatementRecorder();
 let api: TestApi;
-let replica: { context: ServiceContext; close(): Promise<void> };
+let replica: { context: ServiceContext; close(this: void): Promise<void> };
 before(async () => {
   api = await startApi({ durable: false });
   replica = await startReplica(api);
@@ -36,7 +36,7 @@ async function teamLink(person: TestSession, expiresInSeconds = 3_600): Promise<
 }
 
 /** The context with a count of the sandboxes that are watched through it. */
-function counting(context: ServiceContext): { context: ServiceContext; watched(): number } {
+function counting(context: ServiceContext): { context: ServiceContext; watched(this: void): number } {
   let open = 0;
   const watch = (sandboxId: string): ReturnType<ServiceContext['changes']['watch']> => {
     const real = context.changes.watch(sandboxId);

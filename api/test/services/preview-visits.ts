@@ -59,12 +59,12 @@ export async function grantedLink(api: TestApi, link: MintedLink, person: { logi
   assert.ok(team !== null);
   assert.deepEqual(readPreviewPlace(link.sandboxId, String(link.port)), { sandboxId: team.sandboxId, port: team.port });
   const way = await letOn(api.context, person, team, '/');
-  assert.ok(typeof way === 'object', String(way));
+  assert.ok(typeof way === 'object', JSON.stringify(way));
   return { ...link, token: tokenIn(api, way.location) };
 }
 
 /** Another replica on the same database: it shares no memory with the first, and listens by itself. */
-export async function startReplica(api: TestApi): Promise<{ context: ServiceContext; close(): Promise<void> }> {
+export async function startReplica(api: TestApi): Promise<{ context: ServiceContext; close(this: void): Promise<void> }> {
   const changes = new SandboxChanges(api.databaseUrl, (error) => api.context.log.warn({ err: error }));
   await changes.start();
   return { context: { ...api.context, changes }, close: () => changes.close() };
