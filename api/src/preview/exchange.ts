@@ -12,8 +12,11 @@ import type { PreviewParts } from './parts.ts';
 import { BROKEN_ANSWER, TOO_SLOW, UNREACHABLE, UPLOAD_STALLED } from './refusals.ts';
 import type { Visit } from './visit.ts';
 
-/** RFC 9110: what may be sent once more when nobody knows whether it arrived. */
-const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+/**
+ * What may be sent once more when nobody knows whether it arrived (RFC 9110). Not HEAD: of its answer nobody can see whether the app thinks it has come to its end, so that
+ * its connection is no other's.
+ */
+const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'OPTIONS', 'TRACE']);
 /** How long a visitor goes on being read who was answered while still sending. */
 const LINGER_MS = 2_000;
 
@@ -160,6 +163,13 @@ export class Exchange implements Asking {
     } finally {
       request.method = method;
     }
+    if (!hasBody) return;
+    const { socket } = this.#visit.request;
+    const outgoing = this.#outgoing;
+    // An app may answer before there is anything of the body.
+    setImmediate(() => {
+      if (outgoing !== undefined && !outgoing.headersSent && !outgoing.destroyed && !socket.destroyed) outgoing.flushHeaders();
+    });
   }
 
   #again(): void {
