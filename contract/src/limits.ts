@@ -100,7 +100,7 @@ export const PREVIEW_LABEL_CHARACTERS = 100;
 /**
  * What passes between a browser and an app in a sandbox. `connections`: into one sandbox at once, of one API instance. `headBytes`: of a request, and of an answer.
  * `uploadSilenceMs`: without a byte of a request's body; `answerMs`: from a request's end to the head of its answer; `silenceMs`: without a byte of an answer whose length
- * was said, or of which the visitor takes none; `streamSilenceMs`: of any other answer, and of a WebSocket.
+ * was said; `streamSilenceMs`: of any other answer, and of a WebSocket. `startingMs`: how long a visit waits for a sandbox that is starting or being woken anyhow.
  */
 export const PREVIEW_PROXY = {
   connections: 256,
@@ -109,6 +109,7 @@ export const PREVIEW_PROXY = {
   answerMs: 120_000,
   silenceMs: 120_000,
   streamSilenceMs: 3_600_000,
+  startingMs: 10_000,
 } as const;
 
 /** Columns and rows of a terminal. */

@@ -12,9 +12,11 @@ import {
   type PreviewVisit,
 } from '../services/preview-access.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes.ts';
+import { waitWhileUnderWay } from '../services/sandbox-wait.ts';
 import { awakeForUse, reread } from '../services/wake-on-use.ts';
 import type { MachineConnections } from './connections.ts';
 import type { Machines } from './machines.ts';
+import type { PreviewParts } from './parts.ts';
 import {
   asleep,
   EXPIRED,
@@ -45,13 +47,8 @@ const REFUSALS: { readonly [why in PreviewRefusal & string]: Refusal } = {
 };
 
 /** `target` is the path that is asked for, without our tokens; `signal` ends the waiting for a wake. */
-export async function admit(
-  context: ServiceContext,
-  machines: Machines,
-  visit: PreviewVisit,
-  target: string,
-  signal: () => AbortSignal,
-): Promise<Admission> {
+export async function admit(parts: PreviewParts, visit: PreviewVisit, target: string, signal: () => AbortSignal): Promise<Admission> {
+  const { context, machines } = parts;
   const opened = await openPreview(context, visit);
   if ('refusal' in opened) {
     const { refusal } = opened;
@@ -61,17 +58,12 @@ export async function admit(
   const connections = connectionsTo(machines, access.sandbox);
   if (connections !== undefined && performance.now() - connections.notedAtMs < NOTED_WITHIN_MS)
     return { admitted: { access, connections } };
-  return await takeIntoUse(context, machines, access, access.sandbox, signal);
+  return await takeIntoUse(parts, access, access.sandbox, signal);
 }
 
 /** The same for a sandbox that turned out not to be as its row said. */
-export async function admitAgain(
-  context: ServiceContext,
-  machines: Machines,
-  access: PreviewAccess,
-  signal: () => AbortSignal,
-): Promise<Admission> {
-  return await takeIntoUse(context, machines, access, await reread(context, access.sandbox), signal);
+export async function admitAgain(parts: PreviewParts, access: PreviewAccess, signal: () => AbortSignal): Promise<Admission> {
+  return await takeIntoUse(parts, access, await reread(parts.context, access.sandbox), signal);
 }
 
 /** What a visitor is told whose sandbox is not awake; undefined when it is. */
@@ -98,17 +90,17 @@ export function refusalAtEnd(end: PreviewEnd): { name: string; refusal: Refusal 
 }
 
 async function takeIntoUse(
-  context: ServiceContext,
-  machines: Machines,
+  parts: PreviewParts,
   access: PreviewAccess,
   sandbox: LocatedSandboxRow,
   signal: () => AbortSignal,
 ): Promise<Admission> {
-  const awake = await awakeFor(context, access, sandbox, signal);
+  const { context, machines } = parts;
+  const awake = await awakeFor(parts, access, sandbox, signal);
   if (!('id' in awake)) return { refusal: awake };
   // Before it is used, so that who is about to put it to sleep for being idle finds this, or this finds that it fell asleep.
   if (await noteActivity(context, awake, 'preview')) return admitted(machines, access, awake);
-  const again = await awakeFor(context, access, await reread(context, awake), signal);
+  const again = await awakeFor(parts, access, await reread(context, awake), signal);
   return 'id' in again ? admitted(machines, access, again) : { refusal: again };
 }
 
@@ -121,19 +113,37 @@ function admitted(machines: Machines, access: PreviewAccess, sandbox: LocatedSan
 
 /** The sandbox, awake; or what its visitor is told instead. */
 async function awakeFor(
-  context: ServiceContext,
+  { context, bounds: { startingMs } }: PreviewParts,
   access: PreviewAccess,
   sandbox: LocatedSandboxRow,
   signal: () => AbortSignal,
 ): Promise<LocatedSandboxRow | Refusal> {
   if (isAwake(sandbox.status)) return sandbox;
   try {
-    return await awakeForUse(context, wakerOf(access), sandbox, 'connect', signal());
+    const now = refusalOf(sandbox.status, access) === STARTING ? await untilStarted(context, sandbox, startingMs, signal()) : sandbox;
+    return await awakeForUse(context, wakerOf(access), now, 'connect', signal());
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
     context.log.debug({ err: error, sandboxId: sandbox.id }, 'a sandbox is not awake for a preview');
     if (error.code !== 'sandbox_state_conflict') return NOT_WOKEN;
     return refusalOf((await reread(context, sandbox)).status, access) ?? STARTING;
+  }
+}
+
+/** Whoever is about to be awake is waited for, whether or not a visit would wake it. */
+async function untilStarted(
+  context: ServiceContext,
+  sandbox: LocatedSandboxRow,
+  forMs: number,
+  signal: AbortSignal,
+): Promise<LocatedSandboxRow> {
+  const watch = context.changes.watch(sandbox.id);
+  try {
+    await waitWhileUnderWay(context, watch, await reread(context, sandbox), AbortSignal.any([signal, AbortSignal.timeout(forMs)]));
+    signal.throwIfAborted();
+    return await reread(context, sandbox);
+  } finally {
+    watch.close();
   }
 }
 

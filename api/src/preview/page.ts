@@ -61,7 +61,7 @@ function finish(request: IncomingMessage, response: ServerResponse, body: Buffer
   request.resume();
 }
 
-function pageOf({ title, content, asksAgain, retryAfterSeconds }: Refusal): string {
+function pageOf({ title, content }: Refusal): string {
   const page = html`<!doctype html>
     <html lang="en">
       <head>
@@ -69,7 +69,6 @@ function pageOf({ title, content, asksAgain, retryAfterSeconds }: Refusal): stri
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex" />
-        ${asksAgain === true ? html`<meta http-equiv="refresh" content="${retryAfterSeconds ?? 3}" />` : ''}
         <title>${title} · Berth</title>
         <style></style>
       </head>

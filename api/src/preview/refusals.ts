@@ -11,8 +11,6 @@ export interface Refusal {
   /** In HTML. */
   content: Html;
   retryAfterSeconds?: number;
-  /** A browser asks again by itself. */
-  asksAgain?: true;
 }
 
 export function statusOf({ code }: Refusal): number {
@@ -108,9 +106,8 @@ export const STARTING: Refusal = {
   code: 'preview_sandbox_starting',
   title: 'The sandbox is starting',
   message: 'the sandbox is starting; try again in a few seconds',
-  content: html`<p>This takes some seconds. The page asks again by itself.</p>`,
+  content: html`<p>This can take a minute. Reload this page in a few seconds.</p>`,
   retryAfterSeconds: 3,
-  asksAgain: true,
 };
 
 export const FAILED: Refusal = {
@@ -189,9 +186,8 @@ export const STOPPING: Refusal = {
   code: 'shutting_down',
   title: 'One moment',
   message: 'this instance is stopping; try again',
-  content: html`<p>This part of the service is being stopped. The page asks again by itself.</p>`,
+  content: html`<p>This part of the service is being stopped, and others take over. Reload this page.</p>`,
   retryAfterSeconds: 1,
-  asksAgain: true,
 };
 
 export const FAULT: Refusal = {

@@ -46,7 +46,7 @@ export class Visit {
   /** Where the visitor may go on; undefined when the request was answered. */
   async letIn(): Promise<Admitted | undefined> {
     const { request, place } = this;
-    const { context, machines, cookieName, address, reachedBy } = this.#parts;
+    const { cookieName, address, reachedBy } = this.#parts;
     const given = request.headers;
     const method = request.method ?? 'GET';
     const taken = takeToken(request.url ?? '/');
@@ -59,7 +59,7 @@ export class Visit {
     headers['x-forwarded-host'] = given.host ?? '';
     headers['x-forwarded-port'] = /:(\d+)$/.exec(given.host ?? '')?.[1] ?? reachedBy.port;
     const visit = { ...place, token: taken.token, cookie };
-    const admitted = this.#entered(await admit(context, machines, visit, taken.target, () => this.#untilGone()));
+    const admitted = this.#entered(await admit(this.#parts, visit, taken.target, () => this.#untilGone()));
     if (admitted === undefined) return undefined;
     const encoding = given['transfer-encoding'];
     // Node's parser refuses these two together; so much hangs on it that it is not relied on.
@@ -70,10 +70,9 @@ export class Visit {
 
   /** After the machine was not as its row said: once more, by what it is now. */
   async letInAgain(): Promise<Admitted | undefined> {
-    const { context, machines } = this.#parts;
     const { access } = this;
     if (access === undefined) throw new Error('nobody was let in');
-    return this.#entered(await admitAgain(context, machines, access, () => this.#untilGone()));
+    return this.#entered(await admitAgain(this.#parts, access, () => this.#untilGone()));
   }
 
   /** Answers with the refusal, or, where an answer has begun, breaks it off. */

@@ -44,7 +44,7 @@ export class Person {
     page.on('console', (message: ConsoleMessage) => {
       const { url } = message.location();
       // A page with a status other than 200 is told here too, and that http without TLS, as here, is not to be trusted.
-      const expected = /Failed to load resource: .* status of 4\d\d|Cross-Origin-Opener-Policy header has been ignored/;
+      const expected = /Failed to load resource: .* status of [45]\d\d|Cross-Origin-Opener-Policy header has been ignored/;
       if (message.type() === 'error' && !expected.test(message.text())) {
         this.complaints.push(`${message.text()} (${url})`);
       }

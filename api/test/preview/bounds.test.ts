@@ -142,14 +142,13 @@ test('more connections at once than one sandbox may have are 429; kept ones make
 });
 
 test('an instance that stops lets nobody in, ends streams and WebSockets, and lets answers come to their end', async () => {
+  const held: ServerResponse[] = [];
   const stopping = await startPreview((request, response) => {
     if (request.url === '/events') response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
-    else held.push(response.writeHead(200, { 'content-length': 8 }));
+    else if (request.url === '/whole') held.push(response.writeHead(200, { 'content-length': 8 }));
+    else response.end();
   });
-  const held: ServerResponse[] = [];
-  const cookie = await stopping
-    .ask(`/events?token=${stopping.token}`, { method: 'HEAD' })
-    .then(({ headers }) => headers['set-cookie']?.[0]?.split(';', 1)[0] ?? '');
+  const cookie = await stopping.cookie();
   const socket = await stopping.webSocket('/', { headers: { cookie } });
   const streaming = await stopping.begin('/events', { headers: { cookie } });
   streaming.request.end();
