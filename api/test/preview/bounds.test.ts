@@ -5,7 +5,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PREVIEW_PROXY } from '@berth/contract/limits.ts';
+import { sql } from 'kysely';
 import { boundsOf } from '../../src/preview/bounds.ts';
+import { SANDBOX_CHANGES_CHANNEL } from '../../src/store/sandbox-changes.ts';
 import { untilTrue } from '../until-true.ts';
 import { bareServer, startPreview, readAll, type PreviewWorld } from './world.ts';
 
@@ -139,6 +141,24 @@ test('more connections at once than one sandbox may have are 429; kept ones make
   const { host, token } = await world.link(3002);
   assert.equal((await world.ask(`/?token=${token}`, { host })).text, 'other');
   assert.equal((await world.visit('/')).text, 'app');
+});
+
+test('a visit to a sandbox that is being woken anyhow waits for it, and is answered by the app', async () => {
+  const { api, sandboxId } = world;
+  const become = (status: 'waking' | 'ready'): Promise<unknown> =>
+    api.db.transaction().execute(async (trx) => {
+      await trx.updateTable('sandbox').set({ status }).where('id', '=', sandboxId).execute();
+      await sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
+    });
+  await become('waking');
+  // Once no verdict from before is remembered.
+  await untilTrue('a visit waits', async () => {
+    const early = await Promise.race([world.visit('/').then(({ status }) => status), delay(200, 'waits' as const)]);
+    return early === 'waits';
+  });
+  const visiting = world.visit('/');
+  await become('ready');
+  assert.equal((await visiting).text, 'app');
 });
 
 test('an instance that stops lets nobody in, ends streams and WebSockets, and lets answers come to their end', async () => {
