@@ -240,9 +240,7 @@ test('a sandbox that is put to sleep closes what is open into it, and what comes
 test('where its project says so a visit wakes the sandbox, waits for it, and is answered by the app', async () => {
   const { api } = world;
   const projectId = newId('project');
-  await insertProject(api.db, { id: projectId, org_id: api.orgId, name: 'wakes', use_case: 'internal', wake_on_use: true } as Parameters<
-    typeof insertProject
-  >[1]);
+  await insertProject(api.db, { id: projectId, org_id: api.orgId, name: 'wakes', use_case: 'internal', wake_on_use: true });
   const { id } = await api.makeSandbox('stopped', { project_id: projectId });
   const { stream } = api.front;
   api.front.stream = async (_vmId, target) => await stream(world.sandboxId, target);
@@ -250,14 +248,8 @@ test('where its project says so a visit wakes the sandbox, waits for it, and is 
     const { host, token } = await world.link(3000, id);
     const visiting = world.ask(`/woken?token=${token}`, { host });
     await untilTrue('a wake has begun', () => api.steps.some(({ kind, step }) => kind === 'wake' && step.sandboxId === id));
-    const { kind, actor_kind: by } = await api.db
-      .selectFrom('activity')
-      .select(['kind', 'actor_kind'])
-      .where('sandbox_id', '=', id)
-      .where('kind', '=', 'sandbox_wake_requested' as never)
-      .executeTakeFirstOrThrow()
-      .catch(() => ({ kind: 'unknown', actor_kind: 'system' }));
-    assert.equal(by, 'system', kind);
+    const [wake] = (await api.call('GET', `/v1/orgs/${api.orgId}/activity?sandboxId=${id}`)).body.activity;
+    assert.deepEqual([wake.actor.kind, wake.details.wakeOnUse], ['system', 'connect']);
     await toStatus(id, 'ready');
     assert.equal((await visiting).text, 'app');
     assert.deepEqual(asked, ['/woken']);

@@ -114,7 +114,7 @@ test('whom a request is for is said once, and the same in its target', async () 
 test('CONNECT is refused, and nothing else of a proxy is to be had', async () => {
   assert.equal(await world.raw(`CONNECT ${world.host}:80 HTTP/1.1\r\nhost: ${world.host}\r\n\r\n`), '');
   const answer = await world.raw(
-    (await head(['connection: upgrade, close', 'upgrade: h2c', 'http2-settings: AAMAAABk'], 'GET /h2 HTTP/1.1')) + '',
+    await head(['connection: upgrade, close', 'upgrade: h2c', 'http2-settings: AAMAAABk'], 'GET /h2 HTTP/1.1'),
   );
   assert.match(answer, /^HTTP\/1\.1 200 /);
   assert.deepEqual(seen, ['GET /h2 ']);

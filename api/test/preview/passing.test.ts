@@ -203,9 +203,11 @@ test('an app says itself whether it wants a body, where the visitor asks first',
   const asked: (string | undefined)[] = [];
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     asked.push(request.url);
-    if (request.url === '/no') return void response.writeHead(413).end('too much');
-    response.writeContinue();
-    request.pipe(response);
+    if (request.url === '/no') response.writeHead(413).end('too much');
+    else {
+      response.writeContinue();
+      request.pipe(response);
+    }
   });
   await world.serve(3001, server);
   const { host, token } = await world.link(3001);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http, { type IncomingHttpHeaders, type IncomingMessage, type RequestListener } from 'node:http';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { splice } from '@berth/protocol/splice.ts';
 import { WebSocket, WebSocketServer } from 'ws';
 import { startApi, type TestApi, type TestApiOptions } from '../api.ts';
@@ -161,7 +162,7 @@ export class PreviewWorld {
     }
   }
 
-  async #open(vmId: string, target: string): Promise<(caller: import('node:stream').Duplex) => void> {
+  async #open(vmId: string, target: string): Promise<(caller: Duplex) => void> {
     assert.equal(vmId, this.sandboxId);
     const port = Number(/^ports\/(\d+)$/.exec(target)?.[1]);
     const local = this.#ports.get(port);
