@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { Socket } from 'node:net';
 import { after, before, test } from 'node:test';
-import { WebSocket, type RawData } from 'ws';
+import type { RawData, WebSocket } from 'ws';
 import { untilTrue } from '../until-true.ts';
 import { bareServer, startPreview, type PreviewWorld } from './world.ts';
 
