@@ -82,7 +82,9 @@ export class Exchange implements Asking {
     };
     outgoing.on('error', failed);
     // An answer that switches to another protocol unasked ends so, and with nothing else.
-    outgoing.once('close', () => failed(new NoAnswer('the connection was closed before there was an answer')));
+    outgoing.once('close', () => {
+      if (this.#answer === undefined) failed(new NoAnswer('the connection was closed before there was an answer'));
+    });
   }
 
   /** Makes the answer fit to be passed on; the library does so when this returns. */

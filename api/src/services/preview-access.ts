@@ -5,8 +5,8 @@ import type { PreviewPlace } from '../rules/preview-host.ts';
 import { withPreviewPath } from '../rules/preview-path.ts';
 import type { LocatedSandboxRow } from '../store/sandboxes.ts';
 import type { ServiceContext } from './context.ts';
-import { deskOf, type PreviewLease } from './preview-desk.ts';
-import { cookieValue, readCookie, readToken } from './preview-token.ts';
+import { deskOf, type PreviewDesk, type PreviewLease } from './preview-desk.ts';
+import { cookieValue, readToken } from './preview-token.ts';
 import { askForSignIn, type Holder, type PreviewRefusal } from './preview-verdict.ts';
 
 export type { PreviewEnd, PreviewLease } from './preview-desk.ts';
@@ -39,7 +39,7 @@ export async function openPreview(
   visit: PreviewVisit,
 ): Promise<{ access: PreviewAccess } | { refusal: PreviewRefusal }> {
   const desk = deskOf(context);
-  const presented = presentedBy(context, desk.key, visit);
+  const presented = presentedBy(context, desk, visit);
   if ('refusal' in presented) return presented;
   const { holder, byUrl } = presented;
   const verdict = await desk.ask(holder);
@@ -75,11 +75,12 @@ interface Presented {
   orSignIn?: PreviewRefusal;
 }
 
-function presentedBy(context: ServiceContext, key: Buffer, visit: PreviewVisit): Presented | { refusal: PreviewRefusal } {
+function presentedBy(context: ServiceContext, desk: PreviewDesk, visit: PreviewVisit): Presented | { refusal: PreviewRefusal } {
   const place = { sandboxId: visit.sandboxId, port: visit.port };
+  const { key } = desk;
   const nowMs = Date.now();
   const byCookie = (): Holder | null => {
-    const cookie = visit.cookie === null ? null : readCookie(key, visit.cookie, place);
+    const cookie = visit.cookie === null ? null : desk.readCookie(visit.cookie, place);
     return cookie === null || cookie.expiresAtMs <= nowMs ? null : { ...place, ...cookie };
   };
   if (visit.token === null) {

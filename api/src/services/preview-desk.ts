@@ -1,8 +1,10 @@
 // What one process remembers of verdicts about previews: each for a second, so that a request costs no query; and the watches over what is open, of which all that one
-// holder has open of one preview share one. Knows no tokens and cookies.
+// holder has open of one preview share one. Knows of cookies what they say, and nothing of tokens.
 import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import type { ServiceContext } from './context.ts';
+import type { PreviewPlace } from '../rules/preview-host.ts';
+import { readCookie, type PreviewCookie } from './preview-token.ts';
 import { judge, type Holder, type PreviewRefusal, type Verdict } from './preview-verdict.ts';
 
 /** Half of what is promised: a verdict may be as old when it is used, and what it let in is looked at again after as long. */
@@ -39,11 +41,28 @@ export class PreviewDesk {
   readonly key: Buffer;
   readonly #context: ServiceContext;
   readonly #remembered = new Map<string, { atMs: number; verdict: Promise<Verdict> }>();
+  readonly #cookies = new Map<string, PreviewCookie>();
   readonly #watches = new Map<string, Watch>();
 
   constructor(context: ServiceContext) {
     this.#context = context;
     this.key = context.secretKey.derive('preview-link');
+  }
+
+  /**
+   * What a cookie says, if it was signed here for the place. Whether it was never changes, and a browser sends the same one with each of its requests, so those that are
+   * good are remembered; what they are good for now is asked each time.
+   */
+  readCookie(value: string, place: PreviewPlace): PreviewCookie | null {
+    const name = `${place.port} ${place.sandboxId} ${value}`;
+    const known = this.#cookies.get(name);
+    if (known !== undefined) return known;
+    const cookie = readCookie(this.key, value, place);
+    if (cookie === null) return null;
+    this.#cookies.set(name, cookie);
+    const [oldest] = this.#cookies.keys();
+    if (this.#cookies.size > MOST_REMEMBERED && oldest !== undefined) this.#cookies.delete(oldest);
+    return cookie;
   }
 
   /** A verdict of the last second. */
