@@ -98,6 +98,7 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
     'createApiKey',
     'createSandbox',
     'execInSandbox',
+    'createPreview',
     'writeFile',
     'sleepSandbox',
     'stopSandbox',
