@@ -14,10 +14,12 @@ import type { SandboxConnection } from '../../src/services/connections.ts';
 
 /** A WebSocket that notes what is done with it. */
 class FakeWebSocket extends EventEmitter {
-  readonly bufferedAmount = 0;
+  bufferedAmount = 0;
   readonly sent: unknown[] = [];
   readonly closes: number[] = [];
   isPaused = false;
+  /** Tells of the last frame that it was sent. */
+  told = (): void => undefined;
 
   pause(): void {
     this.isPaused = true;
@@ -28,7 +30,7 @@ class FakeWebSocket extends EventEmitter {
   ping(): void {}
   send(frame: unknown, _options: object, sent: () => void): void {
     this.sent.push(frame);
-    setImmediate(sent);
+    this.told = sent;
   }
   close(code: number): void {
     this.closes.push(code);
@@ -85,4 +87,19 @@ test('however many frames come at once, one listener waits for the stream to tak
   }
   assert.equal(websocket.isPaused, false);
   assert.equal(stream.listenerCount('drain'), before);
+});
+
+test('what comes out of a sandbox is not read while much of it is unsent, and again once it is sent', async (t) => {
+  const { websocket, stream } = joined(t, TUNNEL_DIALECT);
+  websocket.bufferedAmount = 2 * 1_048_576;
+  stream.push('first');
+  await turn();
+  stream.push('second');
+  await turn();
+  assert.deepEqual([websocket.sent.map(String), stream.isPaused()], [['first'], true]);
+  websocket.bufferedAmount = 0;
+  websocket.sent.length = 0;
+  websocket.told();
+  await turn();
+  assert.deepEqual([websocket.sent.map(String), stream.isPaused()], [['second'], false]);
 });
