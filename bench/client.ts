@@ -127,6 +127,12 @@ export class Client {
     await this.#caller.call('GET', `/v1/sandboxes/${id}/files?path=${encodeURIComponent(path)}`);
   }
 
+  /** The URL of a new public preview link to a port. */
+  async createPreview(id: string, port: number): Promise<string> {
+    const answer = await this.#caller.call('POST', `/v1/sandboxes/${id}/previews`, { port, audience: 'public' });
+    return (answer as { preview: { url: string } }).preview.url;
+  }
+
   async destroy(id: string): Promise<void> {
     const answer = sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/destroy`));
     await this.#until(answer, ['destroying'], ['deleted']);

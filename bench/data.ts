@@ -1,15 +1,19 @@
-// What goes into and out of a sandbox, in figures, through the public API of an installation of its own: files. Each part is a file in bench/data/.
-// Usage: npm run bench:data -- [--only files]... [--rounds N] [--json]
+// What goes into and out of a sandbox, in figures, through the public API of an installation of its own: files, previews. Each part is a file in bench/data/.
+// Usage: npm run bench:data -- [--only files|previews]... [--rounds N] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/progress.ts';
 import { measureFiles } from './data/files.ts';
 import type { Measured } from './data/measured.ts';
+import { measurePreviews } from './data/previews.ts';
 import { withWorld, type BenchWorld } from './lifecycle/world.ts';
 import { renderTable, rounded } from './statistics.ts';
 
 /** Each measures on the installation it is given, so many rounds of whatever it does. */
-const PARTS: Readonly<Record<string, (world: BenchWorld, rounds: number) => Promise<Measured[]>>> = { files: measureFiles };
+const PARTS: Readonly<Record<string, (world: BenchWorld, rounds: number) => Promise<Measured[]>>> = {
+  files: measureFiles,
+  previews: measurePreviews,
+};
 
 const { values } = parseArgs({
   options: {
@@ -38,6 +42,6 @@ const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, $
 console.log(`\n${machine}; accelerator ${accelerator}, QEMU ${qemuVersion}\n`);
 console.log(renderTable(rows));
 if (values.json) {
-  const figures = Object.fromEntries(rows.map(({ key, figure }) => [key, rounded(figure)]));
+  const figures = Object.fromEntries(rows.map(({ key, figure, decimals }) => [key, rounded(figure, decimals)]));
   console.log(JSON.stringify({ ...figures, rounds, machine, accelerator, qemuVersion }));
 }

@@ -20,12 +20,17 @@ export interface DirectGuest {
 /** The guest daemon of a running sandbox, with the secret from the host's record. */
 export async function guestOf(paths: InstancePaths, guestCidr: string, sandboxId: string): Promise<DirectGuest> {
   const secret = await readFile(join(paths.root, 'host', 'vms', sandboxId, 'guest-secret'), 'utf8');
-  const { address } = slotOf(parseGuestCidr(guestCidr), await slotNumberOf(sandboxId));
+  const address = await addressOf(guestCidr, sandboxId);
   const caller = new JsonCaller({ address, port: GUEST_PORT, token: secret.trim() });
   return {
     exec: async (command) => expectSuccess(await caller.call('POST', '/exec', { command, timeoutSeconds: 120 })),
     close: () => caller.close(),
   };
+}
+
+/** The guest's own address on its slot's network, on which the host reaches what listens in it. */
+export async function addressOf(guestCidr: string, sandboxId: string): Promise<string> {
+  return slotOf(parseGuestCidr(guestCidr), await slotNumberOf(sandboxId)).address;
 }
 
 /**

@@ -20,9 +20,9 @@ export function figureOf(values: readonly number[]): Figure {
   };
 }
 
-/** Numbers rounded for JSON and tables: one decimal. */
-export function rounded(figure: Figure): Figure {
-  const round = (value: number): number => Math.round(value * 10) / 10;
+/** Numbers rounded for JSON and tables: one decimal, unless more say something. */
+export function rounded(figure: Figure, decimals = 1): Figure {
+  const round = (value: number): number => Math.round(value * 10 ** decimals) / 10 ** decimals;
   return { min: round(figure.min), median: round(figure.median), p95: round(figure.p95), max: round(figure.max) };
 }
 
@@ -31,14 +31,16 @@ export interface TableRow {
   unit: string;
   figure: Figure;
   count: number;
+  /** 1 where absent. */
+  decimals?: number;
 }
 
 /** A plain table: one row a figure. */
 export function renderTable(rows: readonly TableRow[]): string {
   const header = ['', 'unit', 'n', 'min', 'median', 'p95', 'max'];
   const cells = rows.map((row) => {
-    const { min, median, p95, max } = rounded(row.figure);
-    return [row.label, row.unit, String(row.count), ...[min, median, p95, max].map((value) => value.toFixed(1))];
+    const { min, median, p95, max } = rounded(row.figure, row.decimals);
+    return [row.label, row.unit, String(row.count), ...[min, median, p95, max].map((value) => value.toFixed(row.decimals ?? 1))];
   });
   const widths = header.map((text, column) => Math.max(text.length, ...cells.map((row) => (row[column] ?? '').length)));
   const line = (row: readonly string[]): string =>

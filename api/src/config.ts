@@ -8,6 +8,7 @@ import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
 import { planCatalogueOf, type Plans } from './rules/plan-catalogue.ts';
 import { originOf } from './rules/repository.ts';
+import { previewUrlFault } from './rules/preview-host.ts';
 import { SecretKey } from './services/secret-key.ts';
 import type { Settings } from './services/settings.ts';
 
@@ -70,6 +71,12 @@ const GIT_ORIGINS = new RegExp(`^(?:https?://)?${GIT_HOST}(?: *, *(?:https?://)?
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The URL of an origin. */
+const originText = (error: string) =>
+  z
+    .url({ protocol: /^https?$/, error })
+    .refine((url) => URL.canParse(url) && new URL(url).href === `${new URL(url).origin}/`, 'must have no path, query or user name');
+
 const databaseEnvironment = z.object({
   BERTH_DATABASE_URL: z.string().startsWith('postgres', 'must be a URL postgres://...'),
   BERTH_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
@@ -83,10 +90,8 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_HOST_TOKEN_FILE: z.string().min(1),
   BERTH_PLANS_FILE: z.string().optional(),
   BERTH_SECRET_KEY_FILE: z.string().min(1),
-  BERTH_PUBLIC_URL: z
-    .url({ protocol: /^https?$/, error: 'must be the http or https URL that people reach the service by' })
-    .refine((url) => URL.canParse(url) && new URL(url).href === `${new URL(url).origin}/`, 'must have no path, query or user name')
-    .optional(),
+  BERTH_PUBLIC_URL: originText('must be the http or https URL that people reach the service by').optional(),
+  BERTH_PREVIEW_URL: originText('must be the http or https URL below whose host previews are').optional(),
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(SESSION_TOKEN_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
@@ -129,6 +134,7 @@ export function readPlanCatalogue(environment: Environment): Plans {
 /** What `serve` needs. Throws naming the variable that is missing or wrong. */
 export function readServeConfig(environment: Environment): ServeConfig {
   const values = read(serveEnvironment, environment);
+  const publicUrl = new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`).origin;
   return {
     databaseUrl: values.BERTH_DATABASE_URL,
     logLevel: values.BERTH_LOG_LEVEL,
@@ -140,7 +146,8 @@ export function readServeConfig(environment: Environment): ServeConfig {
     plans: readPlans(values.BERTH_PLANS_FILE),
     secretKey: readSecretKey(values.BERTH_SECRET_KEY_FILE),
     settings: {
-      publicUrl: new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`).origin,
+      publicUrl,
+      previewUrl: readPreviewUrl(values, publicUrl),
       requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,
@@ -181,6 +188,14 @@ function readSecretKey(path: string): SecretKey {
   } catch (error) {
     throw new Error(`the environment is not usable: BERTH_SECRET_KEY_FILE: ${path}: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** Without one, names below localhost, by the port that people reach the service by. */
+function readPreviewUrl(values: z.output<typeof serveEnvironment>, publicUrl: string): string {
+  const { origin } = new URL(values.BERTH_PREVIEW_URL ?? `http://localhost:${new URL(publicUrl).port || values.BERTH_PORT}`);
+  const fault = previewUrlFault(origin, publicUrl);
+  if (fault !== null) throw new Error(`the environment is not usable: BERTH_PREVIEW_URL: ${origin}: ${fault}`);
+  return origin;
 }
 
 function readMail(values: z.output<typeof serveEnvironment>): MailConfig {

@@ -120,6 +120,7 @@ export interface TestApiOptions {
   keepAlive?: AppOptions['keepAlive'];
   now?: AppOptions['now'];
   pingEveryMs?: number;
+  previewBounds?: AppOptions['previewBounds'];
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
   plans?: Plan[];
   settings?: Partial<Settings>;
@@ -229,6 +230,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
     ...(options.now === undefined ? {} : { now: options.now }),
     ...(options.pingEveryMs === undefined ? {} : { pingEveryMs: options.pingEveryMs }),
+    ...(options.previewBounds === undefined ? {} : { previewBounds: options.previewBounds }),
   });
   const { port } = await listen(app, '127.0.0.1', 0);
   const url = `http://127.0.0.1:${port}`;

@@ -40,6 +40,7 @@ test('what is not given has a default', () => {
     plans: new Map([['self-hosted', SELF_HOSTED_PLAN]]),
     settings: {
       publicUrl: 'http://127.0.0.1:4800',
+      previewUrl: 'http://localhost:4800',
       requestsPerMinute: 600,
       sessionTokenMinutes: 60,
       signUp: 'invited',
@@ -89,6 +90,28 @@ test('the public URL is an origin; what is more, or no http, is refused by name'
     'https://x.test/#y',
   ]) {
     assert.throws(() => read(wrong), /BERTH_PUBLIC_URL/, wrong);
+  }
+});
+
+test('previews are below localhost by the port of the public URL, or of the API, unless it is said where; what would share cookies with the service stops the start', () => {
+  const read = (environment: Record<string, string>): string => readServeConfig({ ...enough, ...environment }).settings.previewUrl;
+  assert.equal(read({ BERTH_PORT: '80' }), 'http://localhost');
+  assert.equal(read({ BERTH_PUBLIC_URL: 'http://10.0.0.5:8080' }), 'http://localhost:8080');
+  assert.equal(read({ BERTH_PUBLIC_URL: 'https://berth.example.test' }), 'http://localhost:4800');
+  const own = { BERTH_PUBLIC_URL: 'https://berth.example.test' };
+  assert.equal(read({ ...own, BERTH_PREVIEW_URL: 'https://Previews.Example.test:8443/' }), 'https://previews.example.test:8443');
+  for (const [wrong, why] of [
+    ['ftp://previews.example.test', /must be the http or https URL/],
+    ['previews.example.test', /must be the http or https URL/],
+    ['https://previews.example.test/x', /must have no path/],
+    ['https://me@previews.example.test', /must have no path, query or user name/],
+    ['https://10.0.0.5', /a host name, not an address/],
+    ['https://berth.example.test', /another host than the public URL \(https:\/\/berth\.example\.test\)/],
+    ['https://previews.berth.example.test', /a host below the public URL's/],
+    ['https://example.test', /that the public URL's .* is below/],
+  ] as const) {
+    const told = (error: Error): boolean => /BERTH_PREVIEW_URL: /.test(error.message) && why.test(error.message);
+    assert.throws(() => read({ ...own, BERTH_PREVIEW_URL: wrong }), told, wrong);
   }
 });
 

@@ -3,6 +3,7 @@ import type { Settings } from '../src/services/settings.ts';
 
 export const SETTINGS: Settings = {
   publicUrl: 'http://berth.example.test',
+  previewUrl: 'http://previews.example.test',
   // Sweeps call often, with one key.
   requestsPerMinute: 1_000_000,
   sessionTokenMinutes: 60,

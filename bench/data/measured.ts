@@ -9,8 +9,10 @@ export interface Measured {
   unit: string;
   figure: Figure;
   count: number;
+  /** After the point; 1 where absent. */
+  decimals?: number;
 }
 
-export function measured(key: string, label: string, unit: string, numbers: readonly number[]): Measured {
-  return { key, label, unit, figure: figureOf(numbers), count: numbers.length };
+export function measured(key: string, label: string, unit: string, numbers: readonly number[], decimals = 1): Measured {
+  return { key, label, unit, figure: figureOf(numbers), count: numbers.length, decimals };
 }

@@ -18,6 +18,10 @@ const POOL_POLL_MS = 25;
 export interface BenchWorld {
   client: Client;
   dataFolder: string;
+  /** Where the API listens. */
+  url: string;
+  /** Network of the guests. */
+  guestCidr: string;
   progress: Progress;
   /** What the host daemon says of itself now. */
   host: () => Promise<HostInfo>;
@@ -59,7 +63,8 @@ export async function withWorld<T>(
       }
     };
     try {
-      return await work({ client, dataFolder, progress, host, poolHas });
+      const { url } = installation;
+      return await work({ client, dataFolder, url, guestCidr: config.guestCidr, progress, host, poolHas });
     } finally {
       // Also after a failure: machines outlive the service that made them.
       await client.destroyAll();

@@ -27,7 +27,8 @@ ${table(
   ['Permission', ...role.options],
   permission.options.map((name) => [code(name), ...role.options.map((who) => mark(ROLE_PERMISSIONS[who].has(name)))]),
 )}
-Making, changing, removing and inviting owners needs \`org.owners.manage\` besides \`org.members.manage\`.
+Making, changing, removing and inviting owners needs \`org.owners.manage\` besides \`org.members.manage\`. Making a public preview
+link, and seeing the URL of one, needs \`sandbox.preview.share\` besides \`sandbox.preview\`.
 
 ## Personal agent tokens
 

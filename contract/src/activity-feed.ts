@@ -10,7 +10,7 @@ import { idText, timestamp } from './text.ts';
 export const activityActorKind = z.enum(['session', 'api_key', 'agent_token', 'operator', 'system']);
 
 /** What the entry is about. */
-export const activitySubjectKind = z.enum(['org', 'user', 'invitation', 'api_key', 'agent_token', 'project', 'sandbox']);
+export const activitySubjectKind = z.enum(['org', 'user', 'invitation', 'api_key', 'agent_token', 'project', 'sandbox', 'preview_link']);
 
 export const activityEntry = z
   .strictObject({

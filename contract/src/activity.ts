@@ -2,7 +2,7 @@
 // The route that reads the feed is in activity-feed.ts.
 import { z } from 'zod';
 
-/** `sandbox_connected` carries the port, or that it is a terminal. `sandbox_exec` carries the time limit, never the command or its output: those are the tenant's. */
+/** `sandbox_connected` carries the port, or that it is a terminal. `preview_link_created` carries port, audience and expiry, never the link's token. */
 /** `sandbox_exec` carries the time limit, `sandbox_file_written` path and size, never a command, its output or a content: those are the tenant's. */
 export const activityKind = z.enum([
   'org_created',
@@ -31,6 +31,8 @@ export const activityKind = z.enum([
   'sandbox_exec',
   'sandbox_connected',
   'sandbox_file_written',
+  'preview_link_created',
+  'preview_link_revoked',
   'sandbox_sleep_requested',
   'sandbox_sleep_failed',
   'sandbox_stopped',

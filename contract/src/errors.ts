@@ -39,12 +39,17 @@ export const ERRORS = {
   agent_token_not_found: { status: 404, meaning: 'There is no such personal agent token.' },
   invitation_not_found: { status: 404, meaning: 'There is no such invitation, or its token is not valid any more.' },
   file_not_found: { status: 404, meaning: 'There is nothing at the path in the sandbox.' },
+  preview_link_not_found: { status: 404, meaning: 'The sandbox has no such public preview link.' },
   member_not_found: { status: 404, meaning: 'The org has no such member.' },
   method_not_allowed: { status: 405, meaning: 'The path exists, but not with this method; see the header Allow.' },
   sandbox_state_conflict: { status: 409, meaning: 'The sandbox is in a status in which this is not possible; the message names both.' },
   concurrent_sandbox_limit: {
     status: 409,
     meaning: 'The org has as many sandboxes awake as its plan allows; the message names the limit.',
+  },
+  preview_link_limit: {
+    status: 409,
+    meaning: 'The sandbox has as many public preview links outstanding as it may; the message names the limit.',
   },
   project_has_sandboxes: { status: 409, meaning: 'The project has sandboxes that are not deleted; the message says how many.' },
   last_owner: { status: 409, meaning: 'The member is the only owner of the org.' },
@@ -76,6 +81,19 @@ export const ERRORS = {
     meaning: 'The sandbox is awake by record, but its machine did not answer; a command may or may not have run.',
   },
   shutting_down: { status: 503, meaning: 'This instance is stopping; try again.' },
+  // On hosts of previews, where no route of this contract is.
+  preview_link_required: { status: 401, meaning: 'The preview opens with a link that is good for it, and none was brought.' },
+  preview_link_invalid: { status: 403, meaning: 'The preview link is not whole, or is for another preview.' },
+  preview_not_found: { status: 404, meaning: 'There is no such preview, or its sandbox is gone.' },
+  preview_upload_stalled: { status: 408, meaning: 'Nothing more of the request came for too long.' },
+  preview_link_expired: { status: 410, meaning: 'The preview link has expired.' },
+  preview_link_revoked: { status: 410, meaning: 'The preview link was revoked.' },
+  preview_not_supported: { status: 501, meaning: 'The request is of a kind that previews do not pass on.' },
+  preview_answer_broken: { status: 502, meaning: 'The app behind the preview broke off, or answered what is no HTTP.' },
+  preview_sandbox_asleep: { status: 503, meaning: 'The sandbox behind the preview sleeps.' },
+  preview_sandbox_starting: { status: 503, meaning: 'The sandbox behind the preview is starting. See Retry-After.' },
+  preview_sandbox_failed: { status: 503, meaning: 'The sandbox behind the preview does not run, and was not woken; its page says which.' },
+  preview_timed_out: { status: 504, meaning: 'The app behind the preview did not answer in time.' },
 } as const satisfies Record<string, { status: number; meaning: string }>;
 export type ErrorCode = keyof typeof ERRORS;
 

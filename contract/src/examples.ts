@@ -120,3 +120,16 @@ export const exampleFolder = {
     { label: 'src', path: '/code/src', type: 'directory' },
   ],
 };
+
+export const examplePreview = {
+  id: 'prv_h5cjx3rq7wvz2nkd6mbyt4aa',
+  audience: 'public',
+  port: 3_000,
+  url: 'https://d4kq2mvx7n.preview.example.com/?token=eyJ...',
+  expiresAt: '2026-11-21T10:30:00.000Z',
+  label: 'demo',
+  endUserId: null,
+  createdAt: AT,
+  lastUsedAt: null,
+  revokedAt: null,
+};

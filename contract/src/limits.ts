@@ -91,6 +91,30 @@ export const REPO_CREDENTIAL_CHARACTERS = 8_192;
 export const PORT = { min: 1, max: 65_535 } as const;
 export const SSH_PORT = 22;
 
+/**
+ * How long a preview link is good for (spec: Limits), public links of one sandbox that are outstanding at once, and how soon a link that was revoked, or whose person may
+ * not see the sandbox any more, opens nothing and holds nothing open, on every API instance.
+ */
+export const PREVIEW_SECONDS = { default: 86_400, min: 1, max: 2_592_000 } as const;
+export const PREVIEW_LINKS = { outstanding: 1_000 } as const;
+export const PREVIEW_REVOKED_WITHIN_MS = 2_000;
+export const PREVIEW_LABEL_CHARACTERS = 100;
+
+/**
+ * What passes between a browser and an app in a sandbox. `connections`: into one sandbox at once, of one API instance. `headBytes`: of a request, and of an answer.
+ * `uploadSilenceMs`: without a byte of a request's body; `answerMs`: from a request's end to the head of its answer; `silenceMs`: without a byte of an answer whose length
+ * was said; `streamSilenceMs`: of any other answer, and of a WebSocket. `startingMs`: how long a visit waits for a sandbox that is starting or being woken anyhow.
+ */
+export const PREVIEW_PROXY = {
+  connections: 256,
+  headBytes: 16_384,
+  uploadSilenceMs: 60_000,
+  answerMs: 120_000,
+  silenceMs: 120_000,
+  streamSilenceMs: 3_600_000,
+  startingMs: 10_000,
+} as const;
+
 /** Columns and rows of a terminal. */
 export const TERMINAL_SIDE = { min: 1, max: 1_000 } as const;
 export const TERMINAL_DEFAULT_SIZE = { cols: 80, rows: 24 } as const;

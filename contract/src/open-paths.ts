@@ -33,6 +33,7 @@ export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'POST', path: '/invitation', why: 'form of the page: accepts, with a new account or the one signed in' },
   { method: 'GET', path: '/device', why: 'page on which a person approves a device' },
   { method: 'POST', path: '/device', why: 'form of the page' },
+  { method: 'GET', path: '/preview', why: 'page that a team link leads to: lets members of the org on to the preview' },
   { method: 'GET', path: '/pages.css', why: 'style of the pages' },
   { method: 'GET', path: '/v1/openapi.json', why: 'the published OpenAPI document' },
   { method: 'GET', path: '/docs', why: 'the reference: shows the document' },

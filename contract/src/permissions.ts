@@ -60,12 +60,20 @@ const without = (...lacking: readonly Permission[]): ReadonlySet<Permission> =>
 
 /**
  * Permissions of each role. `admin` may do all but make, change and remove owners. `member` works on all of the org's projects and sandboxes.
- * `operator` runs its sandboxes. `viewer` looks. `operator` and `viewer` lack `sandbox.preview.share` (spec: Sandboxes rule 4).
+ * `operator` runs its sandboxes. `viewer` looks, at previews too. `operator` and `viewer` lack `sandbox.preview.share` (spec: Sandboxes rule 4).
  */
 export const ROLE_PERMISSIONS: { readonly [name in Role]: ReadonlySet<Permission> } = {
   owner: new Set(EVERYTHING),
   admin: without('org.owners.manage'),
   member: without(...ADMINISTRATION),
   operator: without(...ADMINISTRATION, 'billing.read', 'project.update', 'sandbox.preview.share'),
-  viewer: new Set<Permission>(['org.read', 'activity.read', 'project.read', 'sandbox.read', 'sandbox.files.read', 'agent_session.read']),
+  viewer: new Set<Permission>([
+    'org.read',
+    'activity.read',
+    'project.read',
+    'sandbox.read',
+    'sandbox.preview',
+    'sandbox.files.read',
+    'agent_session.read',
+  ]),
 };

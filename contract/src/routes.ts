@@ -9,6 +9,7 @@ import { getMe, listMyOrgs } from './identity.ts';
 import { acceptInvitation, createInvitation, getInvitation, listInvitations, revokeInvitation } from './invitations.ts';
 import { getLiveMetrics, sampleMetrics } from './metrics.ts';
 import { createOrg, leaveOrg, listMembers, removeMember, updateMember } from './orgs.ts';
+import { createPreview, listPreviews, revokePreview } from './previews.ts';
 import { createProject, deleteProject, getProject, listProjects, updateProject } from './projects.ts';
 import type { Route } from './route.ts';
 import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from './sandbox-lifecycle.ts';
@@ -50,6 +51,9 @@ const ALL = [
   getSshAccess,
   tunnelToSandbox,
   terminalInSandbox,
+  createPreview,
+  listPreviews,
+  revokePreview,
   listFiles,
   snapshotFiles,
   readFile,

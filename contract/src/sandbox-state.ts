@@ -147,6 +147,7 @@ export const SANDBOX_ACTIONS = [
   'renew',
   'metrics_live',
   'metrics_sample',
+  'preview_link',
   'destroy',
 ] as const;
 export type SandboxAction = (typeof SANDBOX_ACTIONS)[number];
@@ -195,6 +196,7 @@ export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { reado
   renew: whileAwake('refuse'),
   metrics_live: whileAwake('refuse'),
   metrics_sample: whileAwake('refuse'),
+  preview_link: { ...whileAwake('do'), destroying: 'refuse', deleted: 'refuse' },
   destroy: { ...whileAwake('do'), destroying: 'done', deleted: 'done' },
 };
 
@@ -211,6 +213,7 @@ export const REFUSAL_CODES: { readonly [action in SandboxAction]: 'sandbox_state
   renew: 'sandbox_state_conflict',
   metrics_live: 'sandbox_state_conflict',
   metrics_sample: 'sandbox_state_conflict',
+  preview_link: 'sandbox_state_conflict',
   destroy: 'sandbox_state_conflict',
 };
 

@@ -101,6 +101,7 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
     'createApiKey',
     'createSandbox',
     'execInSandbox',
+    'createPreview',
     'writeFile',
     'sleepSandbox',
     'stopSandbox',

@@ -2,15 +2,17 @@
 // is never done again. Which folder is cloned into is decided by the caller. Follows whatever the tenant, who is root here, may put in its way.
 //
 //   (nothing) ──all of it is there──> moving ──every entry in place──> done
-import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
+//                                        └── an entry cannot be moved ──> (nothing)
+// Names are the bytes that they are: git's need not be UTF-8.
+import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** A name in the code folder that the clone has too. */
 export class NameTaken extends Error {
   override readonly name = 'NameTaken';
 
-  constructor(entry: string) {
-    super(`${JSON.stringify(entry.slice(0, 100))} is there already`);
+  constructor(entry: Buffer) {
+    super(`${JSON.stringify(entry.toString('utf8').slice(0, 100))} is there already`);
   }
 }
 
@@ -53,23 +55,32 @@ export class ClonePlace {
     this.goOn(folder);
   }
 
-  /** Moves what is left after an interruption. */
+  /** Moves what is left after an interruption. What cannot be moved is thrown, and the state is none then: the rest is for the caller to remove. */
   goOn(folder: string): void {
-    const work = join(this.#codeFolder, folder, 'work');
-    const left = entriesOf(work);
-    if (left !== null) {
-      this.#refuseTaken(folder);
-      for (const name of left.sort((one, other) => Number(one === '.git') - Number(other === '.git'))) {
-        renameSync(join(work, name), join(this.#codeFolder, name));
-      }
-      rmdirSync(work);
+    try {
+      this.#move(folder);
+    } catch (error) {
+      rmSync(this.#stateFile, { force: true });
+      throw error;
     }
     this.#write({ state: 'done' });
   }
 
+  #move(folder: string): void {
+    const work = join(this.#codeFolder, folder, 'work');
+    const left = entriesOf(work);
+    if (left !== null) {
+      this.#refuseTaken(folder);
+      for (const name of left.sort((one, other) => Number(isGit(one)) - Number(isGit(other)))) {
+        renameSync(entryOf(work, name), entryOf(this.#codeFolder, name));
+      }
+      rmdirSync(work);
+    }
+  }
+
   #refuseTaken(folder: string): void {
     const taken = entriesOf(join(this.#codeFolder, folder, 'work'))?.find(
-      (name) => lstatSync(join(this.#codeFolder, name), { throwIfNoEntry: false }) !== undefined,
+      (name) => lstatSync(entryOf(this.#codeFolder, name), { throwIfNoEntry: false }) !== undefined,
     );
     if (taken !== undefined) {
       throw new NameTaken(taken);
@@ -83,10 +94,18 @@ export class ClonePlace {
   }
 }
 
+function isGit(name: Buffer): boolean {
+  return name.toString('latin1') === '.git';
+}
+
+function entryOf(folder: string, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${folder}/`), name]);
+}
+
 /** Null when there is no such folder. */
-function entriesOf(folder: string): string[] | null {
+function entriesOf(folder: string): Buffer[] | null {
   try {
-    return readdirSync(folder);
+    return readdirSync(folder, { encoding: 'buffer' });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
       return null;

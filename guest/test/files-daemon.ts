@@ -39,7 +39,7 @@ export class TestFiles {
     const answer = await this.#daemon.open('GET', `/files?path=${encodeURIComponent(this.at(name))}&depth=${depth}`).answer;
     const outcome = outcomeOf(answer);
     if (typeof outcome === 'string') return outcome;
-    const listing = parseListing(outcome, depth);
+    const listing = parseListing(outcome, { root: this.at(name), depth });
     if (listing === null) throw new Error(`no listing: ${outcome.toString('latin1').slice(0, 200)}`);
     return listing;
   }

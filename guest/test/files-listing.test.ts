@@ -111,7 +111,7 @@ test('a listing is cut off after 10,000 entries, however they are spread, and be
 });
 
 test('what is no listing of what was asked for is none', () => {
-  const parse = (text: string, depth = 2): unknown => parseListing(Buffer.from(text, 'latin1'), depth);
+  const parse = (text: string, depth = 2): unknown => parseListing(Buffer.from(text, 'latin1'), { root: '/', depth });
   assert.deepEqual(parse('D\0EC'), { folders: [{ path: '', entries: [] }], truncated: false });
   assert.deepEqual(parse('D\0da\0fb\0D/a\0fc\0ET'), {
     folders: [

@@ -1,6 +1,6 @@
 // Bodies of a hostile peer: read or passed on up to a number of bytes, never more.
 // Must not know whose bodies they are.
-import { Transform, pipeline, type Readable } from 'node:stream';
+import { finished, Readable } from 'node:stream';
 
 export class TooLong extends Error {
   override readonly name = 'TooLong';
@@ -26,20 +26,46 @@ export async function readAtMost(body: AsyncIterable<Buffer>, maxBytes: number):
 
 /**
  * The body as it comes, with backpressure; fails with what `asError` makes of {@link TooLong} or of the body's own failure. Destroying the result
- * destroys the body.
+ * destroys the body. What has come is passed on at once: a peer that cuts its body into single bytes makes no more work of it than one that does not.
  */
 export function atMost(body: Readable, maxBytes: number, asError: (error: unknown) => Error): Readable {
   let bytes = 0;
-  const counted = new Transform({
-    transform(chunk: Buffer, _encoding, callback) {
-      bytes += chunk.length;
-      callback(bytes > maxBytes ? new TooLong(maxBytes) : null, chunk);
-    },
+  let wanted = false;
+  const pass = (): void => {
+    const chunk = body.read() as Buffer | null;
+    wanted = chunk === null;
+    if (chunk === null) {
+      return;
+    }
+    bytes += chunk.length;
+    if (bytes > maxBytes) {
+      counted.destroy(new TooLong(maxBytes));
+    } else {
+      counted.push(chunk);
+    }
+  };
+  const counted = new Readable({
+    read: pass,
     destroy(error, callback) {
+      if (!body.readableEnded) {
+        body.destroy();
+      }
       callback(error === null ? null : asError(error));
     },
   });
-  // Both ends are joined: whichever fails or is destroyed takes the other with it. The reader of the result sees the failure there.
-  pipeline(body, counted, () => undefined);
+  // Whoever reads finds the failure, also when they begin after it.
+  counted.on('error', () => undefined);
+  body.on('readable', () => {
+    if (wanted) {
+      pass();
+    }
+  });
+  finished(body, { writable: false }, (error) => {
+    if (error) {
+      counted.destroy(error);
+    } else {
+      counted.push(null);
+    }
+  });
   return counted;
 }

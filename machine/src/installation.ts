@@ -20,7 +20,7 @@ import { requireFreePort } from './ports.ts';
 import type { Progress } from './progress.ts';
 import { findServiceUser } from './service-user.ts';
 import type { ServiceUser } from './service-user.ts';
-import { apiService, apiUrl, publicUrl } from './services/api.ts';
+import { apiService, apiUrl, previewUrl, publicUrl } from './services/api.ts';
 import { databaseService } from './services/database.ts';
 import { hostService } from './services/host.ts';
 import type { RunningService, Service } from './services/service.ts';
@@ -41,6 +41,8 @@ export interface RunningInstallation {
   url: string;
   /** Where people reach it. */
   publicUrl: string;
+  /** Below which origin previews are. */
+  previewUrl: string;
   paths: InstancePaths;
   user: ServiceUser;
   /** The token is in it at the very first start only. */
@@ -154,7 +156,7 @@ async function startLocked(
   } finally {
     signal.removeEventListener('abort', giveUp);
   }
-  return { ...urls, paths, user, first, stop };
+  return { ...urls, previewUrl: previewUrl(config, options.environment), paths, user, first, stop };
 }
 
 /** Shows the first start of a service that takes its time. */

@@ -1,4 +1,6 @@
-// Reads a listing of folders as a guest sends it (the format is in files.ts). A guest may send anything: what is no listing of what was asked for is null.
+// Reads a listing of folders as a guest sends it (the format is in files.ts). A guest may send anything: what is no listing of what was asked for is null, and so is
+// one beyond the bounds of FILE_LIST, because each entry is shown with its whole path: a few bytes of a listing could be any number of an answer.
+import { FILE_LIST, FILE_PATH_BYTES } from './guest-limits.ts';
 
 const FOLDER = 0x44; // D
 const ENTRY_FOLDER = 0x64; // d
@@ -6,6 +8,8 @@ const ENTRY_OTHER = 0x66; // f
 const END = 0x45; // E
 const WHOLE = 0x43; // C
 const CUT = 0x54; // T
+/** With the entry at which the guest stops: a path and twice a name. */
+const MOST_TEXT_BYTES = FILE_LIST.textBytes + 3 * FILE_PATH_BYTES;
 
 /** Names are the bytes they are, one character each (latin1). */
 export interface ListedFolder {
@@ -21,9 +25,19 @@ export interface Listing {
   truncated: boolean;
 }
 
+/** What was asked for. */
+export interface ListingAsked {
+  /** Path of the folder. */
+  root: string;
+  depth: number;
+}
+
 /** Null for anything but a whole listing of at most `depth` levels. */
-export function parseListing(bytes: Buffer, depth: number): Listing | null {
+export function parseListing(bytes: Buffer, { root, depth }: ListingAsked): Listing | null {
+  const rootBytes = root === '/' ? 0 : Buffer.byteLength(root);
   const folders: ListedFolder[] = [];
+  let entries = 0;
+  let textBytes = 0;
   /** Folders that may still be opened, by path, with their level. */
   const known = new Map<string, number>([['', 1]]);
   let open: { folder: ListedFolder; level: number } | undefined;
@@ -47,6 +61,9 @@ export function parseListing(bytes: Buffer, depth: number): Listing | null {
       folders.push(open.folder);
     } else {
       if ((kind !== ENTRY_FOLDER && kind !== ENTRY_OTHER) || open === undefined || !isName(text)) return null;
+      entries += 1;
+      textBytes += rootBytes + open.folder.path.length + 2 * text.length;
+      if (entries > FILE_LIST.entries || textBytes > MOST_TEXT_BYTES) return null;
       open.folder.entries.push({ name: text, isFolder: kind === ENTRY_FOLDER });
       if (kind === ENTRY_FOLDER) known.set(`${open.folder.path}/${text}`, open.level + 1);
     }

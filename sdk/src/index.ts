@@ -8,6 +8,7 @@ export { SandboxFiles, type FileData, type FileEntry, type FilesSnapshot, type F
 export type { ErrorCode, Profile, MachineSize, Agent, PersistencePolicy, Permission, Role } from './generated/raw/index.ts';
 export type * as api from './generated/raw/types.gen.ts';
 export { RawClient } from './generated/raw/index.ts';
+export { SandboxPreviews, type Preview, type PreviewSpec } from './previews.ts';
 export { Projects, type OrgCallOptions, type Project, type ProjectChanges, type ProjectSpec } from './projects.ts';
 export {
   Sandbox,

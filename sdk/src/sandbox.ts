@@ -3,6 +3,7 @@ import type { Calls } from './calls.ts';
 import { CommandResult, runningCommand, type RunningCommand } from './command.ts';
 import { BerthError } from './errors.ts';
 import { SandboxFiles } from './files.ts';
+import { SandboxPreviews } from './previews.ts';
 import { EXEC_LIMITS, SANDBOX_STATES } from './generated/contract-tables.ts';
 import type { LiveMetrics, MetricsSample, Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
 import { Deadline, delay } from './time.ts';
@@ -46,6 +47,8 @@ const AWAKE = ['running', 'ready'] as const;
 export class Sandbox {
   /** Its files. */
   readonly files: SandboxFiles;
+  /** Links to its ports. */
+  readonly previews: SandboxPreviews;
   readonly #calls: Calls;
   #data: SandboxData;
 
@@ -54,6 +57,7 @@ export class Sandbox {
     this.#calls = calls;
     this.#data = data;
     this.files = new SandboxFiles(calls, data.id);
+    this.previews = new SandboxPreviews(calls, data.id);
   }
 
   /** All that was answered of it the last time. */

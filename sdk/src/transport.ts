@@ -49,12 +49,13 @@ export class Transport {
   async #send(request: Request, notes: CallNotes): Promise<Response> {
     const { method } = request;
     const what = `${method} ${new URL(request.url).pathname}`;
-    const body = method === 'GET' || method === 'HEAD' ? undefined : await request.text();
-    const repeatable = body === undefined;
+    const repeatable = method === 'GET' || method === 'HEAD';
+    const text = repeatable ? '' : await request.text();
+    const sent: Sent = { request, what, notes, reads: repeatable, ...(text === '' ? {} : { body: text }) };
     const deadline = new Deadline(notes.timeoutMs ?? this.#options.timeoutMs, what, [notes.signal, request.signal]);
     try {
       for (let tried = 0; ; tried += 1) {
-        const answer = await this.#try(request, body, what, notes, deadline.signal);
+        const answer = await this.#try(sent, deadline.signal);
         if (!(answer instanceof BerthError)) return answer;
         const wait = repeatable && tried < this.#options.maxRetries && answer.retryable ? waitBefore(answer, tried) : null;
         if (wait === null || wait >= deadline.leftMs) throw answer;
@@ -66,13 +67,7 @@ export class Transport {
   }
 
   /** One try: its answer, or a failure after which another may follow. */
-  async #try(
-    request: Request,
-    body: string | undefined,
-    what: string,
-    notes: CallNotes,
-    signal: AbortSignal,
-  ): Promise<Response | BerthError> {
+  async #try({ request, what, notes, reads, body }: Sent, signal: AbortSignal): Promise<Response | BerthError> {
     const { credential } = this.#options;
     const headers = new Headers(request.headers);
     headers.set('authorization', `Bearer ${typeof credential === 'string' ? credential : await credential()}`);
@@ -88,13 +83,24 @@ export class Transport {
       });
       text = await response.text();
     } catch (error) {
-      if (!signal.aborted) return lost(what, error, body === undefined, notes);
-      if (signal.reason instanceof BerthError && body !== undefined) throw lost(what, signal.reason, false, notes);
+      if (!signal.aborted) return lost(what, error, reads, notes);
+      if (signal.reason instanceof BerthError && !reads) throw lost(what, signal.reason, false, notes);
       throw signal.reason;
     }
     if (response.ok) return new Response(text, { status: response.status, headers: response.headers });
-    return refused(what, response, text, body === undefined || notes.repeatable === true);
+    return refused(what, response, text, reads || notes.repeatable === true);
   }
+}
+
+/** A request as it is sent, once or more. */
+interface Sent {
+  request: Request;
+  /** In words. */
+  what: string;
+  notes: CallNotes;
+  /** Whether it changes nothing. */
+  reads: boolean;
+  body?: string;
 }
 
 /** No answer: nobody knows what came of it. */

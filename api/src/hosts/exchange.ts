@@ -1,6 +1,7 @@
 // One HTTP exchange with a host: bytes out, bytes in, within a deadline and a length. Knows no verb and parses nothing.
 import http from 'node:http';
 import { HostError } from './error.ts';
+import { GatheredBytes } from './gathered-bytes.ts';
 
 export type Target = { socketPath: string } | { host: string; port: number };
 
@@ -93,18 +94,16 @@ export function exchange(call: Exchange, signal: AbortSignal | undefined): Promi
 /** Reads at most `maxBytes`. */
 function readBody(response: http.IncomingMessage, maxBytes: number): Promise<Omit<Exchanged, 'status'>> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
+    const gathered = new GatheredBytes();
     response.on('data', (chunk: Buffer) => {
-      bytes += chunk.byteLength;
-      if (bytes <= maxBytes) {
-        chunks.push(chunk);
+      if (gathered.length + chunk.byteLength <= maxBytes) {
+        gathered.add(chunk);
         return;
       }
       reject(new HostError('invalid_answer', `the answer is longer than ${maxBytes} bytes`));
       response.destroy();
     });
-    const settle = (whole: boolean) => (): void => resolve({ body: Buffer.concat(chunks), whole });
+    const settle = (whole: boolean) => (): void => resolve({ body: gathered.whole(), whole });
     response.on('end', settle(true));
     // After 'error' or a premature close what came so far may still hold the error envelope that explains it.
     response.on('error', settle(false));

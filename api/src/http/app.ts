@@ -1,7 +1,8 @@
-// The HTTP server: every request's way from its route value to its answer. Routes are the contract's; nothing is registered beside them.
+// The HTTP server: every request's way from its route value to its answer. Routes are the contract's; nothing is registered beside them. What comes to a preview's host
+// goes another way (src/preview), before any of it.
 //
 //   route found -> authenticate -> count -> access -> body read and parsed -> route's service -> answer
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ErrorCode } from '@berth/contract/errors.ts';
 import { DEFAULT_BODY_BYTES } from '@berth/contract/limits.ts';
@@ -11,6 +12,8 @@ import { ROUTES } from '@berth/contract/routes.ts';
 import { fastify, LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { CodedError } from '../rules/coded-error.ts';
 import { pages } from '../pages/pages.ts';
+import type { PreviewBounds } from '../preview/bounds.ts';
+import { PreviewGate } from '../preview/gate.ts';
 import { BOUND_ROUTES } from '../routes/bound-routes.ts';
 import type { AnyCall, BoundAnswer, BoundRoute } from '../routes/bind.ts';
 import { registerReference } from '../reference/reference.ts';
@@ -60,14 +63,19 @@ export interface AppOptions {
   keepAlive?: KeepAliveTimes;
   /** How often an open WebSocket is asked whether it is there; the contract's time when absent. */
   pingEveryMs?: number;
+  /** Of previews; the contract's where absent. */
+  previewBounds?: Partial<PreviewBounds>;
   /** Milliseconds of the clock that requests are counted by; it never goes back. Tests have one of their own. */
   now?: () => number;
 }
 
 const RECEIVE_REQUEST_MS = 60_000;
+/** How long a connection is kept for its next request. */
+const KEPT_CONNECTION_MS = 72_000;
 
 /** A server without any route, hook or parser of ours. */
-export function newServer({ log, settings }: Pick<ServiceContext, 'log' | 'settings'>): FastifyInstance {
+export function newServer(context: ServiceContext, previews = new PreviewGate({ context })): FastifyInstance {
+  const { log, settings } = context;
   const headers = securityHeaders(settings.publicUrl);
   const app = fastify({
     loggerInstance: log,
@@ -76,25 +84,59 @@ export function newServer({ log, settings }: Pick<ServiceContext, 'log' | 'setti
     requestIdHeader: false,
     trustProxy: settings.trustedProxies.length === 0 ? false : [...settings.trustedProxies],
     bodyLimit: DEFAULT_BODY_BYTES,
-    requestTimeout: RECEIVE_REQUEST_MS,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     // Node bounds the whole head of a request by 16 KiB; an id of any length is simply not found.
     routerOptions: { maxParamLength: 16_384 },
-    // See `refusalOf`.
-    http: { requireHostHeader: false, shouldUpgradeCallback: asksForWebSocket },
+    serverFactory: (service) => newHttpServer(service, previews),
     frameworkErrors: (error, request, reply) => void sendFailure(error, request, reply.headers(headers).header('x-request-id', request.id)),
     clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket, headers, log),
   }) as unknown as FastifyInstance;
-  // An expectation that is not known may be ignored (RFC 9110); Node would answer it by itself.
-  app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => app.server.emit('request', request, response));
   return app;
+}
+
+function newHttpServer(service: RequestListener, previews: PreviewGate): Server {
+  const server = createServer(
+    {
+      // See `refusalOf`.
+      requireHostHeader: false,
+      shouldUpgradeCallback: asksForWebSocket,
+      headersTimeout: RECEIVE_REQUEST_MS,
+      // An upload to a preview takes as long as it takes; what the service itself is sent is bounded below.
+      requestTimeout: 0,
+      keepAliveTimeout: KEPT_CONNECTION_MS,
+    },
+    (request, response) => {
+      if (previews.takes(request, response)) return;
+      boundArrival(server, request);
+      service(request, response);
+    },
+  );
+  // An app may refuse a body before it is sent; of the service itself no caller is asked to wait.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    if (previews.takes(request, response)) return;
+    response.writeContinue();
+    server.emit('request', request, response);
+  });
+  // An expectation that is not known may be ignored (RFC 9110); Node would answer it by itself.
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => server.emit('request', request, response));
+  return server;
+}
+
+/** Ends a request whose body does not arrive in time, as Node does where it is told how long a request may take. */
+function boundArrival(server: Server, request: IncomingMessage): void {
+  const { headers } = request;
+  if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return;
+  const late = Object.assign(new Error('the request did not arrive in time'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+  const timer = setTimeout(() => server.emit('clientError', late, request.socket), RECEIVE_REQUEST_MS);
+  request.once('close', () => clearTimeout(timer));
 }
 
 /** Builds the server; it does not listen yet. `close()` refuses new requests and ends when the open ones have. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { settings } = options.context;
-  const app = newServer(options.context);
+  const previews = new PreviewGate({ context: options.context, bounds: options.previewBounds });
+  const app = newServer(options.context, previews);
   const headers = securityHeaders(settings.publicUrl);
   const counting = { perMinute: settings.requestsPerMinute, ...(options.now === undefined ? {} : { now: options.now }) };
   const limits: Limits = { requests: new RequestLimit(counting), failures: new FailedAuthentications(counting) };
@@ -102,7 +144,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   let closing = false;
   app.addHook('preClose', () => {
     closing = true;
+    previews.stop();
   });
+  app.addHook('onClose', () => previews.close());
   app.decorateRequest('actor', undefined);
   app.decorateRequest('bearer', undefined);
   app.decorateRequest('orgId', undefined);
@@ -128,7 +172,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   registerAuthEndpoints(app, options);
   registerReference(app, settings.publicUrl);
   void app.register(pages, options);
-  const sockets = new WebSockets(app);
+  const sockets = new WebSockets(app, previews);
   for (const bound of BOUND_ROUTES) register(app, bound, options, limits, sockets);
   await app.ready();
   return app;

@@ -55,6 +55,8 @@ class Join {
   /** Since the last ping, something showed that the other end is there. */
   #alive = true;
   #closing = false;
+  /** The sandbox is through with the connection: what the client says from then on finds nobody, through no fault of its own. */
+  #through = false;
 
   constructor(
     websocket: WebSocket,
@@ -91,7 +93,9 @@ class Join {
       this.#understand(WEBSOCKET_CLOSE.broken, () => {
         const { send, endOurs } = this.#dialect.ended();
         send.forEach((frame) => this.#send(frame));
-        if (endOurs) stream.end();
+        if (!endOurs) return;
+        this.#through = true;
+        stream.end();
       });
     });
     const closed = (): void => {
@@ -127,13 +131,13 @@ class Join {
 
   #write(inbound: Inbound): void {
     const { stream } = this.#connection;
-    if (inbound === null || this.#closing) return;
+    if (inbound === null || this.#closing || this.#through) return;
     if (stream.writableEnded) throw new NotUnderstood('there is nothing to come after the end');
     if (inbound === 'end') {
       stream.end();
       return;
     }
-    if (stream.write(inbound)) return;
+    if (stream.write(inbound) || this.#websocket.isPaused) return;
     this.#websocket.pause();
     stream.once('drain', () => this.#websocket.resume());
   }

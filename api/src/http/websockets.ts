@@ -6,6 +6,7 @@ import { WEBSOCKET } from '@berth/contract/limits.ts';
 import { WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/websocket.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { WebSocketServer, type WebSocket } from 'ws';
+import type { PreviewGate } from '../preview/gate.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { CallerGone } from './errors.ts';
 import { requireSubprotocol } from './websocket-bearer.ts';
@@ -38,10 +39,11 @@ export class WebSockets {
   });
   #closing = false;
 
-  /** Takes the upgrades of the app's server. */
-  constructor(app: FastifyInstance) {
+  /** Takes the upgrades of the app's server, but for those to previews. */
+  constructor(app: FastifyInstance, previews: PreviewGate) {
     app.server.on('upgrade', (request, stream, head) => {
       const socket = stream as Socket;
+      if (previews.takesUpgrade(request, socket, head)) return;
       socket.on('error', (error) => app.log.debug({ err: error }, 'the connection of an upgrade broke'));
       this.#upgrades.set(request, { socket, head });
       const response = new ServerResponse(request);

@@ -15,7 +15,7 @@ export function document({ title, content, failed }: ShownPage, visitor: Visitor
         <link rel="stylesheet" href="${STYLE_PATH}" />
       </head>
       <body>
-        <header class="brand">${MARK}<span>Berth</span></header>
+        ${BRAND}
         <main>
           <h1>${title}</h1>
           ${content}
@@ -37,3 +37,5 @@ const MARK = html`<svg class="mark" viewBox="0 0 32 32" width="32" height="32" a
   <rect class="mark-ground" width="32" height="32" rx="8" />
   <path class="mark-boat" d="M15 5.5v12H6.8zM17.2 9.5v8h6.3zM5.8 19.6h20.4l-2.1 4.2a3 3 0 0 1-2.7 1.7H10.6a3 3 0 0 1-2.7-1.7z" />
 </svg>`;
+
+export const BRAND = html`<header class="brand">${MARK}<span>Berth</span></header>`;

@@ -14,6 +14,7 @@ import { devicePage } from './device.ts';
 import { forgotPasswordPage } from './forgot-password.ts';
 import { invitationPage } from './invitation.ts';
 import { document } from './layout.ts';
+import { previewPage } from './preview.ts';
 import { contentPolicy, isForeign, PAGE_HEADERS } from './protection.ts';
 import { sentence, statusOf } from './refusals.ts';
 import { resetPasswordPage } from './reset-password.ts';
@@ -38,6 +39,7 @@ const PAGES: readonly Page[] = [
   welcomePage,
   invitationPage,
   devicePage,
+  previewPage,
 ];
 
 const FORM_BYTES = 16 * 1024;
@@ -74,9 +76,11 @@ function register(app: FastifyInstance, site: Site, page: Page): void {
     const visit = await visitOf(site, request);
     return await send(reply, await page.get(site, visit), visit.visitor);
   });
+  const { post } = page;
+  if (post === undefined) return;
   app.post(page.path, { bodyLimit: FORM_BYTES }, async (request, reply) => {
     const visit = await visitOf(site, request);
-    return await send(reply, await page.post(site, visit), visit.visitor);
+    return await send(reply, await post(site, visit), visit.visitor);
   });
 }
 

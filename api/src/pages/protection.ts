@@ -1,5 +1,7 @@
 // What keeps other sites away from the pages: headers of every answer, and the refusal of forms that another site sends.
 import type { IncomingHttpHeaders } from 'node:http';
+import { previewOrigin, readPreviewPlace } from '../rules/preview-host.ts';
+import { PREVIEW_PAGE } from '../rules/preview-path.ts';
 
 /**
  * The policy of a page: no script, no frame, no resource but the style; its forms lead here alone.
@@ -17,6 +19,14 @@ export function contentPolicy(elsewhere: readonly string[] = []): string {
  */
 export function providerSources(publicUrl: string): string[] {
   return publicUrl.startsWith('https://') ? ['https:'] : ['https:', 'http:'];
+}
+
+/** The way back to a team link's page leads on to its preview, at once: that is the only host of previews that a form may lead to. */
+export function previewSources(previewUrl: string, returnTo: string | null): string[] {
+  const url = returnTo === null ? null : new URL(returnTo, previewUrl);
+  if (url === null || url.pathname !== PREVIEW_PAGE) return [];
+  const place = readPreviewPlace(url.searchParams.get('sandbox') ?? '', url.searchParams.get('port') ?? '');
+  return place === null ? [] : [previewOrigin(previewUrl, place)];
 }
 
 /**

@@ -9,7 +9,7 @@ import { loginCookie } from '../sign-in/login-cookie.ts';
 import { localPath } from '../sign-in/local-path.ts';
 import { currentPassword, knownEmail, unseen } from './fields.ts';
 import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, withError, type FormState } from './form.ts';
-import { providerSources } from './protection.ts';
+import { previewSources, providerSources } from './protection.ts';
 import { refusedForm, statusOf } from './refusals.ts';
 import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type Visit, type Visitor } from './site.ts';
 
@@ -76,6 +76,7 @@ function signInForm(
   more: Parameters<typeof shown>[2],
   notice?: string,
 ): ShownPage {
+  const providers = signIn.oidcName === null ? [] : providerSources(context.settings.publicUrl);
   const back = hidden('return_to', returnTo ?? '');
   const fields = html`${field(state, {
       name: 'email',
@@ -92,7 +93,7 @@ function signInForm(
       ${form('/sign-in', fields)}
       <p class="aside"><a href="/forgot-password">Forgot your password?</a></p>
       ${signIn.oidcName === null ? '' : providerForm(signIn.oidcName, returnTo ?? '/sign-in')}`,
-    signIn.oidcName === null ? more : { ...more, formsLeadTo: providerSources(context.settings.publicUrl) },
+    { ...more, formsLeadTo: [...providers, ...previewSources(context.settings.previewUrl, returnTo)] },
   );
 }
 

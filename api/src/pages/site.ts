@@ -1,4 +1,4 @@
-// What a page is: a path with an answer to GET and one to POST, to which its forms lead. Types only; pages.ts puts them on the server.
+// What a page is: a path with an answer to GET, and one to POST where its forms lead to it. Types only; pages.ts puts them on the server.
 import type { Html } from '../rules/html.ts';
 import type { UserRow } from '../services/accounts.ts';
 import type { ServiceContext } from '../services/context.ts';
@@ -46,7 +46,7 @@ export interface ShownPage {
 
 export interface Redirect {
   kind: 'redirect';
-  /** A path of this service. */
+  /** A path of this service, or what {@link leave} was given. */
   to: string;
   cookie?: string;
 }
@@ -54,7 +54,8 @@ export interface Redirect {
 export interface Page {
   path: string;
   get: (site: Site, visit: Visit) => Promise<PageAnswer>;
-  post: (site: Site, visit: Visit) => Promise<PageAnswer>;
+  /** Absent of a page that no form leads to. */
+  post?: (site: Site, visit: Visit) => Promise<PageAnswer>;
 }
 
 export function shown(title: string, content: Html, more: Omit<ShownPage, 'kind' | 'title' | 'content'> = {}): ShownPage {
@@ -64,6 +65,11 @@ export function shown(title: string, content: Html, more: Omit<ShownPage, 'kind'
 /** To a path of this service, to be asked for with GET. */
 export function redirect(to: string, cookie?: string): Redirect {
   return { kind: 'redirect', to, ...(cookie === undefined ? {} : { cookie }) };
+}
+
+/** Away from this service, to an address that the service itself made. */
+export function leave(address: string): Redirect {
+  return { kind: 'redirect', to: address };
 }
 
 /** A path with a query. */

@@ -11,6 +11,7 @@ import { identityRoutes } from './identity.ts';
 import { invitationRoutes } from './invitations.ts';
 import { metricsRoutes } from './metrics.ts';
 import { orgRoutes } from './orgs.ts';
+import { previewRoutes } from './previews.ts';
 import { projectRoutes } from './projects.ts';
 import { renewRoutes } from './renew.ts';
 import { sandboxLifecycleRoutes } from './sandbox-lifecycle.ts';
@@ -30,6 +31,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...renewRoutes,
   ...execRoutes,
   ...connectionRoutes,
+  ...previewRoutes,
   ...fileRoutes,
   ...metricsRoutes,
 ];

@@ -8,9 +8,10 @@ import { IDLE_MINUTES } from '@berth/contract/limits.ts';
 import type { PersistencePolicy } from '@berth/contract/sandbox-fields.ts';
 
 /**
- * The registry of signs of use that are noted as they happen, all in the sandbox's one `last_active_at`. Whatever lets somebody use a sandbox (previews, agent turns) gets its name here and calls `noteActivity`, or `holdActivity` for as long as it lasts.
+ * The registry of signs of use that are noted as they happen, all in the sandbox's one `last_active_at`. Whatever lets somebody use a sandbox gets
+ * its name here and calls `noteActivity`, or `holdActivity` for as long as it lasts.
  */
-export const USE_SIGNALS = ['exec', 'file', 'connect', 'clone', 'cpu'] as const;
+export const USE_SIGNALS = ['exec', 'file', 'connect', 'clone', 'preview', 'cpu'] as const;
 export type UseSignal = (typeof USE_SIGNALS)[number];
 
 /**

@@ -9,7 +9,16 @@ const ID = /^[\w-]{1,100}$/;
 const NUMBER = /^\d{1,18}$/;
 
 /** The lists that are read in pages, and the form of what orders their entries of one instant. */
-const TIES = { activity: NUMBER, agentTokens: ID, apiKeys: ID, invitations: ID, members: ID, projects: ID, sandboxes: ID } as const;
+const TIES = {
+  activity: NUMBER,
+  agentTokens: ID,
+  apiKeys: ID,
+  invitations: ID,
+  members: ID,
+  previews: ID,
+  projects: ID,
+  sandboxes: ID,
+} as const;
 export type PagedList = keyof typeof TIES;
 
 /** Where an entry stands in its list. */

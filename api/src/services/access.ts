@@ -61,6 +61,17 @@ export async function requireAlso(
   requirePermission(actor, requireMembership(actor, orgId, await roleIn(context, actor, orgId)), permission);
 }
 
+/** Whether the actor has the permission in the org. */
+export async function mayAlso(...asked: Parameters<typeof requireAlso>): Promise<boolean> {
+  try {
+    await requireAlso(...asked);
+    return true;
+  } catch (error) {
+    if (error instanceof CodedError) return false;
+    throw error;
+  }
+}
+
 function requireAccess(actor: Actor, route: Route, orgId: string, roleThere: Role | null): void {
   const role = requireMembership(actor, orgId, roleThere);
   if (route.permission !== null) requirePermission(actor, role, route.permission);

@@ -14,7 +14,7 @@ export interface FoldersListed {
  * by that, so a folder with such a name is not looked into, and the listing is said to be truncated. Throws {@link HostError} for what is no listing.
  */
 export function readListing(bytes: Buffer, root: string, depth: number): FoldersListed {
-  const listing = parseListing(bytes, depth);
+  const listing = parseListing(bytes, { root, depth });
   if (listing === null) throw new HostError('guest_unreachable', "the guest's listing is not of its protocol");
   let { truncated } = listing;
   const above = root === '/' ? '' : root;

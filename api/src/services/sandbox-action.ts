@@ -22,6 +22,7 @@ const NOUNS: { readonly [action in SandboxAction]: string } = {
   renew: 'a renewal',
   metrics_live: 'a look at its metrics',
   metrics_sample: 'a sample of its metrics',
+  preview_link: 'a preview link',
   destroy: 'a destroy',
 };
 

@@ -4,6 +4,8 @@ import type { GitHosts } from '../rules/repository.ts';
 export interface Settings {
   /** Origin by which people reach the service, without a slash at its end: in mailed links and cookies (`BERTH_PUBLIC_URL`). */
   publicUrl: string;
+  /** Origin below whose host every port of every sandbox has a host of its own (`BERTH_PREVIEW_URL`; rules/preview-host.ts). */
+  previewUrl: string;
   /** Of one credential, on one API instance (`BERTH_REQUESTS_PER_MINUTE`). */
   requestsPerMinute: number;
   /** How long a session token is good for (`BERTH_SESSION_TOKEN_MINUTES`). */

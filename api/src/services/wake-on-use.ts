@@ -2,8 +2,8 @@
 // awake already. A failed one is left to a person: what it did not survive may be waiting for it again.
 import { WAKE_ON_USE_WAIT_MS } from '@berth/contract/limits.ts';
 import { SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
-import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
+import type { ActivityActor } from '../store/activity.ts';
 import { findProject } from '../store/projects.ts';
 import { findSandbox, type LocatedSandboxRow } from '../store/sandboxes.ts';
 import type { SandboxRow } from '../store/schema.ts';
@@ -21,7 +21,7 @@ const ASLEEP: ReadonlySet<SandboxStatus> = new Set<SandboxStatus>(['sleeping', '
  */
 export async function awakeForUse(
   context: ServiceContext,
-  actor: Actor,
+  actor: ActivityActor,
   sandbox: LocatedSandboxRow,
   action: SandboxAction,
   signal: AbortSignal,
@@ -48,7 +48,12 @@ export async function awakeForUse(
 }
 
 /** Begins a wake. That somebody else woke it in between is as good. */
-async function wakeUnlessOvertaken(context: ServiceContext, actor: Actor, sandbox: SandboxRow, action: SandboxAction): Promise<void> {
+async function wakeUnlessOvertaken(
+  context: ServiceContext,
+  actor: ActivityActor,
+  sandbox: SandboxRow,
+  action: SandboxAction,
+): Promise<void> {
   try {
     await requestWake(context, actor, sandbox.id, { wakeOnUse: action });
   } catch (error) {

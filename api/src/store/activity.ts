@@ -13,7 +13,7 @@ export type ActivityActor =
   | { kind: 'system'; id: null; userId: null };
 
 export interface ActivitySubject {
-  kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox';
+  kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link';
   id: string;
 }
 

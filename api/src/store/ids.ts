@@ -19,6 +19,7 @@ export const ID_PREFIXES = {
   activity: 'act_',
   usageInterval: 'use_',
   metricsSample: 'smp_',
+  previewLink: 'prv_',
 } as const;
 export type IdKind = keyof typeof ID_PREFIXES;
 

@@ -302,6 +302,21 @@ export interface UsageIntervalTable {
   during: Generated<string>;
 }
 
+export interface PreviewLinkTable {
+  id: string;
+  sandbox_id: string;
+  org_id: string;
+  project_id: string;
+  port: number;
+  label: string | null;
+  end_user_id: string | null;
+  created_by: string | null;
+  created_at: GeneratedInstant;
+  expires_at: Instant;
+  revoked_at: Instant | null;
+  last_used_at: Instant | null;
+}
+
 export interface Tables {
   user: UserTable;
   session: LoginTable;
@@ -324,6 +339,7 @@ export interface Tables {
   subscription: SubscriptionTable;
   idempotency_key: IdempotencyKeyTable;
   metrics_sample: MetricsSampleTable;
+  preview_link: PreviewLinkTable;
 }
 
 export type Database = Kysely<Tables>;
@@ -341,4 +357,5 @@ export type NewSandbox = Insertable<SandboxTable>;
 export type IdempotencyKeyRow = Selectable<IdempotencyKeyTable>;
 export type SubscriptionRow = Selectable<SubscriptionTable>;
 export type MetricsSampleRow = Selectable<MetricsSampleTable>;
+export type PreviewLinkRow = Selectable<PreviewLinkTable>;
 export type NewProject = Insertable<ProjectTable>;

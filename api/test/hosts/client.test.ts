@@ -251,6 +251,16 @@ test('a file is read as the bytes it has, a listing too, with the path as it is'
   ]);
 });
 
+test('a file that comes in pieces of a byte is put together', async () => {
+  const bytes = Buffer.from(Array.from({ length: 40_000 }, (_, at) => at % 251));
+  answer = (_request, response) => {
+    response.writeHead(200, { 'transfer-encoding': 'chunked' }).flushHeaders();
+    const pieces = [...bytes].map((byte) => Buffer.concat([Buffer.from('1\r\n'), Buffer.from([byte]), Buffer.from('\r\n')]));
+    response.socket?.write(Buffer.concat([...pieces, Buffer.from('0\r\n\r\n')]));
+  };
+  assert.ok((await client.readFile(VM, '/a')).equals(bytes));
+});
+
 test('a write sends the bytes, on a connection of its own, and gives what the guest said', async () => {
   const received: Buffer[] = [];
   answer = (request, response) => {

@@ -6,6 +6,7 @@ import { errorEnvelope, ERRORS, type ErrorCode } from '@berth/contract/errors.ts
 import { ROLE_PERMISSIONS } from '@berth/contract/permissions.ts';
 import { NAMED_IN_PATHS, type AuthKind, type Route } from '@berth/contract/route.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
+import { newId } from '../../src/store/ids.ts';
 import { signInAs, startApi, type TestApi } from '../api.ts';
 import { makeAgentTokenRow, makeKeyRow, makePerson } from './people-rows.ts';
 import { filledPath, prepareRequest } from './route-requests.ts';
@@ -96,9 +97,11 @@ function groupsOf(route: Route): Group[] {
   }
   if (first !== 'orgId') {
     assert.equal(first, 'sandboxId', `${route.path} names a thing that this test does not know`);
+    // A link below it is not looked for before access to the sandbox is given.
+    const below = route.path.includes('{previewId}') ? { previewId: newId('previewLink') } : {};
     return [
-      { what: 'foreign', inOwnOrg: false, code: 'org_access_denied', cases: casesOf(first, foreign.things[first]) },
-      { what: 'nothing', inOwnOrg: false, code: NAMED_IN_PATHS[first], cases: casesOf(first, idsOfNothing(first)) },
+      { what: 'foreign', inOwnOrg: false, code: 'org_access_denied', cases: casesOf(first, foreign.things[first], below) },
+      { what: 'nothing', inOwnOrg: false, code: NAMED_IN_PATHS[first], cases: casesOf(first, idsOfNothing(first), below) },
     ];
   }
   if (second === undefined) {

@@ -7,6 +7,7 @@ import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { z } from 'zod';
 import { newId } from '../../src/store/ids.ts';
 import { findRole, insertMembership } from '../../src/store/identity.ts';
+import { insertPreviewLink } from '../../src/store/preview-links.ts';
 import { insertProject } from '../../src/store/projects.ts';
 import type { NewSandbox } from '../../src/store/schema.ts';
 import type { CallOptions, TestApi, TestOrg } from '../api.ts';
@@ -71,6 +72,24 @@ async function onNewProject({ api, org }: Setting): Promise<{ params: { orgId: s
   return { params: { orgId: org.orgId, projectId: id } };
 }
 
+/** A public link of a sandbox. */
+async function onPreview(setting: Setting): Promise<{ params: { sandboxId: string; previewId: string } }> {
+  const { api, org } = setting;
+  const { sandboxId } = (await onReady(setting)).params;
+  const { id } = await insertPreviewLink(api.db, {
+    id: newId('previewLink'),
+    sandbox_id: sandboxId,
+    org_id: org.orgId,
+    project_id: org.projectId,
+    port: 3_000,
+    label: null,
+    end_user_id: null,
+    created_by: org.userId,
+    expiresInSeconds: 60,
+  });
+  return { params: { sandboxId, previewId: id } };
+}
+
 const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   getHealth: nothing,
   getMe: nothing,
@@ -119,6 +138,9 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   getSshAccess: onReady,
   tunnelToSandbox: onReady,
   terminalInSandbox: onReady,
+  createPreview: async (setting) => ({ ...(await onReady(setting)), body: { port: 3_000 } }),
+  listPreviews: onReady,
+  revokePreview: onPreview,
   listFiles: onReady,
   snapshotFiles: onReady,
   readFile: onReady,

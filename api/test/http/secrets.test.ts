@@ -7,10 +7,12 @@ import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { newLinkToken } from '../../src/services/one-time-links.ts';
+import { insertMembership } from '../../src/store/identity.ts';
 import { newId } from '../../src/store/ids.ts';
 import { startApi, tokenIn, type Answer, type TestApi } from '../api.ts';
 import { mailedToken, TestVisitor } from '../pages/site.ts';
 import { SecretsScan } from '../secrets-scan.ts';
+import { cookieOf, mintLink, tokenIn as tokenOfPreview, visit } from '../services/preview-visits.ts';
 import { DEVICE_GRANT, post } from '../sign-in/client.ts';
 import { untilTrue } from '../until-true.ts';
 
@@ -169,6 +171,35 @@ test('credentials of a repository: stored, changed, refused, and with the projec
   await whileBroken('project', async () => {
     assert.equal((await api.call('POST', path, { token, body: { name: 'p', useCase: 'internal', repoCredentials: changed } })).status, 500);
   });
+});
+
+test('preview links: made, opened, listed, revoked, and with their table away', async () => {
+  const { userId, email } = await makePerson();
+  await insertMembership(api.db, { orgId: api.orgId, userId, role: 'owner' });
+  const visitor = new TestVisitor(api.url);
+  await visitor.signIn(email, PASSWORD);
+  const { id } = await api.makeSandbox('ready');
+  const [open, team] = [await mintLink(api, id, { audience: 'public' }), await mintLink(api, id)];
+  const page = `/preview?link=${team.token}&sandbox=${id}&port=${team.port}`;
+  const way = await visitor.get(page);
+  assert.equal(way.status, 303);
+  const granted = { ...team, token: tokenOfPreview(api, way.headers.get('location') ?? '') };
+  const cookies = [cookieOf(api, await visit(api.context, open)), cookieOf(api, await visit(api.context, granted))];
+  for (const cookie of cookies) assert.ok((await visit(api.context, open, { token: null, cookie })).access !== undefined);
+  for (const token of [spoilt(open.token), spoilt(team.token)])
+    assert.equal((await visit(api.context, open, { token })).refusal, 'invalid_link');
+  assert.equal((await visitor.get(page.replace(team.token, spoilt(team.token)))).status, 410);
+  const path = `/v1/sandboxes/${id}/previews`;
+  assert.equal((await api.call('GET', path)).status, 200);
+  await whileBroken('preview_link', async () => {
+    const other = { ...open, port: 1 };
+    assert.equal((await api.call('POST', path, { body: { port: 80, audience: 'public' } })).status, 500);
+    assert.equal((await visit(api.context, other)).refusal, 'invalid_link');
+  });
+  await whileBroken('membership', async () => {
+    assert.equal((await visitor.get(page)).status, 500);
+  });
+  assert.equal((await api.call('DELETE', `${path}/${open.id}`)).status, 200);
 });
 
 test('commands, and the bodies of refused calls', async () => {

@@ -61,6 +61,7 @@ const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answe
   renew: (id) => post(id, 'renew'),
   metrics_live: (id) => api.call('GET', `/v1/sandboxes/${id}/metrics/live`),
   metrics_sample: (id) => post(id, 'metrics/sample'),
+  preview_link: (id) => post(id, 'previews', { port: 3_000, audience: 'public' }),
   destroy: (id) => post(id, 'destroy'),
 };
 
@@ -85,8 +86,11 @@ const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) =
   renew: (from) => ({ to: from }),
   metrics_live: (from) => ({ to: from }),
   metrics_sample: (from) => ({ to: from }),
+  preview_link: (from) => ({ to: from }),
   destroy: () => ({ to: 'destroying', step: 'destroy' }),
 };
+/** Answers of what is carried out, where they are not 200. */
+const SUCCESSES: { readonly [action in SandboxAction]?: number } = { connect: 101, preview_link: 201 };
 const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([
   'exec',
   'connect',
@@ -114,7 +118,7 @@ for (const status of sandboxStatus.options) {
         assert.deepEqual([reached, api.steps, after], [[], [], sandbox]);
         return;
       }
-      assert.equal(answer.status, action === 'connect' ? 101 : 200, JSON.stringify(answer.body));
+      assert.equal(answer.status, SUCCESSES[action] ?? 200, JSON.stringify(answer.body));
       if (verdict === 'done') {
         assert.equal(answer.body.sandbox.status, status);
         assert.deepEqual([api.steps, after], [[], sandbox]);

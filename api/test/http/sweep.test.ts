@@ -85,6 +85,8 @@ const SUBJECTS: {
   execInSandbox: sandboxOf,
   tunnelToSandbox: sandboxOf,
   terminalInSandbox: sandboxOf,
+  createPreview: sandboxOf,
+  revokePreview: ({ body }) => ['preview_link', body.preview.id],
   writeFile: sandboxOf,
   sleepSandbox: sandboxOf,
   stopSandbox: sandboxOf,

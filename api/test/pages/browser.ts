@@ -26,9 +26,9 @@ const SCHEMES = ['light', 'dark'] as const;
 /** More than any page has to press Tab for. */
 const MOST_TABS = 30;
 
-/** A browser with a profile of its own, to which the service's public name leads to where it listens. */
-export async function openBrowser(publicUrl: string, url: string): Promise<Browser> {
-  const leads = `--host-resolver-rules=MAP ${new URL(publicUrl).host} ${new URL(url).host}`;
+/** A browser with a profile of its own, to which the service's public name, and further ones, lead to where it listens. */
+export async function openBrowser(publicUrl: string, url: string, names: readonly string[] = []): Promise<Browser> {
+  const leads = `--host-resolver-rules=${[new URL(publicUrl).host, ...names].map((name) => `MAP ${name} ${new URL(url).host}`).join(', ')}`;
   return await chromium.launch({ executablePath: CHROMIUM, headless: true, chromiumSandbox: false, args: [...FLAGS, leads] });
 }
 
@@ -44,7 +44,7 @@ export class Person {
     page.on('console', (message: ConsoleMessage) => {
       const { url } = message.location();
       // A page with a status other than 200 is told here too, and that http without TLS, as here, is not to be trusted.
-      const expected = /Failed to load resource: .* status of 4\d\d|Cross-Origin-Opener-Policy header has been ignored/;
+      const expected = /Failed to load resource: .* status of [45]\d\d|Cross-Origin-Opener-Policy header has been ignored/;
       if (message.type() === 'error' && !expected.test(message.text())) {
         this.complaints.push(`${message.text()} (${url})`);
       }

@@ -7,6 +7,7 @@ import { ROUTES } from '@berth/contract/routes.ts';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { writeCursor, type PagedList } from '../../src/rules/page.ts';
+import { insertMembership } from '../../src/store/identity.ts';
 import { newId } from '../../src/store/ids.ts';
 import { listSandboxes } from '../../src/store/sandboxes.ts';
 import { signInAs, startApi, type Answer, type TestApi, type TestOrg } from '../api.ts';
@@ -21,6 +22,8 @@ after(() => api.close());
 /** Whose list it is: an org of its own for each run, with a session of its owner, who holds the personal tokens too. */
 interface Place extends TestOrg {
   session: string;
+  /** Whose previews are listed. */
+  sandboxId: string;
 }
 
 interface List {
@@ -106,6 +109,27 @@ const LISTS: { readonly [list in Exclude<PagedList, 'activity'>]: List } = {
         })
         .execute(),
   },
+  previews: {
+    path: ({ sandboxId }) => `/v1/sandboxes/${sandboxId}/previews`,
+    key: 'id',
+    own: 0,
+    add: (place, at) =>
+      api.db
+        .insertInto('preview_link')
+        .values({
+          id: newId('previewLink'),
+          sandbox_id: place.sandboxId,
+          org_id: place.orgId,
+          project_id: place.projectId,
+          port: 3_000,
+          label: null,
+          end_user_id: null,
+          created_by: place.userId,
+          created_at: at,
+          expires_at: sql<Date>`date_trunc('milliseconds', now() + interval '1 day')`,
+        })
+        .execute(),
+  },
   agentTokens: {
     path: () => '/v1/me/agent-tokens',
     key: 'id',
@@ -134,7 +158,11 @@ const names = Object.keys(LISTS) as Name[];
 
 async function makePlace(): Promise<Place> {
   const org = await api.makeOrg();
-  return { ...org, session: (await signInAs(api.db, org.userId)).token };
+  // Of another org, for the list of sandboxes to be empty.
+  const other = await api.makeOrg();
+  await insertMembership(api.db, { orgId: other.orgId, userId: org.userId, role: 'owner' });
+  const { id: sandboxId } = await api.makeSandbox('ready', { org_id: other.orgId, project_id: other.projectId });
+  return { ...org, sandboxId, session: (await signInAs(api.db, org.userId)).token };
 }
 
 const get = (name: Name, place: Place, query = ''): Promise<Answer> =>
@@ -143,8 +171,10 @@ const keysOf = (name: Name, { body }: Answer): string[] => body[name].map((entry
 
 test('the lists here are all that the contract has in pages, but for the feed, which is never whole', () => {
   const paged = ROUTES.filter(({ name, request }) => request.query?.shape['limit'] !== undefined && name !== 'listActivity');
-  const paths = paged.map(({ path }) => path.replace('{orgId}', 'org'));
-  const known = names.map((name) => LISTS[name].path({ orgId: 'org', projectId: '', userId: '', token: '', session: '' }));
+  const paths = paged.map(({ path }) => path.replace(/\{\w+\}/, 'org'));
+  const known = names.map((name) =>
+    LISTS[name].path({ orgId: 'org', projectId: '', userId: '', token: '', session: '', sandboxId: 'org' }),
+  );
   assert.deepEqual(paths.toSorted(), known.toSorted());
 });
 

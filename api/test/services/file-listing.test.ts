@@ -1,6 +1,7 @@
 // Listings as callers see them, from what a guest sent.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FILE_LIST } from '@berth/protocol/files.ts';
 import { readListing } from '../../src/services/file-listing.ts';
 
 const read = (records: string, root = '/code', depth = 3): ReturnType<typeof readListing> =>
@@ -47,4 +48,15 @@ test('what is no listing is a guest out of order', () => {
   for (const records of ['', 'D\0', 'D\0fa/b\0EC', 'D\0EC and more', 'D/x\0EC']) {
     assert.throws(() => read(records), { code: 'guest_unreachable' });
   }
+});
+
+test('a guest cannot make a short listing long: entries below a name of a million characters, and more entries than are listed', () => {
+  const name = 'x'.repeat(900_000);
+  const few = `D\0d${name}\0D/${name}\0${'fa\0'.repeat(4)}EC`;
+  assert.throws(() => read(few), { code: 'guest_unreachable' });
+  const entry = 'fa\0';
+  assert.equal(read(`D\0${entry.repeat(FILE_LIST.entries)}ET`).directories['/code']?.length, FILE_LIST.entries);
+  assert.throws(() => read(`D\0${entry.repeat(FILE_LIST.entries + 1)}ET`), { code: 'guest_unreachable' });
+  // The folder that was asked for is in the path of each entry too.
+  assert.throws(() => read(`D\0${entry.repeat(FILE_LIST.entries)}ET`, `/${'y'.repeat(4_000)}`), { code: 'guest_unreachable' });
 });

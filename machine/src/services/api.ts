@@ -135,6 +135,14 @@ export function publicUrl(config: Pick<Config, 'listen' | 'port'>, environment: 
   return URL.canParse(given) ? new URL(given).origin : apiUrl(config);
 }
 
+/** Below which origin previews are: what the operator says (`BERTH_PREVIEW_URL`), else names below localhost, by the port that people reach the service by. */
+export function previewUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
+  const given = environment['BERTH_PREVIEW_URL'] ?? '';
+  // As with the public URL: the API refuses to start with what cannot be used.
+  if (URL.canParse(given)) return new URL(given).origin;
+  return new URL(`http://localhost:${new URL(publicUrl(config, environment)).port || config.port}`).origin;
+}
+
 function isHealthy(config: Config, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const call = request(

@@ -69,11 +69,12 @@ function describe(event: SupervisorEvent, context: VerbContext): void {
   }
 }
 
-function greet({ print, config }: VerbContext, { url, publicUrl, first, paths }: RunningInstallation): void {
+function greet({ print, config }: VerbContext, { url, publicUrl, previewUrl, first, paths }: RunningInstallation): void {
   print(`Berth runs: ${url}`);
   print(`  data        ${paths.root} (logs in ${paths.log})`);
   print(`  org         ${first.orgId}`);
   print(`  project     ${first.projectId ?? '(none)'}`);
+  print(`  previews    ${previewUrl.replace('://', '://<port>-<sandbox id without sbx_>.')}`);
   const flag = config.dataFolder;
   if (first.created) {
     print(`  API key     ${first.token}   (shown this once; ./berth keys create --data-dir ${flag} makes another)`);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instancePaths } from '../../src/instance.ts';
 import { readConfig } from '../../src/config.ts';
-import { apiUrl, databaseAsSeen, publicUrl, withPlans } from '../../src/services/api.ts';
+import { apiUrl, databaseAsSeen, previewUrl, publicUrl, withPlans } from '../../src/services/api.ts';
 
 const PATHS = instancePaths('/data');
 
@@ -32,6 +32,16 @@ test('people reach the service where the operator says, else as a client on the 
   const config = { listen: '0.0.0.0', port: 4800 };
   assert.equal(publicUrl(config, { BERTH_PUBLIC_URL: 'https://Berth.example.test/' }), 'https://berth.example.test');
   for (const environment of [{}, { BERTH_PUBLIC_URL: '' }]) assert.equal(publicUrl(config, environment), 'http://127.0.0.1:4800');
+});
+
+test('previews are where the operator says, else below localhost, by the port that people reach the service by', () => {
+  const config = { listen: '0.0.0.0', port: 4800 };
+  const read = (environment: Readonly<NodeJS.ProcessEnv>): string => previewUrl(config, environment);
+  assert.equal(read({ BERTH_PREVIEW_URL: 'https://Previews.example.test/' }), 'https://previews.example.test');
+  for (const environment of [{}, { BERTH_PREVIEW_URL: '' }]) assert.equal(read(environment), 'http://localhost:4800');
+  assert.equal(read({ BERTH_PUBLIC_URL: 'http://10.0.0.5:8080' }), 'http://localhost:8080');
+  assert.equal(read({ BERTH_PUBLIC_URL: 'https://berth.example.test' }), 'http://localhost:4800');
+  assert.equal(previewUrl({ listen: '127.0.0.1', port: 80 }, {}), 'http://localhost');
 });
 
 test('the API sees the copy of the plan catalogue in its own place, when there is one', () => {

@@ -148,6 +148,14 @@ async function post(path: string, fields: Record<string, string>): Promise<Respo
   });
 }
 
+test('up prints where previews are, and links lead there', async () => {
+  const pattern = /^ {2}previews +(\S.*)$/m.exec(one.output)?.[1] ?? '';
+  const { status, body } = await one.call('POST', `/v1/sandboxes/${sandboxId}/previews`, key, { port: 3000 });
+  assert.equal(status, 201, JSON.stringify(body));
+  const { origin } = new URL((body['preview'] as { url: string }).url);
+  assert.equal(origin, pattern.replace('<port>', '3000').replace('<sandbox id without sbx_>', sandboxId.slice('sbx_'.length)));
+});
+
 test("the first start prints a link that makes the owner's account once; owner-link makes others, and no service logs a token of them", async () => {
   const links = [/^ {2}sign in +(http\S+)$/m.exec(one.output)?.[1] ?? ''];
   assert.match(links[0] ?? '', new RegExp(`^${one.url}/welcome\\?token=[\\w-]{43}$`));

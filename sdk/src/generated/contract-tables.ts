@@ -113,6 +113,10 @@ export const ERRORS = {
     "status": 404,
     "meaning": "There is nothing at the path in the sandbox."
   },
+  "preview_link_not_found": {
+    "status": 404,
+    "meaning": "The sandbox has no such public preview link."
+  },
   "member_not_found": {
     "status": 404,
     "meaning": "The org has no such member."
@@ -128,6 +132,10 @@ export const ERRORS = {
   "concurrent_sandbox_limit": {
     "status": 409,
     "meaning": "The org has as many sandboxes awake as its plan allows; the message names the limit."
+  },
+  "preview_link_limit": {
+    "status": 409,
+    "meaning": "The sandbox has as many public preview links outstanding as it may; the message names the limit."
   },
   "project_has_sandboxes": {
     "status": 409,
@@ -220,6 +228,54 @@ export const ERRORS = {
   "shutting_down": {
     "status": 503,
     "meaning": "This instance is stopping; try again."
+  },
+  "preview_link_required": {
+    "status": 401,
+    "meaning": "The preview opens with a link that is good for it, and none was brought."
+  },
+  "preview_link_invalid": {
+    "status": 403,
+    "meaning": "The preview link is not whole, or is for another preview."
+  },
+  "preview_not_found": {
+    "status": 404,
+    "meaning": "There is no such preview, or its sandbox is gone."
+  },
+  "preview_upload_stalled": {
+    "status": 408,
+    "meaning": "Nothing more of the request came for too long."
+  },
+  "preview_link_expired": {
+    "status": 410,
+    "meaning": "The preview link has expired."
+  },
+  "preview_link_revoked": {
+    "status": 410,
+    "meaning": "The preview link was revoked."
+  },
+  "preview_not_supported": {
+    "status": 501,
+    "meaning": "The request is of a kind that previews do not pass on."
+  },
+  "preview_answer_broken": {
+    "status": 502,
+    "meaning": "The app behind the preview broke off, or answered what is no HTTP."
+  },
+  "preview_sandbox_asleep": {
+    "status": 503,
+    "meaning": "The sandbox behind the preview sleeps."
+  },
+  "preview_sandbox_starting": {
+    "status": 503,
+    "meaning": "The sandbox behind the preview is starting. See Retry-After."
+  },
+  "preview_sandbox_failed": {
+    "status": 503,
+    "meaning": "The sandbox behind the preview does not run, and was not woken; its page says which."
+  },
+  "preview_timed_out": {
+    "status": 504,
+    "meaning": "The app behind the preview did not answer in time."
   }
 } as const;
 
@@ -556,6 +612,17 @@ export const SANDBOX_ACTION_RULES = {
     "destroying": "refuse",
     "deleted": "refuse"
   },
+  "preview_link": {
+    "provisioning": "do",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "do",
+    "stopped": "do",
+    "waking": "do",
+    "failed": "do",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
   "destroy": {
     "provisioning": "do",
     "running": "do",
@@ -581,6 +648,7 @@ export const REFUSAL_CODES = {
   "renew": "sandbox_state_conflict",
   "metrics_live": "sandbox_state_conflict",
   "metrics_sample": "sandbox_state_conflict",
+  "preview_link": "sandbox_state_conflict",
   "destroy": "sandbox_state_conflict"
 } as const;
 
@@ -1122,6 +1190,8 @@ export const ROUTES = [
             "sandbox_exec",
             "sandbox_connected",
             "sandbox_file_written",
+            "preview_link_created",
+            "preview_link_revoked",
             "sandbox_sleep_requested",
             "sandbox_sleep_failed",
             "sandbox_stopped",
@@ -1809,6 +1879,110 @@ export const ROUTES = [
     "body": null
   },
   {
+    "name": "createPreview",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/previews",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.preview",
+    "activity": "preview_link_created",
+    "status": 201,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "type": "object",
+        "properties": {
+          "port": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 65535,
+            "description": "A TCP port of the sandbox; not that of the service's own daemon in it."
+          },
+          "audience": {
+            "default": "team",
+            "description": "`public` needs the permission `sandbox.preview.share` besides.",
+            "$ref": "#/components/schemas/PreviewAudience"
+          },
+          "expiresInSeconds": {
+            "default": 86400,
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 2592000
+          },
+          "endUserId": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 512,
+            "pattern": "^[^\\0\\p{Cs}]*$"
+          },
+          "label": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 100,
+            "pattern": "^[^\\0\\p{Cs}]*$"
+          }
+        },
+        "required": [
+          "port"
+        ],
+        "additionalProperties": false
+      }
+    }
+  },
+  {
+    "name": "listPreviews",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/previews",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.preview",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "revokePreview",
+    "method": "DELETE",
+    "path": "/v1/sandboxes/{sandboxId}/previews/{previewId}",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.preview.share",
+    "activity": "preview_link_revoked",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
     "name": "listFiles",
     "method": "GET",
     "path": "/v1/sandboxes/{sandboxId}/files",
@@ -2175,6 +2349,14 @@ export const SCHEMAS = {
       "sleep_resume"
     ],
     "description": "`always_on` bills continuously; `sleep_resume` bills while awake, sleeps when idle, and keeps the disk."
+  },
+  "PreviewAudience": {
+    "type": "string",
+    "enum": [
+      "team",
+      "public"
+    ],
+    "description": "`team`: signed-in members of the org of the sandbox. `public`: whoever has the URL."
   },
   "Profile": {
     "type": "string",

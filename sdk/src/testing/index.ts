@@ -1,11 +1,12 @@
 // `@berth/sdk/testing`: a server in memory that answers as Berth does, for tests of what is built on it. No network, no machines, no time that passes.
 import { Berth, type BerthOptions } from '../berth.ts';
-import { ANSWERS, makeApiKey, type CommandHandler } from './answers.ts';
+import type { CommandHandler } from './answering.ts';
+import { ANSWERS, makeApiKey } from './answers.ts';
 import { Refusal, type KnownCode } from './refusal.ts';
 import { findRoute, readRequest, type TestRoute } from './request.ts';
 import { newId, TestState, type Caller } from './state.ts';
 
-export type { CommandHandler } from './answers.ts';
+export type { CommandHandler } from './answering.ts';
 export type { CommandOutcome } from './figures.ts';
 export type { KnownCode } from './refusal.ts';
 

@@ -57,8 +57,10 @@ export function readRequest(route: TestRoute, url: URL, headers: Headers, text: 
 }
 
 function readBody(headers: Headers, text: string): unknown {
+  const type = headers.get('content-type');
+  // An empty body of another type is refused as well.
+  if ((type !== null || text !== '') && !/^application\/json\b/.test(type ?? '')) throw new Refusal('unsupported_media_type');
   if (text === '') return undefined;
-  if (!/^application\/json\b/.test(headers.get('content-type') ?? '')) throw new Refusal('unsupported_media_type');
   try {
     return JSON.parse(text) as unknown;
   } catch {

@@ -7,7 +7,7 @@ import {
   SANDBOX_STATES,
   SIZE_PROFILES,
 } from '../generated/contract-tables.ts';
-import type { CreateSandboxData, Project, Sandbox, SandboxStatus } from '../generated/raw/index.ts';
+import type { CreateSandboxData, Preview, Project, Sandbox, SandboxStatus } from '../generated/raw/index.ts';
 import { TestFiles } from './files.ts';
 import { Refusal } from './refusal.ts';
 
@@ -23,6 +23,7 @@ interface Going {
 export class TestSandbox {
   readonly record: Sandbox;
   readonly files = new TestFiles();
+  readonly previews: Preview[] = [];
   #going: Going | null = null;
   readonly #onChange: (sandbox: Sandbox) => void;
 

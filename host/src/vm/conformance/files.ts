@@ -26,7 +26,7 @@ export function filesConform(current: () => Subject, { spec }: ConformanceOption
       await write(client, '/code/link', Buffer.from('#!/bin/sh\necho written\n'));
       assert.equal(await outputOf(client, './made; stat -c %a made; readlink link'), 'written\n750\nmade');
 
-      const listing = parseListing(await bytesOf(await listGuestFiles(client, '/code', 2, NEVER)), 2);
+      const listing = parseListing(await bytesOf(await listGuestFiles(client, '/code', 2, NEVER)), { root: '/code', depth: 2 });
       assert.deepEqual(
         listing?.folders.map(({ path, entries }) => [
           path,

@@ -3,7 +3,7 @@
 
 import { client } from './client.gen.ts';
 import type { Client, ClientMeta, Options as Options2, RequestResult, TDataShape } from './client/index.ts';
-import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
+import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -538,6 +538,55 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).get<GetSshAccessResponses, GetSshAccessErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/sandboxes/{sandboxId}/ssh',
+            ...options
+        });
+    }
+    
+    /**
+     * The sandbox's public links that are neither expired nor revoked, newest first
+     *
+     * The sandbox's public links that are neither expired nor revoked, newest first.
+     *
+     * Takes: session token, API key. Permission: `sandbox.preview`.
+     */
+    public listPreviews<ThrowOnError extends boolean = true>(options: Options<ListPreviewsData, ThrowOnError>): RequestResult<ListPreviewsResponses, ListPreviewsErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<ListPreviewsResponses, ListPreviewsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/previews',
+            ...options
+        });
+    }
+    
+    /**
+     * Makes a link to a port of the sandbox, asleep or awake
+     *
+     * Makes a link to a port of the sandbox, asleep or awake. A public one needs sandbox.preview.share besides.
+     *
+     * Takes: session token, API key. Permission: `sandbox.preview`.
+     */
+    public createPreview<ThrowOnError extends boolean = true>(options: Options<CreatePreviewData, ThrowOnError>): RequestResult<CreatePreviewResponses, CreatePreviewErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<CreatePreviewResponses, CreatePreviewErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/previews',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Revokes a public link, on every instance within seconds
+     *
+     * Revokes a public link, on every instance within seconds; doing it again changes nothing.
+     *
+     * Takes: session token, API key. Permission: `sandbox.preview.share`.
+     */
+    public revokePreview<ThrowOnError extends boolean = true>(options: Options<RevokePreviewData, ThrowOnError>): RequestResult<RevokePreviewResponses, RevokePreviewErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).delete<RevokePreviewResponses, RevokePreviewErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/previews/{previewId}',
             ...options
         });
     }

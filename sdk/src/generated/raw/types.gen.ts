@@ -27,7 +27,7 @@ export type ActivityEntry = {
         userId: string | null;
     };
     subject: {
-        kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | (string & {});
+        kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | (string & {});
         id: string;
     };
     orgId: string;
@@ -359,6 +359,36 @@ export type Permission = 'org.read' | 'org.members.manage' | 'org.owners.manage'
 export type PersistencePolicy = 'always_on' | 'sleep_resume';
 
 /**
+ * A link to a port of a sandbox.
+ */
+export type Preview = {
+    /**
+     * null of a team link, which is not stored.
+     */
+    id: string | null;
+    audience: PreviewAudience | (string & {});
+    port: number;
+    /**
+     * What to open. null of a link that was revoked, and for a caller who may not share (`sandbox.preview.share`): whoever has it could.
+     */
+    url: string | null;
+    expiresAt: string;
+    label: string | null;
+    endUserId: string | null;
+    createdAt: string;
+    /**
+     * To the minute; null: not yet, or a team link.
+     */
+    lastUsedAt: string | null;
+    revokedAt: string | null;
+};
+
+/**
+ * `team`: signed-in members of the org of the sandbox. `public`: whoever has the URL.
+ */
+export type PreviewAudience = 'team' | 'public';
+
+/**
  * What a sandbox is for; says which machine tier it starts with. `auto` follows what it uses.
  */
 export type Profile = 'auto' | 'agent-small' | 'agent-standard' | 'build-heavy' | 'browser-heavy' | 'repo-large' | 'long-running';
@@ -551,7 +581,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'unauthenticated' | 'no_active_plan' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'permission_denied' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'invitation_not_found' | 'file_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'shutting_down';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'unauthenticated' | 'no_active_plan' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'permission_denied' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'invitation_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'preview_link_limit' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 /**
  * The same key and body again, within 24 hours, give the resource of the first call instead of making another one. Make it up for each thing to be made, and a call whose answer was lost can be repeated.
@@ -1228,7 +1258,7 @@ export type ListActivityData = {
          * The `nextCursor` of the page before.
          */
         after?: string;
-        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -1748,6 +1778,132 @@ export type GetSshAccessResponses = {
 };
 
 export type GetSshAccessResponse = GetSshAccessResponses[keyof GetSshAccessResponses];
+
+export type ListPreviewsData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: {
+        /**
+         * Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.
+         */
+        limit?: number;
+        /**
+         * The `nextCursor` of the page before.
+         */
+        after?: string;
+    };
+    url: '/v1/sandboxes/{sandboxId}/previews';
+};
+
+export type ListPreviewsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ListPreviewsError = ListPreviewsErrors[keyof ListPreviewsErrors];
+
+export type ListPreviewsResponses = {
+    /**
+     * Done.
+     */
+    200: {
+        previews: Array<Preview>;
+        /**
+         * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+         */
+        nextCursor?: string | null;
+        /**
+         * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+         */
+        hasMore?: boolean;
+    };
+};
+
+export type ListPreviewsResponse = ListPreviewsResponses[keyof ListPreviewsResponses];
+
+export type CreatePreviewData = {
+    body: {
+        /**
+         * A TCP port of the sandbox; not that of the service's own daemon in it.
+         */
+        port: number;
+        /**
+         * `public` needs the permission `sandbox.preview.share` besides.
+         */
+        audience?: PreviewAudience;
+        expiresInSeconds?: number;
+        endUserId?: string;
+        label?: string;
+    };
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/previews';
+};
+
+export type CreatePreviewErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type CreatePreviewError = CreatePreviewErrors[keyof CreatePreviewErrors];
+
+export type CreatePreviewResponses = {
+    /**
+     * Made.
+     */
+    201: {
+        preview: Preview;
+    };
+};
+
+export type CreatePreviewResponse = CreatePreviewResponses[keyof CreatePreviewResponses];
+
+export type RevokePreviewData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+        previewId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/previews/{previewId}';
+};
+
+export type RevokePreviewErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type RevokePreviewError = RevokePreviewErrors[keyof RevokePreviewErrors];
+
+export type RevokePreviewResponses = {
+    /**
+     * Done.
+     */
+    200: {
+        preview: Preview;
+    };
+};
+
+export type RevokePreviewResponse = RevokePreviewResponses[keyof RevokePreviewResponses];
 
 export type ListFilesData = {
     body?: never;

@@ -1,0 +1,35 @@
+// The page that a team link's preview sends a browser to: whoever is a member of the sandbox's org is sent on at once, with the proof of it; who is not signed in signs in
+// first. Shows something only where there is nowhere to go.
+import { html } from '../rules/html.ts';
+import { PREVIEW_PAGE } from '../rules/preview-path.ts';
+import { letOn, readTeamLink } from '../services/preview-sign-in.ts';
+import { goneLink } from './refusals.ts';
+import { signInPath } from './sign-in.ts';
+import { leave, pathWith, redirect, shown, type Page, type ShownPage, type Visitor } from './site.ts';
+
+export const previewPage: Page = {
+  path: PREVIEW_PAGE,
+  get: async ({ context }, visit) => {
+    const [link, sandbox, port, path] = [visit.query('link'), visit.query('sandbox'), visit.query('port'), visit.query('path')];
+    const team = readTeamLink(context, { link, sandbox, port });
+    if (team === null) return UNKNOWN;
+    if (visit.visitor === null) return redirect(signInPath(pathWith(PREVIEW_PAGE, { link, sandbox, port, path })));
+    const { loginId, user } = visit.visitor;
+    const way = await letOn(context, { loginId, userId: user.id }, team, path);
+    if (way === 'not_allowed') return notAllowed(visit.visitor);
+    return way === 'sandbox_gone' ? GONE : leave(way.location);
+  },
+};
+
+const UNKNOWN = goneLink(html`<p>Ask whoever gave it to you for a new one.</p>`);
+
+const GONE = shown('This sandbox is gone', html`<p>It was destroyed, and what it showed with it.</p>`, { status: 404 });
+
+function notAllowed({ user }: Visitor): ShownPage {
+  return shown(
+    'This preview is not for you',
+    html`<p>It is for members of the org that it belongs to, and <strong>${user.email}</strong> is none.</p>
+      <p>If you are a member with another address, <a href="/sign-out">sign out</a> and open the link again.</p>`,
+    { status: 403 },
+  );
+}

@@ -1,0 +1,85 @@
+// How a refusal is sent: a small page for people, without scripts and with all of its style in it, as every path of a preview's host is its app's; the error envelope of the
+// API for everybody else.
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { BRAND } from '../pages/layout.ts';
+import { STYLE } from '../pages/style.ts';
+import { html } from '../rules/html.ts';
+import { statusOf, type Refusal } from './refusals.ts';
+
+/** How long a visitor who is still sending is listened to after the answer, so that it is not lost with the connection. */
+const LINGER_MS = 2_000;
+
+const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+const HEADERS: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'none'; base-uri 'none'`,
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  vary: 'Accept',
+};
+
+/** Answers with the refusal; the answer has the id. Nothing was sent before. */
+export function sendRefusal(request: IncomingMessage, response: ServerResponse, refusal: Refusal, requestId: string): void {
+  const wantsPage = request.headers.accept?.includes('text/html') === true;
+  const body = Buffer.from(wantsPage ? pageOf(refusal) : JSON.stringify({ error: { message: refusal.message, code: refusal.code } }));
+  if (!request.complete) response.shouldKeepAlive = false;
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
+  response.statusMessage = '';
+  response.writeHead(statusOf(refusal), {
+    ...HEADERS,
+    'x-request-id': requestId,
+    'content-type': wantsPage ? 'text/html; charset=utf-8' : 'application/json; charset=utf-8',
+    'content-length': body.byteLength,
+    ...(refusal.retryAfterSeconds === undefined ? {} : { 'retry-after': String(refusal.retryAfterSeconds) }),
+  });
+  finish(request, response, body);
+}
+
+/** Sends a browser elsewhere, with GET. */
+export function sendElsewhere(request: IncomingMessage, response: ServerResponse, location: string, requestId: string): void {
+  response.writeHead(303, { ...HEADERS, 'x-request-id': requestId, location, 'content-length': 0 });
+  finish(request, response, Buffer.alloc(0));
+}
+
+function finish(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  const { headers } = request;
+  const sends = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+  if (!sends || request.complete || request.destroyed || headers.expect !== undefined) {
+    response.end(body);
+    return;
+  }
+  response.write(body);
+  const end = (): void => {
+    clearTimeout(timer);
+    response.end();
+    if (!request.complete) request.socket.destroySoon();
+  };
+  const timer = setTimeout(end, LINGER_MS);
+  request.once('close', end);
+  request.unpipe();
+  request.resume();
+}
+
+function pageOf({ title, content }: Refusal): string {
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="robots" content="noindex" />
+        <title>${title} · Berth</title>
+        <style></style>
+      </head>
+      <body>
+        ${BRAND}
+        <main>
+          <h1>${title}</h1>
+          ${content}
+        </main>
+      </body>
+    </html>`.toString();
+  // Not by the template, which escapes: the hash in the policy is of these very bytes.
+  return page.replace('<style></style>', () => `<style>${STYLE}</style>`);
+}

@@ -1,0 +1,89 @@
+// A team link in a real browser: from the preview's host to the service's sign-in and back, past the policies of the pages on the way, to the app.
+// With BERTH_TEST_PICTURES=<folder> the pictures are kept.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import { splice } from '@berth/protocol/splice.ts';
+import type { Browser } from 'playwright-core';
+import { previewOrigin } from '../../src/rules/preview-host.ts';
+import { insertMembership } from '../../src/store/identity.ts';
+import { mintLink } from '../services/preview-visits.ts';
+import { SETTINGS } from '../settings.ts';
+import { openBrowser, Person } from './browser.ts';
+import { PASSWORD, startSite, type TestSite } from './site.ts';
+
+const { publicUrl, previewUrl } = SETTINGS;
+const PICTURES = process.env['BERTH_TEST_PICTURES'] ?? null;
+
+let site: TestSite;
+let app: Server;
+let browser: Browser;
+before(async () => {
+  app = createServer((request, response) => {
+    response.setHeader('content-type', 'text/html; charset=utf-8');
+    response.end(
+      `<!doctype html><html lang="en"><title>App</title><h1>The app at ${request.url}</h1><p>${request.headers.cookie ?? 'no cookie'}</p>`,
+    );
+  }).listen(0, '127.0.0.1');
+  await once(app, 'listening');
+  site = await startSite();
+  site.api.front.stream = async () => {
+    const socket = connect({ port: (app.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true });
+    await once(socket, 'connect');
+    return (caller) => void splice(caller, socket);
+  };
+  browser = await openBrowser(publicUrl, site.url, [`*.${new URL(previewUrl).host}`]);
+});
+after(async () => {
+  await browser.close();
+  await site.close();
+  app.closeAllConnections();
+  app.close();
+});
+
+async function signIn(person: Person, email: string): Promise<void> {
+  await person.fill('Email address', email);
+  await person.fill('Password', PASSWORD);
+  await person.enter();
+}
+
+test('who opens a team link signs in, is on the app at the path they wanted, and stays let in without the token', async () => {
+  const { userId, email } = await site.account();
+  await insertMembership(site.api.db, { orgId: site.api.orgId, userId, role: 'viewer' });
+  const link = await mintLink(site.api, (await site.api.makeSandbox('ready')).id);
+  const origin = previewOrigin(previewUrl, link);
+  const person = await Person.make(browser, PICTURES);
+
+  await person.open(`${origin}/wanted?x=1&token=${link.token}`);
+  assert.ok(person.page.url().startsWith(`${publicUrl}/sign-in?`), person.page.url());
+  await person.look('Sign in', 'preview-sign-in');
+  await signIn(person, email);
+  assert.equal(await person.heading(), 'The app at /wanted?x=1');
+  assert.ok(person.page.url().startsWith(`${origin}/wanted?x=1&token=bpt_grant.`), person.page.url());
+  assert.match(await person.page.locator('p').innerText(), /^no cookie$/);
+  assert.deepEqual(person.complaints, []);
+
+  await person.open(`${origin}/next`);
+  assert.equal(await person.heading(), 'The app at /next');
+  await person.open(`${origin}/again?token=${link.token}`);
+  assert.equal(await person.heading(), 'The app at /again');
+  assert.equal(person.page.url(), `${origin}/again?token=${link.token}`, 'without a way around by the service');
+
+  // Of another sandbox of the org: signed in already, at once.
+  const other = await mintLink(site.api, (await site.api.makeSandbox('ready')).id);
+  await person.open(`${previewOrigin(previewUrl, other)}/?token=${other.token}`);
+  assert.equal(await person.heading(), 'The app at /');
+});
+
+test('whoever is no member, or has a link that is none, finds a page that says so', async () => {
+  const { email } = await site.account();
+  const link = await mintLink(site.api, (await site.api.makeSandbox('ready')).id);
+  const person = await Person.make(browser, PICTURES);
+  await person.open(`${previewOrigin(previewUrl, link)}/?token=${link.token}`);
+  await signIn(person, email);
+  await person.look('This preview is not for you', 'preview-not-allowed');
+  await person.open(`${publicUrl}/preview?link=${link.token}x`);
+  await person.look('This link does not work', 'preview-unknown');
+});

@@ -1,0 +1,114 @@
+// Previews in a real browser: an app that is opened by its link and goes on by the cookie, and every page that a visitor may get in its place, looked at as `Person.look` does.
+// With BERTH_TEST_PICTURES=<folder> the pictures are kept.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import { sendRefusal } from '../../src/preview/page.ts';
+import * as refusals from '../../src/preview/refusals.ts';
+import { openBrowser, Person } from '../pages/browser.ts';
+import { SETTINGS } from '../settings.ts';
+import { startPreview, type PreviewWorld } from './world.ts';
+
+const PICTURES = process.env['BERTH_TEST_PICTURES'] ?? null;
+const PAGES: readonly refusals.Refusal[] = [
+  refusals.NO_LINK,
+  refusals.INVALID_LINK,
+  refusals.EXPIRED,
+  refusals.REVOKED,
+  refusals.NOT_FOUND,
+  refusals.SIGN_IN_FIRST,
+  refusals.BAD_HOST,
+  refusals.BAD_FRAMING,
+  refusals.NOT_SUPPORTED,
+  refusals.asleep(true),
+  refusals.asleep(false),
+  refusals.STARTING,
+  refusals.FAILED,
+  refusals.NOT_WOKEN,
+  refusals.UNREACHABLE,
+  refusals.nothingListens(3000),
+  refusals.PORT_FORBIDDEN,
+  refusals.TOO_MANY_CONNECTIONS,
+  refusals.BROKEN_ANSWER,
+  refusals.TOO_SLOW,
+  refusals.UPLOAD_STALLED,
+  refusals.STOPPING,
+  refusals.FAULT,
+];
+const APP = `<!doctype html><html lang="en"><title>app</title><link rel="stylesheet" href="/style.css"><h1>App</h1><script type="module">
+  const heard = [];
+  heard.push(await (await fetch('/data')).text());
+  const socket = new WebSocket('/socket');
+  heard.push(await new Promise((resolve, reject) => {
+    socket.onopen = () => socket.send('over the socket');
+    socket.onmessage = ({ data }) => resolve(data);
+    socket.onerror = reject;
+  }));
+  const events = new EventSource('/events');
+  heard.push(await new Promise((resolve) => (events.onmessage = ({ data }) => resolve(data))));
+  events.close();
+  window.heard = heard;
+</script></html>`;
+
+let world: PreviewWorld;
+let server: Server;
+let browser: Browser;
+before(async () => {
+  world = await startPreview((request, response) => {
+    switch (request.url) {
+      case '/':
+        return void response.writeHead(200, { 'content-type': 'text/html' }).end(APP);
+      case '/style.css':
+        return void response.writeHead(200, { 'content-type': 'text/css' }).end('h1 { color: rgb(1, 2, 3) }');
+      case '/events':
+        return void response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: an event\n\n');
+      default:
+        return void response.end(`${request.url} ${request.headers.cookie ?? 'no cookie'}`);
+    }
+  });
+  server = createServer((request, response) => {
+    const page = PAGES[Number(request.url?.slice(1))];
+    if (page === undefined) response.writeHead(204).end();
+    else sendRefusal(request, response, page, 'req_0');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  browser = await openBrowser(SETTINGS.previewUrl, world.api.url, ['*.previews.example.test']);
+});
+after(async () => {
+  await browser.close();
+  server.close();
+  server.closeAllConnections();
+  await world.close();
+});
+
+test('an app that is opened by its link has its parts, its requests, its WebSocket and its events', async () => {
+  const person = await Person.make(browser, PICTURES);
+  await person.open(`http://${world.host}/?token=${world.token}`);
+  const heard = await person.page.waitForFunction('window.heard');
+  assert.deepEqual(await heard.jsonValue(), ['/data no cookie', 'over the socket', 'an event']);
+  assert.equal(await person.page.evaluate('getComputedStyle(document.querySelector("h1")).color'), 'rgb(1, 2, 3)');
+  assert.equal(await person.page.evaluate('document.cookie'), '');
+  // Without the link, by the cookie alone.
+  await person.open(`http://${world.host}/`);
+  await person.page.waitForFunction('window.heard');
+  assert.deepEqual(person.complaints, []);
+
+  const stranger = await Person.make(browser, PICTURES);
+  await stranger.open(`http://${world.host}/`);
+  await stranger.look('A link is needed here', 'preview-stranger');
+});
+
+test('every page is one that anybody can use', async () => {
+  const { port } = server.address() as AddressInfo;
+  const person = await Person.make(browser, PICTURES);
+  for (const [index, { title }] of PAGES.entries()) {
+    await person.open(`http://127.0.0.1:${port}/${index}`);
+    await person.look(title, `preview-${index}`);
+  }
+  const made = Object.values(refusals).filter((value): value is refusals.Refusal => typeof value === 'object');
+  for (const one of made) assert.ok(PAGES.includes(one), `${one.title} is not looked at`);
+});

@@ -1,0 +1,156 @@
+// WebSockets through previews: every kind of frame both ways, how they close, and apps that do not agree to them.
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import http from 'node:http';
+import type { Socket } from 'node:net';
+import { after, before, test } from 'node:test';
+import type { RawData, WebSocket } from 'ws';
+import { untilTrue } from '../until-true.ts';
+import { bareServer, startPreview, type PreviewWorld } from './world.ts';
+
+let world: PreviewWorld;
+let handshakes: http.IncomingMessage[];
+before(async () => {
+  handshakes = [];
+  world = await startPreview(
+    (_request, response) => void response.writeHead(404, { 'x-app': 'yes', 'set-cookie': 'a=1; Domain=example.test' }).end('no page'),
+    {
+      onWebSocket: (socket, request) => {
+        handshakes.push(request);
+        if (request.url === '/close') socket.close(4321, 'enough');
+        if (request.url === '/cut') socket.terminate();
+        socket.on('message', (data: Buffer, isBinary) => socket.send(data, { binary: isBinary }));
+      },
+    },
+  );
+  await world.cookie();
+});
+after(() => world.close());
+
+async function message(socket: WebSocket): Promise<{ data: Buffer; isBinary: boolean }> {
+  const [data, isBinary] = (await once(socket, 'message')) as [RawData, boolean];
+  return { data: data as Buffer, isBinary };
+}
+
+test('text and bytes go both ways, short and long, and the handshake says what an app may know', async () => {
+  const socket = await world.webSocket('/chat?a=1&b', {
+    protocols: ['v1.app', 'v2.app'],
+    headers: { origin: 'https://elsewhere.test', 'x-berth-thing': 'no', 'x-forwarded-for': '6.6.6.6' },
+  });
+  assert.equal(socket.protocol, 'v2.app');
+  const { url, headers } = handshakes.at(-1) ?? {};
+  assert.equal(url, '/chat?a=1&b');
+  const { 'sec-websocket-key': key, ...rest } = headers ?? {};
+  assert.ok(key !== undefined);
+  assert.deepEqual(rest, {
+    host: world.host,
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-protocol': 'v1.app,v2.app',
+    origin: 'https://elsewhere.test',
+    'x-forwarded-for': '127.0.0.1',
+    'x-forwarded-proto': 'http',
+    'x-forwarded-host': world.host,
+    'x-forwarded-port': '80',
+  });
+
+  socket.send('grüße');
+  assert.deepEqual(await message(socket), { data: Buffer.from('grüße'), isBinary: false });
+  const bytes = randomBytes(16 * 1_048_576);
+  socket.send(bytes);
+  const back = await message(socket);
+  assert.ok(back.isBinary);
+  assert.equal(createHash('sha256').update(back.data).digest('hex'), createHash('sha256').update(bytes).digest('hex'));
+  socket.ping('there?');
+  const [pong] = (await once(socket, 'pong')) as [Buffer];
+  assert.equal(pong.toString(), 'there?');
+  socket.close(4000, 'done');
+  const [code, reason] = (await once(socket, 'close')) as [number, Buffer];
+  assert.deepEqual([code, reason.toString()], [4000, 'done']);
+  await untilTrue('nothing is left open into the sandbox', () => world.opened.every(({ socket: end }) => end.destroyed));
+});
+
+test('a token in the URL opens a WebSocket too, and the app does not see it', async () => {
+  const socket = await world.webSocket(`/x?token=${world.token}&a=1`, { headers: { cookie: 'other=1' } });
+  assert.equal(handshakes.at(-1)?.url, '/x?a=1');
+  assert.equal(handshakes.at(-1)?.headers.cookie, 'other=1');
+  socket.terminate();
+});
+
+test('an app that closes is heard with its code, and one that cuts is not mistaken for it', async () => {
+  const closed = await world.webSocket('/close');
+  const [code, reason] = (await once(closed, 'close')) as [number, Buffer];
+  assert.deepEqual([code, reason.toString()], [4321, 'enough']);
+  const cut = await world.askWebSocket('/cut');
+  const [cutCode] = (await once(cut, 'close')) as [number];
+  assert.equal(cutCode, 1006);
+});
+
+test('a visitor who is cut off takes the connection into the sandbox along', async () => {
+  const socket = await world.webSocket('/');
+  const last = world.opened.at(-1)?.socket;
+  socket.terminate();
+  await untilTrue('the sandbox’s end is closed', () => last?.destroyed === true);
+});
+
+test('an app that answers a handshake with a page is passed on as a page', async () => {
+  // The server of the others upgrades every request; this one knows no upgrades.
+  await world.serve(
+    3001,
+    http.createServer(
+      (_request, response) => void response.writeHead(404, { 'x-app': 'yes', 'set-cookie': 'a=1; Domain=example.test' }).end('no page'),
+    ),
+  );
+  const { host, token } = await world.link(3001);
+  const answer = await handshake(host, `/?token=${token}`);
+  assert.match(answer, /^HTTP\/1\.1 404 Not Found\r\n/);
+  assert.match(answer, /\r\nx-app: yes\r\n/);
+  assert.match(answer, /\r\nset-cookie: a=1\r\n/);
+  assert.match(answer, /\r\nconnection: close\r\n/i);
+  assert.match(answer, /no page/);
+});
+
+test('a handshake that is refused is a page of its status, and nothing gets to the app', async () => {
+  const before = handshakes.length;
+  const cookie = await world.cookie();
+  for (const [what, status, asked] of [
+    ['no link', 401, handshake(world.host, '/')],
+    ['a wrong link', 403, handshake(world.host, '/?token=bpt_wrong')],
+    ['a host that is none', 404, handshake('x.previews.example.test', '/')],
+    ['a body', 400, handshake(world.host, '/', `cookie: ${cookie}\r\ncontent-length: 5\r\n`, 'GET /')],
+    ['a body in chunks', 400, handshake(world.host, '/', `cookie: ${cookie}\r\ntransfer-encoding: chunked\r\n`, '0\r\n\r\n')],
+    ['two hosts', 400, handshake(world.host, '/', `cookie: ${cookie}\r\nhost: ${world.host}\r\n`)],
+    ['a port on which nothing listens', 502, handshake((await world.link(3999)).host, `/?token=${(await world.link(3999)).token}`)],
+  ] as const) {
+    assert.match(await asked, new RegExp(`^HTTP/1\\.1 ${status} [^]*connection: close`, 'i'), what);
+  }
+  assert.equal(handshakes.length, before);
+});
+
+test('an app that switches to something else, or breaks off, opens nothing', async () => {
+  const scripts: Record<number, string | null> = {
+    3010: 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: h2c\r\n\r\nPRI',
+    3011: null,
+    3012: 'garbage\r\n\r\n',
+    3013: 'HTTP/1.1 101 Switching Protocols\r\n\r\n',
+  };
+  for (const [port, script] of Object.entries(scripts)) {
+    await world.serve(
+      Number(port),
+      bareServer((socket: Socket) => void socket.once('data', () => (script === null ? socket.destroy() : socket.end(script)))),
+    );
+    const { host, token } = await world.link(Number(port));
+    const answer = await handshake(host, `/?token=${token}`);
+    assert.ok(answer === '' || answer.startsWith('HTTP/1.1 502 '), `${port}: ${answer}`);
+    assert.ok(!answer.includes('PRI'));
+  }
+});
+
+/** A handshake by hand; gives what comes until the connection is closed. */
+async function handshake(host: string, path: string, more = '', behind = ''): Promise<string> {
+  return await world.raw(
+    `GET ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${randomBytes(16).toString('base64')}\r\n${more}\r\n${behind}`,
+  );
+}

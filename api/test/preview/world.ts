@@ -1,0 +1,216 @@
+// Previews of the tests: the whole API, a sandbox whose ports lead to servers of the test on loopback, and a visitor who comes by the preview's host.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http, { type IncomingHttpHeaders, type IncomingMessage, type RequestListener } from 'node:http';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { splice } from '@berth/protocol/splice.ts';
+import { WebSocket, WebSocketServer } from 'ws';
+import { startApi, type TestApi, type TestApiOptions } from '../api.ts';
+import { ExecRefusal } from '../exec-front.ts';
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  rawHeaders: string[];
+  trailers: NodeJS.Dict<string>;
+  body: Buffer;
+  text: string;
+}
+
+export interface Asking {
+  method?: string;
+  headers?: http.OutgoingHttpHeaders;
+  body?: string | Buffer;
+  host?: string;
+  agent?: http.Agent;
+}
+
+export class PreviewWorld {
+  readonly api: TestApi;
+  readonly sandboxId: string;
+  /** Of port 3000. */
+  readonly host: string;
+  /** Token of a public link to port 3000. */
+  readonly token: string;
+  readonly linkId: string;
+  /** Connections that the API has opened into the sandbox, oldest first: where to, and the sandbox's end. */
+  readonly opened: { port: number; socket: Socket }[] = [];
+  readonly #servers: Server[];
+  readonly #ports: Map<number, number>;
+  #cookie: string | undefined;
+
+  constructor(api: TestApi, sandboxId: string, link: { id: string; url: string }, ports: Map<number, number>, servers: Server[]) {
+    this.api = api;
+    this.sandboxId = sandboxId;
+    const url = new URL(link.url);
+    this.host = url.host;
+    this.token = url.searchParams.get('token') ?? '';
+    this.linkId = link.id;
+    this.#ports = ports;
+    this.#servers = servers;
+    api.secret(this.token, 'a token of a preview link');
+    api.front.stream = (vmId, target) => this.#open(vmId, target);
+  }
+
+  get port(): number {
+    return Number(new URL(this.api.url).port);
+  }
+
+  /** The `Cookie` that opens the preview, as a browser has it after it came by the link. */
+  async cookie(): Promise<string> {
+    if (this.#cookie === undefined) {
+      const { headers, status } = await this.ask(`/?token=${this.token}`);
+      const cookie = headers['set-cookie']?.find((one) => one.startsWith('berth_preview='));
+      assert.ok(cookie !== undefined, `status ${status}`);
+      this.#cookie = cookie.split(';', 1)[0] ?? '';
+      this.api.secret(this.#cookie.slice('berth_preview='.length), 'the cookie of a preview');
+    }
+    return this.#cookie;
+  }
+
+  /** With the cookie, unless there is one in the headers. */
+  async visit(path: string, asking: Asking = {}): Promise<Answer> {
+    const { headers } = asking;
+    return await this.ask(path, { ...asking, headers: { cookie: headers?.['cookie'] ?? (await this.cookie()), ...headers } });
+  }
+
+  /** As it is: without the cookie. */
+  async ask(path: string, asking: Asking = {}): Promise<Answer> {
+    const { request, answer } = await this.begin(path, asking);
+    request.end(asking.body);
+    return await readAll(await answer);
+  }
+
+  /** A request whose body is the caller's to write and to end. */
+  begin(
+    path: string,
+    { method = 'GET', headers = {}, host = this.host, agent }: Asking = {},
+  ): Promise<{ request: http.ClientRequest; answer: Promise<IncomingMessage> }> {
+    const request = http.request({
+      host: '127.0.0.1',
+      port: this.port,
+      path,
+      method,
+      agent: agent ?? false,
+      headers: { ...headers, host },
+    });
+    const answer = new Promise<IncomingMessage>((resolve, reject) => {
+      request.once('response', resolve);
+      request.once('error', reject);
+    });
+    // Whoever awaits it hears of it.
+    answer.catch(() => undefined);
+    return Promise.resolve({ request, answer });
+  }
+
+  /** Sends the bytes and gives all that comes back until the connection is closed. */
+  async raw(bytes: string | Buffer, { end = false } = {}): Promise<string> {
+    const socket = connect({ port: this.port, host: '127.0.0.1', allowHalfOpen: true });
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    socket.on('error', () => undefined);
+    socket.write(bytes);
+    if (end) socket.end();
+    socket.once('end', () => socket.end());
+    await once(socket, 'close');
+    return Buffer.concat(chunks).toString('latin1');
+  }
+
+  async webSocket(
+    path: string,
+    { protocols = [], headers = {} }: { protocols?: string[]; headers?: Record<string, string> } = {},
+  ): Promise<WebSocket> {
+    const socket = await this.askWebSocket(path, protocols, headers);
+    await once(socket, 'open');
+    return socket;
+  }
+
+  async askWebSocket(path: string, protocols: string[] = [], headers: Record<string, string> = {}): Promise<WebSocket> {
+    const cookie = headers['cookie'] ?? (await this.cookie());
+    return new WebSocket(`ws://127.0.0.1:${this.port}${path}`, protocols, {
+      headers: { ...headers, cookie, host: this.host },
+      perMessageDeflate: false,
+    });
+  }
+
+  /** Lets a port of the sandbox lead to another server of the test. */
+  async serve(port: number, server: Server): Promise<void> {
+    this.#servers.push(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    this.#ports.set(port, (server.address() as AddressInfo).port);
+  }
+
+  /** A public link to another port or sandbox: host and token. */
+  async link(port: number, sandboxId = this.sandboxId, body: object = {}): Promise<{ id: string; host: string; token: string }> {
+    const made = await this.api.call('POST', `/v1/sandboxes/${sandboxId}/previews`, { body: { port, audience: 'public', ...body } });
+    const url = new URL(made.body.preview.url);
+    return {
+      id: made.body.preview.id,
+      host: url.host,
+      token: this.api.secret(url.searchParams.get('token') ?? '', 'a token of a preview link'),
+    };
+  }
+
+  async close(): Promise<void> {
+    for (const { socket } of this.opened) socket.destroy();
+    await this.api.close();
+    for (const server of this.#servers) {
+      (server as Partial<http.Server>).closeAllConnections?.();
+      server.close();
+    }
+  }
+
+  async #open(vmId: string, target: string): Promise<(caller: Duplex) => void> {
+    assert.equal(vmId, this.sandboxId);
+    const port = Number(/^ports\/(\d+)$/.exec(target)?.[1]);
+    const local = this.#ports.get(port);
+    if (local === undefined) throw new ExecRefusal('port_refused', `nothing listens on port ${port} of the guest`);
+    const socket = connect({ port: local, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
+    socket.on('error', () => undefined);
+    await once(socket, 'connect');
+    this.opened.push({ port, socket });
+    return (caller) => void splice(caller, socket);
+  }
+}
+
+/** A sandbox whose port 3000 leads to the server; a WebSocket of it does what `onWebSocket` does, or sends everything back. */
+export async function startPreview(
+  app: RequestListener | Server,
+  options: Partial<TestApiOptions> & { onWebSocket?: (socket: WebSocket, request: IncomingMessage) => void } = {},
+): Promise<PreviewWorld> {
+  const server = typeof app === 'function' ? http.createServer({ keepAliveTimeout: 60_000 }, app) : app;
+  if (typeof app === 'function') {
+    const sockets = new WebSocketServer({
+      server: server as http.Server,
+      maxPayload: 64 * 1_048_576,
+      handleProtocols: (offered) => [...offered].at(-1) ?? false,
+    });
+    sockets.on(
+      'connection',
+      options.onWebSocket ?? ((socket) => socket.on('message', (data: Buffer, isBinary) => socket.send(data, { binary: isBinary }))),
+    );
+  }
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const api = await startApi({ durable: false, ...options });
+  const { id } = await api.makeSandbox('ready');
+  const made = await api.call('POST', `/v1/sandboxes/${id}/previews`, { body: { port: 3000, audience: 'public' } });
+  assert.equal(made.status, 201);
+  return new PreviewWorld(api, id, made.body.preview, new Map([[3000, (server.address() as AddressInfo).port]]), [server]);
+}
+
+/** A server that answers each connection with what it is given, whatever is asked. */
+export function bareServer(onConnection: (socket: Socket) => void): Server {
+  return createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => undefined);
+    onConnection(socket);
+  });
+}
+
+export async function readAll(answer: IncomingMessage): Promise<Answer> {
+  const body = Buffer.concat((await answer.toArray()) as Buffer[]);
+  const { headers, rawHeaders, trailers } = answer;
+  return { status: answer.statusCode ?? 0, headers, rawHeaders, trailers, body, text: body.toString('utf8') };
+}

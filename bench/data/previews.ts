@@ -1,0 +1,85 @@
+// What a preview costs beside the same app reached straight at its guest's address, as only the host can: requests a second, bytes a second, and the way of a WebSocket frame.
+// Both ways are measured in turn, in the same run, so that what else the machine does is in both.
+import { setTimeout as delay } from 'node:timers/promises';
+import { addressOf } from '../guest.ts';
+import type { BenchWorld } from '../lifecycle/world.ts';
+import { figureOf } from '../statistics.ts';
+import { headOf, timeFrames, timeRequests, type LoadTarget } from './http-load.ts';
+import { measured, type Measured } from './measured.ts';
+import { BIG_BYTES, PREVIEW_APP, PREVIEW_APP_PORT } from './preview-app.ts';
+
+const CONNECTIONS = 8;
+const REQUESTS = 1_000;
+const FRAMES = 200;
+const WARM_UPS = 2;
+const APP_DEADLINE_MS = 60_000;
+const APP_POLL_MS = 100;
+
+export async function measurePreviews({ client, url, guestCidr, progress }: BenchWorld, rounds: number): Promise<Measured[]> {
+  return await progress.step('previews', async (report) => {
+    const id = await client.createAwake();
+    await client.writeFile(id, 'bench/app.py', Buffer.from(PREVIEW_APP));
+    await client.exec(id, 'setsid python3 bench/app.py </dev/null >bench/app.log 2>&1 & echo started');
+    const straight: LoadTarget = { address: await addressOf(guestCidr, id), port: PREVIEW_APP_PORT, headers: 'host: guest\r\n' };
+    await untilItAnswers(straight);
+    const preview = await previewTarget(url, await client.createPreview(id, PREVIEW_APP_PORT));
+
+    const requests = { straight: [] as number[], preview: [] as number[], ratio: [] as number[] };
+    const bytes = { straight: [] as number[], preview: [] as number[], ratio: [] as number[] };
+    const added: number[] = [];
+    for (let round = -WARM_UPS; round < rounds; round += 1) {
+      report(`round ${Math.max(0, round + 1)} of ${rounds}`);
+      // The first of a round has what the one before it left; so they take turns at that.
+      const ways = round % 2 === 0 ? ([straight, preview] as const) : ([preview, straight] as const);
+      const rates = new Map<LoadTarget, { perSecond: number; mibPerSecond: number; frameMs: number }>();
+      for (const way of ways) {
+        const perSecond = REQUESTS / (await timeRequests(way, '/small', REQUESTS, CONNECTIONS));
+        const mibPerSecond = BIG_BYTES / 1_048_576 / (await timeRequests(way, '/big', 1, 1));
+        rates.set(way, { perSecond, mibPerSecond, frameMs: figureOf(await timeFrames(way, '/socket', FRAMES)).median });
+      }
+      const [one, other] = [rates.get(straight), rates.get(preview)];
+      if (round < 0 || one === undefined || other === undefined) continue;
+      requests.straight.push(one.perSecond);
+      requests.preview.push(other.perSecond);
+      requests.ratio.push(other.perSecond / one.perSecond);
+      bytes.straight.push(one.mibPerSecond);
+      bytes.preview.push(other.mibPerSecond);
+      bytes.ratio.push(other.mibPerSecond / one.mibPerSecond);
+      added.push(other.frameMs - one.frameMs);
+    }
+    await client.destroy(id);
+    return [
+      measured('straightRequestsPerSecond', 'requests straight to the guest', '/s', requests.straight),
+      measured('previewRequestsPerSecond', 'requests through a preview', '/s', requests.preview),
+      measured('previewRequestsRatio', 'of that rate, through a preview', '', requests.ratio, 3),
+      measured('straightMibPerSecond', 'bytes straight from the guest', 'MiB/s', bytes.straight),
+      measured('previewMibPerSecond', 'bytes through a preview', 'MiB/s', bytes.preview),
+      measured('previewThroughputRatio', 'of that throughput, through a preview', '', bytes.ratio, 3),
+      measured('webSocketAddedMs', 'added to a WebSocket round trip', 'ms', added, 3),
+    ];
+  });
+}
+
+/** The preview as a browser goes on with it: by its host, with the cookie that the link's token was taken for. */
+async function previewTarget(apiUrl: string, link: string): Promise<LoadTarget> {
+  const { hostname, port } = new URL(apiUrl);
+  const { host, searchParams } = new URL(link);
+  const target = { address: hostname, port: Number(port), headers: `host: ${host}\r\n` };
+  const head = await headOf(target, `/small?token=${searchParams.get('token') ?? ''}`);
+  const cookie = /\r\nset-cookie: ([^;\r]+)/i.exec(head)?.[1];
+  if (cookie === undefined) throw new Error(`the link was answered: ${head.slice(0, 300)}`);
+  return { ...target, headers: `${target.headers}cookie: ${cookie}\r\n` };
+}
+
+async function untilItAnswers(target: LoadTarget): Promise<void> {
+  const deadline = performance.now() + APP_DEADLINE_MS;
+  for (;;) {
+    try {
+      await headOf(target, '/small');
+      return;
+    } catch (error) {
+      if (performance.now() > deadline) throw new Error('the app in the guest does not answer', { cause: error });
+      await delay(APP_POLL_MS);
+    }
+  }
+}
