@@ -122,7 +122,7 @@ function refused(what: string, response: Response, text: string, repeatable: boo
   const { status } = response;
   const error = envelopeOf(text);
   const code = error?.code ?? 'invalid_answer';
-  const message = `${error?.message ?? `${what} was answered ${status} by something else than Berth`}`;
+  const message = error?.message ?? `${what} was answered ${status} by something else than Berth`;
   return new BerthError(message, { code, status, requestId, retryAfter, retryable: mayRetry(status, code, repeatable) });
 }
 

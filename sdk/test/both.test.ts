@@ -1,7 +1,8 @@
 // The SDK on the real service and on the test server, with the same expectations: what users test against behaves as what they run on.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BerthError, CommandFailed, Sandbox, type Berth } from '../src/index.ts';
+import type { Sandbox } from '../src/index.ts';
+import { BerthError, CommandFailed, type Berth } from '../src/index.ts';
 import { realWorld, worldInMemory, type World } from './worlds.ts';
 
 const failing = (code: string, status?: number) => (error: unknown) => {

@@ -315,12 +315,13 @@ test('the environment says key, address, org and project where the client does n
 
 test('a client that is set up wrongly says how', async () => {
   const failure = (options: BerthOptions): BerthError => {
+    let made: unknown;
     try {
-      new Berth(options);
+      made = new Berth(options);
     } catch (error) {
       if (error instanceof BerthError) return error;
     }
-    return assert.fail('it was taken');
+    return assert.fail(`it was taken: ${typeof made}`);
   };
   assert.match(failure({ apiKey: '' }).message, /give apiKey to new Berth\(\), or set BERTH_API_KEY/);
   for (const url of ['berth.example.com', 'ftp://x', 'http://'])

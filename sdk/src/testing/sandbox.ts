@@ -17,7 +17,7 @@ type SandboxBody = CreateSandboxData['body'];
 interface Going {
   to: SandboxStatus;
   atMs: number;
-  arrive(sandbox: Sandbox): void;
+  arrive: (sandbox: Sandbox) => void;
 }
 
 export class TestSandbox {
@@ -47,7 +47,10 @@ export class TestSandbox {
       this.#onChange(this.record);
     }
     const { expiresAt } = this.record;
-    if (expiresAt !== null && nowMs >= Date.parse(expiresAt) && SANDBOX_STATES[this.status].awake) this.destroy(nowMs, 0);
+    if (expiresAt !== null && nowMs >= Date.parse(expiresAt) && SANDBOX_STATES[this.status].awake) {
+      this.destroy(nowMs, 0);
+      this.catchUp(nowMs);
+    }
   }
 
   /** Whether the action is to be carried out now; false when nothing is left to do. Throws the refusal of the contract. */

@@ -78,7 +78,7 @@ function faultsOfField(schema: Schema, value: Record<string, unknown>, name: str
 }
 
 function faultsOfOthers(rule: unknown, schema: Schema, value: Record<string, unknown>, where: string): string[] {
-  const named = (schema['properties'] ?? {}) as object;
+  const named = schema['properties'] ?? {};
   const others = Object.keys(value).filter((name) => !Object.hasOwn(named, name));
   if (rule === false) return others.map((name) => `${where}.${name}: unknown field`);
   return typeof rule === 'object' ? others.flatMap((name) => faultsIn(rule as Schema, value[name], `${where}.${name}`)) : [];

@@ -1,7 +1,7 @@
 // What the test server holds: one org with its projects, sandboxes, keys and feed, all in memory.
 import type { ActivityEntry, ApiKey, Org, Project, Sandbox } from '../generated/raw/index.ts';
 import { Refusal } from './refusal.ts';
-import { TestSandbox } from './sandbox.ts';
+import type { TestSandbox } from './sandbox.ts';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
 
