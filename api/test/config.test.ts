@@ -135,6 +135,7 @@ test('an empty token file is refused by name', () => {
 });
 
 const STARTER: Plan = {
+  ...SELF_HOSTED_PLAN,
   id: 'starter',
   name: 'Starter',
   tier: 'standard',

@@ -156,8 +156,8 @@ test('plans set gives an org a plan of the catalogue, from then on in force, and
   try {
     const row = await db.selectFrom('subscription').selectAll().executeTakeFirstOrThrow();
     assert.deepEqual([row.org_id, row.plan, row.status], [orgId, 'starter', 'active']);
-    await db.updateTable('subscription').set({ status: 'ended' }).execute();
-    assert.deepEqual(await set('self-hosted'), { orgId, plan: 'self-hosted', before: { plan: 'starter', status: 'ended' } });
+    await db.updateTable('subscription').set({ status: 'canceled' }).execute();
+    assert.deepEqual(await set('self-hosted'), { orgId, plan: 'self-hosted', before: { plan: 'starter', status: 'canceled' } });
     assert.equal((await db.selectFrom('subscription').selectAll().executeTakeFirstOrThrow()).status, 'active');
     const told = await db
       .selectFrom('activity')
@@ -167,7 +167,7 @@ test('plans set gives an org a plan of the catalogue, from then on in force, and
       .execute();
     assert.deepEqual(told, [
       { actor_kind: 'operator', details: { from: first, to: 'starter' } },
-      { actor_kind: 'operator', details: { from: { plan: 'starter', status: 'ended' }, to: 'self-hosted' } },
+      { actor_kind: 'operator', details: { from: { plan: 'starter', status: 'canceled' }, to: 'self-hosted' } },
     ]);
   } finally {
     await db.destroy();

@@ -6,6 +6,7 @@ import * as sandboxes from '../../migrations/0002_sandboxes.ts';
 import * as records from '../../migrations/0003_records.ts';
 import * as lifecycle from '../../migrations/0004_lifecycle.ts';
 import * as people from '../../migrations/0005_people.ts';
+import * as billing from '../../migrations/0008_billing.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -14,6 +15,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0003_records': records,
   '0004_lifecycle': lifecycle,
   '0005_people': people,
+  '0008_billing': billing,
 };
 
 /** Applies what is missing, over a connection of its own; returns the names applied. Throws when one failed: nothing of this run is then kept. */

@@ -1,4 +1,5 @@
 // The tables as Kysely sees them: one interface a table, columns named as in the database. Mirrors ../../migrations; holds no queries.
+import type { SubscriptionStatus } from '@berth/contract/billing.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { ColumnType, Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely';
 
@@ -238,8 +239,34 @@ export interface SubscriptionTable {
   org_id: string;
   /** Its name in the plan catalogue. */
   plan: string;
-  status: 'active' | 'ended';
+  /** `past_due`: the payment provider still tries to collect, and the plan stays in force. `canceled`: it is over. */
+  status: SubscriptionStatus;
   started_at: GeneratedInstant;
+  /** Periods begin on this instant's day of the month and time of day, in UTC (rules/billing-period.ts); may be ahead, as of a trial. */
+  period_anchor: GeneratedInstant;
+  /** Guardrail of the org's admins: the cap of a period in machine hours; null: none of their own. */
+  machine_hour_limit: number | null;
+  overage_enabled: Generated<boolean>;
+  canceled_at: Instant | null;
+  /** When it will be over, if that is known ahead. */
+  cancels_at: Instant | null;
+  /** The payment provider's customer, who stays when a subscription ends. */
+  provider_customer_id: string | null;
+  /** The payment provider's subscription that the row follows; null: the plan is the operator's gift. */
+  provider_subscription_id: string | null;
+  /** When the provider made that subscription. */
+  provider_created_at: Instant | null;
+  /** The checkout that was begun last. */
+  provider_checkout_id: string | null;
+  /** Goes up with everything taken over from the provider: what was asked of it before is then out of date. */
+  provider_revision: Generated<number>;
+}
+
+/** Events of the payment provider that were dealt with. */
+export interface PaymentEventTable {
+  id: string;
+  kind: string;
+  received_at: GeneratedInstant;
 }
 
 export interface IdempotencyKeyTable {
@@ -316,6 +343,7 @@ export interface Tables {
   activity: ActivityTable;
   usage_interval: UsageIntervalTable;
   subscription: SubscriptionTable;
+  payment_event: PaymentEventTable;
   idempotency_key: IdempotencyKeyTable;
   metrics_sample: MetricsSampleTable;
 }
