@@ -83,6 +83,7 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(SESSION_TOKEN_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
+  BERTH_CAP_GRACE_SECONDS: z.coerce.number().int().min(0).max(86_400).default(300),
   BERTH_TRUSTED_PROXIES: z.string().default('').transform(addressList),
   BERTH_SMTP_URL: z
     .string()
@@ -127,6 +128,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
       requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,
+      capGraceSeconds: values.BERTH_CAP_GRACE_SECONDS,
       trustedProxies: values.BERTH_TRUSTED_PROXIES,
     },
     mail: readMail(values),

@@ -83,6 +83,8 @@ async function serve(): Promise<void> {
     hostUrls: [config.hostUrl],
     mailer,
     publicUrl: settings.publicUrl,
+    plans,
+    capGraceSeconds: settings.capGraceSeconds,
     log,
   });
   const context = { db, callers: new Callers(pool), changes, lifecycle: durable.queue, hosts, plans, settings, secretKey, mailer, log };

@@ -165,6 +165,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const mails: MailMessage[] = [];
   const mailer: Mailer = { send: (message) => Promise.resolve(void mails.push(message)) };
   const settings = { ...SETTINGS, ...options.settings };
+  const plans = planCatalogueOf(options.plans);
   const steps: TestApi['steps'] = [];
   const invitationsToMail: string[] = [];
   const noting: LifecycleQueue = {
@@ -179,7 +180,17 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   let durable: DurableWork | undefined;
   if (options.durable) {
     await migrateDurable(databaseUrl, log);
-    durable = await startDurable({ databaseUrl, db, hosts, hostUrls: [front.url], mailer, publicUrl: settings.publicUrl, log });
+    durable = await startDurable({
+      databaseUrl,
+      db,
+      hosts,
+      hostUrls: [front.url],
+      mailer,
+      publicUrl: settings.publicUrl,
+      plans,
+      capGraceSeconds: settings.capGraceSeconds,
+      log,
+    });
   } else {
     await upsertHost(db, {
       id: host.hostId,
@@ -202,7 +213,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     changes,
     lifecycle: durable?.queue ?? noting,
     hosts,
-    plans: planCatalogueOf(options.plans),
+    plans,
     settings,
     secretKey: new SecretKey(randomBytes(32)),
     mailer,

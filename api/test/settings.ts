@@ -7,5 +7,6 @@ export const SETTINGS: Settings = {
   requestsPerMinute: 1_000_000,
   sessionTokenMinutes: 60,
   signUp: 'invited',
+  capGraceSeconds: 300,
   trustedProxies: [],
 };

@@ -15,6 +15,7 @@ import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, 
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
 import { terminalInSandbox } from './terminal.ts';
 import { tunnelToSandbox } from './tunnel.ts';
+import { updateProjectUsageGuardrails, updateUsageGuardrails } from './usage-guardrails.ts';
 
 const ALL = [
   getHealth,
@@ -42,6 +43,8 @@ const ALL = [
   getProject,
   updateProject,
   deleteProject,
+  updateUsageGuardrails,
+  updateProjectUsageGuardrails,
   listSandboxes,
   createSandbox,
   getSandbox,

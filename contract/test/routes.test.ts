@@ -61,6 +61,8 @@ test('what the spec forbids an API key takes a session alone', () => {
     'revokeApiKey',
     'revokeInvitation',
     'updateMember',
+    'updateProjectUsageGuardrails',
+    'updateUsageGuardrails',
   ]);
 });
 
@@ -96,6 +98,8 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
     'updateMember',
     'createInvitation',
     'createApiKey',
+    'updateUsageGuardrails',
+    'updateProjectUsageGuardrails',
     'createSandbox',
     'execInSandbox',
     'writeFile',

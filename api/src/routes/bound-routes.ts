@@ -15,6 +15,7 @@ import { projectRoutes } from './projects.ts';
 import { renewRoutes } from './renew.ts';
 import { sandboxLifecycleRoutes } from './sandbox-lifecycle.ts';
 import { sandboxRoutes } from './sandboxes.ts';
+import { usageGuardrailRoutes } from './usage-guardrails.ts';
 
 export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...healthRoutes,
@@ -25,6 +26,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...apiKeyRoutes,
   ...activityRoutes,
   ...projectRoutes,
+  ...usageGuardrailRoutes,
   ...sandboxRoutes,
   ...sandboxLifecycleRoutes,
   ...renewRoutes,

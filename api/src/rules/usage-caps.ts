@@ -78,15 +78,34 @@ export function describeCapReached(standing: CapStanding): string {
   );
 }
 
-/** What people are told of the share of a cap that is used. */
-export function describeWarning(standing: CapStanding, percent: WarningPercent, stops: boolean): string {
+/** What people are told of the share of a cap that is used; `stops` null: work goes on beyond the cap. */
+export function describeWarning(standing: CapStanding, percent: WarningPercent, stops: { graceSeconds: number } | null): string {
   const { scope, cap, usedMs } = standing;
-  if (percent === 100 && stops) {
-    return `${describeCapReached(standing)} Nothing new is created or woken, and what is awake goes to sleep after a time of grace.`;
-  }
-  const used = `${hoursText(usedMs / HOUR_MS)} of the ${inWords(cap)} that are the cap of ${nameOf(scope)} in this billing period are used`;
-  if (!stops) return `${percent} % reached: ${used}. Overage is on: work goes on beyond the cap and is counted.`;
-  return `${percent} % reached: ${used}. At the cap nothing new is created or woken, and what is awake goes to sleep. ${remedyOf(scope)}`;
+  const used = `${percent} % reached: ${hoursText(usedMs / HOUR_MS)} of the ${inWords(cap)} that are the cap of ${nameOf(scope)} in this billing period are used.`;
+  if (stops === null) return `${used} Overage is on: work goes on beyond the cap and is counted.`;
+  const grace = `what is awake goes to sleep ${stops.graceSeconds} s later, and ephemeral sandboxes end`;
+  return `${used} At the cap nothing new is created or woken; ${grace}. ${remedyOf(scope)}`;
+}
+
+/** What of an awake sandbox its turn depends on. */
+export interface SleepCandidate {
+  mode: string;
+  persistence_policy: string;
+  status_reason_code: string | null;
+  status_changed_at: Date;
+}
+
+/** A sandbox that could not be captured is tried again after this long. */
+export const SLEEP_AGAIN_AFTER_MS = 60_000;
+
+/** Who is put to sleep, in turns: those that sleep by themselves at other times and those that end anyway, and after them what is to be always on. */
+export function inOrderOfSleep<Candidate extends SleepCandidate>(awake: readonly Candidate[], now: Date): Candidate[][] {
+  const ready = awake.filter(
+    ({ status_reason_code: code, status_changed_at: since }) =>
+      code !== 'sleep_failed' || now.getTime() - since.getTime() >= SLEEP_AGAIN_AFTER_MS,
+  );
+  const isLast = ({ mode, persistence_policy: policy }: Candidate): boolean => mode !== 'ephemeral' && policy === 'always_on';
+  return [ready.filter((candidate) => !isLast(candidate)), ready.filter(isLast)];
 }
 
 function nameOf(scope: CapScope): string {

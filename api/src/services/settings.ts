@@ -9,6 +9,8 @@ export interface Settings {
   sessionTokenMinutes: number;
   /** Who may make an account: those with an invitation, or anybody with a verified address (`BERTH_SIGN_UP`). */
   signUp: 'invited' | 'open';
+  /** From when a cap on machine hours was seen to be reached until what is awake goes to sleep (`BERTH_CAP_GRACE_SECONDS`). */
+  capGraceSeconds: number;
   /** Addresses or networks of proxies whose `X-Forwarded-For` is believed (`BERTH_TRUSTED_PROXIES`). */
   trustedProxies: readonly string[];
 }

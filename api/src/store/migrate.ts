@@ -7,6 +7,7 @@ import * as records from '../../migrations/0003_records.ts';
 import * as lifecycle from '../../migrations/0004_lifecycle.ts';
 import * as people from '../../migrations/0005_people.ts';
 import * as billing from '../../migrations/0008_billing.ts';
+import * as usageCaps from '../../migrations/0010_usage_caps.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -16,6 +17,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0004_lifecycle': lifecycle,
   '0005_people': people,
   '0008_billing': billing,
+  '0010_usage_caps': usageCaps,
 };
 
 /** Applies what is missing, over a connection of its own; returns the names applied. Throws when one failed: nothing of this run is then kept. */

@@ -323,6 +323,26 @@ export interface UsageIntervalTable {
   during: Generated<string>;
 }
 
+/** Warnings given of a cap on machine hours. `scope_id`: an org's id or a project's. */
+export interface UsageCapWarningTable {
+  scope_id: string;
+  period_starts_at: Instant;
+  cap_hours: number;
+  percent: number;
+  org_id: string;
+  warned_at: GeneratedInstant;
+}
+
+/** Who is at a cap that is enforced, since when that was first seen. */
+export interface UsageCapReachedTable {
+  scope_id: string;
+  org_id: string;
+  project_id: string | null;
+  period_starts_at: Instant;
+  cap_hours: number;
+  since: Instant;
+}
+
 export interface Tables {
   user: UserTable;
   session: LoginTable;
@@ -344,6 +364,8 @@ export interface Tables {
   usage_interval: UsageIntervalTable;
   subscription: SubscriptionTable;
   payment_event: PaymentEventTable;
+  usage_cap_warning: UsageCapWarningTable;
+  usage_cap_reached: UsageCapReachedTable;
   idempotency_key: IdempotencyKeyTable;
   metrics_sample: MetricsSampleTable;
 }

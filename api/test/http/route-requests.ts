@@ -112,6 +112,15 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   getProject: ({ org }) => ({ params: { orgId: org.orgId, projectId: org.projectId } }),
   updateProject: async (setting) => ({ ...(await onNewProject(setting)), body: { name: 'renamed' } }),
   deleteProject: onNewProject,
+  updateUsageGuardrails: ({ api, org }) => ({
+    params: { orgId: org.orgId },
+    body: { sandboxMachineHourLimit: 1_000_000, sandboxOverageEnabled: true },
+    undo: async () => {
+      const none = { machine_hour_limit: null, overage_enabled: false };
+      await api.db.updateTable('subscription').set(none).where('org_id', '=', org.orgId).execute();
+    },
+  }),
+  updateProjectUsageGuardrails: async (setting) => ({ ...(await onNewProject(setting)), body: { sandboxMachineHourLimit: 1_000_000 } }),
   listSandboxes: inOrg,
   createSandbox: (setting) => ({ ...inOrg(setting), body: { agent: 'agent_one', projectId: setting.org.projectId } }),
   getSandbox: onReady,

@@ -81,6 +81,8 @@ const SUBJECTS: {
   createProject: projectOf,
   updateProject: projectOf,
   deleteProject: projectOf,
+  updateUsageGuardrails: (_, { orgId = '' }) => ['org', orgId],
+  updateProjectUsageGuardrails: (_, { projectId = '' }) => ['project', projectId],
   createSandbox: ({ body }) => ['sandbox', body.sandbox.id],
   execInSandbox: sandboxOf,
   tunnelToSandbox: sandboxOf,

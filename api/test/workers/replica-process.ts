@@ -36,6 +36,7 @@ const changes = new SandboxChanges(options.databaseUrl, (error) => log.debug({ e
 await changes.start();
 const hosts = new HostClients(options.hostToken);
 const mailer = openMailer(options.mail, log);
+const plans = planCatalogueOf(options.plans);
 const work = await startDurable({
   databaseUrl: options.databaseUrl,
   db,
@@ -43,6 +44,8 @@ const work = await startDurable({
   hostUrls: [options.hostUrl],
   mailer,
   publicUrl: SETTINGS.publicUrl,
+  plans,
+  capGraceSeconds: options.capGraceSeconds ?? SETTINGS.capGraceSeconds,
   log,
   ...(options.mailPatience === undefined ? {} : { mailPatience: options.mailPatience }),
   ...(options.queuePollMs === undefined ? {} : { queuePollMs: options.queuePollMs }),
@@ -66,7 +69,7 @@ const context: ServiceContext = {
   changes,
   hosts,
   lifecycle,
-  plans: planCatalogueOf(),
+  plans,
   settings: SETTINGS,
   secretKey: new SecretKey(Buffer.alloc(32)),
   mailer,

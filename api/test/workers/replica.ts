@@ -2,6 +2,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import type { Plan } from '@berth/contract/plans.ts';
 import type { MailConfig } from '../../src/config.ts';
 import type { MailPatience } from '../../src/workers/invitation-mail.ts';
 
@@ -20,6 +21,9 @@ export interface ReplicaOptions {
   hostPatienceMs?: number;
   hostSilenceMs?: number;
   mailPatience?: MailPatience;
+  /** Beside the self-hosted plan. */
+  plans?: Plan[];
+  capGraceSeconds?: number;
 }
 
 export interface ReplicaRequest {
