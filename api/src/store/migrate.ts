@@ -8,6 +8,7 @@ import * as lifecycle from '../../migrations/0004_lifecycle.ts';
 import * as people from '../../migrations/0005_people.ts';
 import * as billing from '../../migrations/0008_billing.ts';
 import * as usageCaps from '../../migrations/0010_usage_caps.ts';
+import * as usageRollup from '../../migrations/0009_usage_rollup.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -18,6 +19,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0005_people': people,
   '0008_billing': billing,
   '0010_usage_caps': usageCaps,
+  '0009_usage_rollup': usageRollup,
 };
 
 /** Applies what is missing, over a connection of its own; returns the names applied. Throws when one failed: nothing of this run is then kept. */

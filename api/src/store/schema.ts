@@ -241,6 +241,7 @@ export interface SubscriptionTable {
   plan: string;
   /** `past_due`: the payment provider still tries to collect, and the plan stays in force. `canceled`: it is over. */
   status: SubscriptionStatus;
+  /** Of one that is paid for: when the provider made it. */
   started_at: GeneratedInstant;
   /** Periods begin on this instant's day of the month and time of day, in UTC (rules/billing-period.ts); may be ahead, as of a trial. */
   period_anchor: GeneratedInstant;
@@ -254,8 +255,6 @@ export interface SubscriptionTable {
   provider_customer_id: string | null;
   /** The payment provider's subscription that the row follows; null: the plan is the operator's gift. */
   provider_subscription_id: string | null;
-  /** When the provider made that subscription. */
-  provider_created_at: Instant | null;
   /** The checkout that was begun last. */
   provider_checkout_id: string | null;
   /** Goes up with everything taken over from the provider: what was asked of it before is then out of date. */
@@ -323,6 +322,44 @@ export interface UsageIntervalTable {
   during: Generated<string>;
 }
 
+/** A closed interval that is in no sum yet. */
+export interface UsageUnrolledTable {
+  interval_id: string;
+  org_id: string;
+  /** Orders them by their closing. A bigint: text. */
+  seq: Generated<string>;
+}
+
+/** Where a billing period of the org begins. */
+export interface UsageCutTable {
+  org_id: string;
+  at: Instant;
+}
+
+/** A stretch of time whose closed intervals are summed; `first_at` and `last_at` enclose what is in the sums. */
+export interface UsageSpanTable {
+  org_id: string;
+  level: 'day' | 'period';
+  starts_at: Instant;
+  ends_at: Instant;
+  first_at: Instant;
+  last_at: Instant;
+}
+
+export interface UsageTotalTable {
+  org_id: string;
+  level: 'day' | 'period';
+  /** Of its span. */
+  starts_at: Instant;
+  project_id: string;
+  end_user_id: string | null;
+  vcpu: number;
+  memory_gb: number;
+  disk_gb: number;
+  /** A bigint: text. */
+  ms: string;
+}
+
 /** Warnings given of a cap on machine hours. `scope_id`: an org's id or a project's. */
 export interface UsageCapWarningTable {
   scope_id: string;
@@ -362,6 +399,10 @@ export interface Tables {
   sandbox: SandboxTable;
   activity: ActivityTable;
   usage_interval: UsageIntervalTable;
+  usage_unrolled: UsageUnrolledTable;
+  usage_cut: UsageCutTable;
+  usage_span: UsageSpanTable;
+  usage_total: UsageTotalTable;
   subscription: SubscriptionTable;
   payment_event: PaymentEventTable;
   usage_cap_warning: UsageCapWarningTable;

@@ -60,6 +60,9 @@ export const CRASH_POINTS = [
   'recovered:written',
   'recovered:settled',
   'reap:gone',
+  'rollup:cut-written',
+  'rollup:sums-written',
+  'rollup:committed',
 ] as const;
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 

@@ -29,6 +29,7 @@ import { runEvery } from './schedule.ts';
 import { forgetSignInRemains, SIGN_IN_RETENTION_EVERY_MS } from './sign-in-retention.ts';
 import { sleep } from './sleep.ts';
 import { Takeover } from './takeover.ts';
+import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage-rollup.ts';
 import { CAP_WARNING_RETENTION_EVERY_MS, CapWatch, forgetCapWarnings, USAGE_CAPS_EVERY_MS } from './usage-caps.ts';
 import { wake } from './wake.ts';
 
@@ -194,6 +195,11 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     ),
     runEvery(
       { name: 'sign-in retention', everyMs: SIGN_IN_RETENTION_EVERY_MS, run: () => forgetSignInRemains(context, session) },
+      stopping.signal,
+      log,
+    ),
+    runEvery(
+      { name: 'usage rollup', everyMs: USAGE_ROLLUP_EVERY_MS, run: () => rollUpAllUsage(context, session) },
       stopping.signal,
       log,
     ),
