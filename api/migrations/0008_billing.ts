@@ -16,10 +16,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add column cancels_at timestamptz,
       add column provider_customer_id text unique,
       add column provider_subscription_id text unique,
-      add column provider_created_at timestamptz,
       add column provider_checkout_id text,
       add column provider_revision integer not null default 0,
-      add constraint subscription_provider_whole check ((provider_subscription_id is null) = (provider_created_at is null)),
       alter column started_at set default date_trunc('milliseconds', now())`.execute(db);
   await sql`update subscription set started_at = date_trunc('milliseconds', started_at)`.execute(db);
   await sql`update subscription set period_anchor = started_at, canceled_at = case when status = 'canceled' then now() end`.execute(db);

@@ -33,6 +33,8 @@ const SECRET_FORMS: readonly [RegExp, string][] = [
   // A secret name with text, however deep it stands.
   [new RegExp(`"(${SECRET_NAMES.join('|')})":"(?:[^"\\\\]|\\\\.)*"`, 'gi'), `"$1":"${TAKEN_OUT}"`],
   [new RegExp(`(?<![A-Za-z0-9])(${Object.values(TOKEN_PREFIXES).join('|')})[0-9A-Za-z]{8,}`, 'g'), `$1${TAKEN_OUT}`],
+  // Of the payment provider: its keys, and what its events are signed with.
+  [/(?<![A-Za-z0-9])((?:sk|rk)_(?:live|test)_|whsec_)[0-9A-Za-z]{8,}/g, `$1${TAKEN_OUT}`],
   [/\b(Bearer|Basic) +[\w.~+/=%-]{8,}/gi, `$1 ${TAKEN_OUT}`],
   // Links hold their token in the query.
   [/([?&](?:token|code|state|user_code)=)[^&\s"'\\)]+/gi, `$1${TAKEN_OUT}`],

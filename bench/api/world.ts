@@ -87,6 +87,7 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
     settings: SETTINGS,
     secretKey: new SecretKey(randomBytes(32)),
     mailer: { send: () => Promise.reject(new Error('the benchmark mails nothing')) },
+    payments: null,
     log,
   };
 

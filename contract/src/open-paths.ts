@@ -33,5 +33,7 @@ export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'POST', path: '/invitation', why: 'form of the page: accepts, with a new account or the one signed in' },
   { method: 'GET', path: '/device', why: 'page on which a person approves a device' },
   { method: 'POST', path: '/device', why: 'form of the page' },
+  { method: 'POST', path: '/billing/stripe', why: "the payment provider's events, which bear its signature" },
+  { method: 'GET', path: '/billing/return', why: 'page that the payment provider leads back to' },
   { method: 'GET', path: '/pages.css', why: 'style of the pages' },
 ];

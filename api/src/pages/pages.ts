@@ -10,6 +10,7 @@ import { findAccount } from '../services/accounts.ts';
 import type { ServiceContext } from '../services/context.ts';
 import { SignInError, type SignIn } from '../services/sign-in-port.ts';
 import { readLoginCookie } from '../sign-in/login-cookie.ts';
+import { billingReturnPage } from './billing-return.ts';
 import { devicePage } from './device.ts';
 import { forgotPasswordPage } from './forgot-password.ts';
 import { invitationPage } from './invitation.ts';
@@ -38,6 +39,7 @@ const PAGES: readonly Page[] = [
   welcomePage,
   invitationPage,
   devicePage,
+  billingReturnPage,
 ];
 
 const FORM_BYTES = 16 * 1024;
@@ -74,9 +76,11 @@ function register(app: FastifyInstance, site: Site, page: Page): void {
     const visit = await visitOf(site, request);
     return await send(reply, await page.get(site, visit), visit.visitor);
   });
+  const { post } = page;
+  if (post === undefined) return;
   app.post(page.path, { bodyLimit: FORM_BYTES }, async (request, reply) => {
     const visit = await visitOf(site, request);
-    return await send(reply, await page.post(site, visit), visit.visitor);
+    return await send(reply, await post(site, visit), visit.visitor);
   });
 }
 

@@ -1,4 +1,4 @@
-// What a page is: a path with an answer to GET and one to POST, to which its forms lead. Types only; pages.ts puts them on the server.
+// What a page is: a path with an answer to GET and, where it has forms, one to POST, to which they lead. Types only; pages.ts puts them on the server.
 import type { Html } from '../rules/html.ts';
 import type { UserRow } from '../services/accounts.ts';
 import type { ServiceContext } from '../services/context.ts';
@@ -54,7 +54,8 @@ export interface Redirect {
 export interface Page {
   path: string;
   get: (site: Site, visit: Visit) => Promise<PageAnswer>;
-  post: (site: Site, visit: Visit) => Promise<PageAnswer>;
+  /** Absent where the page has no form. */
+  post?: (site: Site, visit: Visit) => Promise<PageAnswer>;
 }
 
 export function shown(title: string, content: Html, more: Omit<ShownPage, 'kind' | 'title' | 'content'> = {}): ShownPage {

@@ -40,8 +40,13 @@ export async function requireConcurrentRoom(context: PlanContext, trx: DatabaseT
 
 /** The subscription with the plan that it puts in force. Throws `no_active_plan` when it puts none. */
 export function inForce(plans: Plans, subscription: SubscriptionRow | undefined): { subscription: SubscriptionRow; plan: Plan } {
+  if (subscription?.status === 'canceled') throw new CodedError('no_active_plan', `this org's plan ${subscription.plan} has ended`);
+  return namedPlan(plans, subscription);
+}
+
+/** The subscription with the plan that it names, whether it is over or not. Throws `no_active_plan` when there is none. */
+export function namedPlan(plans: Plans, subscription: SubscriptionRow | undefined): { subscription: SubscriptionRow; plan: Plan } {
   if (subscription === undefined) throw new CodedError('no_active_plan', 'this org has no plan');
-  if (subscription.status === 'canceled') throw new CodedError('no_active_plan', `this org's plan ${subscription.plan} has ended`);
   const plan = plans.get(subscription.plan);
   if (plan !== undefined) return { subscription, plan };
   throw new CodedError('no_active_plan', `this org's plan ${subscription.plan} is not one that this installation offers`);

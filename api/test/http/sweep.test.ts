@@ -81,6 +81,7 @@ const SUBJECTS: {
   createProject: projectOf,
   updateProject: projectOf,
   deleteProject: projectOf,
+  createCheckout: (_, { orgId = '' }) => ['org', orgId],
   updateUsageGuardrails: (_, { orgId = '' }) => ['org', orgId],
   updateProjectUsageGuardrails: (_, { projectId = '' }) => ['project', projectId],
   createSandbox: ({ body }) => ['sandbox', body.sandbox.id],

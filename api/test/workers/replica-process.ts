@@ -73,6 +73,7 @@ const context: ServiceContext = {
   settings: SETTINGS,
   secretKey: new SecretKey(Buffer.alloc(32)),
   mailer,
+  payments: null,
   log,
 };
 const actor = {
