@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/limits.ts';
+import { DEFAULT_MACHINE_RATES, type MachineRates } from '@berth/contract/machine-rates.ts';
 import { planCatalogue } from '@berth/contract/plans.ts';
 import { z } from 'zod';
 import { planCatalogueOf, type Plans } from './rules/plan-catalogue.ts';
@@ -37,6 +38,8 @@ export interface ServeConfig extends DatabaseConfig {
   mail: MailConfig;
   /** An OIDC provider at which people can sign in; null without `BERTH_OIDC_ISSUER`. */
   oidc: OidcConfig | null;
+  /** Who collects payments; null without `BERTH_STRIPE_SECRET_KEY_FILE`. */
+  stripe: StripeConfig | null;
   /** `BERTH_CRASH_AT`. Tests only; see workers/crash-point.ts. */
   crashAt: string | null;
 }
@@ -59,6 +62,15 @@ export interface OidcConfig {
   clientSecret: string;
   /** `BERTH_OIDC_NAME`: what the button says, default `single sign-on`. */
   name: string;
+}
+
+export interface StripeConfig {
+  /** Content of the file `BERTH_STRIPE_SECRET_KEY_FILE`: a secret or restricted key of the API. */
+  secretKey: string;
+  /** Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: the signing secret of the endpoint that sends to `/billing/stripe`. */
+  webhookSecret: string;
+  /** `BERTH_STRIPE_API_URL`: another address than Stripe's own. For tests. */
+  apiUrl: string | null;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -96,6 +108,12 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_OIDC_CLIENT_ID: z.string().optional(),
   BERTH_OIDC_CLIENT_SECRET_FILE: z.string().optional(),
   BERTH_OIDC_NAME: z.string().min(1).max(60).default('single sign-on'),
+  BERTH_STRIPE_SECRET_KEY_FILE: z.string().optional(),
+  BERTH_STRIPE_WEBHOOK_SECRET_FILE: z.string().optional(),
+  BERTH_STRIPE_API_URL: z
+    .url({ protocol: /^https?$/, error: 'must be the URL of a server that speaks the API of Stripe' })
+    .refine((url) => !URL.canParse(url) || keepsSecrets(new URL(url)), 'must be https, or an address of this machine: the secret key goes there')
+    .optional(),
   BERTH_CRASH_AT: z.string().optional(),
 });
 
@@ -107,12 +125,13 @@ export function readDatabaseConfig(environment: Environment): DatabaseConfig {
 
 /** The plan catalogue, as {@link readServeConfig} reads it. Throws naming the variable that is wrong. */
 export function readPlanCatalogue(environment: Environment): Plans {
-  return readPlans(environment['BERTH_PLANS_FILE'] || undefined);
+  return readPlansFile(environment['BERTH_PLANS_FILE'] || undefined).plans;
 }
 
 /** What `serve` needs. Throws naming the variable that is missing or wrong. */
 export function readServeConfig(environment: Environment): ServeConfig {
   const values = read(serveEnvironment, environment);
+  const { plans, machineRates } = readPlansFile(values.BERTH_PLANS_FILE);
   return {
     databaseUrl: values.BERTH_DATABASE_URL,
     logLevel: values.BERTH_LOG_LEVEL,
@@ -121,7 +140,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
     databaseConnections: values.BERTH_DATABASE_CONNECTIONS,
     hostUrl: values.BERTH_HOST_URL,
     hostToken: readSecret('BERTH_HOST_TOKEN_FILE', values.BERTH_HOST_TOKEN_FILE),
-    plans: readPlans(values.BERTH_PLANS_FILE),
+    plans,
     secretKey: readSecretKey(values.BERTH_SECRET_KEY_FILE),
     settings: {
       publicUrl: new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`).origin,
@@ -129,10 +148,12 @@ export function readServeConfig(environment: Environment): ServeConfig {
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,
       capGraceSeconds: values.BERTH_CAP_GRACE_SECONDS,
+      machineRates,
       trustedProxies: values.BERTH_TRUSTED_PROXIES,
     },
     mail: readMail(values),
     oidc: readOidc(values),
+    stripe: readStripe(values),
     crashAt: values.BERTH_CRASH_AT ?? null,
   };
 }
@@ -176,6 +197,30 @@ function readOidc(values: z.output<typeof serveEnvironment>): OidcConfig | null 
   return { issuer, clientId, clientSecret: readSecret('BERTH_OIDC_CLIENT_SECRET_FILE', secretFile), name: values.BERTH_OIDC_NAME };
 }
 
+function readStripe(values: z.output<typeof serveEnvironment>): StripeConfig | null {
+  const { BERTH_STRIPE_SECRET_KEY_FILE: keyFile, BERTH_STRIPE_WEBHOOK_SECRET_FILE: webhookFile, BERTH_STRIPE_API_URL: apiUrl } = values;
+  if (keyFile === undefined && webhookFile === undefined) return null;
+  if (keyFile === undefined || webhookFile === undefined) {
+    throw new Error('the environment is not usable: BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE need one another');
+  }
+  return {
+    secretKey: readStripeSecret('BERTH_STRIPE_SECRET_KEY_FILE', keyFile, ['sk_', 'rk_']),
+    webhookSecret: readStripeSecret('BERTH_STRIPE_WEBHOOK_SECRET_FILE', webhookFile, ['whsec_']),
+    apiUrl: apiUrl ?? null,
+  };
+}
+
+/** One taken for the other would be found out only when the first payment is lost. */
+function readStripeSecret(variable: string, path: string, beginnings: string[]): string {
+  const secret = readSecret(variable, path);
+  if (beginnings.some((beginning) => secret.startsWith(beginning)) && /^\w+$/.test(secret)) return secret;
+  throw new Error(`the environment is not usable: ${variable}: ${path} must hold one word that begins with ${beginnings.join(' or ')}`);
+}
+
+function keepsSecrets({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127\.[\d.]+$/.test(hostname);
+}
+
 /** Addresses and networks, separated by commas. */
 function addressList(text: string, context: z.RefinementCtx<string>): string[] {
   const entries = text.split(',').map((entry) => entry.trim());
@@ -199,8 +244,8 @@ function bracketed(address: string): string {
   return address.includes(':') ? `[${address}]` : address;
 }
 
-function readPlans(path: string | undefined): Plans {
-  if (path === undefined) return planCatalogueOf();
+function readPlansFile(path: string | undefined): { plans: Plans; machineRates: MachineRates } {
+  if (path === undefined) return { plans: planCatalogueOf(), machineRates: DEFAULT_MACHINE_RATES };
   const refuse = (why: string, cause?: unknown): never => {
     throw new Error(`the environment is not usable: BERTH_PLANS_FILE: ${path}: ${why}`, { cause });
   };
@@ -211,6 +256,9 @@ function readPlans(path: string | undefined): Plans {
     return refuse(error instanceof Error ? error.message : String(error), error);
   }
   const catalogue = planCatalogue.safeParse(content);
-  if (catalogue.success) return planCatalogueOf(catalogue.data.plans);
+  if (catalogue.success) {
+    const { plans, machineRates = DEFAULT_MACHINE_RATES } = catalogue.data;
+    return { plans: planCatalogueOf(plans), machineRates };
+  }
   return refuse(catalogue.error.issues.map(({ path: place, message }) => `${place.join('.') || 'the whole'}: ${message}`).join('; '));
 }

@@ -1,5 +1,6 @@
 // The plan catalogue: what an org's plan allows. Configuration, not a resource: read from a file, or the one plan of a self-hosted installation.
 import { z } from 'zod';
+import { machineRates } from './machine-rates.ts';
 import { machineSize } from './machine-sizes.ts';
 import { text } from './text.ts';
 
@@ -28,7 +29,7 @@ export const plan = z.strictObject({
 });
 export type Plan = z.infer<typeof plan>;
 
-export const planCatalogue = z.strictObject({ plans: z.array(plan).min(1) }).check((context) => {
+export const planCatalogue = z.strictObject({ plans: z.array(plan).min(1), machineRates: machineRates.optional() }).check((context) => {
   const ids = context.value.plans.map(({ id }) => id);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
   if (twice !== undefined) context.issues.push({ code: 'custom', input: context.value, message: `the plan ${twice} is there twice` });

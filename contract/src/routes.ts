@@ -2,6 +2,7 @@
 import { listActivity } from './activity-feed.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
+import { createCheckout, getSubscription } from './billing.ts';
 import { execInSandbox } from './exec.ts';
 import { listFiles, readFile, snapshotFiles, writeFile } from './files.ts';
 import { getHealth } from './health.ts';
@@ -15,6 +16,7 @@ import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, 
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
 import { terminalInSandbox } from './terminal.ts';
 import { tunnelToSandbox } from './tunnel.ts';
+import { getEndUserUsage, getOrgUsage } from './usage.ts';
 import { updateProjectUsageGuardrails, updateUsageGuardrails } from './usage-guardrails.ts';
 
 const ALL = [
@@ -29,6 +31,8 @@ const ALL = [
   listMembers,
   updateMember,
   removeMember,
+  getSubscription,
+  createCheckout,
   listInvitations,
   createInvitation,
   revokeInvitation,
@@ -38,6 +42,8 @@ const ALL = [
   createApiKey,
   revokeApiKey,
   listActivity,
+  getOrgUsage,
+  getEndUserUsage,
   listProjects,
   createProject,
   getProject,

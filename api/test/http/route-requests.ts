@@ -10,6 +10,7 @@ import { findRole, insertMembership } from '../../src/store/identity.ts';
 import { insertProject } from '../../src/store/projects.ts';
 import type { NewSandbox } from '../../src/store/schema.ts';
 import type { CallOptions, TestApi, TestOrg } from '../api.ts';
+import { SOLD_PLAN } from '../payments-stand-in.ts';
 import { makeAgentTokenRow, makeInvitationRow, makeKeyRow, makePerson, type Person } from './people-rows.ts';
 
 /** Where a request is made: in the org, by a caller who is that person. */
@@ -89,6 +90,8 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   createAgentToken: () => ({ params: {}, body: { name: 'swept' } }),
   revokeAgentToken: onOwnAgentToken,
   createOrg: () => ({ params: {}, body: { name: 'swept' } }),
+  getSubscription: inOrg,
+  createCheckout: (setting) => ({ ...inOrg(setting), body: { plan: SOLD_PLAN.id } }),
   listMembers: inOrg,
   updateMember: async (setting) => ({ ...(await onMember(setting)), body: { role: 'operator' } }),
   removeMember: onMember,
@@ -107,6 +110,8 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
     return { params: { orgId: org.orgId, keyId: id } };
   },
   listActivity: inOrg,
+  getOrgUsage: inOrg,
+  getEndUserUsage: inOrg,
   listProjects: inOrg,
   createProject: (setting) => ({ ...inOrg(setting), body: { name: 'swept', useCase: 'external' } }),
   getProject: ({ org }) => ({ params: { orgId: org.orgId, projectId: org.projectId } }),

@@ -85,7 +85,7 @@ async function assertAgrees(orgId: string, ledger: readonly Interval[], window: 
     (await usageByEndUser(api.db, asked)).toSorted(byUserAndSize),
     expected
       .filter(({ owner }) => owner !== null)
-      .map(({ owner: _, ...usage }) => usage)
+      .map(({ endUserId, vcpu, memoryGb, diskGb, ms }) => ({ endUserId, vcpu, memoryGb, diskGb, ms }))
       .toSorted(byUserAndSize),
   );
 }
