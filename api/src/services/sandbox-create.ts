@@ -57,7 +57,7 @@ export async function createSandbox(
         if (earlier !== undefined) return earlier;
       }
       // Held until the sandbox is committed, so that no project is deleted from under it.
-      const project = isId('project', body.projectId) ? await lockProject(trx, orgId, body.projectId, 'share') : undefined;
+      const project = isId('project', body.projectId) ? await lockProject(trx, orgId, body.projectId, 'stay') : undefined;
       if (project === undefined) throw new CodedError('unknown_project', 'body.projectId names no project of this org');
       requireModeAllowed(body.mode, project.use_case);
       const chosen = chooseAllocation(body, {

@@ -15,8 +15,8 @@ import {
 } from '../rules/usage-caps.ts';
 import { readClock } from '../store/clock.ts';
 import type { Database, DatabaseTransaction, SubscriptionRow } from '../store/schema.ts';
-import { findSubscription } from '../store/subscriptions.ts';
-import { findProjectLimits, holdSubscription } from '../store/usage-caps.ts';
+import { findSubscription, lockSubscription } from '../store/subscriptions.ts';
+import { findProjectLimits } from '../store/usage-caps.ts';
 import { usedMs } from '../store/usage-sums.ts';
 import { periodOfSubscription } from './billing-period.ts';
 import { inForce } from './plans.ts';
@@ -39,8 +39,8 @@ interface Cap {
 export type EnforcedStanding = CapStanding & Pick<Cap, 'enforced'>;
 
 /**
- * Throws `machine_hour_limit` when the org or the project is at its cap, or `no_active_plan`. Where there is a cap, the org's guardrails stay as they are
- * until the transaction ends: it must commit what the room is for.
+ * Throws `machine_hour_limit` when the org or the project is at its cap, or `no_active_plan`. Where there is a cap, the org's subscription stays
+ * locked until the transaction ends, which must commit what the room is for. Not for sharing: a change of the cap would wait for ever for creates that overlap.
  */
 export async function requireMachineHours(
   { plans }: { plans: Plans },
@@ -50,7 +50,7 @@ export async function requireMachineHours(
   // Without a cap that is enforced nothing is held and nothing summed.
   const seen = await capsOf(trx, inForce(plans, await findSubscription(trx, orgId)), [projectId]);
   if (!seen.some(({ enforced }) => enforced)) return;
-  const held = inForce(plans, await holdSubscription(trx, orgId));
+  const held = inForce(plans, await lockSubscription(trx, orgId));
   const at = await readClock(trx);
   for (const cap of await capsOf(trx, held, [projectId])) {
     if (cap.enforced) requireBelowCap(await standingOf(trx, cap, held.subscription, at));
@@ -73,11 +73,11 @@ export async function standingsAt(
 
 /**
  * Whether work still stops for what was found: within a period, machine time that is used stays used, so only the period and the cap are asked again. The org's
- * guardrails stay as they are until the transaction ends.
+ * subscription stays locked until the transaction ends.
  */
 export async function isStillAtCap(trx: DatabaseTransaction, plans: Plans, found: CapStanding, at: Date): Promise<boolean> {
   const { scope } = found;
-  const current = inForceOrNull(plans, await holdSubscription(trx, scope.orgId));
+  const current = inForceOrNull(plans, await lockSubscription(trx, scope.orgId));
   if (current === null || periodOfSubscription(current.subscription, at).startsAt.getTime() !== found.period.startsAt.getTime())
     return false;
   const caps = await capsOf(trx, current, scope.kind === 'project' ? [scope.projectId] : []);

@@ -49,11 +49,13 @@ export async function updateProjectGuardrails(
   { sandboxMachineHourLimit: limit }: UpdateProjectUsageGuardrailsBody,
 ): Promise<ProjectUsageGuardrails> {
   return await context.db.transaction().execute(async (trx) => {
-    const before = await lockProject(trx, orgId, projectId, 'update');
+    const before = await lockProject(trx, orgId, projectId, 'change');
     // It was there when access was decided.
     if (before === undefined) throw new CodedError('project_not_found', 'there is no project with the id in the path');
     const was = before.sandbox_machine_hour_limit;
     if (limit === was) return { sandboxMachineHourLimit: limit };
+    // In turn with the creates and wakes that are held against a cap (usage-caps.ts).
+    await lockSubscription(trx, orgId);
     await updateProject(trx, projectId, { sandbox_machine_hour_limit: limit });
     const changes = { sandboxMachineHourLimit: { from: was, to: limit } };
     await insertActivity(trx, { orgId, projectId, actor, kind: 'usage_guardrails_updated', details: { changes } });

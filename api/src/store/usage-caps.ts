@@ -5,11 +5,6 @@ import { sql } from 'kysely';
 import type { CapScope, CapStanding, WarningPercent } from '../rules/usage-caps.ts';
 import type { Database, DatabaseTransaction, SandboxRow, SubscriptionRow } from './schema.ts';
 
-/** The row, kept as it is until the transaction ends; any number may hold it so. After {@link lockSubscription} where a transaction takes both. */
-export async function holdSubscription(trx: DatabaseTransaction, orgId: string): Promise<SubscriptionRow | undefined> {
-  return await trx.selectFrom('subscription').selectAll().where('org_id', '=', orgId).forShare().executeTakeFirst();
-}
-
 /** The caller holds the row's lock. */
 export async function writeGuardrails(
   trx: DatabaseTransaction,
