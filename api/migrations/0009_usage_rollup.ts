@@ -6,14 +6,14 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   // Closed intervals that are in no sum yet. A row comes in the transaction that closes the interval, and goes in the one that adds it to the sums.
   await sql`
     create table usage_unrolled (
-      interval_id text primary key,
       org_id text not null,
-      seq bigint generated always as identity
+      seq bigint generated always as identity,
+      interval_id text not null,
+      primary key (org_id, seq)
     )`.execute(db);
-  await sql`create index usage_unrolled_org on usage_unrolled (org_id, seq)`.execute(db);
   await sql`
-    insert into usage_unrolled (interval_id, org_id)
-    select id, org_id from usage_interval where not upper_inf(during) order by upper(during)`.execute(db);
+    insert into usage_unrolled (org_id, interval_id)
+    select org_id, id from usage_interval where not upper_inf(during) order by upper(during)`.execute(db);
 
   // Whoever closes an interval, by whatever statement, has it counted once; what is closed does not change any more.
   await sql`
@@ -23,7 +23,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
         raise exception 'the usage interval % is closed and does not change', old.id using errcode = 'restrict_violation';
       end if;
       if tg_op <> 'DELETE' and not upper_inf(new.during) then
-        insert into usage_unrolled (interval_id, org_id) values (new.id, new.org_id);
+        insert into usage_unrolled (org_id, interval_id) values (new.org_id, new.id);
       end if;
       return null;
     end $$`.execute(db);

@@ -102,7 +102,7 @@ export async function rollUpUsage(trx: DatabaseTransaction, orgId: string, most:
   const { rows } = await sql<{ count: number }>`
     with batch as materialized (
       delete from usage_unrolled
-      where interval_id in (select interval_id from usage_unrolled where org_id = ${orgId} order by seq limit ${most})
+      where ctid = any (array(select ctid from usage_unrolled where org_id = ${orgId} order by seq limit ${most}))
       returning interval_id
     ), piece as materialized (
       ${pieces(sql`batch join usage_interval u on u.id = batch.interval_id`)}
