@@ -244,10 +244,10 @@ for (const [whose, lower] of [
   test(`a lower cap of ${whose} is set at once, however many creates come in, and from its answer on none that begins gets through`, async () => {
     await addUsed(api.db, org, 5 * HOUR_MS);
     let isLowered = false;
-    let stop = false;
+    const stopping = new AbortController();
     const counted = { made: 0, refused: 0, late: 0 };
     const client = async (index: number): Promise<void> => {
-      while (!stop) {
+      while (!stopping.signal.aborted) {
         const beganAfter = isLowered;
         const { status, code } = await createAt(index);
         if (status !== 201) assert.equal(code, 'machine_hour_limit');
@@ -263,7 +263,7 @@ for (const [whose, lower] of [
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
       await untilTrue('creates after', () => counted.refused >= 20);
     } finally {
-      stop = true;
+      stopping.abort();
       await Promise.all(clients);
     }
     assert.equal(counted.late, 0);

@@ -72,8 +72,8 @@ for (const point of ['caps:warned', 'caps:reached-noted', 'sleep:enqueued', 'cap
 
 test('of two replicas one acts: each warning and each sleep is there once, what is ephemeral is gone, and neither creates or wakes', async () => {
   const both = [await startReplica(), await startReplica()];
-  const created = await Promise.all(Array.from({ length: 8 }, (_, index) => both[index % 2]?.ask('create')));
-  const [ends = '', always = '', ...sleep] = created.map((value) => value?.id ?? '');
+  const created = await Promise.all([...both, ...both, ...both, ...both].map((replica) => replica.ask('create')));
+  const [ends = '', always = '', ...sleep] = created.map(({ id }) => id);
   await sql`
     update sandbox set mode = 'ephemeral', ttl_seconds = 3600, persistence_policy = 'always_on', expires_at = now() + interval '1 hour'
     where id = ${ends}`.execute(world.db);
