@@ -198,11 +198,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
       stopping.signal,
       log,
     ),
-    runEvery(
-      { name: 'usage rollup', everyMs: USAGE_ROLLUP_EVERY_MS, run: () => rollUpAllUsage(context, session) },
-      stopping.signal,
-      log,
-    ),
+    runEvery({ name: 'usage rollup', everyMs: USAGE_ROLLUP_EVERY_MS, run: () => rollUpAllUsage(context, session) }, stopping.signal, log),
     ...health.map((host) =>
       runEvery(
         {
