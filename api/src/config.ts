@@ -112,7 +112,10 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_STRIPE_WEBHOOK_SECRET_FILE: z.string().optional(),
   BERTH_STRIPE_API_URL: z
     .url({ protocol: /^https?$/, error: 'must be the URL of a server that speaks the API of Stripe' })
-    .refine((url) => !URL.canParse(url) || keepsSecrets(new URL(url)), 'must be https, or an address of this machine: the secret key goes there')
+    .refine(
+      (url) => !URL.canParse(url) || keepsSecrets(new URL(url)),
+      'must be https, or an address of this machine: the secret key goes there',
+    )
     .optional(),
   BERTH_CRASH_AT: z.string().optional(),
 });
