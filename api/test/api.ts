@@ -127,6 +127,8 @@ export interface TestApiOptions {
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has, and one that can be bought. */
   plans?: Plan[];
   settings?: Partial<Settings>;
+  /** Done with the migrated database before the API opens it. */
+  prepareDatabase?: (databaseUrl: string) => Promise<void>;
   /** An OIDC provider to sign in at. */
   oidc?: OidcConfig;
 }
@@ -146,6 +148,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   const databaseUrl = await postgres.createDatabase();
   await migrate(databaseUrl);
+  await options.prepareDatabase?.(databaseUrl);
   const { db, pool } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
   const first = await bootstrap(db, {
     ownerEmail: 'owner@example.test',
