@@ -51,7 +51,14 @@ export const wakeSandbox = defineRoute({
   permission: 'sandbox.wake',
   request: { params: sandboxParams, body: noBody },
   response: { status: 200, body: sandboxAnswer },
-  errors: ['wake_not_possible', 'no_active_plan', 'concurrent_sandbox_limit', 'insufficient_capacity', 'host_unavailable'],
+  errors: [
+    'wake_not_possible',
+    'no_active_plan',
+    'concurrent_sandbox_limit',
+    'machine_hour_limit',
+    'insufficient_capacity',
+    'host_unavailable',
+  ],
   activity: 'sandbox_wake_requested',
   published: true,
 });

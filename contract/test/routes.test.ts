@@ -48,6 +48,7 @@ test('what the spec forbids an API key takes a session alone', () => {
     'acceptInvitation',
     'createAgentToken',
     'createApiKey',
+    'createCheckout',
     'createInvitation',
     'createOrg',
     'deleteProject',
@@ -61,6 +62,8 @@ test('what the spec forbids an API key takes a session alone', () => {
     'revokeApiKey',
     'revokeInvitation',
     'updateMember',
+    'updateProjectUsageGuardrails',
+    'updateUsageGuardrails',
   ]);
 });
 
@@ -94,8 +97,11 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
     'createAgentToken',
     'createOrg',
     'updateMember',
+    'createCheckout',
     'createInvitation',
     'createApiKey',
+    'updateUsageGuardrails',
+    'updateProjectUsageGuardrails',
     'createSandbox',
     'execInSandbox',
     'createPreview',

@@ -29,6 +29,7 @@ import { sendFailure } from './errors.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
 import { answerKeepingAlive, type KeepAliveTimes } from './keep-alive.ts';
 import { allowedMethods, toFastifyPath } from './paths.ts';
+import { registerPaymentEvents } from './payment-events.ts';
 import { prefersAsync } from './prefer.ts';
 import { FailedAuthentications, RequestLimit } from './rate-limit.ts';
 import { newRequestId } from './request-id.ts';
@@ -169,6 +170,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   readJsonBodies(app);
   registerAuthEndpoints(app, options);
+  registerPaymentEvents(app, options.context);
   void app.register(pages, options);
   const sockets = new WebSockets(app, previews);
   for (const bound of BOUND_ROUTES) register(app, bound, options, limits, sockets);
