@@ -252,8 +252,24 @@ test('the plans of BERTH_PLANS_FILE stand beside the self-hosted one, or in its 
   assert.deepEqual(read().get('self-hosted'), capped);
 });
 
+test('the rates of machine time are those of the plans file, or the default ones', async () => {
+  const file = join(folder, 'plans.json');
+  const read = () => readServeConfig({ ...enough, BERTH_PLANS_FILE: file }).settings.machineRates;
+  await writeFile(file, JSON.stringify({ plans: [STARTER] }));
+  assert.deepEqual(read(), DEFAULT_MACHINE_RATES);
+  const machineRates = { vcpuHourUsd: 0.5, memoryGbHourUsd: 0.25, diskGbHourUsd: 0 };
+  await writeFile(file, JSON.stringify({ plans: [STARTER], machineRates }));
+  assert.deepEqual(read(), machineRates);
+});
+
 const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
   ['that is no JSON', '{"plans":', /plans\.json: .*JSON/],
+  [
+    'with a rate below nothing',
+    JSON.stringify({ plans: [STARTER], machineRates: { vcpuHourUsd: -1, memoryGbHourUsd: 0, diskGbHourUsd: 0 } }),
+    /machineRates\.vcpuHourUsd/,
+  ],
+  ['with rates of some resources', JSON.stringify({ plans: [STARTER], machineRates: { vcpuHourUsd: 1 } }), /machineRates\.memoryGbHourUsd/],
   ['without plans', '{}', /plans\.json: plans: /],
   ['with an empty list', '{"plans":[]}', /plans\.json: plans: /],
   ['with an unknown field', JSON.stringify({ plans: [STARTER], prices: [] }), /plans\.json: the whole: .*prices/],
