@@ -121,6 +121,7 @@ export interface TestApiOptions {
   now?: AppOptions['now'];
   pingEveryMs?: number;
   previewBounds?: AppOptions['previewBounds'];
+  bodyArrivesMs?: number;
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
   plans?: Plan[];
   settings?: Partial<Settings>;
@@ -217,6 +218,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
     ...(options.now === undefined ? {} : { now: options.now }),
     ...(options.pingEveryMs === undefined ? {} : { pingEveryMs: options.pingEveryMs }),
+    ...(options.bodyArrivesMs === undefined ? {} : { bodyArrivesMs: options.bodyArrivesMs }),
     ...(options.previewBounds === undefined ? {} : { previewBounds: options.previewBounds }),
   });
   const { port } = await listen(app, '127.0.0.1', 0);
