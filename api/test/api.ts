@@ -125,6 +125,7 @@ export interface TestApiOptions {
   previewBounds?: AppOptions['previewBounds'];
   /** Who collects payments, null for nobody; without it somebody at whom nobody pays. */
   payments?: PaymentProvider | null;
+  bodyArrivesMs?: number;
   /** Plans in the catalogue beside the self-hosted one, which every org of the tests has, and one that can be bought. */
   plans?: Plan[];
   settings?: Partial<Settings>;
@@ -241,6 +242,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
     ...(options.now === undefined ? {} : { now: options.now }),
     ...(options.pingEveryMs === undefined ? {} : { pingEveryMs: options.pingEveryMs }),
+    ...(options.bodyArrivesMs === undefined ? {} : { bodyArrivesMs: options.bodyArrivesMs }),
     ...(options.previewBounds === undefined ? {} : { previewBounds: options.previewBounds }),
   });
   const { port } = await listen(app, '127.0.0.1', 0);
