@@ -201,3 +201,14 @@ test('whatever is rolled up, cut, closed late or running, every window sums to t
     { numRuns: 150 },
   );
 });
+
+test('the longest end user id is summed like any other', async () => {
+  const { orgId } = await api.makeOrg();
+  // Three bytes each in UTF-8, which no character of one UTF-16 code unit exceeds; of a random order, so that nothing can be compressed.
+  const endUserId = Array.from({ length: 512 }, (_, index) => String.fromCharCode(0x4e00 + ((index * 7_919) % 20_000))).join('');
+  const interval: Interval = { id: newId('usageInterval'), begins: 0, ends: HOUR_US, projectId: 'prj_one', endUserId, vcpu: 1 };
+  await insert(orgId, interval);
+  assert.equal(await inTrx(orgId, (trx) => rollUpUsage(trx, orgId, 10)), 1);
+  await assertAgrees(orgId, [interval], { from: 0, to: REACH_US, at: REACH_US, endUserId });
+  await assertAgrees(orgId, [interval], { from: 0, to: REACH_US, at: REACH_US });
+});
