@@ -6,7 +6,8 @@ import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Load } from './api/load-client.ts';
 import type { LoadOrder } from './api/load.ts';
-import { openApiWorld, POOL_CONNECTIONS } from './api/world.ts';
+import { POOL_CONNECTIONS } from './api/control-plane.ts';
+import { openApiWorld } from './api/world.ts';
 import { figureOf, renderTable, type Figure, type TableRow } from './statistics.ts';
 
 const LIVE = 100;

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/limits.ts';
+import { DEFAULT_MACHINE_RATES, type MachineRates } from '@berth/contract/machine-rates.ts';
 import { planCatalogue } from '@berth/contract/plans.ts';
 import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
@@ -40,6 +41,8 @@ export interface ServeConfig extends DatabaseConfig {
   mail: MailConfig;
   /** An OIDC provider at which people can sign in; null without `BERTH_OIDC_ISSUER`. */
   oidc: OidcConfig | null;
+  /** Who collects payments; null without `BERTH_STRIPE_SECRET_KEY_FILE`. */
+  stripe: StripeConfig | null;
   /** `BERTH_CRASH_AT`. Tests only; see workers/crash-point.ts. */
   crashAt: string | null;
 }
@@ -68,6 +71,14 @@ const GIT_HOST = '[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[1-9]\\d{0,4})?';
 const GIT_BASE_URL = new RegExp(`^https?://${GIT_HOST}(?:/[A-Za-z0-9._~-]+)*/?$`);
 /** A host without a scheme is one of https: http is for whoever says so. */
 const GIT_ORIGINS = new RegExp(`^(?:https?://)?${GIT_HOST}(?: *, *(?:https?://)?${GIT_HOST})*$`);
+export interface StripeConfig {
+  /** Content of the file `BERTH_STRIPE_SECRET_KEY_FILE`: a secret or restricted key of the API. */
+  secretKey: string;
+  /** Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: the signing secret of the endpoint that sends to `/billing/stripe`. */
+  webhookSecret: string;
+  /** `BERTH_STRIPE_API_URL`: another address than Stripe's own. For tests. */
+  apiUrl: string | null;
+}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -95,6 +106,7 @@ const serveEnvironment = databaseEnvironment.extend({
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(SESSION_TOKEN_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
+  BERTH_CAP_GRACE_SECONDS: z.coerce.number().int().min(0).max(86_400).default(300),
   BERTH_TRUSTED_PROXIES: z.string().default('').transform(addressList),
   BERTH_SMTP_URL: z
     .string()
@@ -117,6 +129,15 @@ const serveEnvironment = databaseEnvironment.extend({
     .optional(),
   BERTH_CLONE_TIMEOUT_SECONDS: z.coerce.number().int().min(CLONE_TIMEOUT_SECONDS.min).max(CLONE_TIMEOUT_SECONDS.max).default(1_800),
   BERTH_CLONE_MAX_MIB: z.coerce.number().int().min(CLONE_MAX_MIB.min).max(CLONE_MAX_MIB.max).default(10_240),
+  BERTH_STRIPE_SECRET_KEY_FILE: z.string().optional(),
+  BERTH_STRIPE_WEBHOOK_SECRET_FILE: z.string().optional(),
+  BERTH_STRIPE_API_URL: z
+    .url({ protocol: /^https?$/, error: 'must be the URL of a server that speaks the API of Stripe' })
+    .refine(
+      (url) => !URL.canParse(url) || keepsSecrets(new URL(url)),
+      'must be https, or an address of this machine: the secret key goes there',
+    )
+    .optional(),
   BERTH_CRASH_AT: z.string().optional(),
 });
 
@@ -128,13 +149,14 @@ export function readDatabaseConfig(environment: Environment): DatabaseConfig {
 
 /** The plan catalogue, as {@link readServeConfig} reads it. Throws naming the variable that is wrong. */
 export function readPlanCatalogue(environment: Environment): Plans {
-  return readPlans(environment['BERTH_PLANS_FILE'] || undefined);
+  return readPlansFile(environment['BERTH_PLANS_FILE'] || undefined).plans;
 }
 
 /** What `serve` needs. Throws naming the variable that is missing or wrong. */
 export function readServeConfig(environment: Environment): ServeConfig {
   const values = read(serveEnvironment, environment);
   const publicUrl = new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`).origin;
+  const { plans, machineRates } = readPlansFile(values.BERTH_PLANS_FILE);
   return {
     databaseUrl: values.BERTH_DATABASE_URL,
     logLevel: values.BERTH_LOG_LEVEL,
@@ -143,7 +165,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
     databaseConnections: values.BERTH_DATABASE_CONNECTIONS,
     hostUrl: values.BERTH_HOST_URL,
     hostToken: readSecret('BERTH_HOST_TOKEN_FILE', values.BERTH_HOST_TOKEN_FILE),
-    plans: readPlans(values.BERTH_PLANS_FILE),
+    plans,
     secretKey: readSecretKey(values.BERTH_SECRET_KEY_FILE),
     settings: {
       publicUrl,
@@ -151,6 +173,8 @@ export function readServeConfig(environment: Environment): ServeConfig {
       requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,
+      capGraceSeconds: values.BERTH_CAP_GRACE_SECONDS,
+      machineRates,
       trustedProxies: values.BERTH_TRUSTED_PROXIES,
       git: {
         baseUrl: values.BERTH_GIT_BASE_URL.replace(/\/$/, ''),
@@ -163,6 +187,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
     },
     mail: readMail(values),
     oidc: readOidc(values),
+    stripe: readStripe(values),
     crashAt: values.BERTH_CRASH_AT ?? null,
   };
 }
@@ -214,6 +239,30 @@ function readOidc(values: z.output<typeof serveEnvironment>): OidcConfig | null 
   return { issuer, clientId, clientSecret: readSecret('BERTH_OIDC_CLIENT_SECRET_FILE', secretFile), name: values.BERTH_OIDC_NAME };
 }
 
+function readStripe(values: z.output<typeof serveEnvironment>): StripeConfig | null {
+  const { BERTH_STRIPE_SECRET_KEY_FILE: keyFile, BERTH_STRIPE_WEBHOOK_SECRET_FILE: webhookFile, BERTH_STRIPE_API_URL: apiUrl } = values;
+  if (keyFile === undefined && webhookFile === undefined) return null;
+  if (keyFile === undefined || webhookFile === undefined) {
+    throw new Error('the environment is not usable: BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE need one another');
+  }
+  return {
+    secretKey: readStripeSecret('BERTH_STRIPE_SECRET_KEY_FILE', keyFile, ['sk_', 'rk_']),
+    webhookSecret: readStripeSecret('BERTH_STRIPE_WEBHOOK_SECRET_FILE', webhookFile, ['whsec_']),
+    apiUrl: apiUrl ?? null,
+  };
+}
+
+/** One taken for the other would be found out only when the first payment is lost. */
+function readStripeSecret(variable: string, path: string, beginnings: string[]): string {
+  const secret = readSecret(variable, path);
+  if (beginnings.some((beginning) => secret.startsWith(beginning)) && /^\w+$/.test(secret)) return secret;
+  throw new Error(`the environment is not usable: ${variable}: ${path} must hold one word that begins with ${beginnings.join(' or ')}`);
+}
+
+function keepsSecrets({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127\.[\d.]+$/.test(hostname);
+}
+
 /** Addresses and networks, separated by commas. */
 function addressList(text: string, context: z.RefinementCtx<string>): string[] {
   const entries = text.split(',').map((entry) => entry.trim());
@@ -237,8 +286,8 @@ function bracketed(address: string): string {
   return address.includes(':') ? `[${address}]` : address;
 }
 
-function readPlans(path: string | undefined): Plans {
-  if (path === undefined) return planCatalogueOf();
+function readPlansFile(path: string | undefined): { plans: Plans; machineRates: MachineRates } {
+  if (path === undefined) return { plans: planCatalogueOf(), machineRates: DEFAULT_MACHINE_RATES };
   const refuse = (why: string, cause?: unknown): never => {
     throw new Error(`the environment is not usable: BERTH_PLANS_FILE: ${path}: ${why}`, { cause });
   };
@@ -249,6 +298,9 @@ function readPlans(path: string | undefined): Plans {
     return refuse(error instanceof Error ? error.message : String(error), error);
   }
   const catalogue = planCatalogue.safeParse(content);
-  if (catalogue.success) return planCatalogueOf(catalogue.data.plans);
+  if (catalogue.success) {
+    const { plans, machineRates = DEFAULT_MACHINE_RATES } = catalogue.data;
+    return { plans: planCatalogueOf(plans), machineRates };
+  }
   return refuse(catalogue.error.issues.map(({ path: place, message }) => `${place.join('.') || 'the whole'}: ${message}`).join('; '));
 }

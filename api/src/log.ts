@@ -35,6 +35,8 @@ const SECRET_FORMS: readonly [RegExp, string][] = [
   [new RegExp(`(?<![A-Za-z0-9])(${Object.values(TOKEN_PREFIXES).join('|')})[0-9A-Za-z]{8,}`, 'g'), `$1${TAKEN_OUT}`],
   // What opens a preview: in a URL, or as a cookie.
   [/(?<![A-Za-z0-9])(bp[tc]_)[\w.-]{8,}/g, `$1${TAKEN_OUT}`],
+  // Of the payment provider: its keys, and what its events are signed with.
+  [/(?<![A-Za-z0-9])((?:sk|rk)_(?:live|test)_|whsec_)[0-9A-Za-z]{8,}/g, `$1${TAKEN_OUT}`],
   [/\b(Bearer|Basic) +[\w.~+/=%-]{8,}/gi, `$1 ${TAKEN_OUT}`],
   // Links hold their token in the query.
   [/([?&](?:token|code|state|user_code)=)[^&\s"'\\)]+/gi, `$1${TAKEN_OUT}`],

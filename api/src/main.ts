@@ -15,6 +15,7 @@ import { openLog } from './log.ts';
 import { openMailer } from './mail/mailer.ts';
 import { makeOwnerLink } from './services/accounts.ts';
 import { mintOwnerKey } from './services/api-keys.ts';
+import { openStripe } from './payment/stripe.ts';
 import { bootstrap } from './services/bootstrap.ts';
 import { changePlan } from './services/plan-change.ts';
 import { openSignIn } from './sign-in/sign-in.ts';
@@ -85,9 +86,24 @@ async function serve(): Promise<void> {
     publicUrl: settings.publicUrl,
     secretKey,
     git: settings.git,
+    plans,
+    capGraceSeconds: settings.capGraceSeconds,
     log,
   });
-  const context = { db, callers: new Callers(pool), changes, lifecycle: durable.queue, hosts, plans, settings, secretKey, mailer, log };
+  const payments = config.stripe === null ? null : openStripe(config.stripe);
+  const context = {
+    db,
+    callers: new Callers(pool),
+    changes,
+    lifecycle: durable.queue,
+    hosts,
+    plans,
+    settings,
+    secretKey,
+    mailer,
+    payments,
+    log,
+  };
   const signIn = openSignIn({ db, settings, secretKey, log, oidc: config.oidc });
   const app = await buildApp({ context, signIn });
   const { address, port } = await listen(app, config.listenAddress, config.port);

@@ -21,6 +21,7 @@ import { planCatalogueOf } from '../src/rules/plan-catalogue.ts';
 import { mintApiKey } from '../src/services/api-keys.ts';
 import { bootstrap } from '../src/services/bootstrap.ts';
 import type { ClientSignIn } from '../src/services/client-sign-in-port.ts';
+import type { PaymentProvider } from '../src/services/payment-port.ts';
 import { newToken, tokenKind, tokenSha256 } from '../src/services/bearer-token.ts';
 import type { ServiceContext } from '../src/services/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../src/services/lifecycle-port.ts';
@@ -47,6 +48,7 @@ import { SETTINGS } from './settings.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
 import { askForWebSocket } from './websocket-client.ts';
+import { PAYMENTS_STAND_IN, SOLD_PLAN } from './payments-stand-in.ts';
 import { HostStandIn } from './workers/host-stand-in.ts';
 
 export interface Answer {
@@ -121,9 +123,14 @@ export interface TestApiOptions {
   now?: AppOptions['now'];
   pingEveryMs?: number;
   previewBounds?: AppOptions['previewBounds'];
-  /** Plans in the catalogue beside the self-hosted one, which every org of the tests has. */
+  /** Who collects payments, null for nobody; without it somebody at whom nobody pays. */
+  payments?: PaymentProvider | null;
+  bodyArrivesMs?: number;
+  /** Plans in the catalogue beside the self-hosted one, which every org of the tests has, and one that can be bought. */
   plans?: Plan[];
   settings?: Partial<Settings>;
+  /** Done with the migrated database before the API opens it. */
+  prepareDatabase?: (databaseUrl: string) => Promise<void>;
   /** An OIDC provider to sign in at. */
   oidc?: OidcConfig;
 }
@@ -143,6 +150,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   const databaseUrl = await postgres.createDatabase();
   await migrate(databaseUrl);
+  await options.prepareDatabase?.(databaseUrl);
   const { db, pool } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
   const first = await bootstrap(db, {
     ownerEmail: 'owner@example.test',
@@ -166,6 +174,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const mails: MailMessage[] = [];
   const mailer: Mailer = { send: (message) => Promise.resolve(void mails.push(message)) };
   const settings = { ...SETTINGS, ...options.settings };
+  const plans = planCatalogueOf([SOLD_PLAN, ...(options.plans ?? [])]);
   const steps: TestApi['steps'] = [];
   const invitationsToMail: string[] = [];
   const noting: LifecycleQueue = {
@@ -192,6 +201,8 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       publicUrl: settings.publicUrl,
       secretKey,
       git: settings.git,
+      plans,
+      capGraceSeconds: settings.capGraceSeconds,
       log,
     });
   } else {
@@ -216,10 +227,11 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     changes,
     lifecycle: durable?.queue ?? noting,
     hosts,
-    plans: planCatalogueOf(options.plans),
+    plans,
     settings,
     secretKey,
     mailer,
+    payments: options.payments === undefined ? PAYMENTS_STAND_IN : options.payments,
     log,
   };
   const signIn = openSignIn({ ...context, oidc: options.oidc ?? null });
@@ -230,6 +242,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
     ...(options.now === undefined ? {} : { now: options.now }),
     ...(options.pingEveryMs === undefined ? {} : { pingEveryMs: options.pingEveryMs }),
+    ...(options.bodyArrivesMs === undefined ? {} : { bodyArrivesMs: options.bodyArrivesMs }),
     ...(options.previewBounds === undefined ? {} : { previewBounds: options.previewBounds }),
   });
   const { port } = await listen(app, '127.0.0.1', 0);

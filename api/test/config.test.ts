@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { DEFAULT_MACHINE_RATES } from '@berth/contract/machine-rates.ts';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import { readDatabaseConfig, readServeConfig } from '../src/config.ts';
 
@@ -44,11 +45,14 @@ test('what is not given has a default', () => {
       requestsPerMinute: 600,
       sessionTokenMinutes: 60,
       signUp: 'invited',
+      capGraceSeconds: 300,
       trustedProxies: [],
       git: { baseUrl: 'https://github.com', allowedOrigins: [], cloneTimeoutSeconds: 1_800, cloneMaxMib: 10_240 },
+      machineRates: DEFAULT_MACHINE_RATES,
     },
     mail: { kind: 'outbox', folder: 'outbox', from: 'Berth <berth@localhost>' },
     oidc: null,
+    stripe: null,
     crashAt: null,
   });
 });
@@ -66,6 +70,7 @@ for (const [variable, value] of Object.entries({
   BERTH_DATABASE_CONNECTIONS: '0',
   BERTH_REQUESTS_PER_MINUTE: '0',
   BERTH_SESSION_TOKEN_MINUTES: '1441',
+  BERTH_CAP_GRACE_SECONDS: '86401',
   BERTH_SIGN_UP: 'everybody',
   BERTH_CLONE_TIMEOUT_SECONDS: '86401',
   BERTH_CLONE_MAX_MIB: '0',
@@ -197,7 +202,38 @@ test('an empty token file is refused by name', () => {
   assert.throws(() => readServeConfig({ ...enough, BERTH_HOST_TOKEN_FILE: join(folder, 'empty') }), /BERTH_HOST_TOKEN_FILE/);
 });
 
+test('Stripe needs a key and the signing secret of its events, each in a file and each in its place', async () => {
+  const files = {
+    BERTH_STRIPE_SECRET_KEY_FILE: join(folder, 'stripe-key'),
+    BERTH_STRIPE_WEBHOOK_SECRET_FILE: join(folder, 'stripe-webhook'),
+  };
+  await writeFile(files.BERTH_STRIPE_SECRET_KEY_FILE, 'sk_test_1234567890\n');
+  await writeFile(files.BERTH_STRIPE_WEBHOOK_SECRET_FILE, 'whsec_1234567890\n');
+  const read = (more: Record<string, string>): unknown => readServeConfig({ ...enough, ...more }).stripe;
+  assert.deepEqual(read(files), { secretKey: 'sk_test_1234567890', webhookSecret: 'whsec_1234567890', apiUrl: null });
+  assert.deepEqual(read({ ...files, BERTH_STRIPE_API_URL: 'http://127.0.0.1:4' }), {
+    secretKey: 'sk_test_1234567890',
+    webhookSecret: 'whsec_1234567890',
+    apiUrl: 'http://127.0.0.1:4',
+  });
+  for (const [name, file] of Object.entries(files)) assert.throws(() => read({ [name]: file }), /need one another/);
+  const swapped = {
+    BERTH_STRIPE_SECRET_KEY_FILE: files.BERTH_STRIPE_WEBHOOK_SECRET_FILE,
+    BERTH_STRIPE_WEBHOOK_SECRET_FILE: files.BERTH_STRIPE_SECRET_KEY_FILE,
+  };
+  assert.throws(
+    () => read(swapped),
+    (error: Error) =>
+      /BERTH_STRIPE_SECRET_KEY_FILE: .* must hold one word that begins with sk_ or rk_$/.test(error.message) &&
+      !error.message.includes('1234'),
+  );
+  for (const url of ['http://api.example.test', 'http://127.0.0.1.example.test', 'ftp://127.0.0.1', 'nothing']) {
+    assert.throws(() => read({ ...files, BERTH_STRIPE_API_URL: url }), /BERTH_STRIPE_API_URL: must be/);
+  }
+});
+
 const STARTER: Plan = {
+  ...SELF_HOSTED_PLAN,
   id: 'starter',
   name: 'Starter',
   tier: 'standard',
@@ -216,8 +252,24 @@ test('the plans of BERTH_PLANS_FILE stand beside the self-hosted one, or in its 
   assert.deepEqual(read().get('self-hosted'), capped);
 });
 
+test('the rates of machine time are those of the plans file, or the default ones', async () => {
+  const file = join(folder, 'plans.json');
+  const read = () => readServeConfig({ ...enough, BERTH_PLANS_FILE: file }).settings.machineRates;
+  await writeFile(file, JSON.stringify({ plans: [STARTER] }));
+  assert.deepEqual(read(), DEFAULT_MACHINE_RATES);
+  const machineRates = { vcpuHourUsd: 0.5, memoryGbHourUsd: 0.25, diskGbHourUsd: 0 };
+  await writeFile(file, JSON.stringify({ plans: [STARTER], machineRates }));
+  assert.deepEqual(read(), machineRates);
+});
+
 const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
   ['that is no JSON', '{"plans":', /plans\.json: .*JSON/],
+  [
+    'with a rate below nothing',
+    JSON.stringify({ plans: [STARTER], machineRates: { vcpuHourUsd: -1, memoryGbHourUsd: 0, diskGbHourUsd: 0 } }),
+    /machineRates\.vcpuHourUsd/,
+  ],
+  ['with rates of some resources', JSON.stringify({ plans: [STARTER], machineRates: { vcpuHourUsd: 1 } }), /machineRates\.memoryGbHourUsd/],
   ['without plans', '{}', /plans\.json: plans: /],
   ['with an empty list', '{"plans":[]}', /plans\.json: plans: /],
   ['with an unknown field', JSON.stringify({ plans: [STARTER], prices: [] }), /plans\.json: the whole: .*prices/],
@@ -225,6 +277,17 @@ const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
   ['with a cap of none', JSON.stringify({ plans: [{ ...STARTER, concurrentSandboxes: 0 }] }), /plans\.0\.concurrentSandboxes: /],
   ['without a cap said', JSON.stringify({ plans: [{ ...STARTER, concurrentSandboxes: undefined }] }), /plans\.0\.concurrentSandboxes: /],
   ['with a wrong id', JSON.stringify({ plans: [{ ...STARTER, id: 'My Plan' }] }), /plans\.0\.id: must be lowercase/],
+  ['with fewer hours than none', JSON.stringify({ plans: [{ ...STARTER, includedMachineHours: -1 }] }), /plans\.0\.includedMachineHours: /],
+  [
+    'in which two plans have one price',
+    JSON.stringify({
+      plans: [
+        { ...STARTER, priceId: 'price_1' },
+        { ...STARTER, id: 'other', priceId: 'price_1' },
+      ],
+    }),
+    /the priceId price_1 is that of two plans/,
+  ],
   ['with a plan that is there twice', JSON.stringify({ plans: [STARTER, STARTER] }), /the plan starter is there twice/],
 ];
 
@@ -236,6 +299,14 @@ for (const [what, content, message] of WRONG_PLANS) {
     assert.throws(() => readServeConfig({ ...enough, BERTH_PLANS_FILE: file }), refused);
   });
 }
+
+test('what a plan says nothing of its price it does not have: a catalogue from before can be read', async () => {
+  const file = join(folder, 'plans.json');
+  const { includedMachineHours: _, overageUsdPerMachineHour: __, priceId: ___, ...before } = STARTER;
+  await writeFile(file, JSON.stringify({ plans: [before] }));
+  const { plans } = readServeConfig({ ...enough, BERTH_PLANS_FILE: file });
+  assert.deepEqual(plans.get('starter'), { ...before, includedMachineHours: null, overageUsdPerMachineHour: null, priceId: null });
+});
 
 test('a plans file that is not there stops the start by name', () => {
   assert.throws(

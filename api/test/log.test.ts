@@ -63,6 +63,12 @@ test('every kind of bearer token is cut, and what only looks a little like one i
   }
 });
 
+test('keys of the payment provider, and what its events are signed with, are cut', () => {
+  for (const beginning of ['sk_live_', 'sk_test_', 'rk_live_', 'rk_test_', 'whsec_']) {
+    assert.equal(withoutSecrets(`"no ${beginning}51AbCdEfGh0123 here"`), `"no ${beginning}[taken out] here"`);
+  }
+});
+
 test('an error is told with its type, message, stack, codes and causes', () => {
   const cause = Object.assign(new TypeError('inner'), { code: '23505', table: 'org', constraint: 'org_pkey' });
   const { err } = JSON.parse(written((log) => log.error({ err: new Error('outer', { cause }) })));

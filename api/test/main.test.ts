@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openDatabase } from '../src/store/database.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
+import { StripeServer } from './payment/stripe-server.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
 import { HostStandIn } from './workers/host-stand-in.ts';
 
@@ -58,8 +59,8 @@ interface Serving {
   lines: string[];
 }
 
-async function serve(): Promise<Serving> {
-  const child = spawn(process.execPath, [MAIN], { env: environment, stdio: ['ignore', 'pipe', 'inherit'] });
+async function serve(more: Record<string, string> = {}): Promise<Serving> {
+  const child = spawn(process.execPath, [MAIN], { env: { ...environment, ...more }, stdio: ['ignore', 'pipe', 'inherit'] });
   const lines: string[] = [];
   const port = await new Promise<number>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`ended with ${code}: ${lines.join('\n')}`)));
@@ -156,8 +157,8 @@ test('plans set gives an org a plan of the catalogue, from then on in force, and
   try {
     const row = await db.selectFrom('subscription').selectAll().executeTakeFirstOrThrow();
     assert.deepEqual([row.org_id, row.plan, row.status], [orgId, 'starter', 'active']);
-    await db.updateTable('subscription').set({ status: 'ended' }).execute();
-    assert.deepEqual(await set('self-hosted'), { orgId, plan: 'self-hosted', before: { plan: 'starter', status: 'ended' } });
+    await db.updateTable('subscription').set({ status: 'canceled' }).execute();
+    assert.deepEqual(await set('self-hosted'), { orgId, plan: 'self-hosted', before: { plan: 'starter', status: 'canceled' } });
     assert.equal((await db.selectFrom('subscription').selectAll().executeTakeFirstOrThrow()).status, 'active');
     const told = await db
       .selectFrom('activity')
@@ -167,7 +168,7 @@ test('plans set gives an org a plan of the catalogue, from then on in force, and
       .execute();
     assert.deepEqual(told, [
       { actor_kind: 'operator', details: { from: first, to: 'starter' } },
-      { actor_kind: 'operator', details: { from: { plan: 'starter', status: 'ended' }, to: 'self-hosted' } },
+      { actor_kind: 'operator', details: { from: { plan: 'starter', status: 'canceled' }, to: 'self-hosted' } },
     ]);
   } finally {
     await db.destroy();
@@ -252,4 +253,36 @@ test('a second serve on the same database takes up where the first ended', async
     ['ready'],
   );
   assert.equal(await stop(serving), 0);
+});
+
+test('serve sells plans with the secrets of its files: a purchase that is told of is in force', async () => {
+  const stripe = new StripeServer();
+  await stripe.start();
+  const files = { key: join(folder, 'stripe-key'), webhook: join(folder, 'stripe-webhook'), plans: join(folder, 'sold.json') };
+  await writeFile(files.key, `${stripe.secretKey}\n`);
+  await writeFile(files.webhook, `${stripe.webhookSecret}\n`);
+  const sold = { id: 'sold', name: 'Sold', tier: 'standard', concurrentSandboxes: 5, largestSize: null, ephemeralSessionSeconds: null };
+  await writeFile(files.plans, JSON.stringify({ plans: [{ ...sold, priceId: 'price_sold' }] }));
+  const { orgId, token } = await command('bootstrap');
+  const key = token ?? (await command('keys', 'create', '--name', 'billing'))['token'];
+  const serving = await serve({
+    BERTH_STRIPE_SECRET_KEY_FILE: files.key,
+    BERTH_STRIPE_WEBHOOK_SECRET_FILE: files.webhook,
+    BERTH_STRIPE_API_URL: stripe.url,
+    BERTH_PLANS_FILE: files.plans,
+  });
+  try {
+    const bought = stripe.subscribe({ price: 'price_sold', metadata: { berth_org_id: orgId ?? '' } });
+    const { body, signature } = stripe.event('customer.subscription.created', bought);
+    const told = await fetch(`${serving.url}/billing/stripe`, { method: 'POST', body, headers: { 'stripe-signature': signature } });
+    assert.deepEqual([told.status, await told.json()], [200, { received: true }]);
+    const answer = await fetch(`${serving.url}/v1/orgs/${orgId}/subscription`, { headers: { authorization: `Bearer ${key}` } });
+    const { subscription } = (await answer.json()) as { subscription: { plan: { id: string }; provider: string } };
+    assert.deepEqual([subscription.plan.id, subscription.provider], ['sold', 'stripe']);
+  } finally {
+    assert.equal(await stop(serving), 0);
+    await stripe.stop();
+  }
+  const log = serving.lines.join('\n');
+  for (const secret of [stripe.secretKey, stripe.webhookSecret]) assert.ok(!log.includes(secret), 'a secret is in the log');
 });

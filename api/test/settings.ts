@@ -1,4 +1,5 @@
 // The operator's choices in tests.
+import { DEFAULT_MACHINE_RATES } from '@berth/contract/machine-rates.ts';
 import type { Settings } from '../src/services/settings.ts';
 
 export const SETTINGS: Settings = {
@@ -8,6 +9,8 @@ export const SETTINGS: Settings = {
   requestsPerMinute: 1_000_000,
   sessionTokenMinutes: 60,
   signUp: 'invited',
+  capGraceSeconds: 300,
+  machineRates: DEFAULT_MACHINE_RATES,
   trustedProxies: [],
   git: {
     baseUrl: 'https://git.example.test',

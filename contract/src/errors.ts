@@ -18,8 +18,14 @@ export const ERRORS = {
   file_path_invalid: { status: 400, meaning: 'No file can have this path: it is too long, or leads through a ring of links.' },
   not_a_file: { status: 400, meaning: 'At the path is a directory, a socket, a device or a FIFO, where a file is needed.' },
   not_a_directory: { status: 400, meaning: 'At the path, or at a part of it, is a file, where a directory is needed.' },
+  plan_not_for_sale: { status: 400, meaning: 'The plan is not one that can be bought here; the message names those that can.' },
+  signature_invalid: { status: 400, meaning: "The payment provider's signature of an event is missing, wrong or too old." },
   unauthenticated: { status: 401, meaning: 'The bearer token is missing, malformed, unknown, expired or revoked.' },
   no_active_plan: { status: 402, meaning: 'The org has no active plan.' },
+  billing_not_configured: {
+    status: 402,
+    meaning: 'This installation collects no payments; the message names what its operator has to set.',
+  },
   auth_kind_not_allowed: { status: 403, meaning: 'The route does not take this kind of token.' },
   org_access_denied: { status: 403, meaning: 'The caller is not a member of the org that this belongs to, or its key is for another one.' },
   agent_token_access_denied: { status: 403, meaning: 'The personal agent token belongs to another user.' },
@@ -51,6 +57,11 @@ export const ERRORS = {
     status: 409,
     meaning: 'The sandbox has as many public preview links outstanding as it may; the message names the limit.',
   },
+  machine_hour_limit: {
+    status: 409,
+    meaning: 'The machine hours of this billing period are used up; the message names the cap, whose it is and how to raise it.',
+  },
+  plan_already_bought: { status: 409, meaning: 'The org pays for this plan already.' },
   project_has_sandboxes: { status: 409, meaning: 'The project has sandboxes that are not deleted; the message says how many.' },
   last_owner: { status: 409, meaning: 'The member is the only owner of the org.' },
   already_member: { status: 409, meaning: 'The user is a member of the org already.' },
@@ -79,6 +90,10 @@ export const ERRORS = {
   sandbox_unreachable: {
     status: 503,
     meaning: 'The sandbox is awake by record, but its machine did not answer; a command may or may not have run.',
+  },
+  payment_provider_unavailable: {
+    status: 503,
+    meaning: 'The payment provider did not answer, or refused; nothing was bought. See Retry-After.',
   },
   shutting_down: { status: 503, meaning: 'This instance is stopping; try again.' },
   // On hosts of previews, where no route of this contract is.

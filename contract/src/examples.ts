@@ -133,3 +133,17 @@ export const examplePreview = {
   lastUsedAt: null,
   revokedAt: null,
 };
+
+export const exampleUsage = {
+  includedMachineHours: null,
+  sandboxMachineHourLimit: null,
+  sandboxMachineHourLimitOverride: null,
+  sandboxOverageEnabled: false,
+  usedMachineHours: 0,
+  remainingMachineHours: null,
+  usageAlert: { percentUsed: 0, status: 'normal', message: '0 machine hours are used in this billing period. There is no cap on them.' },
+  periodStartsAt: '2026-11-01T00:00:00.000Z',
+  periodEndsAt: '2026-12-01T00:00:00.000Z',
+  overageMachineHours: 0,
+  estimatedOverageUsd: null,
+};

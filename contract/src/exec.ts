@@ -50,6 +50,7 @@ export const execInSandbox = defineRoute({
     'wake_not_possible',
     'no_active_plan',
     'concurrent_sandbox_limit',
+    'machine_hour_limit',
     'insufficient_capacity',
   ],
   activity: 'sandbox_exec',

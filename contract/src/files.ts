@@ -91,6 +91,7 @@ const ERRORS_OF_ALL = [
   'wake_not_possible',
   'no_active_plan',
   'concurrent_sandbox_limit',
+  'machine_hour_limit',
   'insufficient_capacity',
   'file_path_invalid',
   'file_not_found',

@@ -34,6 +34,8 @@ export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'GET', path: '/device', why: 'page on which a person approves a device' },
   { method: 'POST', path: '/device', why: 'form of the page' },
   { method: 'GET', path: '/preview', why: 'page that a team link leads to: lets members of the org on to the preview' },
+  { method: 'POST', path: '/billing/stripe', why: "the payment provider's events, which bear its signature" },
+  { method: 'GET', path: '/billing/return', why: 'page that the payment provider leads back to' },
   { method: 'GET', path: '/pages.css', why: 'style of the pages' },
   { method: 'GET', path: '/v1/openapi.json', why: 'the published OpenAPI document' },
   { method: 'GET', path: '/docs', why: 'the reference: shows the document' },

@@ -2,6 +2,7 @@
 import { listActivity } from './activity-feed.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
+import { createCheckout, getSubscription } from './billing.ts';
 import { execInSandbox } from './exec.ts';
 import { listFiles, readFile, snapshotFiles, writeFile } from './files.ts';
 import { getHealth } from './health.ts';
@@ -17,6 +18,8 @@ import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sand
 import { getSshAccess } from './ssh.ts';
 import { terminalInSandbox } from './terminal.ts';
 import { tunnelToSandbox } from './tunnel.ts';
+import { getEndUserUsage, getOrgUsage } from './usage.ts';
+import { updateProjectUsageGuardrails, updateUsageGuardrails } from './usage-guardrails.ts';
 
 const ALL = [
   getHealth,
@@ -30,6 +33,8 @@ const ALL = [
   listMembers,
   updateMember,
   removeMember,
+  getSubscription,
+  createCheckout,
   listInvitations,
   createInvitation,
   revokeInvitation,
@@ -39,11 +44,15 @@ const ALL = [
   createApiKey,
   revokeApiKey,
   listActivity,
+  getOrgUsage,
+  getEndUserUsage,
   listProjects,
   createProject,
   getProject,
   updateProject,
   deleteProject,
+  updateUsageGuardrails,
+  updateProjectUsageGuardrails,
   listSandboxes,
   createSandbox,
   getSandbox,

@@ -149,6 +149,7 @@ export const createSandbox = defineRoute({
     'ephemeral_not_allowed',
     'no_active_plan',
     'concurrent_sandbox_limit',
+    'machine_hour_limit',
     'plan_limit',
     'insufficient_capacity',
     'host_unavailable',

@@ -44,6 +44,7 @@ export const tunnelToSandbox = defineRoute({
     'wake_not_possible',
     'no_active_plan',
     'concurrent_sandbox_limit',
+    'machine_hour_limit',
     'insufficient_capacity',
   ],
   activity: 'sandbox_connected',

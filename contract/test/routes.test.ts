@@ -51,6 +51,7 @@ test('what the spec forbids an API key takes a session alone', () => {
     'acceptInvitation',
     'createAgentToken',
     'createApiKey',
+    'createCheckout',
     'createInvitation',
     'createOrg',
     'deleteProject',
@@ -64,6 +65,8 @@ test('what the spec forbids an API key takes a session alone', () => {
     'revokeApiKey',
     'revokeInvitation',
     'updateMember',
+    'updateProjectUsageGuardrails',
+    'updateUsageGuardrails',
   ]);
 });
 
@@ -97,8 +100,11 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
     'createAgentToken',
     'createOrg',
     'updateMember',
+    'createCheckout',
     'createInvitation',
     'createApiKey',
+    'updateUsageGuardrails',
+    'updateProjectUsageGuardrails',
     'createSandbox',
     'execInSandbox',
     'createPreview',

@@ -8,7 +8,12 @@ import type { InstancePaths } from './instance.ts';
 import type { ServiceUser } from './service-user.ts';
 
 /** Variable, and the name of the copy. */
-const FILES = { BERTH_SMTP_URL_FILE: 'smtp-url', BERTH_OIDC_CLIENT_SECRET_FILE: 'oidc-client-secret' } as const;
+const FILES = {
+  BERTH_SMTP_URL_FILE: 'smtp-url',
+  BERTH_OIDC_CLIENT_SECRET_FILE: 'oidc-client-secret',
+  BERTH_STRIPE_SECRET_KEY_FILE: 'stripe-secret-key',
+  BERTH_STRIPE_WEBHOOK_SECRET_FILE: 'stripe-webhook-secret',
+} as const;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -43,6 +43,15 @@ test('the API sees the copies in their own places, and nothing of files that are
   assert.deepEqual(seen.environment, { A: 'b', BERTH_SMTP_URL_FILE: '/smtp-url', BERTH_OIDC_CLIENT_SECRET_FILE: '/oidc-client-secret' });
 });
 
+test("the payment provider's secrets are among them", () => {
+  const api = { user: USER, binds: [], command: ['node'] as [string], environment: {}, workingFolder: '/app' };
+  const seen = withOperatorSecrets({ BERTH_STRIPE_SECRET_KEY_FILE: '/root/k', BERTH_STRIPE_WEBHOOK_SECRET_FILE: '/root/w' }, paths, api);
+  assert.deepEqual(seen.environment, {
+    BERTH_STRIPE_SECRET_KEY_FILE: '/stripe-secret-key',
+    BERTH_STRIPE_WEBHOOK_SECRET_FILE: '/stripe-webhook-secret',
+  });
+});
+
 test('a file that is not there or is empty is refused with its variable', async () => {
   await writeFile(file, '\n');
   for (const wrong of [file, join(folder, 'none')]) {

@@ -15,6 +15,9 @@ const PLAN = {
   concurrentSandboxes: 5,
   largestSize: 'medium',
   ephemeralSessionSeconds: 3_600,
+  includedMachineHours: 100,
+  overageUsdPerMachineHour: 0.25,
+  priceId: 'price_starter',
 };
 
 let folder: string;

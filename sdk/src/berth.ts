@@ -8,6 +8,7 @@ import { RawClient, type Identity, type Org } from './generated/raw/index.ts';
 import { createClient } from './generated/raw/client/index.ts';
 import { Projects } from './projects.ts';
 import { Sandboxes } from './sandboxes.ts';
+import { Usage } from './usage.ts';
 import { Transport, type CallOptions, type Credential } from './transport.ts';
 
 export type { Identity, Org };
@@ -40,6 +41,7 @@ export class Berth {
   readonly projects: Projects;
   readonly apiKeys: ApiKeys;
   readonly activity: Activity;
+  readonly usage: Usage;
   /** Every route of the API as a function, with its types: for what has no function of its own here. Fails as the rest does, with {@link BerthError}. */
   readonly raw: RawClient;
   /** Where the service is. */
@@ -67,6 +69,7 @@ export class Berth {
     this.projects = new Projects(this.#calls);
     this.apiKeys = new ApiKeys(this.#calls);
     this.activity = new Activity(this.#calls);
+    this.usage = new Usage(this.#calls);
   }
 
   /** Who calls; with an API key, who made it. */

@@ -22,4 +22,13 @@ export {
   type TransitionOptions,
 } from './sandbox.ts';
 export { Sandboxes, type CreateOptions, type ListOptions, type SandboxSpec } from './sandboxes.ts';
+export {
+  Usage,
+  type EndUserUsage,
+  type EndUsersUsage,
+  type OrgUsage,
+  type Subscription,
+  type UsageGuardrails,
+  type UsageGuardrailsChanges,
+} from './usage.ts';
 export type { CallOptions, Credential } from './transport.ts';

@@ -241,6 +241,25 @@ for (const start of [realWorld, worldInMemory]) {
       assert.deepEqual([page.activity.map(({ kind }) => kind), page.hasMore], [all.slice(0, 1), true]);
     });
 
+    test('machine hours are told of the org, a project and each end user, against caps that a session sets', async () => {
+      const sandbox = await berth.sandboxes.create({ agent: 'agent_one', endUserId: 'metered' });
+      const usage = await berth.usage.get();
+      assert.deepEqual([usage.includedMachineHours, usage.sandboxMachineHourLimit, usage.usageAlert.status], [null, null, 'normal']);
+      assert.ok(usage.usedMachineHours >= 0 && Date.parse(usage.periodEndsAt) > Date.parse(usage.periodStartsAt));
+      assert.ok((await berth.usage.endUsers()).endUsers.some(({ endUserId }) => endUserId === 'metered'));
+      assert.ok((await berth.usage.get({ endUserId: 'metered' })).usedMachineHours <= usage.usedMachineHours + 1);
+      await assert.rejects(berth.usage.get({ projectId: 'prj_nothing' }), failing('unknown_project', 400));
+      await assert.rejects(berth.usage.setGuardrails({ sandboxMachineHourLimit: 5 }), failing('auth_kind_not_allowed', 403));
+      const session = world.client({ apiKey: world.sessionToken });
+      assert.equal((await session.usage.setGuardrails({ sandboxMachineHourLimit: 50 })).sandboxMachineHourLimit, 50);
+      assert.equal((await berth.usage.get()).sandboxMachineHourLimitOverride, 50);
+      assert.equal(await session.usage.setProjectLimit(world.projectId, 20), 20);
+      assert.equal((await berth.usage.get({ projectId: world.projectId })).sandboxMachineHourLimit, 20);
+      assert.equal(await session.usage.setProjectLimit(world.projectId, null), null);
+      assert.equal((await session.usage.setGuardrails({ sandboxMachineHourLimit: null })).sandboxMachineHourLimit, null);
+      await sandbox.destroy();
+    });
+
     test('lists are read page by page through the raw client', async () => {
       const made = [await make(), await make(), await make()];
       const path = { orgId: world.orgId };

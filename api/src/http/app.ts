@@ -23,6 +23,7 @@ import type { ClientSignIn } from '../services/client-sign-in-port.ts';
 import type { ServiceContext } from '../services/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes.ts';
 import { registerAuthEndpoints } from './auth-endpoints.ts';
+import { BODY_ARRIVES_MS, boundArrival } from './arrival.ts';
 import { readJsonBodies } from './body.ts';
 import { deprecationHeaders } from './deprecation.ts';
 import { abortedWhenGone } from './caller-gone.ts';
@@ -30,6 +31,7 @@ import { sendFailure } from './errors.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
 import { answerKeepingAlive, type KeepAliveTimes } from './keep-alive.ts';
 import { allowedMethods, toFastifyPath } from './paths.ts';
+import { registerPaymentEvents } from './payment-events.ts';
 import { prefersAsync } from './prefer.ts';
 import { FailedAuthentications, RequestLimit } from './rate-limit.ts';
 import { newRequestId } from './request-id.ts';
@@ -63,18 +65,24 @@ export interface AppOptions {
   keepAlive?: KeepAliveTimes;
   /** How often an open WebSocket is asked whether it is there; the contract's time when absent. */
   pingEveryMs?: number;
+  /** Within how long of its head a body arrives; {@link BODY_ARRIVES_MS} when absent. */
+  bodyArrivesMs?: number;
   /** Of previews; the contract's where absent. */
   previewBounds?: Partial<PreviewBounds>;
   /** Milliseconds of the clock that requests are counted by; it never goes back. Tests have one of their own. */
   now?: () => number;
 }
 
-const RECEIVE_REQUEST_MS = 60_000;
+const RECEIVE_HEAD_MS = 60_000;
 /** How long a connection is kept for its next request. */
 const KEPT_CONNECTION_MS = 72_000;
 
 /** A server without any route, hook or parser of ours. */
-export function newServer(context: ServiceContext, previews = new PreviewGate({ context })): FastifyInstance {
+export function newServer(
+  context: ServiceContext,
+  previews = new PreviewGate({ context }),
+  bodyArrivesMs = BODY_ARRIVES_MS,
+): FastifyInstance {
   const { log, settings } = context;
   const headers = securityHeaders(settings.publicUrl);
   const app = fastify({
@@ -88,27 +96,27 @@ export function newServer(context: ServiceContext, previews = new PreviewGate({ 
     return503OnClosing: false,
     // Node bounds the whole head of a request by 16 KiB; an id of any length is simply not found.
     routerOptions: { maxParamLength: 16_384 },
-    serverFactory: (service) => newHttpServer(service, previews),
+    serverFactory: (service) => newHttpServer(service, previews, bodyArrivesMs),
     frameworkErrors: (error, request, reply) => void sendFailure(error, request, reply.headers(headers).header('x-request-id', request.id)),
     clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket, headers, log),
   }) as unknown as FastifyInstance;
   return app;
 }
 
-function newHttpServer(service: RequestListener, previews: PreviewGate): Server {
+function newHttpServer(service: RequestListener, previews: PreviewGate, bodyArrivesMs: number): Server {
   const server = createServer(
     {
       // See `refusalOf`.
       requireHostHeader: false,
       shouldUpgradeCallback: asksForWebSocket,
-      headersTimeout: RECEIVE_REQUEST_MS,
+      headersTimeout: RECEIVE_HEAD_MS,
       // An upload to a preview takes as long as it takes; what the service itself is sent is bounded below.
       requestTimeout: 0,
       keepAliveTimeout: KEPT_CONNECTION_MS,
     },
     (request, response) => {
       if (previews.takes(request, response)) return;
-      boundArrival(server, request);
+      boundArrival(server, request, response, bodyArrivesMs);
       service(request, response);
     },
   );
@@ -123,20 +131,11 @@ function newHttpServer(service: RequestListener, previews: PreviewGate): Server 
   return server;
 }
 
-/** Ends a request whose body does not arrive in time, as Node does where it is told how long a request may take. */
-function boundArrival(server: Server, request: IncomingMessage): void {
-  const { headers } = request;
-  if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return;
-  const late = Object.assign(new Error('the request did not arrive in time'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-  const timer = setTimeout(() => server.emit('clientError', late, request.socket), RECEIVE_REQUEST_MS);
-  request.once('close', () => clearTimeout(timer));
-}
-
 /** Builds the server; it does not listen yet. `close()` refuses new requests and ends when the open ones have. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { settings } = options.context;
   const previews = new PreviewGate({ context: options.context, bounds: options.previewBounds });
-  const app = newServer(options.context, previews);
+  const app = newServer(options.context, previews, options.bodyArrivesMs);
   const headers = securityHeaders(settings.publicUrl);
   const counting = { perMinute: settings.requestsPerMinute, ...(options.now === undefined ? {} : { now: options.now }) };
   const limits: Limits = { requests: new RequestLimit(counting), failures: new FailedAuthentications(counting) };
@@ -171,6 +170,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   readJsonBodies(app);
   registerAuthEndpoints(app, options);
   registerReference(app, settings.publicUrl);
+  registerPaymentEvents(app, options.context);
   void app.register(pages, options);
   const sockets = new WebSockets(app, previews);
   for (const bound of BOUND_ROUTES) register(app, bound, options, limits, sockets);

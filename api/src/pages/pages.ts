@@ -10,6 +10,7 @@ import { findAccount } from '../services/accounts.ts';
 import type { ServiceContext } from '../services/context.ts';
 import { SignInError, type SignIn } from '../services/sign-in-port.ts';
 import { readLoginCookie } from '../sign-in/login-cookie.ts';
+import { billingReturnPage } from './billing-return.ts';
 import { devicePage } from './device.ts';
 import { forgotPasswordPage } from './forgot-password.ts';
 import { invitationPage } from './invitation.ts';
@@ -40,6 +41,7 @@ const PAGES: readonly Page[] = [
   invitationPage,
   devicePage,
   previewPage,
+  billingReturnPage,
 ];
 
 const FORM_BYTES = 16 * 1024;

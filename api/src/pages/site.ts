@@ -1,4 +1,4 @@
-// What a page is: a path with an answer to GET, and one to POST where its forms lead to it. Types only; pages.ts puts them on the server.
+// What a page is: a path with an answer to GET and, where it has forms, one to POST, to which they lead. Types only; pages.ts puts them on the server.
 import type { Html } from '../rules/html.ts';
 import type { UserRow } from '../services/accounts.ts';
 import type { ServiceContext } from '../services/context.ts';
@@ -54,7 +54,7 @@ export interface Redirect {
 export interface Page {
   path: string;
   get: (site: Site, visit: Visit) => Promise<PageAnswer>;
-  /** Absent of a page that no form leads to. */
+  /** Absent where the page has no form. */
   post?: (site: Site, visit: Visit) => Promise<PageAnswer>;
 }
 

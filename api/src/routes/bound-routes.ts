@@ -2,6 +2,7 @@
 import { activityRoutes } from './activity.ts';
 import { agentTokenRoutes } from './agent-tokens.ts';
 import { apiKeyRoutes } from './api-keys.ts';
+import { billingRoutes } from './billing.ts';
 import type { BoundRoute } from './bind.ts';
 import { connectionRoutes } from './connections.ts';
 import { execRoutes } from './exec.ts';
@@ -16,16 +17,21 @@ import { projectRoutes } from './projects.ts';
 import { renewRoutes } from './renew.ts';
 import { sandboxLifecycleRoutes } from './sandbox-lifecycle.ts';
 import { sandboxRoutes } from './sandboxes.ts';
+import { usageRoutes } from './usage.ts';
+import { usageGuardrailRoutes } from './usage-guardrails.ts';
 
 export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...healthRoutes,
   ...identityRoutes,
   ...orgRoutes,
+  ...billingRoutes,
   ...invitationRoutes,
   ...agentTokenRoutes,
   ...apiKeyRoutes,
   ...activityRoutes,
+  ...usageRoutes,
   ...projectRoutes,
+  ...usageGuardrailRoutes,
   ...sandboxRoutes,
   ...sandboxLifecycleRoutes,
   ...renewRoutes,

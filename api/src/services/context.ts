@@ -7,6 +7,7 @@ import type { SandboxChanges } from '../store/sandbox-changes.ts';
 import type { Database } from '../store/schema.ts';
 import type { LifecycleQueue } from './lifecycle-port.ts';
 import type { Mailer } from './mail-port.ts';
+import type { PaymentProvider } from './payment-port.ts';
 import type { SecretKey } from './secret-key.ts';
 import type { Settings } from './settings.ts';
 
@@ -22,5 +23,7 @@ export interface ServiceContext {
   settings: Settings;
   secretKey: SecretKey;
   mailer: Mailer;
+  /** null: no payments are collected. */
+  payments: PaymentProvider | null;
   log: Logger;
 }

@@ -15,7 +15,7 @@ export interface PlanChange {
 
 /**
  * Puts a plan of the catalogue in force for the org, or for the installation's first. What is awake stays awake, also above the new plan's limits: it counts
- * from the next create, wake, resize or renewal on. Throws when there is no such plan or no such org.
+ * from the next create, wake, resize or renewal on; its billing periods go on. Throws when there is no such plan or no such org, or when the org pays for its plan.
  */
 export async function changePlan(db: Database, plans: Plans, change: { orgId?: string | undefined; plan: string }): Promise<PlanChange> {
   const { plan } = change;
@@ -29,6 +29,10 @@ export async function changePlan(db: Database, plans: Plans, change: { orgId?: s
     }
     const { orgId } = org;
     const had = await lockSubscription(trx, orgId);
+    const paid = had?.provider_subscription_id;
+    if (paid != null && had?.status !== 'canceled') {
+      throw new Error(`the org ${orgId} pays for its plan with the subscription ${paid}: change or cancel it at the payment provider`);
+    }
     const before = had === undefined ? null : { plan: had.plan, status: had.status };
     if (before?.plan === plan && before.status === 'active') return { orgId, plan, before };
     await writeSubscription(trx, { orgId, plan });

@@ -3,6 +3,7 @@
 // Order of locks in such a transaction: the sandbox's row, then the subscription's, then the host's (services/placement.ts).
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { Plan } from '@berth/contract/plans.ts';
+import type { Plans } from '../rules/plan-catalogue.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { requireOneMore, requireSizeWithinPlan } from '../rules/plan-limits.ts';
 import type { DatabaseTransaction, SubscriptionRow } from '../store/schema.ts';
@@ -37,14 +38,26 @@ export async function requireConcurrentRoom(context: PlanContext, trx: DatabaseT
   requireOneMore(plan, await countConcurrent(trx, orgId));
 }
 
-function planOf(context: PlanContext, orgId: string, subscription: SubscriptionRow | undefined): Plan {
+/** The subscription with the plan that it puts in force. Throws `no_active_plan` when it puts none. */
+export function inForce(plans: Plans, subscription: SubscriptionRow | undefined): { subscription: SubscriptionRow; plan: Plan } {
+  if (subscription?.status === 'canceled') throw new CodedError('no_active_plan', `this org's plan ${subscription.plan} has ended`);
+  return namedPlan(plans, subscription);
+}
+
+/** The subscription with the plan that it names, whether it is over or not. Throws `no_active_plan` when there is none. */
+export function namedPlan(plans: Plans, subscription: SubscriptionRow | undefined): { subscription: SubscriptionRow; plan: Plan } {
   if (subscription === undefined) throw new CodedError('no_active_plan', 'this org has no plan');
-  if (subscription.status !== 'active') throw new CodedError('no_active_plan', `this org's plan ${subscription.plan} has ended`);
-  const plan = context.plans.get(subscription.plan);
-  if (plan !== undefined) return plan;
-  context.log.error(
-    { orgId, plan: subscription.plan, known: [...context.plans.keys()] },
-    'an org has a plan that is not in the catalogue (BERTH_PLANS_FILE); it can create, wake, resize and renew nothing',
-  );
+  const plan = plans.get(subscription.plan);
+  if (plan !== undefined) return { subscription, plan };
   throw new CodedError('no_active_plan', `this org's plan ${subscription.plan} is not one that this installation offers`);
+}
+
+function planOf(context: PlanContext, orgId: string, subscription: SubscriptionRow | undefined): Plan {
+  if (subscription !== undefined && subscription.status !== 'canceled' && !context.plans.has(subscription.plan)) {
+    context.log.error(
+      { orgId, plan: subscription.plan, known: [...context.plans.keys()] },
+      'an org has a plan that is not in the catalogue (BERTH_PLANS_FILE); it can create, wake, resize and renew nothing',
+    );
+  }
+  return inForce(context.plans, subscription).plan;
 }

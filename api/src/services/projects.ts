@@ -73,7 +73,7 @@ export async function updateProject(
 ): Promise<ProjectRecord> {
   requireDefaultAllowed(context, body);
   return await context.db.transaction().execute(async (trx) => {
-    const before = await lockForChange(trx, orgId, projectId);
+    const before = await lock(trx, orgId, projectId, 'change');
     const { columns, changes } = changesOf(before, body);
     const fields = Object.keys(changes);
     if (body.repoCredentials !== undefined && (body.repoCredentials !== null || before.has_repo_credentials)) {
@@ -93,7 +93,7 @@ export async function updateProject(
  */
 export async function deleteProject(context: ServiceContext, actor: Actor, orgId: string, projectId: string): Promise<ProjectRecord> {
   return await context.db.transaction().execute(async (trx) => {
-    const before = await lockForChange(trx, orgId, projectId);
+    const before = await lock(trx, orgId, projectId, 'delete');
     const count = await store.countSandboxes(trx, before);
     if (count > 0) {
       const sandboxes = count === 1 ? '1 sandbox that is' : `${count} sandboxes that are`;
@@ -153,8 +153,8 @@ function changesOf(
   return { columns: columns as store.ProjectChange, changes };
 }
 
-async function lockForChange(trx: DatabaseTransaction, orgId: string, projectId: string): Promise<ProjectRecord> {
-  return (await store.lockProject(trx, orgId, projectId, 'update')) ?? throwNotFound();
+async function lock(trx: DatabaseTransaction, orgId: string, projectId: string, strength: 'change' | 'delete'): Promise<ProjectRecord> {
+  return (await store.lockProject(trx, orgId, projectId, strength)) ?? throwNotFound();
 }
 
 /** It was there when access was decided. */

@@ -18,6 +18,7 @@ import { claimIdempotencyKey } from './idempotency.ts';
 import { reserveHost } from './placement.ts';
 import { planInForce, requireConcurrentRoom } from './plans.ts';
 import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
+import { requireMachineHours } from './usage-caps.ts';
 
 const FIRST_EPOCH = 1;
 
@@ -35,7 +36,7 @@ export interface CreateResult {
 /**
  * Creates a sandbox, or finds the one that an earlier create with the same key made. Throws `invalid_request`,
  * `idempotency_key_conflict`, `unknown_project`, `ephemeral_not_allowed`, `no_active_plan`, `plan_limit`, `concurrent_sandbox_limit`,
- * `insufficient_capacity` or `host_unavailable`, and then leaves nothing.
+ * `machine_hour_limit`, `insufficient_capacity` or `host_unavailable`, and then leaves nothing.
  */
 export async function createSandbox(
   context: ServiceContext,
@@ -55,7 +56,7 @@ export async function createSandbox(
         if (earlier !== undefined) return earlier;
       }
       // Held until the sandbox is committed, so that no project is deleted from under it.
-      const project = isId('project', body.projectId) ? await lockProject(trx, orgId, body.projectId, 'share') : undefined;
+      const project = isId('project', body.projectId) ? await lockProject(trx, orgId, body.projectId, 'stay') : undefined;
       if (project === undefined) throw new CodedError('unknown_project', 'body.projectId names no project of this org');
       requireModeAllowed(body.mode, project.use_case);
       const chosen = chooseAllocation(body, {
@@ -67,6 +68,7 @@ export async function createSandbox(
       requireSizeWithinPlan(plan, chosen.allocation);
       if (body.ttlSeconds !== undefined) requireTtlWithinPlan(plan, body.ttlSeconds);
       await requireConcurrentRoom(context, trx, orgId);
+      await requireMachineHours(context, trx, { orgId, projectId: project.id });
       const sandbox = await insertNew(trx, {
         id,
         project,

@@ -29,8 +29,8 @@ export async function sleepSandbox(
 }
 
 export interface SleepRequest {
-  /** Asked with the sandbox's row locked; false leaves it awake. What was true when it was looked at may be so no more. */
-  wanted(sandbox: SandboxRow): boolean;
+  /** Asked with the sandbox's row locked, in that transaction; false leaves it awake. What was true when it was looked at may be so no more. */
+  wanted(sandbox: SandboxRow, trx: DatabaseTransaction): boolean | Promise<boolean>;
   /** What the activity feed says beside the change of status, e.g. why. */
   details?: Record<string, unknown>;
 }
@@ -43,7 +43,8 @@ export async function requestSleep(
   request: SleepRequest,
 ): Promise<SandboxRow> {
   return await commitIntent(context, sandboxId, async (trx, before) => {
-    if (SANDBOX_ACTION_RULES.sleep[before.status] !== 'do' || !request.wanted(before)) return { sandbox: before, enqueued: false };
+    if (SANDBOX_ACTION_RULES.sleep[before.status] !== 'do' || !(await request.wanted(before, trx)))
+      return { sandbox: before, enqueued: false };
     return await intendSleep(context, trx, actor, before, request.details ?? {});
   });
 }

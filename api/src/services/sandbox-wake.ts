@@ -15,6 +15,7 @@ import { requireLegal } from './sandbox-action.ts';
 import { commitIntent, type Intent } from './sandbox-intent.ts';
 import { transitionSandbox } from './sandbox-transition.ts';
 import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
+import { requireMachineHours } from './usage-caps.ts';
 
 /**
  * Wakes a sandbox; one that is being woken gives the same answer and starts nothing. Throws `wake_not_possible`, and what {@link requestWake} throws.
@@ -30,7 +31,7 @@ export async function wakeSandbox(context: ServiceContext, actor: Actor, sandbox
 
 /**
  * Begins to wake a sandbox, without waiting for it (sandbox-wait.ts does that; open the watch first). Throws `wake_not_possible`, `no_active_plan`,
- * `concurrent_sandbox_limit`, `insufficient_capacity` or `host_unavailable`, and then changes nothing.
+ * `concurrent_sandbox_limit`, `machine_hour_limit`, `insufficient_capacity` or `host_unavailable`, and then changes nothing.
  */
 export async function requestWake(
   context: ServiceContext,
@@ -58,6 +59,7 @@ async function intendWake(
     );
   }
   await requireConcurrentRoom(context, trx, before.org_id);
+  await requireMachineHours(context, trx, { orgId: before.org_id, projectId: before.project_id });
   let pending = pendingOf(before);
   let room = await roomToWake(trx, before, pending);
   if (room.kind === 'short' && before.pending_recommended) {

@@ -1,5 +1,6 @@
 // What the operator chose that services act on. Read in src/config.ts.
 import type { GitHosts } from '../rules/repository.ts';
+import type { MachineRates } from '@berth/contract/machine-rates.ts';
 
 export interface Settings {
   /** Origin by which people reach the service, without a slash at its end: in mailed links and cookies (`BERTH_PUBLIC_URL`). */
@@ -12,6 +13,10 @@ export interface Settings {
   sessionTokenMinutes: number;
   /** Who may make an account: those with an invitation, or anybody with a verified address (`BERTH_SIGN_UP`). */
   signUp: 'invited' | 'open';
+  /** From when a cap on machine hours was seen to be reached until what is awake goes to sleep (`BERTH_CAP_GRACE_SECONDS`). */
+  capGraceSeconds: number;
+  /** What machine time costs, for estimates (`BERTH_PLANS_FILE`). */
+  machineRates: MachineRates;
   /** Addresses or networks of proxies whose `X-Forwarded-For` is believed (`BERTH_TRUSTED_PROXIES`). */
   trustedProxies: readonly string[];
   git: GitSettings;

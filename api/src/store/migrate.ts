@@ -8,6 +8,9 @@ import * as lifecycle from '../../migrations/0004_lifecycle.ts';
 import * as people from '../../migrations/0005_people.ts';
 import * as clone from '../../migrations/0006_clone.ts';
 import * as previews from '../../migrations/0007_previews.ts';
+import * as billing from '../../migrations/0008_billing.ts';
+import * as usageRollup from '../../migrations/0009_usage_rollup.ts';
+import * as usageCaps from '../../migrations/0010_usage_caps.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -18,6 +21,9 @@ const MIGRATIONS: Record<string, Migration> = {
   '0005_people': people,
   '0006_clone': clone,
   '0007_previews': previews,
+  '0008_billing': billing,
+  '0009_usage_rollup': usageRollup,
+  '0010_usage_caps': usageCaps,
 };
 
 /** Applies what is missing, over a connection of its own; returns the names applied. Throws when one failed: nothing of this run is then kept. */

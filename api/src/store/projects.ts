@@ -1,6 +1,7 @@
 // The rows of projects. SQL only. Sealed credentials are read by one query of their own, and by nothing that answers, lists or looks up a project.
 import { sql, type Updateable } from 'kysely';
 import type { PageRequest, Slice } from '../rules/page.ts';
+import { isId } from './ids.ts';
 import { selectSlice } from './pages.ts';
 import type { Database, DatabaseTransaction, NewProject, ProjectRow, ProjectTable } from './schema.ts';
 
@@ -44,18 +45,31 @@ export async function findProject(db: Database, orgId: string, projectId: string
   return await selectOne(db, orgId, projectId).executeTakeFirst();
 }
 
+/** What is kept of a project for good, also once it is deleted; one of another org is not found. */
+export async function findProjectEvenDeleted(
+  db: Database,
+  orgId: string,
+  projectId: string,
+): Promise<Pick<ProjectRow, 'id' | 'sandbox_machine_hour_limit' | 'deleted_at'> | undefined> {
+  if (!isId('project', projectId)) return undefined;
+  const query = db.selectFrom('project').select(['id', 'sandbox_machine_hour_limit', 'deleted_at']);
+  return await query.where('org_id', '=', orgId).where('id', '=', projectId).executeTakeFirst();
+}
+
 /**
- * The same, locked until the transaction ends. `share`: it stays as it is, for what is made in it; any number may hold that. `update`: it is to be
- * changed or deleted. Before any other lock that the transaction takes on sandboxes, subscriptions or hosts.
+ * The same, locked until the transaction ends. `stay`: it is not deleted, for what is made in it; any number may hold that. `change`: nobody else changes it;
+ * what is made in it goes on, for creates that overlap would keep a change waiting for ever. `delete`: alone. Before any other lock that the transaction takes
+ * on sandboxes, subscriptions or hosts.
  */
 export async function lockProject(
   trx: DatabaseTransaction,
   orgId: string,
   projectId: string,
-  strength: 'share' | 'update',
+  strength: 'stay' | 'change' | 'delete',
 ): Promise<ProjectRecord | undefined> {
   const query = selectOne(trx, orgId, projectId);
-  return await (strength === 'share' ? query.forShare() : query.forUpdate()).executeTakeFirst();
+  if (strength === 'stay') return await query.forKeyShare().executeTakeFirst();
+  return await (strength === 'change' ? query.forNoKeyUpdate() : query.forUpdate()).executeTakeFirst();
 }
 
 /** An org's projects, newest first, without deleted ones: all of them, or one page. */

@@ -60,11 +60,17 @@ export const CRASH_POINTS = [
   'mail:noted-written',
   'mail:noted',
   'mail:sent-recorded',
+  'caps:warned',
+  'caps:reached-noted',
+  'caps:slept',
   'lost:written',
   'lost:settled',
   'recovered:written',
   'recovered:settled',
   'reap:gone',
+  'rollup:cut-written',
+  'rollup:sums-written',
+  'rollup:committed',
 ] as const;
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 

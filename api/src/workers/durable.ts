@@ -11,6 +11,7 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
 import type { LifecycleQueue } from '../services/lifecycle-port.ts';
+import type { Plans } from '../rules/plan-catalogue.ts';
 import type { Mailer } from '../services/mail-port.ts';
 import type { Database } from '../store/schema.ts';
 import type { SecretKey } from '../services/secret-key.ts';
@@ -31,6 +32,8 @@ import { runEvery } from './schedule.ts';
 import { forgetSignInRemains, SIGN_IN_RETENTION_EVERY_MS } from './sign-in-retention.ts';
 import { sleep } from './sleep.ts';
 import { Takeover } from './takeover.ts';
+import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage-rollup.ts';
+import { CAP_WARNING_RETENTION_EVERY_MS, CapWatch, forgetCapWarnings, USAGE_CAPS_EVERY_MS } from './usage-caps.ts';
 import { wake } from './wake.ts';
 
 const APPLICATION = { name: 'berth', applicationVersion: '1' } as const;
@@ -63,6 +66,10 @@ export interface DurableOptions {
   /** Opens the credentials of repositories. */
   secretKey: SecretKey;
   git: GitSettings;
+  /** By id. */
+  plans: Plans;
+  /** From when a cap on machine hours was seen to be reached until what is awake goes to sleep. */
+  capGraceSeconds: number;
   log: Logger;
   /** Poll of the lifecycle's queue; the default is a safety net only, and measured to be enough. */
   queuePollMs?: number;
@@ -180,6 +187,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const health = options.hostUrls.map((url) => new HostHealth(context, url));
   const expiry = new Expiry({ context, lifecycle: queue, session });
   const idle = new IdleWatch({ context, lifecycle: queue, session });
+  const caps = new CapWatch({ context, plans: options.plans, lifecycle: queue, session, graceSeconds: options.capGraceSeconds });
   dispatch.wake();
   cloneDispatch.wake();
   // A first look before the first request: what a killed process left goes on, and the host of the request has a row.
@@ -189,6 +197,12 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     runEvery({ name: 'takeover', everyMs: TAKEOVER_EVERY_MS, run: () => takeover.tick() }, stopping.signal, log),
     runEvery({ name: 'expiry', everyMs: EXPIRY_EVERY_MS, run: () => expiry.tick() }, stopping.signal, log),
     runEvery({ name: 'idleness', everyMs: IDLE_EVERY_MS, run: () => idle.tick() }, stopping.signal, log),
+    runEvery({ name: 'usage caps', everyMs: USAGE_CAPS_EVERY_MS, run: () => caps.tick() }, stopping.signal, log),
+    runEvery(
+      { name: 'cap warning retention', everyMs: CAP_WARNING_RETENTION_EVERY_MS, run: () => forgetCapWarnings(context, session) },
+      stopping.signal,
+      log,
+    ),
     runEvery(
       { name: 'idempotency retention', everyMs: IDEMPOTENCY_RETENTION_EVERY_MS, run: () => forgetIdempotencyKeys(context, session) },
       stopping.signal,
@@ -199,6 +213,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
       stopping.signal,
       log,
     ),
+    runEvery({ name: 'usage rollup', everyMs: USAGE_ROLLUP_EVERY_MS, run: () => rollUpAllUsage(context, session) }, stopping.signal, log),
     ...health.map((host) =>
       runEvery(
         {

@@ -6,6 +6,7 @@ import { errorEnvelope, ERRORS, type ErrorCode } from '@berth/contract/errors.ts
 import { ROLE_PERMISSIONS } from '@berth/contract/permissions.ts';
 import { NAMED_IN_PATHS, type AuthKind, type Route } from '@berth/contract/route.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
+import { sql } from 'kysely';
 import { newId } from '../../src/store/ids.ts';
 import { signInAs, startApi, type TestApi } from '../api.ts';
 import { makeAgentTokenRow, makeKeyRow, makePerson } from './people-rows.ts';
@@ -266,7 +267,31 @@ test("the feed filtered by another org's project or sandbox is as empty as filte
   }
 });
 
-const LISTS = ROUTES.filter(({ method, path, request }) => method === 'GET' && path.startsWith('/v1/orgs/') && request.query !== undefined);
+test("usage filtered by another org's project is answered as by one that does not exist, and by its end user as by nobody", async () => {
+  for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('billing.read'))) {
+    let first: Seen | undefined;
+    for (const { what, id } of [...idsOfNothing('projectId'), ...foreign.things.projectId]) {
+      const seen = await look(asker, 'GET', `/v1/orgs/${own.orgId}/usage?projectId=${id}`, [id]);
+      assert.deepEqual([seen.status, JSON.parse(seen.text).error.code], [400, 'unknown_project'], what);
+      first ??= seen;
+      assert.deepEqual(seen, first, `${asker.what}: ${what}`);
+    }
+  }
+  const endUserId = 'whose sandbox runs elsewhere';
+  await sql`
+    insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
+    values (${newId('usageInterval')}, ${newId('sandbox')}, ${foreign.orgId}, 'prj_x', ${endUserId}, 1, 1, 10, tstzrange(now() - interval '1 day', null))`.execute(
+    api.db,
+  );
+  const asker = askers[0] as Asker;
+  const ofEndUser = await look(asker, 'GET', `/v1/orgs/${own.orgId}/usage?endUserId=${encodeURIComponent(endUserId)}`, []);
+  assert.equal(JSON.parse(ofEndUser.text).usedMachineHours, 0);
+  assert.ok(!(await look(asker, 'GET', `/v1/orgs/${own.orgId}/usage/end-users`, [])).text.includes(endUserId));
+});
+
+const LISTS = ROUTES.filter(
+  ({ method, path, request }) => method === 'GET' && path.startsWith('/v1/orgs/') && 'limit' in (request.query?.shape ?? {}),
+);
 
 test("no list of an org holds anything of another's, also with a place to go on from that was made there", async () => {
   const ids = [foreign.orgId, foreign.owner.email, ...Object.values(foreign.things).flatMap((things) => things.map(({ id }) => id))];

@@ -11,6 +11,7 @@ import { insertPreviewLink } from '../../src/store/preview-links.ts';
 import { insertProject } from '../../src/store/projects.ts';
 import type { NewSandbox } from '../../src/store/schema.ts';
 import type { CallOptions, TestApi, TestOrg } from '../api.ts';
+import { SOLD_PLAN } from '../payments-stand-in.ts';
 import { makeAgentTokenRow, makeInvitationRow, makeKeyRow, makePerson, type Person } from './people-rows.ts';
 
 /** Where a request is made: in the org, by a caller who is that person. */
@@ -108,6 +109,8 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   createAgentToken: () => ({ params: {}, body: { name: 'swept' } }),
   revokeAgentToken: onOwnAgentToken,
   createOrg: () => ({ params: {}, body: { name: 'swept' } }),
+  getSubscription: inOrg,
+  createCheckout: (setting) => ({ ...inOrg(setting), body: { plan: SOLD_PLAN.id } }),
   listMembers: inOrg,
   updateMember: async (setting) => ({ ...(await onMember(setting)), body: { role: 'operator' } }),
   removeMember: onMember,
@@ -126,11 +129,22 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
     return { params: { orgId: org.orgId, keyId: id } };
   },
   listActivity: inOrg,
+  getOrgUsage: inOrg,
+  getEndUserUsage: inOrg,
   listProjects: inOrg,
   createProject: (setting) => ({ ...inOrg(setting), body: { name: 'swept', useCase: 'external' } }),
   getProject: ({ org }) => ({ params: { orgId: org.orgId, projectId: org.projectId } }),
   updateProject: async (setting) => ({ ...(await onNewProject(setting)), body: { name: 'renamed' } }),
   deleteProject: onNewProject,
+  updateUsageGuardrails: ({ api, org }) => ({
+    params: { orgId: org.orgId },
+    body: { sandboxMachineHourLimit: 1_000_000, sandboxOverageEnabled: true },
+    undo: async () => {
+      const none = { machine_hour_limit: null, overage_enabled: false };
+      await api.db.updateTable('subscription').set(none).where('org_id', '=', org.orgId).execute();
+    },
+  }),
+  updateProjectUsageGuardrails: async (setting) => ({ ...(await onNewProject(setting)), body: { sandboxMachineHourLimit: 1_000_000 } }),
   listSandboxes: inOrg,
   createSandbox: (setting) => ({ ...inOrg(setting), body: { agent: 'agent_one', projectId: setting.org.projectId } }),
   getSandbox: onReady,

@@ -16,7 +16,7 @@ before(async () => {
 after(() => site.close());
 
 test('every page and every form of it answers with HTML in English, a title, one heading, and headers that keep everything else out', async () => {
-  assert.equal(PAGES.length, 17);
+  assert.equal(PAGES.length, 18);
   for (const { method, path } of PAGES) {
     const visitor = site.visitor();
     const { status, headers, text } = method === 'GET' ? await visitor.get(path) : await visitor.post(path, {});

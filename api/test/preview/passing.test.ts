@@ -71,6 +71,13 @@ test('a request gets to the app as it was, but for what is ours', async () => {
   });
 });
 
+test('a target is passed on as it was written', async () => {
+  for (const target of ['/', '//', '/x?', '/x??', '//host/path', '/?', '/a/./../b', '/%2e%2e/%00', '/?a=b?c&d', "/'|^`{}"]) {
+    assert.equal((await world.visit(target)).text, 'hello');
+    assert.equal(seen.at(-1)?.url, target);
+  }
+});
+
 test('the token is taken out of the URL and becomes a cookie; the rest of the query stays as it is', async () => {
   const { headers, status } = await world.ask(`/x?a=%20&token=${world.token}&b&token=mine&token=bpt_other`);
   assert.equal(status, 200);

@@ -90,7 +90,7 @@ test('a replay that prefers respond-async is answered at once with what is', asy
 
 test('a create that failed leaves no key: the same key then makes a sandbox, with that body or another', async () => {
   assert.equal((await create('failed', { projectId: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa' })).body.error.code, 'unknown_project');
-  await api.db.updateTable('subscription').set({ status: 'ended' }).where('org_id', '=', api.orgId).execute();
+  await api.db.updateTable('subscription').set({ status: 'canceled' }).where('org_id', '=', api.orgId).execute();
   assert.equal((await create('failed')).body.error.code, 'no_active_plan');
   await api.db.updateTable('subscription').set({ status: 'active' }).where('org_id', '=', api.orgId).execute();
   const made = await create('failed', { name: 'made at last' });
@@ -106,7 +106,7 @@ test('one of two creates at the same moment that fails leaves the key to the oth
 
 test('a replay needs no plan and no room any more', async () => {
   const first = await create('kept');
-  await api.db.updateTable('subscription').set({ status: 'ended' }).where('org_id', '=', api.orgId).execute();
+  await api.db.updateTable('subscription').set({ status: 'canceled' }).where('org_id', '=', api.orgId).execute();
   try {
     assert.equal((await create('kept')).body.sandbox.id, first.body.sandbox.id);
   } finally {

@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { MACHINE_SIZES } from '@berth/contract/machine-sizes.ts';
-import type { Plan } from '@berth/contract/plans.ts';
+import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import { SANDBOX_STATES, sandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
 const STARTER: Plan = {
+  ...SELF_HOSTED_PLAN,
   id: 'starter',
   name: 'Starter',
   tier: 'standard',
@@ -29,7 +30,7 @@ beforeEach(async () => {
   await setPlan('starter');
 });
 
-async function setPlan(plan: string, status: 'active' | 'ended' = 'active'): Promise<void> {
+async function setPlan(plan: string, status: 'active' | 'canceled' = 'active'): Promise<void> {
   await api.db.deleteFrom('subscription').where('org_id', '=', api.orgId).execute();
   await api.db.insertInto('subscription').values({ org_id: api.orgId, plan, status }).execute();
 }
@@ -98,7 +99,7 @@ test("a time to live beyond the plan's session cap is 409 naming the limit", asy
 
 for (const [what, arrange] of [
   ['no plan', () => api.db.deleteFrom('subscription').where('org_id', '=', api.orgId).execute()],
-  ['a plan that has ended', () => setPlan('starter', 'ended')],
+  ['a plan that has ended', () => setPlan('starter', 'canceled')],
   ['a plan that the catalogue does not know', () => setPlan('gone')],
 ] as const) {
   test(`a create in an org with ${what} is 402 no_active_plan, and leaves nothing`, async () => {

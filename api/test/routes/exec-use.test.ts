@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Plan } from '@berth/contract/plans.ts';
+import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import { SANDBOX_STATES, sandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { sql } from 'kysely';
 import type { Actor } from '../../src/rules/access.ts';
@@ -17,6 +17,7 @@ import { startApi, type Answer, type TestApi } from '../api.ts';
 import { ExecRefusal } from '../exec-front.ts';
 
 const LONE: Plan = {
+  ...SELF_HOSTED_PLAN,
   id: 'lone',
   name: 'Lone',
   tier: 'standard',
@@ -249,7 +250,7 @@ test('what refuses a wake refuses the command: nothing to wake, no plan, too man
   await api.db.updateTable('subscription').set({ plan: 'lone' }).where('org_id', '=', api.orgId).execute();
   await api.makeSandbox('ready');
   assert.deepEqual(await refused(id), [409, 'concurrent_sandbox_limit']);
-  await api.db.updateTable('subscription').set({ plan: 'self-hosted', status: 'ended' }).where('org_id', '=', api.orgId).execute();
+  await api.db.updateTable('subscription').set({ plan: 'self-hosted', status: 'canceled' }).where('org_id', '=', api.orgId).execute();
   assert.deepEqual(await refused(id), [402, 'no_active_plan']);
   await api.db.updateTable('subscription').set({ status: 'active' }).where('org_id', '=', api.orgId).execute();
   assert.deepEqual([ran, api.steps], [0, []]);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { MetricsSample } from '@berth/contract/metrics.ts';
-import type { Plan } from '@berth/contract/plans.ts';
+import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import type { VmMetrics } from '@berth/protocol/host.ts';
 import { sql } from 'kysely';
 import { insertMetricsSample } from '../../src/store/metrics-samples.ts';
@@ -13,6 +13,7 @@ import { ExecRefusal } from '../exec-front.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
 const MODEST: Plan = {
+  ...SELF_HOSTED_PLAN,
   id: 'modest',
   name: 'Modest',
   tier: 'standard',
@@ -309,7 +310,7 @@ test('a wake without room for a recommendation goes on without it; one that was 
 test('nothing larger than the plan or the host allows is recommended, and without a plan nothing larger at all', async () => {
   api.front.metrics = () => metrics({ memoryUsedMib: 950, memoryTotalMib: 1_000, diskUsedMib: 9_900 });
   const org = await api.makeOrg();
-  const planned = async (plan: string, status: 'active' | 'ended'): Promise<MetricsSample['recommendedAllocation']> => {
+  const planned = async (plan: string, status: 'active' | 'canceled'): Promise<MetricsSample['recommendedAllocation']> => {
     await api.db
       .insertInto('subscription')
       .values({ org_id: org.orgId, plan, status })
@@ -322,7 +323,7 @@ test('nothing larger than the plan or the host allows is recommended, and withou
   };
   assert.deepEqual(await planned('self-hosted', 'active'), { vcpu: 1, memoryGb: 8, diskGb: 40 });
   assert.deepEqual(await planned('modest', 'active'), { vcpu: 1, memoryGb: 4, diskGb: 20 });
-  assert.deepEqual(await planned('self-hosted', 'ended'), { vcpu: 1, memoryGb: 4, diskGb: 20 });
+  assert.deepEqual(await planned('self-hosted', 'canceled'), { vcpu: 1, memoryGb: 4, diskGb: 20 });
   await api.db.updateTable('host').set({ largest_vcpu: 8, largest_memory_mib: 7_000, largest_disk_gib: 1_000 }).execute();
   try {
     assert.deepEqual(await planned('self-hosted', 'active'), { vcpu: 1, memoryGb: 4, diskGb: 40 });

@@ -1,7 +1,7 @@
 // Renewing ephemeral sandboxes over HTTP: what is extended, every refusal, and the race with the expiry.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
-import type { Plan } from '@berth/contract/plans.ts';
+import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import { SANDBOX_ACTION_RULES, sandboxStatus, statusesAllowing } from '@berth/contract/sandbox-state.ts';
 import { sql } from 'kysely';
 import { expireSandbox } from '../../src/services/sandbox-expiry.ts';
@@ -10,6 +10,7 @@ import { startApi, type Answer, type TestApi } from '../api.ts';
 
 const TTL_SECONDS = 600;
 const SHORT: Plan = {
+  ...SELF_HOSTED_PLAN,
   id: 'short',
   name: 'Short',
   tier: 'standard',
@@ -89,7 +90,7 @@ for (const status of sandboxStatus.options) {
 }
 
 for (const [what, change] of [
-  ['has ended', { status: 'ended' as const }],
+  ['has ended', { status: 'canceled' as const }],
   ['is not in the catalogue', { plan: 'gone' }],
 ] as const) {
   test(`a renewal in an org whose plan ${what} is 402 no_active_plan, and the expiry stays`, async () => {

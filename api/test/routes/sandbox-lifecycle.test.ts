@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { SELF_HOSTED_PLAN } from '@berth/contract/plans.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
 let api: TestApi;
 before(async () => {
   api = await startApi({
     durable: true,
-    plans: [{ id: 'tight', name: 'Tight', tier: 'standard', concurrentSandboxes: 1, largestSize: 'medium', ephemeralSessionSeconds: null }],
+    plans: [{ ...SELF_HOSTED_PLAN, id: 'tight', name: 'Tight', concurrentSandboxes: 1, largestSize: 'medium' }],
   });
 });
 after(() => api.close());
@@ -161,7 +162,7 @@ test("a resize beyond the plan's largest size is 409 plan_limit, and a wake beyo
     assert.deepEqual([larger.status, larger.body.error.code], [409, 'plan_limit']);
     const woken = await verb(id, 'wake');
     assert.deepEqual([woken.status, woken.body.error.code], [409, 'concurrent_sandbox_limit']);
-    await api.db.updateTable('subscription').set({ status: 'ended' }).where('org_id', '=', api.orgId).execute();
+    await api.db.updateTable('subscription').set({ status: 'canceled' }).where('org_id', '=', api.orgId).execute();
     assert.equal((await verb(id, 'wake')).body.error.code, 'no_active_plan');
     assert.equal((await verb(other, 'resize', { vcpu: 2 })).body.error.code, 'no_active_plan');
     assert.equal((await get(id)).status, 'stopped');

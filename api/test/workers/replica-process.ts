@@ -41,6 +41,7 @@ const settings = {
   git: { ...SETTINGS.git, cloneTimeoutSeconds: options.cloneTimeoutSeconds ?? SETTINGS.git.cloneTimeoutSeconds },
 };
 const secretKey = new SecretKey(Buffer.alloc(32));
+const plans = planCatalogueOf(options.plans);
 const work = await startDurable({
   databaseUrl: options.databaseUrl,
   db,
@@ -50,6 +51,8 @@ const work = await startDurable({
   publicUrl: SETTINGS.publicUrl,
   secretKey,
   git: settings.git,
+  plans,
+  capGraceSeconds: options.capGraceSeconds ?? SETTINGS.capGraceSeconds,
   log,
   ...(options.mailPatience === undefined ? {} : { mailPatience: options.mailPatience }),
   ...(options.queuePollMs === undefined ? {} : { queuePollMs: options.queuePollMs }),
@@ -75,10 +78,11 @@ const context: ServiceContext = {
   changes,
   hosts,
   lifecycle,
-  plans: planCatalogueOf(),
+  plans,
   settings,
   secretKey,
   mailer,
+  payments: null,
   log,
 };
 const actor = {

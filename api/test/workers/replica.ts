@@ -2,6 +2,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import type { Plan } from '@berth/contract/plans.ts';
 import type { MailConfig } from '../../src/config.ts';
 import type { MailPatience } from '../../src/workers/invitation-mail.ts';
 
@@ -22,6 +23,9 @@ export interface ReplicaOptions {
   mailPatience?: MailPatience;
   /** Replaces the time limit of clones. */
   cloneTimeoutSeconds?: number;
+  /** Beside the self-hosted plan. */
+  plans?: Plan[];
+  capGraceSeconds?: number;
 }
 
 export interface ReplicaRequest {

@@ -41,6 +41,14 @@ export const ERRORS = {
     "status": 400,
     "meaning": "At the path, or at a part of it, is a file, where a directory is needed."
   },
+  "plan_not_for_sale": {
+    "status": 400,
+    "meaning": "The plan is not one that can be bought here; the message names those that can."
+  },
+  "signature_invalid": {
+    "status": 400,
+    "meaning": "The payment provider's signature of an event is missing, wrong or too old."
+  },
   "unauthenticated": {
     "status": 401,
     "meaning": "The bearer token is missing, malformed, unknown, expired or revoked."
@@ -48,6 +56,10 @@ export const ERRORS = {
   "no_active_plan": {
     "status": 402,
     "meaning": "The org has no active plan."
+  },
+  "billing_not_configured": {
+    "status": 402,
+    "meaning": "This installation collects no payments; the message names what its operator has to set."
   },
   "auth_kind_not_allowed": {
     "status": 403,
@@ -137,6 +149,14 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The sandbox has as many public preview links outstanding as it may; the message names the limit."
   },
+  "machine_hour_limit": {
+    "status": 409,
+    "meaning": "The machine hours of this billing period are used up; the message names the cap, whose it is and how to raise it."
+  },
+  "plan_already_bought": {
+    "status": 409,
+    "meaning": "The org pays for this plan already."
+  },
   "project_has_sandboxes": {
     "status": 409,
     "meaning": "The project has sandboxes that are not deleted; the message says how many."
@@ -224,6 +244,10 @@ export const ERRORS = {
   "sandbox_unreachable": {
     "status": 503,
     "meaning": "The sandbox is awake by record, but its machine did not answer; a command may or may not have run."
+  },
+  "payment_provider_unavailable": {
+    "status": 503,
+    "meaning": "The payment provider did not answer, or refused; nothing was bought. See Retry-After."
   },
   "shutting_down": {
     "status": 503,
@@ -912,6 +936,50 @@ export const ROUTES = [
     "body": null
   },
   {
+    "name": "getSubscription",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/subscription",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "org.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "createCheckout",
+    "method": "POST",
+    "path": "/v1/orgs/{orgId}/billing/checkout",
+    "auth": [
+      "session"
+    ],
+    "permission": "billing.manage",
+    "activity": "checkout_started",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "type": "object",
+        "properties": {
+          "plan": {
+            "type": "string",
+            "pattern": "^[a-z0-9][a-z0-9-]{0,62}$"
+          }
+        },
+        "required": [
+          "plan"
+        ],
+        "additionalProperties": false
+      }
+    }
+  },
+  {
     "name": "listInvitations",
     "method": "GET",
     "path": "/v1/orgs/{orgId}/invitations",
@@ -1167,6 +1235,10 @@ export const ROUTES = [
             "org_created",
             "owner_link_created",
             "plan_changed",
+            "checkout_started",
+            "subscription_changed",
+            "usage_guardrails_updated",
+            "usage_cap_warning",
             "member_role_changed",
             "member_removed",
             "invitation_created",
@@ -1229,6 +1301,56 @@ export const ROUTES = [
         }
       }
     ],
+    "body": null
+  },
+  {
+    "name": "getOrgUsage",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/usage",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "billing.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "projectId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "endUserId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 512,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "getEndUserUsage",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/usage/end-users",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "billing.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
     "body": null
   },
   {
@@ -1628,6 +1750,82 @@ export const ROUTES = [
     "idempotent": false,
     "query": [],
     "body": null
+  },
+  {
+    "name": "updateUsageGuardrails",
+    "method": "PATCH",
+    "path": "/v1/orgs/{orgId}/subscription/usage-guardrails",
+    "auth": [
+      "session"
+    ],
+    "permission": "usage_guardrails.manage",
+    "activity": "usage_guardrails_updated",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "type": "object",
+        "properties": {
+          "sandboxMachineHourLimit": {
+            "anyOf": [
+              {
+                "type": "number",
+                "minimum": 0,
+                "maximum": 100000000
+              },
+              {
+                "type": "null"
+              }
+            ]
+          },
+          "sandboxOverageEnabled": {
+            "type": "boolean"
+          }
+        },
+        "additionalProperties": false,
+        "minProperties": 1,
+        "description": "An absent field stays as it is. At least one of the two is needed."
+      }
+    }
+  },
+  {
+    "name": "updateProjectUsageGuardrails",
+    "method": "PATCH",
+    "path": "/v1/orgs/{orgId}/projects/{projectId}/usage-guardrails",
+    "auth": [
+      "session"
+    ],
+    "permission": "usage_guardrails.manage",
+    "activity": "usage_guardrails_updated",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "type": "object",
+        "properties": {
+          "sandboxMachineHourLimit": {
+            "anyOf": [
+              {
+                "type": "number",
+                "minimum": 0,
+                "maximum": 100000000
+              },
+              {
+                "type": "null"
+              }
+            ]
+          }
+        },
+        "required": [
+          "sandboxMachineHourLimit"
+        ],
+        "additionalProperties": false
+      }
+    }
   },
   {
     "name": "listSandboxes",

@@ -5,6 +5,7 @@ import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
 import { SANDBOX_ANSWERS } from './sandbox-answers.ts';
 import { newId, type TestState } from './state.ts';
+import { USAGE_ANSWERS } from './usage-answers.ts';
 
 const TOKEN_BYTES = 32;
 
@@ -72,6 +73,7 @@ export const ANSWERS: Answers = {
       (['kind', 'projectId', 'sandboxId'] as const).every((name) => query[name] === undefined || entry[name] === query[name]);
     return paged('activity', state.activity.filter(fits), { limit: 50, ...query });
   },
+  ...USAGE_ANSWERS,
   ...SANDBOX_ANSWERS,
 };
 

@@ -25,6 +25,8 @@ export class TestSandbox {
   readonly files = new TestFiles();
   readonly previews: Preview[] = [];
   #going: Going | null = null;
+  #awakeMs = 0;
+  #awakeSinceMs: number | null = null;
   readonly #onChange: (sandbox: Sandbox) => void;
 
   /** @param onChange called when it comes to another status by itself */
@@ -110,7 +112,14 @@ export class TestSandbox {
     this.#enter(via, nowMs);
   }
 
+  /** How long it was awake in all. */
+  awakeMs(nowMs: number): number {
+    return this.#awakeMs + (this.#awakeSinceMs === null ? 0 : nowMs - this.#awakeSinceMs);
+  }
+
   #enter(status: SandboxStatus, nowMs: number): void {
+    if (this.#awakeSinceMs !== null) this.#awakeMs += nowMs - this.#awakeSinceMs;
+    this.#awakeSinceMs = SANDBOX_STATES[status].metered ? nowMs : null;
     const now = new Date(nowMs).toISOString();
     Object.assign(this.record, { status, statusChangedAt: now, updatedAt: now });
   }

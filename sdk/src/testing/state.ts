@@ -1,5 +1,5 @@
 // What the test server holds: one org with its projects, sandboxes, keys and feed, all in memory.
-import type { ActivityEntry, ApiKey, Org, Project, Sandbox } from '../generated/raw/index.ts';
+import type { ActivityEntry, ApiKey, Org, Project, Sandbox, UsageGuardrails } from '../generated/raw/index.ts';
 import { Refusal } from './refusal.ts';
 import type { TestSandbox } from './sandbox.ts';
 
@@ -20,6 +20,12 @@ export interface Caller {
 export class TestState {
   readonly org: Org;
   readonly userId = newId('usr');
+  readonly guardrails: UsageGuardrails = {
+    includedMachineHours: null,
+    sandboxMachineHourLimit: null,
+    sandboxMachineHourLimitOverride: null,
+    sandboxOverageEnabled: false,
+  };
   readonly projects = new Map<string, Project>();
   readonly sandboxes = new Map<string, TestSandbox>();
   readonly apiKeys = new Map<string, ApiKey>();

@@ -3,7 +3,7 @@
 
 import { client } from './client.gen.ts';
 import type { Client, ClientMeta, Options as Options2, RequestResult, TDataShape } from './client/index.ts';
-import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
+import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -234,6 +234,40 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
+     * The org's plan, its status and the billing period
+     *
+     * The org's plan, its status and the billing period.
+     *
+     * Takes: session token, API key. Permission: `org.read`.
+     */
+    public getSubscription<ThrowOnError extends boolean = true>(options: Options<GetSubscriptionData, ThrowOnError>): RequestResult<GetSubscriptionResponses, GetSubscriptionErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetSubscriptionResponses, GetSubscriptionErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/subscription',
+            ...options
+        });
+    }
+    
+    /**
+     * Begins the purchase of a plan at the payment provider
+     *
+     * Begins the purchase of a plan at the payment provider; the plan is in force once that says that it is paid.
+     *
+     * Takes: session token. Permission: `billing.manage`.
+     */
+    public createCheckout<ThrowOnError extends boolean = true>(options: Options<CreateCheckoutData, ThrowOnError>): RequestResult<CreateCheckoutResponses, CreateCheckoutErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<CreateCheckoutResponses, CreateCheckoutErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/billing/checkout',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
      * The org's pending invitations, newest first
      *
      * The org's pending invitations, newest first.
@@ -377,6 +411,36 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
+     * Machine hours of the org, or of one of its projects or end users, in the present billing period, against the cap
+     *
+     * Machine hours of the org, or of one of its projects or end users, in the present billing period, against the cap.
+     *
+     * Takes: session token, API key. Permission: `billing.read`.
+     */
+    public getOrgUsage<ThrowOnError extends boolean = true>(options: Options<GetOrgUsageData, ThrowOnError>): RequestResult<GetOrgUsageResponses, GetOrgUsageErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetOrgUsageResponses, GetOrgUsageErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/usage',
+            ...options
+        });
+    }
+    
+    /**
+     * Machine hours of each end user in the present billing period, most first
+     *
+     * Machine hours of each end user in the present billing period, most first; what ran for no end user is left out.
+     *
+     * Takes: session token, API key. Permission: `billing.read`.
+     */
+    public getEndUserUsage<ThrowOnError extends boolean = true>(options: Options<GetEndUserUsageData, ThrowOnError>): RequestResult<GetEndUserUsageResponses, GetEndUserUsageErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetEndUserUsageResponses, GetEndUserUsageErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/usage/end-users',
+            ...options
+        });
+    }
+    
+    /**
      * The org's projects, newest first
      *
      * The org's projects, newest first.
@@ -451,6 +515,44 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).patch<UpdateProjectResponses, UpdateProjectErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/orgs/{orgId}/projects/{projectId}',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Sets the org's cap on machine hours a billing period, and whether work goes on beyond it
+     *
+     * Sets the org's cap on machine hours a billing period, and whether work goes on beyond it.
+     *
+     * Takes: session token. Permission: `usage_guardrails.manage`.
+     */
+    public updateUsageGuardrails<ThrowOnError extends boolean = true>(options: Options<UpdateUsageGuardrailsData, ThrowOnError>): RequestResult<UpdateUsageGuardrailsResponses, UpdateUsageGuardrailsErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).patch<UpdateUsageGuardrailsResponses, UpdateUsageGuardrailsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/subscription/usage-guardrails',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Sets a project's own cap on machine hours a billing period, inside the org's
+     *
+     * Sets a project's own cap on machine hours a billing period, inside the org's.
+     *
+     * Takes: session token. Permission: `usage_guardrails.manage`.
+     */
+    public updateProjectUsageGuardrails<ThrowOnError extends boolean = true>(options: Options<UpdateProjectUsageGuardrailsData, ThrowOnError>): RequestResult<UpdateProjectUsageGuardrailsResponses, UpdateProjectUsageGuardrailsErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).patch<UpdateProjectUsageGuardrailsResponses, UpdateProjectUsageGuardrailsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
             ...options,
             headers: {
                 'Content-Type': 'application/json',

@@ -128,6 +128,18 @@ export type ApiKey = {
 };
 
 /**
+ * Machine time of an end user.
+ */
+export type EndUserUsage = {
+    endUserId: string;
+    machineHours: number;
+    /**
+     * What the machines cost by the rates of the installation.
+     */
+    estimatedCogsUsd: number;
+};
+
+/**
  * How a command ended.
  */
 export type ExecResult = {
@@ -349,6 +361,47 @@ export type Org = {
 };
 
 /**
+ * Machine time in the present billing period. With `projectId`, cap, remaining hours and alert are the project's; the period, what the plan includes and the overage are always the org's.
+ */
+export type OrgUsage = {
+    /**
+     * In the plan, for a billing period; null: without a limit.
+     */
+    includedMachineHours: number | null;
+    /**
+     * The cap in force in this period; null: none.
+     */
+    sandboxMachineHourLimit: number | null;
+    /**
+     * The cap that an org admin set; null: none.
+     */
+    sandboxMachineHourLimitOverride: number | null;
+    /**
+     * Whether work goes on beyond the cap.
+     */
+    sandboxOverageEnabled: boolean;
+    /**
+     * Of what was asked for: the org, a project, an end user. What runs is counted until now.
+     */
+    usedMachineHours: number;
+    /**
+     * Until the cap, at least 0; null without a cap.
+     */
+    remainingMachineHours: number | null;
+    usageAlert: UsageAlert;
+    periodStartsAt: string;
+    periodEndsAt: string;
+    /**
+     * Hours of the org beyond what its plan includes.
+     */
+    overageMachineHours: number;
+    /**
+     * What those cost by the plan; null where the plan has no price for them. An estimate: bills are the payment provider's.
+     */
+    estimatedOverageUsd: number | null;
+};
+
+/**
  * What one may do. Further ones will come.
  */
 export type Permission = 'org.read' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve';
@@ -555,6 +608,93 @@ export type Sandbox = {
 export type SandboxStatus = 'provisioning' | 'running' | 'ready' | 'sleeping' | 'stopped' | 'waking' | 'failed' | 'destroying' | 'deleted';
 
 /**
+ * The org's plan and its billing period.
+ */
+export type Subscription = {
+    plan: {
+        id: string;
+        name: string;
+        tier: string;
+        concurrentSandboxes: number | null;
+        largestSize: MachineSize | (string & {}) | null;
+        ephemeralSessionSeconds: number | null;
+        includedMachineHours: number | null;
+        overageUsdPerMachineHour: number | null;
+    };
+    status: SubscriptionStatus | (string & {});
+    startedAt: string;
+    /**
+     * The billing period now; null when the subscription is over.
+     */
+    periodStartsAt: string | null;
+    periodEndsAt: string | null;
+    /**
+     * Since when it is over.
+     */
+    canceledAt: string | null;
+    /**
+     * When it will be over, if that is known ahead.
+     */
+    cancelsAt: string | null;
+    /**
+     * As the org's admins set it; null: none of their own. What follows from it stands in the usage.
+     */
+    sandboxMachineHourLimit: number | null;
+    sandboxOverageEnabled: boolean;
+    /**
+     * null: nobody collects anything for it.
+     */
+    provider: 'stripe' | (string & {}) | null;
+};
+
+/**
+ * `active`: the plan is in force. `past_due`: a payment did not work and the provider tries again; the plan stays in force until it gives up. `canceled`: it is over.
+ */
+export type SubscriptionStatus = 'active' | 'past_due' | 'canceled';
+
+/**
+ * How near the use is to its cap.
+ */
+export type UsageAlert = {
+    /**
+     * Of the cap; may be above 100. 0 without a cap. Rounded down to the hundredth, so that 80 and 100 are what they say.
+     */
+    percentUsed: number;
+    status: UsageAlertStatus | (string & {});
+    /**
+     * For people.
+     */
+    message: string;
+};
+
+/**
+ * `warning` from 80 % of the cap on, `reached` at the cap, `exceeded` above it. Further ones will come.
+ */
+export type UsageAlertStatus = 'normal' | 'warning' | 'reached' | 'exceeded';
+
+/**
+ * The org's cap on machine hours, and whether work goes on beyond it.
+ */
+export type UsageGuardrails = {
+    /**
+     * What the plan includes in a billing period; null: without a limit.
+     */
+    includedMachineHours: number | null;
+    /**
+     * The cap in force; null: none.
+     */
+    sandboxMachineHourLimit: number | null;
+    /**
+     * What was set; null: nothing, so that what the plan includes is the cap unless overage is on.
+     */
+    sandboxMachineHourLimitOverride: number | null;
+    /**
+     * Work goes on beyond the cap and is counted.
+     */
+    sandboxOverageEnabled: boolean;
+};
+
+/**
  * A file that was written.
  */
 export type WrittenFile = {
@@ -581,7 +721,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'unauthenticated' | 'no_active_plan' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'permission_denied' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'invitation_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'preview_link_limit' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'permission_denied' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'invitation_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 /**
  * The same key and body again, within 24 hours, give the resource of the first call instead of making another one. Make it up for each thing to be made, and a call whose answer was lost can be repeated.
@@ -952,6 +1092,69 @@ export type UpdateMemberResponses = {
 
 export type UpdateMemberResponse = UpdateMemberResponses[keyof UpdateMemberResponses];
 
+export type GetSubscriptionData = {
+    body?: never;
+    path: {
+        orgId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/subscription';
+};
+
+export type GetSubscriptionErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetSubscriptionError = GetSubscriptionErrors[keyof GetSubscriptionErrors];
+
+export type GetSubscriptionResponses = {
+    /**
+     * Done.
+     */
+    200: {
+        subscription: Subscription;
+    };
+};
+
+export type GetSubscriptionResponse = GetSubscriptionResponses[keyof GetSubscriptionResponses];
+
+export type CreateCheckoutData = {
+    body: {
+        plan: string;
+    };
+    path: {
+        orgId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/billing/checkout';
+};
+
+export type CreateCheckoutErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type CreateCheckoutError = CreateCheckoutErrors[keyof CreateCheckoutErrors];
+
+export type CreateCheckoutResponses = {
+    /**
+     * Done.
+     */
+    200: {
+        checkout: {
+            url: string;
+            expiresAt: string | null;
+        };
+    };
+};
+
+export type CreateCheckoutResponse = CreateCheckoutResponses[keyof CreateCheckoutResponses];
+
 export type ListInvitationsData = {
     body?: never;
     path: {
@@ -1258,7 +1461,7 @@ export type ListActivityData = {
          * The `nextCursor` of the page before.
          */
         after?: string;
-        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -1286,6 +1489,73 @@ export type ListActivityResponses = {
 };
 
 export type ListActivityResponse = ListActivityResponses[keyof ListActivityResponses];
+
+export type GetOrgUsageData = {
+    body?: never;
+    path: {
+        orgId: string;
+    };
+    query?: {
+        /**
+         * Only of this project, against its cap.
+         */
+        projectId?: string;
+        /**
+         * Only of this end user.
+         */
+        endUserId?: string;
+    };
+    url: '/v1/orgs/{orgId}/usage';
+};
+
+export type GetOrgUsageErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetOrgUsageError = GetOrgUsageErrors[keyof GetOrgUsageErrors];
+
+export type GetOrgUsageResponses = {
+    /**
+     * Done.
+     */
+    200: OrgUsage;
+};
+
+export type GetOrgUsageResponse = GetOrgUsageResponses[keyof GetOrgUsageResponses];
+
+export type GetEndUserUsageData = {
+    body?: never;
+    path: {
+        orgId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/usage/end-users';
+};
+
+export type GetEndUserUsageErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetEndUserUsageError = GetEndUserUsageErrors[keyof GetEndUserUsageErrors];
+
+export type GetEndUserUsageResponses = {
+    /**
+     * Done.
+     */
+    200: {
+        periodStartsAt: string;
+        periodEndsAt: string;
+        endUsers: Array<EndUserUsage>;
+    };
+};
+
+export type GetEndUserUsageResponse = GetEndUserUsageResponses[keyof GetEndUserUsageResponses];
 
 export type ListProjectsData = {
     body?: never;
@@ -1524,6 +1794,78 @@ export type UpdateProjectResponses = {
 };
 
 export type UpdateProjectResponse = UpdateProjectResponses[keyof UpdateProjectResponses];
+
+export type UpdateUsageGuardrailsData = {
+    /**
+     * An absent field stays as it is. At least one of the two is needed.
+     */
+    body: {
+        sandboxMachineHourLimit?: number | null;
+        sandboxOverageEnabled?: boolean;
+    };
+    path: {
+        orgId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/subscription/usage-guardrails';
+};
+
+export type UpdateUsageGuardrailsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type UpdateUsageGuardrailsError = UpdateUsageGuardrailsErrors[keyof UpdateUsageGuardrailsErrors];
+
+export type UpdateUsageGuardrailsResponses = {
+    /**
+     * Done.
+     */
+    200: {
+        usageGuardrails: UsageGuardrails;
+    };
+};
+
+export type UpdateUsageGuardrailsResponse = UpdateUsageGuardrailsResponses[keyof UpdateUsageGuardrailsResponses];
+
+export type UpdateProjectUsageGuardrailsData = {
+    body: {
+        sandboxMachineHourLimit: number | null;
+    };
+    path: {
+        orgId: string;
+        projectId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/projects/{projectId}/usage-guardrails';
+};
+
+export type UpdateProjectUsageGuardrailsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type UpdateProjectUsageGuardrailsError = UpdateProjectUsageGuardrailsErrors[keyof UpdateProjectUsageGuardrailsErrors];
+
+export type UpdateProjectUsageGuardrailsResponses = {
+    /**
+     * Done.
+     */
+    200: {
+        usageGuardrails: {
+            /**
+             * The project's own cap; null: none. It is enforced inside the org's, also where that is lower.
+             */
+            sandboxMachineHourLimit: number | null;
+        };
+    };
+};
+
+export type UpdateProjectUsageGuardrailsResponse = UpdateProjectUsageGuardrailsResponses[keyof UpdateProjectUsageGuardrailsResponses];
 
 export type ListSandboxesData = {
     body?: never;

@@ -1,0 +1,30 @@
+// The path to which the payment provider sends its events. Bodies are left as they came: the signature is over their bytes.
+import type { FastifyInstance } from 'fastify';
+import { requirePayments } from '../services/billing.ts';
+import type { ServiceContext } from '../services/context.ts';
+import { takePaymentEvent } from '../services/paid-subscriptions.ts';
+
+const PATH = '/billing/stripe';
+/** Far above what Stripe sends of a subscription or a checkout. */
+const BODY_BYTES = 256 * 1024;
+
+/** Puts the path on the server. It answers 2xx once the event is dealt with: whatever else it answers, the event comes again. */
+export function registerPaymentEvents(app: FastifyInstance, context: ServiceContext): void {
+  void app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    scope.route({
+      method: 'POST',
+      url: PATH,
+      bodyLimit: BODY_BYTES,
+      handler: async (request) => {
+        const provider = requirePayments(context);
+        const signature = request.headers['stripe-signature'];
+        const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+        await takePaymentEvent(context, provider, provider.readEvent(body, typeof signature === 'string' ? signature : undefined));
+        return { received: true };
+      },
+    });
+    await Promise.resolve();
+  });
+}

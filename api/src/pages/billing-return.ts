@@ -1,0 +1,20 @@
+// The page that the payment provider leads back to. It knows nothing of the payment: that the provider tells the service itself.
+import { html } from '../rules/html.ts';
+import { RETURN_PATH } from '../services/billing.ts';
+import { shown, type Page } from './site.ts';
+
+export const billingReturnPage: Page = {
+  path: RETURN_PATH,
+  get: async (_site, visit) =>
+    visit.query('state') === 'bought'
+      ? shown(
+          'Back from the payment page',
+          html`<p>The plan is in force as soon as the payment provider has confirmed the payment, as a rule within a minute.</p>
+            <p>You can close this page.</p>`,
+        )
+      : shown(
+          'Nothing was bought',
+          html`<p>You left the payment page before it was done. The plan is what it was.</p>
+            <p>You can close this page.</p>`,
+        ),
+};

@@ -1,0 +1,333 @@
+// The payment provider's events: which are believed, and that they end in the same whatever becomes of them on their way: late, twice, out of order, at
+// once, or while the provider or the database fails.
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
+import { sql } from 'kysely';
+import { openStripe } from '../../src/payment/stripe.ts';
+import { changePlan } from '../../src/services/plan-change.ts';
+import { signInAs, startApi, type TestApi, type TestOrg } from '../api.ts';
+import { StripeServer, type StandInSubscription } from '../payment/stripe-server.ts';
+
+const PRO: Plan = { ...SELF_HOSTED_PLAN, id: 'pro', name: 'Pro', priceId: 'price_pro' };
+const TEAM: Plan = { ...SELF_HOSTED_PLAN, id: 'team', name: 'Team', priceId: 'price_team' };
+
+const stripe = new StripeServer();
+let api: TestApi;
+before(async () => {
+  await stripe.start();
+  const payments = openStripe({ secretKey: stripe.secretKey, webhookSecret: stripe.webhookSecret, apiUrl: stripe.url });
+  api = await startApi({ durable: false, plans: [PRO, TEAM], payments });
+  api.secret(stripe.secretKey, "Stripe's secret key");
+  api.secret(stripe.webhookSecret, "Stripe's webhook secret");
+});
+afterEach(() => {
+  stripe.instead = undefined;
+});
+after(async () => {
+  await api.close();
+  await stripe.stop();
+});
+
+interface Sent {
+  body: string;
+  signature?: string;
+}
+
+async function send({ body, signature }: Sent): Promise<{ status: number; answer: { received?: true; error?: { code: string } } }> {
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    ...(signature === undefined ? {} : { 'stripe-signature': signature }),
+  };
+  const response = await fetch(`${api.url}/billing/stripe`, { method: 'POST', headers, body });
+  return { status: response.status, answer: (await response.json()) as { received?: true; error?: { code: string } } };
+}
+
+async function deliver(sent: Sent): Promise<void> {
+  assert.deepEqual(await send(sent), { status: 200, answer: { received: true } });
+}
+
+/** An org whose checkout was gone through; nothing was told yet. */
+async function buy(changes: Partial<StandInSubscription> = {}): Promise<{ org: TestOrg; bought: StandInSubscription }> {
+  const org = await api.makeOrg();
+  const { token } = await signInAs(api.db, org.userId);
+  const { body } = await api.call('POST', `/v1/orgs/${org.orgId}/billing/checkout`, { token, body: { plan: 'pro' } });
+  return { org, bought: stripe.pay(body.checkout.url, changes) };
+}
+
+/** One whose purchase was told of. */
+async function buyAndTell(): Promise<{ org: TestOrg; bought: StandInSubscription }> {
+  const made = await buy();
+  await deliver(stripe.event('checkout.session.completed', stripe.sessionOf(made.bought.id)));
+  return made;
+}
+
+const updated = (bought: StandInSubscription): Sent => stripe.event('customer.subscription.updated', { ...bought });
+
+async function standing({ orgId, token }: TestOrg): Promise<Record<string, unknown>> {
+  const { body } = await api.call('GET', `/v1/orgs/${orgId}/subscription`, { token });
+  const { plan, status, provider } = body.subscription;
+  return { plan: plan.id, status, provider };
+}
+const NOT_BOUGHT = { plan: 'self-hosted', status: 'active', provider: null };
+const PRO_ACTIVE = { plan: 'pro', status: 'active', provider: 'stripe' };
+
+async function changesIn(
+  orgId: string,
+): Promise<{ kind: string; details: Record<string, any> }[]> /* oxlint-disable-line typescript/no-explicit-any */ {
+  const rows = await api.db
+    .selectFrom('activity')
+    .select(['kind', 'details', 'actor_kind', 'subject_id'])
+    .where('org_id', '=', orgId)
+    .where('kind', 'in', ['plan_changed', 'subscription_changed'])
+    .orderBy('seq')
+    .execute();
+  for (const row of rows) assert.deepEqual([row.actor_kind, row.subject_id], ['system', orgId]);
+  return rows.map(({ kind, details }) => ({ kind, details }));
+}
+
+async function countEvents(): Promise<number> {
+  const { count } = await api.db
+    .selectFrom('payment_event')
+    .select(sql<number>`count(*)::int`.as('count'))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+for (const type of ['checkout.session.completed', 'customer.subscription.created'] as const) {
+  test(`the event ${type} puts what was bought in force, with its period, and the feed says so`, async () => {
+    const { org, bought } = await buy();
+    assert.deepEqual(await standing(org), NOT_BOUGHT);
+    await deliver(stripe.event(type, type.startsWith('checkout') ? stripe.sessionOf(bought.id) : bought));
+    assert.deepEqual(await standing(org), PRO_ACTIVE);
+    const row = await api.db.selectFrom('subscription').selectAll().where('org_id', '=', org.orgId).executeTakeFirstOrThrow();
+    const at = new Date(bought.created * 1_000);
+    assert.deepEqual([row.started_at, row.period_anchor, row.provider_subscription_id], [at, at, bought.id]);
+    const [plan, subscription, ...more] = await changesIn(org.orgId);
+    assert.deepEqual(plan, { kind: 'plan_changed', details: { from: { plan: 'self-hosted', status: 'active' }, to: 'pro' } });
+    assert.equal(subscription?.kind, 'subscription_changed');
+    assert.deepEqual([subscription.details['from'].provider, subscription.details['to'].provider], [null, 'stripe']);
+    assert.deepEqual(more, []);
+  });
+}
+
+test('an event whose signature is missing, wrong, of another body or too old is 400 signature_invalid and changes nothing', async () => {
+  const { org, bought } = await buy();
+  const good = updated(bought);
+  const asked = stripe.asked.length;
+  for (const bad of [
+    { body: good.body },
+    { body: good.body, signature: '' },
+    { body: good.body, signature: 't=1,v1=00' },
+    { body: `${good.body} `, signature: good.signature ?? '' },
+    { body: good.body, signature: (good.signature ?? '').replace(/t=\d+/, `t=${Math.floor(Date.now() / 1_000) + 1}`) },
+    stripe.event('customer.subscription.updated', bought, { secret: 'whsec_of_somebody_else' }),
+    stripe.event('customer.subscription.updated', bought, { secondsAgo: 310 }),
+  ]) {
+    const { status, answer } = await send(bad);
+    assert.deepEqual([status, answer.error?.code], [400, 'signature_invalid']);
+  }
+  assert.equal(stripe.asked.length, asked, 'nothing was asked for an event that is not believed');
+  assert.deepEqual(await standing(org), NOT_BOUGHT);
+  await deliver(good);
+  assert.deepEqual(await standing(org), PRO_ACTIVE);
+});
+
+test('without a payment provider events are 402 billing_not_configured, and a body that is too long is 413', async () => {
+  const { payments } = api.context;
+  api.context.payments = null;
+  try {
+    assert.equal((await send(stripe.event('x', {}))).answer.error?.code, 'billing_not_configured');
+  } finally {
+    api.context.payments = payments;
+  }
+  assert.equal((await send({ body: 'x'.repeat(256 * 1024 + 1) })).status, 413);
+});
+
+test('an event that comes again, or many times at once, is dealt with once', async () => {
+  const { org, bought } = await buy();
+  const event = stripe.event('customer.subscription.created', bought);
+  const before = await countEvents();
+  await Promise.all(Array.from({ length: 8 }, () => deliver(event)));
+  assert.equal(await countEvents(), before + 1);
+  const asked = stripe.asked.length;
+  await deliver(event);
+  assert.equal(stripe.asked.length, asked, 'the provider was asked again');
+  assert.equal((await changesIn(org.orgId)).length, 2);
+});
+
+test('events that come in the wrong order end in what the provider has now', async () => {
+  const { org, bought } = await buy();
+  const created = stripe.event('customer.subscription.created', { ...bought });
+  bought.items.data[0] = { id: bought.items.data[0]?.id ?? '', price: { id: 'price_team' }, quantity: 1 };
+  const changed = updated(bought);
+  Object.assign(bought, { status: 'canceled', ended_at: bought.created + 60 });
+  const deleted = stripe.event('customer.subscription.deleted', { ...bought });
+  Object.assign(bought, { status: 'active', ended_at: null });
+  await deliver(changed);
+  assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'team' });
+  await deliver(deleted);
+  await deliver(created);
+  assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'team' });
+});
+
+test('an answer of the provider that was overtaken by a newer one is not taken over', async () => {
+  const { org, bought } = await buyAndTell();
+  let goOn = (): void => undefined;
+  const held = new Promise<void>((resolve) => (goOn = resolve));
+  let holding = (): void => undefined;
+  const isHeld = new Promise<void>((resolve) => (holding = resolve));
+  const old = { status: 200, body: structuredClone({ ...bought, status: 'past_due' }) };
+  stripe.instead = async ({ path }) => {
+    if (!path.startsWith('/v1/subscriptions/')) return undefined;
+    stripe.instead = undefined;
+    holding();
+    await held;
+    return old;
+  };
+  const slow = deliver(updated(bought));
+  await isHeld;
+  bought.cancel_at = bought.created + 1_000_000;
+  await deliver(updated(bought));
+  goOn();
+  await slow;
+  assert.deepEqual(await standing(org), PRO_ACTIVE);
+  const row = await api.db.selectFrom('subscription').select('cancels_at').where('org_id', '=', org.orgId).executeTakeFirstOrThrow();
+  assert.deepEqual(row.cancels_at, new Date((bought.created + 1_000_000) * 1_000));
+});
+
+test('a payment that is late leaves the plan in force, what the provider gives up ends it, and a payment brings it back', async () => {
+  const { org, bought } = await buyAndTell();
+  const create = async (): Promise<number> =>
+    (
+      await api.call('POST', `/v1/orgs/${org.orgId}/sandboxes`, {
+        token: org.token,
+        body: { agent: 'agent_one', projectId: org.projectId },
+        headers: { prefer: 'respond-async' },
+      })
+    ).status;
+  for (const [status, recorded, answered] of [
+    ['past_due', 'past_due', 201],
+    ['unpaid', 'canceled', 402],
+    ['active', 'active', 201],
+    ['paused', 'canceled', 402],
+    ['trialing', 'active', 201],
+    ['canceled', 'canceled', 402],
+  ] as const) {
+    bought.status = status;
+    await deliver(updated(bought));
+    assert.equal((await standing(org))['status'], recorded, status);
+    assert.equal(await create(), answered, status);
+  }
+});
+
+test('what is not paid yet puts nothing in force', async () => {
+  const { org, bought } = await buy({ status: 'incomplete' });
+  await deliver(updated(bought));
+  assert.deepEqual(await standing(org), NOT_BOUGHT);
+  bought.status = 'active';
+  await deliver(updated(bought));
+  assert.deepEqual(await standing(org), PRO_ACTIVE);
+});
+
+test('a status that is not known is not guessed at: the event is to come again', async () => {
+  const { org, bought } = await buy({ status: 'dreaming' });
+  assert.equal((await send(updated(bought))).status, 500);
+  assert.deepEqual(await standing(org), NOT_BOUGHT);
+});
+
+test('a price that no plan has is told in the log, and the event works once the catalogue has it', async () => {
+  const { org, bought } = await buyAndTell();
+  bought.items.data[0] = { id: 'si_1', price: { id: 'price_of_tomorrow' }, quantity: 1 };
+  const event = updated(bought);
+  assert.equal((await send(event)).status, 500);
+  assert.match(api.logged(), /price_of_tomorrow, which is the priceId of no plan of the catalogue/);
+  assert.deepEqual(await standing(org), PRO_ACTIVE);
+  const plans = api.context.plans as Map<string, Plan>;
+  plans.set('tomorrow', { ...PRO, id: 'tomorrow', priceId: 'price_of_tomorrow' });
+  await deliver(event);
+  assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'tomorrow' });
+});
+
+test('an event that comes while the provider does not answer is 503, and works when it comes again', async () => {
+  const { org, bought } = await buy();
+  const event = updated(bought);
+  stripe.instead = () => 'hang up';
+  const { status, answer } = await send(event);
+  assert.deepEqual([status, answer.error?.code], [503, 'payment_provider_unavailable']);
+  stripe.instead = undefined;
+  await deliver(event);
+  assert.deepEqual(await standing(org), PRO_ACTIVE);
+});
+
+test('an event is dealt with wholly or not at all: what fails at its last step leaves nothing and works when it comes again', async () => {
+  const { org, bought } = await buy();
+  const event = updated(bought);
+  await sql`
+    create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused by a test'; end $$`.execute(api.db);
+  await sql`create trigger refuse before insert on activity for each row when (new.kind = 'subscription_changed') execute function refuse()`.execute(
+    api.db,
+  );
+  const before = await countEvents();
+  try {
+    assert.equal((await send(event)).status, 500);
+  } finally {
+    await sql`drop function refuse() cascade`.execute(api.db);
+  }
+  assert.deepEqual([await standing(org), await countEvents(), await changesIn(org.orgId)], [NOT_BOUGHT, before, []]);
+  await deliver(event);
+  assert.deepEqual(await standing(org), PRO_ACTIVE);
+});
+
+test('events of other kinds, and of subscriptions that are no org of this installation has, are taken and change nothing', async () => {
+  const asked = stripe.asked.length;
+  await deliver(stripe.event('invoice.paid', { id: 'in_1', object: 'invoice' }));
+  await deliver(
+    stripe.event('checkout.session.completed', { id: 'cs_1', object: 'checkout.session', subscription: null, client_reference_id: null }),
+  );
+  await deliver(updated(stripe.subscribe({ price: 'price_pro' })));
+  await deliver(updated(stripe.subscribe({ price: 'price_pro', metadata: { berth_org_id: 'org_of_another_installation' } })));
+  assert.equal(stripe.asked.length, asked);
+});
+
+test('of two subscriptions that an org pays for the newer one is followed, and the log names the other', async () => {
+  const { org, bought } = await buyAndTell();
+  const second = stripe.subscribe({ price: 'price_team', metadata: { berth_org_id: org.orgId }, customer: bought.customer });
+  await deliver(updated(second));
+  await deliver(updated(bought));
+  assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'team' });
+  assert.ok(api.logged().includes(`"pays":"${bought.id}"`));
+  // The end of the one that is not followed ends nothing.
+  bought.status = 'canceled';
+  await deliver(stripe.event('customer.subscription.deleted', bought));
+  assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'team' });
+});
+
+test('what an operator gave after the end stays when the end is told of once more', async () => {
+  const { org, bought } = await buyAndTell();
+  bought.status = 'canceled';
+  await deliver(updated(bought));
+  await changePlan(api.db, api.context.plans, { orgId: org.orgId, plan: 'self-hosted' });
+  await deliver(stripe.event('customer.subscription.deleted', bought));
+  assert.deepEqual(await standing(org), NOT_BOUGHT);
+});
+
+test('an event that changes nothing leaves no row in the feed, and a change of the anchor is one', async () => {
+  const { org, bought } = await buyAndTell();
+  const before = await changesIn(org.orgId);
+  await deliver(updated(bought));
+  assert.deepEqual(await changesIn(org.orgId), before);
+  bought.billing_cycle_anchor += 86_400;
+  await deliver(updated(bought));
+  const [changed] = (await changesIn(org.orgId)).slice(before.length);
+  assert.equal(changed?.details['to'].periodAnchor, new Date(bought.billing_cycle_anchor * 1_000).toISOString());
+});
+
+test('events are remembered for longer than they can come again, and then forgotten', async () => {
+  const kept = async (): Promise<string[]> =>
+    (await api.db.selectFrom('payment_event').select('id').where('id', 'like', 'old_%').orderBy('id').execute()).map(({ id }) => id);
+  await sql`insert into payment_event (id, kind, received_at) values
+    ('old_59', 'x', now() - interval '59 days'), ('old_61', 'x', now() - interval '61 days')`.execute(api.db);
+  await buyAndTell();
+  assert.deepEqual(await kept(), ['old_59']);
+});

@@ -1,0 +1,74 @@
+// What a test expects of metering: its own ledger, and sums over it by brute force. Shares nothing with the service but that an instant counts as the
+// millisecond it lies in.
+
+export interface Stretch {
+  sandboxId: string;
+  projectId: string;
+  endUserId: string | null;
+  vcpu: number;
+  beginsMs: number;
+  /** null: it runs. */
+  endsMs: number | null;
+}
+
+export interface Asked {
+  projectId?: string;
+  endUserId?: string;
+  fromMs: number;
+  toMs: number;
+}
+
+export class UsageModel {
+  readonly #stretches: Stretch[] = [];
+  readonly #running = new Map<string, Stretch>();
+
+  wake(sandbox: Omit<Stretch, 'beginsMs' | 'endsMs'>, atMs: number): void {
+    const stretch = { ...sandbox, beginsMs: atMs, endsMs: null };
+    this.#stretches.push(stretch);
+    this.#running.set(sandbox.sandboxId, stretch);
+  }
+
+  end(sandboxId: string, atMs: number): void {
+    const stretch = this.#running.get(sandboxId);
+    if (stretch === undefined) throw new Error(`the sandbox ${sandboxId} does not run`);
+    stretch.endsMs = Math.max(stretch.beginsMs, atMs);
+    this.#running.delete(sandboxId);
+  }
+
+  /** Since when it runs. */
+  runsSince(sandboxId: string): number | undefined {
+    return this.#running.get(sandboxId)?.beginsMs;
+  }
+
+  resize(sandboxId: string, vcpu: number, atMs: number): void {
+    const { projectId, endUserId } = this.#running.get(sandboxId) ?? { projectId: '', endUserId: null };
+    this.end(sandboxId, atMs);
+    this.wake({ sandboxId, projectId, endUserId, vcpu }, atMs);
+  }
+
+  /** Milliseconds in the window; what runs is counted until its end. */
+  usedMs(asked: Asked): number {
+    return this.#parts(asked).reduce((sum, { ms }) => sum + ms, 0);
+  }
+
+  byEndUser(asked: Asked): Map<string | null, { ms: number; vcpuMs: number }> {
+    const sums = new Map<string | null, { ms: number; vcpuMs: number }>();
+    for (const { stretch, ms } of this.#parts(asked)) {
+      const sum = sums.get(stretch.endUserId) ?? { ms: 0, vcpuMs: 0 };
+      sums.set(stretch.endUserId, { ms: sum.ms + ms, vcpuMs: sum.vcpuMs + ms * stretch.vcpu });
+    }
+    return sums;
+  }
+
+  get stretches(): number {
+    return this.#stretches.length;
+  }
+
+  #parts({ projectId, endUserId, fromMs, toMs }: Asked): { stretch: Stretch; ms: number }[] {
+    return this.#stretches
+      .filter((stretch) => projectId === undefined || stretch.projectId === projectId)
+      .filter((stretch) => endUserId === undefined || stretch.endUserId === endUserId)
+      .map((stretch) => ({ stretch, ms: Math.min(stretch.endsMs ?? toMs, toMs) - Math.max(stretch.beginsMs, fromMs) }))
+      .filter(({ ms }) => ms > 0);
+  }
+}

@@ -1,0 +1,130 @@
+// The control plane that benchmarks measure: its server as main.ts wires it, with no host behind it, and a real Postgres. One process, logs to a file.
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Pool } from 'pg';
+import { HostClients } from '../../api/src/hosts/clients.ts';
+import { buildApp, listen } from '../../api/src/http/app.ts';
+import { logInto, openLog } from '../../api/src/log.ts';
+import { planCatalogueOf } from '../../api/src/rules/plan-catalogue.ts';
+import { mintApiKey } from '../../api/src/services/api-keys.ts';
+import { bootstrap } from '../../api/src/services/bootstrap.ts';
+import type { ServiceContext } from '../../api/src/services/context.ts';
+import { SecretKey } from '../../api/src/services/secret-key.ts';
+import { openSignIn } from '../../api/src/sign-in/sign-in.ts';
+import { Callers } from '../../api/src/store/callers.ts';
+import { openDatabase } from '../../api/src/store/database.ts';
+import { insertMembership, insertOrg } from '../../api/src/store/identity.ts';
+import { newId } from '../../api/src/store/ids.ts';
+import { migrate } from '../../api/src/store/migrate.ts';
+import { insertProject } from '../../api/src/store/projects.ts';
+import { SandboxChanges } from '../../api/src/store/sandbox-changes.ts';
+import type { Database } from '../../api/src/store/schema.ts';
+import { insertSubscription } from '../../api/src/store/subscriptions.ts';
+import { startPostgres } from '../../api/test/database.ts';
+import { SETTINGS } from '../../api/test/settings.ts';
+
+export const POOL_CONNECTIONS = 20;
+
+export interface BenchOrg {
+  orgId: string;
+  projectId: string;
+  userId: string;
+  token: string;
+}
+
+export interface ControlPlane {
+  context: ServiceContext;
+  db: Database;
+  pool: Pool;
+  /** For what takes longer than a request may. */
+  openPatiently(): { db: Database; close(): Promise<void> };
+  first: BenchOrg;
+  /** Another org of the same owner. */
+  makeOrg(): Promise<BenchOrg>;
+  /** Serves the API on loopback; resolves with the port. */
+  serve(): Promise<number>;
+  postgresVersion: string;
+  close(): Promise<void>;
+}
+
+/** Starts everything but the server. */
+export async function openControlPlane(): Promise<ControlPlane> {
+  const postgres = await startPostgres();
+  const folder = await mkdtemp(join(tmpdir(), 'berth-bench-api-'));
+  const databaseUrl = await postgres.createDatabase();
+  await migrate(databaseUrl);
+  const log = openLog('info', logInto(join(folder, 'api.log')));
+  const onIdleError = (error: Error): void => log.warn({ err: error });
+  const { db, pool } = openDatabase({ url: databaseUrl, maxConnections: POOL_CONNECTIONS, statementTimeoutMs: 30_000, onIdleError });
+  const made = await bootstrap(db, {
+    ownerEmail: 'owner@example.test',
+    ownerName: 'Owner',
+    orgName: 'Org',
+    projectName: 'Project',
+    keyName: 'key',
+  });
+  if (!made.created) throw new Error('the database was not empty');
+  const first: BenchOrg = { orgId: made.orgId, projectId: made.projectId, userId: made.userId, token: made.token };
+  const changes = new SandboxChanges(databaseUrl, onIdleError);
+  await changes.start();
+  const nothing = (): Promise<never> => Promise.reject(new Error('the benchmark starts no steps'));
+  const context: ServiceContext = {
+    db,
+    callers: new Callers(pool),
+    changes,
+    lifecycle: {
+      enqueueProvision: nothing,
+      enqueueSleep: nothing,
+      enqueueWake: nothing,
+      enqueueResize: nothing,
+      enqueueDestroy: nothing,
+      enqueueClone: nothing,
+      enqueueInvitationMail: nothing,
+      started: () => undefined,
+      cloneStarted: () => undefined,
+    },
+    hosts: new HostClients(randomBytes(16).toString('hex')),
+    plans: planCatalogueOf(),
+    settings: SETTINGS,
+    secretKey: new SecretKey(randomBytes(32)),
+    mailer: { send: () => Promise.reject(new Error('the benchmark mails nothing')) },
+    payments: null,
+    log,
+  };
+  const app = await buildApp({ context, signIn: openSignIn({ ...context, oidc: null }) });
+  const { rows } = await pool.query<{ server_version: string }>('show server_version');
+  return {
+    context,
+    db,
+    pool,
+    openPatiently: () => {
+      const opened = openDatabase({ url: databaseUrl, maxConnections: 1, statementTimeoutMs: null, onIdleError });
+      return { db: opened.db, close: () => opened.db.destroy() };
+    },
+    first,
+    makeOrg: () => makeOrg(db, first.userId),
+    serve: async () => (await listen(app, '127.0.0.1', 0)).port,
+    postgresVersion: rows[0]?.server_version ?? 'unknown',
+    close: async () => {
+      await app.close();
+      context.hosts.close();
+      await changes.close();
+      await db.destroy();
+      await postgres.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function makeOrg(db: Database, userId: string): Promise<BenchOrg> {
+  const orgId = newId('org');
+  const projectId = newId('project');
+  await insertOrg(db, { id: orgId, name: 'Another org' });
+  await insertMembership(db, { orgId, userId, role: 'owner' });
+  await insertSubscription(db, { orgId, plan: 'self-hosted' });
+  await insertProject(db, { id: projectId, org_id: orgId, name: 'Project', use_case: 'internal', created_by: userId });
+  const { token } = await mintApiKey(db, { orgId, createdBy: userId, name: 'key', scopes: null, expiresInDays: null });
+  return { orgId, projectId, userId, token };
+}

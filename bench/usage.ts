@@ -1,0 +1,163 @@
+// What it costs to ask for usage, beside how much there is of it: both usage routes, over HTTP, of an org with ten thousand intervals of machine time and of
+// one with ten million, once the worker's own steps have summed them. The four take turns, so that what else the machine does falls on all. Ratios are of
+// times: above 1 the long ledger costs something. Fails when the sums do not agree with the intervals to the millisecond.
+// Usage: npm run bench:usage -- [--rounds N] [--intervals N] [--json]
+import { cpus, totalmem } from 'node:os';
+import { parseArgs } from 'node:util';
+import { Progress } from '@berth/machine/progress.ts';
+import { orgUsage } from '../api/src/services/usage.ts';
+import { readClock } from '../api/src/store/clock.ts';
+import { usedMs } from '../api/src/store/usage-sums.ts';
+import { rollUpOrgUsage } from '../api/src/workers/usage-rollup.ts';
+import { openControlPlane, type BenchOrg } from './api/control-plane.ts';
+import { JsonCaller } from './client.ts';
+import { figureOf, renderTable, type TableRow } from './statistics.ts';
+import {
+  DAYS,
+  END_USERS,
+  fillLedger,
+  finishLedger,
+  prepareLedger,
+  PROJECTS,
+  RUNNING,
+  SANDBOXES,
+  sumOfIntervals,
+  tidyLedger,
+} from './usage/ledger.ts';
+
+const SHORT = 10_000;
+const WARM_UP_ROUNDS = 100;
+/** More than the worker takes in one transaction: here nobody waits for the org's lock. */
+const BATCH = 20_000;
+
+const { values: flags } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '1500' },
+    intervals: { type: 'string', default: '10000000' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const integer = (name: 'rounds' | 'intervals', least: number, most: number): number => {
+  const value = Number(flags[name]);
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw new Error(`--${name}: '${flags[name]}' is not an integer from ${least} to ${most}`);
+  }
+  return value;
+};
+const rounds = integer('rounds', 1, 100_000);
+const long = Math.ceil(integer('intervals', SANDBOXES, 100_000_000) / SANDBOXES) * SANDBOXES;
+
+const twoDecimals = (value: number): number => Math.round(value * 100) / 100;
+const p99 = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.ceil(0.99 * values.length) - 1] ?? Number.NaN;
+const ratio = (one: readonly number[], other: readonly number[]): { median: number; p99: number } => ({
+  median: twoDecimals(figureOf(one).median / figureOf(other).median),
+  p99: twoDecimals(p99(one) / p99(other)),
+});
+
+/** In an order of its own each time, so that nobody comes always after the same one. */
+function shuffled<T>(values: readonly T[]): T[] {
+  const keyed = values.map((value) => ({ value, key: Math.random() }));
+  return keyed.toSorted((one, other) => one.key - other.key).map(({ value }) => value);
+}
+
+const progress = new Progress();
+const plane = await openControlPlane();
+const patient = plane.openPatiently();
+try {
+  const { db } = patient;
+  const timed = async <T>(what: string, run: () => Promise<T>): Promise<{ value: T; seconds: number }> => {
+    const startedAt = performance.now();
+    const value = await progress.step(what, run);
+    return { value, seconds: (performance.now() - startedAt) / 1_000 };
+  };
+  const ledgers: { org: BenchOrg; intervals: number }[] = [
+    { org: plane.first, intervals: SHORT },
+    { org: await plane.makeOrg(), intervals: long },
+  ];
+  await timed(`${SHORT} and ${long} intervals of machine time`, async () => {
+    await prepareLedger(db);
+    for (const { org, intervals } of ledgers) await fillLedger(db, org, intervals);
+    await finishLedger(db);
+  });
+  const rolledUp = await timed('sums by day and billing period', async () => {
+    for (const { org } of ledgers) while ((await rollUpOrgUsage(db, org.orgId, BATCH)) > 0);
+    await tidyLedger(db);
+  });
+  const agreement = await timed('the sums against the intervals', async () => {
+    const compared: { ofSums: number; ofIntervals: number }[] = [];
+    for (const { org } of ledgers) {
+      const at = await readClock(db);
+      const { periodStartsAt, periodEndsAt } = await orgUsage(plane.context, org.orgId, {});
+      const from = new Date(periodStartsAt);
+      const ofSums = await usedMs(db, { orgId: org.orgId, from, to: new Date(periodEndsAt), at });
+      compared.push({ ofSums, ofIntervals: await sumOfIntervals(db, org.orgId, { from, at }) });
+    }
+    return compared;
+  });
+  for (const { ofSums, ofIntervals } of agreement.value) {
+    if (ofSums !== ofIntervals) throw new Error(`the sums say ${ofSums} ms, the intervals ${ofIntervals} ms`);
+  }
+
+  const port = await plane.serve();
+  const targets = ledgers.flatMap(({ org, intervals }) => {
+    const caller = new JsonCaller({ address: '127.0.0.1', port, token: org.token });
+    return ['usage', 'usage/end-users'].map((route) => ({
+      caller,
+      route,
+      intervals,
+      path: `/v1/orgs/${org.orgId}/${route}`,
+      ms: [] as number[],
+    }));
+  });
+  await timed(`${rounds} calls of each`, async () => {
+    for (let round = -WARM_UP_ROUNDS; round < rounds; round += 1) {
+      for (const target of shuffled(targets)) {
+        const startedAt = performance.now();
+        await target.caller.call('GET', target.path);
+        if (round >= 0) target.ms.push(performance.now() - startedAt);
+      }
+    }
+  });
+  for (const { caller } of targets) caller.close();
+
+  const timesOf = (route: string, intervals: number): number[] =>
+    targets.find((target) => target.route === route && target.intervals === intervals)?.ms ?? [];
+  const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
+  const told = (times: readonly number[]) => ({ median: twoDecimals(figureOf(times).median), p99: twoDecimals(p99(times)) });
+  const result = {
+    orgUsageRatio: ratio(timesOf('usage', long), timesOf('usage', SHORT)),
+    endUsersRatio: ratio(timesOf('usage/end-users', long), timesOf('usage/end-users', SHORT)),
+    orgUsageMs: { short: told(timesOf('usage', SHORT)), long: told(timesOf('usage', long)) },
+    endUsersMs: { short: told(timesOf('usage/end-users', SHORT)), long: told(timesOf('usage/end-users', long)) },
+    intervals: { short: SHORT, long },
+    rollUp: { seconds: twoDecimals(rolledUp.seconds), microsecondsEach: twoDecimals((rolledUp.seconds * 1e6) / (SHORT + long)) },
+    sumsAgree: true,
+    rounds,
+    machine,
+    versions: { node: process.version, postgres: plane.postgresVersion },
+  };
+  console.log(
+    `\n${machine}, Node ${process.version}, PostgreSQL ${plane.postgresVersion}; client, server and Postgres share the cores\n` +
+      `Ledgers of ${DAYS} days: ${SANDBOXES} sandboxes, ${END_USERS} end users, ${PROJECTS} projects, 3 sizes, ${RUNNING} machines running, in unlogged tables\n` +
+      `Summed in ${result.rollUp.seconds} s, ${result.rollUp.microsecondsEach} µs for an interval; the sums agree with the intervals to the millisecond\n`,
+  );
+  const rows = targets.map(({ route, intervals, ms }): TableRow => ({
+    label: `GET ${route}, ${intervals} intervals`,
+    unit: 'ms',
+    figure: figureOf(ms),
+    count: ms.length,
+  }));
+  console.log(`${renderTable(rows)}\n`);
+  for (const [label, { median, p99: tail }] of [
+    ['usage of the org', result.orgUsageRatio],
+    ['usage by end user', result.endUsersRatio],
+  ] as const) {
+    console.log(
+      `${label}: with ${long} intervals ${median} times as long as with ${SHORT} by the median, ${tail} times by the 99th percentile`,
+    );
+  }
+  if (flags.json) console.log(JSON.stringify(result));
+} finally {
+  await patient.close();
+  await plane.close();
+}

@@ -1,0 +1,76 @@
+// A ledger of machine time of any length, made by the database itself. Two that differ in length only are of the same sandboxes, end users, projects, sizes
+// and days, and of the same time in all: the shorter has fewer and longer intervals.
+import { sql } from 'kysely';
+import type { Database } from '../../api/src/store/schema.ts';
+
+export const SANDBOXES = 1_000;
+export const END_USERS = 40;
+export const PROJECTS = 5;
+export const DAYS = 29;
+/** Machines that run at the time of asking. */
+export const RUNNING = 100;
+
+/**
+ * Makes the tables of the ledger quick to fill: not logged, without what guards it against overlaps, which the ledgers made here do not have, and without
+ * the trigger, whose work is done by {@link fillLedger}. Nothing that is measured reads any of these.
+ */
+export async function prepareLedger(db: Database): Promise<void> {
+  for (const statement of [
+    sql`alter table usage_interval set unlogged`,
+    sql`alter table usage_unrolled set unlogged`,
+    sql`alter table usage_interval drop constraint usage_interval_never_twice`,
+    sql`alter table usage_interval disable trigger usage_interval_closed`,
+    sql`drop index usage_interval_org`,
+  ]) {
+    await statement.execute(db);
+  }
+}
+
+/** Gives an org so many closed intervals in the last days, all still to be summed, and some that run; its billing period began as long ago, at midday. */
+export async function fillLedger(db: Database, org: { orgId: string }, count: number): Promise<void> {
+  const begins = sql`(date_trunc('day', now(), 'UTC') - ${`${DAYS} days`}::interval + interval '12 hours')`;
+  await sql`update subscription set started_at = ${begins}, period_anchor = ${begins} where org_id = ${org.orgId}`.execute(db);
+  const rounds = count / SANDBOXES;
+  if (!Number.isInteger(rounds)) throw new Error(`${count} is no multiple of ${SANDBOXES}`);
+  // Each sandbox is awake for two thirds of each round.
+  await sql`
+    insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
+    select substr(${org.orgId}, 1, 12) || n, substr(${org.orgId}, 1, 12) || s, ${org.orgId}, 'prj_' || s % ${PROJECTS}::integer,
+      nullif('user ' || s % ${END_USERS + 1}::integer, 'user 0'), 1 << (s % 3), 2 << (s % 3), 10 << (s % 3),
+      tstzrange(span.at, span.at + round_length * 2 / 3)
+    from (select interval '1 second' * (extract(epoch from now() - ${begins}) / ${rounds}::float8) as round_length) length,
+      generate_series(0, ${count - 1}::integer) n,
+      lateral (select n % ${SANDBOXES}::integer as s) sandbox,
+      lateral (select ${begins} + round_length * (n / ${SANDBOXES}::integer) + round_length / 4 * (s / ${SANDBOXES}::float8) as at) span`.execute(
+    db,
+  );
+  await sql`insert into usage_unrolled (org_id, interval_id) select org_id, id from usage_interval where org_id = ${org.orgId}`.execute(db);
+  await sql`
+    insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
+    select substr(${org.orgId}, 1, 12) || 'r' || n, substr(${org.orgId}, 1, 12) || 'r' || n, ${org.orgId}, 'prj_0', 'user 1', 1, 2, 10,
+      tstzrange(now() - n * interval '1 minute', null)
+    from generate_series(1, ${RUNNING}::integer) n`.execute(db);
+}
+
+/** Puts the index back that reads may use, and gives the planner its figures. */
+export async function finishLedger(db: Database): Promise<void> {
+  await sql`set maintenance_work_mem = '1GB'`.execute(db);
+  await sql`create index usage_interval_org on usage_interval using gist (org_id, during)`.execute(db);
+  await sql`vacuum (analyze) usage_interval`.execute(db);
+  await sql`vacuum (analyze) usage_unrolled`.execute(db);
+}
+
+/** What autovacuum does some time after so many were summed. */
+export async function tidyLedger(db: Database): Promise<void> {
+  await sql`vacuum (analyze) usage_unrolled, usage_total, usage_span, usage_cut`.execute(db);
+}
+
+/** Milliseconds of machine time of the org in a window, from every interval by itself. */
+export async function sumOfIntervals(db: Database, orgId: string, { from, at }: { from: Date; at: Date }): Promise<number> {
+  const { rows } = await sql<{ ms: string }>`
+    select sum(greatest(0, (extract(epoch from
+      date_trunc('milliseconds', coalesce(upper(during), ${at}::timestamptz)) - greatest(date_trunc('milliseconds', lower(during)), ${from}::timestamptz)
+    ) * 1000)::bigint)) as ms
+    from usage_interval where org_id = ${orgId}`.execute(db);
+  return Number(rows[0]?.ms);
+}
