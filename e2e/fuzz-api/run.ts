@@ -10,8 +10,8 @@ export interface Target {
   url: string;
   /** By the names of the document's security schemes. */
   tokens: Readonly<Record<string, string>>;
-  /** Called between batches of requests. */
-  tidy(): Promise<void>;
+  /** Called between batches of requests; gives what there is to ask about, as an answer shows it. */
+  tidy(): Promise<unknown>;
 }
 
 export interface ApiFuzzOptions {
@@ -27,7 +27,7 @@ export interface ApiFuzzOptions {
 
 /** Longer than any answer may take. */
 const HUNG_AFTER_MS = 90_000;
-const BATCH = 40;
+const BATCH = 24;
 const SHOWN_CHARACTERS = 400;
 
 export async function runApiFuzz(options: ApiFuzzOptions): Promise<ApiFuzzReport> {
@@ -49,7 +49,7 @@ export async function runApiFuzz(options: ApiFuzzOptions): Promise<ApiFuzzReport
         }
       }),
     );
-    await target.tidy();
+    known.learn(await target.tidy());
     if (batch % 10 === 9) report.say(`${report.requests} requests, ${report.findings.length} findings`);
   }
   return report;

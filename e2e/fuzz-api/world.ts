@@ -5,6 +5,7 @@ import { openDatabase } from '@berth/api/store/database.ts';
 import { newId } from '@berth/api/store/ids.ts';
 import { insertSessionToken } from '@berth/api/store/session-tokens.ts';
 import { socketDatabaseUrl } from '@berth/machine/postgres/connection.ts';
+import type { Sandbox } from '@berth/contract/sandboxes.ts';
 import { awakeSandbox, call, createProject, destroySandbox, listSandboxes } from '../client.ts';
 import { leftoversOf, processesOfInstance } from '../leftovers.ts';
 import { Parts } from '../parts.ts';
@@ -41,8 +42,8 @@ export class ApiFuzzWorld {
     }
   }
 
-  /** Destroys what is too many, and sees to it that some are awake and that the key is good. */
-  async tidy(): Promise<void> {
+  /** Destroys what is too many, and sees to it that some are awake and that the key is good. Gives those that are awake. */
+  async tidy(): Promise<{ sandboxes: Sandbox[] }> {
     const caller = { ...this.#parts.caller, token: this.tokens.session };
     // A request of the run may have revoked it.
     const { status } = await call({ ...caller, token: this.tokens.apiKey }, 'GET', '/v1/me');
@@ -52,8 +53,9 @@ export class ApiFuzzWorld {
     }
     const sandboxes = await listSandboxes(caller);
     for (const { id } of sandboxes.slice(MOST)) await destroySandbox(caller, id);
-    const awake = sandboxes.slice(0, MOST).filter(({ status }) => status === 'ready' || status === 'running').length;
-    for (let made = awake; made < LEAST_AWAKE; made += 1) await awakeSandbox(caller);
+    const awake = sandboxes.slice(0, MOST).filter(({ status }) => status === 'ready' || status === 'running');
+    while (awake.length < LEAST_AWAKE) awake.push(await awakeSandbox(caller));
+    return { sandboxes: awake };
   }
 
   /** Ends it all. Answers what was left behind. */

@@ -33,8 +33,8 @@ export const USAGE_ANSWERS: Answers = {
 };
 
 function orgUsage(query: Readonly<Record<string, unknown>>, { state, nowMs }: Answering): OrgUsage {
-  const { projectId, endUserId } = query;
-  const project = projectId === undefined ? null : projectOf(state, String(projectId));
+  const { projectId, endUserId } = query as { projectId?: string; endUserId?: string };
+  const project = projectId === undefined ? null : projectOf(state, projectId);
   const counted = sandboxesOf(state, nowMs).filter(
     ({ record }) => (project === null || record.projectId === project.id) && (endUserId === undefined || record.endUserId === endUserId),
   );
