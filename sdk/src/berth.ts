@@ -39,7 +39,7 @@ const MAX_RETRIES = 3;
 export class Berth {
   readonly sandboxes: Sandboxes;
   readonly projects: Projects;
-  readonly apiKeys: ApiKeys;
+  readonly keys: ApiKeys;
   readonly activity: Activity;
   readonly usage: Usage;
   /** Every route of the API as a function, with its types: for what has no function of its own here. Fails as the rest does, with {@link BerthError}. */
@@ -67,7 +67,7 @@ export class Berth {
     });
     this.sandboxes = new Sandboxes(this.#calls);
     this.projects = new Projects(this.#calls);
-    this.apiKeys = new ApiKeys(this.#calls);
+    this.keys = new ApiKeys(this.#calls);
     this.activity = new Activity(this.#calls);
     this.usage = new Usage(this.#calls);
   }

@@ -216,15 +216,15 @@ for (const start of [realWorld, worldInMemory]) {
     });
 
     test('keys are managed in a session alone; one with scopes may do no more, and a revoked one nothing', async () => {
-      await assert.rejects(berth.apiKeys.list(), failing('auth_kind_not_allowed', 403));
+      await assert.rejects(berth.keys.list(), failing('auth_kind_not_allowed', 403));
       const session = world.client({ apiKey: () => Promise.resolve(world.sessionToken) });
-      const { apiKey, token } = await session.apiKeys.create({ name: 'reader', scopes: ['sandbox.read'], expiresInDays: 1 });
+      const { apiKey, token } = await session.keys.create({ name: 'reader', scopes: ['sandbox.read'], expiresInDays: 1 });
       assert.deepEqual([apiKey.name, apiKey.scopes, apiKey.revokedAt], ['reader', ['sandbox.read'], null]);
-      assert.ok((await session.apiKeys.list()).some(({ id }) => id === apiKey.id));
+      assert.ok((await session.keys.list()).some(({ id }) => id === apiKey.id));
       const reader = world.client({ apiKey: token });
       assert.ok(Array.isArray(await reader.sandboxes.list()));
       await assert.rejects(reader.sandboxes.create({ agent: 'agent_one' }), failing('permission_denied', 403));
-      assert.notEqual((await session.apiKeys.revoke(apiKey.id)).revokedAt, null);
+      assert.notEqual((await session.keys.revoke(apiKey.id)).revokedAt, null);
       await assert.rejects(reader.me(), failing('unauthenticated', 401));
     });
 
