@@ -12,29 +12,26 @@ export const activityActorKind = z.enum(['session', 'api_key', 'agent_token', 'o
 /** What the entry is about. */
 export const activitySubjectKind = z.enum(['org', 'user', 'invitation', 'api_key', 'agent_token', 'project', 'sandbox', 'preview_link']);
 
-export const activityEntry = z.strictObject({
-  id: idText,
-  at: timestamp,
-  /** One of {@link activityKind}, or of a former version's: what a version no longer writes stays in the feed. */
-  kind: z.string(),
-  actor: z.strictObject({
-    kind: activityActorKind,
-    /** The API key's or personal token's id; null otherwise. */
-    id: idText.nullable(),
-    /** The person who called, or whom the key or token acts as. */
-    userId: idText.nullable(),
-  }),
-  subject: z.strictObject({ kind: activitySubjectKind, id: idText }),
-  orgId: idText,
-  projectId: idText.nullable(),
-  sandboxId: idText.nullable(),
-  /** Why, where there is something to say; for people. */
-  reason: z.string().nullable(),
-  /** `x-request-id` of the call that did it; null for what no call did by itself. */
-  requestId: z.string().nullable(),
-  /** What else belongs to the kind. */
-  details: z.record(z.string(), z.unknown()),
-});
+export const activityEntry = z
+  .strictObject({
+    id: idText,
+    at: timestamp,
+    /** One of {@link activityKind}, or of a former version's: what a version no longer writes stays in the feed. */
+    kind: z.string().describe('What happened, noun first, such as `sandbox_created`. Further ones will come.'),
+    actor: z.strictObject({
+      kind: activityActorKind,
+      id: idText.nullable().describe("The API key's or personal token's id; null otherwise."),
+      userId: idText.nullable().describe('The person who called, or whom the key or token acts as.'),
+    }),
+    subject: z.strictObject({ kind: activitySubjectKind, id: idText }),
+    orgId: idText,
+    projectId: idText.nullable(),
+    sandboxId: idText.nullable(),
+    reason: z.string().nullable().describe('Why, where there is something to say; for people.'),
+    requestId: z.string().nullable().describe('`x-request-id` of the call that did it; null for what no call did by itself.'),
+    details: z.record(z.string(), z.unknown()).describe('What else belongs to the kind.'),
+  })
+  .meta({ id: 'ActivityEntry', description: 'Something that happened in an org.' });
 export type ActivityEntry = z.infer<typeof activityEntry>;
 
 export const listActivity = defineRoute({

@@ -6,25 +6,26 @@ import type { Permission } from './permissions.ts';
 import { defineRoute } from './route.ts';
 import { idText, nameInPath, text, timestamp } from './text.ts';
 
-/** `read_only`: discovers sessions and reads replies. `read_send`: also creates and recovers sessions, sends messages, interrupts. */
-export const agentTokenAccess = z.enum(['read_only', 'read_send']);
-
-export const agentToken = z.strictObject({
-  id: idText,
-  name: z.string(),
-  /** The first characters of the token, to tell tokens apart. */
-  tokenPrefix: z.string(),
-  access: agentTokenAccess,
-  /** May also answer approvals. */
-  canApprove: z.boolean(),
-  /** May also wake sandboxes. */
-  canWake: z.boolean(),
-  createdAt: timestamp,
-  expiresAt: timestamp,
-  revokedAt: timestamp.nullable(),
-  /** To the minute; null: never used. */
-  lastUsedAt: timestamp.nullable(),
+export const agentTokenAccess = z.enum(['read_only', 'read_send']).meta({
+  id: 'AgentTokenAccess',
+  description:
+    '`read_only`: discovers sessions and reads replies. `read_send`: also creates and recovers sessions, sends messages, interrupts.',
 });
+
+export const agentToken = z
+  .strictObject({
+    id: idText,
+    name: z.string(),
+    tokenPrefix: z.string().describe('The first characters of the token, to tell tokens apart.'),
+    access: agentTokenAccess,
+    canApprove: z.boolean().describe('May also answer approvals.'),
+    canWake: z.boolean().describe('May also wake sandboxes.'),
+    createdAt: timestamp,
+    expiresAt: timestamp,
+    revokedAt: timestamp.nullable(),
+    lastUsedAt: timestamp.nullable().describe('To the minute; null: never used.'),
+  })
+  .meta({ id: 'AgentToken', description: 'What is known of a personal agent token; never the token.' });
 export type AgentToken = z.infer<typeof agentToken>;
 
 export const createAgentTokenBody = z
@@ -38,7 +39,8 @@ export const createAgentTokenBody = z
   .refine((body) => body.access !== 'read_only' || (body.canApprove !== true && body.canWake !== true), {
     message: 'read_only cannot be combined with canApprove or canWake',
     path: ['access'],
-  });
+  })
+  .describe('`read_only` cannot be combined with `canApprove` or `canWake`.');
 export type CreateAgentTokenBody = z.infer<typeof createAgentTokenBody>;
 
 /** What such a token grants in each org of its creator, as far as the creator's role there has it too. */
@@ -73,7 +75,10 @@ export const createAgentToken = defineRoute({
   auth: ['session'],
   permission: null,
   request: { body: createAgentTokenBody },
-  response: { status: 201, body: z.strictObject({ agentToken, token: z.string() }) },
+  response: {
+    status: 201,
+    body: z.strictObject({ agentToken, token: z.string().describe('The token itself. It is in this answer alone.') }),
+  },
   errors: [],
   activity: 'agent_token_created',
   published: false,

@@ -4,33 +4,34 @@ import { plan } from './plans.ts';
 import { defineRoute } from './route.ts';
 import { idText, timestamp } from './text.ts';
 
-/**
- * `active`: the plan is in force. `past_due`: a payment did not work and the provider tries again; the plan stays in force until it gives up.
- * `canceled`: it is over.
- */
-export const subscriptionStatus = z.enum(['active', 'past_due', 'canceled']);
+export const subscriptionStatus = z.enum(['active', 'past_due', 'canceled']).meta({
+  id: 'SubscriptionStatus',
+  description:
+    '`active`: the plan is in force. `past_due`: a payment did not work and the provider tries again; the plan stays in force until it gives up. `canceled`: it is over.',
+});
 export type SubscriptionStatus = z.infer<typeof subscriptionStatus>;
 
 /** Who collects the money. */
 export const paymentProvider = z.enum(['stripe']);
 
-export const subscription = z.strictObject({
-  plan: plan.omit({ priceId: true }),
-  status: subscriptionStatus,
-  startedAt: timestamp,
-  /** The billing period now; null when the subscription is over. */
-  periodStartsAt: timestamp.nullable(),
-  periodEndsAt: timestamp.nullable(),
-  /** Since when it is over. */
-  canceledAt: timestamp.nullable(),
-  /** When it will be over, if that is known ahead. */
-  cancelsAt: timestamp.nullable(),
-  /** As the org's admins set it; null: none of their own. What follows from it stands in the usage. */
-  sandboxMachineHourLimit: z.number().nonnegative().nullable(),
-  sandboxOverageEnabled: z.boolean(),
-  /** null: nobody collects anything for it. */
-  provider: paymentProvider.nullable(),
-});
+export const subscription = z
+  .strictObject({
+    plan: plan.omit({ priceId: true }),
+    status: subscriptionStatus,
+    startedAt: timestamp,
+    periodStartsAt: timestamp.nullable().describe('The billing period now; null when the subscription is over.'),
+    periodEndsAt: timestamp.nullable(),
+    canceledAt: timestamp.nullable().describe('Since when it is over.'),
+    cancelsAt: timestamp.nullable().describe('When it will be over, if that is known ahead.'),
+    sandboxMachineHourLimit: z
+      .number()
+      .nonnegative()
+      .nullable()
+      .describe("As the org's admins set it; null: none of their own. What follows from it stands in the usage."),
+    sandboxOverageEnabled: z.boolean(),
+    provider: paymentProvider.nullable().describe('null: nobody collects anything for it.'),
+  })
+  .meta({ id: 'Subscription', description: "The org's plan and its billing period." });
 export type Subscription = z.infer<typeof subscription>;
 
 export const checkout = z.strictObject({

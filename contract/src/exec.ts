@@ -7,23 +7,29 @@ import { text } from './text.ts';
 
 /** The table is complete: unknown fields are refused by name. */
 export const execBody = z.strictObject({
-  /** Given to /bin/sh in /code. */
-  command: text(1, EXEC_LIMITS.commandCharacters),
+  command: text(1, EXEC_LIMITS.commandCharacters).describe('Given to /bin/sh in /code.'),
   timeoutSeconds: z
     .int()
     .min(EXEC_LIMITS.timeoutSeconds.min)
     .max(EXEC_LIMITS.timeoutSeconds.max)
-    .default(EXEC_LIMITS.timeoutSeconds.default),
+    .default(EXEC_LIMITS.timeoutSeconds.default)
+    .describe('How long it may run; it is ended after that.'),
 });
 
-/** spec: Exec result. A non-zero exit code is a successful request; 124 with `timedOut`. */
-export const execResult = z.strictObject({
-  exitCode: z.int().min(0).max(255),
-  stdout: z.string(),
-  stderr: z.string(),
-  truncated: z.boolean(),
-  timedOut: z.boolean(),
-});
+/** spec: Exec result. */
+export const execResult = z
+  .strictObject({
+    exitCode: z
+      .int()
+      .min(0)
+      .max(255)
+      .describe('A non-zero one is a successful request; 128 + n when signal n ended it; 124 with `timedOut`.'),
+    stdout: z.string(),
+    stderr: z.string(),
+    truncated: z.boolean().describe(`Whether more than ${EXEC_LIMITS.outputBytes} bytes came of one of the two; the end is kept.`),
+    timedOut: z.boolean(),
+  })
+  .meta({ id: 'ExecResult', description: 'How a command ended.' });
 export type ExecResult = z.infer<typeof execResult>;
 
 export const execInSandbox = defineRoute({
@@ -49,4 +55,8 @@ export const execInSandbox = defineRoute({
   ],
   activity: 'sandbox_exec',
   published: true,
+  example: {
+    body: { command: 'python3 hello.py', timeoutSeconds: 30 },
+    answer: { exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false, timedOut: false },
+  },
 });

@@ -16,4 +16,5 @@ export const getHealth = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { answer: { ok: true, service: SERVICE_NAME } },
 });

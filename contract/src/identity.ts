@@ -1,20 +1,19 @@
 // Who is calling, and in which orgs.
 import { z } from 'zod';
+import { exampleIdentity, exampleOrg } from './examples.ts';
 import { role } from './permissions.ts';
 import { defineRoute } from './route.ts';
 import { idText, timestamp } from './text.ts';
 
 /** spec: Identity. With an API key: its creator. */
-export const identity = z.strictObject({ id: idText, email: z.string().nullable(), displayName: z.string().nullable() });
+export const identity = z
+  .strictObject({ id: idText, email: z.string().nullable(), displayName: z.string().nullable() })
+  .meta({ id: 'Identity', description: 'Who calls; with an API key or a personal agent token, who made it.' });
 export type Identity = z.infer<typeof identity>;
 
-export const org = z.strictObject({
-  id: idText,
-  name: z.string(),
-  /** The caller's role in it. */
-  role,
-  createdAt: timestamp,
-});
+export const org = z
+  .strictObject({ id: idText, name: z.string(), role: role.describe("The caller's role in it."), createdAt: timestamp })
+  .meta({ id: 'Org', description: 'An organization, which projects and members belong to.' });
 export type Org = z.infer<typeof org>;
 
 export const getMe = defineRoute({
@@ -29,6 +28,7 @@ export const getMe = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { answer: exampleIdentity },
 });
 
 export const listMyOrgs = defineRoute({
@@ -43,4 +43,5 @@ export const listMyOrgs = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { answer: { orgs: [exampleOrg] } },
 });

@@ -7,36 +7,40 @@ import { role } from './permissions.ts';
 import { defineRoute } from './route.ts';
 import { idText, nameInPath, timestamp } from './text.ts';
 
-export const invitationStatus = z.enum(['pending', 'accepted', 'revoked', 'expired']);
+export const invitationStatus = z
+  .enum(['pending', 'accepted', 'revoked', 'expired'])
+  .meta({ id: 'InvitationStatus', description: 'Status of an invitation; it can be accepted while it is `pending`.' });
 
-export const invitation = z.strictObject({
-  id: idText,
-  orgId: idText,
-  email: z.string(),
-  role,
-  status: invitationStatus,
-  /** Who invited; null when that account is gone. */
-  invitedBy: idText.nullable(),
-  createdAt: timestamp,
-  expiresAt: timestamp,
-  /** When the mail was handed to the mail server, or put into the outbox folder; null while that has not worked. */
-  sentAt: timestamp.nullable(),
-});
+export const invitation = z
+  .strictObject({
+    id: idText,
+    orgId: idText,
+    email: z.string(),
+    role,
+    status: invitationStatus,
+    invitedBy: idText.nullable().describe('Who invited; null when that account is gone.'),
+    createdAt: timestamp,
+    expiresAt: timestamp,
+    sentAt: timestamp
+      .nullable()
+      .describe('When the mail was handed to the mail server, or put into the outbox folder; null while that has not worked.'),
+  })
+  .meta({ id: 'Invitation', description: 'An invitation into an org.' });
 export type Invitation = z.infer<typeof invitation>;
 
-/** What the holder of the token sees before accepting. */
-export const receivedInvitation = z.strictObject({
-  id: idText,
-  org: z.strictObject({ id: idText, name: z.string() }),
-  email: z.string(),
-  role,
-  status: invitationStatus,
-  expiresAt: timestamp,
-});
+export const receivedInvitation = z
+  .strictObject({
+    id: idText,
+    org: z.strictObject({ id: idText, name: z.string() }),
+    email: z.string(),
+    role,
+    status: invitationStatus,
+    expiresAt: timestamp,
+  })
+  .meta({ id: 'ReceivedInvitation', description: 'What the holder of the mailed token sees before accepting.' });
 export type ReceivedInvitation = z.infer<typeof receivedInvitation>;
 
-/** Compared in lower case. */
-export const emailAddress = z.email('must be an email address').max(EMAIL_CHARACTERS).toLowerCase();
+export const emailAddress = z.email('must be an email address').max(EMAIL_CHARACTERS).toLowerCase().describe('Compared in lower case.');
 
 const orgParams = z.object({ orgId: idText });
 const tokenParams = z.object({ token: nameInPath });

@@ -7,7 +7,9 @@ export interface Allocation {
   diskGb: number;
 }
 
-export const machineSize = z.enum(['small', 'medium', 'large', 'xlarge']);
+export const machineSize = z
+  .enum(['small', 'medium', 'large', 'xlarge'])
+  .meta({ id: 'MachineSize', description: 'A machine tier: vCPUs, memory and disk.' });
 export type MachineSize = z.infer<typeof machineSize>;
 
 export const MACHINE_SIZES: { readonly [size in MachineSize]: Allocation } = {
@@ -18,7 +20,9 @@ export const MACHINE_SIZES: { readonly [size in MachineSize]: Allocation } = {
 };
 
 /** spec: Sandbox, `profile`. */
-export const profile = z.enum(['auto', 'agent-small', 'agent-standard', 'build-heavy', 'browser-heavy', 'repo-large', 'long-running']);
+export const profile = z
+  .enum(['auto', 'agent-small', 'agent-standard', 'build-heavy', 'browser-heavy', 'repo-large', 'long-running'])
+  .meta({ id: 'Profile', description: 'What a sandbox is for; says which machine tier it starts with. `auto` follows what it uses.' });
 export type Profile = z.infer<typeof profile>;
 
 /** The profile of a sandbox for which neither a profile nor a tier is known. */

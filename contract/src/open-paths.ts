@@ -1,4 +1,4 @@
-// The closed list of what the service answers without a bearer token: the health check, sign-in, and the pages for people. Nothing else does;
+// The closed list of what the service answers without a bearer token: the health check, sign-in, the pages for people, and the reference. Nothing else does;
 // a test holds the server against it, and docs/spec-gaps.md says why each is there.
 // What lies below /auth/ follows OAuth's own shapes (RFC 6749, 7009, 8628), errors included.
 import type { Method } from './route.ts';
@@ -37,4 +37,9 @@ export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'POST', path: '/billing/stripe', why: "the payment provider's events, which bear its signature" },
   { method: 'GET', path: '/billing/return', why: 'page that the payment provider leads back to' },
   { method: 'GET', path: '/pages.css', why: 'style of the pages' },
+  { method: 'GET', path: '/v1/openapi.json', why: 'the published OpenAPI document' },
+  { method: 'GET', path: '/docs', why: 'the reference: shows the document' },
+  { method: 'GET', path: '/docs/redoc.js', why: 'script of the reference: draws it' },
+  { method: 'GET', path: '/docs/start.js', why: 'script of the reference: begins' },
+  { method: 'GET', path: '/docs/docs.css', why: 'style of the reference' },
 ];

@@ -7,14 +7,15 @@ import { role } from './permissions.ts';
 import { defineRoute } from './route.ts';
 import { idText, nameInPath, text, timestamp } from './text.ts';
 
-export const member = z.strictObject({
-  userId: idText,
-  email: z.string().nullable(),
-  displayName: z.string().nullable(),
-  role,
-  /** Since when the user is a member. */
-  joinedAt: timestamp,
-});
+export const member = z
+  .strictObject({
+    userId: idText,
+    email: z.string().nullable(),
+    displayName: z.string().nullable(),
+    role,
+    joinedAt: timestamp.describe('Since when the user is a member.'),
+  })
+  .meta({ id: 'Member', description: 'A member of an org.' });
 export type Member = z.infer<typeof member>;
 
 const orgParams = z.object({ orgId: idText });

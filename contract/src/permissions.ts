@@ -3,40 +3,44 @@
 import { z } from 'zod';
 
 /** Every permission (spec: Authentication rule 5 names ten of them). */
-export const permission = z.enum([
-  'org.read',
-  'org.members.manage',
-  'org.owners.manage',
-  'api_keys.manage',
-  'activity.read',
-  'billing.read',
-  'billing.manage',
-  'usage_guardrails.manage',
-  'project.read',
-  'project.create',
-  'project.update',
-  'project.delete',
-  'sandbox.read',
-  'sandbox.create',
-  'sandbox.exec',
-  'sandbox.stop',
-  'sandbox.wake',
-  'sandbox.resize',
-  'sandbox.metrics',
-  'sandbox.destroy',
-  'sandbox.preview',
-  'sandbox.preview.share',
-  'sandbox.files.read',
-  'sandbox.files.write',
-  'sandbox.connect',
-  'agent_session.read',
-  'agent_session.send',
-  'agent_session.approve',
-]);
+export const permission = z
+  .enum([
+    'org.read',
+    'org.members.manage',
+    'org.owners.manage',
+    'api_keys.manage',
+    'activity.read',
+    'billing.read',
+    'billing.manage',
+    'usage_guardrails.manage',
+    'project.read',
+    'project.create',
+    'project.update',
+    'project.delete',
+    'sandbox.read',
+    'sandbox.create',
+    'sandbox.exec',
+    'sandbox.stop',
+    'sandbox.wake',
+    'sandbox.resize',
+    'sandbox.metrics',
+    'sandbox.destroy',
+    'sandbox.preview',
+    'sandbox.preview.share',
+    'sandbox.files.read',
+    'sandbox.files.write',
+    'sandbox.connect',
+    'agent_session.read',
+    'agent_session.send',
+    'agent_session.approve',
+  ])
+  .meta({ id: 'Permission', description: 'What one may do. Further ones will come.' });
 export type Permission = z.infer<typeof permission>;
 
 /** Roles of a member, from most to least. `owner` and `admin` are the org admins of the spec. */
-export const role = z.enum(['owner', 'admin', 'member', 'operator', 'viewer']);
+export const role = z
+  .enum(['owner', 'admin', 'member', 'operator', 'viewer'])
+  .meta({ id: 'Role', description: 'Role of a member of an org, from most to least.' });
 export type Role = z.infer<typeof role>;
 
 const EVERYTHING: readonly Permission[] = permission.options;

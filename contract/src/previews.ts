@@ -1,41 +1,48 @@
 // Preview links: addresses at which a port of a sandbox is seen in a browser. A team link stores nothing and opens for signed-in members of the sandbox's org; a public
 // link is a row of its own that opens for whoever has its URL, until it expires or is revoked.
 import { z } from 'zod';
+import { examplePreview } from './examples.ts';
 import { END_USER_ID_CHARACTERS, PORT, PREVIEW_LABEL_CHARACTERS, PREVIEW_SECONDS } from './limits.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
 import { sandboxParams } from './sandboxes.ts';
 import { idText, nameInPath, text, timestamp } from './text.ts';
 
-export const previewAudience = z.enum(['team', 'public']);
+export const previewAudience = z.enum(['team', 'public']).meta({
+  id: 'PreviewAudience',
+  description: '`team`: signed-in members of the org of the sandbox. `public`: whoever has the URL.',
+});
 export type PreviewAudience = z.infer<typeof previewAudience>;
 
 /** The table is complete: unknown fields are refused by name. */
 export const createPreviewBody = z.strictObject({
-  /** Of the sandbox; not that of the service's own daemon in it. */
-  port: z.int().min(PORT.min).max(PORT.max),
-  audience: previewAudience.default('team'),
+  port: z.int().min(PORT.min).max(PORT.max).describe("A TCP port of the sandbox; not that of the service's own daemon in it."),
+  audience: previewAudience.default('team').describe('`public` needs the permission `sandbox.preview.share` besides.'),
   expiresInSeconds: z.int().min(PREVIEW_SECONDS.min).max(PREVIEW_SECONDS.max).default(PREVIEW_SECONDS.default),
   endUserId: text(1, END_USER_ID_CHARACTERS).optional(),
   label: text(1, PREVIEW_LABEL_CHARACTERS).optional(),
 });
 export type CreatePreviewBody = z.output<typeof createPreviewBody>;
 
-export const preview = z.strictObject({
-  /** null of a team link, which is not stored. */
-  id: idText.nullable(),
-  audience: previewAudience,
-  port: z.int().min(PORT.min).max(PORT.max),
-  /** What to open. null of a link that was revoked, and for a caller who may not share (`sandbox.preview.share`): whoever has it could. */
-  url: z.string().nullable(),
-  expiresAt: timestamp,
-  label: z.string().nullable(),
-  endUserId: z.string().nullable(),
-  createdAt: timestamp,
-  /** To the minute; null: not yet, or a team link. */
-  lastUsedAt: timestamp.nullable(),
-  revokedAt: timestamp.nullable(),
-});
+export const preview = z
+  .strictObject({
+    id: idText.nullable().describe('null of a team link, which is not stored.'),
+    audience: previewAudience,
+    port: z.int().min(PORT.min).max(PORT.max),
+    url: z
+      .string()
+      .nullable()
+      .describe(
+        'What to open. null of a link that was revoked, and for a caller who may not share (`sandbox.preview.share`): whoever has it could.',
+      ),
+    expiresAt: timestamp,
+    label: z.string().nullable(),
+    endUserId: z.string().nullable(),
+    createdAt: timestamp,
+    lastUsedAt: timestamp.nullable().describe('To the minute; null: not yet, or a team link.'),
+    revokedAt: timestamp.nullable(),
+  })
+  .meta({ id: 'Preview', description: 'A link to a port of a sandbox.' });
 export type Preview = z.infer<typeof preview>;
 
 export const createPreview = defineRoute({
@@ -50,6 +57,7 @@ export const createPreview = defineRoute({
   errors: ['port_forbidden', 'sandbox_state_conflict', 'preview_link_limit'],
   activity: 'preview_link_created',
   published: true,
+  example: { body: { port: 3_000, audience: 'public', expiresInSeconds: 3_600, label: 'demo' }, answer: { preview: examplePreview } },
 });
 
 export const listPreviews = defineRoute({

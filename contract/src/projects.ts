@@ -1,40 +1,42 @@
 // Projects: what sandboxes belong to inside an org, and the defaults they fall back to.
 import { z } from 'zod';
-import { IDLE_MINUTES, NAME_CHARACTERS, REPO_CREDENTIAL_CHARACTERS } from './limits.ts';
+import { exampleProject } from './examples.ts';
+import { IDLE_MINUTES, METADATA_LIMITS, NAME_CHARACTERS, REPO_CREDENTIAL_CHARACTERS } from './limits.ts';
 import { profile } from './machine-sizes.ts';
 import { pageFields, pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
-import { branchName, metadata, persistencePolicy, repository } from './sandbox-fields.ts';
+import { branchName, labels, metadata, persistencePolicy, repository } from './sandbox-fields.ts';
 import { idText, text, timestamp } from './text.ts';
 
-/** Free text with one known value: `external` means that the machines serve the operator's product users. */
-const useCase = text(1, 64);
+const useCase = text(1, 64).describe(
+  "Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.",
+);
 export const DEFAULT_USE_CASE = 'internal';
 export const EXTERNAL_USE_CASE = 'external';
 
-export const project = z.strictObject({
-  id: idText,
-  orgId: idText,
-  name: z.string(),
-  useCase: z.string(),
-  defaultRepository: z.string().nullable(),
-  defaultBranch: z.string().nullable(),
-  defaultProfile: profile.nullable(),
-  defaultPersistencePolicy: persistencePolicy.nullable(),
-  /** Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30. */
-  defaultIdleMinutes: z.int().nonnegative().nullable(),
-  /** Whether a command or preview of a stopped sandbox wakes it. */
-  wakeOnUse: z.boolean(),
-  /** Machine hours a billing period; null: no cap of its own. */
-  sandboxMachineHourLimit: z.number().nonnegative().nullable(),
-  /** Flat labels, as of a sandbox. */
-  metadata: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
-  /** Whether credentials for its repositories are stored; they are never answered. */
-  hasRepoCredentials: z.boolean(),
-  createdAt: timestamp,
-  updatedAt: timestamp,
-  deletedAt: timestamp.nullable(),
-});
+const idleMinutesText = `Minutes without use after which its \`sleep_resume\` sandboxes go to sleep by themselves; 0: never; null: ${IDLE_MINUTES.default}.`;
+const wakeOnUseText = 'Whether a command, file call or preview of a stopped sandbox wakes it.';
+
+export const project = z
+  .strictObject({
+    id: idText,
+    orgId: idText,
+    name: z.string(),
+    useCase: z.string().describe("`external`: the machines serve the operator's product users."),
+    defaultRepository: z.string().nullable(),
+    defaultBranch: z.string().nullable(),
+    defaultProfile: profile.nullable(),
+    defaultPersistencePolicy: persistencePolicy.nullable(),
+    defaultIdleMinutes: z.int().nonnegative().nullable().describe(idleMinutesText),
+    wakeOnUse: z.boolean().describe(wakeOnUseText),
+    sandboxMachineHourLimit: z.number().nonnegative().nullable().describe('Machine hours a billing period; null: no cap of its own.'),
+    metadata: labels,
+    hasRepoCredentials: z.boolean().describe('Whether credentials for its repositories are stored; they are never answered.'),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+    deletedAt: timestamp.nullable(),
+  })
+  .meta({ id: 'Project', description: 'What sandboxes belong to inside an org, and the defaults they fall back to.' });
 export type Project = z.infer<typeof project>;
 
 /**
@@ -55,7 +57,7 @@ export const repoCredentials = z
       .max(REPO_CREDENTIAL_CHARACTERS)
       .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters or lone surrogates'),
   })
-  .meta({ writeOnly: true });
+  .meta({ writeOnly: true, description: 'A token, and a user name where the git host wants one. Encrypted at rest, never answered.' });
 export type RepoCredentials = z.infer<typeof repoCredentials>;
 
 const settable = {
@@ -64,23 +66,23 @@ const settable = {
   defaultPersistencePolicy: persistencePolicy.nullable().optional(),
   defaultRepository: repository.nullable().optional(),
   defaultBranch: branchName.nullable().optional(),
-  defaultIdleMinutes: z.int().min(IDLE_MINUTES.min).max(IDLE_MINUTES.max).nullable().optional(),
-  wakeOnUse: z.boolean().optional(),
-  metadata: metadata.optional(),
-  /** null removes them. */
-  repoCredentials: repoCredentials.nullable().optional(),
-  /** Not settable here: org admins set it by its own route. null is taken for absent. */
+  defaultIdleMinutes: z.int().min(IDLE_MINUTES.min).max(IDLE_MINUTES.max).nullable().optional().describe(idleMinutesText),
+  wakeOnUse: z.boolean().optional().describe(wakeOnUseText),
+  metadata: metadata
+    .optional()
+    .describe(`Replaced whole. Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.`),
+  repoCredentials: repoCredentials.nullable().optional().describe('Encrypted at rest, never answered; null removes them.'),
   sandboxMachineHourLimit: z
     .number()
     .nullable()
     .refine((value) => value === null, 'must be null or absent: it is set by PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails')
-    .optional(),
+    .optional()
+    .meta({ type: 'null', description: 'Not settable here: org admins set it by its own route. null is taken for absent.' }),
 };
 
 /** The spec does not show this table, so unknown fields are ignored. */
 export const createProjectBody = z.object({
-  /** Made up by the server when absent. */
-  name: text(1, NAME_CHARACTERS).optional(),
+  name: text(1, NAME_CHARACTERS).optional().describe('Made up by the server when absent.'),
   ...settable,
 });
 export type CreateProjectBody = z.infer<typeof createProjectBody>;
@@ -104,6 +106,7 @@ export const listProjects = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { query: { limit: 20 }, answer: { projects: [exampleProject], nextCursor: null, hasMore: false } },
 });
 
 export const createProject = defineRoute({
@@ -118,6 +121,10 @@ export const createProject = defineRoute({
   errors: [],
   activity: 'project_created',
   published: true,
+  example: {
+    body: { name: 'storefront', useCase: 'external', defaultProfile: 'agent-standard', defaultIdleMinutes: 15, wakeOnUse: true },
+    answer: { project: exampleProject },
+  },
 });
 
 export const getProject = defineRoute({
@@ -132,6 +139,7 @@ export const getProject = defineRoute({
   errors: [],
   activity: null,
   published: true,
+  example: { answer: { project: exampleProject } },
 });
 
 export const updateProject = defineRoute({
@@ -146,6 +154,10 @@ export const updateProject = defineRoute({
   errors: [],
   activity: 'project_updated',
   published: true,
+  example: {
+    body: { defaultIdleMinutes: 60, wakeOnUse: false },
+    answer: { project: { ...exampleProject, defaultIdleMinutes: 60, wakeOnUse: false } },
+  },
 });
 
 export const deleteProject = defineRoute({

@@ -33,6 +33,8 @@ export interface Route {
   bodyBytes?: number;
   /** Takes the header `Idempotency-Key`: the same key and body again give the first answer's resource. */
   idempotent?: boolean;
+  /** The answer is held for the transition to end, unless it is asked for with `Prefer: respond-async`. */
+  waits?: true;
   /** An alias that is kept for old callers; answers carry `Deprecation` and a `Link` to the successor's path. */
   deprecated?: { since: string; successor: string };
   /**
@@ -48,6 +50,15 @@ export interface Route {
   activity: ActivityKind | null;
   /** Part of the published OpenAPI document. */
   published: boolean;
+  /** A request as the documents show it, and its answer. A test sends it and holds the answer against this one. */
+  example?: RouteExample;
+}
+
+/** Ids and times in it are those of examples.ts; the test puts real ones in their place. */
+export interface RouteExample {
+  query?: Readonly<Record<string, string | number>>;
+  body?: unknown;
+  answer: unknown;
 }
 
 /** Types a route value and keeps its literal types. */

@@ -15,17 +15,12 @@
 import { z } from 'zod';
 
 /** Every status a sandbox can have. Clients must accept values they do not know: further ones will come. */
-export const sandboxStatus = z.enum([
-  'provisioning',
-  'running',
-  'ready',
-  'sleeping',
-  'stopped',
-  'waking',
-  'failed',
-  'destroying',
-  'deleted',
-]);
+export const sandboxStatus = z
+  .enum(['provisioning', 'running', 'ready', 'sleeping', 'stopped', 'waking', 'failed', 'destroying', 'deleted'])
+  .meta({
+    id: 'SandboxStatus',
+    description: 'Status of a sandbox; commands and files work while it is `running` or `ready`. Further ones will come.',
+  });
 export type SandboxStatus = z.infer<typeof sandboxStatus>;
 
 export interface SandboxStateRule {

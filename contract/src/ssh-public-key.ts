@@ -35,7 +35,10 @@ export const sshPublicKey = z
     if (fault !== null) context.issues.push({ code: 'custom', input: text, message: fault });
     return text.trim();
   })
-  .meta({ writeOnly: true });
+  .meta({
+    writeOnly: true,
+    description: `One OpenSSH public key line: \`<key_type> <key_material> <comment>\`, of the types ${Object.keys(KINDS).join(', ')}. Its owner may sign in as \`berth\` over a tunnel to port 22.`,
+  });
 
 function faultOf(line: string): string | null {
   if (/[\r\n]/.test(line)) return 'must be one line: one public key';

@@ -12,6 +12,7 @@
 //   pings   are the server's, every 20 s, and answered by every WebSocket by itself; a client that hears none for a minute may give up.
 import { z } from 'zod';
 import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from './limits.ts';
+import { shownAsInteger } from './number-in-query.ts';
 import { defineRoute } from './route.ts';
 import { sandboxParams } from './sandboxes.ts';
 
@@ -21,10 +22,14 @@ const sideInQuery = z
   .regex(/^\d{1,4}$/, sideText)
   .transform(Number)
   .refine((side) => side >= TERMINAL_SIDE.min && side <= TERMINAL_SIDE.max, sideText);
+const shown = (description: string, side: number): Record<string, unknown> => ({
+  ...shownAsInteger({ minimum: TERMINAL_SIDE.min, maximum: TERMINAL_SIDE.max, description }),
+  default: side,
+});
 
 export const terminalQuery = z.object({
-  cols: sideInQuery.default(TERMINAL_DEFAULT_SIZE.cols),
-  rows: sideInQuery.default(TERMINAL_DEFAULT_SIZE.rows),
+  cols: sideInQuery.default(TERMINAL_DEFAULT_SIZE.cols).meta(shown('Columns.', TERMINAL_DEFAULT_SIZE.cols)),
+  rows: sideInQuery.default(TERMINAL_DEFAULT_SIZE.rows).meta(shown('Rows.', TERMINAL_DEFAULT_SIZE.rows)),
 });
 
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);

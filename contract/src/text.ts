@@ -9,7 +9,10 @@ export function text(min: number, max: number) {
 }
 
 /** ISO 8601 in UTC with milliseconds, e.g. `2026-01-31T08:15:30.250Z`. */
-export const timestamp = z.string().regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/);
+export const timestamp = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
+  .meta({ format: 'date-time' });
 
 /** An id in a path or a field. Ids are opaque: one that cannot exist is simply not found. */
 export const idText = z.string().min(1).max(200);

@@ -1,6 +1,7 @@
 // A raw connection to a port of a sandbox, as a WebSocket: for ssh, and for whatever else speaks TCP.
 import { z } from 'zod';
 import { PORT, SSH_PORT } from './limits.ts';
+import { shownAsInteger } from './number-in-query.ts';
 import { defineRoute } from './route.ts';
 import { sandboxParams } from './sandboxes.ts';
 
@@ -12,7 +13,8 @@ export const tunnelQuery = z.object({
     .regex(/^[1-9]\d{0,4}$/, portText)
     .transform(Number)
     .refine((port) => port <= PORT.max, portText)
-    .default(SSH_PORT),
+    .default(SSH_PORT)
+    .meta({ ...shownAsInteger({ minimum: PORT.min, maximum: PORT.max, description: 'A TCP port of the sandbox.' }), default: SSH_PORT }),
 });
 
 /**

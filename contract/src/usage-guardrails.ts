@@ -6,31 +6,40 @@ import { idText } from './text.ts';
 
 const machineHours = z.number().min(0).max(MOST_MACHINE_HOURS);
 
-export const usageGuardrails = z.strictObject({
-  /** What the plan includes in a billing period; null: without a limit. */
-  includedMachineHours: z.number().nonnegative().nullable(),
-  /** The cap in force; null: none. */
-  sandboxMachineHourLimit: z.number().nonnegative().nullable(),
-  /** What was set; null: nothing, so that what the plan includes is the cap unless overage is on. */
-  sandboxMachineHourLimitOverride: z.number().nonnegative().nullable(),
-  /** Work goes on beyond the cap and is counted. */
-  sandboxOverageEnabled: z.boolean(),
-});
+export const usageGuardrails = z
+  .strictObject({
+    includedMachineHours: z
+      .number()
+      .nonnegative()
+      .nullable()
+      .describe('What the plan includes in a billing period; null: without a limit.'),
+    sandboxMachineHourLimit: z.number().nonnegative().nullable().describe('The cap in force; null: none.'),
+    sandboxMachineHourLimitOverride: z
+      .number()
+      .nonnegative()
+      .nullable()
+      .describe('What was set; null: nothing, so that what the plan includes is the cap unless overage is on.'),
+    sandboxOverageEnabled: z.boolean().describe('Work goes on beyond the cap and is counted.'),
+  })
+  .meta({ id: 'UsageGuardrails', description: "The org's cap on machine hours, and whether work goes on beyond it." });
 export type UsageGuardrails = z.infer<typeof usageGuardrails>;
 
 export const projectUsageGuardrails = z.strictObject({
-  /** The project's own cap; null: none. It is enforced inside the org's, also where that is lower. */
-  sandboxMachineHourLimit: z.number().nonnegative().nullable(),
+  sandboxMachineHourLimit: z
+    .number()
+    .nonnegative()
+    .nullable()
+    .describe("The project's own cap; null: none. It is enforced inside the org's, also where that is lower."),
 });
 export type ProjectUsageGuardrails = z.infer<typeof projectUsageGuardrails>;
 
-/** An absent field stays as it is. */
 export const updateUsageGuardrailsBody = z
   .strictObject({ sandboxMachineHourLimit: machineHours.nullable().optional(), sandboxOverageEnabled: z.boolean().optional() })
   .refine(
     (body) => body.sandboxMachineHourLimit !== undefined || body.sandboxOverageEnabled !== undefined,
     'must have sandboxMachineHourLimit, sandboxOverageEnabled or both',
-  );
+  )
+  .meta({ minProperties: 1, description: 'An absent field stays as it is. At least one of the two is needed.' });
 export type UpdateUsageGuardrailsBody = z.infer<typeof updateUsageGuardrailsBody>;
 
 /** null removes the project's cap. */

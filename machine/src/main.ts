@@ -110,7 +110,15 @@ withFolders(program.command('fuzz'))
   .argument('[arguments...]', '--seed S, and others for the run')
   .passThroughOptions()
   .allowUnknownOption()
-  .action(run((context, _flags, args) => fuzz(context, args)));
+  .action(run((context, _flags, args) => fuzz(context, 'fuzz', args)));
+withFolders(program.command('fuzz-api'))
+  .description(
+    'set this machine up and send requests made of openapi.json alone to a Berth of its own; each answer must be one of the document',
+  )
+  .argument('[arguments...]', '--seed S, --runs N, --real')
+  .passThroughOptions()
+  .allowUnknownOption()
+  .action(run((context, _flags, args) => fuzz(context, 'fuzz-api', args)));
 
 await program.parseAsync();
 

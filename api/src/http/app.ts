@@ -16,6 +16,7 @@ import type { PreviewBounds } from '../preview/bounds.ts';
 import { PreviewGate } from '../preview/gate.ts';
 import { BOUND_ROUTES } from '../routes/bound-routes.ts';
 import type { AnyCall, BoundAnswer, BoundRoute } from '../routes/bind.ts';
+import { registerReference } from '../reference/reference.ts';
 import { authorize, namedSandboxId } from '../services/access.ts';
 import { authenticate, readToken, type Actor, type BearerToken, type NamedSandbox } from '../services/authentication.ts';
 import type { ClientSignIn } from '../services/client-sign-in-port.ts';
@@ -168,6 +169,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   readJsonBodies(app);
   registerAuthEndpoints(app, options);
+  registerReference(app, settings.publicUrl);
   registerPaymentEvents(app, options.context);
   void app.register(pages, options);
   const sockets = new WebSockets(app, previews);
@@ -257,7 +259,7 @@ function refusalOf({ raw }: FastifyRequest, reply: FastifyReply, closing: boolea
 /** What the caller asked, parsed by the route's schemas. */
 function readCall(bound: BoundAnswer, request: FastifyRequest, reply: FastifyReply): AnyCall {
   const { request: schemas } = bound.route;
-  const respondAsync = bound.honoursRespondAsync && prefersAsync(request.headers.prefer);
+  const respondAsync = bound.route.waits === true && prefersAsync(request.headers.prefer);
   if (respondAsync) void reply.header('preference-applied', 'respond-async');
   // Made when it is asked for: a plain read has no use for it.
   let signal: AbortSignal | undefined;

@@ -37,8 +37,6 @@ export interface AnyCall {
 }
 
 export interface BindOptions {
-  /** The route's answer waits for a transition, unless the caller prefers not to. */
-  honoursRespondAsync?: boolean;
   /** The answer may take minutes: headers and white space are sent ahead of it. */
   keepsAlive?: boolean;
 }
@@ -68,7 +66,6 @@ export function bind<const R extends Route>(
     route,
     // The server parses with this very route's schemas before it calls.
     answer: (context, call) => answer(context, call as Call<R>),
-    honoursRespondAsync: options.honoursRespondAsync ?? false,
     keepsAlive: options.keepsAlive ?? false,
   };
 }

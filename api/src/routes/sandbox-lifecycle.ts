@@ -8,8 +8,6 @@ import { bind, type Call } from './bind.ts';
 import { viewSandbox } from './sandbox-view.ts';
 import type { ServiceContext } from '../services/context.ts';
 
-const waits = { honoursRespondAsync: true };
-
 /** What an alias and the route that it stands for have in common. */
 type BareCall = Pick<Call<typeof sleepSandbox>, 'actor' | 'params' | 'respondAsync' | 'signal'>;
 
@@ -18,17 +16,13 @@ interface SandboxAnswer {
 }
 
 export const sandboxLifecycleRoutes = [
-  bind(sleepSandbox, sleep, waits),
-  bind(stopSandbox, sleep, waits),
-  bind(wakeSandbox, wake, waits),
-  bind(resumeSandbox, wake, waits),
-  bind(
-    resizeSandbox,
-    async (context, { actor, params, body, ...answer }) => ({
-      sandbox: viewSandbox(await resizes.resizeSandbox(context, actor, params.sandboxId, body, answer)),
-    }),
-    waits,
-  ),
+  bind(sleepSandbox, sleep),
+  bind(stopSandbox, sleep),
+  bind(wakeSandbox, wake),
+  bind(resumeSandbox, wake),
+  bind(resizeSandbox, async (context, { actor, params, body, ...answer }) => ({
+    sandbox: viewSandbox(await resizes.resizeSandbox(context, actor, params.sandboxId, body, answer)),
+  })),
 ];
 
 async function sleep(context: ServiceContext, { actor, params, ...answer }: BareCall): Promise<SandboxAnswer> {

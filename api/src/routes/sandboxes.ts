@@ -10,21 +10,13 @@ export const sandboxRoutes = [
     const { rows, fields } = await sandboxes.listSandboxes(context, params.orgId, query);
     return { sandboxes: rows.map(viewSandbox), ...fields };
   }),
-  bind(
-    createSandbox,
-    async (context, { actor, params, body, noteReplay, ...answer }) => {
-      const { sandbox, replayed } = await creates.createSandbox(context, actor, params.orgId, body, answer);
-      if (replayed) noteReplay();
-      return { sandbox: viewSandbox(sandbox) };
-    },
-    { honoursRespondAsync: true },
-  ),
+  bind(createSandbox, async (context, { actor, params, body, noteReplay, ...answer }) => {
+    const { sandbox, replayed } = await creates.createSandbox(context, actor, params.orgId, body, answer);
+    if (replayed) noteReplay();
+    return { sandbox: viewSandbox(sandbox) };
+  }),
   bind(getSandbox, (_context, { sandbox }) => Promise.resolve({ sandbox: viewSandbox(sandbox) })),
-  bind(
-    destroySandbox,
-    async (context, { actor, params, ...answer }) => ({
-      sandbox: viewSandbox(await sandboxes.destroySandbox(context, actor, params.sandboxId, answer)),
-    }),
-    { honoursRespondAsync: true },
-  ),
+  bind(destroySandbox, async (context, { actor, params, ...answer }) => ({
+    sandbox: viewSandbox(await sandboxes.destroySandbox(context, actor, params.sandboxId, answer)),
+  })),
 ];

@@ -1,0 +1,71 @@
+// The reference of the API: the published OpenAPI document, and a page that shows it. Everything on the page is from here: no other site is asked for anything.
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { publishedDocument } from '@berth/contract/openapi.ts';
+import type { FastifyInstance } from 'fastify';
+import { html } from '../rules/html.ts';
+
+/** Where the document is; the page shows it. */
+export const DOCUMENT_PATH = '/v1/openapi.json';
+const RENDERER_PATH = '/docs/redoc.js';
+const START_PATH = '/docs/start.js';
+const STYLE_PATH = '/docs/docs.css';
+
+/** Styles are made by the renderer's script, its search runs in a worker of its own making. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  'worker-src blob:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const FOREVER = 'public, max-age=31536000, immutable';
+const BRIEFLY = 'public, max-age=300';
+
+const read = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 12);
+
+/** Puts document and page on the server. @param publicUrl by which the service is reached: the document names it */
+export function registerReference(app: FastifyInstance, publicUrl: string): void {
+  // Made when somebody asks: most starts of the service are not for reading.
+  let document: string | undefined;
+  app.get(DOCUMENT_PATH, (_request, reply) => {
+    document ??= JSON.stringify(publishedDocument(publicUrl));
+    return reply.type('application/json; charset=utf-8').header('cache-control', BRIEFLY).send(document);
+  });
+
+  const files = { [RENDERER_PATH]: read('vendor/redoc.standalone.js'), [START_PATH]: read('start.js'), [STYLE_PATH]: read('docs.css') };
+  for (const [path, text] of Object.entries(files)) {
+    const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
+    app.get(path, (_request, reply) => reply.type(type).header('cache-control', FOREVER).send(text));
+  }
+  const page = pageWith((path) => `${path}?v=${hashOf((files as Record<string, string>)[path] ?? '')}`);
+  app.get('/docs', (_request, reply) =>
+    reply.type('text/html; charset=utf-8').header('cache-control', BRIEFLY).header('content-security-policy', POLICY).send(page),
+  );
+}
+
+function pageWith(versioned: (path: string) => string): string {
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>Berth API</title>
+        <link rel="icon" href="data:," />
+        <link rel="stylesheet" href="${versioned(STYLE_PATH)}" />
+        <script defer src="${versioned(RENDERER_PATH)}"></script>
+        <script defer src="${versioned(START_PATH)}"></script>
+      </head>
+      <body>
+        <main id="reference" data-document="${DOCUMENT_PATH}">
+          <p class="waiting">The reference is being drawn. The document that it shows: <a href="${DOCUMENT_PATH}">${DOCUMENT_PATH}</a></p>
+        </main>
+      </body>
+    </html>`.toString();
+}

@@ -1,0 +1,149 @@
+// What the examples of the routes have in common: ids, times, and resources as they are answered. Types of the resources are held to their schemas by a test.
+
+/** Ids in examples; the test that sends them puts real ones in their place. */
+export const EXAMPLE_IDS = {
+  orgId: 'org_3f7kq2vd5mzx4cnaw6thbyrj',
+  projectId: 'prj_w4ya6jx2tq7bn5rkz3mdvhce',
+  sandboxId: 'sbx_k2m7vq5hx3dwz6ncy4ratbjf',
+  userId: 'usr_b5tz3nwk7yq2jxd4vm6hracf',
+  keyId: 'key_t6hd4wqz2nkv7ym5xj3crabf',
+} as const;
+
+const AT = '2026-11-21T09:30:00.000Z';
+const { orgId, projectId, sandboxId, userId, keyId } = EXAMPLE_IDS;
+
+export const exampleIdentity = { id: userId, email: 'olive@example.com', displayName: 'Olive Ogden' };
+
+export const exampleOrg = { id: orgId, name: 'Example', role: 'owner', createdAt: AT };
+
+export const exampleProject = {
+  id: projectId,
+  orgId,
+  name: 'storefront',
+  useCase: 'external',
+  defaultRepository: null,
+  defaultBranch: null,
+  defaultProfile: 'agent-standard',
+  defaultPersistencePolicy: null,
+  defaultIdleMinutes: 15,
+  wakeOnUse: true,
+  sandboxMachineHourLimit: null,
+  metadata: {},
+  hasRepoCredentials: false,
+  createdAt: AT,
+  updatedAt: AT,
+  deletedAt: null,
+};
+
+export const exampleSandbox = {
+  id: sandboxId,
+  orgId,
+  projectId,
+  name: 'ada-workspace',
+  agent: 'agent_one',
+  status: 'ready',
+  statusReason: null,
+  statusChangedAt: AT,
+  sandbox_profile: 'agent-small',
+  allocated_vcpu: 1,
+  allocated_memory_gb: 1,
+  allocated_disk_gb: 10,
+  persistencePolicy: 'sleep_resume',
+  mode: 'persistent',
+  ttlSeconds: null,
+  expiresAt: null,
+  wakesFrom: null,
+  lastWake: null,
+  lastActiveAt: AT,
+  repository: null,
+  branch: null,
+  clone: null,
+  endUserId: 'user-4711',
+  metadata: { plan: 'trial', seats: 3 },
+  createdAt: AT,
+  updatedAt: AT,
+  deletedAt: null,
+};
+
+export const exampleApiKey = {
+  id: keyId,
+  orgId,
+  name: 'ci',
+  tokenPrefix: 'brt_pR5',
+  scopes: ['sandbox.read', 'sandbox.create', 'sandbox.exec', 'sandbox.destroy'],
+  createdBy: userId,
+  createdAt: AT,
+  expiresAt: '2027-02-19T09:30:00.000Z',
+  revokedAt: null,
+  lastUsedAt: null,
+};
+
+export const exampleMetrics = {
+  sampledAt: AT,
+  guest: {
+    uptimeSeconds: 60,
+    cpu: { vcpu: 1, usedPercent: null, busySeconds: 0.6 },
+    load: { oneMinute: 0.1, fiveMinutes: 0.1, fifteenMinutes: 0.1 },
+    memory: { totalMib: 960, usedMib: 120, usedPercent: 12.5 },
+    disk: { totalMib: 10_000, usedMib: 500, usedPercent: 5 },
+    network: { receivedBytes: 1_000, sentBytes: 2_000 },
+    processCount: 12,
+  },
+  host: {
+    cpuSeconds: 0.9,
+    residentMemoryMib: 300,
+    unsharedMemoryMib: 60,
+    diskUsedMib: 20,
+    network: { receivedBytes: 1_100, sentBytes: 2_100 },
+  },
+};
+
+export const exampleMetricsSample = {
+  sampledAt: AT,
+  currentAllocation: { vcpu: 1, memoryGb: 1, diskGb: 10 },
+  recommendedAllocation: { vcpu: 1, memoryGb: 1, diskGb: 10 },
+  storedAsPending: false,
+  reason:
+    'CPU stays at 1 vCPU: there is no smaller step. memory stays at 1 GB: there is no smaller step. disk stays at 10 GB: there is room, and a disk never shrinks.',
+  cpuUsedPercent: null,
+  memoryUsedPercent: 12.5,
+  diskUsedPercent: 5,
+};
+
+export const exampleFile = { path: '/code/hello.py', content: "print('hello')\n", encoding: 'utf8', size: 15 };
+
+export const exampleFolder = {
+  path: '/code',
+  truncated: false,
+  entries: [
+    { label: 'hello.py', path: '/code/hello.py', type: 'file' },
+    { label: 'src', path: '/code/src', type: 'directory' },
+  ],
+};
+
+export const examplePreview = {
+  id: 'prv_h5cjx3rq7wvz2nkd6mbyt4aa',
+  audience: 'public',
+  port: 3_000,
+  url: 'https://d4kq2mvx7n.preview.example.com/?token=eyJ...',
+  expiresAt: '2026-11-21T10:30:00.000Z',
+  label: 'demo',
+  endUserId: null,
+  createdAt: AT,
+  lastUsedAt: null,
+  revokedAt: null,
+};
+
+export const exampleUsage = {
+  includedMachineHours: null,
+  sandboxMachineHourLimit: null,
+  sandboxMachineHourLimitOverride: null,
+  sandboxOverageEnabled: false,
+  usedMachineHours: 0,
+  remainingMachineHours: null,
+  usageAlert: { percentUsed: 0, status: 'normal', message: '0 machine hours are used in this billing period. There is no cap on them.' },
+  periodStartsAt: '2026-11-01T00:00:00.000Z',
+  periodEndsAt: '2026-12-01T00:00:00.000Z',
+  overageMachineHours: 0,
+  estimatedOverageUsd: null,
+};

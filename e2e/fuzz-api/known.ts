@@ -1,0 +1,44 @@
+// What the answers have shown so far: ids, by what they are ids of. Requests are about these.
+import { Wanted } from './values.ts';
+
+/** So that the newest are asked about, of which most are still there. */
+const KEPT = 6;
+
+export class Known {
+  readonly #ids = new Map<string, string[]>();
+
+  /** Notes the ids in an answer: of an object below a name (`sandbox`, or one of `sandboxes`) its `id`, and fields such as `orgId`. Cursors and paths as well. */
+  learn(answer: unknown, name = ''): void {
+    if (Array.isArray(answer)) {
+      for (const one of answer) this.learn(one, name.replace(/ies$/, 'y').replace(/s$/, '').replace(/boxe$/, 'box'));
+      return;
+    }
+    if (typeof answer !== 'object' || answer === null) return;
+    for (const [key, value] of Object.entries(answer)) {
+      if (typeof value === 'string' && value !== '') {
+        if (key === 'id') this.#note(`${name}Id`, value);
+        else if (key.endsWith('Id') || key === 'nextCursor' || key === 'path') this.#note(key, value);
+      } else this.learn(value, key);
+    }
+  }
+
+  /** A value with what it wants filled in. */
+  fill(value: unknown): unknown {
+    if (value instanceof Wanted) return this.#one(value);
+    if (Array.isArray(value)) return value.map((one) => this.fill(one));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, this.fill(one)]));
+  }
+
+  #note(name: string, id: string): void {
+    const ids = this.#ids.get(name) ?? [];
+    this.#ids.set(name, [id, ...ids.filter((one) => one !== id)].slice(0, KEPT));
+  }
+
+  #one({ name, pick, otherwise }: Wanted): string {
+    const exact = this.#ids.get(name);
+    // `keyId` is asked for where `apiKey` was answered.
+    const ids = exact ?? [...this.#ids].find(([known]) => known.toLowerCase().endsWith(name.toLowerCase()))?.[1] ?? [];
+    return ids[pick % Math.max(1, ids.length)] ?? otherwise;
+  }
+}

@@ -1,0 +1,79 @@
+// The document that the raw client is generated from: every route but the WebSockets, with what a generator would make too much of taken out.
+import { fullDocument } from '@berth/contract/openapi.ts';
+import { ERRORS } from '@berth/contract/errors.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+
+type Json = Record<string, unknown>;
+
+/** Stands in an enumeration for the values that a later version will have; {@link openEnumerations} makes it `(string & {})`. */
+const FURTHER = '__further__';
+const SCHEMAS = '#/components/schemas/';
+
+export function rawDocument(): Json {
+  const document = JSON.parse(JSON.stringify(fullDocument())) as Json & {
+    paths: Record<string, Record<string, Json>>;
+    components: { schemas: Record<string, Json> };
+  };
+  for (const { websocket, path } of ROUTES) if (websocket === true) delete document.paths[path.replace(/^\/v1/, '')];
+  for (const [path, item] of Object.entries(document.paths)) {
+    // By the base address of the client, which ends before `/v1`.
+    delete item['servers'];
+    delete document.paths[path];
+    document.paths[path === '/health' ? path : `/v1${path}`] = item;
+  }
+  document['servers'] = [{ url: new URL((document['servers'] as { url: string }[])[0]?.url ?? '').origin }];
+  const { schemas } = document.components;
+  const asked = reachable(
+    Object.values(document.paths).flatMap((item) => Object.values(item).map((one) => [one['requestBody'], one['parameters']])),
+    schemas,
+  );
+  for (const item of Object.values(document.paths)) {
+    for (const operation of Object.values(item)) {
+      delete operation['security'];
+      const responses = operation['responses'] as Record<string, Json>;
+      const success = Object.entries(responses).find(([status]) => status < '300');
+      // Failures are thrown as one class of the SDK.
+      operation['responses'] = {
+        ...(success === undefined ? {} : { [success[0]]: { ...(withFurther(success[1], schemas) as Json), headers: undefined } }),
+        default: { description: 'A failure.', content: { 'application/json': { schema: { $ref: `${SCHEMAS}ErrorEnvelope` } } } },
+      };
+    }
+  }
+  for (const [name, schema] of Object.entries(schemas))
+    if (schema['type'] === 'object' && !asked.has(name)) schemas[name] = withFurther(schema, schemas) as Json;
+  schemas['ErrorCode'] = { type: 'string', description: 'Codes of errors. Further ones will come.', enum: Object.keys(ERRORS) };
+  const envelope = schemas['ErrorEnvelope'] as { properties: { error: { properties: { code: Json } } } };
+  envelope.properties.error.properties.code = { anyOf: [{ $ref: `${SCHEMAS}ErrorCode` }, { enum: [FURTHER] }] };
+  delete (document.components as Json)['responses'];
+  delete (document.components as Json)['headers'];
+  delete (document.components as Json)['securitySchemes'];
+  return JSON.parse(JSON.stringify(document)) as Json;
+}
+
+/** The text of generated types, with enumerations of answers open. */
+export function openEnumerations(text: string): string {
+  return text.replaceAll(`'${FURTHER}'`, '(string & {})');
+}
+
+/** A schema of an answer in which each enumeration takes values that come later. */
+function withFurther(part: unknown, schemas: Record<string, Json>): unknown {
+  if (Array.isArray(part)) return part.map((one: unknown) => withFurther(one, schemas));
+  if (typeof part !== 'object' || part === null) return part;
+  const schema = part as Json;
+  const { $ref, description } = schema;
+  const told = description === undefined ? {} : { description };
+  if (typeof $ref === 'string' && schemas[$ref.slice(SCHEMAS.length)]?.['enum'] !== undefined)
+    return { ...told, anyOf: [{ $ref }, { enum: [FURTHER] }] };
+  if (Array.isArray(schema['enum'])) return { ...schema, enum: [...(schema['enum'] as unknown[]), FURTHER] };
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, key === 'example' ? value : withFurther(value, schemas)]));
+}
+
+/** Names of the schemas that the parts refer to, and those to others. */
+function reachable(parts: unknown, schemas: Record<string, Json>, found = new Set<string>()): Set<string> {
+  for (const [, name = ''] of JSON.stringify(parts).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+    if (found.has(name)) continue;
+    found.add(name);
+    reachable(schemas[name], schemas, found);
+  }
+  return found;
+}

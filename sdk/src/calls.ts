@@ -1,0 +1,59 @@
+// What the parts of the SDK call the service with: the raw client, the settings of one call, and the org when none is named.
+import { BerthError } from './errors.ts';
+import type { RawClient } from './generated/raw/index.ts';
+import type { CallNotes, Transport } from './transport.ts';
+
+export interface CallsOptions {
+  raw: RawClient;
+  transport: Transport;
+  orgId: string | undefined;
+  projectId: string | undefined;
+}
+
+export class Calls {
+  readonly raw: RawClient;
+  readonly #transport: Transport;
+  readonly #projectId: string | undefined;
+  #orgId: Promise<string> | undefined;
+
+  constructor({ raw, transport, orgId, projectId }: CallsOptions) {
+    this.raw = raw;
+    this.#transport = transport;
+    this.#projectId = projectId;
+    this.#orgId = orgId === undefined ? undefined : Promise.resolve(orgId);
+  }
+
+  /** The settings of one call, for the raw client. */
+  readonly with = (notes: CallNotes): { fetch: typeof globalThis.fetch } => ({ fetch: this.#transport.fetchFor(notes) });
+
+  /** The org that was given, or else the only one of the caller: an API key has one. Asked for once. */
+  async orgId(given?: string): Promise<string> {
+    if (given !== undefined) return given;
+    this.#orgId ??= this.#findOrg();
+    try {
+      return await this.#orgId;
+    } catch (error) {
+      this.#orgId = undefined;
+      throw error;
+    }
+  }
+
+  /** The project that was given, or that of the client. */
+  projectId(given: string | undefined): string {
+    const projectId = given ?? this.#projectId;
+    if (projectId !== undefined) return projectId;
+    throw new BerthError('no project is named: give projectId, to the call or to new Berth(), or set BERTH_PROJECT_ID', {
+      code: 'configuration',
+    });
+  }
+
+  async #findOrg(): Promise<string> {
+    const { orgs } = await this.raw.listMyOrgs(this.with({}));
+    const [first, ...others] = orgs;
+    if (first !== undefined && others.length === 0) return first.id;
+    const names = orgs.map(({ id, name }) => `${id} (${name})`).join(', ');
+    throw new BerthError(`the caller belongs to ${orgs.length === 0 ? 'no org' : `several orgs: ${names}`}; give orgId to new Berth()`, {
+      code: 'configuration',
+    });
+  }
+}

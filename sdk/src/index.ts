@@ -1,0 +1,34 @@
+// All that `@berth/sdk` gives.
+export { Activity, type ActivityEntry, type ActivityPage, type ActivityQuery } from './activity.ts';
+export { ApiKeys, type ApiKey, type ApiKeySpec } from './api-keys.ts';
+export { Berth, type BerthOptions, type Identity, type Org } from './berth.ts';
+export { CommandFailed, CommandResult, type RunningCommand } from './command.ts';
+export { BerthError, type BerthErrorFields, type LocalErrorCode } from './errors.ts';
+export { SandboxFiles, type FileData, type FileEntry, type FilesSnapshot, type FolderListing, type WrittenFile } from './files.ts';
+export type { ErrorCode, Profile, MachineSize, Agent, PersistencePolicy, Permission, Role } from './generated/raw/index.ts';
+export type * as api from './generated/raw/types.gen.ts';
+export { RawClient } from './generated/raw/index.ts';
+export { SandboxPreviews, type Preview, type PreviewSpec } from './previews.ts';
+export { Projects, type OrgCallOptions, type Project, type ProjectChanges, type ProjectSpec } from './projects.ts';
+export {
+  Sandbox,
+  type Awaited,
+  type ExecOptions,
+  type LiveMetrics,
+  type MetricsSample,
+  type SandboxData,
+  type SandboxStatus,
+  type Size,
+  type TransitionOptions,
+} from './sandbox.ts';
+export { Sandboxes, type CreateOptions, type ListOptions, type SandboxSpec } from './sandboxes.ts';
+export {
+  Usage,
+  type EndUserUsage,
+  type EndUsersUsage,
+  type OrgUsage,
+  type Subscription,
+  type UsageGuardrails,
+  type UsageGuardrailsChanges,
+} from './usage.ts';
+export type { CallOptions, Credential } from './transport.ts';

@@ -1,0 +1,70 @@
+// The sandboxes of an org.
+import type { Calls } from './calls.ts';
+import type { CreateSandboxData } from './generated/raw/index.ts';
+import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbox.ts';
+import type { CallOptions } from './transport.ts';
+
+/** What a sandbox is made of: the fields of the API, without the project when the client has one. */
+export type SandboxSpec = Omit<CreateSandboxData['body'], 'projectId'> & { projectId?: string };
+
+export interface CreateOptions extends TransitionOptions {
+  orgId?: string;
+  /**
+   * Made up by you for each sandbox to be made, such as the id of an order: the same key with the same fields again, within a day, gives the first sandbox instead of
+   * making another one.
+   */
+  idempotencyKey?: string;
+}
+
+export interface ListOptions extends CallOptions {
+  orgId?: string;
+  /** Only those of this end user. */
+  endUserId?: string;
+}
+
+const LOST =
+  'The sandbox may have been made all the same. List the sandboxes before you create again (`berth.sandboxes.list({ endUserId })`, or by a label in `metadata`), or ' +
+  'create with an `idempotencyKey`: then the same call can be made again and gives the first sandbox.';
+const LOST_WITH_KEY = 'Make the same call again, with the same idempotencyKey: it gives the sandbox that was made, or makes it.';
+
+export class Sandboxes {
+  readonly #calls: Calls;
+
+  /** Made by the client. */
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
+
+  /** Makes a sandbox and waits until it is awake; with `wait: false` it may still be `provisioning`. */
+  async create(
+    spec: SandboxSpec,
+    { orgId, idempotencyKey, wait = true, signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CreateOptions = {},
+  ): Promise<Sandbox> {
+    const startedMs = Date.now();
+    const { raw, with: set } = this.#calls;
+    const body = { ...spec, projectId: this.#calls.projectId(spec.projectId) };
+    const path = { orgId: await this.#calls.orgId(orgId) };
+    const headers = {
+      ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),
+      ...(wait ? {} : { Prefer: 'respond-async' }),
+    };
+    const known = idempotencyKey !== undefined;
+    const notes = { signal, ...(wait ? {} : { timeoutMs }), repeatable: known, whenLost: known ? LOST_WITH_KEY : LOST };
+    const sandbox = new Sandbox(this.#calls, (await raw.createSandbox({ path, body, headers, ...set(notes) })).sandbox);
+    return wait ? await sandbox.settle('running', startedMs, { signal, timeoutMs }, true) : sandbox;
+  }
+
+  /** All of them, newest first, without deleted ones. */
+  async list({ orgId, endUserId, ...options }: ListOptions = {}): Promise<Sandbox[]> {
+    const { raw, with: set } = this.#calls;
+    const query = endUserId === undefined ? {} : { endUserId };
+    const { sandboxes } = await raw.listSandboxes({ path: { orgId: await this.#calls.orgId(orgId) }, query, ...set(options) });
+    return sandboxes.map((data) => new Sandbox(this.#calls, data));
+  }
+
+  /** One sandbox, a deleted one too. */
+  async get(sandboxId: string, options: CallOptions = {}): Promise<Sandbox> {
+    const { raw, with: set } = this.#calls;
+    return new Sandbox(this.#calls, (await raw.getSandbox({ path: { sandboxId }, ...set(options) })).sandbox);
+  }
+}

@@ -1,0 +1,116 @@
+// What the test server answers to each route that it has, as the contract says it. Routes that are not here are refused by name.
+import type { ActivityEntry, ApiKey, Project } from '../generated/raw/index.ts';
+import { note, type Answers } from './answering.ts';
+import { newestFirst, paged } from './paged.ts';
+import { Refusal } from './refusal.ts';
+import { SANDBOX_ANSWERS } from './sandbox-answers.ts';
+import { newId, type TestState } from './state.ts';
+import { USAGE_ANSWERS } from './usage-answers.ts';
+
+const TOKEN_BYTES = 32;
+
+/** Those of all routes that it has. */
+export const ANSWERS: Answers = {
+  getHealth: () => ({ ok: true, service: 'berth' }),
+  getMe: (_, { state }) => ({ id: state.userId, email: 'owner@example.test', displayName: 'Test Owner' }),
+  listMyOrgs: (_, { state }) => ({ orgs: [state.org] }),
+  listMembers: ({ query }, { state }) => {
+    const owner = {
+      userId: state.userId,
+      email: 'owner@example.test',
+      displayName: 'Test Owner',
+      role: 'owner',
+      joinedAt: state.org.createdAt,
+    };
+    return paged('members', [owner], query, ({ userId }) => userId);
+  },
+  listProjects: ({ query }, { state }) =>
+    paged('projects', newestFirst([...state.projects.values()].filter((one) => one.deletedAt === null)), query),
+  createProject: ({ body }, { state, nowMs, ...about }) => {
+    const { repoCredentials, ...fields } = settable(body);
+    const project = state.makeProject({ ...fields, hasRepoCredentials: repoCredentials != null }, nowMs);
+    note({ state, ...about }, 'project_created', { kind: 'project', id: project.id });
+    return { project };
+  },
+  getProject: ({ params }, { state }) => ({ project: state.project(params['projectId'] ?? '') }),
+  updateProject: ({ params, body }, { state, nowMs, ...about }) => {
+    const project = state.project(params['projectId'] ?? '');
+    const { repoCredentials, ...fields } = settable(body);
+    Object.assign(project, fields, { updatedAt: new Date(nowMs).toISOString() });
+    if (repoCredentials !== undefined) project.hasRepoCredentials = repoCredentials !== null;
+    note({ state, ...about }, 'project_updated', { kind: 'project', id: project.id });
+    return { project };
+  },
+  deleteProject: ({ params }, { state, nowMs, ...about }) => {
+    const project = state.project(params['projectId'] ?? '');
+    const left = [...state.sandboxes.values()].filter(
+      ({ record }) => record.projectId === project.id && record.status !== 'deleted',
+    ).length;
+    if (left > 0) throw new Refusal('project_has_sandboxes', `the project has ${left} sandboxes that are not deleted`);
+    project.deletedAt = new Date(nowMs).toISOString();
+    note({ state, ...about }, 'project_deleted', { kind: 'project', id: project.id });
+    return { project };
+  },
+  listApiKeys: ({ query }, { state }) => paged('apiKeys', newestFirst([...state.apiKeys.values()]), query),
+  createApiKey: ({ body }, { state, nowMs, ...about }) => {
+    const token = `brt_${hex(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES)))}`;
+    const apiKey = makeApiKey(state, token, { name: body.name, scopes: body.scopes ?? null, days: body.expiresInDays ?? null }, nowMs);
+    note({ state, ...about }, 'api_key_created', { kind: 'api_key', id: apiKey.id });
+    return { apiKey, token };
+  },
+  revokeApiKey: ({ params }, { state, nowMs, ...about }) => {
+    const apiKey = state.apiKeys.get(params['keyId'] ?? '');
+    if (apiKey === undefined) throw new Refusal('api_key_not_found');
+    if (apiKey.revokedAt === null) {
+      apiKey.revokedAt = new Date(nowMs).toISOString();
+      for (const [token, caller] of state.callers) if (caller.keyId === apiKey.id) state.callers.delete(token);
+      note({ state, ...about }, 'api_key_revoked', { kind: 'api_key', id: apiKey.id });
+    }
+    return { apiKey };
+  },
+  listActivity: ({ query }, { state }) => {
+    const fits = (entry: ActivityEntry): boolean =>
+      (['kind', 'projectId', 'sandboxId'] as const).every((name) => query[name] === undefined || entry[name] === query[name]);
+    return paged('activity', state.activity.filter(fits), { limit: 50, ...query });
+  },
+  ...USAGE_ANSWERS,
+  ...SANDBOX_ANSWERS,
+};
+
+const SETTABLE = [
+  ...(['name', 'useCase', 'defaultRepository', 'defaultBranch', 'defaultProfile', 'defaultPersistencePolicy'] as const),
+  ...(['defaultIdleMinutes', 'wakeOnUse', 'metadata', 'repoCredentials'] as const),
+];
+
+/** What of a body is a field of projects; others are ignored. */
+function settable(body: Record<string, unknown> | undefined): Partial<Project> & { repoCredentials?: unknown } {
+  return Object.fromEntries(SETTABLE.flatMap((name) => (body?.[name] === undefined ? [] : [[name, body[name]]])));
+}
+
+/** Puts a key and its token where callers are found. */
+export function makeApiKey(
+  state: TestState,
+  token: string,
+  { name, scopes, days }: { name: string; scopes: ApiKey['scopes']; days: number | null },
+  nowMs: number,
+): ApiKey {
+  const apiKey: ApiKey = {
+    id: newId('key'),
+    orgId: state.org.id,
+    name,
+    tokenPrefix: token.slice(0, 7),
+    scopes,
+    createdBy: state.userId,
+    createdAt: new Date(nowMs).toISOString(),
+    expiresAt: days === null ? null : new Date(nowMs + days * 86_400_000).toISOString(),
+    revokedAt: null,
+    lastUsedAt: null,
+  };
+  state.apiKeys.set(apiKey.id, apiKey);
+  state.callers.set(token, { kind: 'api_key', keyId: apiKey.id, scopes });
+  return apiKey;
+}
+
+function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,32 @@
+// What commands come to and what sandboxes use, as the test server answers it.
+import { EXEC_LIMITS } from '../generated/contract-tables.ts';
+import type { Sandbox } from '../generated/raw/index.ts';
+
+/** What a command comes to; what is missing is 0, or nothing. A text is its output. */
+export type CommandOutcome = string | { exitCode?: number; stdout?: string; stderr?: string; timedOut?: boolean };
+/** An outcome as it is answered: output is cut as the service cuts it. */
+export function execResultOf(outcome: CommandOutcome): Record<string, unknown> {
+  const { exitCode = 0, stdout = '', stderr = '', timedOut = false } = typeof outcome === 'string' ? { stdout: outcome } : outcome;
+  const cut = (text: string): string => text.slice(-EXEC_LIMITS.outputBytes);
+  const truncated = stdout.length > EXEC_LIMITS.outputBytes || stderr.length > EXEC_LIMITS.outputBytes;
+  return { exitCode: timedOut ? 124 : exitCode, stdout: cut(stdout), stderr: cut(stderr), truncated, timedOut };
+}
+
+/** A sandbox that does nothing. */
+export function liveMetrics({ allocated_vcpu, allocated_memory_gb, allocated_disk_gb, createdAt }: Sandbox, nowMs: number): unknown {
+  const network = { receivedBytes: 0, sentBytes: 0 };
+  const part = (totalMib: number, usedPercent: number): unknown => ({ totalMib, usedMib: (totalMib * usedPercent) / 100, usedPercent });
+  return {
+    sampledAt: new Date(nowMs).toISOString(),
+    guest: {
+      uptimeSeconds: Math.max(0, (nowMs - Date.parse(createdAt)) / 1_000),
+      cpu: { vcpu: allocated_vcpu, usedPercent: null, busySeconds: 0 },
+      load: { oneMinute: 0, fiveMinutes: 0, fifteenMinutes: 0 },
+      memory: part(allocated_memory_gb * 1_024, 10),
+      disk: part(allocated_disk_gb * 1_024, 5),
+      network,
+      processCount: 1,
+    },
+    host: { cpuSeconds: 0, residentMemoryMib: 0, unsharedMemoryMib: 0, diskUsedMib: 0, network },
+  };
+}

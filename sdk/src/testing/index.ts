@@ -1,0 +1,196 @@
+// `@berth/sdk/testing`: a server in memory that answers as Berth does, for tests of what is built on it. No network, no machines, no time that passes.
+import { Berth, type BerthOptions } from '../berth.ts';
+import type { CommandHandler } from './answering.ts';
+import { ANSWERS, makeApiKey } from './answers.ts';
+import { Refusal, type KnownCode } from './refusal.ts';
+import { findRoute, readRequest, type TestRoute } from './request.ts';
+import { newId, TestState, type Caller } from './state.ts';
+
+export type { CommandHandler } from './answering.ts';
+export type { CommandOutcome } from './figures.ts';
+export type { KnownCode } from './refusal.ts';
+
+export interface TestServerOptions {
+  /** Stands for the shell of every sandbox. By default a command ends with 127. */
+  exec?: CommandHandler;
+  /** How long transitions take, in milliseconds; by default none at all. */
+  transitionMs?: number;
+  /** Sandboxes that may be awake at once; by default any number. */
+  concurrentSandboxes?: number;
+  /** The time of the server; by default that of the machine. */
+  now?: () => number;
+}
+
+/** What a request is to come to instead of its answer. */
+export interface ScriptedFailure {
+  /** Of requests with this method alone. */
+  method?: string;
+  /** Of requests whose path has this in it. */
+  path?: string;
+  /** A code of the contract; `connection` breaks the connection before the request is carried out, `lost-answer` after it. */
+  with: KnownCode | 'connection' | 'lost-answer';
+  /** How many of them; by default 1. */
+  times?: number;
+  /** Seconds for `Retry-After`. */
+  retryAfter?: number;
+}
+
+export interface SeenRequest {
+  method: string;
+  path: string;
+  body: unknown;
+}
+
+const URL_OF_TESTS = 'http://berth.test';
+const API_KEY = 'brt_of_tests';
+const SESSION_TOKEN = 'session_of_tests';
+
+/**
+ * A service in memory: one org, one project (whose `useCase` is `external`), an API key and a session of its owner.
+ *
+ * ```ts
+ * const server = new TestServer({ exec: (command) => (command === 'make' ? 'done\n' : { exitCode: 127 }) });
+ * const berth = server.client();
+ * ```
+ */
+export class TestServer {
+  readonly url = URL_OF_TESTS;
+  /** Without scopes. */
+  readonly apiKey = API_KEY;
+  /** For what an API key may not. */
+  readonly sessionToken = SESSION_TOKEN;
+  /** Every request that came, the oldest first. */
+  readonly requests: SeenRequest[] = [];
+  /** Runs the commands of all sandboxes; may be replaced at any time. */
+  exec: CommandHandler;
+  readonly #state = new TestState();
+  readonly #options: TestServerOptions;
+  readonly #projectId: string;
+  readonly #failures: (ScriptedFailure & { times: number })[] = [];
+
+  constructor(options: TestServerOptions = {}) {
+    this.#options = options;
+    this.exec = options.exec ?? (() => ({ exitCode: 127, stderr: 'the test server runs no commands: give it an `exec`\n' }));
+    this.#projectId = this.#state.makeProject({ name: 'Test project', useCase: 'external' }, this.#now()).id;
+    makeApiKey(this.#state, API_KEY, { name: 'tests', scopes: null, days: null }, this.#now());
+    this.#state.callers.set(SESSION_TOKEN, { kind: 'session', keyId: null, scopes: null });
+  }
+
+  get orgId(): string {
+    return this.#state.org.id;
+  }
+
+  get projectId(): string {
+    return this.#projectId;
+  }
+
+  /** A client of this server, with its key and project. */
+  client(options: Omit<BerthOptions, 'url' | 'fetch'> = {}): Berth {
+    return new Berth({ apiKey: this.apiKey, projectId: this.#projectId, ...options, url: this.url, fetch: this.fetch });
+  }
+
+  /** Makes the next requests that fit fail. */
+  failNext(failure: ScriptedFailure): void {
+    this.#failures.push({ times: 1, ...failure });
+  }
+
+  /** Takes the machine of a sandbox away: it is `failed`, and can be woken from its disk. */
+  loseMachine(sandboxId: string, code = 'machine_lost', message = 'its machine was lost'): void {
+    this.#state.sandbox(sandboxId, this.#now()).fail(this.#now(), code, message);
+  }
+
+  /** Answers a request as the service would. To be given to whatever takes a `fetch`. */
+  readonly fetch: typeof globalThis.fetch = async (input, init) => {
+    const request = new Request(input, init);
+    const text = request.method === 'GET' || request.method === 'HEAD' ? '' : await request.text();
+    const url = new URL(request.url);
+    this.requests.push({ method: request.method, path: url.pathname + url.search, body: parsed(text) });
+    request.signal.throwIfAborted();
+    const scripted = this.#scripted(request.method, url.pathname);
+    if (scripted?.with === 'connection') throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
+    const headers = new Headers({ 'content-type': 'application/json; charset=utf-8', 'x-request-id': newId('req') });
+    const [status, body] = await unlessAborted(request.signal, this.#answer(request, url, text, headers, scripted));
+    if (scripted?.with === 'lost-answer') throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
+    return new Response(request.method === 'HEAD' ? null : JSON.stringify(body), { status, headers });
+  };
+
+  async #answer(
+    request: Request,
+    url: URL,
+    text: string,
+    headers: Headers,
+    scripted: ScriptedFailure | undefined,
+  ): Promise<[number, unknown]> {
+    try {
+      if (scripted !== undefined && scripted.with !== 'connection' && scripted.with !== 'lost-answer') {
+        throw new Refusal(
+          scripted.with,
+          undefined,
+          scripted.retryAfter === undefined ? {} : { 'retry-after': String(scripted.retryAfter) },
+        );
+      }
+      const { route, params } = findRoute(request.method, url.pathname);
+      const caller = this.#authenticate(route, request.headers);
+      if (params['orgId'] !== undefined) this.#state.requireOrg(params['orgId']);
+      const call = { route, params, headers: request.headers, ...readRequest(route, url, request.headers, text) };
+      const answer = ANSWERS[route.name];
+      if (answer === undefined) throw new Refusal('route_not_found', `the test server does not have ${route.name}`);
+      const { transitionMs = 0, concurrentSandboxes = null } = this.#options;
+      const requestId = headers.get('x-request-id') ?? '';
+      const about = {
+        state: this.#state,
+        caller,
+        exec: this.exec,
+        nowMs: this.#now(),
+        transitionMs,
+        concurrentSandboxes,
+        requestId,
+        headers,
+      };
+      return [route.status, structuredClone(await answer(call, about))];
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      for (const [name, value] of Object.entries(error.headers)) headers.set(name, value);
+      return [error.status, { error: { message: error.message, code: error.code } }];
+    }
+  }
+
+  #authenticate(route: TestRoute, headers: Headers): Caller | null {
+    if (route.auth.length === 0) return null;
+    const token = /^Bearer (.+)$/.exec(headers.get('authorization') ?? '')?.[1];
+    const caller = token === undefined ? undefined : this.#state.callers.get(token);
+    if (caller === undefined) throw new Refusal('unauthenticated', undefined, { 'www-authenticate': 'Bearer' });
+    if (!(route.auth as readonly string[]).includes(caller.kind)) throw new Refusal('auth_kind_not_allowed');
+    if (route.permission !== null && caller.scopes !== null && !caller.scopes.includes(route.permission)) {
+      throw new Refusal('permission_denied', `the permission ${route.permission} is needed`);
+    }
+    return caller;
+  }
+
+  #scripted(method: string, path: string): ScriptedFailure | undefined {
+    const found = this.#failures.find((one) => (one.method ?? method) === method && path.includes(one.path ?? ''));
+    if (found !== undefined && (found.times -= 1) === 0) this.#failures.splice(this.#failures.indexOf(found), 1);
+    return found;
+  }
+
+  #now(): number {
+    return this.#options.now?.() ?? Date.now();
+  }
+}
+
+/** The answer, unless its caller leaves before. */
+function unlessAborted<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', leave, { once: true });
+    answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return text === '' ? undefined : (JSON.parse(text) as unknown);
+  } catch {
+    return text;
+  }
+}

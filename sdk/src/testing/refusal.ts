@@ -1,0 +1,17 @@
+// A refusal of the test server: a code of the contract's errors, with its status.
+import { ERRORS } from '../generated/contract-tables.ts';
+
+export type KnownCode = keyof typeof ERRORS;
+
+export class Refusal extends Error {
+  readonly code: string;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: KnownCode, message: string = ERRORS[code].meaning, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.code = code;
+    this.status = ERRORS[code].status;
+    this.headers = headers;
+  }
+}

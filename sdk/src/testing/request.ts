@@ -1,0 +1,69 @@
+// Reads a request as the service would: the route that is meant, its parameters and its body, held against the route's schemas.
+import { ROUTES } from '../generated/contract-tables.ts';
+import { Refusal } from './refusal.ts';
+import { faultsIn, type Schema } from './schema.ts';
+
+export type TestRoute = (typeof ROUTES)[number];
+export type TestRouteName = TestRoute['name'];
+
+/** A request whose form is right. */
+export interface TestCall {
+  route: TestRoute;
+  params: Readonly<Record<string, string>>;
+  query: Readonly<Record<string, unknown>>;
+  // oxlint-disable-next-line typescript/no-explicit-any
+  body: any;
+  headers: Headers;
+}
+
+/** The route and the parameters of its path; refuses paths and methods that are none. */
+export function findRoute(method: string, pathname: string): { route: TestRoute; params: Record<string, string> } {
+  const fitting = ROUTES.flatMap((route) => {
+    const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+    const found = new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '([^/]+)')}$`).exec(pathname);
+    return found === null
+      ? []
+      : [{ route, params: Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')])) }];
+  });
+  const wanted = method === 'HEAD' ? 'GET' : method;
+  const found = fitting.find(({ route }) => route.method === wanted);
+  if (found !== undefined) return found;
+  if (fitting.length === 0) throw new Refusal('route_not_found', `there is no path ${pathname}`);
+  throw new Refusal('method_not_allowed', `${method} is not possible on ${pathname}`, {
+    allow: fitting.map(({ route }) => route.method).join(', '),
+  });
+}
+
+/** Query and body, with defaults filled in; refuses what the schemas do not take. */
+export function readRequest(route: TestRoute, url: URL, headers: Headers, text: string): Pick<TestCall, 'query' | 'body'> {
+  const faults: string[] = [];
+  const query: Record<string, unknown> = {};
+  for (const { name, required, schema } of route.query as readonly { name: string; required: boolean; schema: Schema }[]) {
+    const given = url.searchParams.get(name);
+    if (given === null) {
+      if (required) faults.push(`query.${name} is required`);
+      else if (schema['default'] !== undefined) query[name] = schema['default'];
+      continue;
+    }
+    const value = schema['type'] === 'integer' && /^-?\d+$/.test(given) ? Number(given) : given;
+    faults.push(...faultsIn(schema, value, `query.${name}`));
+    query[name] = value;
+  }
+  const body = readBody(headers, text);
+  const wanted = route.body as { required: boolean; schema: Schema } | null;
+  if (wanted !== null && (body !== undefined || wanted.required)) faults.push(...faultsIn(wanted.schema, body, 'body'));
+  if (faults.length > 0) throw new Refusal('invalid_request', faults.slice(0, 5).join('; '));
+  return { query, body };
+}
+
+function readBody(headers: Headers, text: string): unknown {
+  const type = headers.get('content-type');
+  // An empty body of another type is refused as well.
+  if ((type !== null || text !== '') && !/^application\/json\b/.test(type ?? '')) throw new Refusal('unsupported_media_type');
+  if (text === '') return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new Refusal('invalid_json');
+  }
+}

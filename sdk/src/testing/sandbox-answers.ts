@@ -1,0 +1,208 @@
+// What the test server answers about sandboxes, as the contract says it.
+import { SANDBOX_STATES } from '../generated/contract-tables.ts';
+import type { Permission, Preview, Sandbox } from '../generated/raw/index.ts';
+import { note, type Answering, type Answers } from './answering.ts';
+import { execResultOf, liveMetrics } from './figures.ts';
+import { newestFirst, paged } from './paged.ts';
+import { Refusal } from './refusal.ts';
+import type { TestCall } from './request.ts';
+import { newRecord, TestSandbox, type SandboxAction } from './sandbox.ts';
+import { newId, type TestState } from './state.ts';
+
+export const SANDBOX_ANSWERS: Answers = {
+  listSandboxes: ({ query }, { state, nowMs }) => {
+    const all = [...state.sandboxes.values()].map((one) => {
+      one.catchUp(nowMs);
+      return one.record;
+    });
+    const shown = all.filter(
+      ({ status, endUserId }) => status !== 'deleted' && (query['endUserId'] === undefined || endUserId === query['endUserId']),
+    );
+    return paged('sandboxes', newestFirst(shown), query);
+  },
+  createSandbox: (call, about) => ({ sandbox: createSandbox(call, about) }),
+  getSandbox: ({ params }, { state, nowMs }) => ({ sandbox: state.sandbox(params['sandboxId'] ?? '', nowMs).record }),
+  execInSandbox: async ({ params, body }, about) => {
+    const { record } = awake('exec', params, about);
+    note(about, 'sandbox_exec', { kind: 'sandbox', id: record.id }, record);
+    return execResultOf(await about.exec(body.command, { sandbox: record, timeoutSeconds: body.timeoutSeconds }));
+  },
+  listFiles: ({ params, query }, about) => awake('files_read', params, about).files.list(String(query['path'])),
+  snapshotFiles: ({ params, query }, about) => awake('files_read', params, about).files.tree(String(query['path']), Number(query['depth'])),
+  readFile: ({ params, query }, about) => awake('files_read', params, about).files.read(String(query['path'])),
+  writeFile: ({ params, body }, about) => {
+    const { files, record } = awake('files_write', params, about);
+    const written = files.write(body.path, body.content, body.encoding);
+    note(about, 'sandbox_file_written', { kind: 'sandbox', id: record.id }, record);
+    return written;
+  },
+  sleepSandbox: sleep,
+  stopSandbox: sleep,
+  wakeSandbox: wake,
+  resumeSandbox: wake,
+  destroySandbox: (call, about) =>
+    transition('destroy', 'sandbox_destroy_requested', call, about, (one) => one.destroy(about.nowMs, about.transitionMs)),
+  resizeSandbox: ({ params, body }, about) => {
+    const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+    one.allows('resize', 'a resize');
+    const { allocated_vcpu, allocated_memory_gb, allocated_disk_gb } = one.record;
+    if (body.diskGb !== undefined && body.diskGb < allocated_disk_gb)
+      throw new Refusal('allocation_out_of_bounds', `the disk has ${allocated_disk_gb} GB and never shrinks`);
+    one.setSize({
+      vcpu: body.vcpu ?? allocated_vcpu,
+      memoryGb: body.memoryGb ?? allocated_memory_gb,
+      diskGb: body.diskGb ?? allocated_disk_gb,
+    });
+    note(about, 'sandbox_resize_requested', { kind: 'sandbox', id: one.record.id }, one.record);
+    return { sandbox: one.record };
+  },
+  renewSandbox: ({ params }, about) => {
+    const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+    const { record } = one;
+    if (record.ttlSeconds === null) throw new Refusal('not_ephemeral');
+    one.allows('renew', 'a renewal');
+    record.expiresAt = new Date(Date.parse(record.expiresAt ?? '') + record.ttlSeconds * 1_000).toISOString();
+    note(about, 'sandbox_renewed', { kind: 'sandbox', id: record.id }, record);
+    return { sandbox: record };
+  },
+  createPreview: ({ params, body }, about) => {
+    const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+    const { record } = one;
+    if (record.status === 'deleted' || record.status === 'destroying')
+      throw new Refusal('sandbox_state_conflict', `the sandbox is ${record.status}`);
+    requirePermission(about, body.audience === 'public' ? 'sandbox.preview.share' : null);
+    const preview: Preview = {
+      id: body.audience === 'public' ? newId('prv') : null,
+      audience: body.audience,
+      port: body.port,
+      url: `http://${newId('p').slice(2, 14)}.preview.berth.test/?token=${newId('t').slice(2)}`,
+      expiresAt: new Date(about.nowMs + body.expiresInSeconds * 1_000).toISOString(),
+      label: body.label ?? null,
+      endUserId: body.endUserId ?? null,
+      createdAt: new Date(about.nowMs).toISOString(),
+      lastUsedAt: null,
+      revokedAt: null,
+    };
+    if (body.audience === 'public') one.previews.unshift(preview);
+    note(about, 'preview_link_created', { kind: 'sandbox', id: record.id }, record);
+    return { preview };
+  },
+  listPreviews: ({ params, query }, { state, nowMs }) => {
+    const outstanding = state
+      .sandbox(params['sandboxId'] ?? '', nowMs)
+      .previews.filter(({ revokedAt, expiresAt }) => revokedAt === null && Date.parse(expiresAt) > nowMs);
+    return paged('previews', outstanding, query);
+  },
+  revokePreview: ({ params }, about) => {
+    const { record, previews } = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+    const preview = previews.find(({ id }) => id === params['previewId']);
+    if (preview === undefined) throw new Refusal('preview_link_not_found');
+    if (preview.revokedAt === null) {
+      Object.assign(preview, { revokedAt: new Date(about.nowMs).toISOString(), url: null });
+      note(about, 'preview_link_revoked', { kind: 'sandbox', id: record.id }, record);
+    }
+    return { preview };
+  },
+  getLiveMetrics: ({ params }, about) => ({ metrics: liveMetrics(awake('metrics_live', params, about).record, about.nowMs) }),
+  sampleMetrics: ({ params }, about) => {
+    const { record } = awake('metrics_sample', params, about);
+    const size = { vcpu: record.allocated_vcpu, memoryGb: record.allocated_memory_gb, diskGb: record.allocated_disk_gb };
+    note(about, 'sandbox_metrics_sample', { kind: 'sandbox', id: record.id }, record);
+    return {
+      sample: {
+        sampledAt: new Date(about.nowMs).toISOString(),
+        currentAllocation: size,
+        recommendedAllocation: size,
+        storedAsPending: false,
+        reason: 'the test server uses nothing',
+        cpuUsedPercent: null,
+        memoryUsedPercent: 10,
+        diskUsedPercent: 5,
+      },
+    };
+  },
+};
+
+function requirePermission({ caller }: Answering, permission: Permission | null): void {
+  const scopes = caller?.scopes ?? null;
+  if (permission !== null && scopes !== null && !scopes.includes(permission)) {
+    throw new Refusal('permission_denied', `the permission ${permission} is needed`);
+  }
+}
+
+function createSandbox({ body, headers }: TestCall, about: Answering): Sandbox {
+  const { state, nowMs, transitionMs, concurrentSandboxes } = about;
+  const key = headers.get('idempotency-key');
+  const asked = JSON.stringify(body);
+  const before = key === null ? undefined : state.creates.get(key);
+  if (before !== undefined) {
+    if (before.asked !== asked) throw new Refusal('idempotency_key_conflict');
+    about.headers.set('idempotent-replayed', 'true');
+    return state.sandbox(before.sandboxId, nowMs).record;
+  }
+  const project = state.projects.get(body.projectId);
+  if (project === undefined || project.deletedAt !== null) throw new Refusal('unknown_project');
+  if ((body.mode === undefined) !== (body.ttlSeconds === undefined))
+    throw new Refusal('invalid_request', 'body.ttlSeconds belongs to mode ephemeral');
+  if (body.mode === 'ephemeral' && project.useCase !== 'external') throw new Refusal('ephemeral_not_allowed');
+  requireRoom(state, nowMs, concurrentSandboxes);
+  const sandbox = new TestSandbox(newRecord(newId('sbx'), body, project, nowMs), (record) =>
+    state.note(`sandbox_${record.status}`, { kind: 'sandbox', id: record.id }, { sandbox: record }),
+  );
+  state.sandboxes.set(sandbox.record.id, sandbox);
+  if (key !== null) state.creates.set(key, { asked, sandboxId: sandbox.record.id });
+  note(about, 'sandbox_created', { kind: 'sandbox', id: sandbox.record.id }, sandbox.record);
+  sandbox.provision(nowMs, transitionMs);
+  return answeredNow(sandbox, headers, about);
+}
+
+function sleep(call: TestCall, about: Answering): unknown {
+  return transition('sleep', 'sandbox_sleep_requested', call, about, (one) => one.sleep(about.nowMs, about.transitionMs));
+}
+
+function wake(call: TestCall, about: Answering): unknown {
+  return transition('wake', 'sandbox_wake_requested', call, about, (one) => {
+    requireRoom(about.state, about.nowMs, about.concurrentSandboxes);
+    one.wake(about.nowMs, about.transitionMs);
+  });
+}
+
+function transition(
+  action: SandboxAction,
+  kind: string,
+  { params, headers }: TestCall,
+  about: Answering,
+  begin: (one: TestSandbox) => void,
+): unknown {
+  const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+  if (one.allows(action, `to ${action}`)) {
+    begin(one);
+    note(about, kind, { kind: 'sandbox', id: one.record.id }, one.record);
+  }
+  return { sandbox: answeredNow(one, headers, about) };
+}
+
+/** As the record is in the answer: with what takes no time done already, unless it is not to be waited for. */
+function answeredNow(one: TestSandbox, headers: Headers, { nowMs, headers: answer }: Answering): Sandbox {
+  if (headers.get('prefer') !== 'respond-async') one.catchUp(nowMs);
+  else answer.set('preference-applied', 'respond-async');
+  return structuredClone(one.record);
+}
+
+/** The sandbox when it can do this; one that sleeps is woken for it where its project says so. */
+function awake(action: SandboxAction, params: TestCall['params'], about: Answering): TestSandbox {
+  const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+  if (one.status === 'stopped' && !action.startsWith('metrics') && about.state.project(one.record.projectId).wakeOnUse) {
+    one.wake(about.nowMs, 0);
+    one.catchUp(about.nowMs);
+  }
+  one.allows(action, `a call of ${action}`);
+  one.record.lastActiveAt = new Date(about.nowMs).toISOString();
+  return one;
+}
+
+function requireRoom(state: TestState, nowMs: number, limit: number | null): void {
+  for (const one of state.sandboxes.values()) one.catchUp(nowMs);
+  const awake = [...state.sandboxes.values()].filter(({ status }) => SANDBOX_STATES[status].concurrent).length;
+  if (limit !== null && awake >= limit) throw new Refusal('concurrent_sandbox_limit', `the plan allows ${limit} sandboxes awake at once`);
+}

@@ -1,0 +1,164 @@
+// A sandbox of the test server: its record, and the transitions that it goes through, by the contract's table.
+import {
+  MACHINE_SIZES,
+  PROFILE_SIZES,
+  REFUSAL_CODES,
+  SANDBOX_ACTION_RULES,
+  SANDBOX_STATES,
+  SIZE_PROFILES,
+} from '../generated/contract-tables.ts';
+import type { CreateSandboxData, Preview, Project, Sandbox, SandboxStatus } from '../generated/raw/index.ts';
+import { TestFiles } from './files.ts';
+import { Refusal } from './refusal.ts';
+
+export type SandboxAction = keyof typeof SANDBOX_ACTION_RULES;
+type SandboxBody = CreateSandboxData['body'];
+
+interface Going {
+  to: SandboxStatus;
+  atMs: number;
+  arrive: (sandbox: Sandbox) => void;
+}
+
+export class TestSandbox {
+  readonly record: Sandbox;
+  readonly files = new TestFiles();
+  readonly previews: Preview[] = [];
+  #going: Going | null = null;
+  #awakeMs = 0;
+  #awakeSinceMs: number | null = null;
+  readonly #onChange: (sandbox: Sandbox) => void;
+
+  /** @param onChange called when it comes to another status by itself */
+  constructor(record: Sandbox, onChange: (sandbox: Sandbox) => void) {
+    this.record = record;
+    this.#onChange = onChange;
+  }
+
+  get status(): SandboxStatus {
+    return this.record.status as SandboxStatus;
+  }
+
+  /** Brings it to where it is by now. */
+  catchUp(nowMs: number): void {
+    if (this.#going !== null && nowMs >= this.#going.atMs) {
+      const { to, arrive } = this.#going;
+      this.#going = null;
+      arrive(this.record);
+      this.#enter(to, nowMs);
+      this.#onChange(this.record);
+    }
+    const { expiresAt } = this.record;
+    if (expiresAt !== null && nowMs >= Date.parse(expiresAt) && SANDBOX_STATES[this.status].awake) {
+      this.destroy(nowMs, 0);
+      this.catchUp(nowMs);
+    }
+  }
+
+  /** Whether the action is to be carried out now; false when nothing is left to do. Throws the refusal of the contract. */
+  allows(action: SandboxAction, what: string): boolean {
+    const verdict = SANDBOX_ACTION_RULES[action][this.status];
+    if (verdict === 'refuse') throw new Refusal(REFUSAL_CODES[action], `${what} is not possible: the sandbox is ${this.status}`);
+    return verdict === 'do';
+  }
+
+  sleep(nowMs: number, takesMs: number): void {
+    if (this.record.mode === 'ephemeral') {
+      this.destroy(nowMs, takesMs);
+      return;
+    }
+    this.#go('sleeping', 'stopped', nowMs, takesMs, (record) => {
+      record.wakesFrom = 'snapshot';
+    });
+  }
+
+  wake(nowMs: number, takesMs: number): void {
+    this.#go('waking', 'ready', nowMs, takesMs, (record) => {
+      record.lastWake = { at: new Date(nowMs).toISOString(), from: record.wakesFrom ?? 'snapshot', reason: null };
+      record.wakesFrom = null;
+      const { pendingAllocation: pending } = record;
+      if (pending !== undefined) this.setSize(pending);
+    });
+  }
+
+  destroy(nowMs: number, takesMs: number): void {
+    this.#go('destroying', 'deleted', nowMs, takesMs, (record) => {
+      record.deletedAt = new Date(nowMs + takesMs).toISOString();
+      record.wakesFrom = null;
+    });
+  }
+
+  provision(nowMs: number, takesMs: number): void {
+    this.#go('provisioning', 'ready', nowMs, takesMs, () => undefined);
+  }
+
+  /** Loses its machine. Its disk is left. */
+  fail(nowMs: number, code: string, message: string): void {
+    this.#going = null;
+    this.record.statusReason = { code, message };
+    this.record.wakesFrom = 'disk';
+    this.#enter('failed', nowMs);
+    this.#onChange(this.record);
+  }
+
+  setSize({ vcpu, memoryGb, diskGb }: { vcpu: number; memoryGb: number; diskGb: number }): void {
+    Object.assign(this.record, { allocated_vcpu: vcpu, allocated_memory_gb: memoryGb, allocated_disk_gb: diskGb });
+    delete this.record.pendingAllocation;
+  }
+
+  #go(via: SandboxStatus, to: SandboxStatus, nowMs: number, takesMs: number, arrive: (sandbox: Sandbox) => void): void {
+    this.#going = { to, atMs: nowMs + takesMs, arrive };
+    this.record.statusReason = null;
+    this.#enter(via, nowMs);
+  }
+
+  /** How long it was awake in all. */
+  awakeMs(nowMs: number): number {
+    return this.#awakeMs + (this.#awakeSinceMs === null ? 0 : nowMs - this.#awakeSinceMs);
+  }
+
+  #enter(status: SandboxStatus, nowMs: number): void {
+    if (this.#awakeSinceMs !== null) this.#awakeMs += nowMs - this.#awakeSinceMs;
+    this.#awakeSinceMs = SANDBOX_STATES[status].metered ? nowMs : null;
+    const now = new Date(nowMs).toISOString();
+    Object.assign(this.record, { status, statusChangedAt: now, updatedAt: now });
+  }
+}
+
+/** The record of a sandbox that is asked for, with the defaults of the contract. */
+export function newRecord(id: string, body: SandboxBody, project: Project, nowMs: number): Sandbox {
+  const now = new Date(nowMs).toISOString();
+  const defaultProfile = project.defaultProfile as keyof typeof PROFILE_SIZES | null;
+  const profile = body.profile ?? (body.machineSize === undefined ? (defaultProfile ?? 'auto') : SIZE_PROFILES[body.machineSize]);
+  const size = MACHINE_SIZES[body.machineSize ?? PROFILE_SIZES[profile]];
+  const repository = body.repository === undefined ? project.defaultRepository : body.repository;
+  return {
+    id,
+    orgId: project.orgId,
+    projectId: project.id,
+    name: body.name ?? `sandbox-${id.slice(4, 12)}`,
+    agent: body.agent,
+    status: 'provisioning',
+    statusReason: null,
+    statusChangedAt: now,
+    sandbox_profile: profile,
+    allocated_vcpu: size.vcpu,
+    allocated_memory_gb: size.memoryGb,
+    allocated_disk_gb: size.diskGb,
+    persistencePolicy: body.persistencePolicy ?? project.defaultPersistencePolicy ?? 'sleep_resume',
+    mode: body.mode ?? 'persistent',
+    ttlSeconds: body.ttlSeconds ?? null,
+    expiresAt: body.ttlSeconds === undefined ? null : new Date(nowMs + body.ttlSeconds * 1_000).toISOString(),
+    wakesFrom: null,
+    lastWake: null,
+    lastActiveAt: now,
+    repository,
+    branch: body.branch ?? null,
+    clone: repository === null ? null : { status: 'cloned', reason: null },
+    endUserId: body.endUserId ?? null,
+    metadata: body.metadata ?? {},
+    createdAt: now,
+    updatedAt: now,
+    deletedAt: null,
+  };
+}

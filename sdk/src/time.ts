@@ -1,0 +1,57 @@
+// Waiting and deadlines that end with a signal.
+import { BerthError } from './errors.ts';
+
+/** Resolves after the time; rejects with the signal's reason when it is aborted before. */
+export function delay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(signal.reason as Error);
+      return;
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop);
+      resolve();
+    }, ms);
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', stop, { once: true });
+  });
+}
+
+/** A signal that is aborted with one of the given ones or after a time, whichever comes first. */
+export class Deadline {
+  readonly signal: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #timer: ReturnType<typeof setTimeout>;
+  readonly #endsAtMs: number;
+  readonly #watched: readonly AbortSignal[];
+
+  /** @param what it is that takes so long, for the error */
+  constructor(timeoutMs: number, what: string, signals: readonly (AbortSignal | null | undefined)[]) {
+    this.signal = this.#controller.signal;
+    this.#endsAtMs = Date.now() + timeoutMs;
+    this.#timer = setTimeout(() => {
+      this.#controller.abort(new BerthError(`${what} took longer than ${timeoutMs} ms`, { code: 'timeout' }));
+    }, timeoutMs);
+    this.#watched = signals.filter((signal) => signal != null);
+    for (const signal of this.#watched) {
+      if (signal.aborted) this.#controller.abort(signal.reason);
+      else signal.addEventListener('abort', this.#follow, { once: true });
+    }
+  }
+
+  /** Milliseconds that are left. */
+  get leftMs(): number {
+    return this.#endsAtMs - Date.now();
+  }
+
+  /** Ends the watch; to be called however it went. */
+  end(): void {
+    clearTimeout(this.#timer);
+    for (const signal of this.#watched) signal.removeEventListener('abort', this.#follow);
+  }
+
+  readonly #follow = (event: Event): void => this.#controller.abort((event.target as AbortSignal).reason);
+}

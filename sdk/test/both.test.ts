@@ -1,0 +1,314 @@
+// The SDK on the real service and on the test server, with the same expectations: what users test against behaves as what they run on.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Sandbox } from '../src/index.ts';
+import { BerthError, CommandFailed, type Berth } from '../src/index.ts';
+import { realWorld, worldInMemory, type World } from './worlds.ts';
+
+const failing = (code: string, status?: number) => (error: unknown) => {
+  assert.ok(error instanceof BerthError, String(error));
+  assert.deepEqual([error.code, error.status], [code, status], error.message);
+  return true;
+};
+
+for (const start of [realWorld, worldInMemory]) {
+  describe(start === realWorld ? 'on the real service' : 'on the test server', () => {
+    let world: World;
+    let berth: Berth;
+    before(async () => {
+      world = await start();
+      berth = world.client();
+    });
+    after(() => world.close());
+    const make = async (): Promise<Sandbox> => await berth.sandboxes.create({ agent: 'agent_one', machineSize: 'small' });
+
+    test('who calls, and the one org of the key', async () => {
+      assert.equal(typeof (await berth.me()).id, 'string');
+      assert.deepEqual(
+        (await berth.orgs()).map(({ id, role }) => [id, role]),
+        [[world.orgId, 'owner']],
+      );
+    });
+
+    test('a sandbox is made, awake when it is given, fetched, listed by its end user, and gone after its destruction', async () => {
+      const sandbox = await berth.sandboxes.create({
+        agent: 'agent_two',
+        name: 'one',
+        endUserId: 'user-1',
+        metadata: { plan: 'trial', seats: 3 },
+      });
+      assert.equal(sandbox.status, 'ready');
+      const { agent, name, endUserId, metadata, projectId, mode, deletedAt } = sandbox.data;
+      assert.deepEqual(
+        [agent, name, endUserId, metadata, projectId, mode, deletedAt],
+        ['agent_two', 'one', 'user-1', { plan: 'trial', seats: 3 }, world.projectId, 'persistent', null],
+      );
+      assert.deepEqual((await berth.sandboxes.get(sandbox.id)).data, sandbox.data);
+      const other = await make();
+      assert.deepEqual(
+        (await berth.sandboxes.list()).map(({ id }) => id),
+        [other.id, sandbox.id],
+      );
+      assert.deepEqual(
+        (await berth.sandboxes.list({ endUserId: 'user-1' })).map(({ id }) => id),
+        [sandbox.id],
+      );
+      await sandbox.destroy();
+      assert.equal(sandbox.status, 'deleted');
+      assert.notEqual(sandbox.data.deletedAt, null);
+      assert.equal((await sandbox.destroy()).status, 'deleted');
+      assert.deepEqual(
+        (await berth.sandboxes.list()).map(({ id }) => id),
+        [other.id],
+      );
+      await other.destroy();
+    });
+
+    test('a command gives its result whatever its exit code; orThrow makes an error of another one than 0', async () => {
+      await using sandbox = await make();
+      const fine = await sandbox.exec('echo hello there');
+      assert.deepEqual(
+        [fine.ok, fine.exitCode, fine.stdout, fine.stderr, fine.truncated, fine.timedOut],
+        [true, 0, 'hello there\n', '', false, false],
+      );
+      assert.equal(fine.orThrow(), fine);
+      assert.equal((await sandbox.exec('echo x').orThrow()).stdout, 'x\n');
+      const failed = await sandbox.exec('exit 3');
+      assert.deepEqual([failed.ok, failed.exitCode, failed.stderr], [false, 3, 'it did not work\n']);
+      await assert.rejects(sandbox.exec('exit 3').orThrow(), (error: unknown) => {
+        assert.ok(error instanceof CommandFailed);
+        assert.deepEqual([error.code, error.result.exitCode, error.retryable], ['command_failed', 3, false]);
+        assert.match(error.message, /`exit 3` ended with 3: it did not work/);
+        return true;
+      });
+      const late = await sandbox.exec('late', { timeoutSeconds: 5 });
+      assert.deepEqual([late.timedOut, late.exitCode], [true, 124]);
+    });
+
+    test('files are written, read as text and bytes, and listed', async () => {
+      await using sandbox = await make();
+      const { files } = sandbox;
+      assert.deepEqual(await files.write('src/a.txt', 'grüße\n'), { path: '/code/src/a.txt', size: 8 });
+      assert.equal(await files.read('src/a.txt'), 'grüße\n');
+      const bytes = Uint8Array.from({ length: 70_000 }, (_, index) => (index * 7) % 256);
+      assert.equal((await files.write('/code/b.bin', bytes)).size, 70_000);
+      assert.deepEqual(await files.readBytes('b.bin'), bytes);
+      assert.deepEqual(await files.readBytes('src/../src/a.txt'), new TextEncoder().encode('grüße\n'));
+      assert.equal((await files.write('c', bytes.buffer.slice(0, 3))).size, 3);
+      assert.deepEqual(await files.list(), {
+        path: '/code',
+        truncated: false,
+        entries: [
+          { label: 'b.bin', path: '/code/b.bin', type: 'file' },
+          { label: 'c', path: '/code/c', type: 'file' },
+          { label: 'src', path: '/code/src', type: 'directory' },
+        ],
+      });
+      assert.deepEqual(Object.keys((await files.tree('.', { depth: 2 })).directories), ['/code', '/code/src']);
+      assert.deepEqual(Object.keys((await files.tree('', { depth: 1 })).directories), ['/code']);
+      await assert.rejects(files.read('nothing'), failing('file_not_found', 404));
+      await assert.rejects(files.read('src'), failing('not_a_file', 400));
+      await assert.rejects(files.list('b.bin'), failing('not_a_directory', 400));
+      await assert.rejects(files.write('b.bin/x', ''), failing('not_a_directory', 400));
+      await assert.rejects(files.write('big', new Uint8Array(2 * 1024 * 1024 + 1)), failing('file_too_large', 413));
+    });
+
+    test('a sandbox sleeps, refuses commands meanwhile, and is woken', async () => {
+      await using sandbox = await make();
+      await sandbox.files.write('kept', 'x');
+      assert.equal((await sandbox.sleep()).status, 'stopped');
+      assert.equal(sandbox.data.wakesFrom, 'snapshot');
+      await assert.rejects(sandbox.exec('true'), failing('sandbox_state_conflict', 409));
+      assert.equal((await sandbox.sleep()).status, 'stopped');
+      assert.equal((await sandbox.wake()).status, 'ready');
+      assert.equal(sandbox.data.lastWake?.from, 'snapshot');
+      assert.equal(await sandbox.files.read('kept'), 'x');
+      await assert.rejects(sandbox.wake(), failing('wake_not_possible', 400));
+      const begun = await sandbox.sleep({ wait: false });
+      assert.match(begun.status, /^(sleeping|stopped)$/);
+      assert.equal((await begun.waitUntil('stopped')).status, 'stopped');
+      await assert.rejects(sandbox.waitUntil('ready', { timeoutMs: 250 }), failing('timeout'));
+    });
+
+    test('a project that wakes its sandboxes on use has a command wake one', async () => {
+      const project = await berth.projects.create({ wakeOnUse: true });
+      const sandbox = await berth.sandboxes.create({ agent: 'agent_one', projectId: project.id });
+      await sandbox.sleep();
+      assert.equal((await sandbox.exec('echo up')).stdout, 'up\n');
+      assert.equal((await sandbox.refresh()).status, 'ready');
+      await sandbox.destroy();
+    });
+
+    test('a stopped sandbox takes a size at once, which never makes the disk smaller', async () => {
+      await using sandbox = await make();
+      await sandbox.sleep();
+      await sandbox.resize({ vcpu: 2, memoryGb: 4 });
+      const { allocated_vcpu, allocated_memory_gb, allocated_disk_gb, pendingAllocation } = sandbox.data;
+      assert.deepEqual([allocated_vcpu, allocated_memory_gb, allocated_disk_gb, pendingAllocation], [2, 4, 10, undefined]);
+      await assert.rejects(sandbox.resize({ diskGb: 1 }), failing('allocation_out_of_bounds', 400));
+      await assert.rejects(sandbox.resize({}), failing('invalid_request', 400));
+    });
+
+    test('an ephemeral sandbox is renewed by its time to live, and ends when it is put to sleep', async () => {
+      const sandbox = await berth.sandboxes.create({ agent: 'agent_one', mode: 'ephemeral', ttlSeconds: 600 });
+      const before = Date.parse(sandbox.data.expiresAt ?? '');
+      await sandbox.renew();
+      assert.equal(Date.parse(sandbox.data.expiresAt ?? '') - before, 600_000);
+      assert.equal((await sandbox.sleep()).status, 'deleted');
+      await using persistent = await make();
+      await assert.rejects(persistent.renew(), failing('not_ephemeral', 400));
+      const internal = await berth.projects.create({ useCase: 'internal' });
+      const create = berth.sandboxes.create({ agent: 'agent_one', projectId: internal.id, mode: 'ephemeral', ttlSeconds: 60 });
+      await assert.rejects(create, failing('ephemeral_not_allowed', 400));
+    });
+
+    test('metrics are given, and a sample with the recommended size', async () => {
+      await using sandbox = await make();
+      const { guest, host } = await sandbox.metrics();
+      assert.equal(guest.cpu.vcpu, 1);
+      assert.equal(typeof host.cpuSeconds, 'number');
+      const { currentAllocation, storedAsPending } = await sandbox.sampleMetrics();
+      assert.deepEqual([currentAllocation, storedAsPending], [{ vcpu: 1, memoryGb: 1, diskGb: 10 }, false]);
+    });
+
+    test('preview links are made, listed and revoked', async () => {
+      await using sandbox = await make();
+      const team = await sandbox.previews.create({ port: 3000 });
+      assert.deepEqual([team.id, team.audience], [null, 'team']);
+      const open = await sandbox.previews.create({ port: 8080, audience: 'public', expiresInSeconds: 60, label: 'demo' });
+      assert.match(open.url ?? '', /^http.*token=/);
+      assert.deepEqual(
+        (await sandbox.previews.list()).map(({ id, label }) => [id, label]),
+        [[open.id, 'demo']],
+      );
+      assert.notEqual((await sandbox.previews.revoke(open.id ?? '')).revokedAt, null);
+      assert.deepEqual(await sandbox.previews.list(), []);
+      await assert.rejects(sandbox.previews.revoke('prv_nothing'), failing('preview_link_not_found', 404));
+    });
+
+    test('a create with an idempotency key gives the first sandbox again, and refuses other fields with it', async () => {
+      const spec = { agent: 'agent_one', metadata: { order: 7 } } as const;
+      const first = await berth.sandboxes.create(spec, { idempotencyKey: 'order-7' });
+      const again = await berth.sandboxes.create(spec, { idempotencyKey: 'order-7' });
+      assert.equal(again.id, first.id);
+      await assert.rejects(
+        berth.sandboxes.create({ ...spec, name: 'x' }, { idempotencyKey: 'order-7' }),
+        failing('idempotency_key_conflict', 409),
+      );
+      await first.destroy();
+    });
+
+    test('projects are made, changed and fetched; an API key may not delete one, a session may', async () => {
+      const project = await berth.projects.create({ name: 'shop', useCase: 'external', metadata: { team: 'a' } });
+      assert.deepEqual([project.name, project.useCase, project.metadata, project.wakeOnUse], ['shop', 'external', { team: 'a' }, false]);
+      const changed = await berth.projects.update(project.id, { wakeOnUse: true, repoCredentials: { token: 'a secret of a host' } });
+      assert.deepEqual([changed.wakeOnUse, changed.hasRepoCredentials, changed.name], [true, true, 'shop']);
+      assert.equal('repoCredentials' in changed, false);
+      assert.deepEqual(await berth.projects.get(project.id), changed);
+      assert.equal((await berth.projects.list())[0]?.id, project.id);
+      await assert.rejects(berth.projects.delete(project.id), failing('auth_kind_not_allowed', 403));
+      const session = world.client({ apiKey: world.sessionToken });
+      const used = await berth.sandboxes.create({ agent: 'agent_one', projectId: project.id });
+      await assert.rejects(session.projects.delete(project.id), failing('project_has_sandboxes', 409));
+      await used.destroy();
+      assert.notEqual((await session.projects.delete(project.id)).deletedAt, null);
+      await assert.rejects(berth.projects.get(project.id), failing('project_not_found', 404));
+    });
+
+    test('keys are managed in a session alone; one with scopes may do no more, and a revoked one nothing', async () => {
+      await assert.rejects(berth.keys.list(), failing('auth_kind_not_allowed', 403));
+      const session = world.client({ apiKey: () => Promise.resolve(world.sessionToken) });
+      const { apiKey, token } = await session.keys.create({ name: 'reader', scopes: ['sandbox.read'], expiresInDays: 1 });
+      assert.deepEqual([apiKey.name, apiKey.scopes, apiKey.revokedAt], ['reader', ['sandbox.read'], null]);
+      assert.ok((await session.keys.list()).some(({ id }) => id === apiKey.id));
+      const reader = world.client({ apiKey: token });
+      assert.ok(Array.isArray(await reader.sandboxes.list()));
+      await assert.rejects(reader.sandboxes.create({ agent: 'agent_one' }), failing('permission_denied', 403));
+      assert.notEqual((await session.keys.revoke(apiKey.id)).revokedAt, null);
+      await assert.rejects(reader.me(), failing('unauthenticated', 401));
+    });
+
+    test('the feed is read in pages and as a whole, the newest first', async () => {
+      const sandbox = await make();
+      await sandbox.exec('true');
+      await sandbox.destroy();
+      const query = { sandboxId: sandbox.id };
+      const all: string[] = [];
+      for await (const { kind } of berth.activity.all({ ...query, limit: 2 })) all.push(kind);
+      assert.equal(all.at(-1), 'sandbox_created');
+      for (const kind of ['sandbox_exec', 'sandbox_destroy_requested', 'sandbox_deleted']) assert.ok(all.includes(kind), kind);
+      const page = await berth.activity.page({ ...query, limit: 1 });
+      assert.deepEqual([page.activity.map(({ kind }) => kind), page.hasMore], [all.slice(0, 1), true]);
+    });
+
+    test('machine hours are told of the org, a project and each end user, against caps that a session sets', async () => {
+      const sandbox = await berth.sandboxes.create({ agent: 'agent_one', endUserId: 'metered' });
+      const usage = await berth.usage.get();
+      assert.deepEqual([usage.includedMachineHours, usage.sandboxMachineHourLimit, usage.usageAlert.status], [null, null, 'normal']);
+      assert.ok(usage.usedMachineHours >= 0 && Date.parse(usage.periodEndsAt) > Date.parse(usage.periodStartsAt));
+      assert.ok((await berth.usage.endUsers()).endUsers.some(({ endUserId }) => endUserId === 'metered'));
+      assert.ok((await berth.usage.get({ endUserId: 'metered' })).usedMachineHours <= usage.usedMachineHours + 1);
+      await assert.rejects(berth.usage.get({ projectId: 'prj_nothing' }), failing('unknown_project', 400));
+      await assert.rejects(berth.usage.setGuardrails({ sandboxMachineHourLimit: 5 }), failing('auth_kind_not_allowed', 403));
+      const session = world.client({ apiKey: world.sessionToken });
+      assert.equal((await session.usage.setGuardrails({ sandboxMachineHourLimit: 50 })).sandboxMachineHourLimit, 50);
+      assert.equal((await berth.usage.get()).sandboxMachineHourLimitOverride, 50);
+      assert.equal(await session.usage.setProjectLimit(world.projectId, 20), 20);
+      assert.equal((await berth.usage.get({ projectId: world.projectId })).sandboxMachineHourLimit, 20);
+      assert.equal(await session.usage.setProjectLimit(world.projectId, null), null);
+      assert.equal((await session.usage.setGuardrails({ sandboxMachineHourLimit: null })).sandboxMachineHourLimit, null);
+      await sandbox.destroy();
+    });
+
+    test('lists are read page by page through the raw client', async () => {
+      const made = [await make(), await make(), await make()];
+      const path = { orgId: world.orgId };
+      const first = await berth.raw.listSandboxes({ path, query: { limit: 2 } });
+      assert.deepEqual([first.sandboxes.length, first.hasMore], [2, true]);
+      const second = await berth.raw.listSandboxes({ path, query: { limit: 2, after: first.nextCursor ?? '' } });
+      assert.deepEqual(
+        [...first.sandboxes, ...second.sandboxes].map(({ id }) => id),
+        made.map(({ id }) => id).toReversed(),
+      );
+      await assert.rejects(berth.raw.listSandboxes({ path, query: { limit: 0 } }), failing('invalid_request', 400));
+      for (const sandbox of made) await sandbox.destroy({ wait: false });
+    });
+
+    test('refusals carry status, code and the id of the request', async () => {
+      await assert.rejects(berth.sandboxes.get('sbx_nothing'), (error: unknown) => {
+        assert.ok(failing('sandbox_not_found', 404)(error) && error instanceof BerthError);
+        assert.match(error.requestId ?? '', /^req_/);
+        assert.deepEqual([error.retryable, error.retryAfter], [false, undefined]);
+        return true;
+      });
+      await assert.rejects(berth.sandboxes.create({ agent: 'agent_one', projectId: 'prj_nothing' }), failing('unknown_project', 400));
+      await assert.rejects(berth.sandboxes.create({ agent: 'nobody' as never }), failing('invalid_request', 400));
+      await assert.rejects(berth.sandboxes.create({ agent: 'agent_one', ttlSeconds: 60 }), failing('invalid_request', 400));
+      await assert.rejects(berth.sandboxes.create({ agent: 'agent_one', surprise: 1 } as never), failing('invalid_request', 400));
+      await assert.rejects(berth.sandboxes.list({ orgId: 'org_nothing' }), failing('org_not_found', 404));
+      await assert.rejects(world.client({ apiKey: 'brt_wrong' }).me(), failing('unauthenticated', 401));
+    });
+
+    test('a call ends with its signal, and at its time', async () => {
+      await using sandbox = await make();
+      const aborted = new AbortController();
+      const reason = new Error('not any more');
+      const running = sandbox.exec('hang', { signal: aborted.signal });
+      setTimeout(() => aborted.abort(reason), 50);
+      await assert.rejects(running, reason);
+      await assert.rejects(berth.me({ signal: AbortSignal.abort(reason) }), reason);
+      await assert.rejects(sandbox.exec('hang', { timeoutMs: 100 }), failing('timeout'));
+      await assert.rejects(sandbox.exec('hang', { timeoutMs: 100 }), /The command may have run/);
+    });
+
+    test('what is used with await using is destroyed at the end', async () => {
+      let id: string;
+      {
+        await using sandbox = await make();
+        ({ id } = sandbox);
+      }
+      const left = await berth.sandboxes.get(id);
+      assert.equal((await left.waitUntil('deleted')).status, 'deleted');
+    });
+  });
+}

@@ -1,0 +1,169 @@
+// The package as it is published: packed, installed into an empty project, and used from there, by the Node of the machine, by ours and by a browser.
+import assert from 'node:assert/strict';
+import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { build as bundle } from 'esbuild';
+import { openBrowser } from '../../api/test/pages/browser.ts';
+import { build } from '../build/build.ts';
+import { realWorld, type World } from './worlds.ts';
+
+const SDK = join(import.meta.dirname, '..');
+const CHECKOUT = join(SDK, '..');
+const LARGEST_BUNDLE = 15 * 1024;
+
+let project: string;
+before(async () => {
+  build();
+  project = await mkdtemp(join(tmpdir(), 'berth-sdk-'));
+  run('npm', ['pack', '--ignore-scripts', '--pack-destination', project], SDK);
+  await writeFile(join(project, 'package.json'), '{ "private": true, "type": "module" }');
+  run('npm', ['install', '--offline', '--no-audit', '--no-fund', './berth-sdk-0.1.0.tgz'], project);
+});
+after(() => rm(project, { recursive: true, force: true }));
+
+function run(program: string, args: readonly string[], cwd: string, environment: Record<string, string> = {}): SpawnSyncReturns<string> {
+  const done = spawnSync(program, args, { cwd, encoding: 'utf8', env: { ...process.env, ...environment } });
+  assert.equal(done.status, 0, `${program} ${args.join(' ')}: ${done.stdout}${done.stderr}`);
+  return done;
+}
+
+/** The Node of the machine, which is another than the one that runs the tests. */
+function otherNodes(): string[] {
+  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => !folder.startsWith(join(CHECKOUT, 'node_modules')));
+  return folders
+    .map((folder) => join(folder, 'node'))
+    .filter((path) => existsSync(path))
+    .slice(0, 1);
+}
+
+const USE = `
+import { Berth, BerthError } from '@berth/sdk';
+import { TestServer } from '@berth/sdk/testing';
+
+async function use(berth) {
+  const sandbox = await berth.sandboxes.create({ agent: 'agent_one', endUserId: 'packed' });
+  const { stdout } = await sandbox.exec('echo from the package').orThrow();
+  await sandbox.files.write('a', new Uint8Array([255, 0, 1]));
+  const bytes = await sandbox.files.readBytes('a');
+  await sandbox.sleep();
+  await sandbox.wake();
+  const left = (await berth.sandboxes.list({ endUserId: 'packed' })).length;
+  await sandbox[Symbol.asyncDispose]();
+  const code = await berth.sandboxes.get('sbx_nothing').catch((error) => error instanceof BerthError && error.code);
+  return { stdout, bytes: [...bytes], left, code };
+}
+
+const server = new TestServer({ exec: (command) => command.replace('echo ', '') + '\\n' });
+console.log(JSON.stringify([await use(server.client()), await use(new Berth())]));
+`;
+
+for (const [which, nodes] of [
+  ['the Node of the tests', () => [process.execPath]],
+  ['the Node of the machine', otherNodes],
+] as const) {
+  test(`the package works with ${which}, on the test server and on the real one`, async (t) => {
+    const world: World = await realWorld();
+    t.after(() => world.close());
+    const [node] = nodes();
+    assert.ok(node !== undefined, 'there is no other Node on this machine');
+    await writeFile(join(project, 'use.mjs'), USE);
+    const { url, apiKey, projectId } = world;
+    // Not waited for by blocking: the service is in this process.
+    const { stdout, version } = await inChild(node, join(project, 'use.mjs'), {
+      BERTH_URL: url,
+      BERTH_API_KEY: apiKey,
+      BERTH_PROJECT_ID: projectId,
+    });
+    const expected = { stdout: 'from the package\n', bytes: [255, 0, 1], left: 1, code: 'sandbox_not_found' };
+    assert.deepEqual(JSON.parse(stdout), [expected, expected], version);
+    t.diagnostic(`with Node ${version}`);
+  });
+}
+
+async function inChild(node: string, script: string, environment: Record<string, string>): Promise<{ stdout: string; version: string }> {
+  const { execFile } = await import('node:child_process');
+  const { promisify } = await import('node:util');
+  const { stdout } = await promisify(execFile)(node, [script], { cwd: project, env: { ...process.env, ...environment } });
+  return { stdout, version: run(node, ['--version'], project).stdout.trim() };
+}
+
+test('the package holds what is built, and depends on nothing', async () => {
+  const root = join(project, 'node_modules/@berth/sdk');
+  const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Record<string, unknown>;
+  assert.equal(manifest['dependencies'], undefined);
+  assert.equal(manifest['peerDependencies'], undefined);
+  for (const file of ['dist/index.js', 'dist/index.d.ts', 'dist/testing/index.js', 'dist/testing/index.d.ts', 'README.md', 'LICENSE'])
+    assert.ok(existsSync(join(root, file)), file);
+  assert.ok(!existsSync(join(root, 'src')) && !existsSync(join(root, 'test')));
+});
+
+test('its types are whole by themselves, for both ways in which TypeScript finds modules', async () => {
+  const code = `
+    import { Berth, type Sandbox, type SandboxStatus } from '@berth/sdk';
+    import { TestServer } from '@berth/sdk/testing';
+    export async function use(berth: Berth): Promise<Sandbox> {
+      const sandbox = await berth.sandboxes.create({ agent: 'agent_one', projectId: 'prj_1' });
+      const status: SandboxStatus | (string & {}) = sandbox.status;
+      return (await sandbox.exec(status)).ok ? sandbox : sandbox.waitUntil('ready');
+    }
+    export const server: TestServer = new TestServer();
+  `;
+  await writeFile(join(project, 'use.ts'), code);
+  const compiler = join(createRequire(join(CHECKOUT, 'package.json')).resolve('typescript/package.json'), '../bin/tsc');
+  for (const module of [
+    ['--module', 'nodenext', '--moduleResolution', 'nodenext'],
+    ['--module', 'esnext', '--moduleResolution', 'bundler'],
+  ]) {
+    run(
+      process.execPath,
+      [compiler, '--noEmit', '--strict', '--target', 'es2022', '--lib', 'es2022,dom,esnext.disposable', '--types', '', ...module, 'use.ts'],
+      project,
+    );
+  }
+});
+
+async function bundled(code: string): Promise<string> {
+  await writeFile(join(project, 'entry.mjs'), code);
+  const options = {
+    absWorkingDir: project,
+    bundle: true,
+    minify: true,
+    write: false,
+    platform: 'browser',
+    format: 'iife',
+    target: 'es2022',
+  } as const;
+  const { outputFiles } = await bundle({ ...options, entryPoints: ['entry.mjs'] });
+  return outputFiles[0]?.text ?? '';
+}
+
+test(`for browsers it is smaller than ${LARGEST_BUNDLE / 1024} KiB, compressed`, async (t) => {
+  const text = await bundled(`import { Berth } from '@berth/sdk'; globalThis.Berth = Berth;`);
+  const { length } = gzipSync(text, { level: 9 });
+  t.diagnostic(`${length} bytes with gzip, ${text.length} without`);
+  assert.ok(length < LARGEST_BUNDLE, `${length} bytes`);
+});
+
+test('in a browser it makes, uses and destroys a sandbox', async (t) => {
+  const text = await bundled(`
+    import { TestServer } from '@berth/sdk/testing';
+    globalThis.used = (async () => {
+      const berth = new TestServer({ exec: (command) => command }).client();
+      const sandbox = await berth.sandboxes.create({ agent: 'agent_one' });
+      await sandbox.files.write('a', 'ü');
+      const seen = [await sandbox.files.read('a'), (await sandbox.exec('x')).stdout, (await sandbox.destroy()).status];
+      return seen.join(' ');
+    })();
+  `);
+  const browser = await openBrowser('http://nowhere.test', 'http://127.0.0.1:9');
+  t.after(() => browser.close());
+  const page = await browser.newPage();
+  await page.addScriptTag({ content: text });
+  assert.equal(await page.evaluate('globalThis.used'), 'ü x deleted');
+});

@@ -1,0 +1,152 @@
+// The test server: what a test can make of it beyond what the service does by itself.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ERRORS } from '@berth/contract/errors.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import { BerthError } from '../src/index.ts';
+import { TestServer } from '../src/testing/index.ts';
+import { notePauses } from './clock.ts';
+
+const coded = (code: string) => (error: unknown) => error instanceof BerthError && error.code === code;
+
+test('without commands of the test every command says how to have them', async () => {
+  const sandbox = await new TestServer().client().sandboxes.create({ agent: 'agent_one' });
+  const { exitCode, stderr } = await sandbox.exec('make');
+  assert.equal(exitCode, 127);
+  assert.match(stderr, /give it an `exec`/);
+});
+
+test('commands see the sandbox and their time, may be a text alone, and are cut as the service cuts them', async () => {
+  const server = new TestServer({ exec: (command, { sandbox, timeoutSeconds }) => `${command} ${sandbox.name} ${timeoutSeconds}` });
+  const sandbox = await server.client().sandboxes.create({ agent: 'agent_one', name: 'n' });
+  assert.equal((await sandbox.exec('a')).stdout, 'a n 120');
+  server.exec = () => ({ stdout: 'x'.repeat(70_000), timedOut: true });
+  const { stdout, truncated, exitCode } = await sandbox.exec('b');
+  assert.deepEqual([stdout.length, truncated, exitCode], [65_536, true, 124]);
+});
+
+test('transitions take the time of the server, which is a test’s to move', async () => {
+  let nowMs = Date.parse('2026-11-21T09:30:00.000Z');
+  const server = new TestServer({ transitionMs: 5_000, now: () => nowMs });
+  const berth = server.client();
+  const sandbox = await berth.sandboxes.create({ agent: 'agent_one' }, { wait: false });
+  assert.equal(sandbox.status, 'provisioning');
+  await assert.rejects(sandbox.exec('true'), coded('sandbox_state_conflict'));
+  nowMs += 5_000;
+  assert.equal((await sandbox.refresh()).status, 'ready');
+  assert.equal((await sandbox.sleep({ wait: false })).status, 'sleeping');
+  nowMs += 5_000;
+  assert.equal((await sandbox.refresh()).status, 'stopped');
+  const ephemeral = await berth.sandboxes.create({ agent: 'agent_one', mode: 'ephemeral', ttlSeconds: 60 }, { wait: false });
+  nowMs += 61_000;
+  assert.equal((await ephemeral.refresh()).status, 'deleted');
+});
+
+test('the plan may allow few sandboxes awake', async () => {
+  const berth = new TestServer({ concurrentSandboxes: 1 }).client();
+  const first = await berth.sandboxes.create({ agent: 'agent_one' });
+  await assert.rejects(berth.sandboxes.create({ agent: 'agent_one' }), coded('concurrent_sandbox_limit'));
+  await first.sleep();
+  await using second = await berth.sandboxes.create({ agent: 'agent_one' });
+  await assert.rejects(first.wake(), coded('concurrent_sandbox_limit'));
+  void second;
+});
+
+test('requests can be made to fail, and are then as if they had not come', async (t) => {
+  notePauses(t);
+  const server = new TestServer();
+  const berth = server.client();
+  server.failNext({ with: 'shutting_down', times: 2, retryAfter: 1 });
+  await berth.me();
+  assert.deepEqual(
+    server.requests.map(({ path }) => path),
+    ['/v1/me', '/v1/me', '/v1/me'],
+  );
+  server.failNext({ method: 'POST', path: '/sandboxes', with: 'insufficient_capacity' });
+  await assert.rejects(
+    berth.sandboxes.create({ agent: 'agent_one' }),
+    (error: unknown) => coded('insufficient_capacity')(error) && (error as BerthError).retryable,
+  );
+  server.failNext({ method: 'POST', with: 'connection' });
+  await assert.rejects(berth.sandboxes.create({ agent: 'agent_one' }), coded('connection_failed'));
+  assert.deepEqual(await berth.sandboxes.list(), []);
+});
+
+test('an answer that is lost leaves what was made: it is found by listing, or again by its key', async () => {
+  const server = new TestServer();
+  const berth = server.client();
+  server.failNext({ method: 'POST', with: 'lost-answer' });
+  const spec = { agent: 'agent_one', endUserId: 'u' } as const;
+  await assert.rejects(berth.sandboxes.create(spec, { idempotencyKey: 'k' }), coded('connection_failed'));
+  const [made, ...more] = await berth.sandboxes.list({ endUserId: 'u' });
+  assert.equal(more.length, 0);
+  assert.equal((await berth.sandboxes.create(spec, { idempotencyKey: 'k' })).id, made?.id);
+  assert.equal((await berth.sandboxes.list()).length, 1);
+});
+
+test('a machine can be lost, and its sandbox woken from its disk', async () => {
+  const server = new TestServer();
+  const sandbox = await server.client().sandboxes.create({ agent: 'agent_one' });
+  server.loseMachine(sandbox.id, 'guest_panic', 'its kernel stopped');
+  await sandbox.refresh();
+  assert.deepEqual([sandbox.status, sandbox.data.statusReason?.code, sandbox.data.wakesFrom], ['failed', 'guest_panic', 'disk']);
+  await sandbox.wake();
+  assert.deepEqual([sandbox.status, sandbox.data.lastWake?.from, sandbox.data.statusReason], ['ready', 'disk', null]);
+});
+
+test('each test server is one of its own', async () => {
+  const [one, other] = [new TestServer(), new TestServer()];
+  await one.client().sandboxes.create({ agent: 'agent_one' });
+  assert.deepEqual(await other.client().sandboxes.list(), []);
+  assert.notEqual(one.orgId, other.orgId);
+});
+
+test('every refusal has a code and status of the contract, and every answer of a route fits its schema', async () => {
+  const server = new TestServer({ exec: () => 'x' });
+  const berth = server.client();
+  const sandbox = await berth.sandboxes.create({ agent: 'agent_one' });
+  await sandbox.files.write('a', 'x');
+  const project = await berth.projects.create();
+  const about: Record<string, string> = {
+    orgId: server.orgId,
+    projectId: project.id,
+    sandboxId: sandbox.id,
+    keyId: 'key_x',
+    previewId: 'prv_x',
+  };
+  const answered: string[] = [];
+  for (const route of ROUTES) {
+    if (route.websocket === true) continue;
+    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => about[name] ?? 'x');
+    const query = route.name === 'readFile' ? '?path=a' : '';
+    for (const authorization of [`Bearer ${server.apiKey}`, `Bearer ${server.sessionToken}`, 'Bearer nobody']) {
+      // What ends the sandbox comes last, and is tried elsewhere.
+      if (route.name === 'destroySandbox' || route.name === 'deleteProject') continue;
+      const body = route.example?.body ?? (route.request.body?.safeParse(undefined).success === false ? {} : undefined);
+      const own = JSON.stringify(body)?.replaceAll(/prj_[a-z0-9]{24}/g, project.id);
+      const response = await server.fetch(server.url + path + query, {
+        method: route.method,
+        headers: { authorization, ...(own === undefined ? {} : { 'content-type': 'application/json' }) },
+        ...(own === undefined ? {} : { body: own }),
+      });
+      const answer = (await response.json()) as { error?: { code: keyof typeof ERRORS } };
+      if (response.ok) {
+        assert.equal(response.status, route.response.status, route.name);
+        route.response.body.parse(answer);
+        answered.push(route.name);
+      } else assert.equal(response.status, ERRORS[answer.error?.code ?? 'internal'].status, `${route.name}: ${JSON.stringify(answer)}`);
+    }
+  }
+  assert.ok(new Set(answered).size >= 20, `only ${[...new Set(answered)].join(', ')}`);
+});
+
+test('a path, a method and a route that it does not have are refused as such', async () => {
+  const server = new TestServer();
+  const ask = async (method: string, path: string): Promise<unknown> => {
+    const response = await server.fetch(server.url + path, { method, headers: { authorization: `Bearer ${server.sessionToken}` } });
+    return [response.status, ((await response.json()) as { error: { code: string } }).error.code];
+  };
+  assert.deepEqual(await ask('GET', '/v1/nothing'), [404, 'route_not_found']);
+  assert.deepEqual(await ask('PUT', '/v1/me'), [405, 'method_not_allowed']);
+  assert.deepEqual(await ask('GET', `/v1/orgs/${server.orgId}/invitations`), [404, 'route_not_found']);
+});

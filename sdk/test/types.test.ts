@@ -1,0 +1,71 @@
+// What the types of the SDK take and give. The checks are the compiler's (npm run check:types): each line below that has an error expected must have one.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Agent } from '@berth/contract/sandbox-fields.ts';
+import type { Sandbox as ContractSandbox } from '@berth/contract/sandboxes.ts';
+import type { SandboxStatus as ContractStatus } from '@berth/contract/sandbox-state.ts';
+import type { Berth, BerthError, CommandResult, ErrorCode, Sandbox, SandboxData, SandboxStatus } from '../src/index.ts';
+
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- how TypeScript is asked whether two types are the same
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+type Takes<A, B> = [B] extends [A] ? true : false;
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the constraint is the check
+const holds = <_T extends true>(): void => undefined;
+
+async function use(berth: Berth, error: BerthError): Promise<void> {
+  const sandbox = await berth.sandboxes.create({ agent: 'agent_one', metadata: { a: 1, b: 'x', c: true } });
+  holds<Same<typeof sandbox, Sandbox>>();
+  // @ts-expect-error an agent that there is not
+  await berth.sandboxes.create({ agent: 'agent_nine' });
+  // @ts-expect-error the agent is needed
+  await berth.sandboxes.create({ projectId: 'prj_1' });
+  // @ts-expect-error a field that there is not
+  await berth.sandboxes.create({ agent: 'agent_one', colour: 'red' });
+  // @ts-expect-error labels are flat
+  await berth.sandboxes.create({ agent: 'agent_one', metadata: { a: { b: 1 } } });
+
+  holds<Same<Awaited<ReturnType<typeof sandbox.exec>>, CommandResult>>();
+  const { exitCode } = await sandbox.exec('true', { timeoutSeconds: 5, signal: AbortSignal.timeout(1) }).orThrow();
+  holds<Same<typeof exitCode, number>>();
+  // @ts-expect-error a command is a text
+  await sandbox.exec(['ls']);
+
+  await sandbox.waitUntil('ready');
+  await sandbox.waitUntil(['stopped', 'of a later version']);
+  await sandbox.waitUntil(({ status }) => status !== 'provisioning');
+  await sandbox.files.write('a', new Uint8Array());
+  // @ts-expect-error numbers are no content
+  await sandbox.files.write('a', 1);
+  await using kept = sandbox;
+  void kept;
+
+  // Values of later versions are taken from answers, and known ones are offered.
+  const { status } = sandbox;
+  if (status === 'of a later version') return;
+  const known = 'ready' as const;
+  holds<Takes<typeof status, typeof known>>();
+  holds<Takes<BerthError['code'], ErrorCode>>();
+  switch (error.code) {
+    case 'rate_limited':
+    case 'timeout':
+    case 'of a later version':
+      break;
+    default:
+  }
+
+  const { sandboxes } = await berth.raw.listSandboxes({ path: { orgId: 'org_1' }, query: { limit: 5 } });
+  holds<Same<(typeof sandboxes)[number], SandboxData>>();
+  // @ts-expect-error the path needs the org
+  await berth.raw.listSandboxes({ path: {} });
+  // @ts-expect-error a limit is a number
+  await berth.raw.listSandboxes({ path: { orgId: 'org_1' }, query: { limit: '5' } });
+}
+
+test("the types are the contract's, open for later values", () => {
+  holds<Same<SandboxStatus, ContractStatus>>();
+  // All that the contract answers can be taken by who reads it with the SDK.
+  holds<Takes<Omit<SandboxData, 'pendingAllocation'>, Omit<ContractSandbox, 'pendingAllocation'>>>();
+  holds<Same<keyof SandboxData, keyof ContractSandbox>>();
+  holds<Takes<Parameters<Berth['sandboxes']['create']>[0]['agent'], Agent>>();
+  assert.equal(typeof use, 'function');
+});

@@ -1,0 +1,81 @@
+// The two services that the SDK is tried on: the real one, with a host that stands in for machines, and the one in memory that the SDK brings for tests.
+import { Berth, type BerthOptions } from '../src/index.ts';
+import { TestFiles } from '../src/testing/files.ts';
+import { Refusal } from '../src/testing/refusal.ts';
+import { TestServer } from '../src/testing/index.ts';
+import type { FileErrorCode } from '@berth/protocol/files.ts';
+import { startApi, type TestApi } from '../../api/test/api.ts';
+import { ExecRefusal, type FileCall } from '../../api/test/exec-front.ts';
+import { idleMetrics } from '../../api/test/workers/host-stand-in.ts';
+import { runCommand } from './guest.ts';
+
+export interface World {
+  name: string;
+  url: string;
+  orgId: string;
+  /** Its `useCase` is `external`. */
+  projectId: string;
+  apiKey: string;
+  sessionToken: string;
+  /** A client with the key and the project. */
+  client(options?: BerthOptions): Berth;
+  fetch: typeof globalThis.fetch;
+  close(): Promise<void>;
+}
+
+export async function realWorld(): Promise<World> {
+  const api = await startApi({ durable: true, settings: { requestsPerMinute: 100_000 } });
+  api.front.exec = async ({ command }) => ({ ...(await runCommand(command)), truncated: false });
+  api.front.metrics = () => idleMetrics();
+  const files = new Map<string, TestFiles>();
+  api.front.files = (call) => {
+    const own = files.get(call.vmId) ?? new TestFiles();
+    files.set(call.vmId, own);
+    return answerFileCall(own, call);
+  };
+  const { token: sessionToken } = await api.makeSession({ role: 'owner' });
+  const { projectId, orgId, token: apiKey, url } = api;
+  await setExternal(api);
+  const fetch: typeof globalThis.fetch = (input, init) => globalThis.fetch(input, init);
+  const client = (options: BerthOptions = {}): Berth => new Berth({ url, apiKey, projectId, ...options });
+  return { name: 'the real service', url, orgId, projectId, apiKey, sessionToken, client, fetch, close: () => api.close() };
+}
+
+async function setExternal({ db, projectId }: TestApi): Promise<void> {
+  await db.updateTable('project').set({ use_case: 'external' }).where('id', '=', projectId).execute();
+}
+
+/** As a host answers it. */
+function answerFileCall(files: TestFiles, { verb, path, depth, body }: FileCall): Buffer | object {
+  try {
+    if (verb === 'write') return { size: files.write(path, body.toString('base64'), 'base64').size };
+    if (verb === 'read') {
+      const { content, encoding } = files.read(path);
+      return Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8');
+    }
+    const { directories } = files.tree(path, depth);
+    const folders = Object.entries(directories).map(([folder, entries]) => {
+      const below = folder === path ? '' : folder.slice(path === '/' ? 0 : path.length);
+      return `D${below}\0${entries.map(({ label, type }) => `${type === 'directory' ? 'd' : 'f'}${label}\0`).join('')}`;
+    });
+    return Buffer.from(`${folders.join('')}EC`);
+  } catch (error) {
+    throw error instanceof Refusal ? new ExecRefusal(error.code as FileErrorCode, error.message) : error;
+  }
+}
+
+export function worldInMemory(): Promise<World> {
+  const server = new TestServer({ exec: runCommand });
+  return Promise.resolve({
+    name: 'the test server',
+    url: server.url,
+    orgId: server.orgId,
+    projectId: server.projectId,
+    apiKey: server.apiKey,
+    sessionToken: server.sessionToken,
+    client: (options: BerthOptions = {}) =>
+      new Berth({ url: server.url, apiKey: server.apiKey, projectId: server.projectId, fetch: server.fetch, ...options }),
+    fetch: server.fetch,
+    close: () => Promise.resolve(),
+  });
+}
