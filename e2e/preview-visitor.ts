@@ -79,15 +79,15 @@ export class PreviewVisitor {
     return await askForWebSocket(`ws://${host}:${port}${path}`, { host: this.host, cookie: this.cookie });
   }
 
-  /** The status that a request gets whose lines are sent as they stand. */
-  async rawStatus(lines: readonly string[]): Promise<number> {
+  /** What a request gets whose lines are sent as they stand, over a connection of its own. */
+  async raw(lines: readonly string[]): Promise<{ status: number; body: string }> {
     const socket = connect(this.#service);
     await once(socket, 'connect');
     socket.write(`${[...lines, 'connection: close'].join('\r\n')}\r\n\r\n`, 'utf8');
-    const answer = Buffer.concat((await socket.toArray()) as Buffer[]).toString('latin1');
-    const status = /^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1];
-    assert.ok(status !== undefined, `${lines.join(' | ')}: ${answer}`);
-    return Number(status);
+    const answer = Buffer.concat((await socket.toArray()) as Buffer[]).toString('utf8');
+    const [, status, body] = /^HTTP\/1\.1 (\d{3}) .*?\r\n\r\n(.*)$/s.exec(answer) ?? [];
+    assert.ok(status !== undefined && body !== undefined, `${lines.join(' | ')}: ${answer}`);
+    return { status: Number(status), body };
   }
 
   leave(): void {

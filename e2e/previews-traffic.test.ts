@@ -12,6 +12,8 @@ import { PreviewVisitor, publicLink } from './preview-visitor.ts';
 const FILE_BYTES = 100_000_000;
 const CHUNK_BYTES = 1_000_000;
 const EVENTS = 20;
+/** Of what would wait for ever if it were held up on the way. */
+const HELD_UP = { timeout: 300_000 };
 
 let berth: Instance;
 let id: string;
@@ -35,7 +37,7 @@ after(async () => {
 const run = (command: string): Promise<string> => runInGuest(berth, id, command);
 const sumInGuest = async (file: string): Promise<string> => (await run(`sha256sum < ${file}`)).split(' ', 1)[0] ?? '';
 
-test('a WebSocket carries texts and bytes of all sizes both ways, in order', async () => {
+test('a WebSocket carries texts and bytes of all sizes both ways, in order', HELD_UP, async () => {
   const opened = await visitor.webSocket('/echo');
   assert.ok('socket' in opened, JSON.stringify(opened));
   const { socket } = opened;
@@ -59,7 +61,7 @@ test('a WebSocket carries texts and bytes of all sizes both ways, in order', asy
   assert.equal(((await once(socket, 'close')) as [number])[0], 1_000);
 });
 
-test('each event of a stream is there before the next one is made', async () => {
+test('each event of a stream is there before the next one is made', HELD_UP, async () => {
   const stream = await visitor.open('/events', { headers: { accept: 'text/event-stream' } });
   assert.deepEqual([stream.statusCode, stream.headers['content-type']], [200, 'text/event-stream']);
   const events: string[] = [];
@@ -131,7 +133,7 @@ test('a range of a file is those bytes and no others', async () => {
   }
 });
 
-test(`${TOGETHER} requests are in the app at one time, and each gets its own answer`, async () => {
+test(`${TOGETHER} requests are in the app at one time, and each gets its own answer`, HELD_UP, async () => {
   const answers = await Promise.all(Array.from({ length: TOGETHER }, (_, index) => visitor.ask(`/together?number=${index}`)));
   assert.deepEqual(
     answers.map(({ status, body }) => `${status} ${body.toString()}`),
