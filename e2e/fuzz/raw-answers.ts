@@ -69,6 +69,8 @@ function readBody(bytes: Buffer, { method, status, headers, closed }: Framing): 
   const length = headers.get('content-length');
   const coding = headers.get('transfer-encoding');
   if (length !== undefined && (coding !== undefined || length.length !== 1)) throw new Error('an answer with two framings');
+  // Who cannot read a request does not know that it is HEAD, and answers with a body before it closes.
+  if (method === 'HEAD' && (status === 400 || status === 431)) return closed ? { body: bytes, rest: Buffer.alloc(0) } : null;
   if (method === 'HEAD' || status === 204 || status === 304) return { body: Buffer.alloc(0), rest: bytes };
   if (coding !== undefined) return readChunks(bytes);
   if (length === undefined) return closed ? { body: bytes, rest: Buffer.alloc(0) } : null;

@@ -187,7 +187,7 @@ export function exchangeBytes(
         const done = joined ? read.rest.byteLength >= (echo?.byteLength ?? 0) : read.answers.length === methods.length;
         if (done || closed) finish(() => resolve(read));
       } catch (error) {
-        finish(() => reject(error as Error));
+        finish(() => reject(error instanceof Error ? error : new Error(String(error))));
       }
     };
     socket.on('data', (chunk: Buffer) => {
