@@ -6,10 +6,10 @@ import { runFuzz } from './fuzz/run.ts';
 
 const SEED = '1';
 
-test('random requests about files get no answer of 500, none stays without one, and all are as the contract says', async () => {
+test('random requests about files, and to previews, get no answer of 500, none stays without one, and all are as the contract says', async () => {
   const report = await runFuzz({
     seed: SEED,
-    requests: 400,
+    requests: 500,
     clients: 4,
     kinds: FUZZ_KINDS,
     driver: 'fake',
@@ -18,5 +18,16 @@ test('random requests about files get no answer of 500, none stays without one, 
   });
   console.log(report.lastLine(SEED));
   assert.deepEqual(report.findings, []);
-  assert.ok(report.requests >= 400);
+  assert.ok(report.requests >= 500);
+  const tally = report.tally().join('\n');
+  for (const part of [
+    'readFile: 200',
+    'writeFile: 200',
+    'execInSandbox: 200',
+    'createPreview: 201',
+    'of the app',
+    'preview, odd bytes',
+    'preview, changed bytes',
+  ])
+    assert.ok(tally.includes(part), `${part} is not in\n${tally}`);
 });

@@ -1,6 +1,7 @@
 // What a kind of request is to a run of the fuzzer. A new one is a file that gives a FuzzKind, and a line in kinds.ts.
 import type { Random } from '../chaos/random.ts';
 import type { Caller } from '../client.ts';
+import type { FuzzVisit, PreviewDoors } from './visit.ts';
 
 export interface FuzzRequest {
   method: string;
@@ -24,6 +25,7 @@ export interface FuzzWorld {
   awake: readonly string[];
   /** Ids of what cannot answer: a sandbox that sleeps, one that is deleted, one that never was. */
   away: readonly string[];
+  previews: PreviewDoors;
 }
 
 /** One turn of one client. Everything random in it comes from `random`, so that it can be had again. */
@@ -34,6 +36,8 @@ export interface Turn {
   world: FuzzWorld;
   /** Sends a request and judges what comes. Null: no answer, or none as the contract says; it is noted already. */
   send(this: void, request: FuzzRequest): Promise<FuzzAnswer | null>;
+  /** Sends requests to previews and judges what comes; what is wrong is noted. */
+  visit(this: void, visit: FuzzVisit): Promise<void>;
   /** Notes what no single answer shows. */
   wrong(this: void, what: string): void;
 }

@@ -3,13 +3,39 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '../chaos/random.ts';
 import type { FuzzRequest } from './kind.ts';
+import type { Door, FuzzVisit, PreviewDoors } from './visit.ts';
 import { FUZZ_KINDS } from './kinds.ts';
 
-const WORLD = { caller: { url: '', token: '', orgId: 'org_a', projectId: 'prj_a' }, awake: ['sbx_a', 'sbx_b'], away: ['sbx_c'] };
+function doors(): PreviewDoors {
+  const door = (id: string): Door => ({ host: `3000-${id.repeat(24)}.localhost:1`, token: `bpt_${id}.x`, cookie: `bpc_${id}.x` });
+  const [app, asleep, gone] = [door('b'), door('c'), door('d')];
+  const silent = { ...app, host: app.host.replace('3000', '9') };
+  return {
+    previewHost: 'localhost:1',
+    sandboxId: 'sbx_b',
+    word: 'w',
+    app,
+    spare: app,
+    revoked: app,
+    expired: app,
+    team: app,
+    silent,
+    asleep,
+    gone,
+  };
+}
+
+const WORLD = {
+  caller: { url: '', token: '', orgId: 'org_a', projectId: 'prj_a' },
+  awake: ['sbx_a', 'sbx_b'],
+  away: ['sbx_c'],
+  previews: doors(),
+};
 
 /** What each kind sends in its first turns, when every answer is a success without content. */
-async function requestsOf(seed: string): Promise<FuzzRequest[]> {
+async function requestsOf(seed: string): Promise<{ sent: FuzzRequest[]; visits: FuzzVisit[] }> {
   const sent: FuzzRequest[] = [];
+  const visits: FuzzVisit[] = [];
   for (const { name, take } of FUZZ_KINDS) {
     for (let number = 0; number < 150; number += 1) {
       await take({
@@ -20,11 +46,14 @@ async function requestsOf(seed: string): Promise<FuzzRequest[]> {
           sent.push(request);
           return { status: 200, body: {} };
         },
+        visit: async (visit) => {
+          visits.push(visit);
+        },
         wrong: () => {},
       });
     }
   }
-  return sent;
+  return { sent, visits };
 }
 
 test('the same seed gives the same requests, another one others', async () => {
@@ -34,8 +63,22 @@ test('the same seed gives the same requests, another one others', async () => {
 });
 
 test('every request can be sent: what cannot stand in its head is escaped', async () => {
-  const requests = await requestsOf('1');
+  const { sent: requests, visits } = await requestsOf('1');
   for (const { target } of requests) assert.match(target, /^\/[\x21-\x7e]*$/);
   const routes = new Set(requests.map(({ method, target }) => `${method} ${target.split('?', 1)[0]?.split('/').slice(4).join('/')}`));
-  for (const route of ['GET files', 'GET files/snapshot', 'GET file', 'PUT file', 'POST exec']) assert.ok(routes.has(route), route);
+  for (const route of ['GET files', 'GET files/snapshot', 'GET file', 'PUT file', 'POST exec', 'POST previews', 'GET previews'])
+    assert.ok(routes.has(route), route);
+  const whats = new Set(visits.map(({ what }) => what));
+  for (const what of [
+    'app',
+    'no listener',
+    'revoked',
+    'guest daemon',
+    'service host',
+    'WebSocket, app',
+    'behind each other',
+    'odd bytes',
+    'changed bytes',
+  ])
+    assert.ok(whats.has(what), what);
 });

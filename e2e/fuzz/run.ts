@@ -5,7 +5,9 @@ import { leftoversOf, processesOfInstance } from '../leftovers.ts';
 import { Parts } from '../parts.ts';
 import { Asking } from './asking.ts';
 import type { FuzzKind, FuzzWorld, Turn } from './kind.ts';
+import { judgeNotes, makeDoors, secretsOf } from './preview-doors.ts';
 import { FuzzReport } from './report.ts';
+import { Visiting } from './visiting.ts';
 
 export interface FuzzOptions {
   seed: string;
@@ -45,9 +47,11 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
 async function sendAll(options: FuzzOptions, { caller }: Parts, report: FuzzReport): Promise<void> {
   const made = await Promise.all(Array.from({ length: 4 }, () => awakeSandbox(caller)));
   const [first, second, stopped, deleted] = made.map(({ id }) => id) as [string, string, string, string];
+  const previews = await makeDoors(caller, { awake: first, stopped, deleted }, options.seed);
   await Promise.all([sleepSandbox(caller, stopped), destroySandbox(caller, deleted)]);
-  const world: FuzzWorld = { caller, awake: [first, second], away: [stopped, deleted, NOBODY] };
+  const world: FuzzWorld = { caller, awake: [first, second], away: [stopped, deleted, NOBODY], previews };
   const asking = new Asking(caller, report);
+  const visiting = new Visiting(caller.url, { word: previews.word, secrets: secretsOf(previews) }, report);
   const random = new Random(options.seed);
   const progress = setInterval(() => report.say(`${report.requests} requests, ${report.findings.length} findings`), PROGRESS_MS);
   const weights = Object.fromEntries(options.kinds.map(({ name, weight }) => [name, weight]));
@@ -61,6 +65,7 @@ async function sendAll(options: FuzzOptions, { caller }: Parts, report: FuzzRepo
         random: ofTurn,
         world,
         send: async (request) => await asking.send(turnName, request),
+        visit: async (visit) => await visiting.visit(turnName, visit),
         wrong: (what) => report.found('wrong', what),
       };
       await options.kinds.find((kind) => kind.name === kindName)?.take(turn);
@@ -68,6 +73,7 @@ async function sendAll(options: FuzzOptions, { caller }: Parts, report: FuzzRepo
   };
   try {
     await Promise.all(Array.from({ length: options.clients }, (_, index) => client(`c${index + 1}`)));
+    await judgeNotes(caller, previews, report);
   } finally {
     clearInterval(progress);
   }

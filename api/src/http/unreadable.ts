@@ -1,4 +1,5 @@
 // Requests that are no HTTP, or of which the head does not end or is too long: answered with the envelope and closed. No route sees them.
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { statusOf } from '@berth/contract/route.ts';
@@ -14,7 +15,7 @@ export function answerUnreadable(
   headers: Readonly<Record<string, string>>,
   log: Logger,
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (error.code === 'ECONNRESET' || !socket.writable || isAnsweringAnother(socket)) {
     socket.destroy();
     return;
   }
@@ -36,4 +37,13 @@ export function answerUnreadable(
   // What was sent is not logged: it may hold a token.
   log.info({ reqId, status: statusOf(code), code, why: error.code }, 'an unreadable request');
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+}
+
+/**
+ * Whether the answer under way on the connection is that of a request before this one, or has begun: what is written now would be taken for it, or for a part of it. Node
+ * keeps it at the socket.
+ */
+function isAnsweringAnother(socket: Socket): boolean {
+  const answer = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;
+  return answer !== undefined && answer !== null && (answer.headersSent || answer.req.complete);
 }

@@ -26,6 +26,8 @@ export class Exchange implements Asking {
   readonly #visit: Visit;
   readonly #repeatable: boolean;
   #admitted: Admitted;
+  /** The visitor waits to be told to go on. */
+  #expects = false;
   #outgoing: ClientRequest | undefined;
   #answer: IncomingMessage | undefined;
   #failed = false;
@@ -52,7 +54,9 @@ export class Exchange implements Asking {
     const { context, bounds } = this.#parts;
     const { request, response, hasBody, headers, target } = this.#visit;
     const { access } = this.#admitted;
-    // The client writes the head of a request that expects to be told to go on before anybody can change it: nothing of ours may be in it by then.
+    // The client writes the head of a request that expects to be told to go on as it is made, before anybody can change it: it is told of that afterwards.
+    this.#expects = headers.expect !== undefined;
+    delete headers.expect;
     request.headers = headers;
     request.url = target;
     this.#lease = holdPreview(context, access);
@@ -72,9 +76,12 @@ export class Exchange implements Asking {
     this.#outgoing = outgoing;
     // As it was written: the library parses it and puts it together again.
     outgoing.path = this.#visit.target;
+    if (this.#expects) outgoing.setHeader('expect', '100-continue');
     outgoing.on('continue', () => {
       const { response } = this.#visit;
-      if (!response.headersSent && !response.destroyed) response.writeContinue();
+      // Behind an answer that is under way Node would put it into the middle of this one, after its head.
+      const isItsTurn = response.socket !== null && !response.headersSent && !response.destroyed;
+      if (isItsTurn) response.writeContinue();
     });
     const failed = (error: Error): void => {
       // What is said of a request that was sent once more means that one no longer.
@@ -108,9 +115,9 @@ export class Exchange implements Asking {
     response.once('finish', () => {
       if (!request.complete) this.#listenOn();
     });
-    // Whoever waits for events is to know that they come, before the first of them.
+    // Whoever waits for events is to know that they come, before the first of them. Not by flushHeaders(), which makes UTF-8 of headers that are bytes.
     setImmediate(() => {
-      if (!response.headersSent && !response.destroyed) response.flushHeaders();
+      if (!response.headersSent && !response.destroyed) response.write('', 'latin1');
     });
   }
 
@@ -170,7 +177,7 @@ export class Exchange implements Asking {
     const outgoing = this.#outgoing;
     // An app may answer before there is anything of the body.
     setImmediate(() => {
-      if (outgoing !== undefined && !outgoing.headersSent && !outgoing.destroyed && !socket.destroyed) outgoing.flushHeaders();
+      if (outgoing !== undefined && !outgoing.headersSent && !outgoing.destroyed && !socket.destroyed) outgoing.write('', 'latin1');
     });
   }
 

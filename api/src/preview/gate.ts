@@ -1,7 +1,7 @@
 // Where requests to previews leave the service's own way: by their host, before a route, a hook or a parser of the service sees them.
 //
 //   Host -> link or cookie -> sandbox awake -> connection into it -> request and answer, or WebSocket
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { ProxyServer } from 'http-proxy-3';
 import { previewCookieName } from '../rules/preview-credentials.ts';
@@ -66,12 +66,12 @@ export class PreviewGate {
     const site = this.#sites.of(request);
     if (site === 'service') return false;
     if (typeof site === 'string' || this.#closing) {
-      const [status, reason] =
-        site === 'refused' ? [400, 'Bad Request'] : this.#closing ? [503, 'Service Unavailable'] : [404, 'Not Found'];
-      socket.on('error', () => undefined);
-      socket.end(`HTTP/1.1 ${status} ${reason}\r\nconnection: close\r\ncontent-length: 0\r\ncache-control: no-store\r\n\r\n`, () =>
-        socket.destroy(),
-      );
+      socket.on('error', (error) => this.#parts.context.log.debug({ err: error }, 'a visitor’s connection broke'));
+      const response = new ServerResponse(request);
+      response.shouldKeepAlive = false;
+      response.assignSocket(socket);
+      response.once('finish', () => socket.destroySoon());
+      this.#refuse(request, response, site === 'refused' ? BAD_HOST : site === 'malformed' ? NOT_FOUND : STOPPING);
     } else void this.#passUpgrade(request, socket, head, site);
     return true;
   }

@@ -45,10 +45,12 @@ export function sendElsewhere(request: IncomingMessage, response: ServerResponse
 function finish(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
   const { headers } = request;
   const sends = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
-  if (!sends || request.complete || request.destroyed || headers.expect !== undefined) {
+  if (!sends || request.complete || request.destroyed) {
     response.end(body);
     return;
   }
+  // Who asked whether to send may be sending by now, and who asked with HEAD gets no body that takes the head along.
+  response.flushHeaders();
   response.write(body);
   const end = (): void => {
     clearTimeout(timer);
