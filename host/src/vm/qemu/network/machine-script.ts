@@ -7,7 +7,10 @@ import { NetworkError } from './slot.ts';
 /** Longest time a script waits for the scripts of other instances, in seconds. */
 const LOCK_WAIT_SECONDS = 30;
 const DEADLINE_MS = 60_000;
-const OUTPUT_CHARS = 16_384;
+/** Of a listing: a hundred routes of slots are 16 KB. */
+const OUTPUT_CHARS = 16 * 1024 * 1024;
+/** Of what a tool complains of. */
+const COMPLAINT_CHARS = 16 * 1024;
 
 /** Exit status of flock when the lock was not free in time. */
 const LOCK_TIMEOUT_STATUS = 75;
@@ -32,7 +35,7 @@ export async function runTool(step: string, command: readonly [string, ...string
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (chunk: string) => {
-      output[name] = (output[name] + chunk).slice(0, OUTPUT_CHARS);
+      output[name] = (output[name] + chunk).slice(0, name === 'stdout' ? OUTPUT_CHARS + 1 : COMPLAINT_CHARS);
     });
   }
   // A script that ends before it read all of its input breaks the pipe; its exit status tells the story.
@@ -45,6 +48,8 @@ export async function runTool(step: string, command: readonly [string, ...string
   try {
     child.stdin.end(input);
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+    if (code === 0 && output.stdout.length > OUTPUT_CHARS)
+      throw new NetworkError(`${step}: more than ${OUTPUT_CHARS} characters came back`);
     if (code === 0) return output.stdout;
     const seen = output.stderr.trim() || (signal ? `ended by ${signal}` : `exit status ${code}`);
     if (late) throw new NetworkError(`${step}: no end after ${DEADLINE_MS / 1000} s (${seen})`);
