@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { EXEC_LIMITS } from './limits.ts';
 import { defineRoute } from './route.ts';
+import { USE_ERRORS } from './sandbox-use.ts';
 import { sandboxParams } from './sandboxes.ts';
 import { text } from './text.ts';
 
@@ -42,17 +43,7 @@ export const execInSandbox = defineRoute({
   request: { params: sandboxParams, body: execBody },
   bodyBytes: 8 * 1024 * 1024,
   response: { status: 200, body: execResult },
-  errors: [
-    'sandbox_state_conflict',
-    'sandbox_unreachable',
-    'host_unavailable',
-    // Of the wake that a command begins where the project's `wakeOnUse` is on.
-    'wake_not_possible',
-    'no_active_plan',
-    'concurrent_sandbox_limit',
-    'machine_hour_limit',
-    'insufficient_capacity',
-  ],
+  errors: USE_ERRORS,
   activity: 'sandbox_exec',
   published: true,
   example: {

@@ -4,6 +4,7 @@ import { exampleFile, exampleFolder } from './examples.ts';
 import { FILE_LIMITS } from './limits.ts';
 import { shownAsInteger } from './number-in-query.ts';
 import { defineRoute } from './route.ts';
+import { USE_ERRORS } from './sandbox-use.ts';
 import { sandboxParams } from './sandboxes.ts';
 import { text } from './text.ts';
 
@@ -83,16 +84,9 @@ export const writeFileBody = z.strictObject({
 export const writtenFile = z.strictObject({ path: z.string(), size }).meta({ id: 'WrittenFile', description: 'A file that was written.' });
 export type WrittenFile = z.infer<typeof writtenFile>;
 
-/** What every file call may answer, those of the wake among it that a call begins where the project's `wakeOnUse` is on. */
+/** What every file call may answer. */
 const ERRORS_OF_ALL = [
-  'sandbox_state_conflict',
-  'sandbox_unreachable',
-  'host_unavailable',
-  'wake_not_possible',
-  'no_active_plan',
-  'concurrent_sandbox_limit',
-  'machine_hour_limit',
-  'insufficient_capacity',
+  ...USE_ERRORS,
   'file_path_invalid',
   'file_not_found',
   'not_a_directory',

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { exampleSandbox } from './examples.ts';
 import { defineRoute } from './route.ts';
+import { WAKE_ERRORS } from './sandbox-use.ts';
 import { sandboxAnswer, sandboxParams } from './sandboxes.ts';
 
 /** These take no body; an empty object is taken for none. */
@@ -56,14 +57,7 @@ export const wakeSandbox = defineRoute({
   request: { params: sandboxParams, body: noBody },
   response: { status: 200, body: sandboxAnswer },
   waits: true,
-  errors: [
-    'wake_not_possible',
-    'no_active_plan',
-    'concurrent_sandbox_limit',
-    'machine_hour_limit',
-    'insufficient_capacity',
-    'host_unavailable',
-  ],
+  errors: [...WAKE_ERRORS, 'host_unavailable'],
   activity: 'sandbox_wake_requested',
   published: true,
   example: { answer: { sandbox: { ...exampleSandbox, lastWake: { at: '2026-11-22T10:00:00.000Z', from: 'snapshot', reason: null } } } },

@@ -14,6 +14,7 @@ import { z } from 'zod';
 import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from './limits.ts';
 import { shownAsInteger } from './number-in-query.ts';
 import { defineRoute } from './route.ts';
+import { USE_ERRORS } from './sandbox-use.ts';
 import { sandboxParams } from './sandboxes.ts';
 
 const sideText = `must be a whole number from ${TERMINAL_SIDE.min} to ${TERMINAL_SIDE.max}`;
@@ -56,18 +57,7 @@ export const terminalInSandbox = defineRoute({
   permission: 'sandbox.connect',
   request: { params: sandboxParams, query: terminalQuery },
   response: { status: 101, body: z.undefined() },
-  errors: [
-    'sandbox_state_conflict',
-    'sandbox_unreachable',
-    'host_unavailable',
-    'too_many_connections',
-    // Of the wake that a connection begins where the project's `wakeOnUse` is on.
-    'wake_not_possible',
-    'no_active_plan',
-    'concurrent_sandbox_limit',
-    'machine_hour_limit',
-    'insufficient_capacity',
-  ],
+  errors: [...USE_ERRORS, 'too_many_connections'],
   activity: 'sandbox_connected',
   published: false,
 });

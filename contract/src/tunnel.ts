@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { PORT, SSH_PORT } from './limits.ts';
 import { shownAsInteger } from './number-in-query.ts';
 import { defineRoute } from './route.ts';
+import { USE_ERRORS } from './sandbox-use.ts';
 import { sandboxParams } from './sandboxes.ts';
 
 const portText = `must be a whole number from ${PORT.min} to ${PORT.max}`;
@@ -33,20 +34,7 @@ export const tunnelToSandbox = defineRoute({
   permission: 'sandbox.connect',
   request: { params: sandboxParams, query: tunnelQuery },
   response: { status: 101, body: z.undefined() },
-  errors: [
-    'sandbox_state_conflict',
-    'sandbox_unreachable',
-    'host_unavailable',
-    'port_refused',
-    'port_forbidden',
-    'too_many_connections',
-    // Of the wake that a connection begins where the project's `wakeOnUse` is on.
-    'wake_not_possible',
-    'no_active_plan',
-    'concurrent_sandbox_limit',
-    'machine_hour_limit',
-    'insufficient_capacity',
-  ],
+  errors: [...USE_ERRORS, 'port_refused', 'port_forbidden', 'too_many_connections'],
   activity: 'sandbox_connected',
   published: false,
 });

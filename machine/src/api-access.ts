@@ -1,6 +1,7 @@
 // Where the API is and with which key a verb calls it: BERTH_URL and BERTH_API_KEY. The verbs that use it are those of a client and run on whatever machine.
 import { errorEnvelope } from '@berth/contract/errors.ts';
 import type { Route } from '@berth/contract/route.ts';
+import { parseJson } from '@berth/protocol/json-text.ts';
 import type { z } from 'zod';
 import { OperatorFailure } from './failure.ts';
 import { apiUrl } from './services/api.ts';
@@ -87,14 +88,4 @@ export function unreachable({ url }: ApiAccess, error: unknown): OperatorFailure
     remedy: 'BERTH_URL says where the API is',
     cause: error,
   });
-}
-
-/** Undefined for what is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }

@@ -1,6 +1,7 @@
 // How a terminal speaks over its WebSocket: binary frames are its bytes, text frames are orders and, last of all, the exit code. Translates to and from the frames of the
 // stream into the sandbox, which is hostile: what it says is checked.
 import { terminalExit, terminalOrder } from '@berth/contract/terminal.ts';
+import { parseJson } from '@berth/protocol/json-text.ts';
 import { bytesFrames, controlFrame, FrameFault, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
 import { NotUnderstood, type Dialect, type Outbound } from './websocket-join.ts';
 
@@ -43,14 +44,4 @@ export function terminalDialect(): Dialect {
     },
     alive: bytesFrames(new Uint8Array(0)),
   };
-}
-
-/** Undefined for what is not JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }

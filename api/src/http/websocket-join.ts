@@ -2,6 +2,7 @@
 // the reason when the connection may not stay. What frames mean is said by a dialect.
 import { WEBSOCKET } from '@berth/contract/limits.ts';
 import { closeCodeOf, renewBearer, WEBSOCKET_CLOSE } from '@berth/contract/websocket.ts';
+import { parseJson } from '@berth/protocol/json-text.ts';
 import type { FastifyBaseLogger } from 'fastify';
 import type { WebSocket } from 'ws';
 import { CodedError } from '../rules/coded-error.ts';
@@ -195,15 +196,5 @@ class Join {
     // The answer to the close frame is to be read.
     this.#websocket.resume();
     this.#websocket.close(code, reason.slice(0, REASON_CHARACTERS));
-  }
-}
-
-/** Undefined for what is not JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
   }
 }

@@ -11,6 +11,7 @@ import {
   type GuestExecRequest,
   type GuestHealth,
 } from '@berth/protocol/guest.ts';
+import { parseJson } from '@berth/protocol/json-text.ts';
 import type { z } from 'zod';
 import { HostError, messageOf } from '../host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
@@ -250,16 +251,4 @@ class CallTime {
 function refusal(what: string, status: number, text: string): GuestRefusal {
   const parsed = guestError.safeParse(parseJson(text));
   return new GuestRefusal(status, `${what}: the guest answered ${status}${parsed.success ? `: ${parsed.data.error.message}` : ''}`);
-}
-
-/** Undefined for what is not JSON; no schema accepts that. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) {
-      return undefined;
-    }
-    throw error;
-  }
 }

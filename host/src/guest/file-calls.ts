@@ -9,6 +9,7 @@ import {
   guestFileError,
   type FileWritten,
 } from '@berth/protocol/files.ts';
+import { parseJson } from '@berth/protocol/json-text.ts';
 import { readAtMost } from '../bounded-body.ts';
 import { HostError } from '../host-error.ts';
 import type { GuestClient, Upload } from './client.ts';
@@ -54,16 +55,4 @@ function refusalOf(_status: number, text: string): HostError | null {
   }
   const { code, errno } = parsed.data.error;
   return new HostError(code, `the guest refused the call: ${errno ?? code}`, { errno });
-}
-
-/** Undefined for what is not JSON; no schema accepts that. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) {
-      return undefined;
-    }
-    throw error;
-  }
 }

@@ -5,6 +5,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { bundleGuestDaemon } from '@berth/guest/bundle.ts';
+import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
 import { readIfPresent, writeDurably } from '../directory/durable-file.ts';
 import {
@@ -215,16 +216,4 @@ async function endMarked(wanted: (mark: Mark) => boolean): ReturnType<typeof fin
 
 async function readSize(folder: string): Promise<VmSize> {
   return vmSize.parse(JSON.parse(await readFile(join(folder, SIZE_FILE), 'utf8')));
-}
-
-/** Undefined for what is not JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) {
-      return undefined;
-    }
-    throw error;
-  }
 }

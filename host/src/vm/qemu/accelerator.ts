@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
 import { readIfPresent, writeDurably } from '../directory/durable-file.ts';
 import { readHostMachine, type HostMachine } from './host-machine.ts';
@@ -79,13 +80,4 @@ function describe(accelerator: Accelerator, reason: string, version: QemuVersion
 function probeFile(cacheFolder: string, version: QemuVersion, host: HostMachine): string {
   const key = JSON.stringify([version.text, host.kernel, host.cpuVendor, host.cpuModel]);
   return join(templatesFolder(cacheFolder), `accelerator-${createHash('sha256').update(key).digest('hex').slice(0, 24)}.json`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // A record that cannot be read is none: the machine is probed again.
-    return undefined;
-  }
 }
