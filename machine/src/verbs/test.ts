@@ -1,5 +1,6 @@
 // `berth test`: runs every test of every workspace in one run of Node's test runner, on a machine that is ready.
 import { globSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { OperatorFailure } from '../failure.ts';
 import { CHECKOUT } from '../installation.ts';
 import { setUp } from '../setup/setup.ts';
@@ -11,6 +12,7 @@ const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
 const CONCURRENCY = 2;
 /** Deadline of one test file that hangs; tests have shorter ones of their own. */
 const FILE_DEADLINE_MS = 30 * 60_000;
+const PROGRESS_REPORTER = fileURLToPath(new URL('../test-progress.ts', import.meta.url));
 
 export interface TestSelection {
   /** Parts of paths; a file is run when it has one of them. None: all files. */
@@ -25,12 +27,15 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
     throw new OperatorFailure(`no test file's path has ${selection.filters.map((filter) => `'${filter}'`).join(' or ')} in it`);
   }
   const ready = await setUp(context, { forTests: true });
-  const flags = [`--test-concurrency=${CONCURRENCY}`, '--test-reporter=spec', `--test-timeout=${FILE_DEADLINE_MS}`];
+  const flags = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${FILE_DEADLINE_MS}`];
+  flags.push('--test-reporter=spec', '--test-reporter-destination=stdout');
+  flags.push(`--test-reporter=${PROGRESS_REPORTER}`, '--test-reporter-destination=stderr');
   if (selection.name !== undefined) {
     flags.push(`--test-name-pattern=${selection.name}`);
   }
   context.progress.say(`Running ${files.length} test files.`);
-  return runNode(['--test', ...flags, ...files], context, ready);
+  const environment = { ...context.environment, BERTH_TEST_FILES: String(files.length) };
+  return runNode(['--test', ...flags, ...files], { ...context, environment }, ready);
 }
 
 /** Paths of all test files, relative to the checkout, sorted. */
