@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { findFreePort } from '@berth/machine/ports.ts';
-import { PseudoTerminal } from '../machine/test/pseudo-terminal.ts';
+import { PseudoTerminal } from '../cli/test/pseudo-terminal.ts';
 import {
   awakeSandbox,
   call,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { PseudoTerminal } from '../machine/test/pseudo-terminal.ts';
+import { PseudoTerminal } from '../cli/test/pseudo-terminal.ts';
 import { awakeSandbox, destroySandbox, exec, sleepSandbox, wakeSandbox } from './client.ts';
 import { activityOf, queryDatabase } from './database.ts';
 import { startInstance, type Instance } from './instance.ts';

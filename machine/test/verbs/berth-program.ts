@@ -9,7 +9,7 @@ import { endProcess, isSame } from '@berth/host/vm/process.ts';
 import type { VmProcess } from '@berth/host/vm/driver.ts';
 import { findFreePort } from '../../src/ports.ts';
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+const MAIN = new URL('../../../cli/src/main.ts', import.meta.url).pathname;
 const READY_DEADLINE_MS = 120_000;
 /** Image and template may have to be built first. */
 const VERB_DEADLINE_MS = 900_000;

@@ -2,24 +2,25 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runVerb } from './berth-program.ts';
 
-const WRONG: [string, string[], RegExp][] = [
-  ['an unknown verb', ['upp'], /unknown command 'upp'\n\(Did you mean up\?\)/],
-  ['an unknown flag', ['up', '--prot', '1'], /unknown option '--prot'\n\(Did you mean --port\?\)/],
-  ['a flag without its value', ['up', '--port'], /option '--port <port>' argument missing/],
-  ['a wrong value', ['up', '--port', 'http'], /berth: --port: 'http' is not a port/],
-  ['a word too many', ['down', 'now'], /too many arguments/],
-  ['an unknown benchmark', ['bench', 'nothing-of-this-name'], /there is no benchmark 'nothing-of-this-name'\n {2}known: /],
-  ['a filter that no test has', ['test', 'nothing-of-this-name'], /no test file's path has 'nothing-of-this-name' in it/],
-  ['a word too many after owner-link', ['owner-link', 'now'], /too many arguments/],
-  ['keys without its verb', ['keys'], /Usage: berth keys/],
-  ['plans without its verb', ['plans'], /Usage: berth plans/],
-  ['a plan that is not named', ['plans', 'set'], /berth: --plan is missing/],
+/** What, how it was typed, what is said, and the exit code: 2 of what the command line itself refuses, 1 of what a verb does. */
+const WRONG: [string, string[], RegExp, number][] = [
+  ['an unknown verb', ['upp'], /unknown command 'upp'\n\(Did you mean up\?\)/, 2],
+  ['an unknown flag', ['up', '--prot', '1'], /unknown option '--prot'\n\(Did you mean --port\?\)/, 2],
+  ['a flag without its value', ['up', '--port'], /option '--port <port>' argument missing/, 2],
+  ['a wrong value', ['up', '--port', 'http'], /berth: --port: 'http' is not a port/, 1],
+  ['a word too many', ['down', 'now'], /too many arguments/, 2],
+  ['an unknown benchmark', ['bench', 'nothing-of-this-name'], /there is no benchmark 'nothing-of-this-name'\n {2}known: /, 1],
+  ['a filter that no test has', ['test', 'nothing-of-this-name'], /no test file's path has 'nothing-of-this-name' in it/, 1],
+  ['a word too many after owner-link', ['owner-link', 'now'], /too many arguments/, 2],
+  ['keys without its verb', ['keys'], /Usage: berth keys/, 2],
+  ['plans without its verb', ['plans'], /Usage: berth plans/, 2],
+  ['a plan that is not named', ['plans', 'set'], /berth: --plan is missing/, 1],
 ];
 
-for (const [what, args, message] of WRONG) {
-  test(`${what} is a clear message and exit code 1`, async () => {
+for (const [what, args, message, expected] of WRONG) {
+  test(`${what} is a clear message and exit code ${expected}`, async () => {
     const { code, stdout, stderr } = await runVerb(...args);
-    assert.equal(code, 1);
+    assert.equal(code, expected);
     assert.equal(stdout, '');
     assert.match(stderr, message);
     assert.doesNotMatch(stderr, / at .*\.ts:/);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { ApiServer, refusal, TOKEN } from './api-server.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const MAIN = join(import.meta.dirname, '../src/main.ts');
 const HOST_KEY = `ssh-ed25519 ${'C'.repeat(68)}`;
 /** Prints its arguments and the file of known hosts; ends as the file beside it says. */
 const PROGRAM = `#!/bin/sh

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { ApiServer, refusal, TOKEN } from './api-server.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const MAIN = join(import.meta.dirname, '../src/main.ts');
 
 let api: ApiServer;
 const children = new Set<ChildProcessWithoutNullStreams>();

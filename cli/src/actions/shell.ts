@@ -1,4 +1,4 @@
-// `berth shell`: this terminal becomes one of the login shell of a sandbox, through the public API. Needs no ssh, neither here nor there.
+// `berth shell`: this terminal becomes one of the login shell of a sandbox, through the API. Needs no ssh, neither here nor there.
 import { spawnSync } from 'node:child_process';
 import type { ReadStream, WriteStream } from 'node:tty';
 import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/contract/limits.ts';
@@ -6,26 +6,24 @@ import { terminalExit, terminalInSandbox } from '@berth/contract/terminal.ts';
 import { WEBSOCKET_CLOSE } from '@berth/contract/websocket.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import type { WebSocket } from 'ws';
-import { readApiAccess, sandboxRouteUrl } from '../api-access.ts';
-import { closedFailure, openApiWebSocket } from '../api-websocket.ts';
-import { OperatorFailure } from '../failure.ts';
-import type { VerbContext } from './context.ts';
+import { closedFailure, openApiWebSocket } from '../connection/websocket.ts';
+import type { CliContext } from '../context.ts';
+import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../failure.ts';
+import { sandboxId } from '../sandbox-id.ts';
+import type { Input } from '../spec.ts';
 
 const UNSENT_BYTES = 1_048_576;
 
 /** Resolves with the exit code of the shell. */
-export async function shell(context: VerbContext, sandboxId: string): Promise<number> {
-  const { stdin, stdout } = process;
-  const access = readApiAccess(context);
+export async function shell({ connect, signal, stdin, stdout }: CliContext, { args: [typed] }: Input): Promise<number> {
+  const id = sandboxId(typed);
   if (!stdin.isTTY || !stdout.isTTY) {
-    throw new OperatorFailure('this needs a terminal, for input and output', {
-      remedy: `./berth ssh ${sandboxId} COMMAND, or the API's exec, runs a command without one`,
-    });
+    throw new UsageError('this needs a terminal, for input and output', { remedy: `berth exec ${id} COMMAND runs a command without one` });
   }
   const { cols, rows } = sizeOf(stdout);
-  const url = sandboxRouteUrl(access, terminalInSandbox, sandboxId, { cols: String(cols), rows: String(rows) });
-  const socket = await openApiWebSocket(access, url, context.signal);
-  return await joinTerminal(socket, stdin, stdout, context.signal);
+  const target = { route: terminalInSandbox, sandboxId: id, query: { cols: String(cols), rows: String(rows) } };
+  const socket = await openApiWebSocket(await connect(), target, signal);
+  return await joinTerminal(socket, stdin, stdout, signal);
 }
 
 /** As the contract takes it: a terminal that does not know its own size says 0. */
@@ -58,7 +56,7 @@ async function joinTerminal(socket: WebSocket, stdin: ReadStream, stdout: WriteS
     socket.terminate();
   };
   const onHangUp = (): void => {
-    reject(new OperatorFailure('the terminal is gone'));
+    reject(new CliFailure('the terminal is gone', { exitCode: EXIT_BY_SIGNAL.SIGHUP }));
     socket.terminate();
   };
   socket.on('message', (data: Buffer, isBinary) => {

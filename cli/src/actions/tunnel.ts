@@ -1,26 +1,24 @@
-// `berth tunnel`: stdin and stdout become a connection to a port of a sandbox, through the public API. Made for ssh's ProxyCommand; docs/operations.md shows it.
+// `berth tunnel`: stdin and stdout become a connection to a port of a sandbox, through the API. Made for ssh's ProxyCommand; docs/operations.md shows it.
 import type { Readable, Writable } from 'node:stream';
-import { PORT, SSH_PORT } from '@berth/contract/limits.ts';
+import { SSH_PORT } from '@berth/contract/limits.ts';
 import { tunnelEnd, tunnelToSandbox } from '@berth/contract/tunnel.ts';
 import { WEBSOCKET_CLOSE } from '@berth/contract/websocket.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import type { WebSocket } from 'ws';
-import { readApiAccess, sandboxRouteUrl } from '../api-access.ts';
-import { closedFailure, openApiWebSocket } from '../api-websocket.ts';
-import { OperatorFailure } from '../failure.ts';
-import type { VerbContext } from './context.ts';
+import { closedFailure, openApiWebSocket } from '../connection/websocket.ts';
+import type { CliContext } from '../context.ts';
+import type { Input } from '../spec.ts';
 
 const UNSENT_BYTES = 1_048_576;
 
-/** Resolves with the exit code once both directions came to their end. Writes nothing to stdout but what came through. */
-export async function tunnel(context: VerbContext, sandboxId: string, port = String(SSH_PORT)): Promise<number> {
-  const access = readApiAccess(context);
-  if (!/^[1-9]\d{0,4}$/.test(port) || Number(port) > PORT.max) {
-    throw new OperatorFailure(`'${port}' is no port: a whole number from ${PORT.min} to ${PORT.max}`);
-  }
-  const socket = await openApiWebSocket(access, sandboxRouteUrl(access, tunnelToSandbox, sandboxId, { port }), context.signal);
-  await join(socket, process.stdin, process.stdout, context.signal);
-  return 0;
+/** Resolves once both directions came to their end. Writes nothing to stdout but what came through. */
+export async function tunnel(
+  { connect, signal, stdin, stdout }: CliContext,
+  { args: [id = ''], options }: Input<{ port?: number }>,
+): Promise<void> {
+  const target = { route: tunnelToSandbox, sandboxId: id, query: { port: String(options.port ?? SSH_PORT) } };
+  const socket = await openApiWebSocket(await connect(), target, signal);
+  await join(socket, stdin, stdout, signal);
 }
 
 /**

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
-import { PseudoTerminal } from '../pseudo-terminal.ts';
+import { PseudoTerminal } from './pseudo-terminal.ts';
 import { ApiServer, refusal, TOKEN } from './api-server.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const MAIN = join(import.meta.dirname, '../src/main.ts');
 
 /** The server's end of a terminal: how it was asked for, and what came. */
 interface Remote {

@@ -1,11 +1,17 @@
-// A WebSocket of the API as a verb opens it: a refusal in the words of the API, a server that is silent for too long is gone, and why it was closed in a sentence.
+// A WebSocket of the API as a command opens it: a refusal in the words of the API, a server that is silent for too long is gone, and why it was closed in a sentence.
 // Must not know what goes over it.
 import type { IncomingMessage } from 'node:http';
+import { errorEnvelope } from '@berth/contract/errors.ts';
 import { WAKE_ON_USE_WAIT_MS, WEBSOCKET } from '@berth/contract/limits.ts';
+import type { Route } from '@berth/contract/route.ts';
 import { WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/websocket.ts';
+import { parseJson } from '@berth/protocol/json-text.ts';
+import { BerthError } from '@berth/sdk/src/errors.ts';
 import { WebSocket } from 'ws';
-import { refused, unreachable, type ApiAccess } from './api-access.ts';
-import { OperatorFailure } from './failure.ts';
+import { CliFailure } from '../failure.ts';
+import { plainText } from '../output/plain-text.ts';
+import { sandboxId } from '../sandbox-id.ts';
+import type { Connection } from './connection.ts';
 
 /** A sandbox may have to be woken first. */
 const OPEN_DEADLINE_MS = WAKE_ON_USE_WAIT_MS + 30_000;
@@ -29,12 +35,20 @@ const UNSAID: Readonly<Record<number, string>> = {
   1006: 'the connection to the server broke',
 };
 
-/** Resolves with it open and paused: nothing is read before somebody listens. Rejects with an {@link OperatorFailure}, or with the signal's reason. */
-export async function openApiWebSocket(access: ApiAccess, at: URL, signal: AbortSignal): Promise<WebSocket> {
+/** What a WebSocket leads to. */
+export interface WebSocketTarget {
+  /** On a sandbox, asked for with an upgrade. */
+  route: Route;
+  sandboxId: string;
+  query: Readonly<Record<string, string>>;
+}
+
+/** Resolves with it open and paused: nothing is read before somebody listens. Rejects with a BerthError, or with the signal's reason. */
+export async function openApiWebSocket(connection: Connection, target: WebSocketTarget, signal: AbortSignal): Promise<WebSocket> {
   signal.throwIfAborted();
-  const url = new URL(at);
-  url.protocol = url.protocol.replace('http', 'ws');
-  const headers = { authorization: `Bearer ${access.token}` };
+  const path = target.route.path.replace('{sandboxId}', sandboxId(target.sandboxId));
+  const url = new URL(`${connection.url.replace(/^http/, 'ws')}${path}?${new URLSearchParams(target.query).toString()}`);
+  const headers = { authorization: `Bearer ${await connection.token()}` };
   const socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false, handshakeTimeout: OPEN_DEADLINE_MS });
   const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
   const onAbort = (): void => {
@@ -50,7 +64,7 @@ export async function openApiWebSocket(access: ApiAccess, at: URL, signal: Abort
   socket.once('unexpected-response', (_request, response) => {
     textOf(response).then((text) => reject(refused(response.statusCode, text)), reject);
   });
-  socket.on('error', (error) => reject(unreachable(access, error)));
+  socket.on('error', (error) => reject(unreachable(connection.url, error)));
   try {
     return await promise;
   } finally {
@@ -58,13 +72,23 @@ export async function openApiWebSocket(access: ApiAccess, at: URL, signal: Abort
   }
 }
 
+function refused(status: number | undefined, text: string): BerthError {
+  const refusal = errorEnvelope.safeParse(parseJson(text));
+  if (refusal.success) return new BerthError(refusal.data.error.message, { code: refusal.data.error.code, status });
+  return new BerthError(`the server answered ${status}; is this the URL of the API?`, { code: 'invalid_answer', status });
+}
+
+function unreachable(url: string, error: Error): BerthError {
+  return new BerthError(`${url} could not be reached: ${error.message.trim()}`, { code: 'connection_failed', cause: error });
+}
+
 /** Why something was closed that did not come to its end. */
-export function closedFailure(what: string, code: number, reason: Buffer): OperatorFailure {
+export function closedFailure(what: string, code: number, reason: Buffer): CliFailure {
   const text = reason.toString('utf8');
   const words = WHY_CLOSED[text];
-  if (words !== undefined) return new OperatorFailure(`${what} was closed: ${words} (${text})`);
+  if (words !== undefined) return new CliFailure(`${what} was closed: ${words} (${text})`);
   const unsaid = UNSAID[code] ?? `code ${code}`;
-  return new OperatorFailure(`${what} was closed: ${text === '' ? unsaid : text}`);
+  return new CliFailure(`${what} was closed: ${text === '' ? unsaid : plainText(text)}`);
 }
 
 function endWhenSilent(socket: WebSocket): void {

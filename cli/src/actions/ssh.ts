@@ -1,31 +1,34 @@
 // `berth ssh`: the ssh client of this machine, connected to a sandbox by `berth tunnel` and told its host key beforehand, so that nobody is asked whether to trust it.
 import { spawn } from 'node:child_process';
+import { realpathSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { getSshAccess } from '@berth/contract/ssh.ts';
-import { askOfSandbox, readApiAccess } from '../api-access.ts';
-import { OperatorFailure } from '../failure.ts';
-import { CHECKOUT } from '../installation.ts';
-import type { VerbContext } from './context.ts';
+import type { CliContext } from '../context.ts';
+import { CliFailure } from '../failure.ts';
+import { sandboxId } from '../sandbox-id.ts';
+import type { Input } from '../spec.ts';
 import { knownHostsLine } from './known-host.ts';
 
-const MAIN = join(CHECKOUT, 'machine/src/main.ts');
+/** ssh's own code for what went wrong before the remote command. */
+const SSH_FAILED = 255;
 
 /** Hands the arguments over and answers with the exit code of ssh: the remote command's own, or 255. */
-export async function ssh(context: VerbContext, sandboxId: string, args: readonly string[]): Promise<number> {
-  const access = await askOfSandbox(readApiAccess(context), getSshAccess, sandboxId, context.signal);
-  const { user, hostKey, authorizedKeyFingerprint } = access.ssh;
-  if (authorizedKeyFingerprint === null) {
-    throw new OperatorFailure('nobody may sign in to this sandbox by ssh: it was created without sshPublicKey', {
-      remedy: `create one with your public key in sshPublicKey, or use ./berth shell ${sandboxId}, which needs none`,
+export async function ssh(context: CliContext, { args: [typed, ...args] }: Input): Promise<number> {
+  const id = sandboxId(typed);
+  const { berth } = await context.connect();
+  const { ssh: access } = await berth.raw.getSshAccess({ path: { sandboxId: id }, signal: context.signal });
+  if (access.authorizedKeyFingerprint === null) {
+    throw new CliFailure('nobody may sign in to this sandbox by ssh: it was created without sshPublicKey', {
+      remedy: `create one with --ssh-key FILE, or use berth shell ${id}, which needs none`,
+      exitCode: SSH_FAILED,
     });
   }
   const folder = await mkdtemp(join(tmpdir(), 'berth-ssh-'));
   try {
     const known = join(folder, 'known_hosts');
-    await writeFile(known, `${knownHostsLine(sandboxId, hostKey)}\n`);
-    return await run(context, [...optionsOf(user, known), sandboxId, ...args]);
+    await writeFile(known, `${knownHostsLine(id, access.hostKey)}\n`);
+    return await run(context, [...optionsOf(access.user, known), id, ...args]);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -34,7 +37,7 @@ export async function ssh(context: VerbContext, sandboxId: string, args: readonl
 /** ssh takes the first value that it comes across: these hold whatever the arguments and the user's own configuration say. */
 function optionsOf(user: string, knownHostsFile: string): string[] {
   const options = {
-    ProxyCommand: `${shellWord(process.execPath)} ${shellWord(MAIN)} tunnel %h`,
+    ProxyCommand: `${shellWord(process.execPath)} ${shellWord(thisProgram())} tunnel %h`,
     User: user,
     CanonicalizeHostname: 'no',
     StrictHostKeyChecking: 'yes',
@@ -46,6 +49,11 @@ function optionsOf(user: string, knownHostsFile: string): string[] {
   return Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
 }
 
+/** The program that runs: of the checkout, or of the package. */
+function thisProgram(): string {
+  return realpathSync(process.argv[1] as string);
+}
+
 function shellWord(text: string): string {
   return `'${percentSafe(text).replaceAll("'", String.raw`'\''`)}'`;
 }
@@ -55,7 +63,7 @@ function percentSafe(text: string): string {
   return text.replaceAll('%', '%%');
 }
 
-async function run({ environment, signal }: VerbContext, args: readonly string[]): Promise<number> {
+async function run({ environment, signal }: CliContext, args: readonly string[]): Promise<number> {
   signal.throwIfAborted();
   const child = spawn('ssh', args, { stdio: 'inherit', env: { ...environment } });
   // Ctrl-C reaches the whole foreground group; a signal to this process alone is handed on.
@@ -68,8 +76,9 @@ async function run({ environment, signal }: VerbContext, args: readonly string[]
     });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    throw new OperatorFailure('the ssh client is not installed on this machine', {
-      remedy: 'apt install openssh-client; ./berth shell needs none',
+    throw new CliFailure('the ssh client is not installed on this machine', {
+      remedy: 'apt install openssh-client; berth shell needs none',
+      exitCode: SSH_FAILED,
       cause: error,
     });
   } finally {

@@ -1,0 +1,78 @@
+// Everything that a command writes: its result on stdout, what a person may want to know on stderr. Knows what the two can show.
+import { styleText } from 'node:util';
+import { Progress, type Report } from '@berth/machine/progress.ts';
+import { plainText } from './plain-text.ts';
+import { tableLines, type Column } from './table.ts';
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
+
+export interface OutputStreams {
+  stdout: NodeJS.WriteStream;
+  stderr: NodeJS.WriteStream;
+}
+
+export class Output {
+  /** Whether the answer of the API is wanted as it is. */
+  readonly json: boolean;
+  readonly #streams: OutputStreams;
+  readonly #colour: { stdout: boolean; stderr: boolean };
+  readonly #progress: Progress;
+
+  constructor(streams: OutputStreams, environment: Readonly<NodeJS.ProcessEnv>, { json = false }: { json?: boolean } = {}) {
+    this.json = json;
+    this.#streams = streams;
+    const wanted = (environment['NO_COLOR'] ?? '') === '' && environment['TERM'] !== 'dumb';
+    this.#colour = { stdout: wanted && streams.stdout.isTTY, stderr: wanted && streams.stderr.isTTY };
+    this.#progress = new Progress(streams.stderr);
+  }
+
+  /** The one object of `--json`: exactly what the API answered. */
+  object(answer: unknown): void {
+    this.line(JSON.stringify(answer, null, 2));
+  }
+
+  /** A line of the result. */
+  line(text = ''): void {
+    this.#streams.stdout.write(`${text}\n`);
+  }
+
+  /** Bytes of the result, as they are. Resolves when the stream takes more. */
+  async bytes(content: string | Uint8Array): Promise<void> {
+    if (this.#streams.stdout.write(content)) return;
+    await new Promise<void>((resolve) => this.#streams.stdout.once('drain', resolve));
+  }
+
+  /** Rows in columns, as wide as the terminal; `empty` is said on stderr instead of a table without rows. */
+  table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], empty: string): void {
+    if (rows.length === 0) {
+      this.note(empty);
+      return;
+    }
+    const { stdout } = this.#streams;
+    const [titles = '', ...lines] = tableLines(columns, rows, stdout.isTTY ? stdout.columns : undefined);
+    this.line(this.style('bold', titles));
+    lines.forEach((line) => this.line(line));
+  }
+
+  /** Names and values, one to a line; those without a value are left out. */
+  fields(fields: readonly (readonly [name: string, value: string | number | null | undefined])[]): void {
+    const shown = fields.filter(([, value]) => value !== null && value !== undefined && value !== '');
+    const width = Math.max(...shown.map(([name]) => name.length));
+    shown.forEach(([name, value]) => this.line(`${this.style('dim', name.padEnd(width))}  ${plainText(String(value))}`));
+  }
+
+  /** Something for people, on stderr. Text of others in it goes through plainText first. */
+  note(text: string): void {
+    this.#streams.stderr.write(`${text}\n`);
+  }
+
+  /** Styled where stdout (or the stream that is named) is a terminal that is to have colours. */
+  style(style: Style, text: string, stream: 'stdout' | 'stderr' = 'stdout'): string {
+    return this.#colour[stream] ? styleText(style, text, { validateStream: false }) : text;
+  }
+
+  /** Shows a step on stderr while it runs, once it takes more than a second. */
+  async step<T>(title: string, work: (report: Report) => Promise<T>): Promise<T> {
+    return await this.#progress.step(title, work);
+  }
+}

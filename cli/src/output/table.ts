@@ -1,0 +1,71 @@
+// Rows as a table that fits its terminal: the widest columns give way, cells are cut with an ellipsis. Without a terminal nothing is cut.
+import stringWidth from 'string-width';
+import { plainText } from './plain-text.ts';
+
+export interface Column<Row> {
+  title: string;
+  value: (row: Row) => string | number | null | undefined;
+  /** Numbers stand at the right. */
+  align?: 'right';
+  /** Cut last: ids, which are of no use when they are not whole. */
+  whole?: true;
+}
+
+const GAP = '  ';
+/** No column is made narrower than this. */
+const NARROWEST = 4;
+
+/** Lines without line ends; the first has the titles. @param width cells of the terminal; undefined: as wide as it takes */
+export function tableLines<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width?: number): string[] {
+  const cells = [columns.map(({ title }) => title.toUpperCase()), ...rows.map((row) => columns.map(({ value }) => cellOf(value(row))))];
+  const widths = fit(
+    columns.map((_column, at) => Math.max(...cells.map((line) => stringWidth(line[at] ?? '')))),
+    columns.map(({ whole }) => whole === true),
+    width,
+  );
+  return cells.map((line) =>
+    line
+      .map((cell, at) => padded(cut(cell, widths[at] ?? 0), widths[at] ?? 0, columns[at]?.align === 'right'))
+      .join(GAP)
+      .trimEnd(),
+  );
+}
+
+function cellOf(value: string | number | null | undefined): string {
+  return value === null || value === undefined || value === '' ? '-' : plainText(String(value));
+}
+
+/** Takes from the widest column until all fit, from whole ones only when the others have given what they can. */
+function fit(wanted: readonly number[], whole: readonly boolean[], width: number | undefined): number[] {
+  const widths = [...wanted];
+  if (width === undefined) return widths;
+  const gaps = GAP.length * (widths.length - 1);
+  for (const mayGive of [(at: number): boolean => whole[at] === false, (): boolean => true]) {
+    for (;;) {
+      const over = widths.reduce((sum, cells) => sum + cells, gaps) - width;
+      const giving = widths.map((cells, at) => (mayGive(at) && cells > NARROWEST ? cells : 0));
+      const widest = giving.indexOf(Math.max(...giving));
+      const widestCells = giving[widest] ?? 0;
+      if (over <= 0) return widths;
+      if (widestCells === 0) break;
+      widths[widest] = widestCells - 1;
+    }
+  }
+  return widths;
+}
+
+function padded(text: string, cells: number, right: boolean): string {
+  const space = ' '.repeat(Math.max(0, cells - stringWidth(text)));
+  return right ? space + text : text + space;
+}
+
+/** The text in at most so many cells of a terminal, the last an ellipsis where it was cut. */
+export function cut(text: string, cells: number): string {
+  if (stringWidth(text) <= cells) return text;
+  let kept = '';
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    if (stringWidth(kept + segment) > cells - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
+}

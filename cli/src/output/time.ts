@@ -1,0 +1,21 @@
+// Times as people read them.
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+] as const;
+
+/** How long ago, in the largest unit that is full: `3 d ago`. @param at ISO 8601 */
+export function since(at: string, nowMs = Date.now()): string {
+  const seconds = Math.max(0, Math.round((nowMs - Date.parse(at)) / 1_000));
+  return `${duration(seconds)} ago`;
+}
+
+/** In the largest unit that is full: `90 min` is `1 h`. */
+export function duration(seconds: number): string {
+  for (const [unit, length] of UNITS) {
+    if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}`;
+  }
+  return `${Math.round(seconds)} s`;
+}

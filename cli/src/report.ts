@@ -1,0 +1,40 @@
+// How a failure is told: what went wrong, what to do about it, and the exit code. The only place that turns failures into words and codes.
+import { OperatorFailure } from '@berth/machine/failure.ts';
+import { BerthError } from '@berth/sdk/src/errors.ts';
+import { CliFailure, EXIT } from './failure.ts';
+import { plainText } from './output/plain-text.ts';
+
+/** What the codes of the API ask a person to do. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  unauthenticated: 'berth login signs in; BERTH_API_KEY, when it is set, is used instead',
+  permission_denied: 'ask an admin of the org for it, or use another key (berth whoami says who you are)',
+  rate_limited: 'wait, then try again',
+  connection_failed: '--url, BERTH_URL or the profile says where the API is',
+};
+
+export interface Told {
+  exitCode: number;
+  lines: string[];
+}
+
+export function tell(error: unknown): Told {
+  if (error instanceof OperatorFailure) {
+    const exitCode = error instanceof CliFailure ? error.exitCode : EXIT.failed;
+    return { exitCode, lines: [`berth: ${error.message}`, ...(error.remedy === undefined ? [] : [`  ${error.remedy}`])] };
+  }
+  if (error instanceof BerthError) return tellRefusal(error);
+  return {
+    exitCode: EXIT.failed,
+    lines: [`berth: this is a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`],
+  };
+}
+
+function tellRefusal(error: BerthError): Told {
+  const lines = [`berth: ${plainText(error.message)} (${plainText(error.code)})`];
+  const remedy = REMEDIES[error.code];
+  if (remedy !== undefined) lines.push(`  ${remedy}`);
+  if (error.retryAfter !== undefined) lines.push(`  try again in ${error.retryAfter} s`);
+  if (error.requestId !== undefined && (error.status ?? 0) >= 500)
+    lines.push(`  the operator finds it in the log as ${plainText(error.requestId)}`);
+  return { exitCode: error.status === 401 ? EXIT.signIn : EXIT.failed, lines };
+}

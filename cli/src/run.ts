@@ -1,0 +1,25 @@
+// One run of the program with the streams and words of this process.
+import { runProgram } from './program.ts';
+import type { Chapter } from './spec.ts';
+import manifest from '../package.json' with { type: 'json' };
+
+/** 128 + SIGPIPE. */
+const READER_GONE = 141;
+
+/** Sets the exit code; the process ends when nothing is left to do. */
+export async function run(chapters: readonly Chapter[]): Promise<void> {
+  const { stdin, stdout, stderr } = process;
+  // Who read the output has gone, as `head` does: that is no failure to tell of.
+  for (const stream of [stdout, stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+      process.exit(READER_GONE);
+    });
+  }
+  process.exitCode = await runProgram(process.argv.slice(2), {
+    chapters,
+    version: manifest.version,
+    streams: { stdin, stdout, stderr },
+    environment: process.env,
+  });
+}
