@@ -35,14 +35,13 @@ import { openDatabase } from '../src/store/database.ts';
 import { upsertHost } from '../src/store/hosts.ts';
 import { insertMembership, insertOrg, insertUser } from '../src/store/identity.ts';
 import { newId } from '../src/store/ids.ts';
-import { migrate } from '../src/store/migrate.ts';
 import { insertProject } from '../src/store/projects.ts';
 import { SandboxChanges } from '../src/store/sandbox-changes.ts';
 import { insertSandbox } from '../src/store/sandboxes.ts';
 import { insertSessionToken } from '../src/store/session-tokens.ts';
 import type { Database, NewSandbox, SandboxRow } from '../src/store/schema.ts';
 import { insertSubscription } from '../src/store/subscriptions.ts';
-import { migrateDurable, startDurable, type DurableWork } from '../src/workers/durable.ts';
+import { startDurable, type DurableWork } from '../src/workers/durable.ts';
 import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
@@ -148,8 +147,7 @@ export async function startApi(options: TestApiOptions): Promise<TestApi> {
 
 async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise<TestApi> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
-  const databaseUrl = await postgres.createDatabase();
-  await migrate(databaseUrl);
+  const databaseUrl = await postgres.createMigratedDatabase({ durable: options.durable });
   await options.prepareDatabase?.(databaseUrl);
   const { db, pool } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
   const first = await bootstrap(db, {
@@ -191,7 +189,6 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const secretKey = new SecretKey(randomBytes(32));
   let durable: DurableWork | undefined;
   if (options.durable) {
-    await migrateDurable(databaseUrl, log);
     durable = await startDurable({
       databaseUrl,
       db,

@@ -4,12 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
-import pino from 'pino';
 import { bootstrap } from '../../src/services/bootstrap.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { migrate } from '../../src/store/migrate.ts';
 import type { Database, SandboxRow } from '../../src/store/schema.ts';
-import { migrateDurable } from '../../src/workers/durable.ts';
 import { startPostgres, type TestPostgres } from '../database.ts';
 import { HostStandIn } from './host-stand-in.ts';
 import type { ReplicaOptions } from './replica.ts';
@@ -35,9 +32,7 @@ const LOOK_EVERY_MS = 20;
 export async function openWorld(): Promise<World> {
   const postgres = await startPostgres();
   const folder = await mkdtemp(join(tmpdir(), 'berth-host-'));
-  const databaseUrl = await postgres.createDatabase();
-  await migrate(databaseUrl);
-  await migrateDurable(databaseUrl, pino({ level: 'silent' }));
+  const databaseUrl = await postgres.createMigratedDatabase({ durable: true });
   const { db } = openDatabase({
     url: databaseUrl,
     maxConnections: 5,
