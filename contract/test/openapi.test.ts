@@ -147,14 +147,16 @@ function nameless(part: unknown, place: string, named = false): string[] {
 }
 
 test('every object of a request or an answer has a name, so that generated clients have a type for it; what errors have in common is told apart by codes', () => {
-  for (const document of [publishedDocument(), fullDocument()]) {
+  for (const [document, routes] of [
+    [publishedDocument(), published],
+    [fullDocument(), ROUTES],
+  ] as const) {
     const { ErrorEnvelope: _, ...schemas } = document.components.schemas;
     const within = Object.entries(schemas).flatMap(([name, schema]) => nameless(schema, name, true));
-    const operations = Object.values(document.paths).flatMap((path) => Object.values(path) as Operation[]);
-    const around = operations.flatMap(({ operationId, requestBody, responses = {} }) => [
-      ...nameless(requestBody, `${operationId} request`),
-      ...Object.entries(responses).flatMap(([status, one]) => (Number(status) < 300 ? nameless(one, `${operationId} ${status}`) : [])),
-    ]);
+    const around = routes.flatMap((route) => {
+      const { requestBody, responses } = operationIn(document, route);
+      return [...nameless(requestBody, `${route.name} request`), ...nameless(responses[route.response.status], `${route.name} answer`)];
+    });
     assert.deepEqual([...within, ...around], []);
   }
 });
