@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS, IDEMPOTENCY_KEY, TRANSITION_WAIT_MS } from './limits.ts';
-import type { DocumentSchemas, JsonSchema } from './openapi-schemas.ts';
+import { capitalized, type DocumentSchemas, type JsonSchema } from './openapi-schemas.ts';
 import { tagOf } from './openapi-tags.ts';
 import { errorsOf, statusOf, type AuthKind, type Route, type RouteExample } from './route.ts';
 
@@ -157,12 +157,13 @@ function parametersIn(
 }
 
 /** Undefined when the route takes none; an empty object that is taken for none is not shown. */
-function requestBodyOf({ request, example }: Route, schemas: DocumentSchemas): JsonSchema | undefined {
+function requestBodyOf({ name, request, example }: Route, schemas: DocumentSchemas): JsonSchema | undefined {
   if (request.body === undefined) return undefined;
   const required = !request.body.safeParse(undefined).success;
-  const schema = schemas.of(request.body, 'input');
-  const empty = typeof schema['properties'] === 'object' && Object.keys(schema['properties'] as object).length === 0;
+  const found = schemas.of(request.body, 'input');
+  const empty = typeof found['properties'] === 'object' && Object.keys(found['properties'] as object).length === 0;
   if (empty && !required) return undefined;
+  const schema = schemas.named(`${capitalized(name)}Request`, found);
   return { required, content: { 'application/json': { schema, ...(example?.body === undefined ? {} : { example: example.body }) } } };
 }
 
@@ -194,7 +195,9 @@ function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
     ...(route.waits === true ? { 'preference-applied': header('PreferenceApplied') } : {}),
   };
   if (status === 101) return { description: 'The WebSocket is open.', headers };
-  const media = { schema: schemas.of(body, 'output'), ...(route.example === undefined ? {} : { example: route.example.answer }) };
+  // Not "Response", which is what generators call what they make of all the answers of an operation.
+  const schema = schemas.named(`${capitalized(route.name)}Result`, schemas.of(body, 'output'));
+  const media = { schema, ...(route.example === undefined ? {} : { example: route.example.answer }) };
   return { description: status === 201 ? 'Made.' : 'Done.', headers, content: { 'application/json': media } };
 }
 

@@ -28,9 +28,16 @@ export class DocumentSchemas {
     return written(root, direction, names);
   }
 
-  /** By name, in the order of the names. */
+  /** An object that has no name gets the given one; anything else stays as it is. Throws when the name is taken. */
+  named(name: string, schema: JsonSchema): JsonSchema {
+    return component(this.#components, name, schema);
+  }
+
+  /** By name, in the order of the names; an object within another is one of its own, named after the other and its place there. */
   components(): Record<string, JsonSchema> {
-    return Object.fromEntries([...this.#components].toSorted(([one], [other]) => (one < other ? -1 : 1)));
+    const all = new Map<string, JsonSchema>();
+    for (const [name, schema] of this.#components) put(all, name, schema);
+    return Object.fromEntries([...all].toSorted(([one], [other]) => (one < other ? -1 : 1)));
   }
 
   /** Names of the given schemas: their ids, and others for those that are something else already or hold such a one. */
@@ -46,6 +53,34 @@ export class DocumentSchemas {
     }
     return names;
   }
+}
+
+/** An object as a component, for generated clients have no type for what has no name. */
+function component(all: Map<string, JsonSchema>, name: string, part: JsonSchema): JsonSchema {
+  if ('properties' in part) {
+    put(all, name, part);
+    return { $ref: COMPONENT_REF + name };
+  }
+  const { anyOf, items } = part as { anyOf?: JsonSchema[]; items?: JsonSchema };
+  return {
+    ...part,
+    ...(anyOf === undefined ? {} : { anyOf: anyOf.map((one) => component(all, name, one)) }),
+    ...(items === undefined ? {} : { items: component(all, name, items) }),
+  };
+}
+
+function put(all: Map<string, JsonSchema>, name: string, schema: JsonSchema): void {
+  if (all.has(name)) throw new Error(`two schemas would be ${name}: give one of them an id`);
+  all.set(name, schema);
+  const { properties } = schema as { properties?: Record<string, JsonSchema> };
+  if (properties === undefined) return;
+  const parts = Object.entries(properties).map(([key, part]) => [key, component(all, name + capitalized(key), part)]);
+  all.set(name, { ...schema, properties: Object.fromEntries(parts) as JsonSchema });
+}
+
+/** For the names of schemas, which begin with a capital letter. */
+export function capitalized(name: string): string {
+  return name.slice(0, 1).toUpperCase() + name.slice(1);
 }
 
 /** A part of a schema with the document's references, without what only says how the schemas were made. */

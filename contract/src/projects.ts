@@ -57,7 +57,11 @@ export const repoCredentials = z
       .max(REPO_CREDENTIAL_CHARACTERS)
       .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters or lone surrogates'),
   })
-  .meta({ writeOnly: true, description: 'A token, and a user name where the git host wants one. Encrypted at rest, never answered.' });
+  .meta({
+    id: 'RepoCredentials',
+    writeOnly: true,
+    description: 'A token, and a user name where the git host wants one. Encrypted at rest, never answered.',
+  });
 export type RepoCredentials = z.infer<typeof repoCredentials>;
 
 const settable = {

@@ -139,6 +139,38 @@ test('a name that means something else in a request than in an answer is two nam
   assert.deepEqual(schemas.components()['TestOuterInput']?.['properties'], { inner: { $ref: '#/components/schemas/TestInnerInput' } });
 });
 
+/** Places within the part at which an object stands that no name leads to. */
+function nameless(part: unknown, place: string, named = false): string[] {
+  if (typeof part !== 'object' || part === null) return [];
+  const here = !named && 'properties' in part && 'type' in part ? [place] : [];
+  return [...here, ...Object.entries(part).flatMap(([key, one]) => (key === 'example' ? [] : nameless(one, `${place}/${key}`)))];
+}
+
+test('every object of a request or an answer has a name, so that generated clients have a type for it; what errors have in common is told apart by codes', () => {
+  for (const [document, routes] of [
+    [publishedDocument(), published],
+    [fullDocument(), ROUTES],
+  ] as const) {
+    const { ErrorEnvelope: _, ...schemas } = document.components.schemas;
+    const within = Object.entries(schemas).flatMap(([name, schema]) => nameless(schema, name, true));
+    const around = routes.flatMap((route) => {
+      const { requestBody, responses } = operationIn(document, route);
+      return [...nameless(requestBody, `${route.name} request`), ...nameless(responses[route.response.status], `${route.name} answer`)];
+    });
+    assert.deepEqual([...within, ...around], []);
+  }
+});
+
+test('an object within another is named after it and its place; two of one name are refused', () => {
+  const schemas = new DocumentSchemas();
+  const inner = z.object({ size: z.number() });
+  const outer = z.object({ first: inner, maybe: inner.nullable(), many: z.array(inner) });
+  assert.deepEqual(schemas.named('TestMade', schemas.of(outer, 'output')), { $ref: '#/components/schemas/TestMade' });
+  assert.deepEqual(Object.keys(schemas.components()), ['TestMade', 'TestMadeFirst', 'TestMadeMany', 'TestMadeMaybe']);
+  assert.deepEqual(schemas.named('TestList', schemas.of(z.array(z.string()), 'output')), { type: 'array', items: { type: 'string' } });
+  assert.throws(() => schemas.named('TestMade', schemas.of(inner, 'output')), /two schemas would be TestMade/);
+});
+
 test('a route that nobody thought of finds a group of its own, and known ones come first', () => {
   const tags = ['/v1/orgs/{orgId}/widget-sets/{id}', '/v1/sandboxes/{sandboxId}/exec', '/v1/sandboxes/{sandboxId}/files', '/v1/me'].map(
     tagOf,

@@ -6,6 +6,7 @@ import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/mac
 import { fullDocument } from '@berth/contract/openapi.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { REFUSAL_CODES, SANDBOX_ACTION_RULES, SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
+import { reachable } from './raw-document.ts';
 
 interface Operation {
   parameters?: { name: string; in: string; required: boolean; schema: unknown }[];
@@ -28,10 +29,8 @@ export function contractTables(): string {
           : { required: operation.requestBody.required, schema: operation.requestBody.content['application/json'].schema },
     };
   });
-  const used = JSON.stringify(routes);
-  const schemas = Object.fromEntries(
-    Object.entries(components.schemas).filter(([name]) => used.includes(`"#/components/schemas/${name}"`)),
-  );
+  const used = reachable(routes, components.schemas);
+  const schemas = Object.fromEntries(Object.entries(components.schemas).filter(([name]) => used.has(name)));
   const tables = {
     ERRORS,
     EXEC_LIMITS,

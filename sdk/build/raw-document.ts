@@ -69,7 +69,7 @@ function withFurther(part: unknown, schemas: Record<string, Json>): unknown {
 }
 
 /** Names of the schemas that the parts refer to, and those to others. */
-function reachable(parts: unknown, schemas: Record<string, Json>, found = new Set<string>()): Set<string> {
+export function reachable(parts: unknown, schemas: Record<string, Json>, found = new Set<string>()): Set<string> {
   for (const [, name = ''] of JSON.stringify(parts).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
     if (found.has(name)) continue;
     found.add(name);

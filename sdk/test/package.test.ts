@@ -1,12 +1,14 @@
-// The package as it is published: packed, installed into an empty project, and used from there, by the Node of the machine, by ours and by a browser.
+// The package as it is published: packed, installed into an empty project, and used from there, by the Node of the machine, by ours and by a browser; by Bun and
+// Deno when npm run sdk:runtimes brings them.
 import assert from 'node:assert/strict';
-import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { execFile, spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { build as bundle } from 'esbuild';
 import { openBrowser } from '../../api/test/pages/browser.ts';
@@ -51,46 +53,80 @@ async function use(berth) {
   const { stdout } = await sandbox.exec('echo from the package').orThrow();
   await sandbox.files.write('a', new Uint8Array([255, 0, 1]));
   const bytes = await sandbox.files.readBytes('a');
+  const late = await sandbox.exec('hang', { timeoutMs: 100 }).catch(codeOf);
+  const stopper = new AbortController();
+  const hanging = sandbox.exec('hang', { signal: stopper.signal }).catch(codeOf);
+  stopper.abort();
+  const stopped = await hanging;
   await sandbox.sleep();
   await sandbox.wake();
   const left = (await berth.sandboxes.list({ endUserId: 'packed' })).length;
   await sandbox[Symbol.asyncDispose]();
   const code = await berth.sandboxes.get('sbx_nothing').catch((error) => error instanceof BerthError && error.code);
-  return { stdout, bytes: [...bytes], left, code };
+  return { stdout, bytes: [...bytes], left, code, late, stopped };
 }
 
-const server = new TestServer({ exec: (command) => command.replace('echo ', '') + '\\n' });
-console.log(JSON.stringify([await use(server.client()), await use(new Berth())]));
+const codeOf = (error) => (error instanceof BerthError ? error.code : error.name);
+
+const hang = () => new Promise(() => {});
+const server = new TestServer({ exec: (command) => (command === 'hang' ? hang() : command.replace('echo ', '') + '\\n') });
+const nobody = await new Berth({ url: 'http://127.0.0.1:9', maxRetries: 0 }).me().catch(codeOf);
+console.log(JSON.stringify([await use(server.client()), await use(new Berth()), nobody]));
 `;
 
-for (const [which, nodes] of [
-  ['the Node of the tests', () => [process.execPath]],
-  ['the Node of the machine', otherNodes],
-] as const) {
-  test(`the package works with ${which}, on the test server and on the real one`, async (t) => {
-    const world: World = await realWorld();
-    t.after(() => world.close());
-    const [node] = nodes();
-    assert.ok(node !== undefined, 'there is no other Node on this machine');
-    await writeFile(join(project, 'use.mjs'), USE);
-    const { url, apiKey, projectId } = world;
-    // Not waited for by blocking: the service is in this process.
-    const { stdout, version } = await inChild(node, join(project, 'use.mjs'), {
-      BERTH_URL: url,
-      BERTH_API_KEY: apiKey,
-      BERTH_PROJECT_ID: projectId,
-    });
-    const expected = { stdout: 'from the package\n', bytes: [255, 0, 1], left: 1, code: 'sandbox_not_found' };
-    assert.deepEqual(JSON.parse(stdout), [expected, expected], version);
-    t.diagnostic(`with Node ${version}`);
-  });
+interface Runtime {
+  name: string;
+  /** Undefined: there is none. */
+  program: string | undefined;
+  /** Before the script. */
+  flags?: readonly string[];
 }
 
-async function inChild(node: string, script: string, environment: Record<string, string>): Promise<{ stdout: string; version: string }> {
-  const { execFile } = await import('node:child_process');
-  const { promisify } = await import('node:util');
-  const { stdout } = await promisify(execFile)(node, [script], { cwd: project, env: { ...process.env, ...environment } });
-  return { stdout, version: run(node, ['--version'], project).stdout.trim() };
+const BROUGHT = process.env['BERTH_TEST_RUNTIMES'];
+const RUNTIMES: readonly Runtime[] = [
+  { name: 'the Node of the tests', program: process.execPath },
+  { name: 'the Node of the machine', program: otherNodes()[0] },
+  ...(BROUGHT === undefined
+    ? []
+    : [
+        { name: 'Bun', program: join(BROUGHT, 'bun') },
+        {
+          name: 'Deno',
+          program: join(BROUGHT, 'deno'),
+          // No other right than what a client needs: the service, and the variables that it is set up with.
+          flags: [
+            'run',
+            '--no-prompt',
+            '--no-remote',
+            '--allow-net=127.0.0.1',
+            '--allow-env=BERTH_URL,BERTH_API_KEY,BERTH_PROJECT_ID,BERTH_ORG_ID',
+          ],
+        },
+      ]),
+];
+
+for (const { name, program, flags = [] } of RUNTIMES) {
+  test(`the package works with ${name}, on the test server and on the real one`, async (t) => {
+    assert.ok(program !== undefined && existsSync(program), `there is no ${program ?? 'other Node on this machine'}`);
+    const world: World = await realWorld();
+    t.after(() => world.close());
+    await writeFile(join(project, 'use.mjs'), USE);
+    const { url, apiKey, projectId } = world;
+    const environment = { ...process.env, BERTH_URL: url, BERTH_API_KEY: apiKey, BERTH_PROJECT_ID: projectId };
+    const version = run(program, ['--version'], project).stdout.split('\n', 1)[0] ?? '';
+    // Not waited for by blocking: the service is in this process.
+    const { stdout } = await promisify(execFile)(program, [...flags, 'use.mjs'], { cwd: project, env: environment });
+    const seen = {
+      stdout: 'from the package\n',
+      bytes: [255, 0, 1],
+      left: 1,
+      code: 'sandbox_not_found',
+      late: 'timeout',
+      stopped: 'AbortError',
+    };
+    assert.deepEqual(JSON.parse(stdout), [seen, seen, 'connection_failed'], version);
+    t.diagnostic(version);
+  });
 }
 
 test('the package holds what is built, and depends on nothing', async () => {

@@ -30,6 +30,9 @@ export const TEST_PACKAGES = [
   ['openssh-client', 'makes keys and connections in the tests'],
   ['git', 'serves repositories to the tests'],
   ['chromium', 'shows the pages to the tests'],
+  ['python3', 'runs a client that was generated for it'],
+  ['python3-httpx', 'makes the requests of that client'],
+  ['mypy', 'checks the types of that client'],
 ] as const;
 
 export type PackageName = (typeof REQUIRED_PACKAGES | typeof TEST_PACKAGES)[number][0];

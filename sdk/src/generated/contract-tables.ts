@@ -783,34 +783,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "name": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "pattern": "^[^\\0\\p{Cs}]*$"
-          },
-          "expiresInDays": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 365
-          },
-          "access": {
-            "$ref": "#/components/schemas/AgentTokenAccess"
-          },
-          "canApprove": {
-            "type": "boolean"
-          },
-          "canWake": {
-            "type": "boolean"
-          }
-        },
-        "required": [
-          "name"
-        ],
-        "additionalProperties": false,
-        "description": "`read_only` cannot be combined with `canApprove` or `canWake`."
+        "$ref": "#/components/schemas/CreateAgentTokenRequest"
       }
     }
   },
@@ -843,19 +816,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "name": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "pattern": "^[^\\0\\p{Cs}]*$"
-          }
-        },
-        "required": [
-          "name"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/CreateOrgRequest"
       }
     }
   },
@@ -908,16 +869,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "role": {
-            "$ref": "#/components/schemas/Role"
-          }
-        },
-        "required": [
-          "role"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/UpdateMemberRequest"
       }
     }
   },
@@ -965,17 +917,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "plan": {
-            "type": "string",
-            "pattern": "^[a-z0-9][a-z0-9-]{0,62}$"
-          }
-        },
-        "required": [
-          "plan"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/CreateCheckoutRequest"
       }
     }
   },
@@ -1027,23 +969,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "email": {
-            "type": "string",
-            "maxLength": 254,
-            "format": "email",
-            "pattern": "^(?:[A-Za-z0-9_'+\\-]+\\.)*[A-Za-z0-9_'+\\-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$",
-            "description": "Compared in lower case."
-          },
-          "role": {
-            "$ref": "#/components/schemas/Role"
-          }
-        },
-        "required": [
-          "email"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/CreateInvitationRequest"
       }
     }
   },
@@ -1137,47 +1063,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "name": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "pattern": "^[^\\0\\p{Cs}]*$"
-          },
-          "expiresInDays": {
-            "description": "Without a number it does not expire.",
-            "anyOf": [
-              {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 365
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "scopes": {
-            "description": "What it may do, within what its creator may do at the time. null or absent: unscoped. Empty: nothing.",
-            "anyOf": [
-              {
-                "maxItems": 28,
-                "type": "array",
-                "items": {
-                  "$ref": "#/components/schemas/Permission"
-                }
-              },
-              {
-                "type": "null"
-              }
-            ]
-          }
-        },
-        "required": [
-          "name"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/CreateApiKeyRequest"
       }
     }
   },
@@ -1403,155 +1289,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "name": {
-            "description": "Made up by the server when absent.",
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "pattern": "^[^\\0\\p{Cs}]*$"
-          },
-          "useCase": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 64,
-            "pattern": "^[^\\0\\p{Cs}]*$",
-            "description": "Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral."
-          },
-          "defaultProfile": {
-            "anyOf": [
-              {
-                "$ref": "#/components/schemas/Profile"
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "defaultPersistencePolicy": {
-            "anyOf": [
-              {
-                "$ref": "#/components/schemas/PersistencePolicy"
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "defaultRepository": {
-            "anyOf": [
-              {
-                "type": "string",
-                "description": "`owner/repo` on the git host of the service, or the full https URL of a repository."
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "defaultBranch": {
-            "anyOf": [
-              {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 255,
-                "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
-                "description": "A git branch."
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "defaultIdleMinutes": {
-            "description": "Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.",
-            "anyOf": [
-              {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": 43200
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "wakeOnUse": {
-            "description": "Whether a command, file call or preview of a stopped sandbox wakes it.",
-            "type": "boolean"
-          },
-          "metadata": {
-            "description": "Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.",
-            "type": "object",
-            "propertyNames": {
-              "type": "string",
-              "minLength": 1,
-              "maxLength": 128,
-              "pattern": "^[^\\0\\p{Cs}]*$"
-            },
-            "additionalProperties": {
-              "anyOf": [
-                {
-                  "type": "string",
-                  "minLength": 0,
-                  "maxLength": 1024,
-                  "pattern": "^[^\\0\\p{Cs}]*$"
-                },
-                {
-                  "type": "number"
-                },
-                {
-                  "type": "boolean"
-                }
-              ]
-            },
-            "maxProperties": 24
-          },
-          "repoCredentials": {
-            "description": "Encrypted at rest, never answered; null removes them.",
-            "anyOf": [
-              {
-                "type": "object",
-                "properties": {
-                  "username": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 8192,
-                    "pattern": "^[^:\\p{Cc}\\p{Cs}]*$"
-                  },
-                  "token": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 8192,
-                    "pattern": "^[^\\p{Cc}\\p{Cs}]*$"
-                  }
-                },
-                "required": [
-                  "token"
-                ],
-                "additionalProperties": false,
-                "writeOnly": true,
-                "description": "A token, and a user name where the git host wants one. Encrypted at rest, never answered."
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "sandboxMachineHourLimit": {
-            "type": "null",
-            "description": "Not settable here: org admins set it by its own route. null is taken for absent.",
-            "anyOf": [
-              {
-                "type": "number"
-              },
-              {
-                "type": "null"
-              }
-            ]
-          }
-        }
+        "$ref": "#/components/schemas/CreateProjectRequest"
       }
     }
   },
@@ -1586,154 +1324,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "name": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "pattern": "^[^\\0\\p{Cs}]*$"
-          },
-          "useCase": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 64,
-            "pattern": "^[^\\0\\p{Cs}]*$",
-            "description": "Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral."
-          },
-          "defaultProfile": {
-            "anyOf": [
-              {
-                "$ref": "#/components/schemas/Profile"
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "defaultPersistencePolicy": {
-            "anyOf": [
-              {
-                "$ref": "#/components/schemas/PersistencePolicy"
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "defaultRepository": {
-            "anyOf": [
-              {
-                "type": "string",
-                "description": "`owner/repo` on the git host of the service, or the full https URL of a repository."
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "defaultBranch": {
-            "anyOf": [
-              {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 255,
-                "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
-                "description": "A git branch."
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "defaultIdleMinutes": {
-            "description": "Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.",
-            "anyOf": [
-              {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": 43200
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "wakeOnUse": {
-            "description": "Whether a command, file call or preview of a stopped sandbox wakes it.",
-            "type": "boolean"
-          },
-          "metadata": {
-            "description": "Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.",
-            "type": "object",
-            "propertyNames": {
-              "type": "string",
-              "minLength": 1,
-              "maxLength": 128,
-              "pattern": "^[^\\0\\p{Cs}]*$"
-            },
-            "additionalProperties": {
-              "anyOf": [
-                {
-                  "type": "string",
-                  "minLength": 0,
-                  "maxLength": 1024,
-                  "pattern": "^[^\\0\\p{Cs}]*$"
-                },
-                {
-                  "type": "number"
-                },
-                {
-                  "type": "boolean"
-                }
-              ]
-            },
-            "maxProperties": 24
-          },
-          "repoCredentials": {
-            "description": "Encrypted at rest, never answered; null removes them.",
-            "anyOf": [
-              {
-                "type": "object",
-                "properties": {
-                  "username": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 8192,
-                    "pattern": "^[^:\\p{Cc}\\p{Cs}]*$"
-                  },
-                  "token": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 8192,
-                    "pattern": "^[^\\p{Cc}\\p{Cs}]*$"
-                  }
-                },
-                "required": [
-                  "token"
-                ],
-                "additionalProperties": false,
-                "writeOnly": true,
-                "description": "A token, and a user name where the git host wants one. Encrypted at rest, never answered."
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "sandboxMachineHourLimit": {
-            "type": "null",
-            "description": "Not settable here: org admins set it by its own route. null is taken for absent.",
-            "anyOf": [
-              {
-                "type": "number"
-              },
-              {
-                "type": "null"
-              }
-            ]
-          }
-        }
+        "$ref": "#/components/schemas/UpdateProjectRequest"
       }
     }
   },
@@ -1766,27 +1357,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "sandboxMachineHourLimit": {
-            "anyOf": [
-              {
-                "type": "number",
-                "minimum": 0,
-                "maximum": 100000000
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "sandboxOverageEnabled": {
-            "type": "boolean"
-          }
-        },
-        "additionalProperties": false,
-        "minProperties": 1,
-        "description": "An absent field stays as it is. At least one of the two is needed."
+        "$ref": "#/components/schemas/UpdateUsageGuardrailsRequest"
       }
     }
   },
@@ -1805,25 +1376,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "sandboxMachineHourLimit": {
-            "anyOf": [
-              {
-                "type": "number",
-                "minimum": 0,
-                "maximum": 100000000
-              },
-              {
-                "type": "null"
-              }
-            ]
-          }
-        },
-        "required": [
-          "sandboxMachineHourLimit"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/UpdateProjectUsageGuardrailsRequest"
       }
     }
   },
@@ -1887,122 +1440,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "agent": {
-            "$ref": "#/components/schemas/Agent"
-          },
-          "projectId": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 200,
-            "description": "A project of this org."
-          },
-          "name": {
-            "description": "Made up by the server when absent.",
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "pattern": "^[^\\0\\p{Cs}]*$"
-          },
-          "repository": {
-            "description": "Cloned into `/code`: `owner/repo` on the git host of the service, or the full https URL of a repository. Absent: the project's default; null: none.",
-            "anyOf": [
-              {
-                "type": "string",
-                "description": "`owner/repo` on the git host of the service, or the full https URL of a repository."
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "branch": {
-            "description": "Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says.",
-            "anyOf": [
-              {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 255,
-                "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
-                "description": "A git branch."
-              },
-              {
-                "type": "null"
-              }
-            ]
-          },
-          "profile": {
-            "description": "The project's default when absent, or what follows from `machineSize`.",
-            "$ref": "#/components/schemas/Profile"
-          },
-          "machineSize": {
-            "description": "Instead of the machine tier that the profile starts with.",
-            "$ref": "#/components/schemas/MachineSize"
-          },
-          "sshPublicKey": {
-            "writeOnly": true,
-            "description": "One OpenSSH public key line: `<key_type> <key_material> <comment>`, of the types ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com. Its owner may sign in as `berth` over a tunnel to port 22.",
-            "type": "string",
-            "maxLength": 16384
-          },
-          "endUserId": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 512,
-            "pattern": "^[^\\0\\p{Cs}]*$",
-            "description": "Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it."
-          },
-          "metadata": {
-            "type": "object",
-            "propertyNames": {
-              "type": "string",
-              "minLength": 1,
-              "maxLength": 128,
-              "pattern": "^[^\\0\\p{Cs}]*$"
-            },
-            "additionalProperties": {
-              "anyOf": [
-                {
-                  "type": "string",
-                  "minLength": 0,
-                  "maxLength": 1024,
-                  "pattern": "^[^\\0\\p{Cs}]*$"
-                },
-                {
-                  "type": "number"
-                },
-                {
-                  "type": "boolean"
-                }
-              ]
-            },
-            "maxProperties": 24,
-            "description": "Flat labels; values are strings, numbers or booleans; at most 24 keys."
-          },
-          "persistencePolicy": {
-            "description": "The project's default when absent, or `sleep_resume`.",
-            "$ref": "#/components/schemas/PersistencePolicy"
-          },
-          "mode": {
-            "description": "`ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.",
-            "type": "string",
-            "enum": [
-              "ephemeral"
-            ]
-          },
-          "ttlSeconds": {
-            "description": "Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter.",
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 86400
-          }
-        },
-        "required": [
-          "agent",
-          "projectId"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/CreateSandboxRequest"
       }
     }
   },
@@ -2037,27 +1475,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "command": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 1048576,
-            "pattern": "^[^\\0\\p{Cs}]*$",
-            "description": "Given to /bin/sh in /code."
-          },
-          "timeoutSeconds": {
-            "default": 120,
-            "description": "How long it may run; it is ended after that.",
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 600
-          }
-        },
-        "required": [
-          "command"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/ExecInSandboxRequest"
       }
     }
   },
@@ -2092,42 +1510,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "port": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 65535,
-            "description": "A TCP port of the sandbox; not that of the service's own daemon in it."
-          },
-          "audience": {
-            "default": "team",
-            "description": "`public` needs the permission `sandbox.preview.share` besides.",
-            "$ref": "#/components/schemas/PreviewAudience"
-          },
-          "expiresInSeconds": {
-            "default": 86400,
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 2592000
-          },
-          "endUserId": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 512,
-            "pattern": "^[^\\0\\p{Cs}]*$"
-          },
-          "label": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "pattern": "^[^\\0\\p{Cs}]*$"
-          }
-        },
-        "required": [
-          "port"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/CreatePreviewRequest"
       }
     }
   },
@@ -2283,34 +1666,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "path": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 4096,
-            "pattern": "^[^\\0\\p{Cs}]*$",
-            "description": "Relative paths are below /code. `.` and `..` are worked out in the text of the path, before any link is followed. At most 4095 bytes in all."
-          },
-          "content": {
-            "type": "string",
-            "description": "At most 2097152 bytes of file. With `base64`: the standard alphabet with padding, without line breaks. Without lone surrogates."
-          },
-          "encoding": {
-            "default": "utf8",
-            "description": "What `content` is.",
-            "type": "string",
-            "enum": [
-              "utf8",
-              "base64"
-            ]
-          }
-        },
-        "required": [
-          "path",
-          "content"
-        ],
-        "additionalProperties": false
+        "$ref": "#/components/schemas/WriteFileRequest"
       }
     }
   },
@@ -2392,28 +1748,7 @@ export const ROUTES = [
     "body": {
       "required": true,
       "schema": {
-        "type": "object",
-        "properties": {
-          "vcpu": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 1024
-          },
-          "memoryGb": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 65536
-          },
-          "diskGb": {
-            "description": "A disk only grows.",
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 1048576
-          }
-        },
-        "additionalProperties": false,
-        "minProperties": 1,
-        "description": "What is missing stays as it is. At least one of the three is needed."
+        "$ref": "#/components/schemas/ResizeSandboxRequest"
       }
     }
   },
@@ -2496,6 +1831,436 @@ export const SCHEMAS = {
     ],
     "description": "`read_only`: discovers sessions and reads replies. `read_send`: also creates and recovers sessions, sends messages, interrupts."
   },
+  "CreateAgentTokenRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "expiresInDays": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 365
+      },
+      "access": {
+        "$ref": "#/components/schemas/AgentTokenAccess"
+      },
+      "canApprove": {
+        "type": "boolean"
+      },
+      "canWake": {
+        "type": "boolean"
+      }
+    },
+    "required": [
+      "name"
+    ],
+    "additionalProperties": false,
+    "description": "`read_only` cannot be combined with `canApprove` or `canWake`."
+  },
+  "CreateApiKeyRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "expiresInDays": {
+        "description": "Without a number it does not expire.",
+        "anyOf": [
+          {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 365
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "scopes": {
+        "description": "What it may do, within what its creator may do at the time. null or absent: unscoped. Empty: nothing.",
+        "anyOf": [
+          {
+            "maxItems": 28,
+            "type": "array",
+            "items": {
+              "$ref": "#/components/schemas/Permission"
+            }
+          },
+          {
+            "type": "null"
+          }
+        ]
+      }
+    },
+    "required": [
+      "name"
+    ],
+    "additionalProperties": false
+  },
+  "CreateCheckoutRequest": {
+    "type": "object",
+    "properties": {
+      "plan": {
+        "type": "string",
+        "pattern": "^[a-z0-9][a-z0-9-]{0,62}$"
+      }
+    },
+    "required": [
+      "plan"
+    ],
+    "additionalProperties": false
+  },
+  "CreateInvitationRequest": {
+    "type": "object",
+    "properties": {
+      "email": {
+        "type": "string",
+        "maxLength": 254,
+        "format": "email",
+        "pattern": "^(?:[A-Za-z0-9_'+\\-]+\\.)*[A-Za-z0-9_'+\\-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$",
+        "description": "Compared in lower case."
+      },
+      "role": {
+        "$ref": "#/components/schemas/Role"
+      }
+    },
+    "required": [
+      "email"
+    ],
+    "additionalProperties": false
+  },
+  "CreateOrgRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      }
+    },
+    "required": [
+      "name"
+    ],
+    "additionalProperties": false
+  },
+  "CreatePreviewRequest": {
+    "type": "object",
+    "properties": {
+      "port": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 65535,
+        "description": "A TCP port of the sandbox; not that of the service's own daemon in it."
+      },
+      "audience": {
+        "default": "team",
+        "description": "`public` needs the permission `sandbox.preview.share` besides.",
+        "$ref": "#/components/schemas/PreviewAudience"
+      },
+      "expiresInSeconds": {
+        "default": 86400,
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 2592000
+      },
+      "endUserId": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 512,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "label": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      }
+    },
+    "required": [
+      "port"
+    ],
+    "additionalProperties": false
+  },
+  "CreateProjectRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "description": "Made up by the server when absent.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "useCase": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral."
+      },
+      "defaultProfile": {
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/Profile"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultPersistencePolicy": {
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/PersistencePolicy"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultRepository": {
+        "anyOf": [
+          {
+            "type": "string",
+            "description": "`owner/repo` on the git host of the service, or the full https URL of a repository."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultBranch": {
+        "anyOf": [
+          {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
+            "description": "A git branch."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultIdleMinutes": {
+        "description": "Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.",
+        "anyOf": [
+          {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 43200
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "wakeOnUse": {
+        "description": "Whether a command, file call or preview of a stopped sandbox wakes it.",
+        "type": "boolean"
+      },
+      "metadata": {
+        "description": "Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.",
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 128,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        },
+        "additionalProperties": {
+          "anyOf": [
+            {
+              "type": "string",
+              "minLength": 0,
+              "maxLength": 1024,
+              "pattern": "^[^\\0\\p{Cs}]*$"
+            },
+            {
+              "type": "number"
+            },
+            {
+              "type": "boolean"
+            }
+          ]
+        },
+        "maxProperties": 24
+      },
+      "repoCredentials": {
+        "description": "Encrypted at rest, never answered; null removes them.",
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/RepoCredentials"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "sandboxMachineHourLimit": {
+        "type": "null",
+        "description": "Not settable here: org admins set it by its own route. null is taken for absent.",
+        "anyOf": [
+          {
+            "type": "number"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      }
+    }
+  },
+  "CreateSandboxRequest": {
+    "type": "object",
+    "properties": {
+      "agent": {
+        "$ref": "#/components/schemas/Agent"
+      },
+      "projectId": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 200,
+        "description": "A project of this org."
+      },
+      "name": {
+        "description": "Made up by the server when absent.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "repository": {
+        "description": "Cloned into `/code`: `owner/repo` on the git host of the service, or the full https URL of a repository. Absent: the project's default; null: none.",
+        "anyOf": [
+          {
+            "type": "string",
+            "description": "`owner/repo` on the git host of the service, or the full https URL of a repository."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "branch": {
+        "description": "Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says.",
+        "anyOf": [
+          {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
+            "description": "A git branch."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "profile": {
+        "description": "The project's default when absent, or what follows from `machineSize`.",
+        "$ref": "#/components/schemas/Profile"
+      },
+      "machineSize": {
+        "description": "Instead of the machine tier that the profile starts with.",
+        "$ref": "#/components/schemas/MachineSize"
+      },
+      "sshPublicKey": {
+        "writeOnly": true,
+        "description": "One OpenSSH public key line: `<key_type> <key_material> <comment>`, of the types ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com. Its owner may sign in as `berth` over a tunnel to port 22.",
+        "type": "string",
+        "maxLength": 16384
+      },
+      "endUserId": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 512,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it."
+      },
+      "metadata": {
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 128,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        },
+        "additionalProperties": {
+          "anyOf": [
+            {
+              "type": "string",
+              "minLength": 0,
+              "maxLength": 1024,
+              "pattern": "^[^\\0\\p{Cs}]*$"
+            },
+            {
+              "type": "number"
+            },
+            {
+              "type": "boolean"
+            }
+          ]
+        },
+        "maxProperties": 24,
+        "description": "Flat labels; values are strings, numbers or booleans; at most 24 keys."
+      },
+      "persistencePolicy": {
+        "description": "The project's default when absent, or `sleep_resume`.",
+        "$ref": "#/components/schemas/PersistencePolicy"
+      },
+      "mode": {
+        "description": "`ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.",
+        "type": "string",
+        "enum": [
+          "ephemeral"
+        ]
+      },
+      "ttlSeconds": {
+        "description": "Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter.",
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 86400
+      }
+    },
+    "required": [
+      "agent",
+      "projectId"
+    ],
+    "additionalProperties": false
+  },
+  "ExecInSandboxRequest": {
+    "type": "object",
+    "properties": {
+      "command": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 1048576,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Given to /bin/sh in /code."
+      },
+      "timeoutSeconds": {
+        "default": 120,
+        "description": "How long it may run; it is ended after that.",
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 600
+      }
+    },
+    "required": [
+      "command"
+    ],
+    "additionalProperties": false
+  },
   "MachineSize": {
     "type": "string",
     "enum": [
@@ -2569,6 +2334,53 @@ export const SCHEMAS = {
     ],
     "description": "What a sandbox is for; says which machine tier it starts with. `auto` follows what it uses."
   },
+  "RepoCredentials": {
+    "type": "object",
+    "properties": {
+      "username": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 8192,
+        "pattern": "^[^:\\p{Cc}\\p{Cs}]*$"
+      },
+      "token": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 8192,
+        "pattern": "^[^\\p{Cc}\\p{Cs}]*$"
+      }
+    },
+    "required": [
+      "token"
+    ],
+    "additionalProperties": false,
+    "writeOnly": true,
+    "description": "A token, and a user name where the git host wants one. Encrypted at rest, never answered."
+  },
+  "ResizeSandboxRequest": {
+    "type": "object",
+    "properties": {
+      "vcpu": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1024
+      },
+      "memoryGb": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 65536
+      },
+      "diskGb": {
+        "description": "A disk only grows.",
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1048576
+      }
+    },
+    "additionalProperties": false,
+    "minProperties": 1,
+    "description": "What is missing stays as it is. At least one of the three is needed."
+  },
   "Role": {
     "type": "string",
     "enum": [
@@ -2579,5 +2391,221 @@ export const SCHEMAS = {
       "viewer"
     ],
     "description": "Role of a member of an org, from most to least."
+  },
+  "UpdateMemberRequest": {
+    "type": "object",
+    "properties": {
+      "role": {
+        "$ref": "#/components/schemas/Role"
+      }
+    },
+    "required": [
+      "role"
+    ],
+    "additionalProperties": false
+  },
+  "UpdateProjectRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "useCase": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral."
+      },
+      "defaultProfile": {
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/Profile"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultPersistencePolicy": {
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/PersistencePolicy"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultRepository": {
+        "anyOf": [
+          {
+            "type": "string",
+            "description": "`owner/repo` on the git host of the service, or the full https URL of a repository."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultBranch": {
+        "anyOf": [
+          {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
+            "description": "A git branch."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultIdleMinutes": {
+        "description": "Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.",
+        "anyOf": [
+          {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 43200
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "wakeOnUse": {
+        "description": "Whether a command, file call or preview of a stopped sandbox wakes it.",
+        "type": "boolean"
+      },
+      "metadata": {
+        "description": "Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.",
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 128,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        },
+        "additionalProperties": {
+          "anyOf": [
+            {
+              "type": "string",
+              "minLength": 0,
+              "maxLength": 1024,
+              "pattern": "^[^\\0\\p{Cs}]*$"
+            },
+            {
+              "type": "number"
+            },
+            {
+              "type": "boolean"
+            }
+          ]
+        },
+        "maxProperties": 24
+      },
+      "repoCredentials": {
+        "description": "Encrypted at rest, never answered; null removes them.",
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/RepoCredentials"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "sandboxMachineHourLimit": {
+        "type": "null",
+        "description": "Not settable here: org admins set it by its own route. null is taken for absent.",
+        "anyOf": [
+          {
+            "type": "number"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      }
+    }
+  },
+  "UpdateProjectUsageGuardrailsRequest": {
+    "type": "object",
+    "properties": {
+      "sandboxMachineHourLimit": {
+        "anyOf": [
+          {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 100000000
+          },
+          {
+            "type": "null"
+          }
+        ]
+      }
+    },
+    "required": [
+      "sandboxMachineHourLimit"
+    ],
+    "additionalProperties": false
+  },
+  "UpdateUsageGuardrailsRequest": {
+    "type": "object",
+    "properties": {
+      "sandboxMachineHourLimit": {
+        "anyOf": [
+          {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 100000000
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "sandboxOverageEnabled": {
+        "type": "boolean"
+      }
+    },
+    "additionalProperties": false,
+    "minProperties": 1,
+    "description": "An absent field stays as it is. At least one of the two is needed."
+  },
+  "WriteFileRequest": {
+    "type": "object",
+    "properties": {
+      "path": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 4096,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Relative paths are below /code. `.` and `..` are worked out in the text of the path, before any link is followed. At most 4095 bytes in all."
+      },
+      "content": {
+        "type": "string",
+        "description": "At most 2097152 bytes of file. With `base64`: the standard alphabet with padding, without line breaks. Without lone surrogates."
+      },
+      "encoding": {
+        "default": "utf8",
+        "description": "What `content` is.",
+        "type": "string",
+        "enum": [
+          "utf8",
+          "base64"
+        ]
+      }
+    },
+    "required": [
+      "path",
+      "content"
+    ],
+    "additionalProperties": false
   }
 } as const;

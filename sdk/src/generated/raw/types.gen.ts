@@ -5,6 +5,11 @@ export type ClientOptions = {
     baseUrl: 'http://127.0.0.1:4800' | (string & {});
 };
 
+export type AcceptInvitationResult = {
+    member: Member;
+    orgId: string;
+};
+
 /**
  * Something that happened in an org.
  */
@@ -15,21 +20,8 @@ export type ActivityEntry = {
      * What happened, noun first, such as `sandbox_created`. Further ones will come.
      */
     kind: string;
-    actor: {
-        kind: 'session' | 'api_key' | 'agent_token' | 'operator' | 'system' | (string & {});
-        /**
-         * The API key's or personal token's id; null otherwise.
-         */
-        id: string | null;
-        /**
-         * The person who called, or whom the key or token acts as.
-         */
-        userId: string | null;
-    };
-    subject: {
-        kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | (string & {});
-        id: string;
-    };
+    actor: ActivityEntryActor;
+    subject: ActivityEntrySubject;
     orgId: string;
     projectId: string | null;
     sandboxId: string | null;
@@ -47,6 +39,23 @@ export type ActivityEntry = {
     details: {
         [key: string]: unknown;
     };
+};
+
+export type ActivityEntryActor = {
+    kind: 'session' | 'api_key' | 'agent_token' | 'operator' | 'system' | (string & {});
+    /**
+     * The API key's or personal token's id; null otherwise.
+     */
+    id: string | null;
+    /**
+     * The person who called, or whom the key or token acts as.
+     */
+    userId: string | null;
+};
+
+export type ActivityEntrySubject = {
+    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | (string & {});
+    id: string;
 };
 
 /**
@@ -128,6 +137,199 @@ export type ApiKey = {
 };
 
 /**
+ * `read_only` cannot be combined with `canApprove` or `canWake`.
+ */
+export type CreateAgentTokenRequest = {
+    name: string;
+    expiresInDays?: number;
+    access?: AgentTokenAccess;
+    canApprove?: boolean;
+    canWake?: boolean;
+};
+
+export type CreateAgentTokenResult = {
+    agentToken: AgentToken;
+    /**
+     * The token itself. It is in this answer alone.
+     */
+    token: string;
+};
+
+export type CreateApiKeyRequest = {
+    name: string;
+    /**
+     * Without a number it does not expire.
+     */
+    expiresInDays?: number | null;
+    /**
+     * What it may do, within what its creator may do at the time. null or absent: unscoped. Empty: nothing.
+     */
+    scopes?: Array<Permission> | null;
+};
+
+export type CreateApiKeyResult = {
+    apiKey: ApiKey;
+    /**
+     * The key itself. It is in this answer alone.
+     */
+    token: string;
+};
+
+export type CreateCheckoutRequest = {
+    plan: string;
+};
+
+export type CreateCheckoutResult = {
+    checkout: CreateCheckoutResultCheckout;
+};
+
+export type CreateCheckoutResultCheckout = {
+    url: string;
+    expiresAt: string | null;
+};
+
+export type CreateInvitationRequest = {
+    /**
+     * Compared in lower case.
+     */
+    email: string;
+    role?: Role;
+};
+
+export type CreateInvitationResult = {
+    invitation: Invitation;
+};
+
+export type CreateOrgRequest = {
+    name: string;
+};
+
+export type CreateOrgResult = {
+    org: Org;
+};
+
+export type CreatePreviewRequest = {
+    /**
+     * A TCP port of the sandbox; not that of the service's own daemon in it.
+     */
+    port: number;
+    /**
+     * `public` needs the permission `sandbox.preview.share` besides.
+     */
+    audience?: PreviewAudience;
+    expiresInSeconds?: number;
+    endUserId?: string;
+    label?: string;
+};
+
+export type CreatePreviewResult = {
+    preview: Preview;
+};
+
+export type CreateProjectRequest = {
+    /**
+     * Made up by the server when absent.
+     */
+    name?: string;
+    /**
+     * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
+     */
+    useCase?: string;
+    defaultProfile?: Profile | null;
+    defaultPersistencePolicy?: PersistencePolicy | null;
+    defaultRepository?: string | null;
+    defaultBranch?: string | null;
+    /**
+     * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
+     */
+    defaultIdleMinutes?: number | null;
+    /**
+     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     */
+    wakeOnUse?: boolean;
+    /**
+     * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     */
+    metadata?: {
+        [key: string]: string | number | boolean;
+    };
+    /**
+     * Encrypted at rest, never answered; null removes them.
+     */
+    repoCredentials?: RepoCredentials | null;
+    /**
+     * Not settable here: org admins set it by its own route. null is taken for absent.
+     */
+    sandboxMachineHourLimit?: number | null;
+};
+
+export type CreateProjectResult = {
+    project: Project;
+};
+
+export type CreateSandboxRequest = {
+    agent: Agent;
+    /**
+     * A project of this org.
+     */
+    projectId: string;
+    /**
+     * Made up by the server when absent.
+     */
+    name?: string;
+    /**
+     * Cloned into `/code`: `owner/repo` on the git host of the service, or the full https URL of a repository. Absent: the project's default; null: none.
+     */
+    repository?: string | null;
+    /**
+     * Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says.
+     */
+    branch?: string | null;
+    /**
+     * The project's default when absent, or what follows from `machineSize`.
+     */
+    profile?: Profile;
+    /**
+     * Instead of the machine tier that the profile starts with.
+     */
+    machineSize?: MachineSize;
+    /**
+     * Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it.
+     */
+    endUserId?: string;
+    /**
+     * Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     */
+    metadata?: {
+        [key: string]: string | number | boolean;
+    };
+    /**
+     * The project's default when absent, or `sleep_resume`.
+     */
+    persistencePolicy?: PersistencePolicy;
+    /**
+     * `ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.
+     */
+    mode?: 'ephemeral';
+    /**
+     * Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter.
+     */
+    ttlSeconds?: number;
+};
+
+export type CreateSandboxResult = {
+    sandbox: Sandbox;
+};
+
+export type DeleteProjectResult = {
+    project: Project;
+};
+
+export type DestroySandboxResult = {
+    sandbox: Sandbox;
+};
+
+/**
  * Machine time of an end user.
  */
 export type EndUserUsage = {
@@ -137,6 +339,17 @@ export type EndUserUsage = {
      * What the machines cost by the rates of the installation.
      */
     estimatedCogsUsd: number;
+};
+
+export type ExecInSandboxRequest = {
+    /**
+     * Given to /bin/sh in /code.
+     */
+    command: string;
+    /**
+     * How long it may run; it is ended after that.
+     */
+    timeoutSeconds?: number;
 };
 
 /**
@@ -219,6 +432,47 @@ export type FolderListing = {
     entries: Array<FileEntry>;
 };
 
+export type GetEndUserUsageResult = {
+    periodStartsAt: string;
+    periodEndsAt: string;
+    endUsers: Array<EndUserUsage>;
+};
+
+export type GetHealthResult = {
+    ok: true;
+    service: 'berth';
+};
+
+export type GetInvitationResult = {
+    invitation: ReceivedInvitation;
+};
+
+export type GetLiveMetricsResult = {
+    metrics: LiveMetrics;
+};
+
+export type GetProjectResult = {
+    project: Project;
+};
+
+export type GetSandboxResult = {
+    sandbox: Sandbox;
+};
+
+export type GetSshAccessResult = {
+    ssh: GetSshAccessResultSsh;
+};
+
+export type GetSshAccessResultSsh = {
+    user: 'berth';
+    hostKey: string;
+    authorizedKeyFingerprint: string | null;
+};
+
+export type GetSubscriptionResult = {
+    subscription: Subscription;
+};
+
 /**
  * Who calls; with an API key or a personal agent token, who made it.
  */
@@ -254,58 +508,172 @@ export type Invitation = {
  */
 export type InvitationStatus = 'pending' | 'accepted' | 'revoked' | 'expired';
 
+export type LeaveOrgResult = {
+    member: Member;
+};
+
+export type ListActivityResult = {
+    activity: Array<ActivityEntry>;
+    nextCursor: string | null;
+    hasMore: boolean;
+};
+
+export type ListAgentTokensResult = {
+    agentTokens: Array<AgentToken>;
+    /**
+     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     */
+    nextCursor?: string | null;
+    /**
+     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     */
+    hasMore?: boolean;
+};
+
+export type ListApiKeysResult = {
+    apiKeys: Array<ApiKey>;
+    /**
+     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     */
+    nextCursor?: string | null;
+    /**
+     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     */
+    hasMore?: boolean;
+};
+
+export type ListInvitationsResult = {
+    invitations: Array<Invitation>;
+    /**
+     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     */
+    nextCursor?: string | null;
+    /**
+     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     */
+    hasMore?: boolean;
+};
+
+export type ListMembersResult = {
+    members: Array<Member>;
+    /**
+     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     */
+    nextCursor?: string | null;
+    /**
+     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     */
+    hasMore?: boolean;
+};
+
+export type ListMyOrgsResult = {
+    orgs: Array<Org>;
+};
+
+export type ListPreviewsResult = {
+    previews: Array<Preview>;
+    /**
+     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     */
+    nextCursor?: string | null;
+    /**
+     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     */
+    hasMore?: boolean;
+};
+
+export type ListProjectsResult = {
+    projects: Array<Project>;
+    /**
+     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     */
+    nextCursor?: string | null;
+    /**
+     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     */
+    hasMore?: boolean;
+};
+
+export type ListSandboxesResult = {
+    sandboxes: Array<Sandbox>;
+    /**
+     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     */
+    nextCursor?: string | null;
+    /**
+     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     */
+    hasMore?: boolean;
+};
+
 /**
  * What a sandbox uses at this moment.
  */
 export type LiveMetrics = {
     sampledAt: string;
+    guest: LiveMetricsGuest;
+    host: LiveMetricsHost;
+};
+
+/**
+ * What the machine says of itself. Bytes and times count from its boot.
+ */
+export type LiveMetricsGuest = {
+    uptimeSeconds: number;
+    cpu: LiveMetricsGuestCpu;
+    load: LiveMetricsGuestLoad;
+    memory: LiveMetricsGuestMemory;
+    disk: LiveMetricsGuestDisk;
+    network: LiveMetricsGuestNetwork;
+    processCount: number;
+};
+
+export type LiveMetricsGuestCpu = {
+    vcpu: number;
     /**
-     * What the machine says of itself. Bytes and times count from its boot.
+     * Share of all vCPUs that was in use since the sample before; null for the first look.
      */
-    guest: {
-        uptimeSeconds: number;
-        cpu: {
-            vcpu: number;
-            /**
-             * Share of all vCPUs that was in use since the sample before; null for the first look.
-             */
-            usedPercent: number | null;
-            busySeconds: number;
-        };
-        load: {
-            oneMinute: number;
-            fiveMinutes: number;
-            fifteenMinutes: number;
-        };
-        memory: {
-            totalMib: number;
-            usedMib: number;
-            usedPercent: number;
-        };
-        disk: {
-            totalMib: number;
-            usedMib: number;
-            usedPercent: number;
-        };
-        network: {
-            receivedBytes: number;
-            sentBytes: number;
-        };
-        processCount: number;
-    };
-    /**
-     * What the machine costs its host.
-     */
-    host: {
-        cpuSeconds: number;
-        residentMemoryMib: number;
-        unsharedMemoryMib: number;
-        diskUsedMib: number;
-        network: {
-            receivedBytes: number;
-            sentBytes: number;
-        };
-    };
+    usedPercent: number | null;
+    busySeconds: number;
+};
+
+export type LiveMetricsGuestDisk = {
+    totalMib: number;
+    usedMib: number;
+    usedPercent: number;
+};
+
+export type LiveMetricsGuestLoad = {
+    oneMinute: number;
+    fiveMinutes: number;
+    fifteenMinutes: number;
+};
+
+export type LiveMetricsGuestMemory = {
+    totalMib: number;
+    usedMib: number;
+    usedPercent: number;
+};
+
+export type LiveMetricsGuestNetwork = {
+    receivedBytes: number;
+    sentBytes: number;
+};
+
+/**
+ * What the machine costs its host.
+ */
+export type LiveMetricsHost = {
+    cpuSeconds: number;
+    residentMemoryMib: number;
+    unsharedMemoryMib: number;
+    diskUsedMib: number;
+    network: LiveMetricsHostNetwork;
+};
+
+export type LiveMetricsHostNetwork = {
+    receivedBytes: number;
+    sentBytes: number;
 };
 
 /**
@@ -493,20 +861,78 @@ export type Project = {
  */
 export type ReceivedInvitation = {
     id: string;
-    org: {
-        id: string;
-        name: string;
-    };
+    org: ReceivedInvitationOrg;
     email: string;
     role: Role | (string & {});
     status: InvitationStatus | (string & {});
     expiresAt: string;
 };
 
+export type ReceivedInvitationOrg = {
+    id: string;
+    name: string;
+};
+
+export type RemoveMemberResult = {
+    member: Member;
+};
+
+export type RenewSandboxResult = {
+    sandbox: Sandbox;
+};
+
+/**
+ * A token, and a user name where the git host wants one. Encrypted at rest, never answered.
+ */
+export type RepoCredentials = {
+    username?: string;
+    token: string;
+};
+
+/**
+ * What is missing stays as it is. At least one of the three is needed.
+ */
+export type ResizeSandboxRequest = {
+    vcpu?: number;
+    memoryGb?: number;
+    /**
+     * A disk only grows.
+     */
+    diskGb?: number;
+};
+
+export type ResizeSandboxResult = {
+    sandbox: Sandbox;
+};
+
+export type ResumeSandboxResult = {
+    sandbox: Sandbox;
+};
+
+export type RevokeAgentTokenResult = {
+    agentToken: AgentToken;
+};
+
+export type RevokeApiKeyResult = {
+    apiKey: ApiKey;
+};
+
+export type RevokeInvitationResult = {
+    invitation: Invitation;
+};
+
+export type RevokePreviewResult = {
+    preview: Preview;
+};
+
 /**
  * Role of a member of an org, from most to least.
  */
 export type Role = 'owner' | 'admin' | 'member' | 'operator' | 'viewer';
+
+export type SampleMetricsResult = {
+    sample: MetricsSample;
+};
 
 /**
  * A machine of a project.
@@ -521,16 +947,7 @@ export type Sandbox = {
     /**
      * Why, with `failed`, and with a status it fell back to because a sleep or a wake did not work; null otherwise.
      */
-    statusReason: {
-        /**
-         * For programs.
-         */
-        code: string;
-        /**
-         * For people.
-         */
-        message: string;
-    } | null;
+    statusReason: SandboxStatusReason | null;
     statusChangedAt: string;
     sandbox_profile: Profile | (string & {});
     allocated_vcpu: number;
@@ -557,14 +974,7 @@ export type Sandbox = {
     /**
      * How it was woken the last time; null when it never was.
      */
-    lastWake: {
-        at: string;
-        from: 'snapshot' | 'disk' | (string & {});
-        /**
-         * Why not from its snapshot; null when it was.
-         */
-        reason: string | null;
-    } | null;
+    lastWake: SandboxLastWake | null;
     /**
      * The last command, file call or other sign of use that counts against sleeping when idle.
      */
@@ -574,22 +984,7 @@ export type Sandbox = {
     /**
      * How far its repository is; null without one. `pending`: not begun, or begun anew when it is awake again. The sandbox is `running` while it is `cloning`, and `ready` afterwards, also when it `failed`.
      */
-    clone: {
-        status: 'pending' | 'cloning' | 'cloned' | 'failed' | (string & {});
-        /**
-         * Why it failed; null otherwise.
-         */
-        reason: {
-            /**
-             * For programs.
-             */
-            code: string;
-            /**
-             * For people.
-             */
-            message: string;
-        } | null;
-    } | null;
+    clone: SandboxClone | null;
     endUserId: string | null;
     /**
      * Flat labels; values are strings, numbers or booleans.
@@ -602,25 +997,63 @@ export type Sandbox = {
     deletedAt: string | null;
 };
 
+export type SandboxClone = {
+    status: 'pending' | 'cloning' | 'cloned' | 'failed' | (string & {});
+    /**
+     * Why it failed; null otherwise.
+     */
+    reason: SandboxCloneReason | null;
+};
+
+export type SandboxCloneReason = {
+    /**
+     * For programs.
+     */
+    code: string;
+    /**
+     * For people.
+     */
+    message: string;
+};
+
+export type SandboxLastWake = {
+    at: string;
+    from: 'snapshot' | 'disk' | (string & {});
+    /**
+     * Why not from its snapshot; null when it was.
+     */
+    reason: string | null;
+};
+
 /**
  * Status of a sandbox; commands and files work while it is `running` or `ready`. Further ones will come.
  */
 export type SandboxStatus = 'provisioning' | 'running' | 'ready' | 'sleeping' | 'stopped' | 'waking' | 'failed' | 'destroying' | 'deleted';
 
+export type SandboxStatusReason = {
+    /**
+     * For programs.
+     */
+    code: string;
+    /**
+     * For people.
+     */
+    message: string;
+};
+
+export type SleepSandboxResult = {
+    sandbox: Sandbox;
+};
+
+export type StopSandboxResult = {
+    sandbox: Sandbox;
+};
+
 /**
  * The org's plan and its billing period.
  */
 export type Subscription = {
-    plan: {
-        id: string;
-        name: string;
-        tier: string;
-        concurrentSandboxes: number | null;
-        largestSize: MachineSize | (string & {}) | null;
-        ephemeralSessionSeconds: number | null;
-        includedMachineHours: number | null;
-        overageUsdPerMachineHour: number | null;
-    };
+    plan: SubscriptionPlan;
     status: SubscriptionStatus | (string & {});
     startedAt: string;
     /**
@@ -647,10 +1080,94 @@ export type Subscription = {
     provider: 'stripe' | (string & {}) | null;
 };
 
+export type SubscriptionPlan = {
+    id: string;
+    name: string;
+    tier: string;
+    concurrentSandboxes: number | null;
+    largestSize: MachineSize | (string & {}) | null;
+    ephemeralSessionSeconds: number | null;
+    includedMachineHours: number | null;
+    overageUsdPerMachineHour: number | null;
+};
+
 /**
  * `active`: the plan is in force. `past_due`: a payment did not work and the provider tries again; the plan stays in force until it gives up. `canceled`: it is over.
  */
 export type SubscriptionStatus = 'active' | 'past_due' | 'canceled';
+
+export type UpdateMemberRequest = {
+    role: Role;
+};
+
+export type UpdateMemberResult = {
+    member: Member;
+};
+
+export type UpdateProjectRequest = {
+    name?: string;
+    /**
+     * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
+     */
+    useCase?: string;
+    defaultProfile?: Profile | null;
+    defaultPersistencePolicy?: PersistencePolicy | null;
+    defaultRepository?: string | null;
+    defaultBranch?: string | null;
+    /**
+     * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
+     */
+    defaultIdleMinutes?: number | null;
+    /**
+     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     */
+    wakeOnUse?: boolean;
+    /**
+     * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     */
+    metadata?: {
+        [key: string]: string | number | boolean;
+    };
+    /**
+     * Encrypted at rest, never answered; null removes them.
+     */
+    repoCredentials?: RepoCredentials | null;
+    /**
+     * Not settable here: org admins set it by its own route. null is taken for absent.
+     */
+    sandboxMachineHourLimit?: number | null;
+};
+
+export type UpdateProjectResult = {
+    project: Project;
+};
+
+export type UpdateProjectUsageGuardrailsRequest = {
+    sandboxMachineHourLimit: number | null;
+};
+
+export type UpdateProjectUsageGuardrailsResult = {
+    usageGuardrails: UpdateProjectUsageGuardrailsResultUsageGuardrails;
+};
+
+export type UpdateProjectUsageGuardrailsResultUsageGuardrails = {
+    /**
+     * The project's own cap; null: none. It is enforced inside the org's, also where that is lower.
+     */
+    sandboxMachineHourLimit: number | null;
+};
+
+/**
+ * An absent field stays as it is. At least one of the two is needed.
+ */
+export type UpdateUsageGuardrailsRequest = {
+    sandboxMachineHourLimit?: number | null;
+    sandboxOverageEnabled?: boolean;
+};
+
+export type UpdateUsageGuardrailsResult = {
+    usageGuardrails: UsageGuardrails;
+};
 
 /**
  * How near the use is to its cap.
@@ -694,6 +1211,25 @@ export type UsageGuardrails = {
     sandboxOverageEnabled: boolean;
 };
 
+export type WakeSandboxResult = {
+    sandbox: Sandbox;
+};
+
+export type WriteFileRequest = {
+    /**
+     * Relative paths are below /code. `.` and `..` are worked out in the text of the path, before any link is followed. At most 4095 bytes in all.
+     */
+    path: string;
+    /**
+     * At most 2097152 bytes of file. With `base64`: the standard alphabet with padding, without line breaks. Without lone surrogates.
+     */
+    content: string;
+    /**
+     * What `content` is.
+     */
+    encoding?: 'utf8' | 'base64';
+};
+
 /**
  * A file that was written.
  */
@@ -722,6 +1258,131 @@ export type ErrorEnvelope = {
  * Codes of errors. Further ones will come.
  */
 export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'permission_denied' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'invitation_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+
+export type CreateProjectRequestWritable = {
+    /**
+     * Made up by the server when absent.
+     */
+    name?: string;
+    /**
+     * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
+     */
+    useCase?: string;
+    defaultProfile?: Profile | null;
+    defaultPersistencePolicy?: PersistencePolicy | null;
+    defaultRepository?: string | null;
+    defaultBranch?: string | null;
+    /**
+     * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
+     */
+    defaultIdleMinutes?: number | null;
+    /**
+     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     */
+    wakeOnUse?: boolean;
+    /**
+     * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     */
+    metadata?: {
+        [key: string]: string | number | boolean;
+    };
+    /**
+     * Encrypted at rest, never answered; null removes them.
+     */
+    repoCredentials?: RepoCredentials | null;
+    /**
+     * Not settable here: org admins set it by its own route. null is taken for absent.
+     */
+    sandboxMachineHourLimit?: number | null;
+};
+
+export type CreateSandboxRequestWritable = {
+    agent: Agent;
+    /**
+     * A project of this org.
+     */
+    projectId: string;
+    /**
+     * Made up by the server when absent.
+     */
+    name?: string;
+    /**
+     * Cloned into `/code`: `owner/repo` on the git host of the service, or the full https URL of a repository. Absent: the project's default; null: none.
+     */
+    repository?: string | null;
+    /**
+     * Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says.
+     */
+    branch?: string | null;
+    /**
+     * The project's default when absent, or what follows from `machineSize`.
+     */
+    profile?: Profile;
+    /**
+     * Instead of the machine tier that the profile starts with.
+     */
+    machineSize?: MachineSize;
+    /**
+     * One OpenSSH public key line: `<key_type> <key_material> <comment>`, of the types ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com. Its owner may sign in as `berth` over a tunnel to port 22.
+     */
+    sshPublicKey?: string;
+    /**
+     * Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it.
+     */
+    endUserId?: string;
+    /**
+     * Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     */
+    metadata?: {
+        [key: string]: string | number | boolean;
+    };
+    /**
+     * The project's default when absent, or `sleep_resume`.
+     */
+    persistencePolicy?: PersistencePolicy;
+    /**
+     * `ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.
+     */
+    mode?: 'ephemeral';
+    /**
+     * Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter.
+     */
+    ttlSeconds?: number;
+};
+
+export type UpdateProjectRequestWritable = {
+    name?: string;
+    /**
+     * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
+     */
+    useCase?: string;
+    defaultProfile?: Profile | null;
+    defaultPersistencePolicy?: PersistencePolicy | null;
+    defaultRepository?: string | null;
+    defaultBranch?: string | null;
+    /**
+     * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
+     */
+    defaultIdleMinutes?: number | null;
+    /**
+     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     */
+    wakeOnUse?: boolean;
+    /**
+     * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     */
+    metadata?: {
+        [key: string]: string | number | boolean;
+    };
+    /**
+     * Encrypted at rest, never answered; null removes them.
+     */
+    repoCredentials?: RepoCredentials | null;
+    /**
+     * Not settable here: org admins set it by its own route. null is taken for absent.
+     */
+    sandboxMachineHourLimit?: number | null;
+};
 
 /**
  * The same key and body again, within 24 hours, give the resource of the first call instead of making another one. Make it up for each thing to be made, and a call whose answer was lost can be repeated.
@@ -753,10 +1414,7 @@ export type GetHealthResponses = {
     /**
      * Done.
      */
-    200: {
-        ok: true;
-        service: 'berth';
-    };
+    200: GetHealthResult;
 };
 
 export type GetHealthResponse = GetHealthResponses[keyof GetHealthResponses];
@@ -806,9 +1464,7 @@ export type ListMyOrgsResponses = {
     /**
      * Done.
      */
-    200: {
-        orgs: Array<Org>;
-    };
+    200: ListMyOrgsResult;
 };
 
 export type ListMyOrgsResponse = ListMyOrgsResponses[keyof ListMyOrgsResponses];
@@ -835,9 +1491,7 @@ export type LeaveOrgResponses = {
     /**
      * Done.
      */
-    200: {
-        member: Member;
-    };
+    200: LeaveOrgResult;
 };
 
 export type LeaveOrgResponse = LeaveOrgResponses[keyof LeaveOrgResponses];
@@ -871,32 +1525,13 @@ export type ListAgentTokensResponses = {
     /**
      * Done.
      */
-    200: {
-        agentTokens: Array<AgentToken>;
-        /**
-         * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
-         */
-        nextCursor?: string | null;
-        /**
-         * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
-         */
-        hasMore?: boolean;
-    };
+    200: ListAgentTokensResult;
 };
 
 export type ListAgentTokensResponse = ListAgentTokensResponses[keyof ListAgentTokensResponses];
 
 export type CreateAgentTokenData = {
-    /**
-     * `read_only` cannot be combined with `canApprove` or `canWake`.
-     */
-    body: {
-        name: string;
-        expiresInDays?: number;
-        access?: AgentTokenAccess;
-        canApprove?: boolean;
-        canWake?: boolean;
-    };
+    body: CreateAgentTokenRequest;
     path?: never;
     query?: never;
     url: '/v1/me/agent-tokens';
@@ -915,13 +1550,7 @@ export type CreateAgentTokenResponses = {
     /**
      * Made.
      */
-    201: {
-        agentToken: AgentToken;
-        /**
-         * The token itself. It is in this answer alone.
-         */
-        token: string;
-    };
+    201: CreateAgentTokenResult;
 };
 
 export type CreateAgentTokenResponse = CreateAgentTokenResponses[keyof CreateAgentTokenResponses];
@@ -948,17 +1577,13 @@ export type RevokeAgentTokenResponses = {
     /**
      * Done.
      */
-    200: {
-        agentToken: AgentToken;
-    };
+    200: RevokeAgentTokenResult;
 };
 
 export type RevokeAgentTokenResponse = RevokeAgentTokenResponses[keyof RevokeAgentTokenResponses];
 
 export type CreateOrgData = {
-    body: {
-        name: string;
-    };
+    body: CreateOrgRequest;
     path?: never;
     query?: never;
     url: '/v1/orgs';
@@ -977,9 +1602,7 @@ export type CreateOrgResponses = {
     /**
      * Made.
      */
-    201: {
-        org: Org;
-    };
+    201: CreateOrgResult;
 };
 
 export type CreateOrgResponse = CreateOrgResponses[keyof CreateOrgResponses];
@@ -1015,17 +1638,7 @@ export type ListMembersResponses = {
     /**
      * Done.
      */
-    200: {
-        members: Array<Member>;
-        /**
-         * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
-         */
-        nextCursor?: string | null;
-        /**
-         * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
-         */
-        hasMore?: boolean;
-    };
+    200: ListMembersResult;
 };
 
 export type ListMembersResponse = ListMembersResponses[keyof ListMembersResponses];
@@ -1053,17 +1666,13 @@ export type RemoveMemberResponses = {
     /**
      * Done.
      */
-    200: {
-        member: Member;
-    };
+    200: RemoveMemberResult;
 };
 
 export type RemoveMemberResponse = RemoveMemberResponses[keyof RemoveMemberResponses];
 
 export type UpdateMemberData = {
-    body: {
-        role: Role;
-    };
+    body: UpdateMemberRequest;
     path: {
         orgId: string;
         userId: string;
@@ -1085,9 +1694,7 @@ export type UpdateMemberResponses = {
     /**
      * Done.
      */
-    200: {
-        member: Member;
-    };
+    200: UpdateMemberResult;
 };
 
 export type UpdateMemberResponse = UpdateMemberResponses[keyof UpdateMemberResponses];
@@ -1114,17 +1721,13 @@ export type GetSubscriptionResponses = {
     /**
      * Done.
      */
-    200: {
-        subscription: Subscription;
-    };
+    200: GetSubscriptionResult;
 };
 
 export type GetSubscriptionResponse = GetSubscriptionResponses[keyof GetSubscriptionResponses];
 
 export type CreateCheckoutData = {
-    body: {
-        plan: string;
-    };
+    body: CreateCheckoutRequest;
     path: {
         orgId: string;
     };
@@ -1145,12 +1748,7 @@ export type CreateCheckoutResponses = {
     /**
      * Done.
      */
-    200: {
-        checkout: {
-            url: string;
-            expiresAt: string | null;
-        };
-    };
+    200: CreateCheckoutResult;
 };
 
 export type CreateCheckoutResponse = CreateCheckoutResponses[keyof CreateCheckoutResponses];
@@ -1186,29 +1784,13 @@ export type ListInvitationsResponses = {
     /**
      * Done.
      */
-    200: {
-        invitations: Array<Invitation>;
-        /**
-         * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
-         */
-        nextCursor?: string | null;
-        /**
-         * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
-         */
-        hasMore?: boolean;
-    };
+    200: ListInvitationsResult;
 };
 
 export type ListInvitationsResponse = ListInvitationsResponses[keyof ListInvitationsResponses];
 
 export type CreateInvitationData = {
-    body: {
-        /**
-         * Compared in lower case.
-         */
-        email: string;
-        role?: Role;
-    };
+    body: CreateInvitationRequest;
     path: {
         orgId: string;
     };
@@ -1229,9 +1811,7 @@ export type CreateInvitationResponses = {
     /**
      * Made.
      */
-    201: {
-        invitation: Invitation;
-    };
+    201: CreateInvitationResult;
 };
 
 export type CreateInvitationResponse = CreateInvitationResponses[keyof CreateInvitationResponses];
@@ -1259,9 +1839,7 @@ export type RevokeInvitationResponses = {
     /**
      * Done.
      */
-    200: {
-        invitation: Invitation;
-    };
+    200: RevokeInvitationResult;
 };
 
 export type RevokeInvitationResponse = RevokeInvitationResponses[keyof RevokeInvitationResponses];
@@ -1288,9 +1866,7 @@ export type GetInvitationResponses = {
     /**
      * Done.
      */
-    200: {
-        invitation: ReceivedInvitation;
-    };
+    200: GetInvitationResult;
 };
 
 export type GetInvitationResponse = GetInvitationResponses[keyof GetInvitationResponses];
@@ -1317,10 +1893,7 @@ export type AcceptInvitationResponses = {
     /**
      * Done.
      */
-    200: {
-        member: Member;
-        orgId: string;
-    };
+    200: AcceptInvitationResult;
 };
 
 export type AcceptInvitationResponse = AcceptInvitationResponses[keyof AcceptInvitationResponses];
@@ -1356,33 +1929,13 @@ export type ListApiKeysResponses = {
     /**
      * Done.
      */
-    200: {
-        apiKeys: Array<ApiKey>;
-        /**
-         * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
-         */
-        nextCursor?: string | null;
-        /**
-         * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
-         */
-        hasMore?: boolean;
-    };
+    200: ListApiKeysResult;
 };
 
 export type ListApiKeysResponse = ListApiKeysResponses[keyof ListApiKeysResponses];
 
 export type CreateApiKeyData = {
-    body: {
-        name: string;
-        /**
-         * Without a number it does not expire.
-         */
-        expiresInDays?: number | null;
-        /**
-         * What it may do, within what its creator may do at the time. null or absent: unscoped. Empty: nothing.
-         */
-        scopes?: Array<Permission> | null;
-    };
+    body: CreateApiKeyRequest;
     path: {
         orgId: string;
     };
@@ -1403,13 +1956,7 @@ export type CreateApiKeyResponses = {
     /**
      * Made.
      */
-    201: {
-        apiKey: ApiKey;
-        /**
-         * The key itself. It is in this answer alone.
-         */
-        token: string;
-    };
+    201: CreateApiKeyResult;
 };
 
 export type CreateApiKeyResponse = CreateApiKeyResponses[keyof CreateApiKeyResponses];
@@ -1440,9 +1987,7 @@ export type RevokeApiKeyResponses = {
     /**
      * Done.
      */
-    200: {
-        apiKey: ApiKey;
-    };
+    200: RevokeApiKeyResult;
 };
 
 export type RevokeApiKeyResponse = RevokeApiKeyResponses[keyof RevokeApiKeyResponses];
@@ -1481,11 +2026,7 @@ export type ListActivityResponses = {
     /**
      * Done.
      */
-    200: {
-        activity: Array<ActivityEntry>;
-        nextCursor: string | null;
-        hasMore: boolean;
-    };
+    200: ListActivityResult;
 };
 
 export type ListActivityResponse = ListActivityResponses[keyof ListActivityResponses];
@@ -1548,11 +2089,7 @@ export type GetEndUserUsageResponses = {
     /**
      * Done.
      */
-    200: {
-        periodStartsAt: string;
-        periodEndsAt: string;
-        endUsers: Array<EndUserUsage>;
-    };
+    200: GetEndUserUsageResult;
 };
 
 export type GetEndUserUsageResponse = GetEndUserUsageResponses[keyof GetEndUserUsageResponses];
@@ -1588,61 +2125,13 @@ export type ListProjectsResponses = {
     /**
      * Done.
      */
-    200: {
-        projects: Array<Project>;
-        /**
-         * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
-         */
-        nextCursor?: string | null;
-        /**
-         * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
-         */
-        hasMore?: boolean;
-    };
+    200: ListProjectsResult;
 };
 
 export type ListProjectsResponse = ListProjectsResponses[keyof ListProjectsResponses];
 
 export type CreateProjectData = {
-    body: {
-        /**
-         * Made up by the server when absent.
-         */
-        name?: string;
-        /**
-         * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
-         */
-        useCase?: string;
-        defaultProfile?: Profile | null;
-        defaultPersistencePolicy?: PersistencePolicy | null;
-        defaultRepository?: string | null;
-        defaultBranch?: string | null;
-        /**
-         * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
-         */
-        defaultIdleMinutes?: number | null;
-        /**
-         * Whether a command, file call or preview of a stopped sandbox wakes it.
-         */
-        wakeOnUse?: boolean;
-        /**
-         * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
-         */
-        metadata?: {
-            [key: string]: string | number | boolean;
-        };
-        /**
-         * Encrypted at rest, never answered; null removes them.
-         */
-        repoCredentials?: {
-            username?: string;
-            token: string;
-        } | null;
-        /**
-         * Not settable here: org admins set it by its own route. null is taken for absent.
-         */
-        sandboxMachineHourLimit?: number | null;
-    };
+    body: CreateProjectRequestWritable;
     path: {
         orgId: string;
     };
@@ -1663,9 +2152,7 @@ export type CreateProjectResponses = {
     /**
      * Made.
      */
-    201: {
-        project: Project;
-    };
+    201: CreateProjectResult;
 };
 
 export type CreateProjectResponse = CreateProjectResponses[keyof CreateProjectResponses];
@@ -1693,9 +2180,7 @@ export type DeleteProjectResponses = {
     /**
      * Done.
      */
-    200: {
-        project: Project;
-    };
+    200: DeleteProjectResult;
 };
 
 export type DeleteProjectResponse = DeleteProjectResponses[keyof DeleteProjectResponses];
@@ -1723,50 +2208,13 @@ export type GetProjectResponses = {
     /**
      * Done.
      */
-    200: {
-        project: Project;
-    };
+    200: GetProjectResult;
 };
 
 export type GetProjectResponse = GetProjectResponses[keyof GetProjectResponses];
 
 export type UpdateProjectData = {
-    body: {
-        name?: string;
-        /**
-         * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
-         */
-        useCase?: string;
-        defaultProfile?: Profile | null;
-        defaultPersistencePolicy?: PersistencePolicy | null;
-        defaultRepository?: string | null;
-        defaultBranch?: string | null;
-        /**
-         * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
-         */
-        defaultIdleMinutes?: number | null;
-        /**
-         * Whether a command, file call or preview of a stopped sandbox wakes it.
-         */
-        wakeOnUse?: boolean;
-        /**
-         * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
-         */
-        metadata?: {
-            [key: string]: string | number | boolean;
-        };
-        /**
-         * Encrypted at rest, never answered; null removes them.
-         */
-        repoCredentials?: {
-            username?: string;
-            token: string;
-        } | null;
-        /**
-         * Not settable here: org admins set it by its own route. null is taken for absent.
-         */
-        sandboxMachineHourLimit?: number | null;
-    };
+    body: UpdateProjectRequestWritable;
     path: {
         orgId: string;
         projectId: string;
@@ -1788,21 +2236,13 @@ export type UpdateProjectResponses = {
     /**
      * Done.
      */
-    200: {
-        project: Project;
-    };
+    200: UpdateProjectResult;
 };
 
 export type UpdateProjectResponse = UpdateProjectResponses[keyof UpdateProjectResponses];
 
 export type UpdateUsageGuardrailsData = {
-    /**
-     * An absent field stays as it is. At least one of the two is needed.
-     */
-    body: {
-        sandboxMachineHourLimit?: number | null;
-        sandboxOverageEnabled?: boolean;
-    };
+    body: UpdateUsageGuardrailsRequest;
     path: {
         orgId: string;
     };
@@ -1823,17 +2263,13 @@ export type UpdateUsageGuardrailsResponses = {
     /**
      * Done.
      */
-    200: {
-        usageGuardrails: UsageGuardrails;
-    };
+    200: UpdateUsageGuardrailsResult;
 };
 
 export type UpdateUsageGuardrailsResponse = UpdateUsageGuardrailsResponses[keyof UpdateUsageGuardrailsResponses];
 
 export type UpdateProjectUsageGuardrailsData = {
-    body: {
-        sandboxMachineHourLimit: number | null;
-    };
+    body: UpdateProjectUsageGuardrailsRequest;
     path: {
         orgId: string;
         projectId: string;
@@ -1855,14 +2291,7 @@ export type UpdateProjectUsageGuardrailsResponses = {
     /**
      * Done.
      */
-    200: {
-        usageGuardrails: {
-            /**
-             * The project's own cap; null: none. It is enforced inside the org's, also where that is lower.
-             */
-            sandboxMachineHourLimit: number | null;
-        };
-    };
+    200: UpdateProjectUsageGuardrailsResult;
 };
 
 export type UpdateProjectUsageGuardrailsResponse = UpdateProjectUsageGuardrailsResponses[keyof UpdateProjectUsageGuardrailsResponses];
@@ -1905,75 +2334,13 @@ export type ListSandboxesResponses = {
     /**
      * Done.
      */
-    200: {
-        sandboxes: Array<Sandbox>;
-        /**
-         * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
-         */
-        nextCursor?: string | null;
-        /**
-         * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
-         */
-        hasMore?: boolean;
-    };
+    200: ListSandboxesResult;
 };
 
 export type ListSandboxesResponse = ListSandboxesResponses[keyof ListSandboxesResponses];
 
 export type CreateSandboxData = {
-    body: {
-        agent: Agent;
-        /**
-         * A project of this org.
-         */
-        projectId: string;
-        /**
-         * Made up by the server when absent.
-         */
-        name?: string;
-        /**
-         * Cloned into `/code`: `owner/repo` on the git host of the service, or the full https URL of a repository. Absent: the project's default; null: none.
-         */
-        repository?: string | null;
-        /**
-         * Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says.
-         */
-        branch?: string | null;
-        /**
-         * The project's default when absent, or what follows from `machineSize`.
-         */
-        profile?: Profile;
-        /**
-         * Instead of the machine tier that the profile starts with.
-         */
-        machineSize?: MachineSize;
-        /**
-         * One OpenSSH public key line: `<key_type> <key_material> <comment>`, of the types ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com. Its owner may sign in as `berth` over a tunnel to port 22.
-         */
-        sshPublicKey?: string;
-        /**
-         * Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it.
-         */
-        endUserId?: string;
-        /**
-         * Flat labels; values are strings, numbers or booleans; at most 24 keys.
-         */
-        metadata?: {
-            [key: string]: string | number | boolean;
-        };
-        /**
-         * The project's default when absent, or `sleep_resume`.
-         */
-        persistencePolicy?: PersistencePolicy;
-        /**
-         * `ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.
-         */
-        mode?: 'ephemeral';
-        /**
-         * Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter.
-         */
-        ttlSeconds?: number;
-    };
+    body: CreateSandboxRequestWritable;
     headers?: {
         /**
          * The same key and body again, within 24 hours, give the resource of the first call instead of making another one. Make it up for each thing to be made, and a call whose answer was lost can be repeated.
@@ -2007,9 +2374,7 @@ export type CreateSandboxResponses = {
     /**
      * Made.
      */
-    201: {
-        sandbox: Sandbox;
-    };
+    201: CreateSandboxResult;
 };
 
 export type CreateSandboxResponse = CreateSandboxResponses[keyof CreateSandboxResponses];
@@ -2039,24 +2404,13 @@ export type GetSandboxResponses = {
     /**
      * Done.
      */
-    200: {
-        sandbox: Sandbox;
-    };
+    200: GetSandboxResult;
 };
 
 export type GetSandboxResponse = GetSandboxResponses[keyof GetSandboxResponses];
 
 export type ExecInSandboxData = {
-    body: {
-        /**
-         * Given to /bin/sh in /code.
-         */
-        command: string;
-        /**
-         * How long it may run; it is ended after that.
-         */
-        timeoutSeconds?: number;
-    };
+    body: ExecInSandboxRequest;
     path: {
         /**
          * Id of a sandbox.
@@ -2110,13 +2464,7 @@ export type GetSshAccessResponses = {
     /**
      * Done.
      */
-    200: {
-        ssh: {
-            user: 'berth';
-            hostKey: string;
-            authorizedKeyFingerprint: string | null;
-        };
-    };
+    200: GetSshAccessResult;
 };
 
 export type GetSshAccessResponse = GetSshAccessResponses[keyof GetSshAccessResponses];
@@ -2155,35 +2503,13 @@ export type ListPreviewsResponses = {
     /**
      * Done.
      */
-    200: {
-        previews: Array<Preview>;
-        /**
-         * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
-         */
-        nextCursor?: string | null;
-        /**
-         * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
-         */
-        hasMore?: boolean;
-    };
+    200: ListPreviewsResult;
 };
 
 export type ListPreviewsResponse = ListPreviewsResponses[keyof ListPreviewsResponses];
 
 export type CreatePreviewData = {
-    body: {
-        /**
-         * A TCP port of the sandbox; not that of the service's own daemon in it.
-         */
-        port: number;
-        /**
-         * `public` needs the permission `sandbox.preview.share` besides.
-         */
-        audience?: PreviewAudience;
-        expiresInSeconds?: number;
-        endUserId?: string;
-        label?: string;
-    };
+    body: CreatePreviewRequest;
     path: {
         /**
          * Id of a sandbox.
@@ -2207,9 +2533,7 @@ export type CreatePreviewResponses = {
     /**
      * Made.
      */
-    201: {
-        preview: Preview;
-    };
+    201: CreatePreviewResult;
 };
 
 export type CreatePreviewResponse = CreatePreviewResponses[keyof CreatePreviewResponses];
@@ -2240,9 +2564,7 @@ export type RevokePreviewResponses = {
     /**
      * Done.
      */
-    200: {
-        preview: Preview;
-    };
+    200: RevokePreviewResult;
 };
 
 export type RevokePreviewResponse = RevokePreviewResponses[keyof RevokePreviewResponses];
@@ -2357,20 +2679,7 @@ export type ReadFileResponses = {
 export type ReadFileResponse = ReadFileResponses[keyof ReadFileResponses];
 
 export type WriteFileData = {
-    body: {
-        /**
-         * Relative paths are below /code. `.` and `..` are worked out in the text of the path, before any link is followed. At most 4095 bytes in all.
-         */
-        path: string;
-        /**
-         * At most 2097152 bytes of file. With `base64`: the standard alphabet with padding, without line breaks. Without lone surrogates.
-         */
-        content: string;
-        /**
-         * What `content` is.
-         */
-        encoding?: 'utf8' | 'base64';
-    };
+    body: WriteFileRequest;
     path: {
         /**
          * Id of a sandbox.
@@ -2430,9 +2739,7 @@ export type SleepSandboxResponses = {
     /**
      * Done.
      */
-    200: {
-        sandbox: Sandbox;
-    };
+    200: SleepSandboxResult;
 };
 
 export type SleepSandboxResponse = SleepSandboxResponses[keyof SleepSandboxResponses];
@@ -2468,9 +2775,7 @@ export type StopSandboxResponses = {
     /**
      * Done.
      */
-    200: {
-        sandbox: Sandbox;
-    };
+    200: StopSandboxResult;
 };
 
 export type StopSandboxResponse = StopSandboxResponses[keyof StopSandboxResponses];
@@ -2506,9 +2811,7 @@ export type WakeSandboxResponses = {
     /**
      * Done.
      */
-    200: {
-        sandbox: Sandbox;
-    };
+    200: WakeSandboxResult;
 };
 
 export type WakeSandboxResponse = WakeSandboxResponses[keyof WakeSandboxResponses];
@@ -2544,25 +2847,13 @@ export type ResumeSandboxResponses = {
     /**
      * Done.
      */
-    200: {
-        sandbox: Sandbox;
-    };
+    200: ResumeSandboxResult;
 };
 
 export type ResumeSandboxResponse = ResumeSandboxResponses[keyof ResumeSandboxResponses];
 
 export type ResizeSandboxData = {
-    /**
-     * What is missing stays as it is. At least one of the three is needed.
-     */
-    body: {
-        vcpu?: number;
-        memoryGb?: number;
-        /**
-         * A disk only grows.
-         */
-        diskGb?: number;
-    };
+    body: ResizeSandboxRequest;
     headers?: {
         /**
          * `respond-async`: answers at once instead of waiting for the transition to end.
@@ -2592,9 +2883,7 @@ export type ResizeSandboxResponses = {
     /**
      * Done.
      */
-    200: {
-        sandbox: Sandbox;
-    };
+    200: ResizeSandboxResult;
 };
 
 export type ResizeSandboxResponse = ResizeSandboxResponses[keyof ResizeSandboxResponses];
@@ -2624,9 +2913,7 @@ export type RenewSandboxResponses = {
     /**
      * Done.
      */
-    200: {
-        sandbox: Sandbox;
-    };
+    200: RenewSandboxResult;
 };
 
 export type RenewSandboxResponse = RenewSandboxResponses[keyof RenewSandboxResponses];
@@ -2656,9 +2943,7 @@ export type GetLiveMetricsResponses = {
     /**
      * Done.
      */
-    200: {
-        metrics: LiveMetrics;
-    };
+    200: GetLiveMetricsResult;
 };
 
 export type GetLiveMetricsResponse = GetLiveMetricsResponses[keyof GetLiveMetricsResponses];
@@ -2688,9 +2973,7 @@ export type SampleMetricsResponses = {
     /**
      * Done.
      */
-    200: {
-        sample: MetricsSample;
-    };
+    200: SampleMetricsResult;
 };
 
 export type SampleMetricsResponse = SampleMetricsResponses[keyof SampleMetricsResponses];
@@ -2726,9 +3009,7 @@ export type DestroySandboxResponses = {
     /**
      * Done.
      */
-    200: {
-        sandbox: Sandbox;
-    };
+    200: DestroySandboxResult;
 };
 
 export type DestroySandboxResponse = DestroySandboxResponses[keyof DestroySandboxResponses];
