@@ -67,6 +67,15 @@ const endUsersOf = async (org: TestOrg): Promise<Answer['body']> => {
   return body;
 };
 
+test("the billing period is the one of the database's clock, in every view, whatever the replica's clock says", async (t) => {
+  const org = await makeOrg();
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 70 * DAY_MS });
+  const told = await usageOf(org);
+  const { body } = await api.call('GET', `/v1/orgs/${org.orgId}/subscription`, { token: org.token });
+  assert.equal(told.periodStartsAt, STARTED_AT.toISOString());
+  assert.deepEqual([body.subscription.periodStartsAt, body.subscription.periodEndsAt], [told.periodStartsAt, told.periodEndsAt]);
+});
+
 test('an org that used nothing is told its allowance, its cap and its period', async () => {
   const org = await makeOrg();
   const { periodStartsAt, periodEndsAt, usageAlert, ...usage } = await usageOf(org);
