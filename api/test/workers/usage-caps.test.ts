@@ -5,12 +5,14 @@ import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import { sql } from 'kysely';
 import { periodAt } from '../../src/rules/billing-period.ts';
 import { SLEEP_AGAIN_AFTER_MS } from '../../src/rules/usage-caps.ts';
+import { standingsAt } from '../../src/services/usage-caps.ts';
 import { newId } from '../../src/store/ids.ts';
 import { insertProject } from '../../src/store/projects.ts';
 import type { NewSandbox } from '../../src/store/schema.ts';
 import { CapWatch, forgetCapWarnings } from '../../src/workers/usage-caps.ts';
 import { startApi, type TestApi, type TestOrg } from '../api.ts';
 import { addRunning, addUsed, HOUR_MS, setSubscription } from '../machine-time.ts';
+import { openWatched } from '../watched-database.ts';
 
 const METERED: Plan = { ...SELF_HOSTED_PLAN, id: 'metered', name: 'Metered', includedMachineHours: 10 };
 const GRACE_SECONDS = 60;
@@ -299,6 +301,27 @@ test("with overage on an explicit cap is warned of and stops nobody; a project's
   await setProjectCap(10);
   await look(capWatch, reachedAt + HOUR_MS, reachedAt + HOUR_MS + GRACE_SECONDS * 1_000);
   assert.deepEqual(asked(), [`sleep ${id}`]);
+});
+
+test('however many projects have a cap, a look asks for what an org used in one statement', async () => {
+  await awake({ hours: 5 });
+  for (let count = 0; count < 4; count += 1) {
+    const projectId = await otherProject();
+    await awake({ hours: 1, projectId });
+    await setProjectCap(1_000, projectId);
+  }
+  const watched = openWatched(api.databaseUrl);
+  try {
+    const projectIds = (await api.db.selectFrom('project').select('id').where('org_id', '=', org.orgId).execute()).map((row) => row.id);
+    const standings = await standingsAt(watched.db, api.context.plans, { orgId: org.orgId, projectIds }, new Date(reachedAt));
+    assert.deepEqual(
+      standings.map(({ usedMs }) => usedMs / HOUR_MS),
+      [9, 1, 1, 1, 1],
+    );
+    assert.equal(watched.queries.filter(({ sql: text }) => text.includes('usage_total')).length, 1);
+  } finally {
+    await watched.db.destroy();
+  }
 });
 
 test('without a cap nobody is warned and nothing sleeps: the self-hosted plan, and overage without a limit', async () => {
