@@ -32,19 +32,23 @@ export async function findProjectLimits(db: Database, projectIds: readonly strin
   return new Map(rows.flatMap(({ id, limit }) => (limit === null ? [] : [[id, limit]])));
 }
 
-/** A project with machines awake, whose machine time a cap bounds: its own, or its org's. */
+/** A project whose machine time a cap bounds: its own, or its org's. */
 export interface CappedProject {
   orgId: string;
   projectId: string;
 }
 
-/** Of the orgs, those with one of the given plans are capped by it. */
-export async function listCappedAwake(db: Database, cappedPlans: readonly string[]): Promise<CappedProject[]> {
+/** Those with machines awake, or all. Of the orgs, those with one of the given plans are capped by it. */
+export async function listCapped(db: Database, cappedPlans: readonly string[], which: 'awake' | 'all'): Promise<CappedProject[]> {
+  const looked =
+    which === 'all'
+      ? sql`select org_id, id as project_id from project where deleted_at is null`
+      : sql`select distinct org_id, project_id from usage_interval where upper_inf(during)`;
   const { rows } = await sql<CappedProject>`
-    select awake.org_id as "orgId", awake.project_id as "projectId"
-    from (select distinct org_id, project_id from usage_interval where upper_inf(during)) awake
-      join subscription on subscription.org_id = awake.org_id
-      left join project on project.id = awake.project_id
+    select looked.org_id as "orgId", looked.project_id as "projectId"
+    from (${looked}) looked
+      join subscription on subscription.org_id = looked.org_id
+      left join project on project.id = looked.project_id
     where subscription.machine_hour_limit is not null
       or (not subscription.overage_enabled and subscription.plan = any(${cappedPlans}::text[]))
       or project.sandbox_machine_hour_limit is not null`.execute(db);

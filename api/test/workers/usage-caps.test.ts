@@ -303,6 +303,15 @@ test("with overage on an explicit cap is warned of and stops nobody; a project's
   assert.deepEqual(asked(), [`sleep ${id}`]);
 });
 
+test('a share that was reached right before the replica that looked was killed is warned of by the next, though nothing is awake any more', async () => {
+  const id = await awake({ hours: 10 });
+  await look(watch(), reachedAt - HOUR_MS);
+  await sql`update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)}) where sandbox_id = ${id}`.execute(api.db);
+  await api.db.updateTable('sandbox').set({ status: 'stopped', wakes_from: 'snapshot' }).where('id', '=', id).execute();
+  await look(watch(), reachedAt + 1);
+  assert.deepEqual(await percents(), [80, 100]);
+});
+
 test('however many projects have a cap, a look asks for what an org used in one statement', async () => {
   await awake({ hours: 5 });
   for (let count = 0; count < 4; count += 1) {
