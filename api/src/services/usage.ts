@@ -40,7 +40,7 @@ export async function orgUsage(context: UsageContext, orgId: string, { projectId
     sandboxOverageEnabled: subscription.overage_enabled,
     usedMachineHours: machineHours(askedMs),
     remainingMachineHours: cap === null ? null : machineHours(Math.max(0, capMs(cap) - scopeMs)),
-    usageAlert: cap === null ? uncappedAlert(scopeMs) : usageAlertOf({ ...standing, cap }, stops),
+    usageAlert: cap === null ? uncappedAlert(scopeMs, scope.kind) : usageAlertOf({ ...standing, cap }, stops),
     periodStartsAt: period.startsAt.toISOString(),
     periodEndsAt: period.endsAt.toISOString(),
     overageMachineHours: overageHours,
