@@ -93,6 +93,8 @@ export interface UsageCapWarningTable {
   period_starts_at: Instant;
   cap_hours: number;
   percent: number;
+  /** What it said: work stops at the cap, or goes on. */
+  enforced: boolean;
   org_id: string;
   warned_at: GeneratedInstant;
 }

@@ -100,11 +100,15 @@ export async function forgetCapReached(db: Database, scope: string): Promise<voi
   await db.deleteFrom('usage_cap_reached').where('scope_id', '=', scope).execute();
 }
 
-/** Notes a warning; false when it was given already. */
-export async function noteCapWarning(db: Database, { scope, cap, period }: CapStanding, percent: WarningPercent): Promise<boolean> {
+/** Notes a warning; false when it was given already, with the same word on whether work stops at the cap. */
+export async function noteCapWarning(
+  db: Database,
+  { scope, cap, period, enforced }: CapStanding & { enforced: boolean },
+  percent: WarningPercent,
+): Promise<boolean> {
   const { numInsertedOrUpdatedRows: noted } = await db
     .insertInto('usage_cap_warning')
-    .values({ scope_id: scopeId(scope), period_starts_at: period.startsAt, cap_hours: cap, percent, org_id: scope.orgId })
+    .values({ scope_id: scopeId(scope), period_starts_at: period.startsAt, cap_hours: cap, percent, enforced, org_id: scope.orgId })
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirstOrThrow();
   return noted === 1n;

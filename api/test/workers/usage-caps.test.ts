@@ -303,6 +303,24 @@ test("with overage on an explicit cap is warned of and stops nobody; a project's
   assert.deepEqual(asked(), [`sleep ${id}`]);
 });
 
+test('overage that is switched off where a cap is used up is warned of before anything sleeps: the warning before said that work goes on', async () => {
+  await setGuardrails({ sandboxMachineHourLimit: 10, sandboxOverageEnabled: true });
+  const id = await awake({ hours: 10 });
+  const capWatch = watch();
+  await look(capWatch, reachedAt);
+  await setGuardrails({ sandboxOverageEnabled: false });
+  await look(capWatch, reachedAt + 1, reachedAt + 2);
+  assert.deepEqual(await percents(), [80, 100, 80, 100]);
+  assert.match((await warnings()).at(-1)?.details.reason ?? '', /what is awake goes to sleep 60 s later/);
+  await setGuardrails({ sandboxOverageEnabled: true });
+  await look(capWatch, reachedAt + 3);
+  await setGuardrails({ sandboxOverageEnabled: false });
+  await look(capWatch, reachedAt + 4);
+  assert.equal((await percents()).length, 4, 'each of the two is said once for a cap and period');
+  await look(capWatch, reachedAt + 4 + GRACE_SECONDS * 1_000);
+  assert.deepEqual(asked(), [`sleep ${id}`]);
+});
+
 test('a share that was reached right before the replica that looked was killed is warned of by the next, though nothing is awake any more', async () => {
   const id = await awake({ hours: 10 });
   await look(watch(), reachedAt - HOUR_MS);
