@@ -1,19 +1,15 @@
-// The only reader of the environment in the control plane. Every variable is listed here, with its default; a wrong value stops the start
-// with a message that names the variable.
+// The only reader of the environment in the control plane, whose variables are listed in environment.ts. A wrong value stops the start with a message that
+// names the variable.
 import { readFileSync } from 'node:fs';
-import { isIP } from 'node:net';
-import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/limits.ts';
 import { DEFAULT_MACHINE_RATES, type MachineRates } from '@berth/contract/machine-rates.ts';
 import { planCatalogue } from '@berth/contract/plans.ts';
-import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
-import { z } from 'zod';
+import type { z } from 'zod';
+import { databaseEnvironment, serveEnvironment, type LOG_LEVELS } from './environment.ts';
 import { planCatalogueOf, type Plans } from './rules/plan-catalogue.ts';
 import { originOf } from './rules/repository.ts';
 import { previewUrlFault } from './rules/preview-host.ts';
 import { SecretKey } from './services/secret-key.ts';
 import type { Settings } from './services/settings.ts';
-
-const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export interface DatabaseConfig {
   /** `BERTH_DATABASE_URL`, or else `DATABASE_URL`. */
@@ -67,10 +63,6 @@ export interface OidcConfig {
   name: string;
 }
 
-const GIT_HOST = '[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[1-9]\\d{0,4})?';
-const GIT_BASE_URL = new RegExp(`^https?://${GIT_HOST}(?:/[A-Za-z0-9._~-]+)*/?$`);
-/** A host without a scheme is one of https: http is for whoever says so. */
-const GIT_ORIGINS = new RegExp(`^(?:https?://)?${GIT_HOST}(?: *, *(?:https?://)?${GIT_HOST})*$`);
 export interface StripeConfig {
   /** Content of the file `BERTH_STRIPE_SECRET_KEY_FILE`: a secret or restricted key of the API. */
   secretKey: string;
@@ -81,65 +73,6 @@ export interface StripeConfig {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
-
-/** The URL of an origin. */
-const originText = (error: string) =>
-  z
-    .url({ protocol: /^https?$/, error })
-    .refine((url) => URL.canParse(url) && new URL(url).href === `${new URL(url).origin}/`, 'must have no path, query or user name');
-
-const databaseEnvironment = z.object({
-  BERTH_DATABASE_URL: z.string().startsWith('postgres', 'must be a URL postgres://...'),
-  BERTH_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
-});
-
-const serveEnvironment = databaseEnvironment.extend({
-  BERTH_LISTEN: z.string().min(1).default('127.0.0.1'),
-  BERTH_PORT: z.coerce.number().int().min(0).max(65_535).default(4_800),
-  BERTH_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1_000).default(20),
-  BERTH_HOST_URL: z.string().regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port'),
-  BERTH_HOST_TOKEN_FILE: z.string().min(1),
-  BERTH_PLANS_FILE: z.string().optional(),
-  BERTH_SECRET_KEY_FILE: z.string().min(1),
-  BERTH_PUBLIC_URL: originText('must be the http or https URL that people reach the service by').optional(),
-  BERTH_PREVIEW_URL: originText('must be the http or https URL below whose host previews are').optional(),
-  BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
-  BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(SESSION_TOKEN_MINUTES),
-  BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
-  BERTH_CAP_GRACE_SECONDS: z.coerce.number().int().min(0).max(86_400).default(300),
-  BERTH_TRUSTED_PROXIES: z.string().default('').transform(addressList),
-  BERTH_SMTP_URL: z
-    .string()
-    .regex(/^smtps?:\/\//, 'must be a URL smtp://... or smtps://...')
-    .optional(),
-  BERTH_SMTP_URL_FILE: z.string().optional(),
-  BERTH_MAIL_FROM: z.string().min(3).default('Berth <berth@localhost>'),
-  BERTH_OUTBOX_FOLDER: z.string().min(1).default('outbox'),
-  BERTH_OIDC_ISSUER: z.url({ protocol: /^https?$/, error: 'must be the URL of the issuer' }).optional(),
-  BERTH_OIDC_CLIENT_ID: z.string().optional(),
-  BERTH_OIDC_CLIENT_SECRET_FILE: z.string().optional(),
-  BERTH_OIDC_NAME: z.string().min(1).max(60).default('single sign-on'),
-  BERTH_GIT_BASE_URL: z
-    .string()
-    .regex(GIT_BASE_URL, 'must be an https URL (or an http one) without user name, query and fragment')
-    .default('https://github.com'),
-  BERTH_GIT_ALLOW_URLS: z
-    .string()
-    .regex(GIT_ORIGINS, 'must be hosts like git.example.com or git.example.com:8443, or http://git.example.com, separated by commas')
-    .optional(),
-  BERTH_CLONE_TIMEOUT_SECONDS: z.coerce.number().int().min(CLONE_TIMEOUT_SECONDS.min).max(CLONE_TIMEOUT_SECONDS.max).default(1_800),
-  BERTH_CLONE_MAX_MIB: z.coerce.number().int().min(CLONE_MAX_MIB.min).max(CLONE_MAX_MIB.max).default(10_240),
-  BERTH_STRIPE_SECRET_KEY_FILE: z.string().optional(),
-  BERTH_STRIPE_WEBHOOK_SECRET_FILE: z.string().optional(),
-  BERTH_STRIPE_API_URL: z
-    .url({ protocol: /^https?$/, error: 'must be the URL of a server that speaks the API of Stripe' })
-    .refine(
-      (url) => !URL.canParse(url) || keepsSecrets(new URL(url)),
-      'must be https, or an address of this machine: the secret key goes there',
-    )
-    .optional(),
-  BERTH_CRASH_AT: z.string().optional(),
-});
 
 /** What every command needs. Throws naming the variable that is missing or wrong. */
 export function readDatabaseConfig(environment: Environment): DatabaseConfig {
@@ -257,28 +190,6 @@ function readStripeSecret(variable: string, path: string, beginnings: string[]):
   const secret = readSecret(variable, path);
   if (beginnings.some((beginning) => secret.startsWith(beginning)) && /^\w+$/.test(secret)) return secret;
   throw new Error(`the environment is not usable: ${variable}: ${path} must hold one word that begins with ${beginnings.join(' or ')}`);
-}
-
-function keepsSecrets({ protocol, hostname }: URL): boolean {
-  return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127\.[\d.]+$/.test(hostname);
-}
-
-/** Addresses and networks, separated by commas. */
-function addressList(text: string, context: z.RefinementCtx<string>): string[] {
-  const entries = text.split(',').map((entry) => entry.trim());
-  const given = entries.filter((entry) => entry !== '');
-  const wrong = given.filter((entry) => {
-    const [address = '', bits, ...more] = entry.split('/');
-    const version = isIP(address);
-    const mostBits = version === 4 ? 32 : 128;
-    return (
-      version === 0 || more.length > 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= mostBits))
-    );
-  });
-  if (wrong.length > 0) {
-    context.addIssue({ code: 'custom', message: `${wrong.join(', ')}: must be addresses or networks such as 10.0.0.5 or 10.0.0.0/8` });
-  }
-  return given;
 }
 
 /** An address as it stands in a URL. */

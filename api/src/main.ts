@@ -15,7 +15,6 @@ import { openLog } from './log.ts';
 import { openMailer } from './mail/mailer.ts';
 import { makeOwnerLink } from './services/accounts.ts';
 import { mintOwnerKey } from './services/api-keys.ts';
-import { openStripe } from './payment/stripe.ts';
 import { bootstrap } from './services/bootstrap.ts';
 import { changePlan } from './services/plan-change.ts';
 import { openSignIn } from './sign-in/sign-in.ts';
@@ -90,7 +89,8 @@ async function serve(): Promise<void> {
     capGraceSeconds: settings.capGraceSeconds,
     log,
   });
-  const payments = config.stripe === null ? null : openStripe(config.stripe);
+  // Only where it is configured: it is a large package, and no command of the operator needs it.
+  const payments = config.stripe === null ? null : (await import('./payment/stripe.ts')).openStripe(config.stripe);
   const context = {
     db,
     callers: new Callers(pool),

@@ -255,6 +255,20 @@ test('a second serve on the same database takes up where the first ended', async
   assert.equal(await stop(serving), 0);
 });
 
+test('no command of the operator loads the client of the payment provider', async () => {
+  const told = `process.stderr.write('loaded ' + url + '\\n')`;
+  const hook = `import { registerHooks } from 'node:module'; registerHooks({ load(url, context, next) { ${told}; return next(url, context); } });`;
+  const ended = run(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, MAIN, 'unheard-of'], {
+    env: environment,
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  await assert.rejects(ended, ({ stderr }: { stderr: string }) => {
+    assert.match(stderr, /^loaded .*\/services\/billing\.ts$/m, 'what is loaded is seen');
+    assert.doesNotMatch(stderr, /^loaded .*(\/node_modules\/stripe\/|\/payment\/stripe\.ts)/m);
+    return true;
+  });
+});
+
 test('serve sells plans with the secrets of its files: a purchase that is told of is in force', async () => {
   const stripe = new StripeServer();
   await stripe.start();

@@ -17,7 +17,6 @@ import {
   type TerminalSize,
 } from '@berth/protocol/guest.ts';
 import {
-  hostError,
   hostInfo,
   vmList,
   vmMetrics,
@@ -33,6 +32,7 @@ import {
   type VmWake,
   type VmResize,
 } from '@berth/protocol/host.ts';
+import { brokenOff, jsonIn } from './answer.ts';
 import { HostError } from './error.ts';
 import { exchange, StaleConnectionError, targetOf, type Exchanged, type Payload, type Target } from './exchange.ts';
 import { openHostStream } from './stream.ts';
@@ -282,28 +282,4 @@ export class HostClient {
 function payloadOf({ body, bytes }: Request): Payload | undefined {
   if (bytes !== undefined) return { type: 'application/octet-stream', bytes };
   return body === undefined ? undefined : { type: 'application/json', bytes: Buffer.from(JSON.stringify(body)) };
-}
-
-/** The JSON of a successful answer; throws the host's refusal, or what is wrong with what it sent. */
-function jsonIn({ status, body, whole }: Exchanged, where: string): unknown {
-  let json: unknown;
-  try {
-    // Leading spaces that kept the connection busy are white space to JSON too.
-    json = JSON.parse(body.toString('utf8'));
-  } catch (error) {
-    if (!whole) throw brokenOff(where);
-    throw new HostError('invalid_answer', `${where}: status ${status} with a body that is not JSON`, { cause: error });
-  }
-  const refused = hostError.safeParse(json);
-  if (refused.success) {
-    const { code, message, shortage, errno } = refused.data.error;
-    throw new HostError(code, message, { shortage, errno });
-  }
-  if (!whole) throw brokenOff(where);
-  if (status !== 200) throw new HostError('invalid_answer', `${where}: status ${status} without an error the protocol knows`);
-  return json;
-}
-
-function brokenOff(where: string): HostError {
-  return new HostError('host_unreachable', `${where}: the connection broke in the middle of the answer`);
 }

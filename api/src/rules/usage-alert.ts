@@ -1,6 +1,6 @@
 // How what was used stands to a cap: the share, its status, and what people are told. Pure; which cap holds is said in usage-caps.ts.
 import type { UsageAlert, UsageAlertStatus } from '@berth/contract/usage.ts';
-import { capMs, describeWarning, isAtCap, warningsDue, type CapStanding } from './usage-caps.ts';
+import { capMs, describeWarning, isAtCap, warningsDue, type CapScope, type CapStanding } from './usage-caps.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -10,12 +10,12 @@ export function usageAlertOf(standing: CapStanding, stops: { graceSeconds: numbe
   return { percentUsed: percentOf(standing), status, message: messageOf(standing, status, stops) };
 }
 
-/** Where there is no cap. */
-export function uncappedAlert(usedMs: number): UsageAlert {
+/** Where there is no cap; a project without one of its own is still inside its org's, if that has one. */
+export function uncappedAlert(usedMs: number, scope: CapScope['kind']): UsageAlert {
   return {
     percentUsed: 0,
     status: 'normal',
-    message: `${hoursText(usedMs)} machine hours are used in this billing period. There is no cap on them.`,
+    message: `${hoursText(usedMs)} machine hours are used in this billing period. ${scope === 'org' ? 'There is no cap on them.' : 'The project has no cap of its own; a cap of its org holds for it too.'}`,
   };
 }
 

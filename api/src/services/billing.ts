@@ -6,6 +6,7 @@ import { CodedError } from '../rules/coded-error.ts';
 import type { Plans } from '../rules/plan-catalogue.ts';
 import { describePlan } from '../rules/plan-limits.ts';
 import { insertActivity } from '../store/activity.ts';
+import { readClock } from '../store/clock.ts';
 import { findOrg } from '../store/identity.ts';
 import type { SubscriptionRow } from '../store/schema.ts';
 import { findSubscription, keepCustomer, replaceCheckout } from '../store/subscriptions.ts';
@@ -31,7 +32,7 @@ export interface SubscriptionState {
 /** Throws `no_active_plan` when there is none to tell of. */
 export async function getSubscription(context: ServiceContext, orgId: string): Promise<SubscriptionState> {
   const { subscription: row, plan } = namedPlan(context.plans, await findSubscription(context.db, orgId));
-  return { row, plan, period: row.status === 'canceled' ? null : periodOfSubscription(row, new Date()) };
+  return { row, plan, period: row.status === 'canceled' ? null : periodOfSubscription(row, await readClock(context.db)) };
 }
 
 /** Throws `billing_not_configured` without one. */

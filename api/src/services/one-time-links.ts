@@ -3,7 +3,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import { lockUser } from '../store/accounts.ts';
 import { newId } from '../store/ids.ts';
-import type { Database, OneTimeLinkTable } from '../store/schema.ts';
+import type { Database } from '../store/schema.ts';
+import type { OneTimeLinkTable } from '../store/tables-people.ts';
 
 export type LinkPurpose = OneTimeLinkTable['purpose'];
 

@@ -17,7 +17,7 @@ import { readClock } from '../store/clock.ts';
 import type { Database, DatabaseTransaction, SubscriptionRow } from '../store/schema.ts';
 import { findSubscription, lockSubscription } from '../store/subscriptions.ts';
 import { findProjectLimits } from '../store/usage-caps.ts';
-import { usedMs } from '../store/usage-sums.ts';
+import { usedByProjects, usedMs } from '../store/usage-sums.ts';
 import { periodOfSubscription } from './billing-period.ts';
 import { inForce } from './plans.ts';
 
@@ -52,9 +52,8 @@ export async function requireMachineHours(
   if (!seen.some(({ enforced }) => enforced)) return;
   const held = inForce(plans, await lockSubscription(trx, orgId));
   const at = await readClock(trx);
-  for (const cap of await capsOf(trx, held, [projectId])) {
-    if (cap.enforced) requireBelowCap(await standingOf(trx, cap, held.subscription, at));
-  }
+  const enforced = (await capsOf(trx, held, [projectId])).filter((cap) => cap.enforced);
+  for (const standing of await standingsOf(trx, enforced, held.subscription, at)) requireBelowCap(standing);
 }
 
 /** How the org, and those of the projects that have a cap, stand to their caps at an instant; none without an active plan. */
@@ -66,9 +65,7 @@ export async function standingsAt(
 ): Promise<EnforcedStanding[]> {
   const current = inForceOrNull(plans, await findSubscription(db, orgId));
   if (current === null) return [];
-  const standings: EnforcedStanding[] = [];
-  for (const cap of await capsOf(db, current, projectIds)) standings.push(await standingOf(db, cap, current.subscription, at));
-  return standings;
+  return await standingsOf(db, await capsOf(db, current, projectIds), current.subscription, at);
 }
 
 /**
@@ -97,11 +94,24 @@ async function capsOf(db: Database, current: PlanInForce, projectIds: readonly s
   ];
 }
 
-async function standingOf(db: Database, { scope, cap, enforced }: Cap, subscription: SubscriptionRow, at: Date): Promise<EnforcedStanding> {
+/** In the order of the caps, as one statement sees them. */
+async function standingsOf(db: Database, caps: readonly Cap[], subscription: SubscriptionRow, at: Date): Promise<EnforcedStanding[]> {
+  const [first, ...others] = caps;
+  if (first === undefined) return [];
   const period = periodOfSubscription(subscription, at);
-  const { orgId } = scope;
-  const projectId = scope.kind === 'project' ? scope.projectId : undefined;
-  return { scope, cap, enforced, period, usedMs: await usedMs(db, { orgId, projectId, from: period.startsAt, to: period.endsAt, at }) };
+  const window = { orgId: subscription.org_id, from: period.startsAt, to: period.endsAt, at };
+  // Of one project less is read than of all.
+  if (others.length === 0) return [{ ...first, period, usedMs: await usedMs(db, { ...window, projectId: projectOf(first) }) }];
+  const { orgMs, projectMs } = await usedByProjects(
+    db,
+    window,
+    caps.flatMap((cap) => projectOf(cap) ?? []),
+  );
+  return caps.map((cap) => ({ ...cap, period, usedMs: projectMs.get(projectOf(cap) ?? '') ?? orgMs }));
+}
+
+function projectOf({ scope }: Cap): string | undefined {
+  return scope.kind === 'project' ? scope.projectId : undefined;
 }
 
 function inForceOrNull(plans: Plans, subscription: SubscriptionRow | undefined): PlanInForce | null {

@@ -6,7 +6,7 @@ import { uncappedAlert, usageAlertOf } from '../rules/usage-alert.ts';
 import { capMs, effectiveCap, effectiveProjectCap, type CapScope } from '../rules/usage-caps.ts';
 import { readClock } from '../store/clock.ts';
 import { findProjectEvenDeleted } from '../store/projects.ts';
-import { usageByEndUser, usedMs } from '../store/usage-sums.ts';
+import { usageByEndUser, usedParts } from '../store/usage-sums.ts';
 import { requirePeriod, type CurrentPeriod } from './billing-period.ts';
 import type { ServiceContext } from './context.ts';
 import { guardrailsOf } from './usage-caps.ts';
@@ -28,21 +28,19 @@ export async function orgUsage(context: UsageContext, orgId: string, { projectId
   const period = await requirePeriod(db, plans, orgId, at);
   const window = { orgId, from: period.startsAt, to: period.endsAt, at };
   const { cap, override, scope, stops } = await capOf(context, period, projectId);
-  const usedByScope = await usedMs(db, { ...window, projectId });
-  const usedByOrg = projectId === undefined ? usedByScope : await usedMs(db, window);
-  const used = endUserId === undefined ? usedByScope : await usedMs(db, { ...window, projectId, endUserId });
+  const { orgMs, scopeMs, askedMs } = await usedParts(db, { ...window, projectId, endUserId });
   const { plan, subscription } = period;
   const includedMs = plan.includedMachineHours === null ? null : capMs(plan.includedMachineHours);
-  const overageHours = machineHours(includedMs === null ? 0 : Math.max(0, usedByOrg - includedMs));
-  const standing = { scope, usedMs: usedByScope, period };
+  const overageHours = machineHours(includedMs === null ? 0 : Math.max(0, orgMs - includedMs));
+  const standing = { scope, usedMs: scopeMs, period };
   return {
     includedMachineHours: plan.includedMachineHours,
     sandboxMachineHourLimit: cap,
     sandboxMachineHourLimitOverride: override,
     sandboxOverageEnabled: subscription.overage_enabled,
-    usedMachineHours: machineHours(used),
-    remainingMachineHours: cap === null ? null : machineHours(Math.max(0, capMs(cap) - usedByScope)),
-    usageAlert: cap === null ? uncappedAlert(usedByScope) : usageAlertOf({ ...standing, cap }, stops),
+    usedMachineHours: machineHours(askedMs),
+    remainingMachineHours: cap === null ? null : machineHours(Math.max(0, capMs(cap) - scopeMs)),
+    usageAlert: cap === null ? uncappedAlert(scopeMs, scope.kind) : usageAlertOf({ ...standing, cap }, stops),
     periodStartsAt: period.startsAt.toISOString(),
     periodEndsAt: period.endsAt.toISOString(),
     overageMachineHours: overageHours,

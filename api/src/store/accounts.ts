@@ -1,6 +1,7 @@
 // What becomes of a user's account: found by its address, given its name and address, held to be verified. SQL only; passwords are sign-in's.
 import { sql } from 'kysely';
-import type { Database, OneTimeLinkTable, UserRow } from './schema.ts';
+import type { Database, UserRow } from './schema.ts';
+import type { OneTimeLinkTable } from './tables-people.ts';
 
 /** @param email in lower case, as all of them are stored */
 export async function findUserByEmail(db: Database, email: string): Promise<UserRow | undefined> {

@@ -3,7 +3,8 @@ import { sql, type Updateable } from 'kysely';
 import type { PageRequest, Slice } from '../rules/page.ts';
 import { isId } from './ids.ts';
 import { selectSlice } from './pages.ts';
-import type { Database, DatabaseTransaction, NewProject, ProjectRow, ProjectTable } from './schema.ts';
+import type { Database, DatabaseTransaction, NewProject, ProjectRow } from './schema.ts';
+import type { ProjectTable } from './tables-sandboxes.ts';
 
 /** A project's row without what is sealed. */
 export type ProjectRecord = Omit<ProjectRow, 'repo_credentials_sealed'> & { has_repo_credentials: boolean };

@@ -32,19 +32,23 @@ export async function findProjectLimits(db: Database, projectIds: readonly strin
   return new Map(rows.flatMap(({ id, limit }) => (limit === null ? [] : [[id, limit]])));
 }
 
-/** A project with machines awake, whose machine time a cap bounds: its own, or its org's. */
+/** A project whose machine time a cap bounds: its own, or its org's. */
 export interface CappedProject {
   orgId: string;
   projectId: string;
 }
 
-/** Of the orgs, those with one of the given plans are capped by it. */
-export async function listCappedAwake(db: Database, cappedPlans: readonly string[]): Promise<CappedProject[]> {
+/** Those with machines awake, or all. Of the orgs, those with one of the given plans are capped by it. */
+export async function listCapped(db: Database, cappedPlans: readonly string[], which: 'awake' | 'all'): Promise<CappedProject[]> {
+  const looked =
+    which === 'all'
+      ? sql`select org_id, id as project_id from project where deleted_at is null`
+      : sql`select distinct org_id, project_id from usage_interval where upper_inf(during)`;
   const { rows } = await sql<CappedProject>`
-    select awake.org_id as "orgId", awake.project_id as "projectId"
-    from (select distinct org_id, project_id from usage_interval where upper_inf(during)) awake
-      join subscription on subscription.org_id = awake.org_id
-      left join project on project.id = awake.project_id
+    select looked.org_id as "orgId", looked.project_id as "projectId"
+    from (${looked}) looked
+      join subscription on subscription.org_id = looked.org_id
+      left join project on project.id = looked.project_id
     where subscription.machine_hour_limit is not null
       or (not subscription.overage_enabled and subscription.plan = any(${cappedPlans}::text[]))
       or project.sandbox_machine_hour_limit is not null`.execute(db);
@@ -96,11 +100,15 @@ export async function forgetCapReached(db: Database, scope: string): Promise<voi
   await db.deleteFrom('usage_cap_reached').where('scope_id', '=', scope).execute();
 }
 
-/** Notes a warning; false when it was given already. */
-export async function noteCapWarning(db: Database, { scope, cap, period }: CapStanding, percent: WarningPercent): Promise<boolean> {
+/** Notes a warning; false when it was given already, with the same word on whether work stops at the cap. */
+export async function noteCapWarning(
+  db: Database,
+  { scope, cap, period, enforced }: CapStanding & { enforced: boolean },
+  percent: WarningPercent,
+): Promise<boolean> {
   const { numInsertedOrUpdatedRows: noted } = await db
     .insertInto('usage_cap_warning')
-    .values({ scope_id: scopeId(scope), period_starts_at: period.startsAt, cap_hours: cap, percent, org_id: scope.orgId })
+    .values({ scope_id: scopeId(scope), period_starts_at: period.startsAt, cap_hours: cap, percent, enforced, org_id: scope.orgId })
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirstOrThrow();
   return noted === 1n;

@@ -31,6 +31,43 @@ export async function usedMs(db: Database, window: UsageWindow): Promise<number>
   return Number(rows[0]?.ms);
 }
 
+/** What an org used, what one of its projects did, and what one end user did, there or in all of the org; each as {@link usedMs} says it, all seen at once. */
+export interface UsedParts {
+  orgMs: number;
+  /** Of the project; without one, of the org. */
+  scopeMs: number;
+  /** Of the end user in that; without one, all of it. */
+  askedMs: number;
+}
+
+export async function usedParts(db: Database, { projectId, endUserId, ...window }: UsageWindow): Promise<UsedParts> {
+  const inScope = projectId === undefined ? sql`true` : sql`project_id = ${projectId}`;
+  const isAsked = endUserId === undefined ? inScope : sql`${inScope} and end_user_id = ${endUserId}`;
+  const { rows } = await sql<{ org: string; scope: string; asked: string }>`
+    ${partsIn(window)}
+    select coalesce(sum(ms), 0) as org,
+      coalesce(sum(ms) filter (where ${inScope}), 0) as scope, coalesce(sum(ms) filter (where ${isAsked}), 0) as asked
+    from part`.execute(db);
+  const [{ org, scope, asked } = { org: 0, scope: 0, asked: 0 }] = rows;
+  return { orgMs: Number(org), scopeMs: Number(scope), askedMs: Number(asked) };
+}
+
+/** What an org used, and what each of the projects did, by id; each as {@link usedMs} says it, all seen at once. */
+export async function usedByProjects(
+  db: Database,
+  window: Omit<UsageWindow, 'projectId' | 'endUserId'>,
+  projectIds: readonly string[],
+): Promise<{ orgMs: number; projectMs: ReadonlyMap<string, number> }> {
+  const { rows } = await sql<{ project_id: string | null; ms: string }>`
+    ${partsIn(window)}
+    select case when project_id = any(${projectIds}::text[]) then project_id end as project_id, sum(ms) as ms from part group by 1`.execute(
+    db,
+  );
+  const projectMs = new Map(projectIds.map((id) => [id, 0]));
+  for (const { project_id: id, ms } of rows) if (id !== null) projectMs.set(id, Number(ms));
+  return { orgMs: rows.reduce((sum, { ms }) => sum + Number(ms), 0), projectMs };
+}
+
 /** The same by end user and machine size, in no order; what has no end user is left out. */
 export async function usageByEndUser(db: Database, window: Omit<UsageWindow, 'endUserId'>): Promise<EndUserUsage[]> {
   const { rows } = await sql<{ end_user_id: string; vcpu: number; memory_gb: number; disk_gb: number; ms: string }>`

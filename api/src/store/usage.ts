@@ -19,9 +19,12 @@ export async function closeUsageInterval(db: Database, sandboxId: string, at: Da
   await endInterval(db, sandboxId, at);
 }
 
-/** Ends the open interval and begins the next in the sandbox's new size, at one instant: nothing between them, nothing twice. */
+/**
+ * Ends the open interval and begins the next in the sandbox's new size, at one instant: nothing between them, nothing twice. That is now, or the expiry of an
+ * ephemeral sandbox whose end is late: what it runs beyond is in no interval (spec: "bills until the TTL").
+ */
 export async function splitUsageInterval(db: Database, sandbox: SandboxRow): Promise<void> {
-  const endedAt = await endInterval(db, sandbox.id, null);
+  const endedAt = await endInterval(db, sandbox.id, sandbox.expires_at);
   if (endedAt === undefined) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without an open usage interval`);
   await insertInterval(db, sandbox, endedAt);
 }

@@ -6,7 +6,7 @@ import type { IntentContext } from '../services/sandbox-intent.ts';
 import { standingsAt, type EnforcedStanding } from '../services/usage-caps.ts';
 import { readClock } from '../store/clock.ts';
 import type { Database } from '../store/schema.ts';
-import { deleteCapWarnings, forgetCapReached, listCapsReached, listCappedAwake, scopeId, type CapReached } from '../store/usage-caps.ts';
+import { deleteCapWarnings, forgetCapReached, listCapsReached, listCapped, scopeId, type CapReached } from '../store/usage-caps.ts';
 import { crashPoint } from './crash-point.ts';
 import type { ReplicaSession } from './replica-session.ts';
 import type { StepContext } from './step-context.ts';
@@ -36,6 +36,8 @@ export class CapWatch {
   readonly #readNow: (db: Database) => Promise<Date>;
   /** Projects by org that had machines awake at the last look: what they used since counts, also when they sleep now. */
   #before = new Map<string, Set<string>>();
+  /** Nobody knows what the leader before this one had left to look at. */
+  #isFirst = true;
 
   constructor(options: CapWatchOptions) {
     this.#options = options;
@@ -47,16 +49,19 @@ export class CapWatch {
     const { context, session, plans } = this.#options;
     if (!(await session.leads('usage-caps'))) {
       this.#before.clear();
+      this.#isFirst = true;
       return;
     }
     const cappedPlans = [...plans.values()].filter((plan) => plan.includedMachineHours !== null).map(({ id }) => id);
     const awake = new Map<string, Set<string>>();
-    for (const { orgId, projectId } of await listCappedAwake(context.db, cappedPlans)) add(awake, orgId, projectId);
+    const which = this.#isFirst ? 'all' : 'awake';
+    for (const { orgId, projectId } of await listCapped(context.db, cappedPlans, which)) add(awake, orgId, projectId);
     const reached = await listCapsReached(context.db);
     const looked = new Map([...awake].map(([orgId, projectIds]) => [orgId, new Set(projectIds)]));
     for (const [orgId, projectIds] of this.#before) for (const projectId of projectIds) add(looked, orgId, projectId);
     for (const { orgId, projectId } of reached.values()) add(looked, orgId, projectId);
     this.#before = awake;
+    this.#isFirst = false;
 
     const waiting = [...looked];
     const lookNext = async (): Promise<void> => {
@@ -79,6 +84,7 @@ export class CapWatch {
     } catch (error) {
       if (!context.stopping.aborted)
         context.log.warn({ err: error, orgId }, 'could not hold an org against its caps; it will be tried again');
+      for (const projectId of projectIds) add(this.#before, orgId, projectId);
     }
   }
 

@@ -4,29 +4,26 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import { sql } from 'kysely';
-import { openStripe } from '../../src/payment/stripe.ts';
 import { changePlan } from '../../src/services/plan-change.ts';
-import { signInAs, startApi, type TestApi, type TestOrg } from '../api.ts';
-import { StripeServer, type StandInSubscription } from '../payment/stripe-server.ts';
+import { signInAs, type TestApi, type TestOrg } from '../api.ts';
+import type { StandInSubscription, StripeServer } from '../payment/stripe-server.ts';
+import { startStripeWorld, type StripeWorld } from '../payment/stripe-world.ts';
 
 const PRO: Plan = { ...SELF_HOSTED_PLAN, id: 'pro', name: 'Pro', priceId: 'price_pro' };
 const TEAM: Plan = { ...SELF_HOSTED_PLAN, id: 'team', name: 'Team', priceId: 'price_team' };
 
-const stripe = new StripeServer();
+let world: StripeWorld;
+let stripe: StripeServer;
 let api: TestApi;
 before(async () => {
-  await stripe.start();
-  const payments = openStripe({ secretKey: stripe.secretKey, webhookSecret: stripe.webhookSecret, apiUrl: stripe.url });
-  api = await startApi({ durable: false, plans: [PRO, TEAM], payments });
-  api.secret(stripe.secretKey, "Stripe's secret key");
-  api.secret(stripe.webhookSecret, "Stripe's webhook secret");
+  world = await startStripeWorld([PRO, TEAM]);
+  ({ stripe, api } = world);
 });
 afterEach(() => {
   stripe.instead = undefined;
 });
 after(async () => {
-  await api.close();
-  await stripe.stop();
+  await world.stop();
 });
 
 interface Sent {

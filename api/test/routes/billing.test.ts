@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { role } from '@berth/contract/permissions.ts';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
-import { openStripe } from '../../src/payment/stripe.ts';
 import { changePlan } from '../../src/services/plan-change.ts';
 import { requirePeriod } from '../../src/services/billing-period.ts';
-import { signInAs, startApi, type Answer, type TestApi, type TestOrg } from '../api.ts';
-import { StripeServer } from '../payment/stripe-server.ts';
+import { signInAs, type Answer, type TestApi, type TestOrg } from '../api.ts';
+import type { StripeServer } from '../payment/stripe-server.ts';
+import { startStripeWorld, type StripeWorld } from '../payment/stripe-world.ts';
 
 const PRO: Plan = {
   ...SELF_HOSTED_PLAN,
@@ -21,21 +21,18 @@ const PRO: Plan = {
 const TEAM: Plan = { ...SELF_HOSTED_PLAN, id: 'team', name: 'Team', includedMachineHours: 5_000, priceId: 'price_team' };
 const GIVEN: Plan = { ...SELF_HOSTED_PLAN, id: 'given', name: 'Given' };
 
-const stripe = new StripeServer();
+let world: StripeWorld;
+let stripe: StripeServer;
 let api: TestApi;
 before(async () => {
-  await stripe.start();
-  const payments = openStripe({ secretKey: stripe.secretKey, webhookSecret: stripe.webhookSecret, apiUrl: stripe.url });
-  api = await startApi({ durable: false, plans: [PRO, TEAM, GIVEN], payments });
-  api.secret(stripe.secretKey, "Stripe's secret key");
-  api.secret(stripe.webhookSecret, "Stripe's webhook secret");
+  world = await startStripeWorld([PRO, TEAM, GIVEN]);
+  ({ stripe, api } = world);
 });
 afterEach(() => {
   stripe.instead = undefined;
 });
 after(async () => {
-  await api.close();
-  await stripe.stop();
+  await world.stop();
 });
 
 interface Buyer extends TestOrg {

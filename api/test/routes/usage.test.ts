@@ -4,8 +4,10 @@ import { after, before, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import { sql } from 'kysely';
 import { newId } from '../../src/store/ids.ts';
+import { orgUsage } from '../../src/services/usage.ts';
 import { insertProject } from '../../src/store/projects.ts';
 import { startApi, type Answer, type TestApi, type TestOrg } from '../api.ts';
+import { openWatched } from '../watched-database.ts';
 
 const TEAM: Plan = { ...SELF_HOSTED_PLAN, id: 'team', name: 'Team', includedMachineHours: 100, overageUsdPerMachineHour: 0.25 };
 const RATES = { vcpuHourUsd: 0.04, memoryGbHourUsd: 0.005, diskGbHourUsd: 0.0002 };
@@ -66,6 +68,29 @@ const endUsersOf = async (org: TestOrg): Promise<Answer['body']> => {
   assert.equal(status, 200);
   return body;
 };
+
+test("the billing period is the one of the database's clock, in every view, whatever the replica's clock says", async (t) => {
+  const org = await makeOrg();
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 70 * DAY_MS });
+  const told = await usageOf(org);
+  const { body } = await api.call('GET', `/v1/orgs/${org.orgId}/subscription`, { token: org.token });
+  assert.equal(told.periodStartsAt, STARTED_AT.toISOString());
+  assert.deepEqual([body.subscription.periodStartsAt, body.subscription.periodEndsAt], [told.periodStartsAt, told.periodEndsAt]);
+});
+
+test('an answer is of one instant: what the org, the project and the end user used is asked in one statement', async () => {
+  const org = await makeOrg();
+  await use(org, { hours: 30, endUserId: 'ann' });
+  await use(org, { hours: 90, projectId: await makeProject(org) });
+  const watched = openWatched(api.databaseUrl);
+  try {
+    const told = await orgUsage({ ...api.context, db: watched.db }, org.orgId, { projectId: org.projectId, endUserId: 'ann' });
+    assert.deepEqual([told.usedMachineHours, told.overageMachineHours], [30, 20]);
+    assert.equal(watched.queries.filter(({ sql: text }) => text.includes('usage_total')).length, 1);
+  } finally {
+    await watched.db.destroy();
+  }
+});
 
 test('an org that used nothing is told its allowance, its cap and its period', async () => {
   const org = await makeOrg();

@@ -31,11 +31,15 @@ test('a cap of nothing is reached from the beginning', () => {
 });
 
 test('without a cap nothing is used up, however much it is', () => {
-  assert.deepEqual(uncappedAlert(5_000 * HOUR_MS + 36_000), {
+  assert.deepEqual(uncappedAlert(5_000 * HOUR_MS + 36_000, 'org'), {
     percentUsed: 0,
     status: 'normal',
     message: '5000.01 machine hours are used in this billing period. There is no cap on them.',
   });
+  assert.equal(
+    uncappedAlert(HOUR_MS, 'project').message,
+    '1 machine hours are used in this billing period. The project has no cap of its own; a cap of its org holds for it too.',
+  );
 });
 
 test('a message says how much of what is used, and from the warning on what happens at the cap and what can be done', () => {

@@ -105,6 +105,28 @@ test('an ephemeral sandbox whose end comes late is metered until its time to liv
   assert.deepEqual(rows, [{ ends: expiresAt }]);
 });
 
+test('a resize that is verified after the time to live bills nothing beyond it', async () => {
+  const expiresAt = new Date(Date.now() - 60_000);
+  const id = await makeAwake({ mode: 'ephemeral', ttl_seconds: 60, expires_at: expiresAt });
+  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(api.db);
+  await sql`update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10 where id = ${id}`.execute(
+    api.db,
+  );
+  const verified = { vcpu: 2, memoryGb: 4, diskGb: 10 };
+  await api.db.transaction().execute((trx) => settleResize(trx, { sandboxId: id, epoch: 1, verified, deferred: null }));
+  await go(id, 'destroying');
+  const { rows } = await sql<{ ends: Date }>`
+    select date_trunc('milliseconds', max(upper(during))) as ends from usage_interval where sandbox_id = ${id}`.execute(api.db);
+  assert.deepEqual(rows, [{ ends: expiresAt }]);
+  assert.deepEqual(
+    (await ledgerOf(id)).map(({ vcpu, open }) => [vcpu, open]),
+    [
+      [1, false],
+      [2, false],
+    ],
+  );
+});
+
 test('org, project, end user and size are copied into an interval and stay when sandbox and project are gone', async () => {
   const session = await api.makeSession({ role: 'owner' });
   const { body } = await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { name: 'to go' } });

@@ -5,12 +5,14 @@ import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 import { sql } from 'kysely';
 import { periodAt } from '../../src/rules/billing-period.ts';
 import { SLEEP_AGAIN_AFTER_MS } from '../../src/rules/usage-caps.ts';
+import { standingsAt } from '../../src/services/usage-caps.ts';
 import { newId } from '../../src/store/ids.ts';
 import { insertProject } from '../../src/store/projects.ts';
 import type { NewSandbox } from '../../src/store/schema.ts';
 import { CapWatch, forgetCapWarnings } from '../../src/workers/usage-caps.ts';
 import { startApi, type TestApi, type TestOrg } from '../api.ts';
 import { addRunning, addUsed, HOUR_MS, setSubscription } from '../machine-time.ts';
+import { openWatched } from '../watched-database.ts';
 
 const METERED: Plan = { ...SELF_HOSTED_PLAN, id: 'metered', name: 'Metered', includedMachineHours: 10 };
 const GRACE_SECONDS = 60;
@@ -299,6 +301,54 @@ test("with overage on an explicit cap is warned of and stops nobody; a project's
   await setProjectCap(10);
   await look(capWatch, reachedAt + HOUR_MS, reachedAt + HOUR_MS + GRACE_SECONDS * 1_000);
   assert.deepEqual(asked(), [`sleep ${id}`]);
+});
+
+test('overage that is switched off where a cap is used up is warned of before anything sleeps: the warning before said that work goes on', async () => {
+  await setGuardrails({ sandboxMachineHourLimit: 10, sandboxOverageEnabled: true });
+  const id = await awake({ hours: 10 });
+  const capWatch = watch();
+  await look(capWatch, reachedAt);
+  await setGuardrails({ sandboxOverageEnabled: false });
+  await look(capWatch, reachedAt + 1, reachedAt + 2);
+  assert.deepEqual(await percents(), [80, 100, 80, 100]);
+  assert.match((await warnings()).at(-1)?.details.reason ?? '', /what is awake goes to sleep 60 s later/);
+  await setGuardrails({ sandboxOverageEnabled: true });
+  await look(capWatch, reachedAt + 3);
+  await setGuardrails({ sandboxOverageEnabled: false });
+  await look(capWatch, reachedAt + 4);
+  assert.equal((await percents()).length, 4, 'each of the two is said once for a cap and period');
+  await look(capWatch, reachedAt + 4 + GRACE_SECONDS * 1_000);
+  assert.deepEqual(asked(), [`sleep ${id}`]);
+});
+
+test('a share that was reached right before the replica that looked was killed is warned of by the next, though nothing is awake any more', async () => {
+  const id = await awake({ hours: 10 });
+  await look(watch(), reachedAt - HOUR_MS);
+  await sql`update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)}) where sandbox_id = ${id}`.execute(api.db);
+  await api.db.updateTable('sandbox').set({ status: 'stopped', wakes_from: 'snapshot' }).where('id', '=', id).execute();
+  await look(watch(), reachedAt + 1);
+  assert.deepEqual(await percents(), [80, 100]);
+});
+
+test('however many projects have a cap, a look asks for what an org used in one statement', async () => {
+  await awake({ hours: 5 });
+  for (let count = 0; count < 4; count += 1) {
+    const projectId = await otherProject();
+    await awake({ hours: 1, projectId });
+    await setProjectCap(1_000, projectId);
+  }
+  const watched = openWatched(api.databaseUrl);
+  try {
+    const projectIds = (await api.db.selectFrom('project').select('id').where('org_id', '=', org.orgId).execute()).map((row) => row.id);
+    const standings = await standingsAt(watched.db, api.context.plans, { orgId: org.orgId, projectIds }, new Date(reachedAt));
+    assert.deepEqual(
+      standings.map(({ usedMs }) => usedMs / HOUR_MS),
+      [9, 1, 1, 1, 1],
+    );
+    assert.equal(watched.queries.filter(({ sql: text }) => text.includes('usage_total')).length, 1);
+  } finally {
+    await watched.db.destroy();
+  }
 });
 
 test('without a cap nobody is warned and nothing sleeps: the self-hosted plan, and overage without a limit', async () => {

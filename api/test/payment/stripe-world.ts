@@ -1,0 +1,33 @@
+// A control plane that sells plans through a server that speaks Stripe's shapes (stripe-server.ts), asked through Stripe's own SDK.
+import type { Plan } from '@berth/contract/plans.ts';
+import { openStripe } from '../../src/payment/stripe.ts';
+import { startApi, type TestApi } from '../api.ts';
+import { StripeServer } from './stripe-server.ts';
+
+export interface StripeWorld {
+  stripe: StripeServer;
+  api: TestApi;
+  stop(): Promise<void>;
+}
+
+export async function startStripeWorld(plans: Plan[]): Promise<StripeWorld> {
+  const stripe = new StripeServer();
+  await stripe.start();
+  const payments = openStripe({ secretKey: stripe.secretKey, webhookSecret: stripe.webhookSecret, apiUrl: stripe.url });
+  try {
+    const api = await startApi({ durable: false, plans, payments });
+    api.secret(stripe.secretKey, "Stripe's secret key");
+    api.secret(stripe.webhookSecret, "Stripe's webhook secret");
+    return {
+      stripe,
+      api,
+      stop: async () => {
+        await api.close();
+        await stripe.stop();
+      },
+    };
+  } catch (error) {
+    await stripe.stop();
+    throw error;
+  }
+}
