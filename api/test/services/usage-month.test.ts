@@ -4,6 +4,9 @@
 // The clock stands still at each of some thousand instants, at microseconds drawn at random, and all that falls due happens there: first, in turn, what changes
 // how much was used until now (a machine that was lost earlier, a time to live that was over, a cap); then the rest at once, as it would, over many connections.
 // None of that changes what was used until this instant, so whatever the order, creates, wakes and views must come out as the model has them.
+//
+// Half of the sandboxes live through the services, with their caps, statuses and steps; of the others the ledger's own statements write the stretches, which is
+// most of the month in a fifth of the statements.
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -18,6 +21,7 @@ import { wakeSandbox } from '../../src/services/sandbox-wake.ts';
 import { newId } from '../../src/store/ids.ts';
 import { insertProject } from '../../src/store/projects.ts';
 import type { SandboxRow } from '../../src/store/schema.ts';
+import { closeUsageInterval, openUsageInterval, splitUsageInterval } from '../../src/store/usage.ts';
 import { lockUsageSums, rollUpUsage } from '../../src/store/usage-rollup.ts';
 import { usedMs } from '../../src/store/usage-sums.ts';
 import { rollUpAllUsage } from '../../src/workers/usage-rollup.ts';
@@ -95,6 +99,8 @@ interface Life {
   vcpu: number;
   epoch: number;
   random: Random;
+  /** Of one that has no machine and no status: the ledger's own statements write its stretches. null: it lives through the services. */
+  plain: SandboxRow | null;
 }
 
 /** `before`: it changes what was used until now. `now`: after those, and at once with its like. */
@@ -143,7 +149,7 @@ class Month {
     }
     for (let index = 0; index < SANDBOXES; index += 1) {
       const random = streamOf(index);
-      this.#at(STARTS_MS + random() * 33 * DAY_MS, 'now', newId('sandbox'), () => this.#create(random));
+      this.#at(STARTS_MS + random() * 33 * DAY_MS, 'now', newId('sandbox'), () => this.#create(random, index % 3 !== 0));
     }
     let streams = SANDBOXES;
     const often = (count: number, turn: Event['turn'], of: string, run: (random: Random) => Promise<void>): void => {
@@ -285,11 +291,19 @@ class Month {
     });
   }
 
-  async #create(random: Random): Promise<void> {
+  async #create(random: Random, mayBePlain: boolean): Promise<void> {
     const projectId = this.projects[below(random, PROJECTS)] ?? '';
     const drawn = below(random, END_USERS + 4);
     const endUserId = drawn < END_USERS ? `user ${drawn}` : null;
     const kind = random();
+    const again = (): void => this.#at(this.nowMs + hours(random, 144), 'now', newId('sandbox'), () => this.#create(random, mayBePlain));
+    if (mayBePlain && kind >= 0.2) {
+      if (this.#isAtCap(projectId)) return again();
+      const plain = await api.makeSandbox('provisioning', { project_id: projectId, end_user_id: endUserId });
+      this.#count('created');
+      const self: Life = { sandboxId: plain.id, projectId, endUserId, vcpu: plain.allocated_vcpu, epoch: plain.epoch, random, plain };
+      return this.#after(1, self, () => this.#comeAwake(self, kind >= 0.35));
+    }
     const policy =
       kind < 0.2
         ? { mode: 'ephemeral' as const, ttlSeconds: 600 + below(random, 80_000) }
@@ -303,9 +317,9 @@ class Month {
     };
     const created = createSandbox(api.context, actor, api.orgId, body, NOBODY_WAITS).then(({ sandbox }) => sandbox);
     const row = await this.#allowed(projectId, created);
-    if (row === null) return this.#at(this.nowMs + hours(random, 48), 'now', newId('sandbox'), () => this.#create(random));
+    if (row === null) return again();
     this.#count('created');
-    const self: Life = { sandboxId: row.id, projectId, endUserId, vcpu: row.allocated_vcpu, epoch: row.epoch, random };
+    const self: Life = { sandboxId: row.id, projectId, endUserId, vcpu: row.allocated_vcpu, epoch: row.epoch, random, plain: null };
     const expiresMs = row.expires_at?.getTime() ?? null;
     this.#after(1, self, () => this.#comeAwake(self, expiresMs === null ? kind >= 0.35 : null));
     if (expiresMs !== null) this.#at(expiresMs + 1 + random() * 120_000, 'before', self.sandboxId, () => this.#expire(self, expiresMs));
@@ -316,7 +330,8 @@ class Month {
     // Its time to live may be over before it ever ran.
     if (self.epoch === 0) return;
     const { random } = self;
-    await this.#go(self, { to: 'ready' });
+    if (self.plain !== null) await openUsageInterval(api.db, self.plain);
+    else await this.#go(self, { to: 'ready' });
     this.model.wake(self, this.nowMs);
     if (sleeps === null) return;
     const awakeMs = hours(random, sleeps ? 10 : 40);
@@ -329,16 +344,20 @@ class Month {
 
   async #sleep(self: Life, sleeps: boolean): Promise<void> {
     this.#count('slept');
-    await this.#go(self, { to: 'sleeping', newEpoch: true }, { to: 'stopped', wakesFrom: 'snapshot' });
+    if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId);
+    else await this.#go(self, { to: 'sleeping', newEpoch: true }, { to: 'stopped', wakesFrom: 'snapshot' });
     this.model.end(self.sandboxId, this.nowMs);
     this.#after(hours(self.random, 14), self, () => this.#wake(self, sleeps));
   }
 
   async #wake(self: Life, sleeps: boolean): Promise<void> {
-    const row = await this.#allowed(self.projectId, wakeSandbox(api.context, actor, self.sandboxId, NOBODY_WAITS));
-    if (row === null) return this.#after(hours(self.random, 48), self, () => this.#wake(self, sleeps));
+    const again = (): void => this.#after(hours(self.random, 144), self, () => this.#wake(self, sleeps));
+    if (self.plain === null) {
+      const row = await this.#allowed(self.projectId, wakeSandbox(api.context, actor, self.sandboxId, NOBODY_WAITS));
+      if (row === null) return again();
+      self.epoch = row.epoch;
+    } else if (this.#isAtCap(self.projectId)) return again();
     this.#count('woken');
-    self.epoch = row.epoch;
     this.#after(1, self, () => this.#comeAwake(self, sleeps));
   }
 
@@ -349,14 +368,17 @@ class Month {
     if (lastAliveMs >= this.nowMs) return this.#after(10, self, () => this.#crash(self, sleeps), 'before');
     this.#count('crashed');
     const reason = { code: 'machine_lost', message: 'made so by a test' };
-    await this.#go(self, { to: 'failed', lastAliveAt: new Date(lastAliveMs), wakesFrom: 'disk', reason });
+    const lastAliveAt = new Date(lastAliveMs);
+    if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId, lastAliveAt);
+    else await this.#go(self, { to: 'failed', lastAliveAt, wakesFrom: 'disk', reason });
     this.model.end(self.sandboxId, lastAliveMs);
     this.#after(hours(self.random, 5), self, () => this.#wake(self, sleeps));
   }
 
   async #destroy(self: Life): Promise<void> {
     this.#count('destroyed');
-    await this.#go(self, { to: 'destroying', newEpoch: true }, { to: 'deleted' });
+    if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId);
+    else await this.#go(self, { to: 'destroying', newEpoch: true }, { to: 'deleted' });
     this.model.end(self.sandboxId, this.nowMs);
     // Attribution is the ledger's own: the row may go.
     if (self.random() < 0.5) await api.db.deleteFrom('sandbox').where('id', '=', self.sandboxId).execute();
@@ -375,6 +397,18 @@ class Month {
     if (this.model.runsSince(self.sandboxId) === undefined || self.vcpu >= 8) return;
     this.#count('resized');
     const vcpu = self.vcpu * 2;
+    if (self.plain === null) await this.#resizeLive(self, vcpu);
+    else await this.#split({ ...self.plain, allocated_vcpu: vcpu });
+    self.vcpu = vcpu;
+    if (self.plain !== null) self.plain = { ...self.plain, allocated_vcpu: vcpu };
+    this.model.resize(self.sandboxId, vcpu, this.nowMs);
+  }
+
+  async #split(sandbox: SandboxRow): Promise<void> {
+    await api.db.transaction().execute((trx) => splitUsageInterval(trx, sandbox));
+  }
+
+  async #resizeLive(self: Life, vcpu: number): Promise<void> {
     const row = await resizeSandbox(api.context, actor, self.sandboxId, { vcpu }, NOBODY_WAITS);
     const verified = { vcpu, memoryGb: row.allocated_memory_gb, diskGb: row.allocated_disk_gb };
     const settled = await api.db
@@ -382,8 +416,6 @@ class Month {
       .execute((trx) => settleResize(trx, { sandboxId: row.id, epoch: row.epoch, verified, deferred: null }));
     assert.equal(settled, 'changed');
     self.epoch = row.epoch;
-    self.vcpu = vcpu;
-    this.model.resize(self.sandboxId, vcpu, this.nowMs);
   }
 
   async #changeCap(random: Random): Promise<void> {
