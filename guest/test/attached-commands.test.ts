@@ -163,7 +163,7 @@ test('frames of one byte each go through in their order', async (t) => {
   const daemon = await secured(t);
   const attached = await Attached.start(daemon, 'cat');
   const bytes = randomBytes(50_000).toString('hex');
-  attached.socket.write(Buffer.concat([...bytes].map((byte) => bytesFrames(Buffer.from(byte)))));
+  attached.socket.write(Buffer.concat(bytes.split('').map((byte) => bytesFrames(Buffer.from(byte)))));
   attached.order({ end: true });
   assert.deepEqual(await attached.exit(), { exit: 0 });
   assert.equal(attached.stdout, bytes);
