@@ -11,12 +11,14 @@ import { FileAgent } from './file-agent.ts';
 import { Files } from './files.ts';
 import { IdentityMarker } from './identity-marker.ts';
 import { IdentityStep } from './identity.ts';
+import { InputPipes } from './input-pipes.ts';
 import { KernelCalls } from './kernel-calls.ts';
 import { OomProtection } from './oom-protection.ts';
 import { PipeStore } from './pipes.ts';
 import { rehearse } from './rehearsal.ts';
 import { Secret } from './secret.ts';
 import { createGuestServer } from './server.ts';
+import { Sessions } from './sessions.ts';
 import { Terminals } from './terminals.ts';
 import { Turn } from './turn.ts';
 import { WakeStep } from './wake.ts';
@@ -33,6 +35,7 @@ chmodSync(config.runFolder, 0o700);
 
 const secret = new Secret(join(config.runFolder, 'secret'));
 const pipes = new PipeStore(join(config.runFolder, 'pipes'), config.user);
+const inputs = new InputPipes(config.user);
 let machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined;
 let protection: OomProtection | undefined;
 if (config.appliesIdentity) {
@@ -40,11 +43,12 @@ if (config.appliesIdentity) {
   machine = { kernel: new KernelCalls(), marker: new IdentityMarker(config.identityMarkerFile) };
   machine.kernel.start();
 }
-const commands = new Commands(config, pipes, protection);
-const terminals = new Terminals(config, protection);
+const sessions = new Sessions();
+const commands = new Commands(config, { inputs, outputs: pipes }, sessions, protection);
+const terminals = new Terminals(config, sessions, protection);
 const fileAgent = new FileAgent(config, protection);
 const files = new Files(fileAgent);
-await Promise.all([pipes.full(), fileAgent.start()]);
+await Promise.all([pipes.full(), inputs.full(), fileAgent.start()]);
 
 let fault: string | undefined;
 if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {

@@ -1,12 +1,11 @@
 // Terminals of the guest daemon: a shell with job control, as a person at a keyboard sees it.
 import assert from 'node:assert/strict';
-import { request, type IncomingMessage } from 'node:http';
-import { connect, type Socket } from 'node:net';
-import { test, type TestContext } from 'node:test';
+import { readFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
 import { bytesFrames, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
-import { anIdentity, runs, startDaemon, until, type TestDaemon } from './daemon.ts';
-
-const SECRET = 's'.repeat(43);
+import { runs, until, type TestDaemon } from './daemon.ts';
+import { askForStream, openStream, refusalOf, secured } from './terminal-connection.ts';
 
 class Screen {
   readonly socket: Socket;
@@ -14,13 +13,12 @@ class Screen {
   readonly controls: unknown[] = [];
   ended = false;
 
-  constructor(socket: Socket, head: Buffer) {
+  constructor(socket: Socket) {
     this.socket = socket;
     const reader = new FrameReader((kind, content) => {
       if (kind === TERMINAL_FRAME.bytes) this.text += content.toString('utf8');
       else this.controls.push(JSON.parse(content.toString('utf8')));
     });
-    reader.push(head);
     socket.on('data', (chunk: Buffer) => reader.push(chunk));
     socket.on('error', () => undefined);
     socket.once('end', () => {
@@ -58,30 +56,9 @@ class Screen {
   }
 }
 
-async function ask(
-  daemon: TestDaemon,
-  path: string,
-  { secret = SECRET, protocol = 'berth-terminal' } = {},
-): Promise<Screen | IncomingMessage> {
-  const asked = request({
-    port: daemon.port,
-    path,
-    createConnection: () => connect({ port: daemon.port, host: '127.0.0.1', allowHalfOpen: true }),
-    headers: { connection: 'Upgrade', upgrade: protocol, authorization: `Bearer ${secret}` },
-  });
-  asked.end();
-  return new Promise((resolve, reject) => {
-    asked.once('upgrade', (_response, stream: Socket, head) => resolve(new Screen(stream, head)));
-    asked.once('response', resolve);
-    asked.once('error', reject);
-  });
-}
-
 /** A terminal as it comes. */
 async function openBare(daemon: TestDaemon, { cols = 80, rows = 24 } = {}): Promise<Screen> {
-  const screen = await ask(daemon, `/terminal?cols=${cols}&rows=${rows}`);
-  assert.ok(screen instanceof Screen, 'the terminal was refused');
-  return screen;
+  return new Screen(await openStream(daemon, { cols: String(cols), rows: String(rows) }));
 }
 
 /** A terminal that shows what programs print and nothing else: without echo, prompt and line editor. */
@@ -91,12 +68,6 @@ async function open(daemon: TestDaemon, size?: { cols?: number; rows?: number })
   await screen.shows('now it is plain\r\n');
   screen.text = '';
   return screen;
-}
-
-async function secured(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
-  const daemon = await startDaemon(t, env);
-  assert.equal((await daemon.call('POST', '/identity', anIdentity({ secret: SECRET }))).status, 200);
-  return daemon;
 }
 
 test('a terminal is one, of the size that was asked for, and follows when that changes', async (t) => {
@@ -149,18 +120,18 @@ test('characters of several bytes go through, also when one is cut in two, and o
 
 test('the exit code of the shell is the last that is said, and then the connection ends', async (t) => {
   const daemon = await secured(t);
-  for (const [line, code] of [
+  for (const [line, code, signal] of [
     ['exit 7', 7],
     ['exit', 0],
-    ['kill -9 $$', 137],
-    ['kill -15 $$; kill -1 $$', 129],
+    ['kill -9 $$', 137, 'SIGKILL'],
+    ['kill -15 $$; kill -1 $$', 129, 'SIGHUP'],
     ['(sleep 1000 &); echo the last words; exit 3', 3],
   ] as const) {
     const screen = await open(daemon);
     await screen.run('true');
     screen.type(`${line}\n`);
     await until('the connection ends', () => screen.ended);
-    assert.deepEqual(screen.controls, [{ exit: code }]);
+    assert.deepEqual(screen.controls, [signal === undefined ? { exit: code } : { exit: code, signal }]);
     if (code === 3) assert.match(screen.text, /the last words\r\n/);
   }
 });
@@ -241,10 +212,7 @@ test('the shell is the user’s own, a login shell in the code folder, and holds
 test('what is no size, no protocol or no secret is refused before anything runs, and what makes no sense later hangs up', async (t) => {
   const daemon = await secured(t);
   const refusal = async (query: string, options?: { secret?: string; protocol?: string }): Promise<number> => {
-    const answer = await ask(daemon, `/terminal${query}`, options);
-    assert.ok(!(answer instanceof Screen), query);
-    answer.resume();
-    return answer.statusCode ?? 0;
+    return (await refusalOf(daemon, query, options)).status;
   };
   for (const query of [
     '',
@@ -265,6 +233,7 @@ test('what is no size, no protocol or no secret is refused before anything runs,
     Buffer.from([0, 1, 0, 0, 1]),
     controlFrame({ resize: { cols: 0, rows: 10 } }),
     controlFrame({ signal: 'SIGSEGV' }),
+    controlFrame({ end: true }),
     controlFrame(null),
     Buffer.concat([Buffer.from([1, 0, 0, 0, 3]), Buffer.from('{"a')]),
   ]) {
@@ -279,15 +248,86 @@ test('no more terminals than may be are opened, and others once some are closed'
   const daemon = await secured(t, { BERTH_GUEST_MAX_TERMINALS: '2' });
   const first = await open(daemon);
   await open(daemon);
-  const refused = await ask(daemon, '/terminal?cols=80&rows=24');
-  assert.ok(!(refused instanceof Screen));
-  assert.equal(refused.statusCode, 429);
-  refused.resume();
+  assert.equal((await refusalOf(daemon, '?cols=80&rows=24')).status, 429);
   first.socket.destroy();
-  await until('there is room again', async () => {
-    const again = await ask(daemon, '/terminal?cols=80&rows=24');
-    if (again instanceof Screen) return true;
-    again.resume();
-    return false;
-  });
+  await until('there is room again', async () => !('status' in (await askForStream(daemon, '?cols=80&rows=24'))));
 });
+
+/** A command in a terminal. */
+async function inTerminal(daemon: TestDaemon, command: string): Promise<Screen> {
+  return new Screen(await openStream(daemon, { cols: '81', rows: '25', command }));
+}
+
+test('a command in a terminal runs as exec runs it, with a terminal, and its exit code is the last that is said', async (t) => {
+  const daemon = await secured(t);
+  const screen = await inTerminal(
+    daemon,
+    'tty; stty size; echo $TERM $SHELL $0; pwd; env | cut -d= -f1 | sort | tr "\\n" " "; echo err >&2; exit 6',
+  );
+  await until('the connection ends', () => screen.ended);
+  assert.match(
+    screen.text.replaceAll('\r', ''),
+    new RegExp(
+      `^/dev/pts/\\d+\n25 81\nxterm-256color /bin/bash /bin/sh\n${daemon.codeFolder}\n(_ )?HOME LANG LOGNAME PATH PWD SHELL TERM USER (_ )?err\n$`,
+    ),
+  );
+  assert.deepEqual(screen.controls, [{ exit: 6 }]);
+  for (const [command, exit] of [
+    ['true', { exit: 0 }],
+    ['exit 255', { exit: 255 }],
+    ['no-such-command-there-is', { exit: 127 }],
+    ['kill -TERM $$', { exit: 143, signal: 'SIGTERM' }],
+    ['kill -40 $$', { exit: 168, signal: 'SIG40' }],
+    ['sleep 1000 & exit 3', { exit: 3 }],
+  ] as const) {
+    const ended = await inTerminal(daemon, command);
+    await until(`the connection of ${command} ends`, () => ended.ended);
+    assert.deepEqual(ended.controls, [exit], command);
+  }
+});
+
+test('keys, sizes and signals go to a command in a terminal', async (t) => {
+  const daemon = await secured(t);
+  const asking = await inTerminal(
+    daemon,
+    'trap "stty size" WINCH; printf "name? "; read name; echo "hello $name"; while :; do sleep 0.05; done',
+  );
+  await asking.shows('name? ');
+  asking.type('Zoë\n');
+  await asking.shows('hello Zoë\r\n');
+  asking.order({ resize: { cols: 40, rows: 10 } });
+  await asking.shows('10 40\r\n');
+  asking.text = '';
+  asking.order({ signal: 'SIGWINCH' });
+  await asking.shows('10 40\r\n');
+  asking.order({ signal: 'SIGINT' });
+  await until('the connection ends', () => asking.ended);
+  assert.deepEqual(asking.controls, [{ exit: 130, signal: 'SIGINT' }]);
+});
+
+test('a command in a terminal whose connection ends, or whose helper is killed, is ended with all of its session', async (t) => {
+  for (const leave of [
+    (screen: Screen) => screen.socket.resetAndDestroy(),
+    (screen: Screen) => screen.socket.end(),
+    async (_: Screen, shell: number) => process.kill(await parentOf(shell), 'SIGKILL'),
+  ]) {
+    const daemon = await secured(t);
+    const screen = await inTerminal(
+      daemon,
+      `trap '' HUP; (sleep 1000 & echo $! > child; wait) & bash -mc 'sleep 1000 & echo $! > group; wait' & echo $$ > shell; while :; do sleep 1000; done`,
+    );
+    const pids = [await daemon.number('shell'), await daemon.number('child'), await daemon.number('group')];
+    await leave(screen, pids[0] ?? 0);
+    for (const pid of pids) await until(`${pid} is gone`, async () => !(await runs(pid)));
+  }
+});
+
+test('much that a command in a terminal writes arrives whole before its end', async (t) => {
+  const screen = await inTerminal(await secured(t), 'stty raw -echo; head -c 10000000 /dev/zero; printf end');
+  await until('the connection ends', () => screen.ended);
+  assert.ok(screen.text === `${'\0'.repeat(10_000_000)}end`, `${screen.text.length} came`);
+});
+
+async function parentOf(pid: number): Promise<number> {
+  return Number(/^PPid:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]);
+}
