@@ -94,7 +94,7 @@ export class Visit {
     const { request, response } = this;
     const byBrowser = (request.method === 'GET' || request.method === 'HEAD') && request.headers.accept?.includes('text/html') === true;
     if (!byBrowser || request.headers.upgrade !== undefined) return this.refuse(SIGN_IN_FIRST);
-    sendElsewhere(request, response, admission.signInAt, this.id);
+    sendElsewhere(response, admission.signInAt, this.id);
     return undefined;
   }
 
