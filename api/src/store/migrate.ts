@@ -11,6 +11,7 @@ import * as previews from '../../migrations/0007_previews.ts';
 import * as billing from '../../migrations/0008_billing.ts';
 import * as usageRollup from '../../migrations/0009_usage_rollup.ts';
 import * as usageCaps from '../../migrations/0010_usage_caps.ts';
+import * as previewLinkExpiry from '../../migrations/0011_preview_link_expiry.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -24,6 +25,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0008_billing': billing,
   '0009_usage_rollup': usageRollup,
   '0010_usage_caps': usageCaps,
+  '0011_preview_link_expiry': previewLinkExpiry,
 };
 
 /** Applies what is missing, over a connection of its own; returns the names applied. Throws when one failed: nothing of this run is then kept. */

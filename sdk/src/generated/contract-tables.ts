@@ -1478,7 +1478,7 @@ export const ROUTES = [
             ]
           },
           "wakeOnUse": {
-            "description": "Whether a command, file call or preview of a stopped sandbox wakes it.",
+            "description": "Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.",
             "type": "boolean"
           },
           "metadata": {
@@ -1660,7 +1660,7 @@ export const ROUTES = [
             ]
           },
           "wakeOnUse": {
-            "description": "Whether a command, file call or preview of a stopped sandbox wakes it.",
+            "description": "Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.",
             "type": "boolean"
           },
           "metadata": {

@@ -466,7 +466,7 @@ export type Project = {
      */
     defaultIdleMinutes: number | null;
     /**
-     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
      */
     wakeOnUse: boolean;
     /**
@@ -1622,7 +1622,7 @@ export type CreateProjectData = {
          */
         defaultIdleMinutes?: number | null;
         /**
-         * Whether a command, file call or preview of a stopped sandbox wakes it.
+         * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
          */
         wakeOnUse?: boolean;
         /**
@@ -1746,7 +1746,7 @@ export type UpdateProjectData = {
          */
         defaultIdleMinutes?: number | null;
         /**
-         * Whether a command, file call or preview of a stopped sandbox wakes it.
+         * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
          */
         wakeOnUse?: boolean;
         /**
