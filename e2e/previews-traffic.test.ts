@@ -8,6 +8,8 @@ import { awakeSandbox } from './client.ts';
 import { startInstance, type Instance } from './instance.ts';
 import { APP_PORT, runInGuest, startApp, TOGETHER } from './preview-app.ts';
 import { PreviewVisitor, publicLink } from './preview-visitor.ts';
+import { slotCounters } from './slot-counters.ts';
+import { slotNumberOf } from './witness.ts';
 
 const FILE_BYTES = 100_000_000;
 const CHUNK_BYTES = 1_000_000;
@@ -116,6 +118,13 @@ function* randomChunks(hash: Hash): Generator<Buffer> {
     yield chunk;
   }
 }
+
+test('nothing was dropped between the sandbox and its host while 100 MB went each way', async () => {
+  for (const { device, fromPeerBytes, toPeerBytes, lost } of await slotCounters(await slotNumberOf(berth.dataFolder, id))) {
+    assert.ok(Math.min(fromPeerBytes, toPeerBytes) > FILE_BYTES, `${device} is not on the way: ${fromPeerBytes} and ${toPeerBytes} bytes`);
+    assert.equal(lost, 0, device);
+  }
+});
 
 test('a range of a file is those bytes and no others', async () => {
   for (const [range, start, length] of [

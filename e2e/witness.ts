@@ -103,12 +103,17 @@ export async function askWitness(caller: Caller, sandboxId: string): Promise<Tes
   return testimony.parse(JSON.parse(stdout));
 }
 
-/** A connection from outside to the witness, through the network of the sandbox's machine. */
-export async function connectToWitness(dataFolder: string, guestCidr: string, sandboxId: string): Promise<Socket> {
+/** The number of the network slot that the sandbox's machine has. */
+export async function slotNumberOf(dataFolder: string, sandboxId: string): Promise<number> {
   const machineId = (await machineIdOf(dataFolder, sandboxId)) ?? sandboxId;
   const slot = [...(await readRegistry(DEFAULT_REGISTRY_FOLDER))].find(([, { vmId }]) => vmId === machineId)?.[0];
   assert.ok(slot !== undefined, `no network slot is claimed by ${sandboxId}`);
-  const { address } = slotOf(parseGuestCidr(guestCidr), slot);
+  return slot;
+}
+
+/** A connection from outside to the witness, through the network of the sandbox's machine. */
+export async function connectToWitness(dataFolder: string, guestCidr: string, sandboxId: string): Promise<Socket> {
+  const { address } = slotOf(parseGuestCidr(guestCidr), await slotNumberOf(dataFolder, sandboxId));
   assert.notEqual(HOLD_PORT, GUEST_PORT);
   const socket = connect(HOLD_PORT, address);
   // It ends one way or another when the machine goes; how, is asked of the other end.

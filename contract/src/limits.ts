@@ -96,7 +96,7 @@ export const SSH_PORT = 22;
  * not see the sandbox any more, opens nothing and holds nothing open, on every API instance.
  */
 export const PREVIEW_SECONDS = { default: 86_400, min: 1, max: 2_592_000 } as const;
-export const PREVIEW_LINKS = { outstanding: 1_000 } as const;
+export const PREVIEW_LINKS = { outstanding: 1_000, keptDaysAfterExpiry: 30 } as const;
 export const PREVIEW_REVOKED_WITHIN_MS = 2_000;
 export const PREVIEW_LABEL_CHARACTERS = 100;
 

@@ -15,7 +15,7 @@ export const DEFAULT_USE_CASE = 'internal';
 export const EXTERNAL_USE_CASE = 'external';
 
 const idleMinutesText = `Minutes without use after which its \`sleep_resume\` sandboxes go to sleep by themselves; 0: never; null: ${IDLE_MINUTES.default}.`;
-const wakeOnUseText = 'Whether a command, file call or preview of a stopped sandbox wakes it.';
+const wakeOnUseText = 'Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.';
 
 export const project = z
   .strictObject({

@@ -29,6 +29,7 @@ import { deprecationHeaders } from './deprecation.ts';
 import { abortedWhenGone } from './caller-gone.ts';
 import { sendFailure } from './errors.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
+import { endBehindLastAnswers } from './last-answer.ts';
 import { answerKeepingAlive, type KeepAliveTimes } from './keep-alive.ts';
 import { allowedMethods, toFastifyPath } from './paths.ts';
 import { registerPaymentEvents } from './payment-events.ts';
@@ -120,6 +121,7 @@ function newHttpServer(service: RequestListener, previews: PreviewGate, bodyArri
       service(request, response);
     },
   );
+  endBehindLastAnswers(server);
   // An app may refuse a body before it is sent; of the service itself no caller is asked to wait.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (previews.takes(request, response)) return;

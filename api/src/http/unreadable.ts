@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { statusOf } from '@berth/contract/route.ts';
 import { envelope } from './errors.ts';
+import { endBehindAnswer } from './last-answer.ts';
 import { newRequestId } from './request-id.ts';
 
 const REASONS = { request_header_too_large: 'Request Header Fields Too Large', invalid_request: 'Bad Request' } as const;
@@ -36,7 +37,8 @@ export function answerUnreadable(
   const head = [`HTTP/1.1 ${statusOf(code)} ${REASONS[code]}`, ...Object.entries(all).map(([name, value]) => `${name}: ${value}`)];
   // What was sent is not logged: it may hold a token.
   log.info({ reqId, status: statusOf(code), code, why: error.code }, 'an unreadable request');
-  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+  socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
+  endBehindAnswer(socket);
 }
 
 /**

@@ -9,6 +9,7 @@ import { WebSocketServer, type WebSocket } from 'ws';
 import type { PreviewGate } from '../preview/gate.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { CallerGone } from './errors.ts';
+import { endBehindAnswer } from './last-answer.ts';
 import { requireSubprotocol } from './websocket-bearer.ts';
 
 const VERSION = '13';
@@ -49,7 +50,7 @@ export class WebSockets {
       const response = new ServerResponse(request);
       response.shouldKeepAlive = false;
       response.assignSocket(socket);
-      response.once('finish', () => socket.destroySoon());
+      response.once('finish', () => endBehindAnswer(socket));
       app.routing(request, response);
     });
     app.addHook('preClose', (done) => {

@@ -17,7 +17,7 @@ import type { Visit } from './visit.ts';
  * its connection is no other's.
  */
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'OPTIONS', 'TRACE']);
-/** How long a visitor goes on being read who was answered while still sending. */
+/** How long a visitor who was answered while still sending may take to come to the end, for the connection to be kept. */
 const LINGER_MS = 2_000;
 
 export class Exchange implements Asking {
@@ -231,7 +231,7 @@ export class Exchange implements Asking {
     this.#outgoing?.destroy();
     request.unpipe();
     request.resume();
-    const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
+    const timer = setTimeout(() => request.socket.destroySoon(), LINGER_MS);
     request.once('close', () => clearTimeout(timer));
   }
 

@@ -7,6 +7,7 @@ import { ProxyServer } from 'http-proxy-3';
 import { previewCookieName } from '../rules/preview-credentials.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
 import type { ServiceContext } from '../services/context.ts';
+import { endBehindAnswer } from '../http/last-answer.ts';
 import { newRequestId } from '../http/request-id.ts';
 import { boundsOf, type PreviewBounds } from './bounds.ts';
 import { CallerAddress } from './caller-address.ts';
@@ -70,7 +71,7 @@ export class PreviewGate {
       const response = new ServerResponse(request);
       response.shouldKeepAlive = false;
       response.assignSocket(socket);
-      response.once('finish', () => socket.destroySoon());
+      response.once('finish', () => endBehindAnswer(socket));
       this.#refuse(request, response, site === 'refused' ? BAD_HOST : site === 'malformed' ? NOT_FOUND : STOPPING);
     } else void this.#passUpgrade(request, socket, head, site);
     return true;

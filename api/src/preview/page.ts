@@ -7,9 +7,6 @@ import { STYLE } from '../pages/style.ts';
 import { html } from '../rules/html.ts';
 import { statusOf, type Refusal } from './refusals.ts';
 
-/** How long a visitor who is still sending is listened to after the answer, so that it is not lost with the connection. */
-const LINGER_MS = 2_000;
-
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 const HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
@@ -33,34 +30,13 @@ export function sendRefusal(request: IncomingMessage, response: ServerResponse, 
     'content-length': body.byteLength,
     ...(refusal.retryAfterSeconds === undefined ? {} : { 'retry-after': String(refusal.retryAfterSeconds) }),
   });
-  finish(request, response, body);
+  response.end(body);
 }
 
 /** Sends a browser elsewhere, with GET. */
-export function sendElsewhere(request: IncomingMessage, response: ServerResponse, location: string, requestId: string): void {
+export function sendElsewhere(response: ServerResponse, location: string, requestId: string): void {
   response.writeHead(303, { ...HEADERS, 'x-request-id': requestId, location, 'content-length': 0 });
-  finish(request, response, Buffer.alloc(0));
-}
-
-function finish(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
-  const { headers } = request;
-  const sends = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
-  if (!sends || request.complete || request.destroyed) {
-    response.end(body);
-    return;
-  }
-  // Who asked whether to send may be sending by now, and who asked with HEAD gets no body that takes the head along.
-  response.flushHeaders();
-  response.write(body);
-  const end = (): void => {
-    clearTimeout(timer);
-    response.end();
-    if (!request.complete) request.socket.destroySoon();
-  };
-  const timer = setTimeout(end, LINGER_MS);
-  request.once('close', end);
-  request.unpipe();
-  request.resume();
+  response.end();
 }
 
 function pageOf({ title, content }: Refusal): string {

@@ -80,7 +80,7 @@ export class Visit {
     this.code ??= refusal.code;
     const { request, response } = this;
     if (this.gone) return;
-    if (response.headersSent) response.destroy();
+    if (response.headersSent) breakOff(response);
     else sendRefusal(request, response, refusal, this.id);
   }
 
@@ -94,7 +94,7 @@ export class Visit {
     const { request, response } = this;
     const byBrowser = (request.method === 'GET' || request.method === 'HEAD') && request.headers.accept?.includes('text/html') === true;
     if (!byBrowser || request.headers.upgrade !== undefined) return this.refuse(SIGN_IN_FIRST);
-    sendElsewhere(request, response, admission.signInAt, this.id);
+    sendElsewhere(response, admission.signInAt, this.id);
     return undefined;
   }
 
@@ -128,4 +128,16 @@ export class Visit {
       'a request to a preview',
     );
   }
+}
+
+/** Behind other answers it is broken off in its turn, which comes with the connection: of one that has none yet Node only forgets it. */
+function breakOff(response: ServerResponse): void {
+  if (response.socket === null) {
+    const assignSocket = response.assignSocket.bind(response);
+    response.assignSocket = (socket) => {
+      assignSocket(socket);
+      socket.destroy();
+    };
+  }
+  response.destroy();
 }

@@ -4,6 +4,7 @@ import { ServerResponse, type ClientRequest, type IncomingMessage } from 'node:h
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ProxyServer } from 'http-proxy-3';
+import { endBehindAnswer } from '../http/last-answer.ts';
 import { holdActivity } from '../services/activity-signal.ts';
 import { holdPreview, type PreviewLease } from '../services/preview-access.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
@@ -44,7 +45,7 @@ export class WebSocketPassage implements Asking {
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket);
-    response.once('finish', () => socket.destroySoon());
+    response.once('finish', () => endBehindAnswer(socket));
     this.visit = new Visit(parts, request, response, place);
   }
 

@@ -49,7 +49,11 @@ export function requireRepositoryAllowed(repository: string, hosts: GitHosts, wh
   if (urlOf(repository, hosts) !== null) return;
   const { allowedOrigins } = hosts;
   const also = allowedOrigins.length === 0 ? '' : `, or be a URL on ${allowedOrigins.join(' or ')}`;
-  throw new CodedError('invalid_request', `${where} must have the form owner/repo${also}`);
+  const origin = originOf(repository);
+  // As the operator would write it: https needs no saying.
+  const listed = origin.startsWith('https://') ? origin.slice('https://'.length) : origin;
+  const how = `URLs on ${origin} are taken once the operator of this service lists ${listed} in BERTH_GIT_ALLOW_URLS`;
+  throw new CodedError('invalid_request', `${where} must have the form owner/repo${also}; ${how}`);
 }
 
 /**

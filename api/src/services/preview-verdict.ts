@@ -25,7 +25,9 @@ export async function judge(context: ServiceContext, key: Buffer, holder: Holder
 
 async function judgePublic(context: ServiceContext, { linkId, sandboxId, port }: Holder & { kind: 'public' }): Promise<Verdict> {
   const link = await findPublicVisit(context.db, linkId);
-  if (link === undefined || link.sandbox.id !== sandboxId || link.port !== port) return { refusal: 'invalid_link' };
+  // It was ours, and rows go long after their link expired.
+  if (link === undefined) return { refusal: 'expired' };
+  if (link.sandbox.id !== sandboxId || link.port !== port) return { refusal: 'invalid_link' };
   if (link.revoked) return { refusal: 'revoked' };
   if (link.expired) return { refusal: 'expired' };
   if (isGone(link.sandbox)) return { refusal: 'sandbox_gone' };

@@ -12,6 +12,7 @@ import * as billing from '../../migrations/0008_billing.ts';
 import * as usageRollup from '../../migrations/0009_usage_rollup.ts';
 import * as usageCaps from '../../migrations/0010_usage_caps.ts';
 import * as usageCapWarningEnforced from '../../migrations/0011_usage_cap_warning_enforced.ts';
+import * as previewLinkExpiry from '../../migrations/0012_preview_link_expiry.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -26,6 +27,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0009_usage_rollup': usageRollup,
   '0010_usage_caps': usageCaps,
   '0011_usage_cap_warning_enforced': usageCapWarningEnforced,
+  '0012_preview_link_expiry': previewLinkExpiry,
 };
 
 /** Applies what is missing, over a connection of its own; returns the names applied. Throws when one failed: nothing of this run is then kept. */

@@ -1,4 +1,5 @@
 // The rows of public preview links, and what is read to decide about a visit to a preview. SQL only; tokens are derived in services/preview-token.ts and never come here.
+import { PREVIEW_LINKS } from '@berth/contract/limits.ts';
 import { sql } from 'kysely';
 import type { PageRequest, Slice } from '../rules/page.ts';
 import { selectSlice } from './pages.ts';
@@ -41,6 +42,18 @@ function selectOutstanding(db: Database, sandboxId: string) {
     .where('sandbox_id', '=', sandboxId)
     .where('revoked_at', 'is', null)
     .where('expires_at', '>', sql<Date>`now()`);
+}
+
+/**
+ * Removes at most `limit` links that expired long ago, revoked or not, the oldest first, and passes over those in use. Returns how many. Nothing refers to them: the feed
+ * keeps what it tells of them itself.
+ */
+export async function deleteOldPreviewLinks(db: Database, limit: number): Promise<number> {
+  const result = await sql`
+    delete from preview_link where id = any(array(
+      select id from preview_link where expires_at < now() - make_interval(days => ${PREVIEW_LINKS.keptDaysAfterExpiry})
+      order by expires_at limit ${limit} for update skip locked))`.execute(db);
+  return Number(result.numAffectedRows ?? 0);
 }
 
 /** A link of the sandbox. */

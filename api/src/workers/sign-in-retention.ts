@@ -1,6 +1,7 @@
 // Forgets what sign-in kept and nobody can use any more: tokens, logins, codes and links whose time was up long ago, and counts of tries that do
-// not count. What has expired is refused by itself; this bounds the tables.
+// not count; links to previews too. What has expired is refused by itself; this bounds the tables.
 import { LONGEST_REFILL_SECONDS } from '../rules/throttle.ts';
+import { deleteOldPreviewLinks } from '../store/preview-links.ts';
 import { deleteExpired, EXPIRING_TABLES } from '../store/sign-in.ts';
 import { deleteIdleBuckets } from '../store/throttle.ts';
 import type { ReplicaSession } from './replica-session.ts';
@@ -17,6 +18,7 @@ export async function forgetSignInRemains(
 ): Promise<void> {
   if (!(await session.leads('sign-in-retention'))) return;
   for (const table of EXPIRING_TABLES) await inBatches(context, () => deleteExpired(context.db, table, BATCH));
+  await inBatches(context, () => deleteOldPreviewLinks(context.db, BATCH));
   await inBatches(context, () => deleteIdleBuckets(context.db, LONGEST_REFILL_SECONDS, BATCH));
 }
 

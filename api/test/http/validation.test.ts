@@ -210,7 +210,7 @@ for (const [title, body, message] of [
   [
     'a repository that is a URL on a host that is not allowed',
     { defaultRepository: 'https://git.test/a/b' },
-    /^body\.defaultRepository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000$/,
+    /^body\.defaultRepository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000; URLs on https:\/\/git\.test are taken once the operator of this service lists git\.test in BERTH_GIT_ALLOW_URLS$/,
   ],
   [
     'a repository with a user',

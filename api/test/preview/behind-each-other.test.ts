@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
 import { errorEnvelope } from '@berth/contract/errors.ts';
+import { untilTrue } from '../until-true.ts';
 import { startPreview, type PreviewWorld } from './world.ts';
 
 let world: PreviewWorld;
@@ -31,6 +32,18 @@ test('what cannot be read behind a request never takes the place of that one’s
     assert.doesNotMatch(answer, /invalid_request/, path);
   }
   held.resolve();
+});
+
+test('an answer that is broken off behind another is broken off in its turn, and leaves nobody waiting', { timeout: 60_000 }, async () => {
+  const held = Promise.withResolvers<void>();
+  app = (request, response) => {
+    if (request.url === '/held') void held.promise.then(() => response.end('first'));
+    else response.writeHead(200, { 'content-length': 10 }).write('half', () => response.socket?.destroy());
+  };
+  const answered = world.raw((await head([], 'GET /held HTTP/1.1')) + (await head([], 'GET /broken HTTP/1.1')) + (await head([])));
+  await untilTrue('the second is known to be broken', () => world.api.logged().includes('"code":"preview_answer_broken"'));
+  held.resolve();
+  assert.match(await answered, /\r\n\r\nfirst/);
 });
 
 test('who asks first behind another is not told in the middle of an answer', async () => {

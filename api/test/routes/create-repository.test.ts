@@ -56,7 +56,7 @@ for (const [title, defaults, fields, message] of [
     'a URL on a host that is not allowed',
     {},
     { repository: 'https://elsewhere.example.test/a/b' },
-    /^body\.repository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000$/,
+    /^body\.repository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000; URLs on .* once the operator of this service lists .* in BERTH_GIT_ALLOW_URLS$/,
   ],
   [
     'a URL on an allowed host by http',

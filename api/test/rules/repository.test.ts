@@ -70,12 +70,17 @@ test('a URL on another host, another port or by another scheme is refused with w
   ]) {
     assert.equal(urlOf(url, HOSTS), null, url);
     assert.throws(() => requireRepositoryAllowed(url, HOSTS, 'body.repository'), {
-      message: 'body.repository must have the form owner/repo, or be a URL on https://other.example.test or http://10.0.0.1:3000',
+      message: `body.repository must have the form owner/repo, or be a URL on https://other.example.test or http://10.0.0.1:3000; URLs on ${originOf(url)} are taken once the operator of this service lists ${originOf(url).replace('https://', '')} in BERTH_GIT_ALLOW_URLS`,
     });
   }
   assert.throws(() => requireRepositoryAllowed('https://a.test/b', { ...HOSTS, allowedOrigins: [] }, 'body.repository'), {
-    message: 'body.repository must have the form owner/repo',
+    message:
+      'body.repository must have the form owner/repo; URLs on https://a.test are taken once the operator of this service lists a.test in BERTH_GIT_ALLOW_URLS',
   });
+  assert.throws(
+    () => requireRepositoryAllowed('http://a.test:80/b', HOSTS, 'body.repository'),
+    / on http:\/\/a\.test are taken .* lists http:\/\/a\.test in /,
+  );
   requireRepositoryAllowed('acme/web', HOSTS, 'body.repository');
 });
 

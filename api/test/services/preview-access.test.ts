@@ -129,6 +129,16 @@ test('a row that the database says has expired is not opened, whatever the clock
   assert.equal(await untilRefused('its cookie', () => visit(api.context, open, { token: null, cookie })), 'expired');
 });
 
+test('a link whose row is gone, as rows are long after the end, has expired; no other token says so', async () => {
+  const open = await mintLink(api, await ready(), { audience: 'public' });
+  await api.db
+    .deleteFrom('preview_link')
+    .where('id', '=', open.id ?? '')
+    .execute();
+  assert.deepEqual(await visit(api.context, open), { refusal: 'expired' });
+  assert.deepEqual(await visit(api.context, { ...open, token: `${open.token}x` }), { refusal: 'invalid_link' });
+});
+
 test('a revoked link opens nothing any more, on every replica: neither its token nor a cookie that came of it', async () => {
   const [one, other] = [await startReplica(api), await startReplica(api)];
   try {

@@ -65,6 +65,29 @@ test('a login that goes takes its session tokens along', async () => {
   assert.deepEqual(left, []);
 });
 
+test('links to previews go 30 days after they expired, revoked or not, and what the feed tells of them stays', async () => {
+  const { id: sandboxId } = await api.makeSandbox('ready');
+  const links = (name: string, rows: number, age: string, revoked: boolean) =>
+    sql`
+      insert into preview_link (id, sandbox_id, org_id, project_id, port, created_by, expires_at, revoked_at)
+      select ${name}::text || n, ${sandboxId}, ${api.orgId}, ${api.projectId}, 80, ${api.userId},
+        date_trunc('milliseconds', now() - ${age}::interval), case when ${revoked} then now() - interval '40 days' end
+      from generate_series(1, ${rows}::int) n`.execute(api.db);
+  const made = await api.call('POST', `/v1/sandboxes/${sandboxId}/previews`, { body: { port: 80, audience: 'public' } });
+  await sql`update preview_link set expires_at = date_trunc('milliseconds', now() - interval '31 days') where id = ${made.body.preview.id}`.execute(
+    api.db,
+  );
+  await links('old', MANY, '30 days 1 second', false);
+  await links('revoked', 3, '30 days 1 second', true);
+  await links('young', 5, '29 days 23 hours', false);
+  await links('young_revoked', 5, '29 days 23 hours', true);
+  await links('good', 5, '-1 day', true);
+  await forgetSignInRemains(context, session(true));
+  assert.equal(await count('preview_link'), 15);
+  const told = await api.db.selectFrom('activity').select('kind').where('subject_id', '=', made.body.preview.id).execute();
+  assert.deepEqual(told, [{ kind: 'preview_link_created' }]);
+});
+
 test('a replica that does not lead removes nothing', async () => {
   await add('verification', 'late', 3, '2 days');
   const before = await count('verification');

@@ -2065,7 +2065,7 @@ export const SCHEMAS = {
         ]
       },
       "wakeOnUse": {
-        "description": "Whether a command, file call or preview of a stopped sandbox wakes it.",
+        "description": "Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.",
         "type": "boolean"
       },
       "metadata": {
@@ -2479,7 +2479,7 @@ export const SCHEMAS = {
         ]
       },
       "wakeOnUse": {
-        "description": "Whether a command, file call or preview of a stopped sandbox wakes it.",
+        "description": "Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.",
         "type": "boolean"
       },
       "metadata": {

@@ -244,7 +244,7 @@ export type CreateProjectRequest = {
      */
     defaultIdleMinutes?: number | null;
     /**
-     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
     /**
@@ -834,7 +834,7 @@ export type Project = {
      */
     defaultIdleMinutes: number | null;
     /**
-     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
      */
     wakeOnUse: boolean;
     /**
@@ -1119,7 +1119,7 @@ export type UpdateProjectRequest = {
      */
     defaultIdleMinutes?: number | null;
     /**
-     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
     /**
@@ -1277,7 +1277,7 @@ export type CreateProjectRequestWritable = {
      */
     defaultIdleMinutes?: number | null;
     /**
-     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
     /**
@@ -1365,7 +1365,7 @@ export type UpdateProjectRequestWritable = {
      */
     defaultIdleMinutes?: number | null;
     /**
-     * Whether a command, file call or preview of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
     /**

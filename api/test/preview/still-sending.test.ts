@@ -1,0 +1,112 @@
+// Callers who are refused while they still send hear why: the connection ends behind the answer instead of being reset, for a while, whoever refuses.
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { after, before, test } from 'node:test';
+import { startPreview, type PreviewWorld } from './world.ts';
+
+const BODY = Buffer.alloc(4_000_000, 120);
+const PIECE_BYTES = 50_000;
+
+let world: PreviewWorld;
+let app = (_request: IncomingMessage, response: ServerResponse): unknown => response.end('app');
+before(async () => {
+  world = await startPreview((request, response) => app(request, response));
+  await world.cookie();
+});
+after(() => world.close());
+
+/**
+ * Sends the head, waits until the service has ended its direction, and only then sends the body, reading nothing before all of it is sent: what a reset takes away cannot be
+ * read any more. Gives what was read, and whether the connection was reset.
+ */
+async function sendThenRead(head: string, body = BODY): Promise<{ text: string; reset: boolean }> {
+  const socket = connect({ port: world.port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
+  const chunks: Buffer[] = [];
+  let reset = false;
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  socket.on('error', () => (reset = true));
+  const ended = new Promise<void>((resolve) => socket.once('end', resolve));
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  socket.write(head);
+  await Promise.race([ended, closed]);
+  for (let at = 0; at < body.byteLength && !socket.destroyed; at += PIECE_BYTES) {
+    await new Promise<void>((resolve) => socket.write(body.subarray(at, at + PIECE_BYTES), () => resolve()));
+  }
+  socket.end();
+  await closed;
+  return { text: Buffer.concat(chunks).toString('latin1'), reset };
+}
+
+interface Case {
+  name: string;
+  first?: string;
+  lines?: string[];
+  host?: string;
+  status: RegExp;
+}
+
+const LENGTH = `content-length: ${BODY.byteLength}`;
+const CASES: readonly Case[] = [
+  { name: 'nobody let in', lines: ['connection: close', LENGTH], status: /^HTTP\/1\.1 401 / },
+  { name: 'nobody let in, HTTP/1.0', first: 'PUT / HTTP/1.0', lines: [LENGTH], status: /^HTTP\/1\.1 401 / },
+  { name: 'nobody let in, who asked first', lines: ['expect: 100-continue', LENGTH], status: /^HTTP\/1\.1 401 / },
+  { name: 'no answer of a body with HEAD', first: 'HEAD / HTTP/1.1', lines: [LENGTH], status: /^HTTP\/1\.1 401 / },
+  { name: 'a host that is none', host: 'x.', lines: ['connection: close', LENGTH], status: /^HTTP\/1\.1 404 / },
+  { name: 'a target that cannot be read', first: 'PUT /\xe9 HTTP/1.1', lines: ['connection: close', LENGTH], status: /^HTTP\/1\.1 400 / },
+  { name: 'a head that is too long', lines: [`x-long: ${'a'.repeat(17_000)}`, LENGTH], status: /^HTTP\/1\.1 431 / },
+  {
+    name: 'a handshake that is refused',
+    first: 'GET / HTTP/1.1',
+    lines: ['connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='],
+    status: /^HTTP\/1\.1 401 /,
+  },
+];
+
+const headOf = (host: string, { first = 'PUT / HTTP/1.1', lines = [] }: Pick<Case, 'first' | 'lines'>): string =>
+  [first, `host: ${host}`, ...lines, '', ''].join('\r\n');
+
+async function refused(host: string, one: Case): Promise<void> {
+  const { text, reset } = await sendThenRead(headOf(host, one));
+  assert.match(text, one.status, one.name);
+  assert.match(text, /\r\n\r\n/, one.name);
+  assert.equal(reset, false, `${one.name}: the connection was reset`);
+}
+
+test('whoever a preview refuses may send to the end, and is not reset', async () => {
+  for (const one of CASES) await refused(`${one.host ?? ''}${world.host}`, one);
+});
+
+test('so may whoever sends to a port where nothing listens, or to an app that has answered already', async () => {
+  const silent = await world.link(4000);
+  const asked = { lines: ['connection: close', LENGTH], first: `PUT /?token=${silent.token} HTTP/1.1` };
+  await refused(silent.host, { ...asked, name: 'nothing listens', status: /^HTTP\/1\.1 502 / });
+  const lines = ['connection: close', `cookie: ${await world.cookie()}`, LENGTH];
+  await refused(world.host, { name: 'an early answer', lines, status: /^HTTP\/1\.1 200 / });
+});
+
+test('so may whoever the service itself refuses', async () => {
+  const path = `PUT /v1/sandboxes/${world.sandboxId}/file?path=a`;
+  for (const [name, first, lines, status] of [
+    ['no key', `${path} HTTP/1.1`, ['connection: close', LENGTH], /^HTTP\/1\.1 401 /],
+    ['no key, HTTP/1.0', `${path} HTTP/1.0`, [LENGTH], /^HTTP\/1\.1 401 /],
+    ['no path', 'POST /none HTTP/1.1', ['connection: close', LENGTH], /^HTTP\/1\.1 404 /],
+    ['a target that cannot be read', 'POST /\xe9 HTTP/1.1', [LENGTH], /^HTTP\/1\.1 400 /],
+  ] as const) {
+    await refused('127.0.0.1', { name, first, lines: [...lines], status });
+  }
+});
+
+test('what comes behind the last answer of a connection is no request any more', async () => {
+  let visits = 0;
+  app = (_request, response) => {
+    visits += 1;
+    response.end('early');
+  };
+  const cookie = `cookie: ${await world.cookie()}`;
+  const first = headOf(world.host, { lines: ['connection: close', cookie, 'content-length: 5'] });
+  const behind = `12345${headOf(world.host, { first: 'GET / HTTP/1.1', lines: [cookie] })}`;
+  const { text } = await sendThenRead(first, Buffer.from(behind));
+  assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1, text);
+  assert.equal(visits, 1);
+});
