@@ -12,6 +12,12 @@ export function since(at: string, nowMs = Date.now()): string {
   return `${duration(seconds)} ago`;
 }
 
+/** In how long, as `since`: `in 3 d`. What is over is as `since` says it. @param at ISO 8601 */
+export function until(at: string, nowMs = Date.now()): string {
+  const seconds = Math.round((Date.parse(at) - nowMs) / 1_000);
+  return seconds < 0 ? since(at, nowMs) : `in ${duration(seconds)}`;
+}
+
 /** In the largest unit that is full: `90 min` is `1 h`. */
 export function duration(seconds: number): string {
   for (const [unit, length] of UNITS) {
