@@ -62,7 +62,8 @@ export class AuthServer {
   }
 
   #refresh(given: string | undefined): AuthAnswer {
-    if (given !== this.refreshToken) return { status: 400, body: { error: 'invalid_grant', error_description: 'this refresh token is spent' } };
+    if (given !== this.refreshToken)
+      return { status: 400, body: { error: 'invalid_grant', error_description: 'this refresh token is spent' } };
     this.refreshes += 1;
     this.refreshToken = `refresh-${this.refreshes}`;
     const token = `token-${this.refreshes}`;

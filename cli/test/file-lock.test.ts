@@ -31,8 +31,7 @@ async function heldBy(entry: string, agoSeconds = 0): Promise<void> {
   const at = new Date(Date.now() - agoSeconds * 1_000);
   await utimes(join(path, entry), at, at);
 }
-const stillWaits = async (): Promise<void> =>
-  await assert.rejects(takeLock(path, AbortSignal.timeout(A_WHILE_MS)), { name: 'AbortError' });
+const stillWaits = async (): Promise<void> => await assert.rejects(takeLock(path, AbortSignal.timeout(A_WHILE_MS)), { name: 'AbortError' });
 
 test('processes that count in a file under it lose no count', async () => {
   const file = join(folder, 'count');
