@@ -2,13 +2,17 @@
 import type { Chapter } from '../spec.ts';
 import { activityCommand } from './activity.ts';
 import { connectionCommands } from './connections.ts';
+import { keyGroup, tokenGroup } from './key.ts';
+import { orgGroup } from './org.ts';
 import { previewGroup } from './preview.ts';
+import { projectGroup } from './project.ts';
 import { sandboxGroup } from './sandbox.ts';
+import { loginCommand, logoutCommand, profileGroup } from './sign-in.ts';
 import { usageGroup } from './usage.ts';
 import { whoamiCommand } from './whoami.ts';
 
 export const clientChapters: readonly Chapter[] = [
   { heading: 'Sandboxes', entries: [sandboxGroup, ...connectionCommands, previewGroup] },
-  { heading: 'Watching', entries: [usageGroup, activityCommand] },
-  { heading: 'You', entries: [whoamiCommand] },
+  { heading: 'Orgs and projects', entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand] },
+  { heading: 'You', entries: [loginCommand, logoutCommand, whoamiCommand, profileGroup] },
 ];
