@@ -27,3 +27,18 @@ export function duration(seconds: number): string {
   }
   return `${Math.round(seconds)} s`;
 }
+
+/** An instant to the second, without what only programs need: `2026-11-22T10:00:00Z`. @param at ISO 8601 in UTC */
+export function instant(at: string): string {
+  return at.replace(/\.\d+Z$/, 'Z');
+}
+
+/** An instant and how long ago it was. */
+export function instantSince(at: string, nowMs = Date.now()): string {
+  return `${instant(at)} (${since(at, nowMs)})`;
+}
+
+/** An instant and how long until then, or that it is past. */
+export function instantUntil(at: string, nowMs = Date.now()): string {
+  return `${instant(at)} (${until(at, nowMs)})`;
+}
