@@ -23,6 +23,8 @@ export interface Told {
 /** @param otherwise the exit code of what failed and was neither typed wrongly nor ended by a signal, instead of those of EXIT */
 export function tell(error: unknown, otherwise?: number): Told {
   const { exitCode, lines } = inWords(error);
+  // Whoever read has gone, as `head` does: there is nothing to tell.
+  if (exitCode === EXIT_BY_SIGNAL.SIGPIPE) return { exitCode, lines: [] };
   const own = otherwise === undefined || error instanceof UsageError || (error instanceof CliFailure && SIGNAL_CODES.has(exitCode));
   return { exitCode: own ? exitCode : otherwise, lines };
 }

@@ -1,4 +1,5 @@
 // `berth sandbox`.
+import { execCommand } from './exec.ts';
 import type { CommandSpec, GroupSpec } from '../spec.ts';
 
 const ls: CommandSpec = {
@@ -13,5 +14,5 @@ export const sandboxGroup: GroupSpec = {
   name: 'sandbox',
   alias: 'sb',
   summary: 'make sandboxes, look at them, change and end them',
-  commands: [ls],
+  commands: [ls, execCommand],
 };
