@@ -56,7 +56,7 @@ export class RemoteCommand {
     this.stderr = this.#output();
     this.stdin = new Writable({
       highWaterMark: AHEAD_BYTES,
-      write: (chunk: Buffer, _encoding, done) => void this.#send(chunk).then(() => done()),
+      write: (chunk: Buffer, _encoding, done) => this.#send(chunk, done),
       final: (done) => {
         this.#say({ end: true });
         done();
@@ -127,12 +127,13 @@ export class RemoteCommand {
     return true;
   }
 
-  /** Resolves when the kernel has taken it. */
-  async #send(chunk: Buffer): Promise<void> {
-    for (let at = 0; at < chunk.length; at += FRAME_BYTES) {
-      const part = chunk.subarray(at, at + FRAME_BYTES);
-      await new Promise<void>((sent) => this.#socket.send(part, { binary: true }, () => sent()));
-    }
+  /** @param done called when the kernel has taken it, or nobody will */
+  #send(chunk: Buffer, done: () => void): void {
+    const rest = chunk.subarray(FRAME_BYTES);
+    this.#socket.send(chunk.subarray(0, FRAME_BYTES), { binary: true }, () => {
+      if (rest.length === 0) done();
+      else this.#send(rest, done);
+    });
   }
 
   #say(order: unknown): void {
