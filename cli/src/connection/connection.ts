@@ -32,6 +32,8 @@ export interface Connection {
 export interface ConnectionSource {
   environment: Readonly<NodeJS.ProcessEnv>;
   flags: ConnectionFlags;
+  /** Ends the calls that find out which org and project are meant. */
+  signal?: AbortSignal;
 }
 
 /** The profile that is meant, whether there is one of that name or not. */
@@ -47,7 +49,7 @@ export async function readProfile({
 
 /** Throws a CliFailure when there is no credential, or one that may not go where it is asked to. Makes no call by itself. */
 export async function connect(source: ConnectionSource): Promise<Connection> {
-  const { environment, flags } = source;
+  const { environment, flags, signal } = source;
   const { name, profile, file } = await readProfile(source);
   const url = serviceUrl(source, profile);
   const key = environment['BERTH_API_KEY'] ?? '';
@@ -70,9 +72,10 @@ export async function connect(source: ConnectionSource): Promise<Connection> {
     token = apiKey === undefined ? () => sessionToken({ file, name, url }) : () => Promise.resolve(checkToken(apiKey, file.path));
   }
   const berth = new Berth({ url, apiKey: token });
-  const orgId = once(async () => flags.org ?? (environment['BERTH_ORG_ID'] || profile?.orgId) ?? (await onlyOrg(berth)));
+  const orgId = once(async () => flags.org ?? (environment['BERTH_ORG_ID'] || profile?.orgId) ?? (await onlyOrg(berth, signal)));
   const projectId = once(
-    async () => flags.project ?? (environment['BERTH_PROJECT_ID'] || profile?.projectId) ?? (await onlyProject(berth, await orgId())),
+    async () =>
+      flags.project ?? (environment['BERTH_PROJECT_ID'] || profile?.projectId) ?? (await onlyProject(berth, await orgId(), signal)),
   );
   const credential: Connection['credential'] =
     key !== '' && flags.profile === undefined
@@ -101,13 +104,13 @@ function checkToken(token: string, where: string): string {
   throw new CliFailure(`${where} has no API key: it has spaces or line ends, or characters that no key has`, { exitCode: EXIT.signIn });
 }
 
-async function onlyOrg(berth: Berth): Promise<string> {
-  const orgs = await berth.orgs();
+async function onlyOrg(berth: Berth, signal: AbortSignal | undefined): Promise<string> {
+  const orgs = await berth.orgs({ signal });
   return only(orgs, { what: 'org', flag: '--org', use: 'berth org use' });
 }
 
-async function onlyProject(berth: Berth, orgId: string): Promise<string> {
-  const projects = await berth.projects.list({ orgId });
+async function onlyProject(berth: Berth, orgId: string, signal: AbortSignal | undefined): Promise<string> {
+  const projects = await berth.projects.list({ orgId, signal });
   return only(projects, { what: 'project', flag: '--project', use: 'berth project use' });
 }
 
