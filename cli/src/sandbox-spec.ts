@@ -12,7 +12,7 @@ export interface SandboxOptions {
   sandboxProfile?: Profile;
   size?: MachineSize;
   endUser?: string;
-  metadata?: ReadonlyMap<string, string>;
+  metadata?: Record<string, string>;
   mode?: 'persistent' | 'ephemeral';
   ttlSeconds?: number;
   persistencePolicy?: PersistencePolicy;
@@ -37,7 +37,7 @@ export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec>
     ...(sandboxProfile === undefined ? {} : { profile: sandboxProfile }),
     ...(size === undefined ? {} : { machineSize: size }),
     ...(endUser === undefined ? {} : { endUserId: endUser }),
-    ...(metadata === undefined ? {} : { metadata: Object.fromEntries(metadata) }),
+    ...(metadata === undefined ? {} : { metadata }),
     ...(mode === 'persistent' ? {} : { mode }),
     ...(ttlSeconds === undefined ? {} : { ttlSeconds }),
     ...(persistencePolicy === undefined ? {} : { persistencePolicy }),

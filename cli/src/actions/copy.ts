@@ -71,12 +71,13 @@ class Copying {
       try {
         await pipeline(packed, remote.stdin, { signal });
       } catch (error) {
-        // Without the end of the archive it is not unpacked; when the connection broke, that is what is to be told.
-        remote.terminate();
-        await remote.ended.catch((why: unknown) => {
-          if (signal.aborted) throw why;
-        });
-        throw new CliFailure(`${plainText(source)} cannot be read: ${plainText((error as Error).message)}`, { cause: error });
+        // The other end has ended, or is gone: how is told below.
+        if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') {
+          // Without its end the archive comes to nothing.
+          remote.terminate();
+          signal.throwIfAborted();
+          throw new CliFailure(`${plainText(source)} cannot be read: ${plainText((error as Error).message)}`, { cause: error });
+        }
       }
       const exitCode = await remote.ended;
       if (exitCode !== 0) throw new CliFailure(`${id}:${plainText(path)}: ${reasonOf(await said)}`);
@@ -100,11 +101,11 @@ class Copying {
         signal,
       };
       try {
-        await unpack(reader, place.beside, options, async (unpacked) => {
+        const came = await unpack(reader, place.beside, options, async (unpacked) => {
           await this.#ended(remote, `${id}:${plainText(path)}`, said);
           await unpacked.place(place.target(unpacked));
-          });
-        if (reader.read === 0) await this.#ended(remote, `${id}:${plainText(path)}`, said);
+        });
+        if (!came) await this.#ended(remote, `${id}:${plainText(path)}`, said);
       } catch (error) {
         remote.terminate();
         throw await this.#told(error, remote, { what: `${id}:${plainText(path)}`, to, said });
@@ -120,7 +121,11 @@ class Copying {
     if (this.#left === 0) throw new CliFailure(`${what}: ${reasonOf(await said)}`);
   }
 
-  async #told(error: unknown, remote: RemoteCommand, { what, to, said }: { what: string; to: string; said: Promise<string> }): Promise<unknown> {
+  async #told(
+    error: unknown,
+    remote: RemoteCommand,
+    { what, to, said }: { what: string; to: string; said: Promise<string> },
+  ): Promise<unknown> {
     if (error instanceof CliFailure || this.#context.signal.aborted) return error;
     if (error instanceof Refused) return new CliFailure(`${what}: ${plainText(error.message)}`);
     if (error instanceof ArchiveBroken) {

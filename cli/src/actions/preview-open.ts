@@ -1,5 +1,5 @@
 // `berth preview open`: a link in the browser of this machine, or on stdout where there is none.
-import { openInBrowser } from '../browser.ts';
+import { browserOpener, openInBrowser } from '../browser.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { CliContext } from '../context.ts';
 import { CliFailure } from '../failure.ts';
@@ -20,7 +20,8 @@ export async function openPreview(context: CliContext, { args: [typed, what = ''
     throw new CliFailure('the link is not shown to you: whoever has it could share it', { remedy: 'ask an admin of the org for it' });
   }
   if (out.json) out.object({ preview });
-  const opened = await openInBrowser(url, environment);
+  const opener = browserOpener(environment);
+  const opened = opener !== null && (await openInBrowser(opener, url));
   if (opened) out.note(`opened ${plainText(url)}`);
   else if (!out.json) out.line(plainText(url));
 }

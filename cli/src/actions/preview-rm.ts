@@ -3,6 +3,7 @@ import type { CliContext } from '../context.ts';
 import { doEach } from '../each.ts';
 import { UsageError } from '../failure.ts';
 import { plainText } from '../output/plain-text.ts';
+import { isResourceId } from '../resource-id.ts';
 import { sandboxId } from '../sandbox-id.ts';
 import type { Input } from '../spec.ts';
 
@@ -20,7 +21,7 @@ export async function removePreviews(context: CliContext, { args: [typed, ...lin
 
 /** As ids of sandboxes are checked, and for the same reason. */
 export function linkId(typed: string): string {
-  if (/^[A-Za-z0-9_]{1,200}$/.test(typed)) return typed;
+  if (isResourceId(typed)) return typed;
   throw new UsageError(`'${plainText(typed)}' is no id of a link; one looks like prv_4hgk2f6z5uq3vw7xjn2mtdra`, {
     remedy: 'berth preview ls SANDBOX shows them',
   });

@@ -49,15 +49,12 @@ function usageFields(usage: OrgUsage, bars: boolean): Field[] {
   ];
 }
 
-/** What the caps are made of, as `berth usage caps` shows them too. */
-export function capFields(
-  usage: Pick<OrgUsage, 'includedMachineHours' | 'sandboxMachineHourLimitOverride' | 'sandboxOverageEnabled'>,
-): Field[] {
-  const { includedMachineHours: included, sandboxMachineHourLimitOverride: set } = usage;
+function capFields(usage: OrgUsage): Field[] {
+  const { includedMachineHours: included, sandboxMachineHourLimit: cap, sandboxMachineHourLimitOverride: set } = usage;
   return [
     ['in the plan', included === null ? 'without a limit' : hours(included)],
     ['cap set', set === null ? 'none' : hours(set)],
-    ['beyond the cap', usage.sandboxOverageEnabled ? 'work goes on' : 'sandboxes go to sleep'],
+    ['beyond the cap', cap === null ? null : usage.sandboxOverageEnabled ? 'work goes on' : 'work ends'],
   ];
 }
 

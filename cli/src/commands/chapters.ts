@@ -4,13 +4,17 @@ import { activityCommand } from './activity.ts';
 import { connectionCommands } from './connections.ts';
 import { copyCommand } from './copy.ts';
 import { execCommand, runCommand } from './exec.ts';
+import { keyGroup, tokenGroup } from './key.ts';
+import { orgGroup } from './org.ts';
 import { previewGroup } from './preview.ts';
+import { projectGroup } from './project.ts';
 import { sandboxGroup } from './sandbox.ts';
+import { loginCommand, logoutCommand, profileGroup } from './sign-in.ts';
 import { usageGroup } from './usage.ts';
 import { whoamiCommand } from './whoami.ts';
 
 export const clientChapters: readonly Chapter[] = [
   { heading: 'Sandboxes', entries: [sandboxGroup, execCommand, runCommand, copyCommand, ...connectionCommands, previewGroup] },
-  { heading: 'Watching', entries: [usageGroup, activityCommand] },
-  { heading: 'You', entries: [whoamiCommand] },
+  { heading: 'Orgs and projects', entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand] },
+  { heading: 'You', entries: [loginCommand, logoutCommand, whoamiCommand, profileGroup] },
 ];

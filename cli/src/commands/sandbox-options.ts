@@ -1,6 +1,6 @@
 // What a sandbox is made of, as options: the fields of the API's create. sandbox-spec.ts makes those fields of them.
-import { END_USER_ID_CHARACTERS, METADATA_LIMITS, NAME_CHARACTERS, REPOSITORY_CHARACTERS, TTL_SECONDS } from '@berth/contract/limits.ts';
-import { durationSeconds, keyValues, textOf } from '../option-values.ts';
+import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, REPOSITORY_CHARACTERS, TTL_SECONDS } from '@berth/contract/limits.ts';
+import { durationSeconds, keyValue, textOf } from '../option-values.ts';
 import type { OptionSpec } from '../spec.ts';
 
 /** Longest name that git takes for a branch. */
@@ -25,7 +25,7 @@ export const sandboxOptions: readonly OptionSpec[] = [
     choices: ['small', 'medium', 'large', 'xlarge'],
   },
   { flags: '--end-user <id>', about: 'whom of your own users it is for', parse: textOf(1, END_USER_ID_CHARACTERS) },
-  { flags: '--metadata <key=value>', about: 'a label; can be given more than once', parse: keyValues(METADATA_LIMITS) },
+  { flags: '--metadata <key=value>', about: 'a label; can be given more than once', parse: keyValue },
   {
     flags: '--mode <mode>',
     about: 'ephemeral: it ends with its time to live (default: persistent, unless --ttl-seconds is given)',

@@ -39,7 +39,7 @@ export async function startRemoteCommand(
 }
 
 export class RemoteCommand {
-  /** Its end is passed on. What is written when the command has ended goes nowhere, as into a pipe that nobody reads. */
+  /** Its end is passed on. Closed when the command has ended. */
   readonly stdin: Writable;
   /** Both must be read. They end with the command, and fail when the connection breaks before. */
   readonly stdout: Readable;
@@ -62,6 +62,7 @@ export class RemoteCommand {
         done();
       },
     });
+    this.stdin.on('error', () => undefined);
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     this.ended = promise;
     // Whoever waits for it later learns it then.
@@ -79,6 +80,8 @@ export class RemoteCommand {
     signal.addEventListener('abort', onAbort, { once: true });
     socket.once('close', (code, reason) => {
       signal.removeEventListener('abort', onAbort);
+      // Whoever still writes learns that nobody reads.
+      this.stdin.destroy();
       if (code === WEBSOCKET_CLOSE.ended && exit !== undefined) {
         this.stdout.push(null);
         this.stderr.push(null);

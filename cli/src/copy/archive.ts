@@ -94,7 +94,10 @@ function readNumber(block: Buffer, at: number, length: number): number {
     if (high.some((byte, index) => byte !== (index === 0 ? 0x80 : 0))) throw new ArchiveBroken('a number in it is too large');
     return block.readUIntBE(at + length - 6, 6);
   }
-  const text = block.toString('latin1', at, at + length).replace(/[\0 ]+$/, '').trimStart();
+  const text = block
+    .toString('latin1', at, at + length)
+    .replace(/[\0 ]+$/, '')
+    .trimStart();
   if (!/^[0-7]*$/.test(text)) throw new ArchiveBroken('a number in it is none');
   return text === '' ? 0 : Number.parseInt(text, 8);
 }

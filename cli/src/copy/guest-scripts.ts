@@ -39,9 +39,12 @@ if [ "$kind" = folder ] && [ -d "${'$'}{t:-/}" ]; then
   take --strip-components=1 --directory="${'$'}{t:-/}"
   exit
 fi
-[ "$kind" != folder ] || [ ! -e "$t" ] && [ ! -L "$t" ] || [ "$kind" != folder ] || no "what is there is no folder"
-[ "$kind" = folder ] || [ -L "$t" ] || [ ! -d "$t" ] || no "a folder is there"
-[ ! -e "$t" ] || [ -L "$t" ] || [ -f "$t" ] || no "what is there is no file"
+if [ "$kind" = folder ]; then
+  [ ! -e "$t" ] && [ ! -L "$t" ] || no "what is there is no folder"
+elif [ ! -L "$t" ] && [ -e "$t" ]; then
+  [ ! -d "$t" ] || no "a folder is there"
+  [ -f "$t" ] || no "what is there is no file"
+fi
 p=${'$'}{t%/*}/
 [ -d "$p" ] || no "there is no folder to copy it into"
 s=$(mktemp -d "$p.berth-cp-XXXXXXXX") || exit 1

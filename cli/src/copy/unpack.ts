@@ -79,7 +79,8 @@ export class Unpacked {
 }
 
 /**
- * Reads an archive to its end and hands what came to `place`, with the folder that it was unpacked into. Afterwards that folder is gone, whatever happened.
+ * Reads an archive to its end and hands what came to `place`. Afterwards the folder that it was unpacked into is gone, whatever happened. Resolves with whether anything
+ * came.
  * @param beside an existing folder, on whose file system it is to come to stand
  */
 export async function unpack(
@@ -87,7 +88,7 @@ export async function unpack(
   beside: string,
   options: UnpackOptions,
   place: (unpacked: Unpacked) => Promise<void>,
-): Promise<void> {
+): Promise<boolean> {
   const stage = await mkdtemp(join(beside, '.berth-cp-'));
   try {
     const unpacking = new Unpacking(stage, reader, options);
@@ -98,6 +99,7 @@ export async function unpack(
     }
     const unpacked = await unpacking.finish();
     if (unpacked !== null) await place(unpacked);
+    return unpacked !== null;
   } finally {
     await rm(stage, { recursive: true, force: true });
   }
