@@ -105,6 +105,8 @@ function optionOf({ flags, about, choices, parse, default: value, required }: Op
 
 /** Signals that end a command early; what it began is taken back as far as it can be. */
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** Signals that an action may take besides. */
+const FURTHER = ['SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGPIPE'] as const;
 
 async function runAction(spec: CommandSpec, command: Command, args: readonly string[], options: ProgramOptions): Promise<number> {
   const { environment, streams } = options;
@@ -116,8 +118,14 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
   const typed = command.opts<Record<string, unknown> & ConnectionFlags & { json?: boolean }>();
   const aborting = new AbortController();
   let ended: (typeof ENDING)[number] | null = null;
+  const takers: ((name: NodeJS.Signals) => void)[] = [];
+  const giveTaker = (name: NodeJS.Signals): void => takers.at(-1)?.(name);
   for (const signal of ENDING) {
     process.on(signal, () => {
+      if (takers.length > 0) {
+        giveTaker(signal);
+        return;
+      }
       ended ??= signal;
       aborting.abort(new CliFailure(`stopped by ${signal}`, { exitCode: EXIT_BY_SIGNAL[signal] }));
     });
@@ -125,6 +133,14 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
   const context: CliContext = {
     environment,
     signal: aborting.signal,
+    takeSignals: (take) => {
+      if (takers.length === 0) FURTHER.forEach((name) => process.on(name, giveTaker));
+      takers.push(take);
+      return () => {
+        takers.splice(takers.lastIndexOf(take), 1);
+        if (takers.length === 0) FURTHER.forEach((name) => process.off(name, giveTaker));
+      };
+    },
     out: new Output(streams, environment, { json: typed.json === true }),
     ...streams,
     flags: spec.local === true ? {} : typed,
@@ -137,14 +153,14 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
     return (await (load as Action)(context, { args, options: typed } satisfies Input)) ?? 0;
   } catch (error) {
     // What a signal cut off is no failure of its own, whatever it was in the middle of.
-    return await failed(ended === null ? error : aborting.signal.reason, options);
+    return await failed(ended === null ? error : aborting.signal.reason, options, spec.failureExit);
   }
 }
 
-async function failed(error: unknown, { streams }: ProgramOptions): Promise<number> {
+async function failed(error: unknown, { streams }: ProgramOptions, failureExit?: number): Promise<number> {
   const { tell } = await import('./report.ts');
-  const { exitCode, lines } = tell(error);
-  streams.stderr.write(`${lines.join('\n')}\n`);
+  const { exitCode, lines } = tell(error, { failureExit });
+  if (lines.length > 0) streams.stderr.write(`${lines.join('\n')}\n`);
   return exitCode;
 }
 

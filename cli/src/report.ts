@@ -1,7 +1,7 @@
 // How a failure is told: what went wrong, what to do about it, and the exit code. The only place that turns failures into words and codes.
 import { OperatorFailure } from '@berth/machine/failure.ts';
 import { BerthError } from '@berth/sdk/src/errors.ts';
-import { CliFailure, EXIT } from './failure.ts';
+import { CliFailure, EXIT, EXIT_BY_SIGNAL, UsageError } from './failure.ts';
 import { plainText } from './output/plain-text.ts';
 
 /** What the codes of the API ask a person to do. */
@@ -11,17 +11,33 @@ const REMEDIES: Readonly<Record<string, string>> = {
   permission_denied: 'ask an admin of the org for it, or use another key (berth whoami says who you are)',
   rate_limited: 'wait, then try again',
   connection_failed: '--url, BERTH_URL or the profile says where the API is',
+  invalid_answer: '--url, BERTH_URL or the profile says where the API is',
 };
+
+const SIGNAL_CODES: ReadonlySet<number> = new Set(Object.values(EXIT_BY_SIGNAL));
 
 export interface Told {
   exitCode: number;
   lines: string[];
 }
 
-/** @param about what the failure is of, where a command has several: the id of a sandbox */
-export function tell(error: unknown, about?: string): Told {
+/** What is known of where it failed. */
+export interface FailedIn {
+  /** What the failure is of, where a command has several: the id of a sandbox. */
+  about?: string | undefined;
+  /** The exit code of what failed and was neither typed wrongly nor ended by a signal, instead of those of EXIT. */
+  failureExit?: number | undefined;
+}
+
+export function tell(error: unknown, { about, failureExit }: FailedIn = {}): Told {
   const { exitCode, lines } = tellOne(error);
-  return { exitCode, lines: lines.map((line, at) => (at === 0 ? `berth: ${about === undefined ? '' : `${about}: `}${line}` : line)) };
+  // Whoever read has gone, as `head` does: there is nothing to tell.
+  if (exitCode === EXIT_BY_SIGNAL.SIGPIPE) return { exitCode, lines: [] };
+  const own = failureExit === undefined || error instanceof UsageError || (error instanceof CliFailure && SIGNAL_CODES.has(exitCode));
+  return {
+    exitCode: own ? exitCode : failureExit,
+    lines: lines.map((line, at) => (at === 0 ? `berth: ${about === undefined ? '' : `${about}: `}${line}` : line)),
+  };
 }
 
 function tellOne(error: unknown): Told {

@@ -12,8 +12,10 @@ export async function run(chapters: readonly Chapter[]): Promise<void> {
   // Who read the output has gone, as `head` does: that is no failure to tell of.
   for (const stream of [stdout, stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-      process.exit(READER_GONE);
+      // A pipe that nobody reads any more; a terminal that was taken away.
+      if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+      // An action that has something to take back listens (CliContext.takeSignals).
+      if (!process.emit('SIGPIPE', 'SIGPIPE')) process.exit(READER_GONE);
     });
   }
   process.exitCode = await runProgram(process.argv.slice(2), {
