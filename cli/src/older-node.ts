@@ -1,0 +1,14 @@
+// What the sources use and Node 20 does not have yet. Only the package runs there; a checkout brings its own Node.
+
+Promise.withResolvers ??= function withResolvers<T>(): PromiseWithResolvers<T> {
+  const made = {} as PromiseWithResolvers<T>;
+  made.promise = new Promise<T>((resolve, reject) => {
+    made.resolve = resolve;
+    made.reject = reject;
+  });
+  return made;
+};
+
+URL.parse ??= function parse(url: string | URL, base?: string | URL): URL | null {
+  return URL.canParse(url, base) ? new URL(url, base) : null;
+};
