@@ -9,6 +9,6 @@ Promise.withResolvers ??= function withResolvers<T>(): PromiseWithResolvers<T> {
   return made;
 };
 
-URL.parse ??= function parse(url: string | URL, base?: string | URL): URL | null {
+URL.parse ??= function parse(url: string, base?: string): URL | null {
   return URL.canParse(url, base) ? new URL(url, base) : null;
 };

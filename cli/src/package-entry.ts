@@ -6,7 +6,5 @@ import './older-node.ts';
 
 const xdg = process.env['XDG_CACHE_HOME'] ?? '';
 // Not the default, which is below a folder that everybody may write to. Node 20 has no such thing.
-nodeModule.enableCompileCache?.(
-  join(isAbsolute(xdg) ? xdg : join(process.env['HOME'] || homedir(), '.cache'), 'berth', 'node-compile'),
-);
+nodeModule.enableCompileCache?.(join(isAbsolute(xdg) ? xdg : join(process.env['HOME'] || homedir(), '.cache'), 'berth', 'node-compile'));
 await import('./package-main.ts');

@@ -32,6 +32,13 @@ export async function runProgram(words: readonly string[], options: ProgramOptio
 
 type Run = (spec: CommandSpec, command: Command, args: string[]) => Promise<void>;
 
+const SPECS = new WeakMap<Command, CommandSpec>();
+
+/** What a command of the tree was made from; undefined for the program and its groups. */
+export function specOf(command: Command): CommandSpec | undefined {
+  return SPECS.get(command);
+}
+
 /** All commands, without running one. */
 export function buildProgram({ chapters, version, streams }: ProgramOptions, run: Run): Command {
   const program = new Command('berth')
@@ -63,6 +70,7 @@ function addGroup(parent: Command, group: GroupSpec, run: Run): Command {
 
 function addCommand(parent: Command, spec: CommandSpec, run: Run): Command {
   const command = parent.command(spec.name, { hidden: spec.hidden === true }).description(spec.summary);
+  SPECS.set(command, spec);
   command.showHelpAfterError(helpHint(command));
   for (const { name, about, choices } of spec.arguments ?? []) {
     const argument = command.createArgument(name, about);

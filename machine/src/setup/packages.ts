@@ -30,6 +30,8 @@ export const TEST_PACKAGES = [
   ['openssh-client', 'makes keys and connections in the tests'],
   ['git', 'serves repositories to the tests'],
   ['chromium', 'shows the pages to the tests'],
+  ['zsh', 'completes commands in the tests'],
+  ['fish', 'completes commands in the tests'],
 ] as const;
 
 export type PackageName = (typeof REQUIRED_PACKAGES | typeof TEST_PACKAGES)[number][0];
