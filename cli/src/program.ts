@@ -137,7 +137,7 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
     flags: spec.local === true ? {} : typed,
     connect: once(async () => {
       const { connect } = await import('./connection/connection.ts');
-      return await connect({ environment, flags: typed });
+      return await connect({ environment, flags: typed, signal: aborting.signal });
     }),
   };
   try {

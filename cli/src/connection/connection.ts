@@ -2,7 +2,9 @@
 import { Berth, type Org, type Project } from '@berth/sdk/src/index.ts';
 import { CliFailure, EXIT, UsageError } from '../failure.ts';
 import { plainText } from '../output/plain-text.ts';
-import { checkProfileName, ProfileFile, type Profile } from './profile-file.ts';
+import { checkResourceId } from '../resource-id.ts';
+import { checkProfileName, ProfileFile, profileIn, type Profile } from './profile-file.ts';
+import { serviceAddress } from './service-address.ts';
 import { sessionToken } from './session.ts';
 
 /** As they were typed. */
@@ -23,6 +25,8 @@ export interface Connection {
   token: () => Promise<string>;
   /** The org that is meant: `--org`, BERTH_ORG_ID, the profile's, or the only one there is. */
   orgId: () => Promise<string>;
+  /** What flags, variables or the profile say, without a call. */
+  chosen: { orgId: string | undefined; projectId: string | undefined };
   /** The project that is meant: `--project`, BERTH_PROJECT_ID, the profile's, or the only one of the org. */
   projectId: () => Promise<string>;
   /** Whose credential it is: the variable BERTH_API_KEY, or a profile. */
@@ -32,6 +36,7 @@ export interface Connection {
 export interface ConnectionSource {
   environment: Readonly<NodeJS.ProcessEnv>;
   flags: ConnectionFlags;
+  signal?: AbortSignal | undefined;
 }
 
 /** The profile that is meant, whether there is one of that name or not. */
@@ -40,19 +45,20 @@ export async function readProfile({
   flags,
 }: ConnectionSource): Promise<{ name: string; profile: Profile | undefined; file: ProfileFile }> {
   const file = new ProfileFile(environment);
-  const { current, profiles } = await file.read();
-  const name = checkProfileName(flags.profile ?? (environment['BERTH_PROFILE'] || current));
-  return { name, profile: profiles[name], file };
+  const all = await file.read();
+  const name = checkProfileName(flags.profile ?? (environment['BERTH_PROFILE'] || all.current));
+  return { name, profile: profileIn(all, name), file };
 }
 
 /** Throws a CliFailure when there is no credential, or one that may not go where it is asked to. Makes no call by itself. */
 export async function connect(source: ConnectionSource): Promise<Connection> {
-  const { environment, flags } = source;
+  const { environment, flags, signal } = source;
   const { name, profile, file } = await readProfile(source);
   const url = serviceUrl(source, profile);
   const key = environment['BERTH_API_KEY'] ?? '';
   let token: () => Promise<string>;
-  if (key !== '' && flags.profile === undefined) {
+  const byKey = key !== '' && flags.profile === undefined;
+  if (byKey) {
     token = () => Promise.resolve(checkToken(key, 'BERTH_API_KEY'));
   } else if (profile?.apiKey === undefined && profile?.session === undefined) {
     throw new CliFailure(`not signed in${name === 'default' ? '' : ` with the profile '${name}'`}`, {
@@ -67,47 +73,52 @@ export async function connect(source: ConnectionSource): Promise<Connection> {
       });
     }
     const { apiKey } = profile;
-    token = apiKey === undefined ? () => sessionToken({ file, name, url }) : () => Promise.resolve(checkToken(apiKey, file.path));
+    token = apiKey === undefined ? () => sessionToken({ file, name, url, signal }) : () => Promise.resolve(checkToken(apiKey, file.path));
   }
   const berth = new Berth({ url, apiKey: token });
-  const orgId = once(async () => flags.org ?? (environment['BERTH_ORG_ID'] || profile?.orgId) ?? (await onlyOrg(berth)));
-  const projectId = once(
-    async () => flags.project ?? (environment['BERTH_PROJECT_ID'] || profile?.projectId) ?? (await onlyProject(berth, await orgId())),
-  );
-  const credential: Connection['credential'] =
-    key !== '' && flags.profile === undefined
-      ? { kind: 'environment' }
-      : { kind: 'profile', name, signedIn: profile?.apiKey === undefined };
-  return { url, berth, token, orgId, projectId, credential };
+  // The key of the variable may be of another org than what the profile was signed in for.
+  const used = byKey ? undefined : profile;
+  const chosenOrg = given('org', flags.org ?? (environment['BERTH_ORG_ID'] || used?.orgId));
+  // Nor is the profile's project one of another org.
+  const usedProject = chosenOrg === used?.orgId ? used?.projectId : undefined;
+  const chosen = { orgId: chosenOrg, projectId: given('project', flags.project ?? (environment['BERTH_PROJECT_ID'] || usedProject)) };
+  const orgId = once(async () => chosen.orgId ?? (await onlyOrg(berth, signal)));
+  const projectId = once(async () => chosen.projectId ?? (await onlyProject(berth, await orgId(), signal)));
+  const credential: Connection['credential'] = byKey
+    ? { kind: 'environment' }
+    : { kind: 'profile', name, signedIn: profile?.apiKey === undefined };
+  return { url, berth, token, orgId, chosen, projectId, credential };
 }
 
 /** Where the service is, without a slash at its end: `--url`, BERTH_URL, the profile's, or where a new installation of this machine listens. */
 export function serviceUrl({ environment, flags }: ConnectionSource, profile: Profile | undefined): string {
   const given = flags.url ?? (environment['BERTH_URL'] || profile?.url) ?? `http://127.0.0.1:${environment['BERTH_PORT'] || DEFAULT_PORT}`;
-  const url = URL.parse(given);
-  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '') {
-    const whose = flags.url === undefined ? 'BERTH_URL' : '--url';
+  const url = URL.canParse(given) ? new URL(given) : null;
+  const isAddress = url !== null && ['http:', 'https:'].includes(url.protocol) && url.search === '' && url.hash === '';
+  if (!isAddress || url.username !== '' || url.password !== '') {
+    const whose = flags.url === undefined ? (environment['BERTH_URL'] ? 'BERTH_URL' : 'the URL of the profile') : '--url';
     throw new UsageError(`${whose} is '${plainText(given)}'; it must be the http or https URL of the API, as https://berth.example.com`);
   }
   return serviceAddress(url.href);
 }
 
-function serviceAddress(url: string): string {
-  return url.replace(/\/+$/, '').replace(/\/v1$/, '');
+function given(what: 'org' | 'project', id: string | undefined): string | undefined {
+  return id === undefined || id === '' ? undefined : checkResourceId(what, id);
 }
 
-function checkToken(token: string, where: string): string {
+/** Throws a CliFailure for what can be no token. @param where it comes from, as the message says it */
+export function checkToken(token: string, where: string): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new CliFailure(`${where} has no API key: it has spaces or line ends, or characters that no key has`, { exitCode: EXIT.signIn });
 }
 
-async function onlyOrg(berth: Berth): Promise<string> {
-  const orgs = await berth.orgs();
+async function onlyOrg(berth: Berth, signal?: AbortSignal): Promise<string> {
+  const orgs = await berth.orgs({ signal });
   return only(orgs, { what: 'org', flag: '--org', use: 'berth org use' });
 }
 
-async function onlyProject(berth: Berth, orgId: string): Promise<string> {
-  const projects = await berth.projects.list({ orgId });
+async function onlyProject(berth: Berth, orgId: string, signal?: AbortSignal): Promise<string> {
+  const projects = await berth.projects.list({ orgId, signal });
   return only(projects, { what: 'project', flag: '--project', use: 'berth project use' });
 }
 

@@ -7,6 +7,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
 import { CliFailure, UsageError } from '../failure.ts';
+import { takeLock, type FileLock } from './file-lock.ts';
 
 const MODE = 0o600;
 const FOLDER_MODE = 0o700;
@@ -32,6 +33,11 @@ export type Profile = z.infer<typeof profile>;
 
 const profiles = z.object({ current: z.string().default(DEFAULT_PROFILE), profiles: z.record(z.string(), profile).default({}) });
 export type Profiles = z.infer<typeof profiles>;
+
+/** The one of that name. */
+export function profileIn({ profiles }: Profiles, name: string): Profile | undefined {
+  return Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+}
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
@@ -72,10 +78,28 @@ export class ProfileFile {
     });
   }
 
-  /** Changes it as a whole: another berth reads either the one before or this one. */
-  async change(edit: (current: Profiles) => Profiles): Promise<Profiles> {
-    const changed = edit(await this.read());
-    await mkdir(dirname(this.path), { recursive: true, mode: FOLDER_MODE });
+  /**
+   * Changes it as a whole: another berth reads either the one before or this one, and changes it before or after. Nothing is written when `edit` gives back what it
+   * got; it must not take longer than a lock is held (file-lock.ts).
+   */
+  async change(edit: (current: Profiles) => Profiles | Promise<Profiles>, signal?: AbortSignal): Promise<Profiles> {
+    const lock = await this.#writing(async () => {
+      const folder = dirname(this.path);
+      await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+      if (((await stat(folder)).mode & 0o077) !== 0) await chmod(folder, FOLDER_MODE);
+      return await takeLock(`${this.path}.lock`, signal);
+    });
+    try {
+      const current = await this.read();
+      const changed = await edit(current);
+      if (changed !== current) await this.#writing(async () => await this.#replace(changed, lock));
+      return changed;
+    } finally {
+      await lock.release();
+    }
+  }
+
+  async #replace(changed: Profiles, lock: FileLock): Promise<void> {
     const beside = `${this.path}.${randomBytes(6).toString('hex')}`;
     try {
       const file = await open(beside, 'wx', MODE);
@@ -85,11 +109,20 @@ export class ProfileFile {
       } finally {
         await file.close();
       }
+      if (!(await lock.isHeld())) throw new Error('another berth changed it meanwhile; try again');
       await rename(beside, this.path);
     } catch (error) {
       await rm(beside, { force: true });
+      throw error;
+    }
+  }
+
+  async #writing<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof CliFailure || (error as Error).name === 'AbortError') throw error;
       throw new CliFailure(`${this.path} cannot be written: ${(error as Error).message}`, { cause: error });
     }
-    return changed;
   }
 }
