@@ -69,7 +69,8 @@ function addGroup(parent: Command, group: GroupSpec, run: Run): Command {
 }
 
 function addCommand(parent: Command, spec: CommandSpec, run: Run): Command {
-  const command = parent.command(spec.name, { hidden: spec.hidden === true }).description(spec.summary);
+  const { hidden, default: isDefault } = spec;
+  const command = parent.command(spec.name, { hidden: hidden === true, isDefault: isDefault === true }).description(spec.summary);
   SPECS.set(command, spec);
   command.showHelpAfterError(helpHint(command));
   for (const { name, about, choices } of spec.arguments ?? []) {

@@ -7,6 +7,7 @@ import { plainText } from './output/plain-text.ts';
 /** What the codes of the API ask a person to do. */
 const REMEDIES: Readonly<Record<string, string>> = {
   unauthenticated: 'berth login signs in; BERTH_API_KEY, when it is set, is used instead',
+  auth_kind_not_allowed: 'berth login signs in as a person, where a key cannot do it',
   permission_denied: 'ask an admin of the org for it, or use another key (berth whoami says who you are)',
   rate_limited: 'wait, then try again',
   connection_failed: '--url, BERTH_URL or the profile says where the API is',
@@ -17,20 +18,26 @@ export interface Told {
   lines: string[];
 }
 
-export function tell(error: unknown): Told {
+/** @param about what the failure is of, where a command has several: the id of a sandbox */
+export function tell(error: unknown, about?: string): Told {
+  const { exitCode, lines } = tellOne(error);
+  return { exitCode, lines: lines.map((line, at) => (at === 0 ? `berth: ${about === undefined ? '' : `${about}: `}${line}` : line)) };
+}
+
+function tellOne(error: unknown): Told {
   if (error instanceof OperatorFailure) {
     const exitCode = error instanceof CliFailure ? error.exitCode : EXIT.failed;
-    return { exitCode, lines: [`berth: ${error.message}`, ...(error.remedy === undefined ? [] : [`  ${error.remedy}`])] };
+    return { exitCode, lines: [error.message, ...(error.remedy === undefined ? [] : [`  ${error.remedy}`])] };
   }
   if (error instanceof BerthError) return tellRefusal(error);
   return {
     exitCode: EXIT.failed,
-    lines: [`berth: this is a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`],
+    lines: [`this is a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`],
   };
 }
 
 function tellRefusal(error: BerthError): Told {
-  const lines = [`berth: ${plainText(error.message)} (${plainText(error.code)})`];
+  const lines = [`${plainText(error.message)} (${plainText(error.code)})`];
   const remedy = REMEDIES[error.code];
   if (remedy !== undefined) lines.push(`  ${remedy}`);
   if (error.retryAfter !== undefined) lines.push(`  try again in ${error.retryAfter} s`);

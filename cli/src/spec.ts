@@ -50,6 +50,8 @@ export interface CommandSpec {
   json?: false;
   /** Not shown by help: another name of a command that is. */
   hidden?: true;
+  /** Of a group: what the group's word alone does. */
+  default?: true;
   load: () => Promise<Action<never>>;
 }
 

@@ -1,7 +1,7 @@
 // Everything that a command writes: its result on stdout, what a person may want to know on stderr. Knows what the two can show.
 import { styleText } from 'node:util';
 import { Progress, type Report } from '@berth/machine/progress.ts';
-import { plainText } from './plain-text.ts';
+import { fieldLines, type Field } from './fields.ts';
 import { tableLines, type Column } from './table.ts';
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
@@ -42,23 +42,27 @@ export class Output {
     await new Promise<void>((resolve) => this.#streams.stdout.once('drain', resolve));
   }
 
-  /** Rows in columns, as wide as the terminal; `empty` is said on stderr instead of a table without rows. */
-  table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], empty: string): void {
+  /** Cells of a line of stdout where it is a terminal. */
+  get columns(): number | undefined {
+    const { stdout } = this.#streams;
+    // One that does not know its own width says 0.
+    return stdout.isTTY ? stdout.columns || undefined : undefined;
+  }
+
+  /** Rows in columns, as wide as the terminal; `empty` is said on stderr instead of a table without rows. @param titles whether to begin with them */
+  table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], empty: string, { titles = true }: { titles?: boolean } = {}): void {
     if (rows.length === 0) {
       this.note(empty);
       return;
     }
-    const { stdout } = this.#streams;
-    const [titles = '', ...lines] = tableLines(columns, rows, stdout.isTTY ? stdout.columns : undefined);
-    this.line(this.style('bold', titles));
+    const [first = '', ...lines] = tableLines(columns, rows, { width: this.columns, paint: (style, text) => this.style(style, text) });
+    if (titles) this.line(this.style('bold', first));
     lines.forEach((line) => this.line(line));
   }
 
   /** Names and values, one to a line; those without a value are left out. */
-  fields(fields: readonly (readonly [name: string, value: string | number | null | undefined])[]): void {
-    const shown = fields.filter(([, value]) => value !== null && value !== undefined && value !== '');
-    const width = Math.max(...shown.map(([name]) => name.length));
-    shown.forEach(([name, value]) => this.line(`${this.style('dim', name.padEnd(width))}  ${plainText(String(value))}`));
+  fields(fields: readonly Field[]): void {
+    fieldLines(fields, (style, text) => this.style(style, text)).forEach((line) => this.line(line));
   }
 
   /** Something for people, on stderr. Text of others in it goes through plainText first. */

@@ -1,5 +1,6 @@
 // Rows as a table that fits its terminal: the widest columns give way, cells are cut with an ellipsis. Without a terminal nothing is cut.
 import stringWidth from 'string-width';
+import type { Style } from './output.ts';
 import { plainText } from './plain-text.ts';
 
 export interface Column<Row> {
@@ -9,26 +10,52 @@ export interface Column<Row> {
   align?: 'right';
   /** Cut last: ids, which are of no use when they are not whole. */
   whole?: true;
+  /** At least so many cells: where tables follow one another and are to be one. */
+  cells?: number;
+  style?: (row: Row) => Style | undefined;
+}
+
+export interface TableOptions {
+  /** Cells of the terminal; undefined: as wide as it takes. */
+  width?: number | undefined;
+  paint?: (style: Style, text: string) => string;
 }
 
 const GAP = '  ';
 /** No column is made narrower than this. */
 const NARROWEST = 4;
 
-/** Lines without line ends; the first has the titles. @param width cells of the terminal; undefined: as wide as it takes */
-export function tableLines<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width?: number): string[] {
-  const cells = [columns.map(({ title }) => title.toUpperCase()), ...rows.map((row) => columns.map(({ value }) => cellOf(value(row))))];
+/** Lines without line ends; the first has the titles. */
+export function tableLines<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  { width, paint = (_style, text) => text }: TableOptions = {},
+): string[] {
+  const titles = columns.map(({ title }) => title.toUpperCase());
+  const cells = rows.map((row) => columns.map(({ value }) => cellOf(value(row))));
   const widths = fit(
-    columns.map((_column, at) => Math.max(...cells.map((line) => stringWidth(line[at] ?? '')))),
+    columns.map(({ cells: least = 0 }, at) => widest([titles, ...cells], at, least)),
     columns.map(({ whole }) => whole === true),
     width,
   );
-  return cells.map((line) =>
-    line
-      .map((cell, at) => padded(cut(cell, widths[at] ?? 0), widths[at] ?? 0, columns[at]?.align === 'right'))
-      .join(GAP)
-      .trimEnd(),
-  );
+  const line = (texts: readonly string[], row?: Row): string => {
+    const last = texts.length - 1;
+    return texts
+      .map((text, at) => {
+        const shown = cut(text, widths[at] ?? 0);
+        const style = row === undefined ? undefined : columns[at]?.style?.(row);
+        const space = ' '.repeat(Math.max(0, (widths[at] ?? 0) - stringWidth(shown)));
+        const painted = style === undefined ? shown : paint(style, shown);
+        if (columns[at]?.align === 'right') return space + painted;
+        return at === last ? painted : painted + space;
+      })
+      .join(GAP);
+  };
+  return [line(titles), ...rows.map((row, at) => line(cells[at] ?? [], row))];
+}
+
+function widest(lines: readonly (readonly string[])[], at: number, least: number): number {
+  return lines.reduce((most, line) => Math.max(most, stringWidth(line[at] ?? '')), least);
 }
 
 function cellOf(value: string | number | null | undefined): string {
@@ -52,11 +79,6 @@ function fit(wanted: readonly number[], whole: readonly boolean[], width: number
     }
   }
   return widths;
-}
-
-function padded(text: string, cells: number, right: boolean): string {
-  const space = ' '.repeat(Math.max(0, cells - stringWidth(text)));
-  return right ? space + text : text + space;
 }
 
 /** The text in at most so many cells of a terminal, the last an ellipsis where it was cut. */

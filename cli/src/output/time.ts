@@ -19,3 +19,24 @@ export function duration(seconds: number): string {
   }
   return `${Math.round(seconds)} s`;
 }
+
+/** How long until then: `in 3 d`; `now` once it is past. @param at ISO 8601 */
+export function until(at: string, nowMs = Date.now()): string {
+  const seconds = Math.round((Date.parse(at) - nowMs) / 1_000);
+  return seconds <= 0 ? 'now' : `in ${duration(seconds)}`;
+}
+
+/** An instant to the second, without what only programs need: `2026-11-22T10:00:00Z`. @param at ISO 8601 in UTC */
+export function instant(at: string): string {
+  return at.replace(/\.\d+Z$/, 'Z');
+}
+
+/** An instant and how long ago it was. */
+export function instantSince(at: string, nowMs = Date.now()): string {
+  return `${instant(at)} (${since(at, nowMs)})`;
+}
+
+/** An instant and how long until then, or that it is past. */
+export function instantUntil(at: string, nowMs = Date.now()): string {
+  return `${instant(at)} (${Date.parse(at) <= nowMs ? since(at, nowMs) : until(at, nowMs)})`;
+}

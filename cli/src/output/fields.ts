@@ -1,0 +1,16 @@
+// Names and values, one to a line, the values below one another. Must not know what they are of.
+import type { Style } from './output.ts';
+import { plainText } from './plain-text.ts';
+
+/** Without a value it is left out. */
+export type Field = readonly [name: string, value: string | number | null | undefined, style?: Style | undefined];
+
+/** Lines without line ends. */
+export function fieldLines(fields: readonly Field[], paint: (style: Style, text: string) => string = (_style, text) => text): string[] {
+  const shown = fields.filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const width = Math.max(...shown.map(([name]) => name.length));
+  return shown.map(([name, value, style]) => {
+    const text = plainText(String(value));
+    return `${paint('dim', name.padEnd(width))}  ${style === undefined ? text : paint(style, text)}`;
+  });
+}
