@@ -145,13 +145,13 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
     return (await (load as Action)(context, { args, options: typed } satisfies Input)) ?? 0;
   } catch (error) {
     // What a signal cut off is no failure of its own, whatever it was in the middle of.
-    return await failed(ended === null ? error : aborting.signal.reason, options);
+    return await failed(ended === null ? error : aborting.signal.reason, options, spec.failureExit);
   }
 }
 
-async function failed(error: unknown, { streams }: ProgramOptions): Promise<number> {
+async function failed(error: unknown, { streams }: ProgramOptions, failureExit?: number): Promise<number> {
   const { tell } = await import('./report.ts');
-  const { exitCode, lines } = tell(error);
+  const { exitCode, lines } = tell(error, { otherwise: failureExit });
   streams.stderr.write(`${lines.join('\n')}\n`);
   return exitCode;
 }

@@ -1,7 +1,7 @@
 // How a failure is told: what went wrong, what to do about it, and the exit code. The only place that turns failures into words and codes.
 import { OperatorFailure } from '@berth/machine/failure.ts';
 import { BerthError } from '@berth/sdk/src/errors.ts';
-import { CliFailure, EXIT } from './failure.ts';
+import { CliFailure, EXIT, EXIT_BY_SIGNAL, UsageError } from './failure.ts';
 import { plainText } from './output/plain-text.ts';
 
 /** What the codes of the API ask a person to do. */
@@ -11,20 +11,30 @@ const REMEDIES: Readonly<Record<string, string>> = {
   permission_denied: 'ask an admin of the org for it, or use another key (berth whoami says who you are)',
   rate_limited: 'wait, then try again',
   connection_failed: '--url, BERTH_URL or the profile says where the API is',
+  invalid_answer: '--url, BERTH_URL or the profile says where the API is',
 };
+
+const SIGNAL_CODES: ReadonlySet<number> = new Set(Object.values(EXIT_BY_SIGNAL));
 
 export interface Told {
   exitCode: number;
   lines: string[];
 }
 
-/** @param about what the failure is of, where a command has several: the id of a sandbox */
-export function tell(error: unknown, about?: string): Told {
-  const { exitCode, lines } = tellOne(error);
-  return { exitCode, lines: lines.map((line, at) => (at === 0 ? `berth: ${about === undefined ? '' : `${about}: `}${line}` : line)) };
+/**
+ * @param about what the failure is of, where a command has several: the id of a sandbox
+ * @param otherwise the exit code of what failed and was neither typed wrongly nor ended by a signal, instead of those of EXIT
+ */
+export function tell(error: unknown, { about, otherwise }: { about?: string | undefined; otherwise?: number | undefined } = {}): Told {
+  const { exitCode, lines } = inWords(error);
+  const own = otherwise === undefined || error instanceof UsageError || (error instanceof CliFailure && SIGNAL_CODES.has(exitCode));
+  return {
+    exitCode: own ? exitCode : otherwise,
+    lines: lines.map((line, at) => (at === 0 ? `berth: ${about === undefined ? '' : `${about}: `}${line}` : line)),
+  };
 }
 
-function tellOne(error: unknown): Told {
+function inWords(error: unknown): Told {
   if (error instanceof OperatorFailure) {
     const exitCode = error instanceof CliFailure ? error.exitCode : EXIT.failed;
     return { exitCode, lines: [error.message, ...(error.remedy === undefined ? [] : [`  ${error.remedy}`])] };

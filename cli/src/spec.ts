@@ -48,6 +48,8 @@ export interface CommandSpec {
   local?: true;
   /** Calls the API, but has no object to print. */
   json?: false;
+  /** Exit code of what fails in Berth (typed wrongly: still 2), where the others are those of what ran. */
+  failureExit?: number;
   /** Not shown by help: another name of a command that is. */
   hidden?: true;
   /** Of a group: what the group's word alone does. */

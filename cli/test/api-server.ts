@@ -13,7 +13,7 @@ export class ApiServer {
   /** What a plain request is answered with. */
   json: (request: IncomingMessage) => unknown = () => ({});
   /** Instead of both. */
-  refuse: { status: number; body: string } | null = null;
+  refuse: { status: number; body: string; type?: string } | null = null;
   readonly #close: () => void;
 
   private constructor(port: number, close: () => void) {
@@ -24,8 +24,8 @@ export class ApiServer {
   static async start(): Promise<ApiServer> {
     const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'berth.v1' });
     const server = createServer((request, response) => {
-      const { status, body } = api.refuse ?? { status: 200, body: JSON.stringify(api.json(request)) };
-      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+      const { status, body, type = 'application/json' } = api.refuse ?? { status: 200, body: JSON.stringify(api.json(request)) };
+      response.writeHead(status, { 'content-type': type }).end(body);
     });
     server.on('upgrade', (request, socket, head) => {
       if (api.refuse !== null) {

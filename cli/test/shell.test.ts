@@ -98,7 +98,7 @@ for (const [what, end, code, said] of [
   ],
   ['the connection breaks', (remote: Remote) => remote.socket.terminate(), 1, /closed: the connection to the server broke/],
   ['it ends without an exit code', (remote: Remote) => remote.socket.close(1000), 1, /the terminal was closed: the server ended it/],
-  ['it is told to end', async () => process.kill(await programIn(screen), 'SIGTERM'), 130, /berth: stopped by SIGTERM/],
+  ['it is told to end', async () => process.kill(await programIn(screen), 'SIGTERM'), 143, /berth: stopped by SIGTERM/],
 ] as const) {
   test(`when ${what} it says so, and the terminal is as it was before`, async () => {
     const remote = await startShell('/bin/sh', [
@@ -133,10 +133,10 @@ test('a refusal is told in the words of the API, with exit code 1', async () => 
 
 test('without a terminal it says what to use instead', () => {
   const { status, stderr } = spawnSync(process.execPath, [MAIN, 'shell', 'sbx_abc'], { env: api.environment, encoding: 'utf8' });
-  assert.equal(status, 1);
+  assert.equal(status, 2);
   assert.equal(
     stderr,
-    "berth: this needs a terminal, for input and output\n  ./berth ssh sbx_abc COMMAND, or the API's exec, runs a command without one\n",
+    'berth: this needs a terminal, for input and output\n  berth exec sbx_abc -- COMMAND runs a command without one\n',
   );
 });
 

@@ -92,13 +92,13 @@ test('without an ssh client it says what to install', async () => {
   const { code, stderr } = await run(['ssh', 'sbx_abc'], { env: { PATH: join(folder, 'empty') } });
   assert.deepEqual(
     [code, stderr],
-    [1, 'berth: the ssh client is not installed on this machine\n  apt install openssh-client; ./berth shell needs none\n'],
+    [255, 'berth: the ssh client is not installed on this machine\n  apt install openssh-client; berth shell needs none\n'],
   );
 });
 
 test('a sandbox that was created without a key says so, and ssh is not called', async () => {
   const { code, stdout, stderr } = await run(['ssh', 'sbx_abc'], { key: null });
-  assert.deepEqual([code, stdout], [1, '']);
+  assert.deepEqual([code, stdout], [255, '']);
   assert.match(
     stderr,
     /^berth: nobody may sign in to this sandbox by ssh: it was created without sshPublicKey\n {2}create one with .*berth shell sbx_abc/,
@@ -110,37 +110,44 @@ test('the line of known_hosts is printed and nothing else', async () => {
   assert.deepEqual([code, stdout, stderr], [0, `sbx_abc ${HOST_KEY}\n`, '']);
 });
 
-for (const verb of ['ssh', 'known-host']) {
-  test(`${verb}: a refusal is told in the words of the API, with exit code 1`, async () => {
-    for (const [status, errorCode, message] of [
-      [404, 'sandbox_not_found', 'there is no sandbox sbx_abc'],
-      [401, 'unauthenticated', 'the bearer token is unknown'],
+/** All that fails before the remote command is 255 for ssh, as with ssh itself, but for what was typed wrongly. */
+for (const [verb, failed, signIn] of [
+  ['ssh', 255, 255],
+  ['known-host', 1, 4],
+] as const) {
+  test(`${verb}: a refusal is told in the words of the API, with what to do`, async () => {
+    for (const [status, errorCode, message, expected, remedy] of [
+      [404, 'sandbox_not_found', 'there is no sandbox sbx_abc', failed, ''],
+      [401, 'unauthenticated', 'the bearer token is unknown', signIn, '  berth login signs in; BERTH_API_KEY, when it is set, is used instead\n'],
     ] as const) {
       api.refuse = refusal(status, errorCode, message);
       const { code, stdout, stderr } = await run([verb, 'sbx_abc']);
-      assert.deepEqual([code, stdout, stderr], [1, '', `berth: ${message} (${errorCode})\n`]);
+      assert.deepEqual([code, stdout, stderr], [expected, '', `berth: ${message} (${errorCode})\n${remedy}`]);
     }
-    api.refuse = { status: 200, body: '<html>' };
-    assert.match((await run([verb, 'sbx_abc'])).stderr, /the server answered 200; is BERTH_URL the URL of the API\?/);
+    api.refuse = { status: 200, body: '<html>', type: 'text/html' };
+    const { code, stdout, stderr } = await run([verb, 'sbx_abc']);
+    assert.deepEqual([code, stdout], [failed, '']);
+    assert.match(stderr, /answered 200 by something else than Berth \(invalid_answer\)\n {2}--url, BERTH_URL or the profile says where/);
   });
 
-  for (const [what, id, env, expected] of [
-    ['no key', 'sbx_abc', { BERTH_API_KEY: '' }, /no API key\n.*BERTH_API_KEY/],
-    ['a key with a line end', 'sbx_abc', { BERTH_API_KEY: `${TOKEN}\n` }, /BERTH_API_KEY is no API key: it has spaces or line ends/],
+  for (const [what, id, env, expected, words] of [
+    ['no key', 'sbx_abc', { BERTH_API_KEY: '' }, signIn, /^berth: not signed in\n.*BERTH_API_KEY/],
+    ['a key with a line end', 'sbx_abc', { BERTH_API_KEY: `${TOKEN}\n` }, signIn, /BERTH_API_KEY has no API key: it has spaces or line ends/],
     [
       'a server that is not there',
       'sbx_abc',
-      { BERTH_URL: 'http://127.0.0.1:9' },
-      /http:\/\/127\.0\.0\.1:9 could not be reached: .*\n {2}BERTH_URL says/,
+      { BERTH_URL: 'http://127.0.0.1:10' },
+      failed,
+      /no answer came: connect ECONNREFUSED 127\.0\.0\.1:10 .*\n {2}--url, BERTH_URL or the profile says/,
     ],
-    ['no URL', 'sbx_abc', { BERTH_URL: 'somewhere' }, /BERTH_URL is 'somewhere'; it must be the URL of the API/],
-    ['a name that is no id', 'sbx;id', {}, /'sbx;id' is no id of a sandbox/],
-    ['an option in place of the sandbox', '--port=1', {}, /unknown option '--port=1'/],
+    ['no URL', 'sbx_abc', { BERTH_URL: 'somewhere' }, 2, /BERTH_URL is 'somewhere'; it must be the http or https URL of the API/],
+    ['a name that is no id', 'sbx;id', {}, 2, /'sbx;id' is no id of a sandbox/],
+    ['an option in place of the sandbox', '--port=1', {}, 2, /unknown option '--port=1'/],
   ] as const) {
-    test(`${verb}: ${what} is told, with exit code 1`, async () => {
+    test(`${verb}: ${what} is told, with exit code ${expected}`, async () => {
       const { code, stdout, stderr } = await run([verb, id], { env });
-      assert.deepEqual([code, stdout], [1, '']);
-      assert.match(stderr, expected);
+      assert.deepEqual([code, stdout], [expected, '']);
+      assert.match(stderr, words);
       assert.ok(!stderr.includes(TOKEN) && !/ at .*\.ts:/.test(stderr), stderr);
     });
   }

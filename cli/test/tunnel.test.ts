@@ -114,20 +114,20 @@ test('a refusal is told in the words of the API', async () => {
   api.refuse = refusal(502, 'port_refused', 'nothing listens on port 22 of the sandbox');
   assert.equal((await start(['sbx_abc']).ended).stderr, 'berth: nothing listens on port 22 of the sandbox (port_refused)\n');
   api.refuse = { status: 404, body: '<html>' };
-  assert.match((await start(['sbx_abc']).ended).stderr, /the server answered 404; is BERTH_URL the URL of the API\?/);
+  assert.match((await start(['sbx_abc']).ended).stderr, /was answered 404 by something else than Berth \(invalid_answer\)\n {2}--url, BERTH_URL or the profile/);
 });
 
-for (const [what, args, env, expected] of [
-  ['no key', ['sbx_abc'], { BERTH_API_KEY: '' }, /no API key\n.*BERTH_API_KEY/],
-  ['a URL that is none', ['sbx_abc'], { BERTH_URL: 'ftp://x' }, /BERTH_URL is 'ftp:\/\/x'/],
-  ['a server that is not there', ['sbx_abc'], { BERTH_URL: 'http://127.0.0.1:9' }, /could not be reached/],
-  ['a port that is none', ['sbx_abc', '--port', 'ssh'], {}, /'ssh' is not a port/],
-  ['no sandbox', [], {}, /missing required argument 'sandbox'/],
+for (const [what, args, env, expected, words] of [
+  ['no key', ['sbx_abc'], { BERTH_API_KEY: '' }, 4, /^berth: not signed in\n.*BERTH_API_KEY/],
+  ['a URL that is none', ['sbx_abc'], { BERTH_URL: 'ftp://x' }, 2, /BERTH_URL is 'ftp:\/\/x'/],
+  ['a server that is not there', ['sbx_abc'], { BERTH_URL: 'http://127.0.0.1:10' }, 1, /could not be reached/],
+  ['a port that is none', ['sbx_abc', '--port', 'ssh'], {}, 2, /argument 'ssh' is invalid. It must be a whole number from 1 to 65535/],
+  ['no sandbox', [], {}, 2, /missing required argument 'sandbox'/],
 ] as const) {
-  test(`${what} is told, with exit code 1`, async () => {
+  test(`${what} is told, with exit code ${expected}`, async () => {
     const { code, stderr, stdout } = await start(args, env).ended;
-    assert.deepEqual([code, stdout.toString()], [1, '']);
-    assert.match(stderr, expected);
+    assert.deepEqual([code, stdout.toString()], [expected, '']);
+    assert.match(stderr, words);
     assert.ok(!stderr.includes(TOKEN));
   });
 }

@@ -115,9 +115,9 @@ test('a user without sudo is told that rights are missing, but gets help', async
   const refused = await run(join(CHECKOUT, 'berth'), ['up'], { path });
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /^berth: root's rights are needed/);
-  for (const verb of ['whoami', 'ssh', 'tunnel', 'known-host']) {
-    const client = await run(join(CHECKOUT, 'berth'), [verb, 'sbx_abc'], { path });
-    assert.match(client.stderr, /^berth: not signed in/, `${verb} needs no rights of root`);
+  for (const words of [['whoami'], ['sandbox', 'ls'], ['ssh', 'sbx_abc'], ['tunnel', 'sbx_abc'], ['known-host', 'sbx_abc']]) {
+    const client = await run(join(CHECKOUT, 'berth'), words, { path });
+    assert.match(client.stderr, /^berth: not signed in/, `${words.join(' ')} needs no rights of root`);
   }
   const helped = await run(join(CHECKOUT, 'berth'), ['up', '--help'], { path });
   assert.equal(helped.code, 0, helped.stderr);

@@ -1,5 +1,5 @@
 // How a request reaches the service: with the key, within a deadline, and again where nothing is done twice by it. Every failure becomes a BerthError.
-import { BerthError, mayRetry } from './errors.ts';
+import { BerthError, mayRetry, type BerthErrorFields } from './errors.ts';
 import { Deadline, delay } from './time.ts';
 
 /** What every call takes. */
@@ -87,7 +87,11 @@ export class Transport {
       if (signal.reason instanceof BerthError && !reads) throw lost(what, signal.reason, false, notes);
       throw signal.reason;
     }
-    if (response.ok) return new Response(text, { status: response.status, headers: response.headers });
+    if (response.ok) {
+      // A page of a proxy or of a network's sign-in has a good status too.
+      if (text !== '' && !/\bjson\b/.test(response.headers.get('content-type') ?? '')) return somethingElse(what, response.status);
+      return new Response(text, { status: response.status, headers: response.headers });
+    }
     return refused(what, response, text, reads || notes.repeatable === true);
   }
 }
@@ -121,9 +125,13 @@ function refused(what: string, response: Response, text: string, repeatable: boo
   const retryAfter = secondsOf(response.headers.get('retry-after'));
   const { status } = response;
   const error = envelopeOf(text);
-  const code = error?.code ?? 'invalid_answer';
-  const message = error?.message ?? `${what} was answered ${status} by something else than Berth`;
+  if (error === undefined) return somethingElse(what, status, { requestId, retryAfter, retryable: mayRetry(status, '', repeatable) });
+  const { code, message } = error;
   return new BerthError(message, { code, status, requestId, retryAfter, retryable: mayRetry(status, code, repeatable) });
+}
+
+function somethingElse(what: string, status: number, more: Partial<BerthErrorFields> = {}): BerthError {
+  return new BerthError(`${what} was answered ${status} by something else than Berth`, { code: 'invalid_answer', status, ...more });
 }
 
 function envelopeOf(text: string): { code: string; message: string } | undefined {

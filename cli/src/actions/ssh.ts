@@ -10,9 +10,6 @@ import { sandboxId } from '../sandbox-id.ts';
 import type { Input } from '../spec.ts';
 import { knownHostsLine } from './known-host.ts';
 
-/** ssh's own code for what went wrong before the remote command. */
-const SSH_FAILED = 255;
-
 /** Hands the arguments over and answers with the exit code of ssh: the remote command's own, or 255. */
 export async function ssh(context: CliContext, { args: [typed, ...args] }: Input): Promise<number> {
   const id = sandboxId(typed);
@@ -21,7 +18,6 @@ export async function ssh(context: CliContext, { args: [typed, ...args] }: Input
   if (access.authorizedKeyFingerprint === null) {
     throw new CliFailure('nobody may sign in to this sandbox by ssh: it was created without sshPublicKey', {
       remedy: `create one with --ssh-key FILE, or use berth shell ${id}, which needs none`,
-      exitCode: SSH_FAILED,
     });
   }
   const folder = await mkdtemp(join(tmpdir(), 'berth-ssh-'));
@@ -78,7 +74,6 @@ async function run({ environment, signal }: CliContext, args: readonly string[])
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     throw new CliFailure('the ssh client is not installed on this machine', {
       remedy: 'apt install openssh-client; berth shell needs none',
-      exitCode: SSH_FAILED,
       cause: error,
     });
   } finally {

@@ -17,7 +17,7 @@ const shell: CommandSpec = {
 const ssh: CommandSpec = {
   name: 'ssh',
   summary: 'ssh into a sandbox that was created with --ssh-key; what follows its id goes to ssh',
-  details: "Ends with ssh's exit code: the remote command's, or 255.",
+  details: "Ends with ssh's exit code: the remote command's, or 255 for whatever fails before it, here or on the way.",
   arguments: [SANDBOX, { name: '[arguments...]', about: 'options of ssh (-i, -L, -R, -N, ...), then a command' }],
   examples: [
     'berth ssh sbx_uodiunxlni4uyqmllemsqh4l',
@@ -25,6 +25,7 @@ const ssh: CommandSpec = {
   ],
   passThrough: true,
   json: false,
+  failureExit: 255,
   load: async () => (await import('../actions/ssh.ts')).ssh,
 };
 

@@ -62,7 +62,7 @@ export async function openApiWebSocket(connection: Connection, target: WebSocket
     resolve(socket);
   });
   socket.once('unexpected-response', (_request, response) => {
-    textOf(response).then((text) => reject(refused(response.statusCode, text)), reject);
+    textOf(response).then((text) => reject(refused(path, response.statusCode, text)), reject);
   });
   socket.on('error', (error) => reject(unreachable(connection.url, error)));
   try {
@@ -72,10 +72,10 @@ export async function openApiWebSocket(connection: Connection, target: WebSocket
   }
 }
 
-function refused(status: number | undefined, text: string): BerthError {
+function refused(path: string, status: number | undefined, text: string): BerthError {
   const refusal = errorEnvelope.safeParse(parseJson(text));
   if (refusal.success) return new BerthError(refusal.data.error.message, { code: refusal.data.error.code, status });
-  return new BerthError(`the server answered ${status}; is this the URL of the API?`, { code: 'invalid_answer', status });
+  return new BerthError(`GET ${path} was answered ${status} by something else than Berth`, { code: 'invalid_answer', status });
 }
 
 function unreachable(url: string, error: Error): BerthError {
