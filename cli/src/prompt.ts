@@ -62,7 +62,11 @@ export async function confirm(asking: Asking, question: string): Promise<boolean
  * Before something is lost: asks a person, unless `--yes` was typed. Without a terminal it goes on, except where `wide` says that more is lost than a script may
  * lose by mistake. Throws when it shall not be done.
  */
-export async function confirmLoss(context: Asking, question: string, { yes, wide = false }: { yes?: boolean | undefined; wide?: boolean }): Promise<void> {
+export async function confirmLoss(
+  context: Asking,
+  question: string,
+  { yes, wide = false }: { yes?: boolean | undefined; wide?: boolean },
+): Promise<void> {
   if (yes === true) return;
   if (mayAsk(context)) {
     if (await confirm(context, question)) return;

@@ -12,7 +12,10 @@ export function isResourceId(typed: string): boolean {
 /** Throws a UsageError for what cannot be one. @param what of what kind it is, as `berth WHAT ls` lists them */
 export function checkResourceId(what: string, typed: string | undefined): string {
   if (typed !== undefined && isResourceId(typed)) return typed;
-  throw new UsageError(`'${plainText(typed ?? '')}' is no id of ${/^[aeio]/.test(what) ? 'an' : 'a'} ${what}: letters, digits and underscores`, {
-    remedy: `berth ${what} ls shows them`,
-  });
+  throw new UsageError(
+    `'${plainText(typed ?? '')}' is no id of ${/^[aeio]/.test(what) ? 'an' : 'a'} ${what}: letters, digits and underscores`,
+    {
+      remedy: `berth ${what} ls shows them`,
+    },
+  );
 }

@@ -134,10 +134,7 @@ test('a refusal is told in the words of the API, with exit code 1', async () => 
 test('without a terminal it says what to use instead', () => {
   const { status, stderr } = spawnSync(process.execPath, [MAIN, 'shell', 'sbx_abc'], { env: api.environment, encoding: 'utf8' });
   assert.equal(status, 2);
-  assert.equal(
-    stderr,
-    'berth: this needs a terminal, for input and output\n  berth exec sbx_abc -- COMMAND runs a command without one\n',
-  );
+  assert.equal(stderr, 'berth: this needs a terminal, for input and output\n  berth exec sbx_abc -- COMMAND runs a command without one\n');
 });
 
 /** The program that the terminal's shell waits for. */

@@ -118,7 +118,13 @@ for (const [verb, failed, signIn] of [
   test(`${verb}: a refusal is told in the words of the API, with what to do`, async () => {
     for (const [status, errorCode, message, expected, remedy] of [
       [404, 'sandbox_not_found', 'there is no sandbox sbx_abc', failed, ''],
-      [401, 'unauthenticated', 'the bearer token is unknown', signIn, '  berth login signs in; BERTH_API_KEY, when it is set, is used instead\n'],
+      [
+        401,
+        'unauthenticated',
+        'the bearer token is unknown',
+        signIn,
+        '  berth login signs in; BERTH_API_KEY, when it is set, is used instead\n',
+      ],
     ] as const) {
       api.refuse = refusal(status, errorCode, message);
       const { code, stdout, stderr } = await run([verb, 'sbx_abc']);
@@ -132,7 +138,13 @@ for (const [verb, failed, signIn] of [
 
   for (const [what, id, env, expected, words] of [
     ['no key', 'sbx_abc', { BERTH_API_KEY: '' }, signIn, /^berth: not signed in\n.*BERTH_API_KEY/],
-    ['a key with a line end', 'sbx_abc', { BERTH_API_KEY: `${TOKEN}\n` }, signIn, /BERTH_API_KEY has no API key: it has spaces or line ends/],
+    [
+      'a key with a line end',
+      'sbx_abc',
+      { BERTH_API_KEY: `${TOKEN}\n` },
+      signIn,
+      /BERTH_API_KEY has no API key: it has spaces or line ends/,
+    ],
     [
       'a server that is not there',
       'sbx_abc',

@@ -114,7 +114,10 @@ test('a refusal is told in the words of the API', async () => {
   api.refuse = refusal(502, 'port_refused', 'nothing listens on port 22 of the sandbox');
   assert.equal((await start(['sbx_abc']).ended).stderr, 'berth: nothing listens on port 22 of the sandbox (port_refused)\n');
   api.refuse = { status: 404, body: '<html>' };
-  assert.match((await start(['sbx_abc']).ended).stderr, /was answered 404 by something else than Berth \(invalid_answer\)\n {2}--url, BERTH_URL or the profile/);
+  assert.match(
+    (await start(['sbx_abc']).ended).stderr,
+    /was answered 404 by something else than Berth \(invalid_answer\)\n {2}--url, BERTH_URL or the profile/,
+  );
 });
 
 for (const [what, args, env, expected, words] of [

@@ -18,7 +18,9 @@ const UNSENT_BYTES = 1_048_576;
 export async function shell({ connect, signal, stdin, stdout }: CliContext, { args: [typed] }: Input): Promise<number> {
   const id = sandboxId(typed);
   if (!stdin.isTTY || !stdout.isTTY) {
-    throw new UsageError('this needs a terminal, for input and output', { remedy: `berth exec ${id} -- COMMAND runs a command without one` });
+    throw new UsageError('this needs a terminal, for input and output', {
+      remedy: `berth exec ${id} -- COMMAND runs a command without one`,
+    });
   }
   const { cols, rows } = sizeOf(stdout);
   const target = { route: terminalInSandbox, sandboxId: id, query: { cols: String(cols), rows: String(rows) } };

@@ -7,9 +7,10 @@ import { wantedAt, type Suggestion, type Wanted } from './wanted.ts';
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
 /** @param words the shell, then what is typed without the program's own, up to the cursor */
-export async function complete([shell = '', ...words]: readonly string[], options: ProgramOptions): Promise<void> {
+export async function complete([shell = '', ...given]: readonly string[], options: ProgramOptions): Promise<void> {
+  const words = shell === 'bash' ? unsplit(given) : given;
   const program = buildProgram(options, () => Promise.resolve());
-  const wanted = wantedAt(program, shell === 'bash' ? unsplit(words) : words);
+  const wanted = wantedAt(program, words);
   const lines: string[] = [];
   let last = ':';
   if (wanted.lookUp === 'file' || wanted.lookUp === 'folder') {

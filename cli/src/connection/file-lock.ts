@@ -29,7 +29,9 @@ export async function takeLock(path: string, signal?: AbortSignal): Promise<File
   for (;;) {
     if ((await holders(path)).length === 0 && (await place(path, own, `${path}.${id}`))) break;
     if (Date.now() > deadline) {
-      throw new CliFailure(`another berth has held ${path} for ${LONGEST_WAIT_MS / 1_000} s`, { remedy: 'try again; remove that folder if no berth runs' });
+      throw new CliFailure(`another berth has held ${path} for ${LONGEST_WAIT_MS / 1_000} s`, {
+        remedy: 'try again; remove that folder if no berth runs',
+      });
     }
     await delay(LOOK_EVERY_MS * (0.5 + Math.random()), undefined, { signal });
   }

@@ -29,7 +29,8 @@ export async function sessionToken(place: SessionPlace): Promise<string> {
     place.signal?.throwIfAborted();
     // It is good for this request at least.
     if (lives(session, 0)) return session.token;
-    if (error instanceof OAuthRefusal) throw new CliFailure(`the sign-in could not be prolonged: ${error.message} (${error.code})`, { cause: error });
+    if (error instanceof OAuthRefusal)
+      throw new CliFailure(`the sign-in could not be prolonged: ${error.message} (${error.code})`, { cause: error });
     throw error;
   }
 }
