@@ -11,8 +11,8 @@ const TARGET = 'node20.12';
 /** zod brings its messages in every language; it speaks English unless it is told otherwise. */
 const ONE_LANGUAGE: Plugin = {
   name: 'one-language',
-  setup({ onLoad }) {
-    onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({ contents: 'export {};' }));
+  setup(bundling) {
+    bundling.onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({ contents: 'export {};' }));
   },
 };
 
@@ -20,34 +20,44 @@ const ONE_LANGUAGE: Plugin = {
 export async function build(): Promise<Metafile> {
   const folder = join(CLI, 'dist');
   rmSync(folder, { recursive: true, force: true });
-  const { metafile } = await bundle({
-    absWorkingDir: CHECKOUT,
-    entryPoints: { berth: join(CLI, 'src/package-entry.ts') },
-    outdir: folder,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: TARGET,
-    // What `berth --help` does not need is in files of its own.
-    splitting: true,
-    chunkNames: 'part-[hash]',
-    // Names are kept: a stack that somebody reports is to be read.
-    minifySyntax: true,
-    minifyWhitespace: true,
-    plugins: [ONE_LANGUAGE],
-    legalComments: 'none',
-    charset: 'utf8',
-    metafile: true,
-    logLevel: 'warning',
-    // Packages in CommonJS ask for Node's own modules in this way.
-    banner: { js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);" },
-    // ws looks for two packages that would make it faster; the program is whole without them.
-    define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
-  }).finally(stop);
+  const metafile = await bundled(folder);
   const program = join(folder, 'berth.js');
   writeFileSync(program, `#!/usr/bin/env node\n${readFileSync(program, 'utf8')}`, { mode: 0o755 });
   writeFileSync(join(folder, 'LICENSES.txt'), licencesOf(packagesIn(metafile)));
   return metafile;
+}
+
+async function bundled(folder: string): Promise<Metafile> {
+  try {
+    const { metafile } = await bundle({
+      absWorkingDir: CHECKOUT,
+      entryPoints: { berth: join(CLI, 'src/package-entry.ts') },
+      outdir: folder,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      target: TARGET,
+      // What `berth --help` does not need is in files of its own.
+      splitting: true,
+      chunkNames: 'part-[hash]',
+      // Names are kept: a stack that somebody reports is to be read.
+      minifySyntax: true,
+      minifyWhitespace: true,
+      plugins: [ONE_LANGUAGE],
+      legalComments: 'none',
+      charset: 'utf8',
+      metafile: true,
+      logLevel: 'warning',
+      // Packages in CommonJS ask for Node's own modules in this way.
+      banner: { js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);" },
+      // ws looks for two packages that would make it faster; the program is whole without them.
+      define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
+    });
+    return metafile;
+  } finally {
+    // esbuild works in a process of its own, which would stay for as long as this one.
+    await stop();
+  }
 }
 
 /** Folders of the npm packages that are bundled, relative to the checkout, sorted. */

@@ -161,6 +161,6 @@ for (const [name, { program, args, start }] of Object.entries(SHELLS)) {
 
 test("fish's own question for completions has the values with what they are", async () => {
   const script = `berth completion fish | source; complete -C 'berth shell sbx_'; complete -C 'berth completion '`;
-  const { stdout } = await run('fish', ['--no-config', '-c', script], { env: environment as NodeJS.ProcessEnv, cwd: home });
+  const { stdout } = await run('fish', ['--no-config', '-c', script], { env: environment, cwd: home });
   assert.equal(stdout, `${sandbox.id}\tthe\\u001b[31mfirst (ready)\nbash\nzsh\nfish\n`);
 });
