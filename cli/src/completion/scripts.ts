@@ -44,7 +44,7 @@ _berth() {
 if [[ $funcstack[1] == _berth ]]; then _berth "$@"; else compdef _berth berth; fi
 `;
 
-const FISH = `# Completion of berth for fish. In ~/.config/fish/config.fish: berth completion fish | source
+const FISH = `# Completion of berth for fish. berth completion fish > ~/.config/fish/completions/berth.fish
 function __berth_complete
   set -l words (commandline -opc) (commandline -ct)
   set -l program (command -s -- $words[1]); or set program berth
