@@ -43,26 +43,37 @@ function inWords(seconds: number): string {
   return seconds % 86_400 === 0 ? `${seconds / 86_400} d` : `${seconds / 3_600} h`;
 }
 
-/** `key=value`, once or more: all of them, in order. A value may have further equals signs, or nothing. */
-export function keyValues(limits: { keys: number; keyCharacters: number; valueCharacters: number }) {
-  return (typed: string, before: unknown): ReadonlyMap<string, string> => {
-    const at = typed.indexOf('=');
-    const key = typed.slice(0, at);
-    const value = typed.slice(at + 1);
-    if (at < 1) throw new InvalidArgumentError('It must be key=value.');
-    if (key.length > limits.keyCharacters || value.length > limits.valueCharacters) {
-      throw new InvalidArgumentError(`A key has up to ${limits.keyCharacters} characters, a value up to ${limits.valueCharacters}.`);
-    }
-    const all = new Map(before as ReadonlyMap<string, string> | undefined);
-    if (all.has(key)) throw new InvalidArgumentError('This key is there twice.');
-    if (all.size >= limits.keys) throw new InvalidArgumentError(`There may be up to ${limits.keys}.`);
-    return all.set(key, value);
+/** A whole number within bounds, or nothing for `none`. */
+export function wholeNumberOrNone(least: number, most: number): (typed: string) => number | null {
+  const number = wholeNumber(least, most);
+  return (typed) => {
+    if (typed === 'none') return null;
+    if (/^\d+$/.test(typed)) return number(typed);
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}, or none.`);
   };
 }
 
-/** Machine hours a billing period, or `none`: null. */
-export function hoursOrNone(typed: string): number | null {
+/** An amount of machine hours, or nothing for `none`. */
+export function machineHours(typed: string): number | null {
   if (typed === 'none') return null;
   if (/^\d{1,9}(?:\.\d{1,6})?$/.test(typed)) return Number(typed);
-  throw new InvalidArgumentError("It must be a number of machine hours, 0 or more, or 'none'.");
+  throw new InvalidArgumentError('It must be a number of hours, as 100 or 2.5, or none.');
+}
+
+/** One more of an option that can be there many times; `a,b` is two. */
+export function each(typed: string, before: unknown): string[] {
+  const words = typed.split(',').map((word) => word.trim());
+  if (words.includes('')) throw new InvalidArgumentError('It is empty.');
+  return [...((before as string[] | undefined) ?? []), ...words];
+}
+
+/** `key=value`, one more of them. */
+export function keyValue(typed: string, before: unknown): Record<string, string> {
+  const equals = typed.indexOf('=');
+  if (equals < 1) throw new InvalidArgumentError('It must be key=value.');
+  // As an own property, whatever the key is called.
+  return Object.fromEntries([
+    ...Object.entries((before as Record<string, string> | undefined) ?? {}),
+    [typed.slice(0, equals), typed.slice(equals + 1)],
+  ]);
 }

@@ -20,7 +20,7 @@ const KINDS: Readonly<Record<string, readonly Part[]>> = {
 };
 
 /** What private keys begin with, or hold, in the formats of OpenSSH, PEM, PKCS#8 and PuTTY; the last is the base64 of OpenSSH's without its frame. */
-const PRIVATE = /PRIVATE KEY|PuTTY-User-Key-File|Private-Lines|b3BlbnNzaC1rZXktdjE/;
+export const PRIVATE_KEY = /PRIVATE KEY|PuTTY-User-Key-File|Private-Lines|b3BlbnNzaC1rZXktdjE/;
 
 const PRIVATE_WARNING =
   'is a private key and was not taken. It has left your machine: regard it as known to others and replace it wherever it is used. ' +
@@ -31,7 +31,7 @@ export const sshPublicKey = z
   .string()
   .max(SSH_PUBLIC_KEY.characters)
   .transform((text, context) => {
-    const fault = PRIVATE.test(text) ? PRIVATE_WARNING : faultOf(text.trim());
+    const fault = PRIVATE_KEY.test(text) ? PRIVATE_WARNING : faultOf(text.trim());
     if (fault !== null) context.issues.push({ code: 'custom', input: text, message: fault });
     return text.trim();
   })

@@ -1,29 +1,52 @@
 // `berth sandbox ls`.
 import type { CliContext } from '../context.ts';
 import { since } from '../output/time.ts';
+import { sizeOf, sizeText, statusStyle } from '../sandbox-view.ts';
 import type { Input } from '../spec.ts';
 
-export async function listSandboxes(
-  { connect, out, signal }: CliContext,
-  { options: { endUser } }: Input<{ endUser?: string }>,
-): Promise<void> {
+interface ListInput {
+  endUser?: string;
+  project?: string;
+  status?: string;
+  limit?: number;
+  quiet?: boolean;
+}
+
+/** Project and status are no filters of the API: with one of them the list is read whole and picked from here. */
+export async function listSandboxes(context: CliContext, { options }: Input<ListInput>): Promise<void> {
+  const { connect, out, signal, stdout } = context;
+  const { endUser, project, status, limit, quiet } = options;
   const { berth, orgId } = await connect();
-  const query = endUser === undefined ? {} : { endUserId: endUser };
-  const answer = await berth.raw.listSandboxes({ path: { orgId: await orgId() }, query, signal });
+  const picked = project !== undefined || status !== undefined;
+  const answer = await berth.raw.listSandboxes({
+    path: { orgId: await orgId() },
+    query: { ...(endUser === undefined ? {} : { endUserId: endUser }), ...(picked || limit === undefined ? {} : { limit }) },
+    signal,
+  });
+  const found = answer.sandboxes.filter(
+    (sandbox) => (project === undefined || sandbox.projectId === project) && (status === undefined || sandbox.status === status),
+  );
+  const shown = picked ? found.slice(0, limit) : found;
   if (out.json) {
-    out.object(answer);
+    out.object(picked ? { sandboxes: shown } : answer);
+    return;
+  }
+  if (quiet === true) {
+    shown.forEach(({ id }) => out.line(id));
     return;
   }
   out.table(
     [
       { title: 'id', value: ({ id }) => id, whole: true },
       { title: 'name', value: ({ name }) => name },
-      { title: 'status', value: ({ status }) => status },
-      { title: 'size', value: (sandbox) => `${sandbox.allocated_vcpu} vCPU, ${sandbox.allocated_memory_gb} GB` },
+      { title: 'status', value: (sandbox) => sandbox.status, style: (sandbox) => statusStyle(sandbox.status) },
+      { title: 'size', value: (sandbox) => sizeText(sizeOf(sandbox)) },
       { title: 'end user', value: ({ endUserId }) => endUserId },
       { title: 'created', value: ({ createdAt }) => since(createdAt) },
     ],
-    answer.sandboxes,
-    endUser === undefined ? 'no sandboxes; berth sandbox create makes one' : 'no sandboxes of this end user',
+    shown,
+    picked || endUser !== undefined ? 'no such sandboxes' : 'no sandboxes; berth sandbox create makes one',
   );
+  const isCut = picked ? shown.length < found.length : answer.hasMore === true;
+  if (isCut && stdout.isTTY) out.note('there are more: --limit says how many are shown');
 }

@@ -12,18 +12,18 @@ export function since(at: string, nowMs = Date.now()): string {
   return `${duration(seconds)} ago`;
 }
 
+/** In how long, as `since`: `in 3 d`. What is over is as `since` says it. @param at ISO 8601 */
+export function until(at: string, nowMs = Date.now()): string {
+  const seconds = Math.round((Date.parse(at) - nowMs) / 1_000);
+  return seconds < 0 ? since(at, nowMs) : `in ${duration(seconds)}`;
+}
+
 /** In the largest unit that is full: `90 min` is `1 h`. */
 export function duration(seconds: number): string {
   for (const [unit, length] of UNITS) {
     if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}`;
   }
   return `${Math.round(seconds)} s`;
-}
-
-/** How long until then: `in 3 d`; `now` once it is past. @param at ISO 8601 */
-export function until(at: string, nowMs = Date.now()): string {
-  const seconds = Math.round((Date.parse(at) - nowMs) / 1_000);
-  return seconds <= 0 ? 'now' : `in ${duration(seconds)}`;
 }
 
 /** An instant to the second, without what only programs need: `2026-11-22T10:00:00Z`. @param at ISO 8601 in UTC */
@@ -38,5 +38,5 @@ export function instantSince(at: string, nowMs = Date.now()): string {
 
 /** An instant and how long until then, or that it is past. */
 export function instantUntil(at: string, nowMs = Date.now()): string {
-  return `${instant(at)} (${Date.parse(at) <= nowMs ? since(at, nowMs) : until(at, nowMs)})`;
+  return `${instant(at)} (${until(at, nowMs)})`;
 }

@@ -1,0 +1,28 @@
+// `berth preview ls`.
+import type { CliContext } from '../context.ts';
+import { since, until } from '../output/time.ts';
+import { sandboxId } from '../sandbox-id.ts';
+import type { Input } from '../spec.ts';
+
+export async function listPreviews({ connect, out, signal }: CliContext, { args: [typed] }: Input): Promise<void> {
+  const id = sandboxId(typed);
+  const { berth } = await connect();
+  const answer = await berth.raw.listPreviews({ path: { sandboxId: id }, signal });
+  if (out.json) {
+    out.object(answer);
+    return;
+  }
+  out.table(
+    [
+      { title: 'id', value: (link) => link.id, whole: true },
+      { title: 'port', value: ({ port }) => port, align: 'right' },
+      { title: 'label', value: ({ label }) => label },
+      { title: 'end user', value: ({ endUserId }) => endUserId },
+      { title: 'expires', value: ({ expiresAt }) => until(expiresAt) },
+      { title: 'last used', value: ({ lastUsedAt }) => lastUsedAt && since(lastUsedAt) },
+      { title: 'url', value: ({ url }) => url },
+    ],
+    answer.previews,
+    'no public links; those for the team are not stored',
+  );
+}
