@@ -51,7 +51,7 @@ export async function doEach<Result>(
       continue;
     }
     if (signal.aborted && result.failed === signal.reason) continue;
-    const { exitCode, lines } = tell(result.failed, id);
+    const { exitCode, lines } = tell(result.failed, { about: id });
     codes.add(exitCode);
     lines.forEach((line) => out.note(line));
   }

@@ -120,6 +120,8 @@ function optionOf({ flags, about, choices, parse, default: value, required }: Op
 
 /** Signals that end a command early; what it began is taken back as far as it can be. */
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** Signals that an action may take besides. */
+const FURTHER = ['SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGPIPE'] as const;
 
 async function runAction(spec: CommandSpec, command: Command, args: readonly string[], options: ProgramOptions): Promise<number> {
   const { environment, streams } = options;
@@ -131,8 +133,13 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
   const typed = command.opts<Record<string, unknown> & ConnectionFlags & { json?: boolean }>();
   const aborting = new AbortController();
   let ended: (typeof ENDING)[number] | null = null;
+  let taker: ((name: NodeJS.Signals) => void) | null = null;
   for (const signal of ENDING) {
     process.on(signal, () => {
+      if (taker !== null) {
+        taker(signal);
+        return;
+      }
       ended ??= signal;
       aborting.abort(new CliFailure(`stopped by ${signal}`, { exitCode: EXIT_BY_SIGNAL[signal] }));
     });
@@ -140,6 +147,14 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
   const context: CliContext = {
     environment,
     signal: aborting.signal,
+    takeSignals: (take) => {
+      taker = take;
+      FURTHER.forEach((name) => process.on(name, take));
+      return () => {
+        taker = null;
+        FURTHER.forEach((name) => process.off(name, take));
+      };
+    },
     out: new Output(streams, environment, { json: typed.json === true }),
     ...streams,
     flags: spec.local === true ? {} : typed,
@@ -159,7 +174,7 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
 async function failed(error: unknown, { streams }: ProgramOptions, failureExit?: number): Promise<number> {
   const { tell } = await import('./report.ts');
   const { exitCode, lines } = tell(error, { otherwise: failureExit });
-  streams.stderr.write(`${lines.join('\n')}\n`);
+  if (lines.length > 0) streams.stderr.write(`${lines.join('\n')}\n`);
   return exitCode;
 }
 

@@ -27,6 +27,8 @@ export interface Told {
  */
 export function tell(error: unknown, { about, otherwise }: { about?: string | undefined; otherwise?: number | undefined } = {}): Told {
   const { exitCode, lines } = inWords(error);
+  // Whoever read has gone, as `head` does: there is nothing to tell.
+  if (exitCode === EXIT_BY_SIGNAL.SIGPIPE) return { exitCode, lines: [] };
   const own = otherwise === undefined || error instanceof UsageError || (error instanceof CliFailure && SIGNAL_CODES.has(exitCode));
   return {
     exitCode: own ? exitCode : otherwise,

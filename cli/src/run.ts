@@ -3,8 +3,11 @@ import { runProgram } from './program.ts';
 import type { Chapter } from './spec.ts';
 import manifest from '../package.json' with { type: 'json' };
 
-/** 128 + SIGPIPE. */
-const READER_GONE = 141;
+/** What it means that nobody is there to read, as a signal: a pipe has no reader any more, or a terminal was taken away. */
+const READER_GONE: Readonly<Record<string, { signal: 'SIGPIPE' | 'SIGHUP'; exitCode: number }>> = {
+  EPIPE: { signal: 'SIGPIPE', exitCode: 141 },
+  EIO: { signal: 'SIGHUP', exitCode: 129 },
+};
 
 /** Sets the exit code; the process ends when nothing is left to do. */
 export async function run(chapters: readonly Chapter[]): Promise<void> {
@@ -12,8 +15,10 @@ export async function run(chapters: readonly Chapter[]): Promise<void> {
   // Who read the output has gone, as `head` does: that is no failure to tell of.
   for (const stream of [stdout, stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-      process.exit(READER_GONE);
+      const gone = READER_GONE[error.code ?? ''];
+      if (gone === undefined) throw error;
+      // An action that has something to take back listens (CliContext.takeSignals).
+      if (!process.emit(gone.signal, gone.signal)) process.exit(gone.exitCode);
     });
   }
   const options = { chapters, version: manifest.version, streams: { stdin, stdout, stderr }, environment: process.env };

@@ -1,7 +1,8 @@
 // A server that speaks as the API does, for the verbs of a client: WebSockets that a test answers, JSON that it gives, and refusals.
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text as textOf } from 'node:stream/consumers';
 import { WebSocketServer, type WebSocket } from 'ws';
 
 export const TOKEN = 'brt_a_token_of_the_test';
@@ -11,7 +12,7 @@ export class ApiServer {
   /** What becomes of a WebSocket. */
   answer: (socket: WebSocket, request: IncomingMessage) => void = () => undefined;
   /** What a plain request is answered with. */
-  json: (request: IncomingMessage) => unknown = () => ({});
+  json: (request: IncomingMessage, body: unknown, response: ServerResponse) => unknown = () => ({});
   /** Instead of both. */
   refuse: { status: number; body: string; type?: string } | null = null;
   readonly #close: () => void;
@@ -24,8 +25,18 @@ export class ApiServer {
   static async start(): Promise<ApiServer> {
     const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'berth.v1' });
     const server = createServer((request, response) => {
-      const { status, body, type = 'application/json' } = api.refuse ?? { status: 200, body: JSON.stringify(api.json(request)) };
-      response.writeHead(status, { 'content-type': type }).end(body);
+      void textOf(request).then(async (sent) => {
+        const asked: unknown = sent === '' ? undefined : JSON.parse(sent);
+        const {
+          status,
+          body,
+          type = 'application/json',
+        } = api.refuse ?? {
+          status: 200,
+          body: JSON.stringify(await api.json(request, asked, response)),
+        };
+        if (!response.destroyed) response.writeHead(status, { 'content-type': type }).end(body);
+      });
     });
     server.on('upgrade', (request, socket, head) => {
       if (api.refuse !== null) {

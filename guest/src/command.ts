@@ -67,14 +67,22 @@ export class RunningCommand {
 
 /** Kills every process of the group whose leader was not waited for yet, so that the id is still the group's. */
 export function killGroup(leader: number | undefined): void {
-  if (leader === undefined) {
-    return;
+  if (leader !== undefined) {
+    signalGroup(leader, 'SIGKILL');
+  }
+}
+
+/** Sends a signal to every process of the group, as far as there is one. */
+export function signalGroup(group: number, signal: NodeJS.Signals): void {
+  // 0 and -1 are not groups to the kernel but nearly everybody.
+  if (group <= 1) {
+    throw new Error(`${group} is no process group of a command`);
   }
   try {
-    process.kill(-leader, 'SIGKILL');
+    process.kill(-group, signal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') {
-      console.error(`killing process group ${leader} failed:`, error);
+      console.error(`${signal} to process group ${group} failed:`, error);
     }
   }
 }

@@ -1,17 +1,35 @@
-// Starts the tenant's commands: `/bin/sh -c` in the code folder as the tenant's user, each in a session and process group of its own.
-// Owns how many run at once and how many outputs are still held by what they left running.
+// Starts the tenant's commands: `/bin/sh -c` in the code folder as the tenant's user, each in a session and process group of its own; for an answer, or with pipes to a
+// caller. Owns how many run at once and how many outputs are still held by what they left running.
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { chownSync, closeSync, mkdirSync, openSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GuestExecRequest } from '@berth/protocol/guest.ts';
+import { AttachedCommand } from './attached-command.ts';
 import { RunningCommand } from './command.ts';
-import type { GuestConfig } from './config.ts';
+import type { GuestConfig, GuestUser } from './config.ts';
 import type { OomProtection } from './oom-protection.ts';
+import type { OutputPipe } from './output-pipe.ts';
 import { Output } from './output.ts';
-import type { Pipe, PipeStore } from './pipes.ts';
+import type { PipeStore } from './pipes.ts';
+import type { Sessions } from './sessions.ts';
+import { StartingPipes } from './starting-pipes.ts';
 
 /** Longest string that Linux takes as one argument (MAX_ARG_STRLEN), with its end mark. */
 const MAX_ARGUMENT_BYTES = 131_072;
+
+/** What a command finds in its environment. */
+export function environmentOf(user: GuestUser, folder: string, terminal: string): Record<string, string> {
+  return {
+    HOME: user.home,
+    USER: user.name,
+    LOGNAME: user.name,
+    SHELL: '/bin/bash',
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    LANG: 'C.UTF-8',
+    TERM: terminal,
+    PWD: folder,
+  };
+}
 
 /** A command that was not started. `status` is the HTTP status for it. */
 export class CommandRefused extends Error {
@@ -29,15 +47,17 @@ export class Commands {
   readonly #pipes: PipeStore;
   readonly #options: SpawnOptions;
   readonly #scriptFolder: string;
-  readonly #running = new Set<RunningCommand>();
-  readonly #leftOpen = new Set<Output>();
+  readonly #sessions: Sessions;
+  readonly #running = new Set<RunningCommand | AttachedCommand>();
+  readonly #leftOpen = new Set<OutputPipe>();
   readonly #protection: OomProtection | undefined;
   #starting = 0;
   #scripts = 0;
 
   /** `protection`: that of this process, which commands do not inherit. */
-  constructor(config: GuestConfig, pipes: PipeStore, protection?: OomProtection) {
+  constructor(config: GuestConfig, pipes: PipeStore, sessions: Sessions, protection?: OomProtection) {
     this.#config = config;
+    this.#sessions = sessions;
     this.#protection = protection;
     this.#pipes = pipes;
     this.#scriptFolder = join(config.runFolder, 'scripts');
@@ -46,16 +66,7 @@ export class Commands {
     const { user } = config;
     this.#options = {
       cwd: config.codeFolder,
-      env: {
-        HOME: user.home,
-        USER: user.name,
-        LOGNAME: user.name,
-        SHELL: '/bin/bash',
-        PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-        LANG: 'C.UTF-8',
-        TERM: 'dumb',
-        PWD: config.codeFolder,
-      },
+      env: environmentOf(user, config.codeFolder, 'dumb'),
       // A session of its own, and with it a process group whose id is the shell's pid.
       detached: true,
       // Setting them also empties the supplementary groups.
@@ -64,38 +75,30 @@ export class Commands {
   }
 
   /** Starts a command. Rejects with {@link CommandRefused}, or with the signal's reason; nothing runs then. */
-  async start(request: GuestExecRequest, signal: AbortSignal): Promise<RunningCommand> {
-    if (request.command.includes('\0')) {
-      throw new CommandRefused(400, 'command contains a NUL character, which no shell command can');
-    }
-    const { maxRunning } = this.#config;
-    if (this.#running.size + this.#starting >= maxRunning) {
-      throw new CommandRefused(429, `${maxRunning} commands are running in this machine already; try again when one has ended`);
-    }
-    this.#starting += 1;
-    const outputs: Output[] = [];
-    const writeFds: number[] = [];
-    try {
-      for (let count = 0; count < 2; count += 1) {
-        const pipe = await this.#takePipe();
-        writeFds.push(pipe.writeFd);
-        outputs.push(new Output(pipe.readFd));
-      }
+  start({ command, timeoutSeconds }: GuestExecRequest, signal: AbortSignal): Promise<RunningCommand> {
+    return this.#begin(command, async (pipes) => {
+      const stdout = await opened(pipes.output());
+      const stderr = await opened(pipes.output());
       signal.throwIfAborted();
-      const child = await this.#spawn(request.command, writeFds);
-      return this.#watch(child, outputs as [Output, Output], request.timeoutSeconds);
-    } catch (error) {
-      for (const output of outputs) {
-        output.close();
-      }
-      throw error;
-    } finally {
-      // From here on only the command and what it starts can write.
-      for (const fd of writeFds) {
-        closeSync(fd);
-      }
-      this.#starting -= 1;
-    }
+      const child = await this.#spawn(command, ['ignore', ...pipes.childFds]);
+      const running = new RunningCommand(child, new Output(stdout), new Output(stderr), timeoutSeconds);
+      this.#watch(running, running.result, [stdout, stderr]);
+      return running;
+    });
+  }
+
+  /** Starts a command that its caller is connected to. Rejects as {@link start} does. */
+  attach(command: string, signal: AbortSignal): Promise<AttachedCommand> {
+    return this.#begin(command, async (pipes) => {
+      const stdin = await opened(pipes.input());
+      const stdout = await opened(pipes.output());
+      const stderr = await opened(pipes.output());
+      signal.throwIfAborted();
+      const child = await this.#spawn(command, pipes.childFds);
+      const attached = new AttachedCommand(child, { stdin, stdout, stderr }, this.#sessions);
+      this.#watch(attached, attached.gone, [stdout, stderr]);
+      return attached;
+    });
   }
 
   /** Ends every command under way. */
@@ -105,18 +108,36 @@ export class Commands {
     }
   }
 
-  #watch(child: ChildProcess, [stdout, stderr]: [Output, Output], timeoutSeconds: number): RunningCommand {
-    const command = new RunningCommand(child, stdout, stderr, timeoutSeconds);
-    this.#running.add(command);
-    void command.result.then(() => {
-      this.#running.delete(command);
-      this.#leave(stdout);
-      this.#leave(stderr);
-    });
-    return command;
+  async #begin<T>(command: string, begin: (pipes: StartingPipes) => Promise<T>): Promise<T> {
+    if (command.includes('\0')) {
+      throw new CommandRefused(400, 'command contains a NUL character, which no shell command can');
+    }
+    const { maxRunning } = this.#config;
+    if (this.#running.size + this.#starting >= maxRunning) {
+      throw new CommandRefused(429, `${maxRunning} commands are running in this machine already; try again when one has ended`);
+    }
+    this.#starting += 1;
+    const pipes = new StartingPipes(this.#pipes);
+    try {
+      return await begin(pipes);
+    } catch (error) {
+      pipes.closeKept();
+      throw error;
+    } finally {
+      pipes.closeChildEnds();
+      this.#starting -= 1;
+    }
   }
 
-  #leave(output: Output): void {
+  #watch(command: RunningCommand | AttachedCommand, over: Promise<unknown>, outputs: readonly OutputPipe[]): void {
+    this.#running.add(command);
+    void over.then(() => {
+      this.#running.delete(command);
+      outputs.forEach((output) => this.#leave(output));
+    });
+  }
+
+  #leave(output: OutputPipe): void {
     if (output.ended) {
       return;
     }
@@ -128,15 +149,7 @@ export class Commands {
     }
   }
 
-  async #takePipe(): Promise<Pipe> {
-    try {
-      return await this.#pipes.take();
-    } catch (error) {
-      throw new CommandRefused(500, `no pipe could be made for the command's output: ${messageOf(error)}`, { cause: error });
-    }
-  }
-
-  async #spawn(command: string, writeFds: readonly number[]): Promise<ChildProcess> {
+  async #spawn(command: string, stdio: readonly ('ignore' | number)[]): Promise<ChildProcess> {
     let scriptFd: number | undefined;
     let child: ChildProcess;
     this.#protection?.lift();
@@ -146,7 +159,7 @@ export class Commands {
       }
       child = spawn('/bin/sh', ['-c', scriptFd === undefined ? command : '. /dev/fd/3'], {
         ...this.#options,
-        stdio: ['ignore', ...writeFds, ...(scriptFd === undefined ? [] : [scriptFd])],
+        stdio: [...stdio, ...(scriptFd === undefined ? [] : [scriptFd])],
       });
     } catch (error) {
       throw this.#notStarted(error);
@@ -190,6 +203,14 @@ export class Commands {
     };
     const code = (error as NodeJS.ErrnoException).code ?? '';
     return new CommandRefused(500, `the command could not be started: ${reasons[code] ?? messageOf(error)}`, { cause: error });
+  }
+}
+
+async function opened<T>(pipe: Promise<T>): Promise<T> {
+  try {
+    return await pipe;
+  } catch (error) {
+    throw new CommandRefused(500, `no pipe could be made for the command: ${messageOf(error)}`, { cause: error });
   }
 }
 

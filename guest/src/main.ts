@@ -17,6 +17,7 @@ import { PipeStore } from './pipes.ts';
 import { rehearse } from './rehearsal.ts';
 import { Secret } from './secret.ts';
 import { createGuestServer } from './server.ts';
+import { Sessions } from './sessions.ts';
 import { Terminals } from './terminals.ts';
 import { Turn } from './turn.ts';
 import { WakeStep } from './wake.ts';
@@ -40,8 +41,9 @@ if (config.appliesIdentity) {
   machine = { kernel: new KernelCalls(), marker: new IdentityMarker(config.identityMarkerFile) };
   machine.kernel.start();
 }
-const commands = new Commands(config, pipes, protection);
-const terminals = new Terminals(config, protection);
+const sessions = new Sessions();
+const commands = new Commands(config, pipes, sessions, protection);
+const terminals = new Terminals(config, sessions, protection);
 const fileAgent = new FileAgent(config, protection);
 const files = new Files(fileAgent);
 await Promise.all([pipes.full(), fileAgent.start()]);

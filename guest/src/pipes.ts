@@ -11,11 +11,13 @@ const MKFIFO_DEADLINE_MS = 20_000;
 
 /** Ends of one pipe, both open. Who takes it closes both. */
 export interface Pipe {
-  /** Does not block. */
+  /** Of an output: does not block. Of an input: blocks, as programs expect of theirs. */
   readFd: number;
   /** Blocks, as programs expect of their output. */
   writeFd: number;
 }
+/** What the pipe is to the command. */
+export type PipeUse = 'output' | 'input';
 
 /** A store of pipes that belong to one user: who owns a FIFO may open it again as /dev/stdout. */
 export class PipeStore {
@@ -41,7 +43,7 @@ export class PipeStore {
   }
 
   /** Takes one pipe; waits for more to be made when there is none. Rejects when none can be made. */
-  async take(): Promise<Pipe> {
+  async take(use: PipeUse): Promise<Pipe> {
     for (;;) {
       const name = this.#names.pop();
       if (this.#names.length < LOW) {
@@ -54,21 +56,26 @@ export class PipeStore {
         filled.catch((error: unknown) => console.error('making pipes ahead failed:', error));
       }
       if (name !== undefined) {
-        return this.#open(name);
+        return this.#open(name, use);
       }
     }
   }
 
-  #open(name: string): Pipe {
+  #open(name: string, use: PipeUse): Pipe {
     const path = join(this.#folder, name);
-    const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    // Opened both ways it waits for nobody, and neither does who comes after.
+    const bothFd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+    let readFd: number | undefined;
     try {
-      // There is a reader, so this does not wait for one.
+      readFd = openSync(path, constants.O_RDONLY | (use === 'output' ? constants.O_NONBLOCK : 0));
       return { readFd, writeFd: openSync(path, constants.O_WRONLY) };
     } catch (error) {
-      closeSync(readFd);
+      if (readFd !== undefined) {
+        closeSync(readFd);
+      }
       throw error;
     } finally {
+      closeSync(bothFd);
       unlinkSync(path);
     }
   }

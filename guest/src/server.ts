@@ -1,5 +1,6 @@
 // The guest daemon's HTTP face: finds the route, lets nobody in without the secret, bounds and checks every body, shapes every answer.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { STREAM_HEAD_BYTES } from '@berth/protocol/guest-limits.ts';
 import type { GuestHealth, GuestSizeResult } from '@berth/protocol/guest.ts';
 import { BodyRefused, checkClone, checkExecRequest, checkIdentity, checkSize, checkWake } from './checks.ts';
 import type { Clone } from './clone.ts';
@@ -24,6 +25,7 @@ const WAKE_BODY_BYTES = 4_096;
 /** A URL and a branch of the protocol's lengths, every character as a six byte escape, and the longest box. */
 const CLONE_BODY_BYTES = 6 * 8_192 + 163_840;
 const MAX_CONNECTIONS = 1_024;
+const BOUNDS = { keepAliveTimeout: 75_000, headersTimeout: 20_000, requestTimeout: 60_000, maxHeaderSize: STREAM_HEAD_BYTES } as const;
 const VERSION = '0.1.0';
 
 export interface GuestParts {
@@ -71,7 +73,7 @@ const routes: Readonly<Record<string, Handler>> = {
 
 /** Makes the server; it does not listen yet. */
 export function createGuestServer(parts: GuestParts): Server {
-  const server = createServer({ keepAliveTimeout: 75_000, headersTimeout: 20_000, requestTimeout: 60_000 }, (request, response) => {
+  const server = createServer(BOUNDS, (request, response) => {
     const closed = new AbortController();
     response.once('close', () => closed.abort());
     answer(parts, request, response, closed.signal).catch((error: unknown) => refuse(request, response, error));

@@ -3,14 +3,16 @@ import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { HIGHEST_PORT, PORT_STREAM, PORT_TEXT, TERMINAL_STREAM } from '@berth/protocol/guest-limits.ts';
 import { splice } from '@berth/protocol/splice.ts';
+import { CommandRefused, type Commands } from './commands.ts';
 import { connectLoopback, NothingListens, NotTaken } from './loopback.ts';
 import { Refused, refuseIncomplete, unauthorized } from './refused.ts';
 import type { Secret } from './secret.ts';
-import { carryTerminal, terminalSizeOf } from './terminal-stream.ts';
+import { carryProgram, terminalAskedOf } from './terminal-stream.ts';
 import type { Terminals } from './terminals.ts';
 
 interface StreamParts {
   secret: Secret;
+  commands: Commands;
   terminals: Terminals;
 }
 
@@ -41,7 +43,8 @@ export function serveStreams(server: Server, parts: StreamParts): void {
   });
 }
 
-async function serve({ secret, terminals }: StreamParts, upgrade: Upgrade): Promise<void> {
+async function serve(parts: StreamParts, upgrade: Upgrade): Promise<void> {
+  const { secret } = parts;
   const { method, url = '', headers } = upgrade.request;
   if (!secret.accepts(headers.authorization)) {
     throw unauthorized();
@@ -52,18 +55,19 @@ async function serve({ secret, terminals }: StreamParts, upgrade: Upgrade): Prom
   if (method === 'GET' && port !== undefined) {
     await toPort(upgrade, port);
   } else if (method === 'GET' && path === '/terminal') {
-    await toTerminal(upgrade, terminals, new URLSearchParams(query));
+    await toTerminal(upgrade, parts, new URLSearchParams(query));
   } else {
     throw new Refused(404, `the guest daemon has no ${method} ${path} to upgrade; it has GET /ports/{port}, GET /terminal`);
   }
 }
 
-async function toTerminal({ request, caller, signal, accept }: Upgrade, terminals: Terminals, query: URLSearchParams): Promise<void> {
-  const size = terminalSizeOf(query);
+async function toTerminal(upgrade: Upgrade, { commands, terminals }: StreamParts, query: URLSearchParams): Promise<void> {
+  const { request, caller, signal, accept } = upgrade;
+  const asked = terminalAskedOf(query);
   requireProtocol(request, TERMINAL_STREAM);
-  const terminal = await terminals.open(size, signal);
+  const program = await (asked.tty ? terminals.open(asked, signal) : commands.attach(asked.command, signal));
   accept(TERMINAL_STREAM);
-  await carryTerminal(terminal, caller);
+  await carryProgram(program, caller);
 }
 
 async function toPort({ request, caller, signal, accept }: Upgrade, text: string): Promise<void> {
@@ -104,7 +108,7 @@ function refuse(request: IncomingMessage, socket: Duplex, error: unknown): void 
 }
 
 function statusOf(error: unknown): number {
-  if (error instanceof Refused) {
+  if (error instanceof Refused || error instanceof CommandRefused) {
     return error.status;
   }
   return error instanceof NothingListens ? 502 : error instanceof NotTaken ? 504 : 500;

@@ -1,17 +1,19 @@
-// The program beside each terminal: makes the pseudo-terminal, starts the shell in it, and carries bytes between it and the daemon. In Perl, which every Debian has and
-// cannot lose, and which can make the calls (ioctl) that Node cannot; docs/decisions/terminal.md says why not something else.
+// The program beside each terminal: makes the pseudo-terminal, starts the shell or a command in it, and carries bytes between it and the daemon. In Perl, which every
+// Debian has and cannot lose, and which can make the calls (ioctl) that Node cannot; docs/decisions/terminal.md says why not something else.
 // Runs as the tenant's user. When it ends, in whatever way, the kernel hangs up: the shell and the programs in the foreground get SIGHUP.
 
 /**
- * Arguments: rows, columns. Input and output: bytes of the terminal. On fd 3 it says `ready`, or `failed` and why, and reads lines:
+ * Arguments: rows, columns, and a command for /bin/sh; without that it starts the login shell. Input and output: bytes of the terminal. On fd 3 it says `ready` and the
+ * shell's process id, or `failed` and why, and waits for `go`, so that who has to look at the shell finds it; at the end `ended`, the exit code and the number of the signal; and reads lines:
  * - `size ROWS COLUMNS`: the programs in the foreground are told.
  * - `signal NUMBER`: to the programs in the foreground.
- * Ends when its input does, or with the shell's exit code (128 + n when signal n ended it) once what was written so far is passed on.
+ * Ends when its input does, or when the shell has, once what was written so far is passed on.
  */
 export const TERMINAL_PROGRAM = `
 use strict;
 use POSIX ();
-my ($rows, $columns) = map { $_ + 0 } @ARGV;
+my ($rows, $columns) = map { $_ + 0 } @ARGV[0, 1];
+my $command = $ARGV[2];
 # TIOCSPTLCK, TIOCGPTN, TIOCSWINSZ, TIOCSCTTY, TIOCGPGRP, TIOCSIG
 my ($unlock, $number_of, $set_size, $control, $group_of, $send) = (0x40045431, 0x80045430, 0x5414, 0x540e, 0x540f, 0x40045436);
 my $SOME = 65536;
@@ -46,6 +48,11 @@ sub shell {
   POSIX::dup2(fileno($slave), $_) for 0, 1, 2;
   # Whatever the shell is, it is to hold nothing but its terminal.
   POSIX::close($_) for 3 .. 63;
+  if (defined $command) {
+    exec { '/bin/sh' } '/bin/sh', '-c', $command;
+    print STDERR "/bin/sh: $!\\n";
+    POSIX::_exit(127);
+  }
   $ENV{SHELL} = $shell;
   my ($name) = $shell =~ m{([^/]+)$};
   exec { $shell } "-$name";
@@ -53,10 +60,17 @@ sub shell {
   POSIX::_exit(127);
 }
 
+# Closed by whoever is about to become the shell: it leads its session then.
+pipe(my $started, my $starting) or fail('a pipe');
 my $pid = fork;
 defined $pid or fail('fork');
 shell() if $pid == 0;
 close $slave;
+close $starting;
+sysread($started, my $nothing, 1);
+close $started;
+say_daemon("ready $pid");
+sysread($daemon, my $go, 3) or exit 125;
 $SIG{PIPE} = 'IGNORE';
 # It only ends the wait below.
 $SIG{CHLD} = sub {};
@@ -64,7 +78,6 @@ for my $handle (\\*STDIN, \\*STDOUT, $master, $daemon) {
   my $flags = fcntl($handle, POSIX::F_GETFL, 0);
   fcntl($handle, POSIX::F_SETFL, $flags | POSIX::O_NONBLOCK);
 }
-say_daemon('ready');
 
 # Of one read or write: whether there is nothing to do but wait.
 sub later { $!{EAGAIN} || $!{EINTR} }
@@ -125,5 +138,6 @@ for (my $passed = 0; $passed < 1048576; $passed += length $out) {
   my $got = sysread($master, $out, $SOME);
   last if !$got;
 }
-exit($status & 127 ? 128 + ($status & 127) : $status >> 8);
+say_daemon(sprintf 'ended %d %d', $status >> 8, $status & 127);
+exit 0;
 `;

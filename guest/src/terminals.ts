@@ -1,97 +1,96 @@
-// Terminals of the tenant's user: a login shell in a pseudo-terminal each, made and carried by a helper process (terminal-helper.ts). Owns how many there are, and their
-// ends. Must not know how they go over the wire.
+// Terminals of the tenant's user: a login shell, or a command, in a pseudo-terminal each, made and carried by a helper process (terminal-helper.ts). Owns how many there
+// are, and their ends. Must not know how they go over the wire.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Duplex, Readable, Writable } from 'node:stream';
-import type { TerminalOrder, TerminalSize } from '@berth/protocol/guest.ts';
+import type { TerminalAsked, TerminalExit, TerminalOrder } from '@berth/protocol/guest.ts';
+import { bytesFrames } from '@berth/protocol/terminal-frames.ts';
+import { environmentOf } from './commands.ts';
 import type { GuestConfig } from './config.ts';
 import type { OomProtection } from './oom-protection.ts';
+import { exitOf, type Program, type TakeFrames } from './program.ts';
 import { Refused } from './refused.ts';
+import { statOf, type Sessions } from './sessions.ts';
 import { TERMINAL_PROGRAM } from './terminal-helper.ts';
 
 const START_DEADLINE_MS = 20_000;
 /** What a helper says beside the terminal is some words. */
 const SAID_CHARACTERS = 4_096;
 
-/** One terminal. */
-export interface Terminal {
-  /** What the keys say. */
-  input: Writable;
-  /** What is to be seen; ends when the shell has. */
-  output: Readable;
-  order(order: TerminalOrder): void;
-  /** The shell's exit code, once everything was read of the output. */
-  exit: Promise<number>;
-  /** Takes the terminal away from its programs, who get SIGHUP. No effect once the shell has ended. */
-  hangUp(): void;
-}
+/** What is asked for in a terminal. */
+export type InTerminal = Extract<TerminalAsked, { tty: true }>;
 
 type Helper = ChildProcess & { stdin: Writable; stdout: Readable };
 
 export class Terminals {
   readonly #config: GuestConfig;
+  readonly #sessions: Sessions;
   readonly #protection: OomProtection | undefined;
-  readonly #helpers = new Set<ChildProcess>();
+  readonly #open = new Set<Terminal>();
+  #opening = 0;
 
   /** `protection`: that of this process, which shells do not inherit. */
-  constructor(config: GuestConfig, protection?: OomProtection) {
+  constructor(config: GuestConfig, sessions: Sessions, protection?: OomProtection) {
     this.#config = config;
+    this.#sessions = sessions;
     this.#protection = protection;
   }
 
   /** Resolves once the shell is started. Rejects with {@link Refused}, or with the signal's reason; nothing runs then. */
-  async open({ cols, rows }: TerminalSize, signal: AbortSignal): Promise<Terminal> {
+  async open(asked: InTerminal, signal: AbortSignal): Promise<Program> {
     const { maxTerminals } = this.#config;
-    if (this.#helpers.size >= maxTerminals) {
+    if (asked.command?.includes('\0') === true) {
+      throw new Refused(400, 'command contains a NUL character, which no shell command can');
+    }
+    if (this.#open.size + this.#opening >= maxTerminals) {
       throw new Refused(429, `${maxTerminals} terminals are open in this machine already; try again when one is closed`);
     }
     signal.throwIfAborted();
-    const helper = this.#spawn(rows, cols);
-    this.#helpers.add(helper);
-    helper.once('close', () => this.#helpers.delete(helper));
+    this.#opening += 1;
+    try {
+      const terminal = await this.#start(asked, signal);
+      this.#open.add(terminal);
+      void terminal.gone.then(() => this.#open.delete(terminal));
+      return terminal;
+    } finally {
+      this.#opening -= 1;
+    }
+  }
+
+  /** Ends every terminal, and every command in one. */
+  hangUpAll(): void {
+    for (const terminal of this.#open) {
+      terminal.end(0);
+    }
+  }
+
+  async #start(asked: InTerminal, signal: AbortSignal): Promise<Terminal> {
+    const helper = this.#spawn(asked);
     const said = helper.stdio[3] as Duplex;
     // Whoever writes to a helper that has ended finds out by its end.
     for (const stream of [helper.stdin, helper.stdout, said]) {
       stream.on('error', () => undefined);
     }
+    const words = new Words(said);
     try {
-      await untilReady(helper, said, signal);
+      const leader = await untilReady(helper, words, signal);
+      said.write('go\n');
+      return new Terminal(helper, words, asked.command === null ? undefined : { leader, sessions: this.#sessions });
     } catch (error) {
       helper.kill('SIGKILL');
       throw error;
     }
-    return {
-      input: helper.stdin,
-      output: helper.stdout,
-      order: (order) => void said.write(lineOf(order)),
-      exit: exitOf(helper),
-      hangUp: () => void helper.kill('SIGKILL'),
-    };
   }
 
-  /** Ends every terminal. */
-  hangUpAll(): void {
-    for (const helper of this.#helpers) {
-      helper.kill('SIGKILL');
-    }
-  }
-
-  #spawn(rows: number, cols: number): Helper {
+  #spawn({ rows, cols, command }: InTerminal): Helper {
     const { user, codeFolder } = this.#config;
+    const environment = environmentOf(user, codeFolder, 'xterm-256color');
     this.#protection?.lift();
     try {
-      return spawn('perl', ['-e', TERMINAL_PROGRAM, String(rows), String(cols)], {
+      return spawn('perl', ['-e', TERMINAL_PROGRAM, String(rows), String(cols), ...(command === null ? [] : [command])], {
         cwd: codeFolder,
-        env: {
-          HOME: user.home,
-          USER: user.name,
-          LOGNAME: user.name,
-          PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-          LANG: 'C.UTF-8',
-          TERM: 'xterm-256color',
-          COLORTERM: 'truecolor',
-          PWD: codeFolder,
-        },
+        // The login shell sets its own SHELL.
+        env: command === null ? { ...environment, COLORTERM: 'truecolor' } : environment,
         stdio: ['pipe', 'pipe', 'inherit', 'pipe'],
         detached: true,
         ...(process.getuid?.() === user.uid ? {} : { uid: user.uid, gid: user.gid }),
@@ -102,38 +101,121 @@ export class Terminals {
   }
 }
 
-function lineOf(order: TerminalOrder): string {
+/** The lines that a helper says. */
+class Words {
+  readonly channel: Duplex;
+  onLine: (line: string) => void = () => undefined;
+  /** The last that it says. */
+  ended: TerminalExit | undefined;
+  #text = '';
+
+  constructor(channel: Duplex) {
+    this.channel = channel;
+    channel.setEncoding('latin1');
+    channel.on('data', (chunk: string) => {
+      const lines = (this.#text + chunk).split('\n');
+      this.#text = (lines.pop() ?? '').slice(0, SAID_CHARACTERS);
+      for (const line of lines) {
+        const [, code, signal] = /^ended (\d{1,3}) (\d{1,3})$/.exec(line) ?? [];
+        if (signal === undefined) this.onLine(line);
+        else this.ended = signal === '0' ? { exit: Number(code) & 255 } : endedBy(Number(signal));
+      }
+    });
+  }
+}
+
+/** One terminal. */
+class Terminal implements Program {
+  readonly input: Writable;
+  readonly ended: Promise<TerminalExit>;
+  /** Resolves when nothing is left of it that has to be ended. */
+  readonly gone: Promise<void>;
+  readonly #helper: Helper;
+  readonly #words: Words;
+  /** Of a command: what it started ends with it when its caller goes away, or its helper. A login shell has its programs told, and no more. */
+  readonly #whole: { leader: number; sessions: Sessions } | undefined;
+  #onOutput: ((chunk: Buffer) => void) | undefined;
+  #killAfterMs: number | undefined;
+
+  constructor(helper: Helper, words: Words, whole?: { leader: number; sessions: Sessions }) {
+    this.#helper = helper;
+    this.#words = words;
+    this.#whole = whole;
+    this.input = helper.stdin;
+    const closed = new Promise<TerminalExit>((resolve) => {
+      helper.once('close', (code, signal) => resolve(words.ended ?? exitOf(code, signal)));
+    });
+    this.ended = closed;
+    this.gone = closed.then(() =>
+      words.ended === undefined ? this.#whole?.sessions.end(this.#whole.leader, this.#killAfterMs) : undefined,
+    );
+  }
+
+  outputTo(take: TakeFrames): void {
+    const { stdout } = this.#helper;
+    this.#onOutput = (chunk) => {
+      if (!take(bytesFrames(chunk))) stdout.pause();
+    };
+    stdout.on('data', this.#onOutput);
+  }
+
+  goOn(): void {
+    this.#helper.stdout.resume();
+  }
+
+  order(order: TerminalOrder): boolean {
+    if ('end' in order) return false;
+    this.#words.channel.write(lineOf(order));
+    return true;
+  }
+
+  hangUp(): void {
+    this.end();
+  }
+
+  /** With the helper goes the terminal: shell and programs get SIGHUP. What is left of a command is killed so much later. */
+  end(killAfterMs?: number): void {
+    this.#killAfterMs = killAfterMs;
+    this.#helper.kill('SIGKILL');
+    // What nobody will see must not keep the helper's end from being noticed.
+    if (this.#onOutput !== undefined) this.#helper.stdout.off('data', this.#onOutput);
+    this.#helper.stdout.resume();
+  }
+}
+
+function endedBy(number: number): TerminalExit {
+  const known = Object.entries(constants.signals).find(([, value]) => value === number);
+  return { exit: (128 + number) & 255, signal: known?.[0] ?? `SIG${number}` };
+}
+
+function lineOf(order: Exclude<TerminalOrder, { end: true }>): string {
   return 'resize' in order ? `size ${order.resize.rows} ${order.resize.cols}\n` : `signal ${constants.signals[order.signal]} 0\n`;
 }
 
-/** Settles with the first line that the helper says. */
-async function untilReady(helper: Helper, said: Duplex, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let text = '';
+/** Settles with the first line that the helper says: resolves with the id of the process that leads the terminal's session. */
+async function untilReady(helper: Helper, words: Words, signal: AbortSignal): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
   const failed = (why: string): void => reject(new Refused(500, `the terminal could not be made: ${why}`));
-  said.setEncoding('latin1');
-  said.on('data', (chunk: string) => {
-    text = (text + chunk).slice(0, SAID_CHARACTERS);
-    if (!text.includes('\n')) return;
-    const [line = ''] = text.split('\n', 1);
-    if (line === 'ready') resolve();
+  words.onLine = (line) => {
+    const leader = Number(/^ready (\d+)$/.exec(line)?.[1] ?? 'NaN');
+    if (isLeader(leader, helper)) resolve(leader);
     else failed(line);
-  });
+  };
   helper.once('error', (error) => failed(error.message));
   helper.once('exit', (code, name) => failed(`its helper ended with ${name ?? `exit code ${code}`}`));
   const timer = setTimeout(() => failed(`its helper was not ready within ${START_DEADLINE_MS / 1_000} s`), START_DEADLINE_MS);
   const onAbort = (): void => reject(signal.reason);
   signal.addEventListener('abort', onAbort, { once: true });
   try {
-    await promise;
+    return await promise;
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
   }
 }
 
-function exitOf(helper: Helper): Promise<number> {
-  return new Promise((resolve) => {
-    helper.once('close', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
-  });
+/** The helper is the tenant's own process: what it says is no reason to end just any session. */
+function isLeader(pid: number, helper: Helper): boolean {
+  const [, parent, , session] = statOf(pid);
+  return Number(parent) === helper.pid && Number(session) === pid;
 }

@@ -1,12 +1,10 @@
 // Terminals of the guest daemon: a shell with job control, as a person at a keyboard sees it.
 import assert from 'node:assert/strict';
-import { request, type IncomingMessage } from 'node:http';
-import { connect, type Socket } from 'node:net';
-import { test, type TestContext } from 'node:test';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
 import { bytesFrames, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
-import { anIdentity, runs, startDaemon, until, type TestDaemon } from './daemon.ts';
-
-const SECRET = 's'.repeat(43);
+import { runs, until, type TestDaemon } from './daemon.ts';
+import { askForStream, openStream, refusalOf, secured } from './terminal-connection.ts';
 
 class Screen {
   readonly socket: Socket;
@@ -14,13 +12,12 @@ class Screen {
   readonly controls: unknown[] = [];
   ended = false;
 
-  constructor(socket: Socket, head: Buffer) {
+  constructor(socket: Socket) {
     this.socket = socket;
     const reader = new FrameReader((kind, content) => {
       if (kind === TERMINAL_FRAME.bytes) this.text += content.toString('utf8');
       else this.controls.push(JSON.parse(content.toString('utf8')));
     });
-    reader.push(head);
     socket.on('data', (chunk: Buffer) => reader.push(chunk));
     socket.on('error', () => undefined);
     socket.once('end', () => {
@@ -58,30 +55,9 @@ class Screen {
   }
 }
 
-async function ask(
-  daemon: TestDaemon,
-  path: string,
-  { secret = SECRET, protocol = 'berth-terminal' } = {},
-): Promise<Screen | IncomingMessage> {
-  const asked = request({
-    port: daemon.port,
-    path,
-    createConnection: () => connect({ port: daemon.port, host: '127.0.0.1', allowHalfOpen: true }),
-    headers: { connection: 'Upgrade', upgrade: protocol, authorization: `Bearer ${secret}` },
-  });
-  asked.end();
-  return new Promise((resolve, reject) => {
-    asked.once('upgrade', (_response, stream: Socket, head) => resolve(new Screen(stream, head)));
-    asked.once('response', resolve);
-    asked.once('error', reject);
-  });
-}
-
 /** A terminal as it comes. */
 async function openBare(daemon: TestDaemon, { cols = 80, rows = 24 } = {}): Promise<Screen> {
-  const screen = await ask(daemon, `/terminal?cols=${cols}&rows=${rows}`);
-  assert.ok(screen instanceof Screen, 'the terminal was refused');
-  return screen;
+  return new Screen(await openStream(daemon, { cols: String(cols), rows: String(rows) }));
 }
 
 /** A terminal that shows what programs print and nothing else: without echo, prompt and line editor. */
@@ -91,12 +67,6 @@ async function open(daemon: TestDaemon, size?: { cols?: number; rows?: number })
   await screen.shows('now it is plain\r\n');
   screen.text = '';
   return screen;
-}
-
-async function secured(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
-  const daemon = await startDaemon(t, env);
-  assert.equal((await daemon.call('POST', '/identity', anIdentity({ secret: SECRET }))).status, 200);
-  return daemon;
 }
 
 test('a terminal is one, of the size that was asked for, and follows when that changes', async (t) => {
@@ -149,18 +119,18 @@ test('characters of several bytes go through, also when one is cut in two, and o
 
 test('the exit code of the shell is the last that is said, and then the connection ends', async (t) => {
   const daemon = await secured(t);
-  for (const [line, code] of [
+  for (const [line, code, signal] of [
     ['exit 7', 7],
     ['exit', 0],
-    ['kill -9 $$', 137],
-    ['kill -15 $$; kill -1 $$', 129],
+    ['kill -9 $$', 137, 'SIGKILL'],
+    ['kill -15 $$; kill -1 $$', 129, 'SIGHUP'],
     ['(sleep 1000 &); echo the last words; exit 3', 3],
   ] as const) {
     const screen = await open(daemon);
     await screen.run('true');
     screen.type(`${line}\n`);
     await until('the connection ends', () => screen.ended);
-    assert.deepEqual(screen.controls, [{ exit: code }]);
+    assert.deepEqual(screen.controls, [signal === undefined ? { exit: code } : { exit: code, signal }]);
     if (code === 3) assert.match(screen.text, /the last words\r\n/);
   }
 });
@@ -241,10 +211,7 @@ test('the shell is the user’s own, a login shell in the code folder, and holds
 test('what is no size, no protocol or no secret is refused before anything runs, and what makes no sense later hangs up', async (t) => {
   const daemon = await secured(t);
   const refusal = async (query: string, options?: { secret?: string; protocol?: string }): Promise<number> => {
-    const answer = await ask(daemon, `/terminal${query}`, options);
-    assert.ok(!(answer instanceof Screen), query);
-    answer.resume();
-    return answer.statusCode ?? 0;
+    return (await refusalOf(daemon, query, options)).status;
   };
   for (const query of [
     '',
@@ -265,6 +232,7 @@ test('what is no size, no protocol or no secret is refused before anything runs,
     Buffer.from([0, 1, 0, 0, 1]),
     controlFrame({ resize: { cols: 0, rows: 10 } }),
     controlFrame({ signal: 'SIGSEGV' }),
+    controlFrame({ end: true }),
     controlFrame(null),
     Buffer.concat([Buffer.from([1, 0, 0, 0, 3]), Buffer.from('{"a')]),
   ]) {
@@ -279,15 +247,7 @@ test('no more terminals than may be are opened, and others once some are closed'
   const daemon = await secured(t, { BERTH_GUEST_MAX_TERMINALS: '2' });
   const first = await open(daemon);
   await open(daemon);
-  const refused = await ask(daemon, '/terminal?cols=80&rows=24');
-  assert.ok(!(refused instanceof Screen));
-  assert.equal(refused.statusCode, 429);
-  refused.resume();
+  assert.equal((await refusalOf(daemon, '?cols=80&rows=24')).status, 429);
   first.socket.destroy();
-  await until('there is room again', async () => {
-    const again = await ask(daemon, '/terminal?cols=80&rows=24');
-    if (again instanceof Screen) return true;
-    again.resume();
-    return false;
-  });
+  await until('there is room again', async () => !('status' in (await askForStream(daemon, '?cols=80&rows=24'))));
 });

@@ -33,10 +33,23 @@ export const HIGHEST_PORT = 65_535;
 
 /** `Upgrade` of a connection that becomes a terminal (terminal-frames.ts). */
 export const TERMINAL_STREAM = 'berth-terminal';
+/** Longest head of a request on the internal wires: a command in the query of a public request (16 KiB), every character escaped once more. */
+export const STREAM_HEAD_BYTES = 65_536;
 /** Columns and rows of a terminal. */
 export const TERMINAL_SIZE = { min: 1, max: 1_000 } as const;
-/** What can be sent to the programs in the foreground of a terminal, as far as `berth` may send it to them. */
-export const TERMINAL_SIGNALS = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGKILL', 'SIGUSR1', 'SIGUSR2', 'SIGTERM', 'SIGCONT', 'SIGTSTP'] as const;
+/** What can be sent to the programs in the foreground of a terminal, as far as `berth` may send it to them; and to a command without one. */
+export const TERMINAL_SIGNALS = [
+  'SIGHUP',
+  'SIGINT',
+  'SIGQUIT',
+  'SIGKILL',
+  'SIGUSR1',
+  'SIGUSR2',
+  'SIGTERM',
+  'SIGCONT',
+  'SIGTSTP',
+  'SIGWINCH',
+] as const;
 export type TerminalSignal = (typeof TERMINAL_SIGNALS)[number];
 
 /** Longest file that is read, and longest that is written, at once. */

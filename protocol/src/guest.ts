@@ -26,6 +26,7 @@ export {
   HIGHEST_PORT,
   PORT_STREAM,
   PORT_TEXT,
+  STREAM_HEAD_BYTES,
   TERMINAL_SIGNALS,
   TERMINAL_SIZE,
   TERMINAL_STREAM,
@@ -225,16 +226,34 @@ export const terminalSize = z.strictObject({
 });
 export type TerminalSize = z.infer<typeof terminalSize>;
 
+/** What a terminal stream leads to: without a command the login shell. Without a terminal there is always a command. */
+export type TerminalAsked = ({ tty: true; command: string | null } & TerminalSize) | { tty: false; command: string };
+
+/** As the query of a request on the internal wires, which are alike. */
+export function terminalQueryOf(asked: TerminalAsked): string {
+  const size = asked.tty ? { cols: String(asked.cols), rows: String(asked.rows) } : { tty: 'false' };
+  return new URLSearchParams({ ...size, ...(asked.command === null ? {} : { command: asked.command }) }).toString();
+}
+
 /**
- * `GET /terminal?cols=C&rows=R` with `Upgrade: berth-terminal`: after a 101 the login shell of `berth` in a terminal of its own, in `/code`, in the frames of
- * terminal-frames.ts. Control frames to the guest are {@link terminalOrder}; the last frame from it is {@link terminalExit}. When the connection ends before, the shell
- * and its programs get SIGHUP. Refused with 429 when the machine has as many terminals as it may.
+ * `GET /terminal?cols=C&rows=R[&command=...]` or `?tty=false&command=...` with `Upgrade: berth-terminal`: after a 101 the login shell of `berth`, or a `/bin/sh -c`
+ * command as `POST /exec` runs it, in a terminal of its own, in `/code`; or such a command with pipes. In the frames of terminal-frames.ts: those of bytes are the
+ * terminal's, or go to the command's input, and from it begin with the number of its stream. Control frames to the guest are {@link terminalOrder}; the last frame from
+ * it is {@link terminalExit}. When the connection ends before, the shell and its programs get SIGHUP; of a command every process of its session does, and what is left of
+ * them some seconds later gets SIGKILL. Refused with 429 when the machine has as many terminals, or commands, as it may.
  */
-export const terminalOrder = z.union([z.strictObject({ resize: terminalSize }), z.strictObject({ signal: z.enum(TERMINAL_SIGNALS) })]);
+export const terminalOrder = z.union([
+  /** Of a terminal alone. */
+  z.strictObject({ resize: terminalSize }),
+  z.strictObject({ signal: z.enum(TERMINAL_SIGNALS) }),
+  /** The end of the input; without a terminal alone. */
+  z.strictObject({ end: z.literal(true) }),
+]);
 export type TerminalOrder = z.infer<typeof terminalOrder>;
 
-/** The shell's exit code; 128 + n when signal n ended it. */
-export const terminalExit = z.strictObject({ exit: z.int().min(0).max(255) });
+/** The exit code of shell or command; 128 + n when signal n ended it, with its name. */
+export const terminalExit = z.strictObject({ exit: z.int().min(0).max(255), signal: z.string().max(16).optional() });
+export type TerminalExit = z.infer<typeof terminalExit>;
 
 /** Body of every refused call. */
 export const guestError = z.object({ error: z.object({ message: z.string().max(4_096) }) });

@@ -2,8 +2,8 @@
 // Every verb is idempotent and fenced by the sandbox's epoch: a host refuses an epoch older than the newest it has seen for that VM.
 import { z } from 'zod';
 import { errnoName, FILE_ERRORS } from './files.ts';
-import { CLONE_SECRET_LENGTH } from './guest-limits.ts';
-import { guestClone, guestMetrics, HIGHEST_PORT, PORT_TEXT, TERMINAL_SIZE } from './guest.ts';
+import { CLONE_SECRET_LENGTH, EXEC_COMMAND_LENGTH } from './guest-limits.ts';
+import { guestClone, guestMetrics, HIGHEST_PORT, PORT_TEXT, TERMINAL_SIZE, type TerminalAsked } from './guest.ts';
 
 /** A VM's id on its host is the sandbox's id. */
 export const vmId = z.string().regex(/^sbx_[a-z2-7]{20,40}$/);
@@ -187,12 +187,21 @@ export const vmPort = z
   .transform(Number)
   .pipe(z.int().max(HIGHEST_PORT));
 
+const terminalCommand = z.string().min(1).max(EXEC_COMMAND_LENGTH);
 const terminalSide = z.coerce.number<string>().int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max);
 
 /**
- * `GET /vms/{id}/terminal?cols=C&rows=R` with `Upgrade: berth-terminal`: a terminal of the guest (guest.ts, `GET /terminal`), under the rules of a stream to a port.
+ * `GET /vms/{id}/terminal?...` with `Upgrade: berth-terminal`: a terminal, or a command, of the guest (guest.ts, `GET /terminal`, with the same query), under the rules
+ * of a stream to a port.
  */
-export const vmTerminalQuery = z.strictObject({ cols: terminalSide, rows: terminalSide });
+export const vmTerminalQuery = z
+  .union([
+    z.strictObject({ cols: terminalSide, rows: terminalSide, command: terminalCommand.optional() }),
+    z.strictObject({ tty: z.literal('false'), command: terminalCommand }),
+  ])
+  .transform((query): TerminalAsked => {
+    return 'tty' in query ? { tty: false, command: query.command } : { tty: true, ...query, command: query.command ?? null };
+  });
 
 /**
  * Codes of refused calls, with their HTTP status.

@@ -9,6 +9,10 @@ export const TERMINAL_FRAME = {
 } as const;
 export type TerminalFrameKind = (typeof TERMINAL_FRAME)[keyof typeof TERMINAL_FRAME];
 
+/** Without a terminal, bytes from a command begin with the stream that they are of. */
+export const COMMAND_STREAM = { stdout: 1, stderr: 2 } as const;
+export type CommandStream = (typeof COMMAND_STREAM)[keyof typeof COMMAND_STREAM];
+
 /** Longest content of a frame. */
 export const TERMINAL_FRAME_BYTES = 65_536;
 const HEAD_BYTES = 5;
@@ -25,6 +29,16 @@ export function bytesFrames(content: Uint8Array): Uint8Array {
     frames.push(frame(TERMINAL_FRAME.bytes, content.subarray(at, at + TERMINAL_FRAME_BYTES)));
   }
   return frames.length === 1 ? (frames[0] as Uint8Array) : Buffer.concat(frames);
+}
+
+/** A frame of what a command without a terminal wrote to one of its streams: at most {@link TERMINAL_FRAME_BYTES} - 1 bytes. */
+export function outputFrame(stream: CommandStream, content: Uint8Array): Uint8Array {
+  const bytes = Buffer.allocUnsafe(HEAD_BYTES + 1 + content.length);
+  bytes.writeUInt8(TERMINAL_FRAME.bytes, 0);
+  bytes.writeUInt32BE(1 + content.length, 1);
+  bytes.writeUInt8(stream, HEAD_BYTES);
+  bytes.set(content, HEAD_BYTES + 1);
+  return bytes;
 }
 
 /** A control frame. */

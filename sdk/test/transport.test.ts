@@ -207,6 +207,17 @@ test('an answer of something else than Berth is an error that says so', async (t
   assert.match(error.message, /GET \/v1\/me was answered 404 by something else than Berth/);
 });
 
+test('a page with a good status, as of a proxy that asks to sign in, is no answer either', async (t) => {
+  const { berth } = await against(t, [
+    (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>sign in</h1>'),
+  ]);
+  const error = await failureOf(berth.me());
+  assert.deepEqual(
+    [error.code, error.status, error.message],
+    ['invalid_answer', 200, 'GET /v1/me was answered 200 by something else than Berth'],
+  );
+});
+
 test('fields and values that this version does not know break nothing', async (t) => {
   const later = {
     ...exampleSandbox,

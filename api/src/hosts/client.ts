@@ -14,7 +14,8 @@ import {
   type GuestCloneResult,
   type GuestExecRequest,
   type GuestExecResult,
-  type TerminalSize,
+  terminalQueryOf,
+  type TerminalAsked,
 } from '@berth/protocol/guest.ts';
 import {
   hostError,
@@ -183,9 +184,9 @@ export class HostClient {
     return this.#openStream(id, `ports/${port}`, PORT_STREAM, options);
   }
 
-  /** A new terminal of the guest, in the frames of protocol/src/terminal-frames.ts; as {@link openPort} otherwise. */
-  openTerminal(id: string, { cols, rows }: TerminalSize, options: CallOptions = {}): Promise<Duplex> {
-    return this.#openStream(id, `terminal?cols=${cols}&rows=${rows}`, TERMINAL_STREAM, options);
+  /** A new terminal, or command, of the guest, in the frames of protocol/src/terminal-frames.ts; as {@link openPort} otherwise. */
+  openTerminal(id: string, asked: TerminalAsked, options: CallOptions = {}): Promise<Duplex> {
+    return this.#openStream(id, `terminal?${terminalQueryOf(asked)}`, TERMINAL_STREAM, options);
   }
 
   /** The bytes of a regular file of at most 8 MiB. Refused with one of `FILE_ERRORS`. */

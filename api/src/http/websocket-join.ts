@@ -10,6 +10,8 @@ import type { SandboxConnection } from '../services/connections.ts';
 
 /** Bytes under way to a slow reader beyond which no more is read for it. */
 const UNSENT_BYTES = 1_048_576;
+/** A connection that is not read does not tell that it broke: while a client is held back, something is written to it this often, which then fails. */
+const PROBE_MS = 1_000;
 /** Longest reason in a close frame: 123 bytes. */
 const REASON_CHARACTERS = 100;
 
@@ -53,6 +55,7 @@ class Join {
   readonly #dialect: Dialect;
   readonly #log: FastifyBaseLogger;
   readonly #ping: NodeJS.Timeout;
+  readonly #probe: NodeJS.Timeout;
   /** Since the last ping, something showed that the other end is there. */
   #alive = true;
   #closing = false;
@@ -72,11 +75,16 @@ class Join {
     const { promise, resolve } = Promise.withResolvers<number>();
     this.closed = promise;
     this.#ping = setInterval(() => this.#askWhetherThere(), pingEveryMs);
+    this.#probe = setInterval(() => {
+      // One that nobody asked for wants no answer.
+      if (websocket.isPaused && websocket.bufferedAmount === 0) websocket.pong();
+    }, PROBE_MS);
     websocket.on('pong', () => this.#answered());
     websocket.on('error', (error) => log.debug({ err: error }, 'a WebSocket failed'));
     websocket.on('message', (data: Buffer, isBinary) => this.#onFrame(data, isBinary));
     websocket.once('close', (code) => {
       clearInterval(this.#ping);
+      clearInterval(this.#probe);
       connection.close();
       resolve(code);
     });

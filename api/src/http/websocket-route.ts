@@ -1,20 +1,21 @@
 // The last part of a WebSocket route's way: what it is joined with is opened first, so that what goes wrong is a JSON error, then the request leaves HTTP.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebSocket } from 'ws';
-import type { BoundWebSocket } from '../routes/bind.ts';
+import type { BoundWebSocket, Speech } from '../routes/bind.ts';
 import type { SandboxConnection } from '../services/connections.ts';
 import type { ServiceContext } from '../services/context.ts';
 import { abortedWhenGone } from './caller-gone.ts';
 import { logRequest } from './request-log.ts';
-import { terminalDialect } from './terminal-dialect.ts';
+import { commandDialect, terminalDialect } from './terminal-dialect.ts';
 import { TUNNEL_DIALECT } from './tunnel-dialect.ts';
 import { parseWith } from './validation.ts';
 import { join, type Dialect } from './websocket-join.ts';
 import type { WebSockets } from './websockets.ts';
 
-const DIALECTS: { readonly [name in BoundWebSocket['speaks']]: () => Dialect } = {
+const DIALECTS: { readonly [name in Speech]: () => Dialect } = {
   tunnel: () => TUNNEL_DIALECT,
   terminal: terminalDialect,
+  command: commandDialect,
 };
 
 export interface WebSocketOptions {
@@ -41,7 +42,7 @@ export async function answerWebSocket(
   const websocket = acceptOrClose(sockets, connection, request, reply);
   logRequest(request, reply, { status: 101, brokenOff: false });
   const openedAt = performance.now();
-  void join(websocket, connection, DIALECTS[bound.speaks](), { log: request.log, pingEveryMs }).then((code) => {
+  void join(websocket, connection, DIALECTS[bound.speaks(query)](), { log: request.log, pingEveryMs }).then((code) => {
     const seconds = Math.round((performance.now() - openedAt) / 1_000);
     request.log.info({ path: route.path, caller: actor.id, closeCode: code, seconds }, 'a WebSocket was closed');
   });

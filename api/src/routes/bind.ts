@@ -46,11 +46,14 @@ export interface BoundAnswer extends Required<BindOptions> {
   answer(context: ServiceContext, call: AnyCall): Promise<unknown>;
 }
 
+/** `command`: one without a terminal. */
+export type Speech = 'tunnel' | 'terminal' | 'command';
+
 /** A route that becomes a WebSocket. */
 export interface BoundWebSocket {
   route: Route;
-  /** What its frames are. */
-  speaks: 'tunnel' | 'terminal';
+  /** What its frames are, by its query. */
+  speaks(query: unknown): Speech;
   connect(context: ServiceContext, connecting: Connecting, query: unknown): Promise<SandboxConnection>;
 }
 
@@ -73,8 +76,12 @@ export function bind<const R extends Route>(
 /** `connect` opens what the WebSocket is joined with; every failure before that is thrown. */
 export function bindWebSocket<const R extends Route & { websocket: true }>(
   route: R,
-  speaks: BoundWebSocket['speaks'],
+  speaks: (query: RouteQuery<R>) => Speech,
   connect: (context: ServiceContext, connecting: Connecting, query: RouteQuery<R>) => Promise<SandboxConnection>,
 ): BoundWebSocket {
-  return { route, speaks, connect: (context, connecting, query) => connect(context, connecting, query as RouteQuery<R>) };
+  return {
+    route,
+    speaks: (query) => speaks(query as RouteQuery<R>),
+    connect: (context, connecting, query) => connect(context, connecting, query as RouteQuery<R>),
+  };
 }

@@ -3,7 +3,7 @@
 import type { Duplex } from 'node:stream';
 import { WEBSOCKET } from '@berth/contract/limits.ts';
 import type { Route } from '@berth/contract/route.ts';
-import type { TerminalSize } from '@berth/protocol/guest.ts';
+import type { TerminalAsked } from '@berth/protocol/guest.ts';
 import type { HostClient } from '../hosts/client.ts';
 import { HostError } from '../hosts/error.ts';
 import type { Actor } from '../rules/access.ts';
@@ -46,12 +46,13 @@ export function toPort(port: number): ConnectionTarget {
   return { name: `port ${port}`, details: { port }, open: (host, sandboxId, signal) => host.openPort(sandboxId, port, { signal }) };
 }
 
-/** The login shell in a terminal of its own. */
-export function toTerminal(size: TerminalSize): ConnectionTarget {
+/** The login shell in a terminal of its own, or a command in one or with pipes. */
+export function toTerminal(asked: TerminalAsked): ConnectionTarget {
   return {
-    name: 'a terminal',
-    details: { terminal: true },
-    open: (host, sandboxId, signal) => host.openTerminal(sandboxId, size, { signal }),
+    name: asked.command === null ? 'a terminal' : 'a command',
+    // Never the command: that is the tenant's.
+    details: asked.command === null ? { terminal: true } : { command: true, terminal: asked.tty },
+    open: (host, sandboxId, signal) => host.openTerminal(sandboxId, asked, { signal }),
   };
 }
 

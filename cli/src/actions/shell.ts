@@ -1,18 +1,11 @@
 // `berth shell`: this terminal becomes one of the login shell of a sandbox, through the API. Needs no ssh, neither here nor there.
-import { spawnSync } from 'node:child_process';
-import type { ReadStream, WriteStream } from 'node:tty';
-import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/contract/limits.ts';
-import { terminalExit, terminalInSandbox } from '@berth/contract/terminal.ts';
-import { WEBSOCKET_CLOSE } from '@berth/contract/websocket.ts';
-import { parseJson } from '@berth/protocol/json-text.ts';
-import type { WebSocket } from 'ws';
-import { closedFailure, openApiWebSocket } from '../connection/websocket.ts';
+import { terminalInSandbox } from '@berth/contract/terminal.ts';
+import { joinTerminal, sizeOf } from '../connection/joined-terminal.ts';
+import { openApiWebSocket } from '../connection/websocket.ts';
 import type { CliContext } from '../context.ts';
-import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../failure.ts';
+import { UsageError } from '../failure.ts';
 import { sandboxId } from '../sandbox-id.ts';
 import type { Input } from '../spec.ts';
-
-const UNSENT_BYTES = 1_048_576;
 
 /** Resolves with the exit code of the shell. */
 export async function shell({ connect, signal, stdin, stdout }: CliContext, { args: [typed] }: Input): Promise<number> {
@@ -25,74 +18,5 @@ export async function shell({ connect, signal, stdin, stdout }: CliContext, { ar
   const { cols, rows } = sizeOf(stdout);
   const target = { route: terminalInSandbox, sandboxId: id, query: { cols: String(cols), rows: String(rows) } };
   const socket = await openApiWebSocket(await connect(), target, signal);
-  return await joinTerminal(socket, stdin, stdout, signal);
-}
-
-/** As the contract takes it: a terminal that does not know its own size says 0. */
-function sizeOf({ columns, rows }: WriteStream): { cols: number; rows: number } {
-  const side = (length: number | undefined, otherwise: number): number =>
-    Math.min(length === undefined || length < TERMINAL_SIDE.min ? otherwise : length, TERMINAL_SIDE.max);
-  return { cols: side(columns, TERMINAL_DEFAULT_SIZE.cols), rows: side(rows, TERMINAL_DEFAULT_SIZE.rows) };
-}
-
-/** Keys come as they are typed, and what is written is shown as it is. The terminal's end of raw mode takes both back. */
-function makeRaw(stdin: ReadStream): void {
-  stdin.setRawMode(true);
-  // Node's raw mode leaves this on: a line feed would go to the first column, also for a program that wants the cursor down alone.
-  spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });
-}
-
-/** The terminal is as it was before when this settles. Its own hang-up, and a signal, hang the other one up. */
-async function joinTerminal(socket: WebSocket, stdin: ReadStream, stdout: WriteStream, signal: AbortSignal): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  let exit: number | undefined;
-  const onResize = (): void => socket.send(JSON.stringify({ resize: sizeOf(stdout) }), { binary: false });
-  const onKeys = (keys: Buffer): void => {
-    socket.send(keys, { binary: true }, () => {
-      if (socket.bufferedAmount <= UNSENT_BYTES / 2) stdin.resume();
-    });
-    if (socket.bufferedAmount > UNSENT_BYTES) stdin.pause();
-  };
-  const onAbort = (): void => {
-    reject(signal.reason);
-    socket.terminate();
-  };
-  const onHangUp = (): void => {
-    reject(new CliFailure('the terminal is gone', { exitCode: EXIT_BY_SIGNAL.SIGHUP }));
-    socket.terminate();
-  };
-  socket.on('message', (data: Buffer, isBinary) => {
-    if (isBinary) {
-      if (stdout.write(data)) return;
-      socket.pause();
-      stdout.once('drain', () => socket.resume());
-      return;
-    }
-    const said = terminalExit.safeParse(parseJson(data.toString('utf8')));
-    if (said.success) exit = said.data.exit;
-  });
-  socket.once('close', (code, reason) => {
-    if (code === WEBSOCKET_CLOSE.ended && exit !== undefined) resolve(exit);
-    else reject(closedFailure('the terminal', code, reason));
-  });
-  signal.addEventListener('abort', onAbort, { once: true });
-  stdin.on('data', onKeys);
-  stdin.once('end', onHangUp);
-  stdin.once('error', onHangUp);
-  stdout.once('error', onHangUp);
-  stdout.on('resize', onResize);
-  makeRaw(stdin);
-  socket.resume();
-  // It may have changed since it was asked for.
-  onResize();
-  try {
-    return await promise;
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-    stdout.off('resize', onResize);
-    stdin.off('data', onKeys);
-    if (!stdin.destroyed) stdin.setRawMode(false);
-    // Nothing keeps this process any more.
-    stdin.destroy();
-  }
+  return await joinTerminal(socket, { stdin, stdout }, signal);
 }

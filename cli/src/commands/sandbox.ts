@@ -1,5 +1,6 @@
 // `berth sandbox`.
 import { END_USER_ID_CHARACTERS, IDEMPOTENCY_KEY, LIST_LIMIT } from '@berth/contract/limits.ts';
+import { execCommand } from './exec.ts';
 import { textOf, wholeNumber } from '../option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../spec.ts';
 import { sandboxOptions } from './sandbox-options.ts';
@@ -132,5 +133,5 @@ export const sandboxGroup: GroupSpec = {
   name: 'sandbox',
   alias: 'sb',
   summary: 'make sandboxes, look at them, change and end them',
-  commands: [create, ls, get, sleep, wake, resize, renew, rm, metrics],
+  commands: [create, ls, get, execCommand, sleep, wake, resize, renew, rm, metrics],
 };

@@ -97,9 +97,16 @@ function endWhenSilent(socket: WebSocket): void {
     if (socket.isPaused) timer.refresh();
     else socket.terminate();
   }, SILENCE_MS);
+  // Nor can it hear that it asks: it is told that we are there, or it would cut a slow reader off.
+  const telling = setInterval(() => {
+    if (socket.isPaused && socket.readyState === socket.OPEN) socket.pong();
+  }, WEBSOCKET.pingEveryMs / 2);
   socket.on('ping', () => timer.refresh());
   socket.on('message', () => timer.refresh());
-  socket.once('close', () => clearTimeout(timer));
+  socket.once('close', () => {
+    clearTimeout(timer);
+    clearInterval(telling);
+  });
 }
 
 async function textOf(response: IncomingMessage): Promise<string> {

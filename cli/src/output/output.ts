@@ -1,4 +1,5 @@
 // Everything that a command writes: its result on stdout, what a person may want to know on stderr. Knows what the two can show.
+import { once } from 'node:events';
 import { styleText } from 'node:util';
 import { Progress, type Report } from '@berth/machine/progress.ts';
 import { fieldLines, type Field } from './fields.ts';
@@ -39,7 +40,7 @@ export class Output {
   /** Bytes of the result, as they are. Resolves when the stream takes more. */
   async bytes(content: string | Uint8Array): Promise<void> {
     if (this.#streams.stdout.write(content)) return;
-    await new Promise<void>((resolve) => this.#streams.stdout.once('drain', resolve));
+    await once(this.#streams.stdout, 'drain');
   }
 
   /** Cells of a line of stdout where it is a terminal. */

@@ -162,14 +162,15 @@ export class GuestClient {
    */
   async openStream(path: string, protocol: string, options: CallOptions): Promise<Duplex> {
     const time = new CallTime(options, this);
+    const what = `GET ${path.replace(/\?.*/s, '')}`;
     try {
       const answer = await askForStream(this.endpoint, { path, protocol, secret: this.#secret }, time.signal);
       if ('stream' in answer) {
         return answer.stream;
       }
-      throw refusal(`GET ${path}`, answer.status, answer.text);
+      throw refusal(what, answer.status, answer.text);
     } catch (error) {
-      throw time.failure(error, `GET ${path}`);
+      throw time.failure(error, what);
     }
   }
 

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { chown, rm } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
+import { STREAM_HEAD_BYTES } from '@berth/protocol/guest.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import type { Logger } from 'pino';
 import { HostError } from '../host-error.ts';
@@ -16,6 +17,7 @@ import { idIn, type Route } from './route.ts';
 const REQUEST_MS = 60_000;
 /** Longer than the control plane keeps an idle connection, so that it never sends on one that is closing. */
 const KEEP_ALIVE_MS = 120_000;
+const BOUNDS = { requestTimeout: REQUEST_MS, keepAliveTimeout: KEEP_ALIVE_MS, maxHeaderSize: STREAM_HEAD_BYTES } as const;
 
 export type ListenOn = { socket: string; uid: number | null; gid: number | null } | { address: string; port: number };
 
@@ -39,7 +41,7 @@ export class HostServer {
   constructor(parts: ServerParts) {
     this.#parts = parts;
     this.#tokenHash = sha256(parts.token);
-    this.#server = createServer({ requestTimeout: REQUEST_MS, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true }, (request, response) => {
+    this.#server = createServer({ ...BOUNDS, noDelay: true }, (request, response) => {
       void this.#serve(request, response);
     });
     this.#server.on('upgrade', (request, caller, head) => void this.#serveStream(request, caller, head));

@@ -1,7 +1,14 @@
 // Raw streams into running guests: opens them, bounds how many there are, and closes a VM's own when it stops running. Must not know who uses them.
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { GUEST_PORT, GUEST_STREAM_REFUSALS, PORT_STREAM, TERMINAL_STREAM, type TerminalSize } from '@berth/protocol/guest.ts';
+import {
+  GUEST_PORT,
+  GUEST_STREAM_REFUSALS,
+  PORT_STREAM,
+  TERMINAL_STREAM,
+  terminalQueryOf,
+  type TerminalAsked,
+} from '@berth/protocol/guest.ts';
 import { GuestRefusal, type GuestClient } from '../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
 import type { GuestEndpoint } from './driver.ts';
@@ -18,8 +25,8 @@ export interface StreamLimits {
   perHost: number;
 }
 
-/** Where a stream leads: to a TCP port of the guest, or to a new terminal. */
-export type StreamTarget = { port: number } | { terminal: TerminalSize };
+/** Where a stream leads: to a TCP port of the guest, or to a new terminal or command. */
+export type StreamTarget = { port: number } | { terminal: TerminalAsked };
 
 export class GuestStreams {
   readonly #limits: StreamLimits;
@@ -81,12 +88,12 @@ export class GuestStreams {
   }
 }
 
-async function toTerminal(guest: GuestClient, { cols, rows }: TerminalSize, signal: AbortSignal): Promise<Duplex> {
+async function toTerminal(guest: GuestClient, asked: TerminalAsked, signal: AbortSignal): Promise<Duplex> {
   try {
-    return await guest.openStream(`/terminal?cols=${cols}&rows=${rows}`, TERMINAL_STREAM, { signal, deadlineMs: TERMINAL_MS });
+    return await guest.openStream(`/terminal?${terminalQueryOf(asked)}`, TERMINAL_STREAM, { signal, deadlineMs: TERMINAL_MS });
   } catch (error) {
     if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.tooMany) {
-      throw new HostError('too_many_streams', 'the VM has as many terminals open as it may', { cause: error });
+      throw new HostError('too_many_streams', 'the VM has as many terminals, or commands, as it may', { cause: error });
     }
     throw error;
   }

@@ -6,7 +6,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
-import { bytesFrames, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
+import { bytesFrames, COMMAND_STREAM, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
 import { HostError } from '../../host-error.ts';
 import type { DriverCapabilities } from '../driver.ts';
 import { GuestStreams } from '../guest-streams.ts';
@@ -94,7 +94,7 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
     }
 
     it('leads to a terminal: a shell of the tenant’s user with its size, whose exit code is the last that it says', async () => {
-      const stream = await streams.open(owned, vm.client, { terminal: { cols: 101, rows: 33 } }, NEVER);
+      const stream = await streams.open(owned, vm.client, { terminal: { tty: true, cols: 101, rows: 33, command: null } }, NEVER);
       let shown = '';
       const controls: unknown[] = [];
       const reader = new FrameReader((kind, content) => {
@@ -115,6 +115,43 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
       await once(stream, 'end');
       stream.end();
       assert.deepEqual(controls, [{ exit: 230 }], shown);
+    });
+
+    it('leads to a command with pipes: its input to its end, its outputs apart and whole, and how it ended last', async () => {
+      const command = 'id -un; pwd; sha256sum; head -c 300000 /dev/zero; echo of the other >&2; exit 9';
+      const stream = await streams.open(owned, vm.client, { terminal: { tty: false, command } }, NEVER);
+      const outputs: Record<number, Buffer[]> = { [COMMAND_STREAM.stdout]: [], [COMMAND_STREAM.stderr]: [] };
+      const controls: unknown[] = [];
+      const reader = new FrameReader((kind, content) => {
+        if (kind === TERMINAL_FRAME.bytes) outputs[content[0] ?? 0]?.push(content.subarray(1));
+        else controls.push(JSON.parse(content.toString('utf8')));
+      });
+      stream.on('data', (chunk: Buffer) => reader.push(chunk));
+      const sent = randomBytes(BYTES);
+      stream.write(bytesFrames(sent));
+      stream.write(controlFrame({ end: true }));
+      await once(stream, 'end');
+      stream.end();
+      const [stdout = '', stderr = ''] = [COMMAND_STREAM.stdout, COMMAND_STREAM.stderr].map((one) =>
+        Buffer.concat(outputs[one] ?? []).toString(),
+      );
+      const sum = createHash('sha256').update(sent).digest('hex');
+      assert.equal(stdout, `berth\n/code\n${sum}  -\n${'\0'.repeat(300_000)}`);
+      assert.deepEqual([stderr, controls], ['of the other\n', [{ exit: 9 }]]);
+    });
+
+    it('that is closed ends its command with all of its session, whatever that ignores', async () => {
+      const command = `trap '' HUP; sleep 7171 & exec sleep 7272`;
+      for (const terminal of [
+        { tty: false as const, command },
+        { tty: true as const, cols: 80, rows: 24, command },
+      ]) {
+        const stream = await streams.open(owned, vm.client, { terminal }, NEVER);
+        stream.resume();
+        await outputOf(vm.client, 'until [ "$(pgrep -c "^sleep$")" = 2 ]; do sleep 0.05; done');
+        stream.destroy();
+        await outputOf(vm.client, 'while pgrep "^sleep$" >/dev/null; do /usr/bin/perl -e "select undef, undef, undef, 0.05"; done');
+      }
     });
 
     it('is closed when its VM is let go of', async () => {

@@ -1,0 +1,43 @@
+// `berth exec` and `berth run`, and the options that both have.
+import { EXEC_LIMITS } from '@berth/contract/limits.ts';
+import { wholeNumber } from '../option-values.ts';
+import type { CommandSpec, OptionSpec } from '../spec.ts';
+
+const ATTACH: readonly OptionSpec[] = [
+  { flags: '-i, --interactive', about: 'stdin is passed on, its end too, and output comes as it is written' },
+  { flags: '-t, --tty', about: 'the command has a terminal, which is this one' },
+];
+
+const { min, max, default: usual } = EXEC_LIMITS.timeoutSeconds;
+
+export const execCommand: CommandSpec = {
+  name: 'exec',
+  summary: 'run a command in a sandbox',
+  details: `It runs in /code, as the user of the sandbox. One word is text for its /bin/sh; several are quoted, so that exactly these arguments arrive.
+
+Without -i and -t its output is given when it has ended, the end of it at most. With them it streams, without a bound in time or size; signals to
+berth reach the command, a second one that asks it to end leaves it, and whoever leaves ends it: Ctrl-C, a lost connection, a reader that has gone.
+
+Exit code: the command's own; 128 + n when signal n ended it; 124 when its time was up; 125 for whatever failed in Berth.`,
+  arguments: [
+    { name: '<sandbox>', about: 'id of the sandbox' },
+    { name: '<command...>', about: 'the command, best behind --' },
+  ],
+  options: [
+    ...ATTACH,
+    {
+      flags: '--timeout-seconds <n>',
+      about: `how long it may run, ${min} to ${max}; it is ended after that (default: ${usual})`,
+      parse: wholeNumber(min, max),
+    },
+  ],
+  examples: [
+    'berth exec sbx_uodiunxlni4uyqmllemsqh4l -- python3 hello.py',
+    "berth exec sbx_uodiunxlni4uyqmllemsqh4l 'npm ci && npm test | tail'",
+    'berth exec -it sbx_uodiunxlni4uyqmllemsqh4l -- vim hello.py',
+    'berth exec -i sbx_uodiunxlni4uyqmllemsqh4l -- psql < schema.sql',
+  ],
+  passThrough: true,
+  failureExit: 125,
+  load: async () => (await import('../actions/exec.ts')).exec,
+};

@@ -1,0 +1,51 @@
+// The pipes of a command that is about to start: the ends that become its own, and those that the daemon keeps. Owns their descriptors until the start has succeeded.
+import { closeSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { OutputPipe } from './output-pipe.ts';
+import type { PipeStore } from './pipes.ts';
+
+export class StartingPipes {
+  /** The command's ends, in the order in which they were asked for. */
+  readonly childFds: number[] = [];
+  readonly #store: PipeStore;
+  readonly #kept: (() => void)[] = [];
+
+  constructor(store: PipeStore) {
+    this.#store = store;
+  }
+
+  /** What the command writes to. */
+  async output(): Promise<OutputPipe> {
+    const { readFd, writeFd } = await this.#store.take('output');
+    this.childFds.push(writeFd);
+    const output = new OutputPipe(readFd);
+    this.#kept.push(() => output.close());
+    return output;
+  }
+
+  /** What the command reads. */
+  async input(): Promise<Socket> {
+    const { readFd, writeFd } = await this.#store.take('input');
+    this.childFds.push(readFd);
+    try {
+      const input = new Socket({ fd: writeFd, readable: false, writable: true });
+      // EPIPE: nobody reads it any more.
+      input.on('error', () => undefined);
+      this.#kept.push(() => void input.destroy());
+      return input;
+    } catch (error) {
+      closeSync(writeFd);
+      throw error;
+    }
+  }
+
+  /** From here on only the command and what it starts have its ends. */
+  closeChildEnds(): void {
+    this.childFds.splice(0).forEach((fd) => closeSync(fd));
+  }
+
+  /** The command was not started. */
+  closeKept(): void {
+    this.#kept.forEach((close) => close());
+  }
+}
