@@ -42,7 +42,7 @@ function buildProgramOf(chapters: readonly Chapter[]): UsageOf {
 }
 
 function sectionsOfGroup(group: GroupSpec, usageOf: UsageOf): string[] {
-  const also = group.alias === undefined ? '' : ` (also \`berth ${group.alias}\`)`;
+  const also = group.alias === undefined ? '' : ` Also \`berth ${group.alias}\`.`;
   return [
     `### berth ${group.name}`,
     `${sentence(group.summary)}${also}`,
@@ -70,7 +70,8 @@ function sectionsOf(spec: CommandSpec, words: readonly string[], usageOf: UsageO
 }
 
 function sentence(summary: string): string {
-  return `${summary[0]?.toUpperCase()}${summary.slice(1)}.`;
+  // Names of programs stay as they are.
+  return summary.startsWith('ssh ') ? `${summary}.` : `${summary[0]?.toUpperCase()}${summary.slice(1)}.`;
 }
 
 function withChoices(about: string, choices: readonly string[] | undefined): string {

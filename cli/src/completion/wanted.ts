@@ -24,6 +24,7 @@ const OF_OPTIONS: Readonly<Record<string, LookedUp>> = { '--profile': 'profile',
 /** By the placeholder of an argument or a value. */
 const OF_PLACEHOLDERS: Readonly<Record<string, LookedUp>> = {
   sandbox: 'sandbox',
+  sandboxes: 'sandbox',
   org: 'org',
   project: 'project',
   profile: 'profile',
