@@ -32,6 +32,13 @@ export async function runProgram(words: readonly string[], options: ProgramOptio
 
 type Run = (spec: CommandSpec, command: Command, args: string[]) => Promise<void>;
 
+const SPECS = new WeakMap<Command, CommandSpec>();
+
+/** What a command of the tree was made from; undefined for the program and its groups. */
+export function specOf(command: Command): CommandSpec | undefined {
+  return SPECS.get(command);
+}
+
 /** All commands, without running one. */
 export function buildProgram({ chapters, version, streams }: ProgramOptions, run: Run): Command {
   const program = new Command('berth')
@@ -64,6 +71,7 @@ function addGroup(parent: Command, group: GroupSpec, run: Run): Command {
 function addCommand(parent: Command, spec: CommandSpec, run: Run): Command {
   const { hidden, default: isDefault } = spec;
   const command = parent.command(spec.name, { hidden: hidden === true, isDefault: isDefault === true }).description(spec.summary);
+  SPECS.set(command, spec);
   command.showHelpAfterError(helpHint(command));
   for (const { name, about, choices } of spec.arguments ?? []) {
     const argument = command.createArgument(name, about);
@@ -72,13 +80,9 @@ function addCommand(parent: Command, spec: CommandSpec, run: Run): Command {
   for (const option of spec.options ?? []) command.addOption(optionOf(option));
   if (spec.local !== true) {
     command.optionsGroup(SHARED);
-    if (spec.json !== false) command.option('--json', "print the API's answer as it is");
-    command
-      .option('--profile <name>', 'the profile to use (BERTH_PROFILE)')
-      .option('--url <url>', 'where the API is (BERTH_URL)')
-      .option('--org <id>', 'the org that is meant (BERTH_ORG_ID)');
-    if (!command.options.some(({ long }) => long === '--project')) {
-      command.option('--project <id>', 'the project that is meant (BERTH_PROJECT_ID)');
+    for (const option of sharedOptions({ json: spec.json !== false })) {
+      const { long } = optionOf(option);
+      if (!command.options.some((own) => own.long === long)) command.addOption(optionOf(option));
     }
   }
   if (spec.passThrough !== undefined) command.passThroughOptions();
@@ -87,6 +91,17 @@ function addCommand(parent: Command, spec: CommandSpec, run: Run): Command {
   command.addHelpText('after', `\nExamples:\n${spec.examples.map((line) => `  $ ${line}`).join('\n')}`);
   command.action(async () => await run(spec, command, command.args));
   return command;
+}
+
+/** Of every command that calls the API; one that has its own of that name keeps it. */
+export function sharedOptions({ json }: { json: boolean }): OptionSpec[] {
+  return [
+    ...(json ? [{ flags: '--json', about: "print the API's answer as it is" }] : []),
+    { flags: '--profile <name>', about: 'the profile to use (BERTH_PROFILE)' },
+    { flags: '--url <url>', about: 'where the API is (BERTH_URL)' },
+    { flags: '--org <id>', about: 'the org that is meant (BERTH_ORG_ID)' },
+    { flags: '--project <id>', about: 'the project that is meant (BERTH_PROJECT_ID)' },
+  ];
 }
 
 function helpHint(command: Command): string {

@@ -18,10 +18,12 @@ export async function run(chapters: readonly Chapter[]): Promise<void> {
       if (!process.emit('SIGPIPE', 'SIGPIPE')) process.exit(READER_GONE);
     });
   }
-  process.exitCode = await runProgram(process.argv.slice(2), {
-    chapters,
-    version: manifest.version,
-    streams: { stdin, stdout, stderr },
-    environment: process.env,
-  });
+  const options = { chapters, version: manifest.version, streams: { stdin, stdout, stderr }, environment: process.env };
+  const [first, ...words] = process.argv.slice(2);
+  if (first === '__complete') {
+    const { complete } = await import('./completion/complete.ts');
+    await complete(words, options);
+    return;
+  }
+  process.exitCode = await runProgram(first === undefined ? [] : [first, ...words], options);
 }

@@ -1,6 +1,7 @@
 // Which commands there are that call the API like any client, and in which order help shows them.
 import type { Chapter } from '../spec.ts';
 import { activityCommand } from './activity.ts';
+import { completionCommand } from './completion.ts';
 import { connectionCommands } from './connections.ts';
 import { copyCommand } from './copy.ts';
 import { execCommand, runCommand } from './exec.ts';
@@ -17,4 +18,5 @@ export const clientChapters: readonly Chapter[] = [
   { heading: 'Sandboxes', entries: [sandboxGroup, execCommand, runCommand, copyCommand, ...connectionCommands, previewGroup] },
   { heading: 'Orgs and projects', entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand] },
   { heading: 'You', entries: [loginCommand, logoutCommand, whoamiCommand, profileGroup] },
+  { heading: 'This program', entries: [completionCommand] },
 ];

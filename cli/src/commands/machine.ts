@@ -1,7 +1,10 @@
 // The commands for the machine that the service runs on, of a checkout alone: `up`, `down`, `doctor`, `demo`, `keys`, and those for who works on Berth itself.
-// The launcher knows by the first word that these need root.
-import type { Verb } from '../actions/machine-verb.ts';
-import type { Action, Chapter, CommandSpec, GroupSpec, OptionSpec } from '../spec.ts';
+// The launcher knows by the first word that these need root. What runs them is in machine-verbs.ts, which the package must not have.
+import type { Chapter, CommandSpec, GroupSpec, OptionSpec } from '../spec.ts';
+
+/** A command that gets its `load` where it can be run. */
+export type MachineCommand = Omit<CommandSpec, 'load'>;
+export type MachineGroup = Omit<GroupSpec, 'commands'> & { commands: readonly MachineCommand[] };
 
 const FOLDERS: readonly OptionSpec[] = [
   {
@@ -33,43 +36,39 @@ const SERVICE: readonly OptionSpec[] = [
 
 const PASSED_ON = { name: '[arguments...]', about: 'for the run' };
 
-const up: CommandSpec = {
+const up: MachineCommand = {
   name: 'up',
   summary: 'start the service and stay; the first start prints an API key and a link to sign in',
   options: SERVICE,
   examples: ['./berth up', 'BERTH_PUBLIC_URL=https://berth.example.com ./berth up --data-dir /srv/berth'],
   local: true,
-  load: verb(async () => (await import('@berth/machine/verbs/up.ts')).up),
 };
 
-const down: CommandSpec = {
+const down: MachineCommand = {
   name: 'down',
   summary: 'stop the service of a data folder; sandboxes go on running',
   options: FOLDERS,
   examples: ['./berth down'],
   local: true,
-  load: verb(async () => (await import('@berth/machine/verbs/down.ts')).down),
 };
 
-const doctor: CommandSpec = {
+const doctor: MachineCommand = {
   name: 'doctor',
   summary: 'check this machine and say how to mend what is wrong',
   options: SERVICE,
   examples: ['./berth doctor'],
   local: true,
-  load: verb(async () => (await import('@berth/machine/verbs/doctor.ts')).doctor),
 };
 
-const demo: CommandSpec = {
+const demo: MachineCommand = {
   name: 'demo',
   summary: 'set this machine up and show the main job: create a sandbox, run commands, destroy it',
   options: SERVICE,
   examples: ['./berth demo'],
   local: true,
-  load: verb(async () => (await import('@berth/machine/verbs/demo.ts')).demo),
 };
 
-const keys: GroupSpec = {
+const keys: MachineGroup = {
   name: 'keys',
   summary: 'API keys of the operator, made on the machine itself',
   commands: [
@@ -79,24 +78,19 @@ const keys: GroupSpec = {
       options: [...FOLDERS, { flags: '--name <name>', about: 'what the key is for', default: 'operator' }, DATABASE],
       examples: ['BERTH_API_KEY=$(./berth keys create --name ci)'],
       local: true,
-      load: verb(async () => {
-        const { createKeyOnMachine } = await import('@berth/machine/verbs/keys.ts');
-        return async (context, { name = 'operator' }) => await createKeyOnMachine(context, name);
-      }),
     },
   ],
 };
 
-const ownerLink: CommandSpec = {
+const ownerLink: MachineCommand = {
   name: 'owner-link',
   summary: 'make a link that lets the owner of the first org sign in, and print it',
   options: [...FOLDERS, DATABASE],
   examples: ['./berth owner-link'],
   local: true,
-  load: verb(async () => (await import('@berth/machine/verbs/owner-link.ts')).makeOwnerLinkOnMachine),
 };
 
-const plans: GroupSpec = {
+const plans: MachineGroup = {
   name: 'plans',
   summary: 'plans of orgs',
   commands: [
@@ -111,28 +105,20 @@ const plans: GroupSpec = {
       ],
       examples: ['./berth plans set --org org_7tpinkhqvgwuiymix32hcuz2 --plan team'],
       local: true,
-      load: verb(async () => {
-        const { setPlanOnMachine } = await import('@berth/machine/verbs/plans.ts');
-        return async (context, { org, plan }) => await setPlanOnMachine(context, org ?? null, plan);
-      }),
     },
   ],
 };
 
-const test: CommandSpec = {
+const test: MachineCommand = {
   name: 'test',
   summary: 'set this machine up and run the tests',
   arguments: [{ name: '[filters...]', about: "parts of test files' paths; without any: all files" }],
   options: [...FOLDERS, { flags: '--name <pattern>', about: 'only tests whose title matches' }],
   examples: ['./berth test', './berth test api/test/routes e2e/ssh'],
   local: true,
-  load: verb(async () => {
-    const { test } = await import('@berth/machine/verbs/test.ts');
-    return async (context, { name }, filters) => await test(context, { filters, name });
-  }),
 };
 
-const bench: CommandSpec = {
+const bench: MachineCommand = {
   name: 'bench',
   summary: 'set this machine up and run a benchmark; what follows its name goes to it',
   arguments: [{ name: '<name>', about: 'file in bench/ without its ending' }, PASSED_ON],
@@ -140,13 +126,9 @@ const bench: CommandSpec = {
   examples: ['./berth bench create --json'],
   passThrough: true,
   local: true,
-  load: verb(async () => {
-    const { bench } = await import('@berth/machine/verbs/bench.ts');
-    return async (context, _flags, [name = '', ...args]) => await bench(context, name, args);
-  }),
 };
 
-const chaos: CommandSpec = {
+const chaos: MachineCommand = {
   name: 'chaos',
   summary: 'set this machine up and break a Berth of its own at random for a while; nothing acknowledged may be lost',
   arguments: [PASSED_ON],
@@ -154,13 +136,9 @@ const chaos: CommandSpec = {
   examples: ['./berth chaos --minutes 10 --seed 1'],
   passThrough: 'unknown',
   local: true,
-  load: verb(async () => {
-    const { chaos } = await import('@berth/machine/verbs/chaos.ts');
-    return async (context, _flags, args) => await chaos(context, args);
-  }),
 };
 
-const fuzz: CommandSpec = {
+const fuzz: MachineCommand = {
   name: 'fuzz',
   summary: 'set this machine up and send random requests to a Berth of its own; each must be answered as the contract says',
   arguments: [PASSED_ON],
@@ -168,13 +146,9 @@ const fuzz: CommandSpec = {
   examples: ['./berth fuzz --seed 1'],
   passThrough: 'unknown',
   local: true,
-  load: verb(async () => {
-    const { fuzz } = await import('@berth/machine/verbs/fuzz.ts');
-    return async (context, _flags, args) => await fuzz(context, 'fuzz', args);
-  }),
 };
 
-const fuzzApi: CommandSpec = {
+const fuzzApi: MachineCommand = {
   name: 'fuzz-api',
   summary:
     'set this machine up and send requests made of openapi.json alone to a Berth of its own; each answer must be one of the document',
@@ -183,20 +157,20 @@ const fuzzApi: CommandSpec = {
   examples: ['./berth fuzz-api --seed 1 --runs 500'],
   passThrough: 'unknown',
   local: true,
-  load: verb(async () => {
-    const { fuzz } = await import('@berth/machine/verbs/fuzz.ts');
-    return async (context, _flags, args) => await fuzz(context, 'fuzz-api', args);
-  }),
 };
 
-export const machineChapters: readonly Chapter[] = [
-  { heading: 'The service on this machine (as root)', entries: [up, down, doctor, demo, keys, ownerLink, plans] },
-  { heading: 'Work on Berth itself', entries: [test, bench, chaos, fuzz, fuzzApi] },
-];
+export const serviceEntries: readonly (MachineCommand | MachineGroup)[] = [up, down, doctor, demo, keys, ownerLink, plans];
+export const developmentEntries: readonly MachineCommand[] = [test, bench, chaos, fuzz, fuzzApi];
 
-function verb(load: () => Promise<Verb>): () => Promise<Action<never>> {
-  return async () => {
-    const [{ machineVerb }, loaded] = await Promise.all([import('../actions/machine-verb.ts'), load()]);
-    return machineVerb(loaded);
-  };
+export const SERVICE_HEADING = 'The service on this machine (as root)';
+
+/** The commands with what runs each; a command of a group is asked for with the group's name: `keys create`. */
+export function loadedEntries(
+  entries: readonly (MachineCommand | MachineGroup)[],
+  loadOf: (words: string) => CommandSpec['load'],
+): Chapter['entries'] {
+  return entries.map((entry) => {
+    if (!('commands' in entry)) return { ...entry, load: loadOf(entry.name) };
+    return { ...entry, commands: entry.commands.map((command) => ({ ...command, load: loadOf(`${entry.name} ${command.name}`) })) };
+  });
 }

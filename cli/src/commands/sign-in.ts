@@ -44,7 +44,7 @@ export const profileGroup: GroupSpec = {
     {
       name: 'use',
       summary: 'use a profile from now on, where neither --profile nor BERTH_PROFILE names one',
-      arguments: [{ name: '<name>', about: 'of the profile' }],
+      arguments: [{ name: '<profile>', about: 'its name' }],
       examples: ['berth profile use staging'],
       local: true,
       load: async () => (await import('../actions/profiles.ts')).useProfile,
@@ -52,7 +52,7 @@ export const profileGroup: GroupSpec = {
     {
       name: 'rm',
       summary: 'end the sign-in of a profile and remove it',
-      arguments: [{ name: '<name>', about: 'of the profile' }],
+      arguments: [{ name: '<profile>', about: 'its name' }],
       options: [{ flags: '-y, --yes', about: 'do not ask' }],
       examples: ['berth profile rm staging'],
       local: true,

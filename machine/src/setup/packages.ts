@@ -33,6 +33,8 @@ export const TEST_PACKAGES = [
   ['python3', 'runs a client that was generated for it'],
   ['python3-httpx', 'makes the requests of that client'],
   ['mypy', 'checks the types of that client'],
+  ['zsh', 'completes commands in the tests'],
+  ['fish', 'completes commands in the tests'],
 ] as const;
 
 export type PackageName = (typeof REQUIRED_PACKAGES | typeof TEST_PACKAGES)[number][0];

@@ -1,0 +1,100 @@
+// What `berth` adds to the start of Node itself: `--help` and one refused command beside `node -e 0`, of the checkout and of the package, in pairs that alternate.
+// A pair's two runs share what the machine is busy with, so the median of their differences holds on a busy one too.
+// Usage: npm run bench:cli -- [--pairs N] [--json]
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { build } from '../cli/build/build.ts';
+import { figureOf, renderTable, rounded, type TableRow } from './statistics.ts';
+
+const CHECKOUT = join(import.meta.dirname, '..');
+const ALLOWED_HELP_MS = 150;
+
+const { values } = parseArgs({ options: { pairs: { type: 'string', default: '40' }, json: { type: 'boolean', default: false } } });
+const pairs = Number(values.pairs);
+if (!Number.isInteger(pairs) || pairs < 1 || pairs > 10_000)
+  throw new Error(`--pairs: '${values.pairs}' is not an integer from 1 to 10000`);
+
+const folder = mkdtempSync(join(tmpdir(), 'berth-bench-cli-'));
+/** Nothing of who runs this: no profile, and a compile cache that begins empty. */
+const environment = { PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter), HOME: folder };
+
+interface Took {
+  wallMs: number;
+  /** User and system, with what it started. */
+  cpuMs: number;
+}
+
+/** By bash, which knows what its children used. */
+function run(...words: readonly string[]): Took {
+  const script = 'TIMEFORMAT="%3R %3U %3S"; time "$@" >/dev/null 2>/dev/null';
+  const { stderr } = spawnSync('bash', ['-c', script, 'bash', ...words], { env: environment, encoding: 'utf8' });
+  const [wall, user, system] = stderr.trim().split(' ').map(Number);
+  if (wall === undefined || user === undefined || system === undefined) throw new Error(`bash said ${stderr}`);
+  return { wallMs: wall * 1_000, cpuMs: (user + system) * 1_000 };
+}
+
+async function installPackage(): Promise<string> {
+  await build();
+  const npm = (args: readonly string[], cwd: string): void => {
+    const { status, stderr } = spawnSync('npm', args, { cwd, encoding: 'utf8', env: { ...process.env, NO_UPDATE_NOTIFIER: '1' } });
+    if (status !== 0) throw new Error(`npm ${args[0]}: ${stderr}`);
+  };
+  npm(['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], join(CHECKOUT, 'cli'));
+  npm(['install', '--global', '--prefix', folder, '--offline', '--no-audit', '--no-fund', './berth-cli-0.1.0.tgz'], folder);
+  return join(folder, 'bin/berth');
+}
+
+const rows: TableRow[] = [];
+const figures: Record<string, unknown> = {};
+/** Of both programs. */
+const helpMedians: number[] = [];
+function add(key: string, label: string, numbers: readonly number[]): void {
+  const figure = figureOf(numbers);
+  rows.push({ label, unit: 'ms', figure, count: numbers.length });
+  figures[key] = rounded(figure);
+  if (key.endsWith('.helpAddedMs')) helpMedians.push(figure.median);
+}
+
+try {
+  const programs = [
+    { name: 'checkout', program: join(CHECKOUT, 'berth') },
+    { name: 'package', program: await installPackage() },
+  ];
+  for (const { name, program } of programs) {
+    for (const [what, words] of [
+      ['help', ['--help']],
+      ['refusal', ['whoami']],
+    ] as const) {
+      const first = run(program, ...words);
+      add(`${name}.${what}FirstMs`, `${name}, berth ${words.join(' ')}, first time`, [first.wallMs]);
+      const added: Took[] = [];
+      for (let pair = 0; pair < pairs; pair += 1) {
+        const both = [(): Took => run(process.execPath, '-e', '0'), (): Took => run(program, ...words)];
+        const [a, b] = (pair % 2 === 0 ? both : both.toReversed()).map((measure) => measure());
+        const [bare, ours] = pair % 2 === 0 ? [a, b] : [b, a];
+        if (bare === undefined || ours === undefined) throw new Error('a pair has two');
+        added.push({ wallMs: ours.wallMs - bare.wallMs, cpuMs: ours.cpuMs - bare.cpuMs });
+      }
+      add(
+        `${name}.${what}AddedMs`,
+        `${name}, berth ${words.join(' ')}, more than node -e 0`,
+        added.map(({ wallMs }) => wallMs),
+      );
+      add(
+        `${name}.${what}AddedCpuMs`,
+        `${name}, berth ${words.join(' ')}, more CPU time`,
+        added.map(({ cpuMs }) => cpuMs),
+      );
+    }
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`;
+console.log(`\n${machine}; Node ${process.versions.node}; at most ${ALLOWED_HELP_MS} ms more for help are allowed\n`);
+console.log(renderTable(rows));
+if (values.json) console.log(JSON.stringify({ helpAddedMs: Math.max(...helpMedians), ...figures, pairs, machine }));

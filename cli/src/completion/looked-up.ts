@@ -1,0 +1,34 @@
+// Values for completion that are looked up: ids of the account through the API, names of profiles. Bounded in time; whoever calls treats every failure as no values.
+import type { ConnectionSource } from '../connection/connection.ts';
+import { DEFAULT_PROFILE, ProfileFile } from '../connection/profile-file.ts';
+import type { LookedUp, Suggestion } from './wanted.ts';
+
+/** Nobody waits longer for a key. */
+const DEADLINE_MS = 3_000;
+/** As ids and names of profiles are: nothing that a shell would read as more than a word. */
+const SAFE_VALUE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+
+export async function lookUp(what: Exclude<LookedUp, 'file' | 'folder'>, source: ConnectionSource): Promise<Suggestion[]> {
+  const found = what === 'profile' ? await profiles(source) : await ofAccount(what, source);
+  return found.filter(({ value }) => SAFE_VALUE.test(value));
+}
+
+async function profiles({ environment }: ConnectionSource): Promise<Suggestion[]> {
+  const { profiles, current } = await new ProfileFile(environment).read();
+  const names = Object.keys(profiles).length === 0 ? [DEFAULT_PROFILE] : Object.keys(profiles);
+  return names.map((value) => ({ value, about: `${profiles[value]?.url ?? ''}${value === current ? ' (current)' : ''}`.trim() }));
+}
+
+async function ofAccount(what: 'sandbox' | 'org' | 'project', source: ConnectionSource): Promise<Suggestion[]> {
+  const { connect } = await import('../connection/connection.ts');
+  const { berth, orgId } = await connect(source);
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  if (what === 'org') return (await berth.orgs({ signal })).map(({ id, name }) => ({ value: id, about: name ?? '' }));
+  const path = { orgId: await orgId() };
+  if (what === 'project') {
+    const { projects } = await berth.raw.listProjects({ path, signal });
+    return projects.map(({ id, name }) => ({ value: id, about: name ?? '' }));
+  }
+  const { sandboxes } = await berth.raw.listSandboxes({ path, signal });
+  return sandboxes.map(({ id, name, status }) => ({ value: id, about: name === null ? status : `${name} (${status})` }));
+}

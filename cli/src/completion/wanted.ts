@@ -1,0 +1,122 @@
+// What may stand at the place of the cursor, from the tree of commands alone: words, and what has to be looked up. Looks nothing up, knows no shell.
+import type { Argument, Command, Option } from 'commander';
+import { specOf } from '../program.ts';
+
+export interface Suggestion {
+  value: string;
+  about: string;
+}
+
+/** Values that are not in the tree: of the account, or of this machine's disk. */
+export type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder';
+
+export interface Wanted {
+  /** What is typed of it so far. */
+  typed: string;
+  /** Before it in the same word: `--org=`. */
+  before: string;
+  words: Suggestion[];
+  lookUp: LookedUp | null;
+}
+
+/** Options whose value is one of the account, whatever its placeholder. */
+const OF_OPTIONS: Readonly<Record<string, LookedUp>> = { '--profile': 'profile', '--org': 'org', '--project': 'project' };
+/** By the placeholder of an argument or a value. */
+const OF_PLACEHOLDERS: Readonly<Record<string, LookedUp>> = {
+  sandbox: 'sandbox',
+  sandboxes: 'sandbox',
+  org: 'org',
+  project: 'project',
+  profile: 'profile',
+  file: 'file',
+  path: 'file',
+  folder: 'folder',
+};
+
+/** @param words all words up to the cursor without the program's own; the last is what is being typed, empty behind a space */
+export function wantedAt(program: Command, words: readonly string[]): Wanted {
+  const typed = words.at(-1) ?? '';
+  const place = walk(program, words.slice(0, -1));
+  if (place.valueOf !== null) return { typed, before: '', ...valuesOf(place.valueOf) };
+  const assigned = place.options ? /^(--[^=]+=)(.*)$/s.exec(typed) : null;
+  if (assigned !== null) {
+    const [, before = '', value = ''] = assigned;
+    const option = place.command.options.find(({ long }) => long === before.slice(0, -1));
+    return { typed: value, before, ...(option !== undefined && takesValue(option) ? valuesOf(option) : NOTHING) };
+  }
+  if (place.options && typed.startsWith('-')) return { typed, before: '', words: optionsOf(place.command), lookUp: null };
+  return { typed, before: '', ...operandOf(place) };
+}
+
+const NOTHING = { words: [] as Suggestion[], lookUp: null };
+
+interface Place {
+  command: Command;
+  /** Words so far that are the command's arguments. */
+  operands: number;
+  /** Whether options of the command may come. */
+  options: boolean;
+  /** The option whose value is next. */
+  valueOf: Option | null;
+}
+
+function walk(program: Command, words: readonly string[]): Place {
+  const place: Place = { command: program, operands: 0, options: true, valueOf: null };
+  for (const word of words) {
+    if (place.valueOf !== null) {
+      place.valueOf = null;
+    } else if (place.options && word === '--') {
+      place.options = false;
+    } else if (place.options && word.startsWith('-') && word !== '-') {
+      const option = place.command.options.find(({ long, short }) => word === long || word === short);
+      place.valueOf = option !== undefined && takesValue(option) ? option : null;
+    } else if (word !== 'help' || place.command !== program || place.operands > 0) {
+      const next = place.operands === 0 && place.options ? commandOf(place.command, word) : undefined;
+      if (next === undefined) place.operands += 1;
+      place.command = next ?? place.command;
+      // What comes behind belongs to what the argument names.
+      if (next === undefined && specOf(place.command)?.passThrough !== undefined) place.options = false;
+    }
+  }
+  return place;
+}
+
+function commandOf(command: Command, word: string): Command | undefined {
+  return command.commands.find((below) => below.name() === word || below.aliases().includes(word));
+}
+
+function takesValue({ required, optional }: Option): boolean {
+  return required || optional;
+}
+
+function operandOf({ command, operands }: Place): Pick<Wanted, 'words' | 'lookUp'> {
+  if (operands === 0 && command.commands.length > 0) return { words: commandsOf(command), lookUp: null };
+  const args = command.registeredArguments;
+  const last = args.at(-1);
+  const argument = args[operands] ?? (last?.variadic === true ? last : undefined);
+  return argument === undefined ? NOTHING : valuesOf(argument);
+}
+
+function valuesOf(of: Option | Argument): Pick<Wanted, 'words' | 'lookUp'> {
+  if (of.argChoices !== undefined) return { words: of.argChoices.map((value) => ({ value, about: '' })), lookUp: null };
+  return { words: [], lookUp: 'long' in of ? ofOption(of) : (OF_PLACEHOLDERS[of.name()] ?? null) };
+}
+
+function ofOption({ long = '', flags }: Option): LookedUp | null {
+  const placeholder = /[<[]([^>\].]+)/.exec(flags)?.[1] ?? '';
+  return OF_OPTIONS[long] ?? OF_PLACEHOLDERS[placeholder] ?? null;
+}
+
+function commandsOf(command: Command): Suggestion[] {
+  return command
+    .createHelp()
+    .visibleCommands(command)
+    .map((below) => ({ value: below.name(), about: below.summary() || below.description() }));
+}
+
+function optionsOf(command: Command): Suggestion[] {
+  return command
+    .createHelp()
+    .visibleOptions(command)
+    .map(({ long, short, description }) => ({ value: long ?? short ?? '', about: description }));
+}
