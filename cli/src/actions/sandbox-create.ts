@@ -49,12 +49,16 @@ export async function makeSandbox(
   try {
     report(`${id} is ${sandbox.status}`);
     await sandbox.waitUntil(
-      (now) => {
-        report(`${id} is ${now.clone?.status === 'cloning' ? 'cloning its repository' : now.status}`);
-        return isThere(now);
+      ({ status }) => {
+        report(`${id} is ${status}`);
+        return isSettled(status);
       },
       { signal, timeoutMs: TIMEOUT_MS },
     );
+    if (isCloning(sandbox.data)) {
+      report(`${id} clones its repository`);
+      await sandbox.waitUntil((now) => !isCloning(now), { signal, timeoutMs: TIMEOUT_MS });
+    }
   } catch (error) {
     // What is under way goes on without us.
     out.note(`berth: ${id} was asked for and may go on being made; berth sandbox rm ${id} ends it`);
@@ -70,10 +74,14 @@ export async function makeSandbox(
 /** A repository may take its time. */
 const TIMEOUT_MS = 900_000;
 
-/** Nothing is under way for it any more, in whichever status it came to rest. */
-function isThere({ status, clone }: SandboxData): boolean {
-  if (status === 'running') return clone?.status !== 'pending' && clone?.status !== 'cloning';
+/** Nothing is under way for it any more, in whichever status it came to rest. Of a status that is not known nothing is said. */
+function isSettled(status: string): boolean {
   return (SANDBOX_STATES as Readonly<Record<string, { settled: boolean } | undefined>>)[status]?.settled ?? true;
+}
+
+/** Awake, and not set up yet. */
+function isCloning({ status, clone }: SandboxData): boolean {
+  return status === 'running' && (clone?.status === 'pending' || clone?.status === 'cloning');
 }
 
 /** Nobody knows whether it was made: says so with what can be done by this program. */
