@@ -1,8 +1,9 @@
 // `berth sandbox ls`, `get`, `sleep`, `wake`, `resize`, `renew`, `rm` and `metrics` against a real service, in pipes and in terminals.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
+import { promisify } from 'node:util';
 import stringWidth from 'string-width';
 import { until } from '../../e2e/until.ts';
 import { idleMetrics } from '../../api/test/workers/host-stand-in.ts';
@@ -10,6 +11,8 @@ import { MAIN, cleanEnvironment, startBerth } from './berth.ts';
 import { masked, Service } from './service.ts';
 
 const EVIL = '\u001B[2Jevil\u202Egpj\nnext 日本語 👨‍👩‍👧';
+
+const run = promisify(execFile);
 
 let service: Service;
 before(async () => {
@@ -22,7 +25,8 @@ after(() => service.close());
 async function make(fields: Record<string, unknown> = {}): Promise<string> {
   const { orgId, projectId, call } = service.api;
   const body = { agent: 'agent_one', projectId, ...fields };
-  const { body: answer } = await call('POST', `/v1/orgs/${orgId}/sandboxes`, { body });
+  const { body: answer, status } = await call('POST', `/v1/orgs/${orgId}/sandboxes`, { body });
+  assert.equal(status, 201, JSON.stringify(answer));
   const { id } = (answer as { sandbox: Sandbox }).sandbox;
   await until('it is ready', async () => ((await get(id)).status === 'ready' ? true : null));
   return id;
@@ -43,13 +47,12 @@ test('a list fits its terminal, keeps its columns whatever names hold, and is wh
   ]);
   const id = `sbx_${'x'.repeat(24)}`;
   const stable = (text: string): string => masked(text).replaceAll(/\d+ (?:s|min) ago/g, '9 s ago');
-  const name = String.raw`\u001b[2Jevil\u202egpj\nnext 日本語 👨‍👩‍👧`;
   assert.equal(
     stable(wide.text),
     [
-      `ID                            NAME                                      STATUS  SIZE                      END …  CREATED`,
-      `${id}  ${name}  ready   8 vCPU, 16 GB, 80 GB d…  u1     9 s ago`,
-      `${id}  plain                                     ready   1 vCPU, 1 GB, 10 GB dis…  u1     9 s ago`,
+      'ID                            NAME                                 STATUS  SIZE                       END USER  CREATED',
+      String.raw`${id}  \u001b[2Jevil\u202egpj\nnext 日本…   ready   8 vCPU, 16 GB, 80 GB disk  u1        9 s ago`,
+      `${id}  plain                                ready   1 vCPU, 1 GB, 10 GB disk   u1        9 s ago`,
       '',
     ].join('\n'),
   );
@@ -87,9 +90,9 @@ test('a list is filtered by project and status, cut by --limit, and says so when
   await service.run(['sandbox', 'rm', id]);
 });
 
-test('who stops reading the output is no failure to tell of', () => {
-  const command = `'${process.execPath}' '${MAIN}' sandbox ls --json | head -1; echo "$\{PIPESTATUS[0]}" >&2`;
-  const { stdout, stderr } = spawnSync('bash', ['-c', command], { env: cleanEnvironment(service.environment()), encoding: 'utf8' });
+test('who stops reading the output is no failure to tell of', async () => {
+  const command = `'${process.execPath}' '${MAIN}' sandbox ls --json | head -1; echo "\${PIPESTATUS[0]}" >&2`;
+  const { stdout, stderr } = await run('bash', ['-c', command], { env: cleanEnvironment(service.environment()) });
   assert.equal(stdout, '{\n');
   // Whether it had written all of it by then is the pipe's to say.
   assert.match(stderr, /^(?:0|141)\n$/);

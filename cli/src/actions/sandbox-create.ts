@@ -63,12 +63,16 @@ export async function untilThere(
   try {
     report(`${id} is ${sandbox.status}`);
     await sandbox.waitUntil(
-      (now) => {
-        report(`${id} is ${now.clone?.status === 'cloning' ? 'cloning its repository' : now.status}`);
-        return isThere(now);
+      ({ status }) => {
+        report(`${id} is ${status}`);
+        return isSettled(status);
       },
       { signal, timeoutMs: TIMEOUT_MS },
     );
+    if (isCloning(sandbox.data)) {
+      report(`${id} clones its repository`);
+      await sandbox.waitUntil((now) => !isCloning(now), { signal, timeoutMs: TIMEOUT_MS });
+    }
   } catch (error) {
     unknown?.();
     throw error;
@@ -83,10 +87,14 @@ export async function untilThere(
 /** A repository may take its time. */
 const TIMEOUT_MS = 900_000;
 
-/** Nothing is under way for it any more, in whichever status it came to rest. */
-function isThere({ status, clone }: SandboxData): boolean {
-  if (status === 'running') return clone?.status !== 'pending' && clone?.status !== 'cloning';
+/** Nothing is under way for it any more, in whichever status it came to rest. Of a status that is not known nothing is said. */
+function isSettled(status: string): boolean {
   return (SANDBOX_STATES as Readonly<Record<string, { settled: boolean } | undefined>>)[status]?.settled ?? true;
+}
+
+/** Awake, and not set up yet. */
+function isCloning({ status, clone }: SandboxData): boolean {
+  return status === 'running' && (clone?.status === 'pending' || clone?.status === 'cloning');
 }
 
 /** Nobody knows whether it was made: says so with what can be done by this program. */
