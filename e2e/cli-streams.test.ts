@@ -133,7 +133,7 @@ test('signals with -i reach the command; a client that is killed ends it with al
     ['SIGTERM', 143],
     ['SIGUSR1', 138],
   ] as const) {
-    const { child, ended } = start('exec', '-i', id, '--', 'sleep 27182 & sleep 27182');
+    const { child, ended } = start('exec', '-i', id, '--', 'sleep 27182 | sleep 27182');
     await runs('27182');
     child.kill(name);
     const { code: found, stderr } = await ended;
@@ -144,7 +144,7 @@ test('signals with -i reach the command; a client that is killed ends it with al
   await until('it runs', () => Promise.resolve(trapped.stdout() === 'begun\n' ? true : null));
   trapped.child.kill('SIGTERM');
   assert.deepEqual(await trapped.ended.then(({ code, stdout }) => [code, stdout.toString()]), [9, 'begun\ncaught\n']);
-  const killed = start('exec', '-i', id, '--', 'trap "" HUP INT TERM; setsid sleep 16180 & sleep 16181');
+  const killed = start('exec', '-i', id, '--', 'trap "" HUP INT TERM; sleep 16181 & sleep 16181');
   await runs('16181');
   killed.child.kill('SIGKILL');
   await killed.ended;
