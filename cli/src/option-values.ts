@@ -43,19 +43,19 @@ function inWords(seconds: number): string {
   return seconds % 86_400 === 0 ? `${seconds / 86_400} d` : `${seconds / 3_600} h`;
 }
 
-/** A whole number within bounds, or nothing for `none`. */
-export function wholeNumberOrNone(least: number, most: number): (typed: string) => number | null {
+/** A whole number within bounds, or `none`. (The parser of the words takes null for nothing given.) */
+export function wholeNumberOrNone(least: number, most: number): (typed: string) => number | 'none' {
   const number = wholeNumber(least, most);
   return (typed) => {
-    if (typed === 'none') return null;
+    if (typed === 'none') return typed;
     if (/^\d+$/.test(typed)) return number(typed);
     throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}, or none.`);
   };
 }
 
-/** An amount of machine hours, or nothing for `none`. */
-export function machineHours(typed: string): number | null {
-  if (typed === 'none') return null;
+/** An amount of machine hours, or `none`. */
+export function machineHours(typed: string): number | 'none' {
+  if (typed === 'none') return typed;
   if (/^\d{1,9}(?:\.\d{1,6})?$/.test(typed)) return Number(typed);
   throw new InvalidArgumentError('It must be a number of hours, as 100 or 2.5, or none.');
 }

@@ -34,7 +34,8 @@ export async function ask({ stdin, stderr, signal }: Asking, question: string, {
   };
   const end = (): void => answered.reject(noAnswer());
   const stop = (): void => answered.reject(signal.reason as Error);
-  stdin.on('data', read).once('end', end);
+  // Another question, or an offer to press Enter, may have left it paused.
+  stdin.on('data', read).once('end', end).resume();
   signal.addEventListener('abort', stop, { once: true });
   try {
     if (signal.aborted) stop();

@@ -4,8 +4,8 @@ import type { Input } from '../spec.ts';
 import { projectMeant } from './projects.ts';
 
 interface CapOptions {
-  /** null removes the cap. */
-  machineHours?: number | null;
+  /** `none` removes the cap. */
+  machineHours?: number | 'none';
   overage?: 'on' | 'off';
 }
 
@@ -31,7 +31,7 @@ export async function orgCaps(
     return;
   }
   const body = {
-    ...(machineHours === undefined ? {} : { sandboxMachineHourLimit: machineHours }),
+    ...(machineHours === undefined ? {} : { sandboxMachineHourLimit: machineHours === 'none' ? null : machineHours }),
     ...(overage === undefined ? {} : { sandboxOverageEnabled: overage === 'on' }),
   };
   const answer = await berth.raw.updateUsageGuardrails({ path, body, signal });
@@ -61,7 +61,11 @@ export async function projectCaps(context: CliContext, { args: [typed], options:
     }
     limit = answer.project.sandboxMachineHourLimit;
   } else {
-    const answer = await berth.raw.updateProjectUsageGuardrails({ path, body: { sandboxMachineHourLimit: machineHours }, signal });
+    const answer = await berth.raw.updateProjectUsageGuardrails({
+      path,
+      body: { sandboxMachineHourLimit: machineHours === 'none' ? null : machineHours },
+      signal,
+    });
     if (out.json) {
       out.object(answer);
       return;

@@ -7,7 +7,7 @@ import { OAuthRefusal, requestDevice, type DeviceRequest } from '../connection/o
 import { profileIn, type Profile, type Profiles } from '../connection/profile-file.ts';
 import { isReadableOnTheWay, serviceAddress } from '../connection/service-address.ts';
 import type { CliContext } from '../context.ts';
-import { CliFailure, EXIT, UsageError } from '../failure.ts';
+import { CliFailure, UsageError } from '../failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import { ask, mayAsk } from '../prompt.ts';
 import { checkResourceId } from '../resource-id.ts';
@@ -47,7 +47,7 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
   const berth = new Berth({ url, apiKey: credential.apiKey ?? credential.session?.token ?? '' });
   const identity = await berth.me({ signal });
   const orgs = await berth.orgs({ signal });
-  const org = await chooseOrg(context, orgs, { wanted: orgWanted, before: isKnown ? before.orgId : undefined });
+  const org = await chooseOrg(context, orgs, { url, wanted: orgWanted, before: isKnown ? before.orgId : undefined });
   const projectBefore = isKnown && org?.id === before.orgId ? before.projectId : undefined;
   const projectId = projectWanted ?? projectBefore;
   if (projectWanted !== undefined) {
@@ -124,7 +124,7 @@ function offerBrowser(
       if (!opened) out.note(`${opener} could not be started`);
     });
   };
-  stdin.once('data', open);
+  stdin.once('data', open).resume();
   return () => void stdin.off('data', open).pause();
 }
 
@@ -132,15 +132,12 @@ function offerBrowser(
 async function chooseOrg(
   context: CliContext,
   orgs: readonly Org[],
-  { wanted, before }: { wanted: string | undefined; before: string | undefined },
+  { url, wanted, before }: { url: string; wanted: string | undefined; before: string | undefined },
 ): Promise<Org | undefined> {
   if (wanted !== undefined) {
     const org = orgs.find(({ id }) => id === wanted);
     if (org !== undefined) return org;
-    throw new CliFailure(`this sign-in has no org ${wanted}; it is kept, with none chosen`, {
-      remedy: 'berth org ls shows the orgs',
-      exitCode: EXIT.failed,
-    });
+    throw new CliFailure(`${url} shows no org ${wanted} to whom this signs in`, { remedy: 'berth org ls shows the orgs' });
   }
   const known = orgs.find(({ id }) => id === before);
   if (known !== undefined || orgs.length < 2) return known ?? orgs[0];

@@ -16,7 +16,7 @@ interface ProjectOptions {
   defaultBranch?: string;
   defaultProfile?: string;
   defaultPersistencePolicy?: string;
-  defaultIdleMinutes?: number | null;
+  defaultIdleMinutes?: number | 'none';
   wakeOnUse?: 'on' | 'off';
   metadata?: Record<string, string>;
   repoTokenFile?: string;
@@ -62,7 +62,7 @@ async function bodyOf(context: CliContext, options: ProjectOptions): Promise<Bod
     defaultBranch: options.defaultBranch === '' ? null : options.defaultBranch,
     defaultProfile: orNull(options.defaultProfile) as Body['defaultProfile'],
     defaultPersistencePolicy: orNull(options.defaultPersistencePolicy) as Body['defaultPersistencePolicy'],
-    defaultIdleMinutes,
+    defaultIdleMinutes: defaultIdleMinutes === 'none' ? null : defaultIdleMinutes,
   };
   const given = { name, useCase, ...defaults, wakeOnUse: wakeOnUse === undefined ? undefined : wakeOnUse === 'on', metadata };
   const body = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Body;

@@ -12,10 +12,12 @@ export function since(at: string, nowMs = Date.now()): string {
   return `${duration(seconds)} ago`;
 }
 
-/** In how long, as `since`: `in 3 d`. What is over is as `since` says it. @param at ISO 8601 */
+/** In how long, to the nearest of the largest unit that is full: `in 3 d`. What is over is as `since` says it. @param at ISO 8601 */
 export function until(at: string, nowMs = Date.now()): string {
   const seconds = Math.round((Date.parse(at) - nowMs) / 1_000);
-  return seconds < 0 ? since(at, nowMs) : `in ${duration(seconds)}`;
+  if (seconds < 0) return since(at, nowMs);
+  const [unit, length] = UNITS.find(([, least]) => seconds >= least) ?? (['s', 1] as const);
+  return `in ${Math.round(seconds / length)} ${unit}`;
 }
 
 /** In the largest unit that is full: `90 min` is `1 h`. */
