@@ -8,7 +8,7 @@ export interface CliContext {
   readonly signal: AbortSignal;
   /**
    * From now on signals to this process go to `take` in place of aborting: those above, SIGQUIT, SIGUSR1, SIGUSR2, and SIGPIPE, which here says that a reader of stdout
-   * or stderr has gone (otherwise that ends the process at once). Gives what undoes it.
+   * or stderr has gone (otherwise that ends the process at once). The last one to take them has them; gives what undoes it.
    */
   readonly takeSignals: (take: (name: NodeJS.Signals) => void) => () => void;
   readonly out: Output;

@@ -133,11 +133,12 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
   const typed = command.opts<Record<string, unknown> & ConnectionFlags & { json?: boolean }>();
   const aborting = new AbortController();
   let ended: (typeof ENDING)[number] | null = null;
-  let taker: ((name: NodeJS.Signals) => void) | null = null;
+  const takers: ((name: NodeJS.Signals) => void)[] = [];
+  const giveTaker = (name: NodeJS.Signals): void => takers.at(-1)?.(name);
   for (const signal of ENDING) {
     process.on(signal, () => {
-      if (taker !== null) {
-        taker(signal);
+      if (takers.length > 0) {
+        giveTaker(signal);
         return;
       }
       ended ??= signal;
@@ -148,11 +149,11 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
     environment,
     signal: aborting.signal,
     takeSignals: (take) => {
-      taker = take;
-      FURTHER.forEach((name) => process.on(name, take));
+      if (takers.length === 0) FURTHER.forEach((name) => process.on(name, giveTaker));
+      takers.push(take);
       return () => {
-        taker = null;
-        FURTHER.forEach((name) => process.off(name, take));
+        takers.splice(takers.lastIndexOf(take), 1);
+        if (takers.length === 0) FURTHER.forEach((name) => process.off(name, giveTaker));
       };
     },
     out: new Output(streams, environment, { json: typed.json === true }),
@@ -173,7 +174,7 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
 
 async function failed(error: unknown, { streams }: ProgramOptions, failureExit?: number): Promise<number> {
   const { tell } = await import('./report.ts');
-  const { exitCode, lines } = tell(error, { otherwise: failureExit });
+  const { exitCode, lines } = tell(error, { failureExit });
   if (lines.length > 0) streams.stderr.write(`${lines.join('\n')}\n`);
   return exitCode;
 }

@@ -21,22 +21,26 @@ export interface Told {
   lines: string[];
 }
 
-/**
- * @param about what the failure is of, where a command has several: the id of a sandbox
- * @param otherwise the exit code of what failed and was neither typed wrongly nor ended by a signal, instead of those of EXIT
- */
-export function tell(error: unknown, { about, otherwise }: { about?: string | undefined; otherwise?: number | undefined } = {}): Told {
-  const { exitCode, lines } = inWords(error);
+/** What is known of where it failed. */
+export interface FailedIn {
+  /** What the failure is of, where a command has several: the id of a sandbox. */
+  about?: string | undefined;
+  /** The exit code of what failed and was neither typed wrongly nor ended by a signal, instead of those of EXIT. */
+  failureExit?: number | undefined;
+}
+
+export function tell(error: unknown, { about, failureExit }: FailedIn = {}): Told {
+  const { exitCode, lines } = tellOne(error);
   // Whoever read has gone, as `head` does: there is nothing to tell.
   if (exitCode === EXIT_BY_SIGNAL.SIGPIPE) return { exitCode, lines: [] };
-  const own = otherwise === undefined || error instanceof UsageError || (error instanceof CliFailure && SIGNAL_CODES.has(exitCode));
+  const own = failureExit === undefined || error instanceof UsageError || (error instanceof CliFailure && SIGNAL_CODES.has(exitCode));
   return {
-    exitCode: own ? exitCode : otherwise,
+    exitCode: own ? exitCode : failureExit,
     lines: lines.map((line, at) => (at === 0 ? `berth: ${about === undefined ? '' : `${about}: `}${line}` : line)),
   };
 }
 
-function inWords(error: unknown): Told {
+function tellOne(error: unknown): Told {
   if (error instanceof OperatorFailure) {
     const exitCode = error instanceof CliFailure ? error.exitCode : EXIT.failed;
     return { exitCode, lines: [error.message, ...(error.remedy === undefined ? [] : [`  ${error.remedy}`])] };

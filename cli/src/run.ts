@@ -3,11 +3,8 @@ import { runProgram } from './program.ts';
 import type { Chapter } from './spec.ts';
 import manifest from '../package.json' with { type: 'json' };
 
-/** What it means that nobody is there to read, as a signal: a pipe has no reader any more, or a terminal was taken away. */
-const READER_GONE: Readonly<Record<string, { signal: 'SIGPIPE' | 'SIGHUP'; exitCode: number }>> = {
-  EPIPE: { signal: 'SIGPIPE', exitCode: 141 },
-  EIO: { signal: 'SIGHUP', exitCode: 129 },
-};
+/** 128 + SIGPIPE. */
+const READER_GONE = 141;
 
 /** Sets the exit code; the process ends when nothing is left to do. */
 export async function run(chapters: readonly Chapter[]): Promise<void> {
@@ -15,10 +12,10 @@ export async function run(chapters: readonly Chapter[]): Promise<void> {
   // Who read the output has gone, as `head` does: that is no failure to tell of.
   for (const stream of [stdout, stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      const gone = READER_GONE[error.code ?? ''];
-      if (gone === undefined) throw error;
+      // A pipe that nobody reads any more; a terminal that was taken away.
+      if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
       // An action that has something to take back listens (CliContext.takeSignals).
-      if (!process.emit(gone.signal, gone.signal)) process.exit(gone.exitCode);
+      if (!process.emit('SIGPIPE', 'SIGPIPE')) process.exit(READER_GONE);
     });
   }
   const options = { chapters, version: manifest.version, streams: { stdin, stdout, stderr }, environment: process.env };

@@ -7,6 +7,7 @@ import type { GuestExecRequest } from '@berth/protocol/guest.ts';
 import { AttachedCommand } from './attached-command.ts';
 import { RunningCommand } from './command.ts';
 import type { GuestConfig, GuestUser } from './config.ts';
+import type { InputPipes } from './input-pipes.ts';
 import type { OomProtection } from './oom-protection.ts';
 import type { OutputPipe } from './output-pipe.ts';
 import { Output } from './output.ts';
@@ -42,9 +43,15 @@ export class CommandRefused extends Error {
   }
 }
 
+/** What the pipes of commands are taken from. */
+export interface CommandStores {
+  inputs: InputPipes;
+  outputs: PipeStore;
+}
+
 export class Commands {
   readonly #config: GuestConfig;
-  readonly #pipes: PipeStore;
+  readonly #stores: CommandStores;
   readonly #options: SpawnOptions;
   readonly #scriptFolder: string;
   readonly #sessions: Sessions;
@@ -55,11 +62,11 @@ export class Commands {
   #scripts = 0;
 
   /** `protection`: that of this process, which commands do not inherit. */
-  constructor(config: GuestConfig, pipes: PipeStore, sessions: Sessions, protection?: OomProtection) {
+  constructor(config: GuestConfig, stores: CommandStores, sessions: Sessions, protection?: OomProtection) {
     this.#config = config;
     this.#sessions = sessions;
     this.#protection = protection;
-    this.#pipes = pipes;
+    this.#stores = stores;
     this.#scriptFolder = join(config.runFolder, 'scripts');
     rmSync(this.#scriptFolder, { recursive: true, force: true });
     mkdirSync(this.#scriptFolder, { mode: 0o700 });
@@ -117,7 +124,7 @@ export class Commands {
       throw new CommandRefused(429, `${maxRunning} commands are running in this machine already; try again when one has ended`);
     }
     this.#starting += 1;
-    const pipes = new StartingPipes(this.#pipes);
+    const pipes = new StartingPipes(this.#stores.inputs, this.#stores.outputs);
     try {
       return await begin(pipes);
     } catch (error) {

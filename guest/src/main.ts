@@ -11,6 +11,7 @@ import { FileAgent } from './file-agent.ts';
 import { Files } from './files.ts';
 import { IdentityMarker } from './identity-marker.ts';
 import { IdentityStep } from './identity.ts';
+import { InputPipes } from './input-pipes.ts';
 import { KernelCalls } from './kernel-calls.ts';
 import { OomProtection } from './oom-protection.ts';
 import { PipeStore } from './pipes.ts';
@@ -34,6 +35,7 @@ chmodSync(config.runFolder, 0o700);
 
 const secret = new Secret(join(config.runFolder, 'secret'));
 const pipes = new PipeStore(join(config.runFolder, 'pipes'), config.user);
+const inputs = new InputPipes(config.user);
 let machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined;
 let protection: OomProtection | undefined;
 if (config.appliesIdentity) {
@@ -42,11 +44,11 @@ if (config.appliesIdentity) {
   machine.kernel.start();
 }
 const sessions = new Sessions();
-const commands = new Commands(config, pipes, sessions, protection);
+const commands = new Commands(config, { inputs, outputs: pipes }, sessions, protection);
 const terminals = new Terminals(config, sessions, protection);
 const fileAgent = new FileAgent(config, protection);
 const files = new Files(fileAgent);
-await Promise.all([pipes.full(), fileAgent.start()]);
+await Promise.all([pipes.full(), inputs.full(), fileAgent.start()]);
 
 let fault: string | undefined;
 if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {

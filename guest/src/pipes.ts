@@ -11,13 +11,11 @@ const MKFIFO_DEADLINE_MS = 20_000;
 
 /** Ends of one pipe, both open. Who takes it closes both. */
 export interface Pipe {
-  /** Of an output: does not block. Of an input: blocks, as programs expect of theirs. */
+  /** Does not block. */
   readFd: number;
   /** Blocks, as programs expect of their output. */
   writeFd: number;
 }
-/** What the pipe is to the command. */
-export type PipeUse = 'output' | 'input';
 
 /** A store of pipes that belong to one user: who owns a FIFO may open it again as /dev/stdout. */
 export class PipeStore {
@@ -43,7 +41,7 @@ export class PipeStore {
   }
 
   /** Takes one pipe; waits for more to be made when there is none. Rejects when none can be made. */
-  async take(use: PipeUse): Promise<Pipe> {
+  async take(): Promise<Pipe> {
     for (;;) {
       const name = this.#names.pop();
       if (this.#names.length < LOW) {
@@ -56,26 +54,21 @@ export class PipeStore {
         filled.catch((error: unknown) => console.error('making pipes ahead failed:', error));
       }
       if (name !== undefined) {
-        return this.#open(name, use);
+        return this.#open(name);
       }
     }
   }
 
-  #open(name: string, use: PipeUse): Pipe {
+  #open(name: string): Pipe {
     const path = join(this.#folder, name);
-    // Opened both ways it waits for nobody, and neither does who comes after.
-    const bothFd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-    let readFd: number | undefined;
+    const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      readFd = openSync(path, constants.O_RDONLY | (use === 'output' ? constants.O_NONBLOCK : 0));
+      // There is a reader, so this does not wait for one.
       return { readFd, writeFd: openSync(path, constants.O_WRONLY) };
     } catch (error) {
-      if (readFd !== undefined) {
-        closeSync(readFd);
-      }
+      closeSync(readFd);
       throw error;
     } finally {
-      closeSync(bothFd);
       unlinkSync(path);
     }
   }

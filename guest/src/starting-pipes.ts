@@ -1,22 +1,25 @@
 // The pipes of a command that is about to start: the ends that become its own, and those that the daemon keeps. Owns their descriptors until the start has succeeded.
 import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
+import type { InputPipes } from './input-pipes.ts';
 import { OutputPipe } from './output-pipe.ts';
 import type { PipeStore } from './pipes.ts';
 
 export class StartingPipes {
   /** The command's ends, in the order in which they were asked for. */
   readonly childFds: number[] = [];
-  readonly #store: PipeStore;
+  readonly #inputs: InputPipes;
+  readonly #outputs: PipeStore;
   readonly #kept: (() => void)[] = [];
 
-  constructor(store: PipeStore) {
-    this.#store = store;
+  constructor(inputs: InputPipes, outputs: PipeStore) {
+    this.#inputs = inputs;
+    this.#outputs = outputs;
   }
 
   /** What the command writes to. */
   async output(): Promise<OutputPipe> {
-    const { readFd, writeFd } = await this.#store.take('output');
+    const { readFd, writeFd } = await this.#outputs.take();
     this.childFds.push(writeFd);
     const output = new OutputPipe(readFd);
     this.#kept.push(() => output.close());
@@ -25,7 +28,7 @@ export class StartingPipes {
 
   /** What the command reads. */
   async input(): Promise<Socket> {
-    const { readFd, writeFd } = await this.#store.take('input');
+    const { readFd, writeFd } = await this.#inputs.take();
     this.childFds.push(readFd);
     try {
       const input = new Socket({ fd: writeFd, readable: false, writable: true });

@@ -26,7 +26,8 @@ test('a command runs as exec runs it: same shell, user, folder, environment, a s
   assert.deepEqual(await attached.exit(), { exit: 0 });
   const { text } = await daemon.call('POST', '/exec', { command: script, timeoutSeconds: 60 }, 's'.repeat(43));
   assert.equal(attached.stdout, (JSON.parse(text) as { stdout: string }).stdout);
-  const again = await Attached.start(daemon, 'echo out >/dev/stdout; echo err >/dev/stderr; cat </dev/stdin');
+  // It is opened when all was written, and its end too.
+  const again = await Attached.start(daemon, 'echo out >/dev/stdout; echo err >/dev/stderr; sleep 0.3; cat /dev/stdin; cat </dev/stdin');
   again.write('in');
   again.order({ end: true });
   assert.deepEqual([await again.exit(), again.stdout, again.stderr], [{ exit: 0 }, 'out\nin', 'err\n']);
@@ -162,7 +163,7 @@ test('frames of one byte each go through in their order', async (t) => {
   const daemon = await secured(t);
   const attached = await Attached.start(daemon, 'cat');
   const bytes = randomBytes(50_000).toString('hex');
-  attached.socket.write(Buffer.concat([...bytes].map((byte) => bytesFrames(Buffer.from(byte)))));
+  attached.socket.write(Buffer.concat(bytes.split('').map((byte) => bytesFrames(Buffer.from(byte)))));
   attached.order({ end: true });
   assert.deepEqual(await attached.exit(), { exit: 0 });
   assert.equal(attached.stdout, bytes);

@@ -1,5 +1,6 @@
 // Terminals of the guest daemon: a shell with job control, as a person at a keyboard sees it.
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { bytesFrames, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
@@ -251,3 +252,82 @@ test('no more terminals than may be are opened, and others once some are closed'
   first.socket.destroy();
   await until('there is room again', async () => !('status' in (await askForStream(daemon, '?cols=80&rows=24'))));
 });
+
+/** A command in a terminal. */
+async function inTerminal(daemon: TestDaemon, command: string): Promise<Screen> {
+  return new Screen(await openStream(daemon, { cols: '81', rows: '25', command }));
+}
+
+test('a command in a terminal runs as exec runs it, with a terminal, and its exit code is the last that is said', async (t) => {
+  const daemon = await secured(t);
+  const screen = await inTerminal(
+    daemon,
+    'tty; stty size; echo $TERM $SHELL $0; pwd; env | cut -d= -f1 | sort | tr "\\n" " "; echo err >&2; exit 6',
+  );
+  await until('the connection ends', () => screen.ended);
+  assert.match(
+    screen.text.replaceAll('\r', ''),
+    new RegExp(
+      `^/dev/pts/\\d+\n25 81\nxterm-256color /bin/bash /bin/sh\n${daemon.codeFolder}\n(_ )?HOME LANG LOGNAME PATH PWD SHELL TERM USER (_ )?err\n$`,
+    ),
+  );
+  assert.deepEqual(screen.controls, [{ exit: 6 }]);
+  for (const [command, exit] of [
+    ['true', { exit: 0 }],
+    ['exit 255', { exit: 255 }],
+    ['no-such-command-there-is', { exit: 127 }],
+    ['kill -TERM $$', { exit: 143, signal: 'SIGTERM' }],
+    ['kill -40 $$', { exit: 168, signal: 'SIG40' }],
+    ['sleep 1000 & exit 3', { exit: 3 }],
+  ] as const) {
+    const ended = await inTerminal(daemon, command);
+    await until(`the connection of ${command} ends`, () => ended.ended);
+    assert.deepEqual(ended.controls, [exit], command);
+  }
+});
+
+test('keys, sizes and signals go to a command in a terminal', async (t) => {
+  const daemon = await secured(t);
+  const asking = await inTerminal(
+    daemon,
+    'trap "stty size" WINCH; printf "name? "; read name; echo "hello $name"; while :; do sleep 0.05; done',
+  );
+  await asking.shows('name? ');
+  asking.type('Zoë\n');
+  await asking.shows('hello Zoë\r\n');
+  asking.order({ resize: { cols: 40, rows: 10 } });
+  await asking.shows('10 40\r\n');
+  asking.text = '';
+  asking.order({ signal: 'SIGWINCH' });
+  await asking.shows('10 40\r\n');
+  asking.order({ signal: 'SIGINT' });
+  await until('the connection ends', () => asking.ended);
+  assert.deepEqual(asking.controls, [{ exit: 130, signal: 'SIGINT' }]);
+});
+
+test('a command in a terminal whose connection ends, or whose helper is killed, is ended with all of its session', async (t) => {
+  for (const leave of [
+    (screen: Screen) => screen.socket.resetAndDestroy(),
+    (screen: Screen) => screen.socket.end(),
+    async (_: Screen, shell: number) => process.kill(await parentOf(shell), 'SIGKILL'),
+  ]) {
+    const daemon = await secured(t);
+    const screen = await inTerminal(
+      daemon,
+      `trap '' HUP; (sleep 1000 & echo $! > child; wait) & bash -mc 'sleep 1000 & echo $! > group; wait' & echo $$ > shell; while :; do sleep 1000; done`,
+    );
+    const pids = [await daemon.number('shell'), await daemon.number('child'), await daemon.number('group')];
+    await leave(screen, pids[0] ?? 0);
+    for (const pid of pids) await until(`${pid} is gone`, async () => !(await runs(pid)));
+  }
+});
+
+test('much that a command in a terminal writes arrives whole before its end', async (t) => {
+  const screen = await inTerminal(await secured(t), 'stty raw -echo; head -c 10000000 /dev/zero; printf end');
+  await until('the connection ends', () => screen.ended);
+  assert.ok(screen.text === `${'\0'.repeat(10_000_000)}end`, `${screen.text.length} came`);
+});
+
+async function parentOf(pid: number): Promise<number> {
+  return Number(/^PPid:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]);
+}

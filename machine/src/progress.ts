@@ -63,7 +63,8 @@ export class Progress {
 
   #rewrite(text: string): void {
     if (this.#output.isTTY === true) {
-      this.#output.write(`\r\u001B[2K${text.slice(0, (this.#output.columns ?? 80) - 1)}`);
+      // A terminal that does not know how wide it is says 0.
+      this.#output.write(`\r\u001B[2K${text.slice(0, (this.#output.columns || 80) - 1)}`);
     } else {
       this.#output.write(`${text}\n`);
     }

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { errorEnvelope } from '@berth/contract/errors.ts';
-import { bytesFrames, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
+import { bytesFrames, COMMAND_STREAM, controlFrame, FrameReader, outputFrame, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
 import { startApi, type TestApi } from '../api.ts';
 import { untilTrue } from '../until-true.ts';
 import { askForWebSocket, Heard } from '../websocket-client.ts';
@@ -146,6 +147,115 @@ test('a terminal whose user is there is not taken for silent by its host: someth
     const heard = new Heard(answer.socket);
     await heartbeats.promise;
     heard.socket.terminate();
+  } finally {
+    await other.close();
+  }
+});
+
+test('a command is run in a terminal, or with pipes: what was asked for goes in as it is, and the feed says that it was one, never which', async () => {
+  const command = "printf '%s' 'ü & + #'; exit 3";
+  const asked = new URLSearchParams({ command }).toString();
+  const { heard, id } = await open(`?cols=100&${asked}`);
+  assert.equal(shell.target, `terminal?cols=100&rows=24&${asked}`);
+  shell.stream.end(controlFrame({ exit: 143, signal: 'SIGTERM' }));
+  await heard.closed;
+  assert.deepEqual(heard.texts, [{ exit: 143, signal: 'SIGTERM' }]);
+  const other = await open(`?tty=false&cols=7&${asked}`);
+  assert.equal(shell.target, `terminal?tty=false&${asked}`);
+  other.heard.socket.close();
+  for (const [sandboxId, terminal] of [
+    [id, true],
+    [other.id, false],
+  ] as const) {
+    const row = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', sandboxId).executeTakeFirstOrThrow();
+    assert.deepEqual([row.kind, row.details], ['sandbox_connected', { command: true, terminal }]);
+  }
+});
+
+test('the frames of a command with pipes: input, its end and signals go in, each output comes with the number of its stream', async () => {
+  const { heard } = await open('?tty=false&command=x');
+  const orders = [{ signal: 'SIGWINCH' }, { end: true }, { signal: 'SIGTERM' }];
+  heard.socket.send(Buffer.from('in'));
+  orders.forEach((order) => heard.socket.send(JSON.stringify(order)));
+  await untilTrue('the orders arrive', () => shell.orders.length === orders.length);
+  assert.deepEqual([shell.typed, shell.orders], ['in', orders]);
+  shell.stream.write(Buffer.concat([bytesFrames(new Uint8Array(0)), outputFrame(COMMAND_STREAM.stdout, Buffer.from('o'))]));
+  shell.stream.end(Buffer.concat([outputFrame(COMMAND_STREAM.stderr, Buffer.from('e')), controlFrame({ exit: 0 })]));
+  assert.deepEqual(await heard.closed, { code: 1000, reason: '' });
+  assert.deepEqual([heard.bytes.toString(), heard.texts], ['\x01o\x02e', [{ exit: 0 }]]);
+});
+
+for (const [what, frames] of [
+  ['{"resize":{"cols":80,"rows":24}}', ['{"resize":{"cols":80,"rows":24}}']],
+  ['{"end":false}', ['{"end":false}']],
+  ['{"end":true,"signal":"SIGINT"}', ['{"end":true,"signal":"SIGINT"}']],
+  ['bytes after the end of the input', ['{"end":true}', Buffer.from('x')]],
+] as const) {
+  test(`of a command with pipes, ${what} closes it with 1003`, async () => {
+    const { heard } = await open('?tty=false&command=x');
+    frames.forEach((frame) => heard.socket.send(frame));
+    assert.equal((await heard.closed).code, 1003);
+  });
+}
+
+for (const [what, frame] of [
+  ['of no stream', bytesFrames(Buffer.from('\x03x'))],
+  ['of a stream and nothing', bytesFrames(Buffer.from('\x01'))],
+  ['of an end by what is no signal', controlFrame({ exit: 1, signal: 'sig' })],
+] as const) {
+  test(`a sandbox that sends a frame ${what} closes its command and does no other harm`, async () => {
+    const { heard } = await open('?tty=false&command=x');
+    shell.stream.write(frame);
+    assert.equal((await heard.closed).code, 1011);
+    assert.equal((await api.call('GET', '/health')).status, 200);
+  });
+}
+
+test('what is no command is 400 and says why; one that the head of a request cannot hold is 431', async () => {
+  const { id } = await api.makeSandbox('ready');
+  for (const [query, status, message] of [
+    ['?tty=false', 400, /query\.command must be given with tty=false/],
+    ['?tty=0', 400, /query\.tty/],
+    ['?command=', 400, /query\.command/],
+    ['?command=a%00b', 400, /query\.command must not contain NUL/],
+    ['?command=a&command=b', 400, /query\.command/],
+    [`?command=${'x'.repeat(17_000)}`, 431, /./],
+  ] as const) {
+    const answer = await askForWebSocket(pathOf(id, query), headers());
+    assert.ok('text' in answer, query);
+    const { error } = errorEnvelope.parse(JSON.parse(answer.text));
+    assert.equal(answer.status, status);
+    assert.match(error.message, message);
+  }
+});
+
+test('a client that goes away while it is held back is noticed, long before it could be asked', async () => {
+  const other = await startApi({ durable: false, pingEveryMs: 3_600_000 });
+  try {
+    const closed = Promise.withResolvers<void>();
+    other.front.stream = () => (stream) => {
+      stream.pause();
+      stream.once('close', () => closed.resolve());
+      // A connection that is not read does not tell that it broke either: the guest writes to it.
+      const probe = setInterval(() => stream.write(bytesFrames(new Uint8Array(0))), 200);
+      stream.once('close', () => clearInterval(probe));
+      stream.on('error', () => undefined);
+    };
+    const { id } = await other.makeSandbox('ready');
+    const url = `${other.url}/v1/sandboxes/${id}/terminal?tty=false&command=x`;
+    const answer = await askForWebSocket(url, { authorization: `Bearer ${other.token}` });
+    assert.ok('socket' in answer);
+    const { socket } = new Heard(answer.socket);
+    for (let sent = 0; sent < 64; sent += 1) socket.send(Buffer.alloc(1_048_576));
+    let before = -1;
+    await untilTrue('nothing more is taken', async () => {
+      const still = before === socket.bufferedAmount;
+      before = socket.bufferedAmount;
+      await delay(100);
+      return still && before > 0;
+    });
+    socket.terminate();
+    await closed.promise;
   } finally {
     await other.close();
   }

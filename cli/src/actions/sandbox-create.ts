@@ -1,5 +1,5 @@
 // `berth sandbox create`: makes one and stays until it can be used. Its id is known, and told, before it is waited for.
-import type { CreateOptions, SandboxData, SandboxSpec } from '@berth/sdk/src/index.ts';
+import type { CreateOptions, Sandbox, SandboxData, SandboxSpec } from '@berth/sdk/src/index.ts';
 import { BerthError } from '@berth/sdk/src/errors.ts';
 import { SANDBOX_STATES } from '@berth/sdk/src/generated/contract-tables.ts';
 import type { CliContext } from '../context.ts';
@@ -46,6 +46,20 @@ export async function makeSandbox(
   }
   const { id } = sandbox;
   if (!wait) return sandbox.data;
+  return await untilThere(sandbox, signal, report, () => {
+    // What is under way goes on without us.
+    out.note(`berth: ${id} was asked for and may go on being made; berth sandbox rm ${id} ends it`);
+  });
+}
+
+/** Resolves with it awake and its repository cloned, or not. @param unknown called when it cannot be waited for any more */
+export async function untilThere(
+  sandbox: Sandbox,
+  signal: AbortSignal,
+  report: (note: string) => void,
+  unknown?: () => void,
+): Promise<SandboxData> {
+  const { id } = sandbox;
   try {
     report(`${id} is ${sandbox.status}`);
     await sandbox.waitUntil(
@@ -60,8 +74,7 @@ export async function makeSandbox(
       await sandbox.waitUntil((now) => !isCloning(now), { signal, timeoutMs: TIMEOUT_MS });
     }
   } catch (error) {
-    // What is under way goes on without us.
-    out.note(`berth: ${id} was asked for and may go on being made; berth sandbox rm ${id} ends it`);
+    unknown?.();
     throw error;
   }
   const { status, statusReason } = sandbox.data;

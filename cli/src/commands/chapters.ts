@@ -3,7 +3,8 @@ import type { Chapter } from '../spec.ts';
 import { activityCommand } from './activity.ts';
 import { completionCommand } from './completion.ts';
 import { connectionCommands } from './connections.ts';
-import { execCommand } from './exec.ts';
+import { copyCommand } from './copy.ts';
+import { execCommand, runCommand } from './exec.ts';
 import { keyGroup, tokenGroup } from './key.ts';
 import { orgGroup } from './org.ts';
 import { previewGroup } from './preview.ts';
@@ -14,7 +15,7 @@ import { usageGroup } from './usage.ts';
 import { whoamiCommand } from './whoami.ts';
 
 export const clientChapters: readonly Chapter[] = [
-  { heading: 'Sandboxes', entries: [sandboxGroup, execCommand, ...connectionCommands, previewGroup] },
+  { heading: 'Sandboxes', entries: [sandboxGroup, execCommand, runCommand, copyCommand, ...connectionCommands, previewGroup] },
   { heading: 'Orgs and projects', entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand] },
   { heading: 'You', entries: [loginCommand, logoutCommand, whoamiCommand, profileGroup] },
   { heading: 'This program', entries: [completionCommand] },

@@ -2,6 +2,7 @@
 import { EXEC_LIMITS } from '@berth/contract/limits.ts';
 import { wholeNumber } from '../option-values.ts';
 import type { CommandSpec, OptionSpec } from '../spec.ts';
+import { sandboxOptions } from './sandbox-options.ts';
 
 const ATTACH: readonly OptionSpec[] = [
   { flags: '-i, --interactive', about: 'stdin is passed on, its end too, and output comes as it is written' },
@@ -40,4 +41,27 @@ Exit code: the command's own; 128 + n when signal n ended it; 124 when its time 
   passThrough: true,
   failureExit: 125,
   load: async () => (await import('../actions/exec.ts')).exec,
+};
+
+export const runCommand: CommandSpec = {
+  name: 'run',
+  summary: 'make a sandbox, run a command in it, and destroy it',
+  details: `The command is taken, runs and ends as with berth exec -i: its output streams, signals reach it, and its exit code is that of berth. Without -i it finds
+the end of its input.
+
+The sandbox is destroyed whatever happens: when the command ends, fails, or is left, by a second Ctrl-C or a lost connection. One more Ctrl-C while
+that is under way does not wait for it, and names the sandbox that may be left. --ttl-seconds makes one that ends by itself, whatever becomes of
+this machine, where its project allows that.`,
+  arguments: [{ name: '<command...>', about: 'the command, best behind --' }],
+  options: [...ATTACH, { flags: '--keep', about: 'leave the sandbox, and say its id' }, ...sandboxOptions],
+  examples: [
+    'berth run -- uname -a',
+    "berth run --size large --repository acme/app -- 'npm ci && npm test'",
+    'berth run -it -- bash',
+    'tar c . | berth run -i --ttl-seconds 30m -- sh -c "tar x && make"',
+  ],
+  passThrough: true,
+  json: false,
+  failureExit: 125,
+  load: async () => (await import('../actions/run.ts')).run,
 };

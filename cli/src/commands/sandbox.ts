@@ -1,8 +1,8 @@
 // `berth sandbox`.
 import { END_USER_ID_CHARACTERS, IDEMPOTENCY_KEY, LIST_LIMIT } from '@berth/contract/limits.ts';
-import { execCommand } from './exec.ts';
 import { textOf, wholeNumber } from '../option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../spec.ts';
+import { execCommand } from './exec.ts';
 import { sandboxOptions } from './sandbox-options.ts';
 
 const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';

@@ -1,7 +1,7 @@
 // A command in a sandbox whose three streams come here, over the terminal's WebSocket without a terminal (contract/src/terminal.ts says how it speaks). Each stream holds
 // the other end back. Must not know whose streams they are joined with.
 import { Readable, Writable } from 'node:stream';
-import { terminalExit, terminalInSandbox } from '@berth/contract/terminal.ts';
+import { COMMAND_OUTPUT, terminalExit, terminalInSandbox } from '@berth/contract/terminal.ts';
 import { WEBSOCKET_CLOSE } from '@berth/contract/websocket.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import type { WebSocket } from 'ws';
@@ -15,8 +15,6 @@ const FRAME_BYTES = 262_144;
 const AHEAD_BYTES = 1_048_576;
 /** Of a command in the URL: the head of a request may have 16 KiB. */
 const COMMAND_URL_BYTES = 14_336;
-const STDOUT = 1;
-const STDERR = 2;
 
 /** The target of a command. Throws a UsageError for one that the head of a request has no room for. */
 export function commandTarget(sandboxId: string, command: string, query: Readonly<Record<string, string>>): WebSocketTarget {
@@ -39,7 +37,7 @@ export async function startRemoteCommand(
 }
 
 export class RemoteCommand {
-  /** Its end is passed on. What is written when the command has ended goes nowhere, as into a pipe that nobody reads. */
+  /** Its end is passed on. Closed when the command has ended. */
   readonly stdin: Writable;
   /** Both must be read. They end with the command, and fail when the connection breaks before. */
   readonly stdout: Readable;
@@ -62,6 +60,7 @@ export class RemoteCommand {
         done();
       },
     });
+    this.stdin.on('error', () => undefined);
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     this.ended = promise;
     // Whoever waits for it later learns it then.
@@ -79,6 +78,8 @@ export class RemoteCommand {
     signal.addEventListener('abort', onAbort, { once: true });
     socket.once('close', (code, reason) => {
       signal.removeEventListener('abort', onAbort);
+      // Whoever still writes learns that nobody reads.
+      this.stdin.destroy();
       if (code === WEBSOCKET_CLOSE.ended && exit !== undefined) {
         this.stdout.push(null);
         this.stderr.push(null);
@@ -118,7 +119,7 @@ export class RemoteCommand {
 
   /** Gives whether it is of a stream that there is. */
   #received(data: Buffer): boolean {
-    const stream = data[0] === STDOUT ? this.stdout : data[0] === STDERR ? this.stderr : null;
+    const stream = data[0] === COMMAND_OUTPUT.stdout ? this.stdout : data[0] === COMMAND_OUTPUT.stderr ? this.stderr : null;
     if (stream === null) return false;
     if (data.length > 1 && !stream.destroyed && !stream.push(data.subarray(1))) {
       this.#full.add(stream);

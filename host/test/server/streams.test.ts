@@ -200,10 +200,30 @@ describe('the streams of a host daemon', () => {
     opened.end('frames');
     assert.equal(Buffer.concat((await opened.toArray()) as Buffer[]).toString(), 'frames');
 
+    // As long as a public request can make it, and then some for each character escaped.
+    const command = `echo ${'ü'.repeat(5_000)}`;
+    const query = `?${new URLSearchParams({ tty: 'false', command }).toString()}`;
+    guest.upgrade = (request, socket) => {
+      assert.equal(request.url, `/terminal${query}`);
+      socket.end('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\n{}');
+    };
+    const failed = await refusal(terminal(query), { protocol: 'berth-terminal' });
+    assert.deepEqual(failed, [502, 'guest_unreachable', 'GET /terminal: the guest answered 500'], 'a message has nothing of a command');
+
     guest.upgrade = (_request, socket) => void socket.end('HTTP/1.1 429 No\r\ncontent-length: 2\r\n\r\n{}');
     const refused = await refusal(terminal('?cols=80&rows=24'), { protocol: 'berth-terminal' });
-    assert.deepEqual(refused, [429, 'too_many_streams', 'the VM has as many terminals open as it may']);
-    for (const query of ['', '?cols=80', '?cols=0&rows=24', '?cols=80&rows=1001', '?cols=80&rows=24&shell=sh', '?cols=x&rows=24']) {
+    assert.deepEqual(refused, [429, 'too_many_streams', 'the VM has as many terminals, or commands, as it may']);
+    for (const query of [
+      '',
+      '?cols=80',
+      '?cols=0&rows=24',
+      '?cols=80&rows=1001',
+      '?cols=80&rows=24&shell=sh',
+      '?cols=x&rows=24',
+      '?tty=false',
+      '?tty=false&cols=80&rows=24&command=x',
+      '?cols=80&rows=24&command=',
+    ]) {
       assert.deepEqual((await refusal(terminal(query), { protocol: 'berth-terminal' })).slice(0, 2), [400, 'invalid_request'], query);
     }
     assert.equal((await refusal(terminal('?cols=80&rows=24'), { protocol: 'tcp' }))[1], 'invalid_request');

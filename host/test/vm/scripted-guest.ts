@@ -7,6 +7,7 @@ import {
   guestIdentity,
   guestSize,
   guestWake,
+  STREAM_HEAD_BYTES,
   type GuestIdentity,
   type GuestIdentityResult,
   type GuestMetrics,
@@ -46,7 +47,7 @@ export class ScriptedGuest {
   }
 
   static async start(port = 0): Promise<ScriptedGuest> {
-    const server = createServer((request, response) => {
+    const server = createServer({ maxHeaderSize: STREAM_HEAD_BYTES }, (request, response) => {
       void guest.#answer(request, response);
     });
     await new Promise<void>((resolve, reject) => {

@@ -1,0 +1,245 @@
+// An archive of a hostile sender as files of this machine: first in a folder of its own, to which nothing in the archive can add a way out, then as a whole under their
+// names. Names and contents are the sender's; where they come to stand is not.
+import { constants, type Stats } from 'node:fs';
+import { chmod, lstat, mkdir, mkdtemp, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ArchiveEntry, ArchiveReader } from './archive.ts';
+
+const SLASH = Buffer.from('/');
+const ROOT = Buffer.from('r');
+
+/** The sender does what no honest one does. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+}
+
+export interface UnpackOptions {
+  /** Told of what was not copied, by its path below the root; the rest is. */
+  skipped: (path: Buffer, why: string) => void;
+  /** Told how many bytes came. */
+  passed: (bytes: number) => void;
+  signal: AbortSignal;
+}
+
+interface Folder {
+  /** Below the root; empty: the root. */
+  path: Buffer;
+  mode: number;
+  mtime: number;
+}
+
+/** What came, unpacked and not in its place yet. */
+export class Unpacked {
+  readonly kind: 'file' | 'folder';
+  readonly #stage: string;
+  readonly #folders: readonly Folder[];
+  readonly #options: UnpackOptions;
+
+  constructor(kind: 'file' | 'folder', stage: string, folders: readonly Folder[], options: UnpackOptions) {
+    this.kind = kind;
+    this.#stage = stage;
+    this.#folders = folders;
+    this.#options = options;
+  }
+
+  /** Gives it its name. A file takes the place of one that is there; the content of a folder goes into one that is there, of which nothing else is changed. */
+  async place(target: string): Promise<void> {
+    const merged = new Set<string>();
+    await this.#move(Buffer.concat([Buffer.from(this.#stage), SLASH, ROOT]), Buffer.from(target), Buffer.alloc(0), merged);
+    if (this.kind === 'file') return;
+    // Last, and innermost first: until then they must take others, and taking them changes their time.
+    for (const { path, mode, mtime } of this.#folders.toReversed()) {
+      if (merged.has(path.toString('latin1'))) continue;
+      const at = path.length === 0 ? Buffer.from(target) : Buffer.concat([Buffer.from(target), SLASH, path]);
+      await chmod(at, mode & 0o777);
+      await utimes(at, mtime, mtime);
+    }
+  }
+
+  async #move(from: Buffer, to: Buffer, path: Buffer, merged: Set<string>): Promise<void> {
+    const [ours, theirs] = [await lstat(from), await lstatOrNull(to)];
+    if (ours.isDirectory() && theirs?.isDirectory() === true) {
+      merged.add(path.toString('latin1'));
+      for (const name of await readdir(from, { encoding: 'buffer' })) {
+        const below = path.length === 0 ? name : Buffer.concat([path, SLASH, name]);
+        await this.#move(Buffer.concat([from, SLASH, name]), Buffer.concat([to, SLASH, name]), below, merged);
+      }
+    } else if (theirs !== null && ours.isDirectory() !== theirs.isDirectory()) {
+      // The folders below it are not there then.
+      for (const { path: folder } of this.#folders) {
+        if (folder.equals(path) || folder.subarray(0, path.length + 1).equals(Buffer.concat([path, SLASH]))) {
+          merged.add(folder.toString('latin1'));
+        }
+      }
+      this.#options.skipped(path, ours.isDirectory() ? 'what is there is no folder' : 'a folder is there');
+    } else {
+      await rename(from, to);
+    }
+  }
+}
+
+/**
+ * Reads an archive to its end and hands what came to `place`. Afterwards the folder that it was unpacked into is gone, whatever happened. Resolves with whether anything
+ * came.
+ * @param beside an existing folder, on whose file system it is to come to stand
+ */
+export async function unpack(
+  reader: ArchiveReader,
+  beside: string,
+  options: UnpackOptions,
+  place: (unpacked: Unpacked) => Promise<void>,
+): Promise<boolean> {
+  const stage = await mkdtemp(join(beside, '.berth-cp-'));
+  try {
+    const unpacking = new Unpacking(stage, reader, options);
+    for (let entry = await reader.next(); entry !== null; entry = await reader.next()) {
+      options.signal.throwIfAborted();
+      await unpacking.take(entry);
+      options.passed(reader.read);
+    }
+    const unpacked = await unpacking.finish();
+    if (unpacked !== null) await place(unpacked);
+    return unpacked !== null;
+  } finally {
+    await rm(stage, { recursive: true, force: true });
+  }
+}
+
+class Unpacking {
+  readonly #stage: Buffer;
+  readonly #reader: ArchiveReader;
+  readonly #options: UnpackOptions;
+  /** What all names begin with. */
+  #root: Buffer | null = null;
+  #kind: 'file' | 'folder' | null = null;
+  readonly #folders: Folder[] = [];
+  /** Paths of the folders that were made. */
+  readonly #made = new Set<string>();
+  /** Made when all else is there: until then nothing in the stage leads anywhere. */
+  readonly #links: { path: Buffer; target: Buffer }[] = [];
+
+  constructor(stage: string, reader: ArchiveReader, options: UnpackOptions) {
+    this.#stage = Buffer.from(stage);
+    this.#reader = reader;
+    this.#options = options;
+  }
+
+  async take(entry: ArchiveEntry): Promise<void> {
+    const path = this.#pathOf(entry);
+    if (path.length > 0 && !this.#made.has(folderOf(path).toString('latin1'))) {
+      throw new Refused(`it sends ${path.toString()} without the folder that it is in`);
+    }
+    try {
+      await this.#make(path, entry);
+    } catch (error) {
+      // Where names are not told apart by their case, or may not have every character.
+      const { code = '' } = error as NodeJS.ErrnoException;
+      if (path.length === 0 || !['EEXIST', 'EILSEQ', 'EINVAL', 'ENAMETOOLONG'].includes(code)) throw error;
+      this.#options.skipped(path, (error as Error).message.replace(/, .*/s, ''));
+    }
+  }
+
+  /** null: nothing came. */
+  async finish(): Promise<Unpacked | null> {
+    if (this.#kind === null) return null;
+    for (const { path, target } of this.#links) await symlink(target, this.#at(path));
+    return new Unpacked(this.#kind, this.#stage.toString(), this.#folders, this.#options);
+  }
+
+  async #make(path: Buffer, { kind, mode, mtime, size, target }: ArchiveEntry): Promise<void> {
+    if (path.length === 0) {
+      if (kind === 'link') throw new Refused('it is a symlink; with -L what it leads to is copied');
+      if (kind === 'other') throw new Refused('it is neither a file nor a folder');
+      this.#kind = kind;
+    }
+    if (kind === 'folder') {
+      await mkdir(this.#at(path), 0o700);
+      this.#made.add(path.toString('latin1'));
+      this.#folders.push({ path, mode, mtime });
+    } else if (kind === 'file') {
+      await this.#writeFile(this.#at(path), size, mode, mtime);
+    } else if (kind === 'link' && leadsOut(path, target)) {
+      this.#options.skipped(path, `it is a symlink that leads out, to ${target.toString()}`);
+    } else if (kind === 'link') {
+      this.#links.push({ path, target });
+    } else {
+      this.#options.skipped(path, 'it is neither a file, nor a folder, nor a symlink');
+    }
+  }
+
+  async #writeFile(at: Buffer, size: number, mode: number, mtime: number): Promise<void> {
+    const file = await open(at, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
+    try {
+      for await (const chunk of this.#reader.content(size)) {
+        this.#options.signal.throwIfAborted();
+        await file.writeFile(chunk);
+        this.#options.passed(this.#reader.read);
+      }
+      // Nobody becomes somebody else by a file of a sandbox.
+      await file.chmod(mode & 0o777);
+      await file.utimes(mtime, mtime);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Below the root; empty: the root itself, which comes first and once. */
+  #pathOf({ name }: ArchiveEntry): Buffer {
+    const parts = split(name).filter((part) => part.length > 0 && !part.equals(Buffer.from('.')));
+    if (parts.some((part) => part.equals(Buffer.from('..')))) throw new Refused(`it sends a name with '..': ${name.toString()}`);
+    const whole = joined(parts);
+    if (this.#root === null) {
+      this.#root = whole;
+      return Buffer.alloc(0);
+    }
+    const prefix = this.#root.length === 0 ? this.#root : Buffer.concat([this.#root, SLASH]);
+    if (whole.equals(this.#root) || !whole.subarray(0, prefix.length).equals(prefix)) {
+      throw new Refused(`it sends what was not asked for: ${name.toString()}`);
+    }
+    return whole.subarray(prefix.length);
+  }
+
+  #at(path: Buffer): Buffer {
+    return Buffer.concat([this.#stage, SLASH, ROOT, ...(path.length === 0 ? [] : [SLASH, path])]);
+  }
+}
+
+/**
+ * Whether a symlink may lead out of the tree that it is in. `..` may stand only at its beginning, and no more often than there are folders above it: behind a name, which
+ * may be a symlink too, nobody could say where it leads.
+ */
+function leadsOut(path: Buffer, target: Buffer): boolean {
+  if (target.length === 0 || target[0] === SLASH[0]) return true;
+  const parts = split(target).filter((part) => part.length > 0 && !part.equals(Buffer.from('.')));
+  const names = parts.findIndex((part) => !part.equals(Buffer.from('..')));
+  const ups = names === -1 ? parts.length : names;
+  return ups > split(path).length - 1 || parts.slice(ups).some((part) => part.equals(Buffer.from('..')));
+}
+
+function folderOf(path: Buffer): Buffer {
+  return path.subarray(0, Math.max(0, path.lastIndexOf('/')));
+}
+
+function split(path: Buffer): Buffer[] {
+  const parts: Buffer[] = [];
+  let from = 0;
+  for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', from)) {
+    parts.push(path.subarray(from, at));
+    from = at + 1;
+  }
+  parts.push(path.subarray(from));
+  return parts;
+}
+
+function joined(parts: readonly Buffer[]): Buffer {
+  return Buffer.concat(parts.flatMap((part, at) => (at === 0 ? [part] : [SLASH, part])));
+}
+
+async function lstatOrNull(path: Buffer): Promise<Stats | null> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
