@@ -153,6 +153,8 @@ for (const [name, { program, args, start }] of Object.entries(SHELLS)) {
     await completed('berth whoa\t', 'berth whoami');
     await completed('berth sandbox ls --js\t', 'sandbox ls --json');
     await completed('berth shell sbx_\t', `berth shell ${sandbox.id}`);
+    await completed('berth cp sbx_\t', `berth cp ${sandbox.id}:`);
+    await completed('berth cp plans.j\t', 'berth cp plans.json');
     await completed('berth up --plans-file plans.\t', '--plans-file plans.json');
     await completed('berth up --data-dir plans\t', '--data-dir plans-folder/');
     await completed('berth sandbox ls --org=\t', `--org=${world.orgId}`);

@@ -1,5 +1,5 @@
 // `berth __complete SHELL WORD...`: what the scripts of `berth completion` ask at each key. Prints a line for each value, `value TAB what it is`, and a last one
-// that begins with a colon: `:file` and `:folder` leave the rest to the shell. Says nothing on stderr and never fails: who presses a key wants no words about it.
+// that begins with a colon: `:file` and `:folder` leave the rest to the shell, behind what is offered with `:nospace` more is typed. Says nothing on stderr and never fails: who presses a key wants no words about it.
 import { buildProgram, type ProgramOptions } from '../program.ts';
 import { plainText } from '../output/plain-text.ts';
 import { wantedAt, type Suggestion, type Wanted } from './wanted.ts';
@@ -11,28 +11,32 @@ export async function complete([shell = '', ...given]: readonly string[], option
   const words = shell === 'bash' ? unsplit(given) : given;
   const program = buildProgram(options, () => Promise.resolve());
   const wanted = wantedAt(program, words);
-  const lines: string[] = [];
-  let last = ':';
-  if (wanted.lookUp === 'file' || wanted.lookUp === 'folder') {
-    last = `:${wanted.lookUp}`;
-  } else {
-    // Only fish replaces the word as a whole; the others keep what is before the value.
-    const before = shell === 'fish' ? wanted.before : '';
-    for (const { value, about } of await suggestionsOf(wanted, words, options)) {
-      if (value.startsWith(wanted.typed)) lines.push(about === '' ? before + value : `${before}${value}\t${plainText(about)}`);
-    }
-  }
+  const { values, last } = await suggestionsFor(wanted, words, options);
+  // Only fish replaces the word as a whole; the others keep what is before the value.
+  const before = shell === 'fish' ? wanted.before : '';
+  const lines = values
+    .filter(({ value }) => value.startsWith(wanted.typed))
+    .map(({ value, about }) => (about === '' ? before + value : `${before}${value}\t${plainText(about)}`));
   options.streams.stdout.write(`${[...lines, last].join('\n')}\n`);
 }
 
-async function suggestionsOf({ words, lookUp }: Wanted, typed: readonly string[], { environment }: ProgramOptions): Promise<Suggestion[]> {
-  if (lookUp === null || lookUp === 'file' || lookUp === 'folder') return words;
+async function suggestionsFor(
+  { words, lookUp, typed }: Wanted,
+  given: readonly string[],
+  { environment }: ProgramOptions,
+): Promise<{ values: Suggestion[]; last: string }> {
+  if (lookUp === null) return { values: words, last: ':' };
+  if (lookUp === 'file' || lookUp === 'folder') return { values: [], last: `:${lookUp}` };
+  // A path that begins as ids do is written with ./ where it is meant.
+  if (lookUp === 'place' && !typed.startsWith('sbx')) return { values: [], last: ':file' };
   try {
-    const values = await import('./looked-up.ts');
-    return await values.lookUp(lookUp, { environment, flags: flagsIn(typed) });
+    const { lookUp: find } = await import('./looked-up.ts');
+    const values = await find(lookUp === 'place' ? 'sandbox' : lookUp, { environment, flags: flagsIn(given) });
+    if (lookUp !== 'place') return { values, last: ':' };
+    return { values: values.map(({ value, about }) => ({ value: `${value}:`, about })), last: ':nospace' };
   } catch {
     // Not signed in, no answer: there is nothing to offer.
-    return [];
+    return { values: [], last: ':' };
   }
 }
 

@@ -1,14 +1,14 @@
 // Values for completion that are looked up: ids of the account through the API, names of profiles. Bounded in time; whoever calls treats every failure as no values.
 import type { ConnectionSource } from '../connection/connection.ts';
 import { DEFAULT_PROFILE, ProfileFile } from '../connection/profile-file.ts';
-import type { LookedUp, Suggestion } from './wanted.ts';
+import type { Suggestion } from './wanted.ts';
 
 /** Nobody waits longer for a key. */
 const DEADLINE_MS = 3_000;
 /** As ids and names of profiles are: nothing that a shell would read as more than a word. */
 const SAFE_VALUE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
-export async function lookUp(what: Exclude<LookedUp, 'file' | 'folder'>, source: ConnectionSource): Promise<Suggestion[]> {
+export async function lookUp(what: 'sandbox' | 'org' | 'project' | 'profile', source: ConnectionSource): Promise<Suggestion[]> {
   const found = what === 'profile' ? await profiles(source) : await ofAccount(what, source);
   return found.filter(({ value }) => SAFE_VALUE.test(value));
 }

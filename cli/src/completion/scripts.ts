@@ -15,6 +15,7 @@ _berth() {
   case $last in
     :file) compopt -o default ;;
     :folder) compopt -o dirnames ;;
+    :nospace) compopt -o nospace ;;
   esac
 }
 complete -F _berth berth
@@ -37,6 +38,7 @@ _berth() {
   case $last in
     :file) _files ;;
     :folder) _files -/ ;;
+    :nospace) (( $#found )) && _describe -t values 'berth' found -V berth -S '' ;;
     *) (( $#found )) && _describe -t values 'berth' found -V berth ;;
   esac
 }

@@ -7,8 +7,8 @@ export interface Suggestion {
   about: string;
 }
 
-/** Values that are not in the tree: of the account, or of this machine's disk. */
-export type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder';
+/** Values that are not in the tree: of the account, or of this machine's disk. A place is SANDBOX:PATH, or a path here. */
+export type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
 
 export interface Wanted {
   /** What is typed of it so far. */
@@ -31,6 +31,8 @@ const OF_PLACEHOLDERS: Readonly<Record<string, LookedUp>> = {
   file: 'file',
   path: 'file',
   folder: 'folder',
+  source: 'place',
+  target: 'place',
 };
 
 /** @param words all words up to the cursor without the program's own; the last is what is being typed, empty behind a space */
