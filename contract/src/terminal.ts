@@ -50,7 +50,8 @@ export const terminalQuery = z
   .refine(({ command, tty }) => command !== undefined || tty === 'true', {
     path: ['command'],
     error: 'must be given with tty=false: a login shell has a terminal',
-  });
+  })
+  .describe('`tty=false` needs a `command`.');
 export type TerminalQuery = z.output<typeof terminalQuery>;
 
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
