@@ -102,6 +102,19 @@ test('a failed npm ci shows what npm said', async () => {
   assert.match(stderr, /^• npm packages: installing.*\nnpm ERR! no such host\nberth: npm ci failed in /s);
 });
 
+test('a key of completion installs nothing and says nothing', async () => {
+  const path = await pathWith('path-complete', { node: 'echo 20', npm: 'echo "npm was called" >&2; exit 1' });
+  assert.deepEqual(await run(await freshCheckout('complete'), ['__complete', 'bash', 'up'], { path }), { code: 0, stdout: '', stderr: '' });
+});
+
+test('what Node compiled of a client command is kept in the cache folder of the user', async () => {
+  const cache = join(folder, 'cache-of-ada');
+  const environment = { XDG_CACHE_HOME: cache };
+  const { code } = await run(join(CHECKOUT, 'berth'), ['help'], { path: '/usr/bin:/bin', environment });
+  assert.equal(code, 0);
+  assert.ok((await stat(join(cache, 'berth/node-compile'))).isDirectory());
+});
+
 test('it finds its own folder through a link, from any working folder', async () => {
   const link = join(folder, 'linked');
   await symlink(join(CHECKOUT, 'berth'), link);
