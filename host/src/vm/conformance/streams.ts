@@ -141,16 +141,18 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
     });
 
     it('that is closed ends its command with all of its session, whatever that ignores', async () => {
-      const command = `trap '' HUP; sleep 7171 & exec sleep 7272`;
+      // Told from any other by what no other sleeps.
+      const command = `trap '' HUP; sleep 71717 & exec sleep 71717`;
+      const running = async (): Promise<string> => outputOf(vm.client, 'pgrep -cx -f "sleep 71717" || true');
       for (const terminal of [
         { tty: false as const, command },
         { tty: true as const, cols: 80, rows: 24, command },
       ]) {
         const stream = await streams.open(owned, vm.client, { terminal }, NEVER);
         stream.resume();
-        await outputOf(vm.client, 'until [ "$(pgrep -c "^sleep$")" = 2 ]; do sleep 0.05; done');
+        await untilSame(running, '2');
         stream.destroy();
-        await outputOf(vm.client, 'while pgrep "^sleep$" >/dev/null; do /usr/bin/perl -e "select undef, undef, undef, 0.05"; done');
+        await untilSame(running, '0');
       }
     });
 
@@ -162,4 +164,12 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
       assert.equal(owned.streams.size, 0);
     });
   });
+}
+
+/** Asks until the answer is that. */
+async function untilSame(ask: () => Promise<string>, wanted: string): Promise<void> {
+  const deadline = performance.now() + 60_000;
+  for (let answer = ''; answer !== wanted; answer = (await ask()).trim()) {
+    assert.ok(performance.now() < deadline, `the answer is ${answer} and not ${wanted}`);
+  }
 }
