@@ -103,11 +103,11 @@ async function followFeed(
 
 /** Their least widths make tables that follow one another one. */
 const COLUMNS: readonly Column<ActivityEntry>[] = [
-  { title: 'at', value: ({ at }) => instant(at), cells: 20 },
-  { title: 'kind', value: ({ kind }) => kind, cells: 25, style: ({ kind }) => (kind.endsWith('_failed') ? 'red' : undefined) },
-  { title: 'of', value: ({ subject }) => subject.id, cells: 28, whole: true },
-  { title: 'by', value: ({ actor }) => actor.id ?? actor.userId ?? actor.kind, cells: 28 },
-  { title: 'more', value: ({ reason, details }) => reason ?? detailsText(details) },
+  { title: 'at', value: ({ at }) => instant(at), cells: 20, least: 20 },
+  { title: 'kind', value: ({ kind }) => kind, cells: 25, least: 20, style: ({ kind }) => (kind.endsWith('_failed') ? 'red' : undefined) },
+  { title: 'of', value: ({ subject }) => subject.id, cells: 28, least: 12 },
+  { title: 'by', value: ({ actor }) => actor.id ?? actor.userId ?? actor.kind, cells: 28, least: 10, optional: true },
+  { title: 'more', value: ({ reason, details }) => reason ?? detailsText(details), least: 12, optional: true },
 ];
 
 function detailsText(details: Readonly<Record<string, unknown>>): string {

@@ -1,5 +1,5 @@
 // `berth sandbox create`: makes one and stays until it can be used. Its id is known, and told, before it is waited for.
-import type { CreateOptions, Sandbox, SandboxData } from '@berth/sdk/src/index.ts';
+import type { CreateOptions, Sandbox, SandboxData, SandboxSpec } from '@berth/sdk/src/index.ts';
 import { BerthError } from '@berth/sdk/src/errors.ts';
 import { SANDBOX_STATES } from '@berth/sdk/src/generated/contract-tables.ts';
 import type { CliContext } from '../context.ts';
@@ -14,7 +14,8 @@ export type CreateInput = SandboxOptions & { idempotencyKey?: string; wait: bool
 /** Without a terminal the id stands alone on stdout, also when its repository could not be cloned: whoever reads it has a sandbox to end. */
 export async function createSandbox(context: CliContext, { options }: Input<CreateInput>): Promise<void> {
   const { out, stdout } = context;
-  const data = await out.step('making the sandbox', async (report) => await makeSandbox(context, options, report));
+  const spec = await sandboxSpec(options);
+  const data = await out.step('making the sandbox', async (report) => await makeSandbox(context, spec, options, report));
   if (out.json) out.object({ sandbox: data });
   else if (stdout.isTTY) out.fields(sandboxFields(data).filter(([name]) => SHOWN.has(name)));
   else out.line(data.id);
@@ -29,16 +30,16 @@ const SHOWN: ReadonlySet<string> = new Set(['id', 'name', 'status', 'size', 'exp
 /** Resolves with it awake and its repository cloned, or not; without `wait` as it was answered. */
 export async function makeSandbox(
   { connect, out, signal }: CliContext,
-  { idempotencyKey, wait, ...options }: CreateInput,
+  spec: SandboxSpec,
+  { idempotencyKey, wait }: Pick<CreateInput, 'idempotencyKey' | 'wait'>,
   report: (note: string) => void,
 ): Promise<SandboxData> {
-  const spec = await sandboxSpec(options);
   const { berth, orgId, projectId } = await connect();
-  spec.projectId = await projectId();
+  const where = { projectId: await projectId() };
   const call: CreateOptions = { orgId: await orgId(), wait: false, signal, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
   let sandbox;
   try {
-    sandbox = await berth.sandboxes.create(spec, call);
+    sandbox = await berth.sandboxes.create({ ...spec, ...where }, call);
   } catch (error) {
     if (signal.aborted) out.note('berth: it may be made all the same; berth sandbox ls shows it');
     throw lost(error, signal);
@@ -62,12 +63,16 @@ export async function untilThere(
   try {
     report(`${id} is ${sandbox.status}`);
     await sandbox.waitUntil(
-      (now) => {
-        report(`${id} is ${now.clone?.status === 'cloning' ? 'cloning its repository' : now.status}`);
-        return isThere(now);
+      ({ status }) => {
+        report(`${id} is ${status}`);
+        return isSettled(status);
       },
       { signal, timeoutMs: TIMEOUT_MS },
     );
+    if (isCloning(sandbox.data)) {
+      report(`${id} clones its repository`);
+      await sandbox.waitUntil((now) => !isCloning(now), { signal, timeoutMs: TIMEOUT_MS });
+    }
   } catch (error) {
     unknown?.();
     throw error;
@@ -82,10 +87,14 @@ export async function untilThere(
 /** A repository may take its time. */
 const TIMEOUT_MS = 900_000;
 
-/** Nothing is under way for it any more, in whichever status it came to rest. */
-function isThere({ status, clone }: SandboxData): boolean {
-  if (status === 'running') return clone?.status !== 'pending' && clone?.status !== 'cloning';
+/** Nothing is under way for it any more, in whichever status it came to rest. Of a status that is not known nothing is said. */
+function isSettled(status: string): boolean {
   return (SANDBOX_STATES as Readonly<Record<string, { settled: boolean } | undefined>>)[status]?.settled ?? true;
+}
+
+/** Awake, and not set up yet. */
+function isCloning({ status, clone }: SandboxData): boolean {
+  return status === 'running' && (clone?.status === 'pending' || clone?.status === 'cloning');
 }
 
 /** Nobody knows whether it was made: says so with what can be done by this program. */

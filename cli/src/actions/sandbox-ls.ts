@@ -38,11 +38,11 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
   out.table(
     [
       { title: 'id', value: ({ id }) => id, whole: true },
-      { title: 'name', value: ({ name }) => name },
-      { title: 'status', value: (sandbox) => sandbox.status, style: (sandbox) => statusStyle(sandbox.status) },
-      { title: 'size', value: (sandbox) => sizeText(sizeOf(sandbox)) },
-      { title: 'end user', value: ({ endUserId }) => endUserId },
-      { title: 'created', value: ({ createdAt }) => since(createdAt) },
+      { title: 'name', value: ({ name }) => name, least: 8 },
+      { title: 'status', value: (sandbox) => sandbox.status, style: (sandbox) => statusStyle(sandbox.status), least: 12 },
+      { title: 'size', value: (sandbox) => sizeText(sizeOf(sandbox)), optional: true },
+      { title: 'end user', value: ({ endUserId }) => endUserId, least: 8, optional: true },
+      { title: 'created', value: ({ createdAt }) => since(createdAt), least: 9 },
     ],
     shown,
     picked || endUser !== undefined ? 'no such sandboxes' : 'no sandboxes; berth sandbox create makes one',

@@ -1,4 +1,5 @@
-// Rows as a table that fits its terminal: the widest columns give way, cells are cut with an ellipsis. Without a terminal nothing is cut.
+// Rows as a table that fits its terminal: the widest columns give way, cells are cut with an ellipsis, and what one can do without is left out. Without a terminal
+// nothing is.
 import stringWidth from 'string-width';
 import type { Style } from './output.ts';
 import { plainText } from './plain-text.ts';
@@ -10,8 +11,12 @@ export interface Column<Row> {
   align?: 'right';
   /** Cut last: ids, which are of no use when they are not whole. */
   whole?: true;
-  /** At least so many cells: where tables follow one another and are to be one. */
+  /** At least so many cells where there is room for all: where tables follow one another and are to be one. */
   cells?: number;
+  /** Of no use in fewer cells than this. */
+  least?: number;
+  /** Left out where the others would become narrower than their least; the last of them first. */
+  optional?: true;
   style?: (row: Row) => Style | undefined;
 }
 
@@ -22,20 +27,21 @@ export interface TableOptions {
 }
 
 const GAP = '  ';
-/** No column is made narrower than this. */
+/** No column is made narrower than this, whatever else has to be cut. */
 const NARROWEST = 4;
 
 /** Lines without line ends; the first has the titles. */
 export function tableLines<Row>(
-  columns: readonly Column<Row>[],
+  all: readonly Column<Row>[],
   rows: readonly Row[],
-  { width, paint = (_style, text) => text }: TableOptions = {},
+  { width = Infinity, paint = (_style, text) => text }: TableOptions = {},
 ): string[] {
+  const columns = thoseWithRoom(all, rows, width);
   const titles = columns.map(({ title }) => title.toUpperCase());
   const cells = rows.map((row) => columns.map(({ value }) => cellOf(value(row))));
   const widths = fit(
-    columns.map(({ cells: least = 0 }, at) => widest([titles, ...cells], at, least)),
-    columns.map(({ whole }) => whole === true),
+    columns.map((column) => cellsOf(column, rows)),
+    columns.map(leastOf),
     width,
   );
   const line = (texts: readonly string[], row?: Row): string => {
@@ -54,28 +60,42 @@ export function tableLines<Row>(
   return [line(titles), ...rows.map((row, at) => line(cells[at] ?? [], row))];
 }
 
-function widest(lines: readonly (readonly string[])[], at: number, least: number): number {
-  return lines.reduce((most, line) => Math.max(most, stringWidth(line[at] ?? '')), least);
+/** How wide it is when nothing of it is cut. */
+function cellsOf<Row>({ title, value, cells = 0 }: Column<Row>, rows: readonly Row[]): number {
+  return rows.reduce((most, row) => Math.max(most, stringWidth(cellOf(value(row)))), Math.max(cells, stringWidth(title)));
+}
+
+function leastOf({ whole, least = NARROWEST }: Column<never>): number {
+  return whole === true ? Infinity : least;
+}
+
+function thoseWithRoom<Row>(all: readonly Column<Row>[], rows: readonly Row[], width: number): readonly Column<Row>[] {
+  const needed = new Map(all.map((column) => [column, Math.min(cellsOf(column, rows), leastOf(column))]));
+  let columns = all;
+  for (const column of all.filter(({ optional }) => optional === true).toReversed()) {
+    if (lineCells(columns.map((kept) => needed.get(kept) ?? 0)) <= width) break;
+    columns = columns.filter((kept) => kept !== column);
+  }
+  return columns;
+}
+
+function lineCells(widths: readonly number[]): number {
+  return widths.reduce((sum, cells) => sum + cells, GAP.length * (widths.length - 1));
 }
 
 function cellOf(value: string | number | null | undefined): string {
   return value === null || value === undefined || value === '' ? '-' : plainText(String(value));
 }
 
-/** Takes from the widest column until all fit, from whole ones only when the others have given what they can. */
-function fit(wanted: readonly number[], whole: readonly boolean[], width: number | undefined): number[] {
+/** Takes from the widest column that has more than its least until all fit, and where that is not enough from the widest of all. */
+function fit(wanted: readonly number[], leasts: readonly number[], width: number): number[] {
   const widths = [...wanted];
-  if (width === undefined) return widths;
-  const gaps = GAP.length * (widths.length - 1);
-  for (const mayGive of [(at: number): boolean => whole[at] === false, (): boolean => true]) {
-    for (;;) {
-      const over = widths.reduce((sum, cells) => sum + cells, gaps) - width;
-      const giving = widths.map((cells, at) => (mayGive(at) && cells > NARROWEST ? cells : 0));
-      const widest = giving.indexOf(Math.max(...giving));
-      const widestCells = giving[widest] ?? 0;
-      if (over <= 0) return widths;
-      if (widestCells === 0) break;
-      widths[widest] = widestCells - 1;
+  for (const least of [(at: number): number => leasts[at] ?? NARROWEST, (): number => NARROWEST]) {
+    while (lineCells(widths) > width) {
+      const giving = widths.map((cells, at) => (cells > least(at) ? cells : 0));
+      const most = Math.max(...giving);
+      if (most === 0) break;
+      widths[giving.indexOf(most)] = most - 1;
     }
   }
   return widths;
