@@ -52,8 +52,8 @@ test('every field of the API is made of its option', async () => {
     ['all', 'agent_two', 'long-running', 1, 'user 7', 'ephemeral', 7_200, 'acme/app', 'main'],
   );
   assert.deepEqual(Object.entries(sandbox.metadata).toSorted(), [
-    ['__proto__', 'x'],
     ['eq', 'a=b'],
+    ['größe', '日本'],
     ['none', ''],
     ['plan', 'trial'],
   ]);

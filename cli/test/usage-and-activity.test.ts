@@ -12,10 +12,13 @@ before(async () => {
 });
 after(() => service.close());
 
+/** Sandboxes that there need not be for entries about them. */
+const [NOTED, MANY, FOLLOWED] = ['a', 'b', 'c'].map((letter) => `sbx_${letter.repeat(24)}`) as [string, string, string];
+
 const org = (): string => `/v1/orgs/${service.api.orgId}`;
 
 /** So many entries of one kind, one after the other, about a sandbox that there need not be. */
-async function note(count: number, sandboxId = 'sbx_note'): Promise<void> {
+async function note(count: number, sandboxId: string): Promise<void> {
   const { db, orgId, projectId } = service.api;
   for (let made = 0; made < count; made += 1) {
     const actor = { kind: 'system', id: null, userId: null } as const;
@@ -76,11 +79,8 @@ test('what does not exist is refused in the words of the API', async () => {
 
 test('end users stand in a table, most first, with their share', async () => {
   const { db, orgId } = service.api;
-  await db
-    .updateTable('subscription')
-    .set({ period_anchor: new Date(Date.now() - 20 * 86_400_000) })
-    .where('org_id', '=', orgId)
-    .execute();
+  const anchor = new Date(Date.now() - 20 * 86_400_000);
+  await db.updateTable('subscription').set({ period_anchor: anchor, started_at: anchor }).where('org_id', '=', orgId).execute();
   await used(3, 'big \u001B[2J\u202E');
   await used(1, 'small');
   const [terminal, piped, json] = await Promise.all([
@@ -97,31 +97,31 @@ test('end users stand in a table, most first, with their share', async () => {
 });
 
 test('activity is shown newest first, as much as is asked for, and plainly', async () => {
-  await note(30);
+  await note(30, NOTED);
   const [table, narrow, json, filtered, all] = await Promise.all([
-    service.run(['activity', '--sandbox', 'sbx_note', '--limit', '2']),
-    service.show(['activity', '--sandbox', 'sbx_note', '--limit', '2'], { columns: 60, env: { NO_COLOR: '1' } }),
-    service.run(['activity', '--sandbox', 'sbx_note', '--json']),
+    service.run(['activity', '--sandbox', NOTED, '--limit', '2']),
+    service.show(['activity', '--sandbox', NOTED, '--limit', '2'], { columns: 60, env: { NO_COLOR: '1' } }),
+    service.run(['activity', '--sandbox', NOTED, '--json']),
     service.run(['activity', '--kind', 'org_created', '--json']),
-    service.run(['activity', '--sandbox', 'sbx_note', '--all']),
+    service.run(['activity', '--sandbox', NOTED, '--all']),
   ]);
   assert.match(
     masked(table.stdout),
-    /^AT +KIND +OF +BY +MORE\n2026-\S+ {2}sandbox_ready +sbx_note +system +\\u001b\[2Jno 29\n2026-\S+ {2}sandbox_ready +sbx_note +system +\\u001b\[2Jno 28\n$/,
+    /^AT +KIND +OF +BY +MORE\n2026-\S+ {2}sandbox_ready +sbx_x{24} +system +\\u001b\[2Jno 29\n2026-\S+ {2}sandbox_ready +sbx_x{24} +system +\\u001b\[2Jno 28\n$/,
   );
   assert.deepEqual([table.code, table.stderr], [0, '']);
-  assert.match(masked(narrow.text), /^AT +KIND +OF\n(?:2026-\S+ {2}sandbox_ready +sbx_note *\n){2}there is more: --limit/);
-  assert.deepEqual(JSON.parse(json.stdout), await service.body(`${org()}/activity?sandboxId=sbx_note&limit=20`));
+  assert.match(masked(narrow.text), /^AT +KIND +OF\n(?:2026-\S+ {2}sandbox_ready +sbx_a{11}…\n){2}there is more: --limit/);
+  assert.deepEqual(JSON.parse(json.stdout), await service.body(`${org()}/activity?sandboxId=${NOTED}&limit=20`));
   assert.deepEqual(JSON.parse(filtered.stdout), await service.body(`${org()}/activity?kind=org_created&limit=20`));
   assert.equal(all.stdout.split('\n').length, 1 + 30 + 1);
 });
 
 test('--all goes through every page, in columns that stay', async () => {
-  await note(1_005, 'sbx_many');
-  const { stdout, code } = await service.run(['activity', '--sandbox', 'sbx_many', '--all']);
+  await note(1_005, MANY);
+  const { stdout, code } = await service.run(['activity', '--sandbox', MANY, '--all']);
   const lines = stdout.trimEnd().split('\n');
   assert.deepEqual([code, lines.length], [0, 1_006]);
-  assert.deepEqual(new Set(lines.slice(1).map((line) => line.indexOf('sbx_many'))), new Set([lines[0]?.indexOf('OF ')]));
+  assert.deepEqual(new Set(lines.slice(1).map((line) => line.indexOf(MANY))), new Set([lines[0]?.indexOf('OF ')]));
   const numbers = lines.slice(1).map((line) => Number(/no (\d+)$/.exec(line)?.[1]));
   assert.deepEqual(
     numbers,
@@ -130,12 +130,12 @@ test('--all goes through every page, in columns that stay', async () => {
 });
 
 test('--follow begins with the latest, then shows each that comes once, until Ctrl-C, which is no failure to tell of', async () => {
-  await note(4, 'sbx_follow');
-  const words = ['activity', '--follow', '--limit', '2', '--interval', '1', '--sandbox', 'sbx_follow', '--json'];
+  await note(4, FOLLOWED);
+  const words = ['activity', '--follow', '--limit', '2', '--interval', '1', '--sandbox', FOLLOWED, '--json'];
   const { child, seen, ended } = startBerth(words, { env: service.environment() });
   const shown = (): string[] => [...seen.stdout.matchAll(/"reason":"[^"]*no (\d+)"/g)].map(([, number = '']) => number);
   await until('it began', () => Promise.resolve(shown().length >= 2 ? true : null));
-  await note(3, 'sbx_follow');
+  await note(3, FOLLOWED);
   await until('all came', () => Promise.resolve(shown().length >= 5 ? true : null));
   child.kill('SIGINT');
   const { code, stderr } = await ended;

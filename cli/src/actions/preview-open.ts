@@ -20,7 +20,7 @@ export async function openPreview(context: CliContext, { args: [typed, what = ''
     throw new CliFailure('the link is not shown to you: whoever has it could share it', { remedy: 'ask an admin of the org for it' });
   }
   if (out.json) out.object({ preview });
-  const opener = browserOpener(environment);
+  const opener = /^https?:\/\//.test(url) ? browserOpener(environment) : null;
   const opened = opener !== null && (await openInBrowser(opener, url));
   if (opened) out.note(`opened ${plainText(url)}`);
   else if (!out.json) out.line(plainText(url));
