@@ -60,7 +60,7 @@ async function seen(path: Buffer, name = Buffer.from('.')): Promise<string[]> {
   const when = Math.floor(mtimeMs / 1_000);
   if (found.isFile()) return [`${at} ${when} ${sum(await readFile(path))}`];
   const lines = [`${at} ${when}`];
-  for (const child of (await readdir(path, { encoding: 'buffer' })).sort(Buffer.compare)) {
+  for (const child of (await readdir(path, { encoding: 'buffer' })).sort((one, other) => one.compare(other))) {
     lines.push(...(await seen(Buffer.concat([path, Buffer.from('/'), child]), Buffer.concat([name, Buffer.from('/'), child]))));
   }
   return lines;

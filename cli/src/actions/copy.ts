@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { startRemoteCommand, type RemoteCommand } from '../connection/remote-command.ts';
 import type { CliContext } from '../context.ts';
 import { ArchiveBroken, ArchiveReader } from '../copy/archive.ts';
-import { endpoints, nameOf } from '../copy/endpoint.ts';
+import { endpoints, nameOf, type PathThere } from '../copy/endpoint.ts';
 import { packingScript, unpackingScript } from '../copy/guest-scripts.ts';
 import { pack } from '../copy/pack.ts';
 import { linesOf, reasonOf, textOf } from '../copy/told-failure.ts';
@@ -28,8 +28,8 @@ export async function copy(context: CliContext, { args: [from = '', to = ''], op
   const ends = endpoints(from, to);
   const follow = options.followLink === true;
   const copying = new Copying(context);
-  if (typeof ends.from === 'string') await copying.upload(ends.from, ends.to as { sandbox: string; path: string }, follow);
-  else await copying.download(ends.from, ends.to as string, follow);
+  if (ends.into === null) await copying.download(ends.from, ends.to, follow);
+  else await copying.upload(ends.from, ends.into, follow);
   return copying.end();
 }
 
@@ -47,7 +47,7 @@ class Copying {
     return this.#left === 0 ? EXIT.ok : EXIT.failed;
   }
 
-  async upload(source: string, { sandbox, path }: { sandbox: string; path: string }, follow: boolean): Promise<void> {
+  async upload(source: string, { sandbox, path }: PathThere, follow: boolean): Promise<void> {
     const { connect, signal } = this.#context;
     const id = sandboxId(sandbox);
     // With a slash at its end a symlink is what it leads to, as everywhere.
@@ -84,7 +84,7 @@ class Copying {
     });
   }
 
-  async download({ sandbox, path }: { sandbox: string; path: string }, to: string, follow: boolean): Promise<void> {
+  async download({ sandbox, path }: PathThere, to: string, follow: boolean): Promise<void> {
     const { connect, signal } = this.#context;
     const id = sandboxId(sandbox);
     const place = await placeHere(to, nameOf(path));

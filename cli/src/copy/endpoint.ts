@@ -2,30 +2,34 @@
 import { UsageError } from '../failure.ts';
 import { plainText } from '../output/plain-text.ts';
 
-export type Endpoint = { sandbox: string; path: string } | { sandbox: null; path: string };
+/** A path in a sandbox. */
+export interface PathThere {
+  sandbox: string;
+  path: string;
+}
+
+/** Into a sandbox, or out of it. */
+export type Ends = { into: PathThere; from: string } | { into: null; from: PathThere; to: string };
 
 /** Ids of sandboxes alone, so that a file here may have a colon in its name. */
 const REMOTE = /^(sbx_[A-Za-z0-9_]{1,196}):(.*)$/s;
 
 /** Throws a UsageError for ends between which nothing is copied. */
-export function endpoints(
-  from: string,
-  to: string,
-): { from: { sandbox: string; path: string }; to: string } | { from: string; to: { sandbox: string; path: string } } {
+export function endpoints(from: string, to: string): Ends {
   const [source, target] = [endpoint(from), endpoint(to)];
   if (source.sandbox !== null && target.sandbox !== null) {
     throw new UsageError('nothing is copied from sandbox to sandbox: one of the two must be a path of this machine', {
       remedy: `berth exec -i ${source.sandbox} -- tar c PATH | berth exec -i ${target.sandbox} -- tar x does it by way of this one`,
     });
   }
-  if (source.sandbox !== null) return { from: source, to: target.path };
-  if (target.sandbox !== null) return { from: source.path, to: target };
+  if (source.sandbox !== null) return { into: null, from: source, to: target.path };
+  if (target.sandbox !== null) return { into: target, from: source.path };
   throw new UsageError(`neither '${plainText(from)}' nor '${plainText(to)}' is in a sandbox`, {
     remedy: 'as in: berth cp sbx_uodiunxlni4uyqmllemsqh4l:/code/result.txt .',
   });
 }
 
-function endpoint(typed: string): Endpoint {
+function endpoint(typed: string): PathThere | { sandbox: null; path: string } {
   const [, sandbox, path = ''] = REMOTE.exec(typed) ?? [];
   if (sandbox === undefined) {
     if (typed === '-') {
@@ -40,7 +44,6 @@ function endpoint(typed: string): Endpoint {
 
 /** What the source is called where it is copied into a folder; empty when its content is meant: of `folder/.`, `.`, `/` and what ends in `..`. */
 export function nameOf(path: string): string {
-  const parts = path.split('/').filter((part, at, all) => part !== '' || at === all.length);
-  const last = parts.at(-1) ?? '';
+  const last = path.split('/').findLast((part) => part !== '') ?? '';
   return last === '.' || last === '..' ? '' : last;
 }

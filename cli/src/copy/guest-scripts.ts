@@ -2,7 +2,7 @@
 // stderr is for people; told-failure.ts shortens what tar says.
 import { quoted } from '../command-text.ts';
 
-/** Gives `f` as it is named, and with -L as what it leads to. `x` keeps line ends at the end of a name. */
+/** Packs what is named, or, to follow it, what it leads to. The `x` keeps line ends at the end of a name, which a shell's substitution takes away. */
 const PACK = String.raw`
 f=$1
 case $f in /*) ;; *) f=./$f ;; esac

@@ -35,7 +35,7 @@ async function* packOne(path: Buffer, name: Buffer, options: PackOptions, isRoot
   };
   if (found.isDirectory()) {
     // Listed first: one that cannot be listed is left out, or fails, as a whole.
-    const children = (await readdir(path, { encoding: 'buffer' })).sort(Buffer.compare);
+    const children = (await readdir(path, { encoding: 'buffer' })).sort((one, other) => one.compare(other));
     // The root gets what its name is worth at its end; until then it must take others.
     yield entryHead({ ...entry, kind: 'folder', mode: isRoot ? entry.mode | 0o700 : entry.mode });
     for (const child of children) {

@@ -6,7 +6,7 @@ const KEPT_CHARACTERS = 65_536;
 const SHOWN_LINES = 10;
 
 const REASONS: readonly (readonly [RegExp, string])[] = [
-  [/No space left on device|Disk quota exceeded/, 'the disk of the sandbox is full'],
+  [/No space left on device|Disk quota exceeded|Wrote only \d+ of \d+ bytes/, 'the disk of the sandbox is full'],
   [/Permission denied|Operation not permitted/, 'permission denied: commands run as the user of the sandbox'],
   [/Read-only file system/, 'the file system there cannot be written to'],
   [/File name too long/, 'a name is too long there'],
