@@ -40,9 +40,10 @@ before(async () => {
     await writeFile(path, `#!/bin/bash\n${script}\n`);
     await chmod(path, 0o755);
   };
-  // Writes down what it was called with: the words of a call end with a zero byte each, the call with one more.
-  const record = `{ printf '%s\\0' "$@"; printf '\\0'; } >> '${join(folder, 'calls')}'; echo value`;
-  for (const path of ['berth', 'bin/berth']) await program(join(folder, path), record);
+  // Writes down what it was called with: the words of a call end with a zero byte each, the call with one more. Reads what it is sent, as who sends it would fail.
+  const record = `{ printf '%s\\0' "$@"; printf '\\0'; } >> '${join(folder, 'calls')}'; cat >/dev/null; echo value`;
+  await mkdir(join(folder, 'here'));
+  for (const path of ['here/berth', 'bin/berth']) await program(join(folder, path), record);
   for (const [name, script] of Object.entries(OTHERS)) await program(join(folder, 'bin', name), script);
 });
 after(() => rm(folder, { recursive: true, force: true }));
@@ -50,10 +51,10 @@ after(() => rm(folder, { recursive: true, force: true }));
 /** Runs a line in a shell and resolves with the words of each call of berth in it. */
 async function callsIn(line: string): Promise<string[][]> {
   await rm(join(folder, 'calls'), { force: true });
-  for (const [, file = ''] of line.matchAll(/<\s*([\w./-]+)/g)) await writeFile(join(folder, file), '');
+  for (const [, file = ''] of line.matchAll(/<\s*([\w./-]+)/g)) await writeFile(join(folder, 'here', file), '');
   const env = { PATH: `${join(folder, 'bin')}:/usr/bin:/bin`, HOME: folder, EDITOR: 'true', SANDBOX: 'sbx_uodiunxlni4uyqmllemsqh4l' };
   const { status, stderr } = spawnSync('bash', ['--norc', '-euo', 'pipefail', '-c', line], {
-    cwd: folder,
+    cwd: join(folder, 'here'),
     env,
     encoding: 'utf8',
     timeout: 20_000,
