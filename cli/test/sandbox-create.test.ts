@@ -52,7 +52,7 @@ test('every field of the API is made of its option', async () => {
     ['all', 'agent_two', 'long-running', 1, 'user 7', 'ephemeral', 7_200, 'acme/app', 'main'],
   );
   assert.deepEqual(
-    Object.entries(sandbox.metadata).toSorted(([one], [other]) => (one < other ? -1 : 1)),
+    Object.entries(sandbox.metadata).toSorted(([one], [other]) => one.localeCompare(other)),
     [
       ['eq', 'a=b'],
       ['größe', '日本'],

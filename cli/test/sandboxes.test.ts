@@ -23,10 +23,9 @@ before(async () => {
 after(() => service.close());
 
 async function make(fields: Record<string, unknown> = {}): Promise<string> {
-  const { api } = service;
-  const { orgId, projectId } = api;
+  const { orgId, projectId } = service.api;
   const body = { agent: 'agent_one', projectId, ...fields };
-  const { body: answer, status } = await api.call('POST', `/v1/orgs/${orgId}/sandboxes`, { body });
+  const { body: answer, status } = await service.api.call('POST', `/v1/orgs/${orgId}/sandboxes`, { body });
   assert.equal(status, 201, JSON.stringify(answer));
   const { id } = (answer as { sandbox: Sandbox }).sandbox;
   await until('it is ready', async () => ((await get(id)).status === 'ready' ? true : null));
@@ -78,9 +77,8 @@ test('a list fits its terminal, keeps its columns whatever names hold, and is wh
 });
 
 test('a list is filtered by project and status, cut by --limit, and says so when there is nothing', async () => {
-  const { api } = service;
-  const { orgId, projectId } = api;
-  const { body } = await api.call('POST', `/v1/orgs/${orgId}/projects`, { body: { name: 'other' } });
+  const { orgId, projectId } = service.api;
+  const { body } = await service.api.call('POST', `/v1/orgs/${orgId}/projects`, { body: { name: 'other' } });
   const other = (body as { project: { id: string } }).project.id;
   const id = await make({ projectId: other });
   const [own, failed, limited, json, none] = await Promise.all([

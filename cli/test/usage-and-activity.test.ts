@@ -28,9 +28,8 @@ async function note(count: number, sandboxId: string): Promise<void> {
 
 /** A machine of an end user that ran for so many hours until now. */
 async function used(hours: number, endUserId: string | null): Promise<void> {
-  const { api } = service;
-  const { db, orgId, projectId } = api;
-  const sandbox = await api.makeSandbox('stopped', { end_user_id: endUserId });
+  const { db, orgId, projectId } = service.api;
+  const sandbox = await service.api.makeSandbox('stopped', { end_user_id: endUserId });
   const size = { vcpu: 1, memory_gb: 1, disk_gb: 10 };
   const during = `[${new Date(Date.now() - hours * 3_600_000).toISOString()},${new Date().toISOString()})`;
   await db
