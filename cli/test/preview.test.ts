@@ -106,8 +106,9 @@ test('open hands a link to the browser where there is one, and prints it where t
   assert.match(gone.stderr, /there is no link prv_nope to sbx_\w+ that still opens/);
 });
 
-test('what is no web page is never handed to a program', async () => {
+test('what is no web page is never handed to a program', async (t) => {
   const api = await ApiServer.start();
+  t.after(() => api.close());
   for (const url of ['file:///etc/passwd', '-x', 'javascript:alert(1)']) {
     api.json = (request) => (request.method === 'POST' ? { preview: { url, expiresAt: '' } } : { sandbox: { id: 'sbx_a' } });
     const env = { ...api.environment, DISPLAY: ':99', PATH: `${folder}:${process.env['PATH']}` };
@@ -115,7 +116,6 @@ test('what is no web page is never handed to a program', async () => {
     assert.equal(code, 0, 'it is printed');
     assert.throws(() => readFileSync(join(folder, 'opened')), /ENOENT/);
   }
-  api.close();
 });
 
 test('wrong words are refused with exit code 2 and what is allowed', async () => {

@@ -135,12 +135,9 @@ test('Ctrl-C while it waits says which sandbox is left', async () => {
 });
 
 test('a lost answer is told with what to do about it', async () => {
-  const broken = await ApiServer.start();
-  broken.refuse = { status: 200, body: '' };
   const env = { ...service.environment(), BERTH_ORG_ID: 'org_a', BERTH_PROJECT_ID: 'prj_a', BERTH_URL: 'http://127.0.0.1:9' };
   const plain = await berth(['sandbox', 'create'], { env });
   const keyed = await berth(['sandbox', 'create', '--idempotency-key', 'k'], { env });
-  broken.close();
   assert.deepEqual([plain.code, plain.stdout, keyed.code], [1, '', 1]);
   assert.match(
     plain.stderr,
@@ -149,12 +146,12 @@ test('a lost answer is told with what to do about it', async () => {
   assert.match(keyed.stderr, /Make the same call again, with the same idempotencyKey/);
 });
 
-test('a private key is refused before anything is sent, and its text is nowhere', async () => {
+test('a private key is refused before anything is sent, and its text is nowhere', async (t) => {
   const api = await ApiServer.start();
+  t.after(() => api.close());
   let asked = 0;
   api.json = () => (asked += 1);
   const { code, stdout, stderr } = await berth(['sandbox', 'create', '--ssh-key', join(folder, 'id')], { env: api.environment });
-  api.close();
   assert.deepEqual([code, stdout, asked], [2, '', 0]);
   assert.equal(
     stderr,
