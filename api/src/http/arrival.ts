@@ -8,6 +8,7 @@ export function boundArrival(server: Server, request: IncomingMessage, response:
   const { headers } = request;
   if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return;
   const timer = setTimeout(() => {
+    if (request.complete || request.socket.destroyed) return;
     // What was answered already is not answered once more.
     if (response.headersSent) request.socket.destroy();
     else
@@ -17,5 +18,7 @@ export function boundArrival(server: Server, request: IncomingMessage, response:
         request.socket,
       );
   }, ms);
+  // Node does not tell of the end of a request that was answered before its body came: nothing may wait for that.
+  timer.unref();
   request.once('close', () => clearTimeout(timer));
 }
