@@ -167,6 +167,8 @@ async function runAction(spec: CommandSpec, command: Command, args: readonly str
   try {
     return (await (load as Action)(context, { args, options: typed } satisfies Input)) ?? 0;
   } catch (error) {
+    // Whoever hung up does not read; ssh does it to each ProxyCommand at the end.
+    if (ended === 'SIGHUP') return EXIT_BY_SIGNAL.SIGHUP;
     // What a signal cut off is no failure of its own, whatever it was in the middle of.
     return await failed(ended === null ? error : aborting.signal.reason, options, spec.failureExit);
   }
