@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { request, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
+import { request, type Agent, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
@@ -93,13 +93,19 @@ export class TestDaemon {
   }
 
   /** Sends a request and gives it back with its answer, so that a test can break it off. */
-  open(method: string, path: string, body?: string | Buffer, secret?: string): { request: ClientRequest; answer: Promise<Answer> } {
+  open(
+    method: string,
+    path: string,
+    body?: string | Buffer,
+    secret?: string,
+    agent: Agent | false = false,
+  ): { request: ClientRequest; answer: Promise<Answer> } {
     const sent = request({
       host: '127.0.0.1',
       port: this.#port,
       method,
       path,
-      agent: false,
+      agent,
       headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` },
     });
     const answer = new Promise<Answer>((resolve, reject) => {
