@@ -50,7 +50,7 @@ export async function startConfined(confined: Confined, onOutput: (chunk: Buffer
   return describe(process, exited);
 }
 
-/** Starts a service with this process's own rights. It gets SIGTERM when this process dies. */
+/** Starts a service with this process's own rights. It gets SIGTERM when this process dies. Rejects with the end's reason when it ended before it was seen. */
 export async function startPlain(plain: PlainCommand, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
   const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...plain.command], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -62,7 +62,7 @@ export async function startPlain(plain: PlainCommand, onOutput: (chunk: Buffer) 
   forwardOutput(child, onOutput);
   const process = child.pid === undefined ? null : await readProcess(child.pid);
   if (process === null) {
-    throw new Error(`${plain.command[0]} could not be started: ${await exited}`);
+    throw new Error(await exited);
   }
   return describe(process, exited);
 }
@@ -124,13 +124,15 @@ async function stopChild(process: VmProcess, exited: Promise<string>, signalName
 
 /** The service is the child of bwrap's first process inside, whose pid bwrap reports. */
 async function confinedProcess(child: ChildProcess, exited: Promise<string>): Promise<VmProcess> {
-  const ended = exited.then((reason) => {
+  const ended = exited.then((reason): never => {
     throw new Error(`the service could not be started confined: ${reason}`);
   });
   // Whoever loses the race is no unhandled rejection.
   ended.catch(() => undefined);
   const deadline = performance.now() + START_DEADLINE_MS;
-  const firstPid = await Promise.race([readChildPid(child.stdio[STATUS_FD] as Readable), ended]);
+  const reported = await Promise.race([readChildPid(child.stdio[STATUS_FD] as Readable), ended]);
+  // bwrap that reports nothing is on its way out: its end and last words say why.
+  const firstPid = reported ?? (await ended);
   for (;;) {
     const process = await serviceBelow(firstPid);
     if (process !== null) {
@@ -144,7 +146,8 @@ async function confinedProcess(child: ChildProcess, exited: Promise<string>): Pr
   }
 }
 
-function readChildPid(status: Readable): Promise<number> {
+/** The pid that bwrap reports; null when it closes its side without one. */
+function readChildPid(status: Readable): Promise<number | null> {
   return new Promise((resolve, reject) => {
     let text = '';
     status.setEncoding('utf8');
@@ -155,7 +158,7 @@ function readChildPid(status: Readable): Promise<number> {
         resolve(Number(pid));
       }
     });
-    status.once('end', () => reject(new Error('bwrap reported no process')));
+    status.once('end', () => resolve(null));
     status.once('error', reject);
   });
 }

@@ -138,6 +138,28 @@ test('a service that does not come up at the first start fails the start with it
   assert.equal(await isSame(processOf(events[0])), false);
 });
 
+test('a service that ended before its process was seen fails the start with its last words too', async () => {
+  const gone: Service = {
+    name: 'gone',
+    start: (onOutput, signal) =>
+      startAndWait(
+        {
+          name: 'gone',
+          launch: async (forward) => {
+            forward(Buffer.from('no such table\n'));
+            throw new Error('exit code 3');
+          },
+          answers: async () => false,
+          answerDeadlineMs: 10_000,
+          stopGraceMs: 5_000,
+        },
+        onOutput,
+        signal,
+      ),
+  };
+  await assert.rejects(supervise([gone]).supervisor.start(), /^Error: gone did not start \(exit code 3\):\nno such table/);
+});
+
 test('a service that ignores SIGTERM is killed when its grace is over', async () => {
   const { supervisor, events } = supervise([program('stubborn', `trap '' TERM; ${WAITING}`, 200)]);
   await supervisor.start();

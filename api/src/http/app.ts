@@ -36,7 +36,7 @@ import { registerPaymentEvents } from './payment-events.ts';
 import { prefersAsync } from './prefer.ts';
 import { FailedAuthentications, RequestLimit } from './rate-limit.ts';
 import { newRequestId } from './request-id.ts';
-import { logRequest } from './request-log.ts';
+import { logRequest, outcomeOf } from './request-log.ts';
 import { securityHeaders } from './security-headers.ts';
 import { answerUnreadable } from './unreadable.ts';
 import { parseWith } from './validation.ts';
@@ -158,7 +158,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     done(refusalOf(request, reply, closing));
   });
   app.addHook('onResponse', (request, reply, done) => {
-    logRequest(request, reply, { status: reply.raw.statusCode, brokenOff: !reply.raw.writableFinished });
+    logRequest(request, reply, outcomeOf(reply.raw));
     done();
   });
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply));

@@ -40,7 +40,7 @@ export async function answerWebSocket(
   const connection = await bound.connect(context, { route, actor, bearer, sandbox, signal }, query);
   // All in one turn from here: whatever comes of the connection or of its caller finds somebody who listens.
   const websocket = acceptOrClose(sockets, connection, request, reply);
-  logRequest(request, reply, { status: 101, brokenOff: false });
+  logRequest(request, reply, { status: 101 });
   const openedAt = performance.now();
   void join(websocket, connection, DIALECTS[bound.speaks(query)](), { log: request.log, pingEveryMs }).then((code) => {
     const seconds = Math.round((performance.now() - openedAt) / 1_000);

@@ -2,6 +2,7 @@
 // exchange.ts's and web-socket.ts's.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { newRequestId } from '../http/request-id.ts';
+import { outcomeOf } from '../http/request-log.ts';
 import { takeToken } from '../rules/preview-credentials.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
 import type { PreviewAccess } from '../services/preview-access.ts';
@@ -106,7 +107,8 @@ export class Visit {
 
   #onClose(): void {
     this.#gone?.abort(new DOMException('the visitor went away', 'AbortError'));
-    this.log(this.response.statusCode, this.response.writableFinished ? {} : { brokenOff: true });
+    const { status, ...more } = outcomeOf(this.response);
+    this.log(status, more);
   }
 
   /** The line that every visit leaves; what was asked for and with which link's token is not in it. */

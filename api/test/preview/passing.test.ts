@@ -316,24 +316,34 @@ test('a slow reader holds the app back, and a slow app the sender', async () => 
 
 test('a visitor who leaves ends the request in the app, before and within an answer and an upload', async () => {
   const cookie = await world.cookie();
-  for (const [what, begun] of [
-    ['before an answer', (_request: IncomingMessage, _response: ServerResponse) => undefined],
-    ['within an answer', (_request: IncomingMessage, response: ServerResponse) => response.write('part')],
+  const lines = (): string[] =>
+    world.api
+      .logged()
+      .split('\n')
+      .filter((line) => line.includes('"brokenOff":true'));
+  for (const [within, status] of [
+    [false, 499],
+    [true, 200],
   ] as const) {
     const gone = Promise.withResolvers<void>();
     const came = Promise.withResolvers<void>();
-    app = (request, response) => {
+    app = (_request, response) => {
       response.once('close', () => gone.resolve());
       came.resolve();
-      begun(request, response);
+      if (within) response.write('part');
     };
     const { request } = await world.begin('/', { headers: { cookie } });
     request.on('error', () => undefined);
+    const answered = once(request, 'response');
+    answered.catch(() => undefined);
     request.end();
     await came.promise;
+    if (within) await answered;
+    const before = lines().length;
     request.destroy();
     await gone.promise;
-    assert.ok(true, what);
+    await untilTrue('the log says how it ended', () => lines().length > before);
+    assert.equal((JSON.parse(lines().at(-1) ?? '') as { status: number }).status, status);
   }
 
   const aborted = Promise.withResolvers<void>();

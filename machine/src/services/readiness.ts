@@ -19,9 +19,14 @@ export interface Startable {
 /** Starts a service and waits for its answer. On failure ends it and rejects with its last words. */
 export async function startAndWait(startable: Startable, onOutput: (chunk: Buffer) => void, signal: AbortSignal): Promise<RunningService> {
   const tail = new OutputTail();
-  const child = await startable.launch((chunk) => {
+  const notStarted = (reason: string): Error =>
+    new Error(`${startable.name} did not start (${reason})${tail.text() === '' ? '' : `:\n${tail.text()}`}`);
+  const launching = startable.launch((chunk) => {
     tail.add(chunk);
     onOutput(chunk);
+  });
+  const child = await launching.catch((error: unknown) => {
+    throw notStarted(error instanceof Error ? error.message : String(error));
   });
   const stop = (): Promise<void> => child.stop('SIGTERM', startable.stopGraceMs);
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(startable.answerDeadlineMs)]);
@@ -38,5 +43,5 @@ export async function startAndWait(startable: Startable, onOutput: (chunk: Buffe
   }
   const reason = child.endedBy ?? (signal.aborted ? 'no longer wanted' : `no answer within ${startable.answerDeadlineMs / 1000} s`);
   await stop();
-  throw new Error(`${startable.name} did not start (${reason})${tail.text() === '' ? '' : `:\n${tail.text()}`}`);
+  throw notStarted(reason);
 }
