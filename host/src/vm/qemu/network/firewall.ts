@@ -16,7 +16,10 @@ export const RESOLVER_PORT = 353;
 export const CONNECTIONS_PER_GUEST = 4_096;
 
 /** Packets a second from one guest to the resolver, beyond which they are dropped before they cost the daemon anything. */
-const RESOLVER_PACKETS_PER_SECOND = 1_000;
+export const RESOLVER_PACKETS_PER_SECOND = 1_000;
+
+/** Of them that may come at once after silence. */
+export const RESOLVER_BURST = 500;
 
 /** The table of the root namespace, shared by all instances: its text depends on nothing but the names of the slots' veths. */
 export const ROOT_TABLE = 'inet berth';
@@ -90,7 +93,8 @@ table ${ROOT_TABLE} {${blockedSet}
 
 /**
  * Rules of one slot's namespace. The limit on packets to the resolver stands before the rule for known connections: one socket of the
- * guest is one connection, however much it sends.
+ * guest is one connection, however much it sends. What the guest answers on a connection that the host opened is not counted: of file contents and previews 1,000
+ * packets are 1.4 MB.
  */
 export function slotRules(slot: Slot): string {
   const { address: guest, gateway, mac } = GUEST_NETWORK;
@@ -117,7 +121,7 @@ table inet berth {${blockedSet}
   chain forward {
     type filter hook forward priority filter; policy drop;
     meta nfproto != ipv4 drop
-    iifname "${TAP_NAME}" ip daddr ${slot.hostAddress} limit rate over ${RESOLVER_PACKETS_PER_SECOND}/second burst 500 packets drop
+    iifname "${TAP_NAME}" ip daddr ${slot.hostAddress} ct direction original limit rate over ${RESOLVER_PACKETS_PER_SECOND}/second burst ${RESOLVER_BURST} packets drop
     ct state established,related accept
     ct state invalid drop
     iifname "${INNER_VETH_NAME}" oifname "${TAP_NAME}" ip saddr ${slot.hostAddress} ct status dnat accept

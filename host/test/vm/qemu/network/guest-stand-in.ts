@@ -16,6 +16,8 @@ export interface GuestStandIn {
   server: NamespaceServer;
   /** Sends a frame into the slot's TAP, whatever is in it. */
   send(frame: Buffer): Promise<void>;
+  /** The same many times, without a pause. */
+  sendTimes(frame: Buffer, times: number): Promise<void>;
   /** Idempotent. */
   stop(): Promise<void>;
 }
@@ -44,6 +46,9 @@ while (1) {
   }
 }
 `;
+
+/** What the carrier says of each frame. */
+const SENT = 'sent\n';
 
 /** Number of the system call setns, which Perl has no name for. */
 const SETNS = { x64: '308', arm64: '268' }[process.arch as 'x64' | 'arm64'];
@@ -82,14 +87,20 @@ export async function startGuest(slot: Slot, uid = slot.uid): Promise<GuestStand
   }
   const options = { name: `guest ${slot.number}`, httpPorts: [80, 987], udpPort: 9_999, dnsAddress: null, ipv6: true };
   const server = await startServer(namespacePath, options);
+  const send = async (frame: Buffer, times: number): Promise<void> => {
+    const deadline = AbortSignal.timeout(10_000);
+    carrier.stdin.write(`${frame.toString('hex')}\n`.repeat(times));
+    for (let said = 0; said < times * SENT.length;) {
+      const [data] = (await once(carrier.stdout, 'data', { signal: deadline })) as [Buffer];
+      said += data.length;
+    }
+  };
   let stopped = false;
   return {
     namespacePath,
     server,
-    async send(frame) {
-      carrier.stdin.write(`${frame.toString('hex')}\n`);
-      await once(carrier.stdout, 'data', { signal: AbortSignal.timeout(10_000) });
-    },
+    send: (frame) => send(frame, 1),
+    sendTimes: send,
     async stop() {
       if (stopped) return;
       stopped = true;

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { createSocket } from 'node:dgram';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
-import { CONNECTIONS_PER_GUEST, RESOLVER_PORT } from '../../../../src/vm/qemu/network/firewall.ts';
+import { CONNECTIONS_PER_GUEST, RESOLVER_BURST, RESOLVER_PACKETS_PER_SECOND, RESOLVER_PORT } from '../../../../src/vm/qemu/network/firewall.ts';
 import { createNetwork } from '../../../../src/vm/qemu/network/network.ts';
 import type { Network, Slot } from '../../../../src/vm/qemu/network/slot.ts';
 import { LARGE_NAME, LARGE_RECORDS, ZONE_ADDRESS } from './dns-zone.ts';
@@ -252,6 +253,37 @@ test('the resolver is reached at the gateway only, and no other port of the gate
     assert.ok(['ETIMEOUT', 'ECONNREFUSED'].includes((await resolveInGuest(server, 'www.internet.test')) as string), server);
   }
   assertClosed(await probeFrom(guest.namespacePath, [...at(80, GUEST_NETWORK.gateway), ...at(RESOLVER_PORT, GUEST_NETWORK.gateway)]));
+});
+
+/** Packets that came out of the slot on the machine's side. */
+async function cameOut(): Promise<number> {
+  const { stdout } = await run('ip', ['-j', '-s', 'link', 'show', 'dev', slot.hostVeth]);
+  const [link] = JSON.parse(stdout) as { stats64: { rx: { packets: number } } }[];
+  assert.ok(link !== undefined);
+  return link.stats64.rx.packets;
+}
+
+test('what a guest sends to the resolver is limited, what it answers on a connection that the machine opened is not', async () => {
+  const burst = 5_000;
+  const asked = await cameOut();
+  const startedAt = performance.now();
+  await guest.sendTimes(udpFrame({ to: GUEST_NETWORK.gateway, port: 53, fromPort: 41_000, payload: 'no question' }), burst);
+  const passed = (await cameOut()) - asked;
+  const most = RESOLVER_BURST + RESOLVER_PACKETS_PER_SECOND * Math.ceil((performance.now() - startedAt) / 1_000);
+  // The kernel's own packets are few: there is no IPv6 in a slot.
+  assert.ok(passed > 0 && passed <= most + 10, `${passed} of ${burst} packets passed, ${most} may`);
+
+  const socket = createSocket('udp4');
+  try {
+    await new Promise<void>((resolve) => socket.bind(0, slot.hostAddress, resolve));
+    const { port } = socket.address();
+    await new Promise((resolve) => socket.send('question', GUEST_PORT, slot.address, resolve));
+    const answered = await cameOut();
+    await guest.sendTimes(udpFrame({ to: slot.hostAddress, port, fromPort: GUEST_PORT, payload: 'answer' }), burst);
+    assert.ok((await cameOut()) - answered >= burst, 'each of them came out');
+  } finally {
+    socket.close();
+  }
 });
 
 test('a guest that opens more connections than its share is refused the next one, and no other guest notices', async () => {
