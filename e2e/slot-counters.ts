@@ -9,12 +9,15 @@ export interface DeviceCount {
   device: string;
   fromPeerBytes: number;
   toPeerBytes: number;
+  fromPeerPackets: number;
+  toPeerPackets: number;
   /** Packets that the device or its queue did not pass on, for whatever reason. */
   lost: number;
 }
 
 interface Direction {
   bytes: number;
+  packets: number;
   dropped: number;
   errors: number;
 }
@@ -46,6 +49,8 @@ async function countsOf(place: readonly string[]): Promise<DeviceCount[]> {
     device: ifname,
     fromPeerBytes: rx.bytes,
     toPeerBytes: tx.bytes,
+    fromPeerPackets: rx.packets,
+    toPeerPackets: tx.packets,
     lost:
       rx.dropped +
       rx.errors +

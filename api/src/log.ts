@@ -45,7 +45,7 @@ const SECRET_FORMS: readonly [RegExp, string][] = [
 ];
 
 /** Lines are gathered until there are so many bytes of them, or so long: a write for each would cost more than the line. */
-const GATHERED = { minLength: 4_096, periodicFlush: 50 } as const;
+const GATHERED = { minLength: 16_000, periodicFlush: 50 } as const;
 
 /** Where a log goes: a file, or a file descriptor. What is still gathered is written when the process ends, unless it is killed. */
 export function logInto(dest: string | number): DestinationStream {

@@ -6,6 +6,7 @@
 //   owner-link        make a link with which the first org's owner can sign in; one line of JSON on stdout
 //   plans set         give an org a plan of the catalogue; one line of JSON on stdout
 import { parseArgs } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
 import { permission } from '@berth/contract/permissions.ts';
 import type { Logger } from 'pino';
 import { readDatabaseConfig, readPlanCatalogue, readServeConfig } from './config.ts';
@@ -29,6 +30,10 @@ import { migrateDurable, startDurable } from './workers/durable.ts';
 const STATEMENT_TIMEOUT_MS = 30_000;
 /** How long a stopping process lets open requests end; longer execs are then broken off, which ends their commands. */
 const STOP_GRACE_MS = 10_000;
+
+// What passes through in chunks, of files and previews, counts as memory like any other. By itself V8 looks through the whole heap for each 16 MB of them: half of the
+// work of a preview.
+setFlagsFromString('--external-memory-accounted-in-global-limit');
 
 const [command = 'serve', ...rest] = process.argv.slice(2);
 try {

@@ -8,8 +8,12 @@ import { headOf, timeFrames, timeRequests, type LoadTarget } from './http-load.t
 import { measured, type Measured } from './measured.ts';
 import { BIG_BYTES, PREVIEW_APP, PREVIEW_APP_PORT } from './preview-app.ts';
 
-const CONNECTIONS = 8;
-const REQUESTS = 1_000;
+/** As many as it takes for neither way to wait for its caller: what is compared is how much each can do. */
+const CONNECTIONS = 64;
+const REQUESTS = 2_000;
+/** As one page would have: what is compared is how long each takes too. */
+const FEW_CONNECTIONS = 8;
+const FEW_REQUESTS = 1_000;
 const FRAMES = 200;
 const WARM_UPS = 2;
 const APP_DEADLINE_MS = 60_000;
@@ -25,23 +29,28 @@ export async function measurePreviews({ client, url, guestCidr, progress }: Benc
     const preview = await previewTarget(url, await client.createPreview(id, PREVIEW_APP_PORT));
 
     const requests = { straight: [] as number[], preview: [] as number[], ratio: [] as number[] };
+    const few = { straight: [] as number[], preview: [] as number[], ratio: [] as number[] };
     const bytes = { straight: [] as number[], preview: [] as number[], ratio: [] as number[] };
     const added: number[] = [];
     for (let round = -WARM_UPS; round < rounds; round += 1) {
       report(`round ${Math.max(0, round + 1)} of ${rounds}`);
       // The first of a round has what the one before it left; so they take turns at that.
       const ways = round % 2 === 0 ? ([straight, preview] as const) : ([preview, straight] as const);
-      const rates = new Map<LoadTarget, { perSecond: number; mibPerSecond: number; frameMs: number }>();
+      const rates = new Map<LoadTarget, { perSecond: number; fewPerSecond: number; mibPerSecond: number; frameMs: number }>();
       for (const way of ways) {
         const perSecond = REQUESTS / (await timeRequests(way, '/small', REQUESTS, CONNECTIONS));
+        const fewPerSecond = FEW_REQUESTS / (await timeRequests(way, '/small', FEW_REQUESTS, FEW_CONNECTIONS));
         const mibPerSecond = BIG_BYTES / 1_048_576 / (await timeRequests(way, '/big', 1, 1));
-        rates.set(way, { perSecond, mibPerSecond, frameMs: figureOf(await timeFrames(way, '/socket', FRAMES)).median });
+        rates.set(way, { perSecond, fewPerSecond, mibPerSecond, frameMs: figureOf(await timeFrames(way, '/socket', FRAMES)).median });
       }
       const [one, other] = [rates.get(straight), rates.get(preview)];
       if (round < 0 || one === undefined || other === undefined) continue;
       requests.straight.push(one.perSecond);
       requests.preview.push(other.perSecond);
       requests.ratio.push(other.perSecond / one.perSecond);
+      few.straight.push(one.fewPerSecond);
+      few.preview.push(other.fewPerSecond);
+      few.ratio.push(other.fewPerSecond / one.fewPerSecond);
       bytes.straight.push(one.mibPerSecond);
       bytes.preview.push(other.mibPerSecond);
       bytes.ratio.push(other.mibPerSecond / one.mibPerSecond);
@@ -49,9 +58,12 @@ export async function measurePreviews({ client, url, guestCidr, progress }: Benc
     }
     await client.destroy(id);
     return [
-      measured('straightRequestsPerSecond', 'requests straight to the guest', '/s', requests.straight),
+      measured('straightRequestsPerSecond', `requests straight to the guest, over ${CONNECTIONS} connections`, '/s', requests.straight),
       measured('previewRequestsPerSecond', 'requests through a preview', '/s', requests.preview),
       measured('previewRequestsRatio', 'of that rate, through a preview', '', requests.ratio, 3),
+      measured('straightRequestsPerSecondOver8', `the same over ${FEW_CONNECTIONS} connections, straight`, '/s', few.straight),
+      measured('previewRequestsPerSecondOver8', 'and through a preview', '/s', few.preview),
+      measured('previewRequestsRatioOver8', 'of that rate, through a preview', '', few.ratio, 3),
       measured('straightMibPerSecond', 'bytes straight from the guest', 'MiB/s', bytes.straight),
       measured('previewMibPerSecond', 'bytes through a preview', 'MiB/s', bytes.preview),
       measured('previewThroughputRatio', 'of that throughput, through a preview', '', bytes.ratio, 3),

@@ -12,6 +12,12 @@ export interface ByteStream extends NodeJS.ReadWriteStream {
   readonly remoteFamily?: string | undefined;
 }
 
+/** A stream that reads into its chunks again. */
+export interface Recycling {
+  /** Called once with each chunk that nobody needs any more. */
+  recycle(this: void, chunk: Uint8Array): void;
+}
+
 export interface SpliceBounds {
   /** Longest silence of both directions together. */
   idleMs?: number;
@@ -58,12 +64,26 @@ export function splice(one: ByteStream, other: ByteStream, { idleMs, longestMs }
         resolve(end);
       }
     });
-    from.pipe(to);
+    const recycle = 'recycle' in from ? (from as Recycling).recycle : undefined;
+    if (recycle === undefined) from.pipe(to);
+    else pipeRecycling(from, to, recycle);
     from.on('data', () => idle?.refresh());
   };
   join(one, other);
   join(other, one);
   return promise;
+}
+
+function pipeRecycling(from: ByteStream, to: ByteStream, recycle: Recycling['recycle']): void {
+  from.on('data', (chunk: Uint8Array) => {
+    // When it failed, whoever was to write it may still hold it.
+    const goesOn = to.write(chunk, (error) => {
+      if (error === undefined || error === null) recycle(chunk);
+    });
+    if (!goesOn) from.pause();
+  });
+  to.on('drain', () => from.resume());
+  from.once('end', () => to.end());
 }
 
 /** What was cut off must not look whole at the other end; a unix socket has no way to say so. */

@@ -1,5 +1,5 @@
 // Raw streams into running guests: opens them, bounds how many there are, and closes a VM's own when it stops running. Must not know who uses them.
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
   GUEST_PORT,
@@ -13,6 +13,7 @@ import { GuestRefusal, type GuestClient } from '../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
 import type { GuestEndpoint } from './driver.ts';
 import type { OwnedVm } from './owned-vm.ts';
+import { connectRecycling } from './read-buffers.ts';
 
 /** For a guest to take a connection; an emulated one that is busy takes its time. */
 const CONNECT_MS = 15_000;
@@ -122,7 +123,7 @@ async function toPort(guest: GuestClient, port: number, signal: AbortSignal): Pr
 function dialPort({ address, port }: GuestEndpoint, signal: AbortSignal): Promise<Socket | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket | null>();
   signal.throwIfAborted();
-  const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true });
+  const socket = connectRecycling({ host: address, port, allowHalfOpen: true, noDelay: true });
   const settle = (settled: () => void): void => {
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);

@@ -5,7 +5,12 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
-import { CONNECTIONS_PER_GUEST, RESOLVER_BURST, RESOLVER_PACKETS_PER_SECOND, RESOLVER_PORT } from '../../../../src/vm/qemu/network/firewall.ts';
+import {
+  CONNECTIONS_PER_GUEST,
+  RESOLVER_BURST,
+  RESOLVER_PACKETS_PER_SECOND,
+  RESOLVER_PORT,
+} from '../../../../src/vm/qemu/network/firewall.ts';
 import { createNetwork } from '../../../../src/vm/qemu/network/network.ts';
 import type { Network, Slot } from '../../../../src/vm/qemu/network/slot.ts';
 import { LARGE_NAME, LARGE_RECORDS, ZONE_ADDRESS } from './dns-zone.ts';
