@@ -15,7 +15,7 @@ const REQUESTS = 2_000;
 const FEW_CONNECTIONS = 8;
 const FEW_REQUESTS = 1_000;
 const FRAMES = 200;
-const WARM_UPS = 2;
+const WARM_UPS = 6;
 const APP_DEADLINE_MS = 60_000;
 const APP_POLL_MS = 100;
 
