@@ -88,3 +88,22 @@ test('a stream that is broken off ends the other, and the next gets none of its 
   for await (const part of visitor as AsyncIterable<Buffer>) parts.push(part);
   assert.equal(sha256(Buffer.concat(parts)), sha256(others));
 });
+
+test('a few bytes that wait to be taken do not hold all that they were read into', async () => {
+  const word = Buffer.from('a few bytes');
+  const held: Uint8Array[] = [];
+  const sending = Promise.withResolvers<Socket>();
+  serve = (socket) => sending.resolve(socket.setNoDelay(true));
+  const stream = connectRecycling({ host: '127.0.0.1', port: (app.address() as AddressInfo).port });
+  const socket = await sending.promise;
+  while (held.length < 20) {
+    socket.write(word);
+    const [chunk] = (await once(stream, 'data')) as [Uint8Array];
+    held.push(chunk);
+  }
+  socket.end();
+  stream.destroy();
+  assert.equal(Buffer.concat(held).toString(), word.toString().repeat(20));
+  const memory = new Set(held.map(({ buffer }) => buffer)).size;
+  assert.ok(memory <= 2, `${memory} pieces of memory for ${held.length} chunks of ${word.length} bytes`);
+});
