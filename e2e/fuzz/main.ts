@@ -7,7 +7,7 @@ import { runFuzz } from './run.ts';
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
-    requests: { type: 'string', default: '2000' },
+    requests: { type: 'string', default: '10000' },
     clients: { type: 'string', default: '6' },
     only: { type: 'string', multiple: true, default: FUZZ_KINDS.map(({ name }) => name) },
     driver: { type: 'string', default: process.env['BERTH_DRIVER'] ?? 'qemu' },
