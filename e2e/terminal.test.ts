@@ -33,12 +33,12 @@ async function shell({ token = berth.token, sandboxId = id } = {}): Promise<Pseu
   return terminal;
 }
 
-/** Types a line and gives what it printed, up to a mark with its exit code. */
+/** Types a line and gives what it printed, up to a mark with its exit code. Ends at the next prompt: what is typed before it is echoed twice. */
 async function run(terminal: PseudoTerminal, line: string): Promise<{ printed: string; code: string | undefined }> {
   const from = terminal.text.length;
   // The mark is not in what is typed, and so not in its echo.
   terminal.type(`${line}; echo "<""done $?>"\r`);
-  const [, printed = '', code] = await terminal.shows(/\r\n([^]*)<done (\d+)>/, from);
+  const [, printed = '', code] = await terminal.shows(/\r\n([^]*)<done (\d+)>\r\n[^]*\$ $/, from);
   return { printed: plain(printed), code };
 }
 
