@@ -83,6 +83,8 @@ export class Exchange implements Asking {
       const isItsTurn = response.socket !== null && !response.headersSent && !response.destroyed;
       if (isItsTurn) response.writeContinue();
     });
+    // Before the library's own listener, which passes the answer on.
+    outgoing.once('response', (answer) => this.#answered(answer));
     const failed = (error: Error): void => {
       // What is said of a request that was sent once more means that one no longer.
       if (this.#outgoing === outgoing) this.#fail(error);
@@ -95,7 +97,7 @@ export class Exchange implements Asking {
   }
 
   /** Makes the answer fit to be passed on; the library does so when this returns. */
-  answered(answer: IncomingMessage): void {
+  #answered(answer: IncomingMessage): void {
     const { response, request } = this.#visit;
     const { bounds, cookieName } = this.#parts;
     this.#answer = answer;

@@ -7,6 +7,7 @@ import { ProxyServer } from 'http-proxy-3';
 import { previewCookieName } from '../rules/preview-credentials.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
 import type { ServiceContext } from '../services/context.ts';
+import { OpenList } from '../services/open-list.ts';
 import { endBehindAnswer } from '../http/last-answer.ts';
 import { newRequestId } from '../http/request-id.ts';
 import { boundsOf, type PreviewBounds } from './bounds.ts';
@@ -30,7 +31,7 @@ export class PreviewGate {
   readonly #parts: PreviewParts;
   readonly #sites: Sites;
   readonly #proxy = new ProxyServer();
-  readonly #exchanges = new Map<IncomingMessage, Exchange>();
+  readonly #exchanges = new OpenList<Exchange>();
   readonly #passages = new Set<WebSocketPassage>();
   #closing = false;
 
@@ -47,7 +48,6 @@ export class PreviewGate {
       cookieName: previewCookieName(previewUrl),
       reachedBy: secure ? { proto: 'https', port: '443' } : { proto: 'http', port: '80' },
     };
-    this.#proxy.on('proxyRes', (answer, request) => this.#exchanges.get(request)?.answered(answer));
     // Exchanges and WebSockets are told of their own failures; what is left is a visitor who went away.
     this.#proxy.on('error', (error) => context.log.debug({ err: error }, 'a visitor’s connection broke'));
   }
@@ -81,7 +81,7 @@ export class PreviewGate {
   stop(): void {
     this.#closing = true;
     for (const passage of this.#passages) passage.cut();
-    for (const exchange of this.#exchanges.values()) if (exchange.streams) exchange.cut();
+    for (const exchange of this.#exchanges.items()) if (exchange.streams) exchange.cut();
   }
 
   /** Closes what is left, the connections into sandboxes too. */
@@ -93,10 +93,8 @@ export class PreviewGate {
     try {
       const admitted = await visit.letIn();
       if (admitted === undefined || visit.gone) return;
-      const { request, response } = visit;
       const exchange = new Exchange(this.#parts, this.#proxy, visit, admitted);
-      this.#exchanges.set(request, exchange);
-      response.once('close', () => this.#exchanges.delete(request));
+      visit.response.once('close', this.#exchanges.add(exchange).close);
       exchange.start();
     } catch (error) {
       this.#fault(visit, error);

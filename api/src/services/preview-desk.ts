@@ -3,6 +3,7 @@
 import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import type { ServiceContext } from './context.ts';
+import { OpenList } from './open-list.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
 import { readCookie, type PreviewCookie } from './preview-token.ts';
 import { judge, type Holder, type PreviewRefusal, type Verdict } from './preview-verdict.ts';
@@ -108,7 +109,7 @@ class Watch {
   readonly #context: ServiceContext;
   readonly #desk: PreviewDesk;
   readonly #holder: Holder;
-  readonly #open = new Set<(end: PreviewEnd) => void>();
+  readonly #open = new OpenList<(end: PreviewEnd) => void>();
 
   constructor(context: ServiceContext, desk: PreviewDesk, holder: Holder) {
     this.#context = context;
@@ -118,8 +119,7 @@ class Watch {
 
   join(): PreviewLease {
     const { promise, resolve } = Promise.withResolvers<PreviewEnd>();
-    this.#open.add(resolve);
-    return { over: promise, close: () => void this.#open.delete(resolve) };
+    return { over: promise, close: this.#open.add(resolve).close };
   }
 
   /** `ended` is called in the moment in which it has: who comes then needs another watch. */
@@ -131,13 +131,13 @@ class Watch {
       for (;;) {
         const changed = await changes.next(AbortSignal.timeout(Math.ceil(Math.max(0, this.#dueInMs(askedAtMs)))));
         // One that lasts a moment longer than what it watched is there for what comes next.
-        if (this.#open.size === 0) return;
+        if (this.#open.isEmpty) return;
         if (!changed && this.#dueInMs(askedAtMs) > 0) continue;
         askedAtMs = performance.now();
         const end = await this.#check(checkedAtMs);
         if (end === 'good') checkedAtMs = askedAtMs;
         else if (end !== 'unknown') {
-          for (const resolve of this.#open) resolve(end);
+          for (const resolve of this.#open.items()) resolve(end);
           return;
         }
       }
