@@ -115,9 +115,12 @@ function admitted(machines: Machines, access: PreviewAccess, sandbox: LocatedSan
 async function awakeFor(
   { context, bounds: { startingMs } }: PreviewParts,
   access: PreviewAccess,
-  sandbox: LocatedSandboxRow,
+  remembered: LocatedSandboxRow,
   signal: () => AbortSignal,
 ): Promise<LocatedSandboxRow | Refusal> {
+  if (isAwake(remembered.status)) return remembered;
+  // It may have been woken in the second for which it is remembered.
+  const sandbox = await reread(context, remembered);
   if (isAwake(sandbox.status)) return sandbox;
   try {
     const now = refusalOf(sandbox.status, access) === STARTING ? await untilStarted(context, sandbox, startingMs, signal()) : sandbox;
@@ -126,7 +129,8 @@ async function awakeFor(
     if (!(error instanceof CodedError)) throw error;
     context.log.debug({ err: error, sandboxId: sandbox.id }, 'a sandbox is not awake for a preview');
     if (error.code !== 'sandbox_state_conflict') return NOT_WOKEN;
-    return refusalOf((await reread(context, sandbox)).status, access) ?? STARTING;
+    const latest = await reread(context, sandbox);
+    return isAwake(latest.status) ? latest : (refusalOf(latest.status, access) ?? STARTING);
   }
 }
 
