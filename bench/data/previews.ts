@@ -28,9 +28,7 @@ export async function measurePreviews({ client, url, guestCidr, progress }: Benc
     await untilItAnswers(straight);
     const preview = await previewTarget(url, await client.createPreview(id, PREVIEW_APP_PORT));
 
-    const requests = { straight: [] as number[], preview: [] as number[], ratio: [] as number[] };
-    const few = { straight: [] as number[], preview: [] as number[], ratio: [] as number[] };
-    const bytes = { straight: [] as number[], preview: [] as number[], ratio: [] as number[] };
+    const [requests, few, bytes] = [new Compared(), new Compared(), new Compared()];
     const added: number[] = [];
     for (let round = -WARM_UPS; round < rounds; round += 1) {
       report(`round ${Math.max(0, round + 1)} of ${rounds}`);
@@ -45,15 +43,9 @@ export async function measurePreviews({ client, url, guestCidr, progress }: Benc
       }
       const [one, other] = [rates.get(straight), rates.get(preview)];
       if (round < 0 || one === undefined || other === undefined) continue;
-      requests.straight.push(one.perSecond);
-      requests.preview.push(other.perSecond);
-      requests.ratio.push(other.perSecond / one.perSecond);
-      few.straight.push(one.fewPerSecond);
-      few.preview.push(other.fewPerSecond);
-      few.ratio.push(other.fewPerSecond / one.fewPerSecond);
-      bytes.straight.push(one.mibPerSecond);
-      bytes.preview.push(other.mibPerSecond);
-      bytes.ratio.push(other.mibPerSecond / one.mibPerSecond);
+      requests.add(one.perSecond, other.perSecond);
+      few.add(one.fewPerSecond, other.fewPerSecond);
+      bytes.add(one.mibPerSecond, other.mibPerSecond);
       added.push(other.frameMs - one.frameMs);
     }
     await client.destroy(id);
@@ -70,6 +62,19 @@ export async function measurePreviews({ client, url, guestCidr, progress }: Benc
       measured('webSocketAddedMs', 'added to a WebSocket round trip', 'ms', added, 3),
     ];
   });
+}
+
+/** A rate of both ways, and what the preview has of the straight one's, of each round. */
+class Compared {
+  readonly straight: number[] = [];
+  readonly preview: number[] = [];
+  readonly ratio: number[] = [];
+
+  add(straight: number, preview: number): void {
+    this.straight.push(straight);
+    this.preview.push(preview);
+    this.ratio.push(preview / straight);
+  }
 }
 
 /** The preview as a browser goes on with it: by its host, with the cookie that the link's token was taken for. */

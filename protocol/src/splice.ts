@@ -10,12 +10,8 @@ export interface ByteStream extends NodeJS.ReadWriteStream {
   /** Of a socket: closes a TCP connection so that its other end sees a failure and no end. */
   resetAndDestroy?(): unknown;
   readonly remoteFamily?: string | undefined;
-}
-
-/** A stream that reads into its chunks again. */
-export interface Recycling {
-  /** Called once with each chunk that nobody needs any more. */
-  recycle(this: void, chunk: Uint8Array): void;
+  /** Of one that reads into its chunks again: called once with each that nobody needs any more. */
+  recycle?(this: void, chunk: Uint8Array): void;
 }
 
 export interface SpliceBounds {
@@ -64,9 +60,8 @@ export function splice(one: ByteStream, other: ByteStream, { idleMs, longestMs }
         resolve(end);
       }
     });
-    const recycle = 'recycle' in from ? (from as Recycling).recycle : undefined;
-    if (recycle === undefined) from.pipe(to);
-    else pipeRecycling(from, to, recycle);
+    if (from.recycle === undefined) from.pipe(to);
+    else pipeRecycling(from, to, from.recycle);
     from.on('data', () => idle?.refresh());
   };
   join(one, other);
@@ -74,7 +69,7 @@ export function splice(one: ByteStream, other: ByteStream, { idleMs, longestMs }
   return promise;
 }
 
-function pipeRecycling(from: ByteStream, to: ByteStream, recycle: Recycling['recycle']): void {
+function pipeRecycling(from: ByteStream, to: ByteStream, recycle: (chunk: Uint8Array) => void): void {
   from.on('data', (chunk: Uint8Array) => {
     // When it failed, whoever was to write it may still hold it.
     const goesOn = to.write(chunk, (error) => {

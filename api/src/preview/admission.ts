@@ -58,7 +58,9 @@ export async function admit(parts: PreviewParts, visit: PreviewVisit, target: st
   const connections = connectionsTo(machines, access.sandbox);
   if (connections !== undefined && performance.now() - connections.notedAtMs < NOTED_WITHIN_MS)
     return { admitted: { access, connections } };
-  return await takeIntoUse(parts, access, access.sandbox, signal);
+  // It may have been woken in the second for which it is remembered.
+  const sandbox = isAwake(access.sandbox.status) ? access.sandbox : await reread(context, access.sandbox);
+  return await takeIntoUse(parts, access, sandbox, signal);
 }
 
 /** The same for a sandbox that turned out not to be as its row said. */
@@ -115,12 +117,9 @@ function admitted(machines: Machines, access: PreviewAccess, sandbox: LocatedSan
 async function awakeFor(
   { context, bounds: { startingMs } }: PreviewParts,
   access: PreviewAccess,
-  remembered: LocatedSandboxRow,
+  sandbox: LocatedSandboxRow,
   signal: () => AbortSignal,
 ): Promise<LocatedSandboxRow | Refusal> {
-  if (isAwake(remembered.status)) return remembered;
-  // It may have been woken in the second for which it is remembered.
-  const sandbox = await reread(context, remembered);
   if (isAwake(sandbox.status)) return sandbox;
   try {
     const now = refusalOf(sandbox.status, access) === STARTING ? await untilStarted(context, sandbox, startingMs, signal()) : sandbox;

@@ -1,6 +1,6 @@
 // Memory that sockets are read into, used again: what one read has brought and another socket has taken needs no new memory, and stays in the processor's cache.
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
-import type { Recycling } from '@berth/protocol/splice.ts';
+import type { ByteStream } from '@berth/protocol/splice.ts';
 
 /** What is read at once. */
 const BUFFER_BYTES = 65_536;
@@ -13,7 +13,7 @@ const kept: Buffer[] = [];
 const memories = new WeakSet<ArrayBufferLike>();
 
 /** A TCP connection whose chunks may be given back once nobody needs what is in them, and are otherwise left to the collector. */
-export function connectRecycling(options: TcpNetConnectOpts): Socket & Recycling {
+export function connectRecycling(options: TcpNetConnectOpts): Socket & Pick<ByteStream, 'recycle'> {
   const socket: Socket = connect({ ...options, onread: { buffer: take, callback: onRead } });
   function onRead(bytes: number, buffer: Uint8Array): boolean {
     if (bytes >= COPIED_BYTES) return socket.push(buffer.subarray(0, bytes));

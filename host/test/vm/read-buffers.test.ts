@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { buffer, text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { splice } from '@berth/protocol/splice.ts';
@@ -66,9 +67,7 @@ test('both directions come to their own ends', async () => {
   };
   const visitor = visit();
   visitor.end(SENT);
-  let answer = '';
-  for await (const part of visitor as AsyncIterable<Buffer>) answer += part.toString();
-  assert.equal(answer, sha256(SENT));
+  assert.equal(await text(visitor), sha256(SENT));
   assert.equal(await ended, 'ended');
 });
 
@@ -84,9 +83,7 @@ test('a stream that is broken off ends the other, and the next gets none of its 
   serve = (socket) => socket.end(others);
   const visitor = visit();
   visitor.end();
-  const parts: Buffer[] = [];
-  for await (const part of visitor as AsyncIterable<Buffer>) parts.push(part);
-  assert.equal(sha256(Buffer.concat(parts)), sha256(others));
+  assert.equal(sha256(await buffer(visitor)), sha256(others));
 });
 
 test('a few bytes that wait to be taken do not hold all that they were read into', async () => {

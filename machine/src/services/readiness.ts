@@ -19,14 +19,14 @@ export interface Startable {
 /** Starts a service and waits for its answer. On failure ends it and rejects with its last words. */
 export async function startAndWait(startable: Startable, onOutput: (chunk: Buffer) => void, signal: AbortSignal): Promise<RunningService> {
   const tail = new OutputTail();
-  const notStarted = (reason: string): Error =>
-    new Error(`${startable.name} did not start (${reason})${tail.text() === '' ? '' : `:\n${tail.text()}`}`);
+  const notStarted = (reason: string, cause?: unknown): Error =>
+    new Error(`${startable.name} did not start (${reason})${tail.text() === '' ? '' : `:\n${tail.text()}`}`, { cause });
   const launching = startable.launch((chunk) => {
     tail.add(chunk);
     onOutput(chunk);
   });
   const child = await launching.catch((error: unknown) => {
-    throw notStarted(error instanceof Error ? error.message : String(error));
+    throw notStarted(error instanceof Error ? error.message : String(error), error);
   });
   const stop = (): Promise<void> => child.stop('SIGTERM', startable.stopGraceMs);
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(startable.answerDeadlineMs)]);
