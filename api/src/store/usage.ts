@@ -1,4 +1,7 @@
 // The metered machine time: one interval a stretch of time that a sandbox's machine ran in one size. SQL only.
+//
+// Every instant counts as the millisecond it lies in (usage-sums.ts), so that is what is written. An interval whose end would lie at its begin ends a microsecond
+// later, as the database has nothing to say of an empty range; begun in the last microsecond of a millisecond, it would count as one.
 import { sql } from 'kysely';
 import { newId } from './ids.ts';
 import type { Database, SandboxRow } from './schema.ts';
@@ -29,13 +32,15 @@ export async function splitUsageInterval(db: Database, sandbox: SandboxRow): Pro
   await insertInterval(db, sandbox, endedAt);
 }
 
-/** The instant keeps its microseconds, which a Date would lose. */
+/** The instant as text: a Date would lose the microsecond of an interval that has nothing else. */
 async function endInterval(db: Database, sandboxId: string, at: Date | null): Promise<string | undefined> {
   const { rows } = await sql<{ ended_at: string }>`
     update usage_interval
     set during = tstzrange(
       lower(during),
-      greatest(lower(during) + interval '1 microsecond', least(clock_timestamp(), coalesce(${at}::timestamptz, clock_timestamp()))))
+      greatest(
+        lower(during) + interval '1 microsecond',
+        date_trunc('milliseconds', least(clock_timestamp(), coalesce(${at}::timestamptz, clock_timestamp())))))
     where sandbox_id = ${sandboxId} and upper_inf(during)
     returning upper(during)::text as ended_at`.execute(db);
   return rows[0]?.ended_at;
@@ -48,6 +53,6 @@ async function insertInterval(db: Database, sandbox: SandboxRow, from: string | 
       ${sandbox.allocated_vcpu}, ${sandbox.allocated_memory_gb}, ${sandbox.allocated_disk_gb},
       tstzrange(
         coalesce(${from}::timestamptz, greatest(
-          clock_timestamp(), (select max(upper(during)) from usage_interval where sandbox_id = ${sandbox.id}))),
+          date_trunc('milliseconds', clock_timestamp()), (select max(upper(during)) from usage_interval where sandbox_id = ${sandbox.id}))),
         null))`.execute(db);
 }

@@ -55,14 +55,14 @@ test('an always_on sandbox is metered without a gap from the end of its create t
   await go(id, 'deleted');
   const { rows } = await sql<{ createdToBegin: boolean; endToDestroy: boolean; count: number }>`
     select count(*) over ()::integer as count,
-      lower(during) >= (select created_at from sandbox where id = ${id}) as "createdToBegin",
-      upper(during) <= clock_timestamp() and upper(during) >= (select min(at) from activity where sandbox_id = ${id} and kind = 'sandbox_destroy_requested')
-        as "endToDestroy"
+      lower(during) >= date_trunc('milliseconds', (select created_at from sandbox where id = ${id})) as "createdToBegin",
+      upper(during) <= clock_timestamp() and upper(during) >= date_trunc('milliseconds',
+        (select min(at) from activity where sandbox_id = ${id} and kind = 'sandbox_destroy_requested')) as "endToDestroy"
     from usage_interval where sandbox_id = ${id}`.execute(api.db);
   assert.deepEqual(rows, [{ count: 1, createdToBegin: true, endToDestroy: true }]);
 });
 
-test('a live resize ends one interval and begins the next at the same microsecond, in the new size', async () => {
+test('a live resize ends one interval and begins the next at the same instant, in the new size', async () => {
   const id = await makeAwake();
   await sql`update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10 where id = ${id}`.execute(
     api.db,
@@ -103,6 +103,16 @@ test('an ephemeral sandbox whose end comes late is metered until its time to liv
   await go(id, 'destroying');
   const { rows } = await sql<{ ends: Date }>`select upper(during) as ends from usage_interval where sandbox_id = ${id}`.execute(api.db);
   assert.deepEqual(rows, [{ ends: expiresAt }]);
+});
+
+test('an ephemeral sandbox that came awake after its time to live is metered for no time, whatever part of a millisecond it began in', async () => {
+  const id = await makeAwake({ mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() - 60_000) });
+  await go(id, 'destroying');
+  const { rows } = await sql<{ beginsWhole: boolean; takesUs: number }>`
+    select lower(during) = date_trunc('milliseconds', lower(during)) as "beginsWhole",
+      (extract(epoch from upper(during) - lower(during)) * 1e6)::float8 as "takesUs"
+    from usage_interval where sandbox_id = ${id}`.execute(api.db);
+  assert.deepEqual(rows, [{ beginsWhole: true, takesUs: 1 }]);
 });
 
 test('a resize that is verified after the time to live bills nothing beyond it', async () => {
