@@ -5,12 +5,13 @@ import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DriverError, SnapshotUnusable, type DriverCapabilities, type VmSize } from '../driver.ts';
+import { DriverError, SnapshotUnusable, type DriverCapabilities, type DriverState, type VmSize } from '../driver.ts';
 import { isSame, killProcess } from '../process.ts';
 import { outputOf, snapshotFolderOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
 
 const ROUNDS = 3;
 const EXIT_DEADLINE_MS = 20_000;
+const SLOW_DISK_MS = 3_000;
 
 /** A process that counts, and a large file in memory: what of it survives is asked of `STATE`. */
 const BUSY = [
@@ -84,10 +85,10 @@ export function sleepConforms(current: () => Subject, { spec, biggerSpecs }: Con
       const before = Number(await outputOf(vm.client, COUNT));
       await current().sleep(vm, spec);
       const asleep = vm.saved.at(-1) ?? {};
-      const refuse = async (): Promise<void> => {
+      const beforeContinue = async (): Promise<void> => {
         throw new Refused('not now');
       };
-      await assert.rejects(current().wake(vm, refuse), /not now/);
+      await assert.rejects(current().wake(vm, { beforeContinue }), /not now/);
       if (capabilities.snapshots) {
         await current().driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
       }
@@ -96,6 +97,42 @@ export function sleepConforms(current: () => Subject, { spec, biggerSpecs }: Con
       await goesOn(vm, before);
       await current().destroy(vm);
     });
+
+    if (capabilities.snapshots) {
+      it('has its snapshot spent only when all that was to be saved is on record, and is waited for where its wake stops', async () => {
+        const vm = await makeBusy();
+        const before = Number(await outputOf(vm.client, COUNT));
+        await current().sleep(vm, spec);
+        const asleep = vm.saved.at(-1) ?? {};
+        let saving = 0;
+        const late = Promise.withResolvers<void>();
+        const slowly = async (state: DriverState): Promise<void> => {
+          saving += 1;
+          vm.saved.push(state);
+          // Up to where it would be too late.
+          await Promise.race([late.promise, delay(SLOW_DISK_MS)]);
+          saving -= 1;
+        };
+
+        const stop = new AbortController();
+        const stopped = (state: DriverState): Promise<void> => {
+          if (state['process'] !== undefined) stop.abort(new Refused('not now'));
+          return slowly(state);
+        };
+        await assert.rejects(current().wake(vm, { saveState: stopped, signal: stop.signal }), Refused);
+        assert.equal(saving, 0, 'the record is the caller’s again');
+        await current().driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+        vm.saved.push(asleep);
+
+        const beforeContinue = async (): Promise<void> => {
+          late.resolve();
+          assert.equal(saving, 0, 'the snapshot would be spent for a machine that is in no record');
+        };
+        await current().wake(vm, { saveState: slowly, beforeContinue });
+        await goesOn(vm, before);
+        await current().destroy(vm);
+      });
+    }
 
     it('is destroyed without a word', async () => {
       const vm = await makeBusy();

@@ -8,7 +8,7 @@ import { guestExecResult, type GuestExecResult, type GuestIdentityResult } from 
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { GuestClient } from '../../guest/client.ts';
 import { giveIdentity, giveWake, makeGuestSecret, makeIdentity, type Identity } from '../../identity.ts';
-import type { DriverState, ExistingVm, RunningVm, VmDriver, VmSize, WokenVm } from '../driver.ts';
+import type { DriverState, ExistingVm, RunningVm, VmDriver, VmSize, WakeVm, WokenVm } from '../driver.ts';
 
 /** Long, because an emulated guest shares two cores with whatever else a test machine does. */
 const CREATE_DEADLINE_MS = 120_000;
@@ -131,10 +131,10 @@ export class Subject {
   }
 
   /** Wakes it, and gives it its identity as the daemon does: a fresh secret, at the size it comes back with. The snapshot is gone then. */
-  async wake(vm: SubjectVm, beforeContinue: () => Promise<void> = async () => {}): Promise<VmSize> {
+  async wake(vm: SubjectVm, steps: Partial<Pick<WakeVm, 'saveState' | 'beforeContinue' | 'signal'>> = {}): Promise<VmSize> {
     const snapshotFolder = snapshotFolderOf(vm);
     const saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state);
-    const woken = await this.driver.wake({ ...this.existing(vm), snapshotFolder, saveState, beforeContinue });
+    const woken = await this.driver.wake({ ...this.existing(vm), snapshotFolder, saveState, beforeContinue: async () => {}, ...steps });
     await this.#own(vm, woken);
     await rm(snapshotFolder, { recursive: true });
     return woken.size;

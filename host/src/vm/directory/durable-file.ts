@@ -1,10 +1,29 @@
 // Small files that are whole or absent after a crash of the process or of the machine: written beside, flushed, renamed, folder flushed.
-// One writer at a time for each path: the name written beside is fixed, so that a crash leaves at most one of it, which the next write replaces.
+// The name written beside is fixed, so that a crash leaves at most one of it, which the next write replaces; writers of one path take turns for it.
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { dirname, join, basename } from 'node:path';
+import { Turns } from '../turns.ts';
 
-/** Replaces the file's content. When this resolves the new content survives a power cut; before, the old one or the new one is there, whole. */
+/** By path, while anybody writes it. */
+const writers = new Map<string, { turns: Turns; count: number }>();
+
+/**
+ * Replaces the file's content. When this resolves the new content survives a power cut; before, the old one or the new one is there, whole. Of several at once
+ * on one path the last that was called has the last word.
+ */
 export async function writeDurably(path: string, content: string, mode = 0o600): Promise<void> {
+  const mine = writers.get(path) ?? { turns: new Turns(), count: 0 };
+  writers.set(path, mine);
+  mine.count += 1;
+  try {
+    await mine.turns.take(() => replace(path, content, mode));
+  } finally {
+    mine.count -= 1;
+    if (mine.count === 0) writers.delete(path);
+  }
+}
+
+async function replace(path: string, content: string, mode: number): Promise<void> {
   const folder = dirname(path);
   const beside = join(folder, `.${basename(path)}.tmp`);
   const file = await open(beside, 'w', mode);

@@ -41,6 +41,8 @@ export interface StartedMachine {
   signal: AbortSignal;
   /** Milliseconds since the start. */
   elapsedMs: () => number;
+  /** Resolves when the process is on record; rejects when it could not be put there. */
+  recorded: Promise<void>;
   /** Lets the vCPUs run, once the process is on record. */
   run: () => Promise<void>;
 }
@@ -57,7 +59,7 @@ export interface RunningMachine {
 
 /**
  * Starts QEMU and has `bring` bring it to life. Rejects with what `bring` rejects with, DriverError, QmpError or the signal's reason, and with QEMU's last words when it
- * ended meanwhile; the caller ends what runs then.
+ * ended meanwhile; the caller ends what runs then. `onStarted` is over by then, whatever came of it: the caller may write the record again.
  */
 export async function startMachine(
   base: RestoreBase,
@@ -69,10 +71,11 @@ export async function startMachine(
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
   const launched = await launchQemu(jailArgv(jailOf(base, order), QEMU_PROGRAM, qemuArgv(startOf(base, order, state))), order.signal);
   const launchedMs = elapsedMs();
+  let recorded = Promise.resolve();
   try {
     const signal = AbortSignal.any([order.signal, launched.ended]);
     // Recorded while QEMU starts: nothing of it runs for the tenant before that is done.
-    const recorded = order.onStarted(launched.process);
+    recorded = order.onStarted(launched.process);
     recorded.catch(() => undefined);
     const qmp = await openQmp(join(order.folder, VM_FILES.control), (event) => order.onEvent(event), { signal });
     const controlMs = elapsedMs();
@@ -81,7 +84,7 @@ export async function startMachine(
       await qmp.command('cont', undefined, z.unknown(), { signal });
     };
     try {
-      const times = await bring({ process: launched.process, qmp, launched, signal, elapsedMs, run });
+      const times = await bring({ process: launched.process, qmp, launched, signal, elapsedMs, recorded, run });
       return {
         process: launched.process,
         qmp,
@@ -93,6 +96,7 @@ export async function startMachine(
       throw error;
     }
   } catch (error) {
+    await recorded.catch(() => undefined);
     throw await reasonOf(error, launched);
   }
 }

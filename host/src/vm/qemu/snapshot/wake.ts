@@ -76,6 +76,8 @@ export async function wakeSnapshot(
       await loadDevices(machine, deviceState);
       loading = false;
       const loadedMs = elapsedMs();
+      // A snapshot is not spent for a machine that is in no record: it would never run.
+      await machine.recorded;
       await beforeContinue();
       await machine.run();
       return { patchedMs, loadedMs };
