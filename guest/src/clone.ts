@@ -11,7 +11,8 @@ import type { CloneFailureCode, GuestClone, GuestCloneResult } from '@berth/prot
 import { credentialHelper } from './clone-credentials.ts';
 import { readFailure } from './clone-failure.ts';
 import { argumentsOf, environmentOf, fetchedBytes, runProgram, watchSize } from './clone-git.ts';
-import { CloneKeeper } from './clone-keeper.ts';
+import type { CloneKeeper } from './clone-keeper.ts';
+import { CloneKeys } from './clone-keys.ts';
 import { ClonePlace, NameTaken } from './clone-place.ts';
 import type { GuestConfig } from './config.ts';
 import type { OomProtection } from './oom-protection.ts';
@@ -51,19 +52,12 @@ interface UnderWay {
   quiet: Promise<void>;
 }
 
-/** A keeper that waits for a clone whose secret is sealed to its key. */
-interface WaitingKeeper {
-  starting: Promise<CloneKeeper>;
-  keeper: CloneKeeper | undefined;
-  orphaned: NodeJS.Timeout | undefined;
-}
-
 export class Clone {
   readonly #config: GuestConfig;
   readonly #protection: OomProtection | undefined;
   readonly #place: ClonePlace;
+  readonly #keys: CloneKeys;
   #underWay: UnderWay | undefined;
-  #waiting: WaitingKeeper | undefined;
   /** The removal of what failed clones left. */
   #removal: Promise<void> = Promise.resolve();
 
@@ -72,16 +66,12 @@ export class Clone {
     this.#config = config;
     this.#protection = protection;
     this.#place = new ClonePlace(config.cloneStateFile, config.codeFolder);
+    this.#keys = new CloneKeys(config.cloneOrphanMs, protection);
   }
 
   /** The key that the credentials of a clone are to be sealed to. It is forgotten when no clone comes that names it. */
-  async key(): Promise<string> {
-    const waiting = (this.#waiting ??= this.#startKeeper());
-    const { key } = await waiting.starting;
-    clearTimeout(waiting.orphaned);
-    waiting.orphaned = setTimeout(() => void this.#dismiss(waiting), this.#config.cloneOrphanMs);
-    waiting.orphaned.unref();
-    return key;
+  key(): Promise<string> {
+    return this.#keys.give();
   }
 
   /** Resolves with how it came out. Rejects with {@link CloneEnded} when it was ended, and with the signal's reason when the caller left. */
@@ -110,44 +100,7 @@ export class Clone {
     const { abort, quiet } = this.#underWay ?? {};
     abort?.abort(new CloneEnded());
     await quiet;
-    await this.#dismiss(this.#waiting);
-  }
-
-  #startKeeper(): WaitingKeeper {
-    const starting = CloneKeeper.start(this.#protection);
-    const waiting: WaitingKeeper = { starting, keeper: undefined, orphaned: undefined };
-    starting.then(
-      (keeper) => (waiting.keeper = keeper),
-      () => this.#forget(waiting),
-    );
-    return waiting;
-  }
-
-  #forget(waiting: WaitingKeeper): void {
-    clearTimeout(waiting.orphaned);
-    if (this.#waiting === waiting) {
-      this.#waiting = undefined;
-    }
-  }
-
-  async #dismiss(waiting: WaitingKeeper | undefined): Promise<void> {
-    if (waiting !== undefined && waiting === this.#waiting) {
-      this.#forget(waiting);
-      await waiting.starting.then(
-        (keeper) => keeper.end(),
-        () => undefined,
-      );
-    }
-  }
-
-  /** The keeper with the key, which is the caller's to end. None: the daemon that gave out the key is no more, or another clone has used it. */
-  #takeKeeper(key: string): CloneKeeper | undefined {
-    const waiting = this.#waiting;
-    if (waiting?.keeper?.key !== key) {
-      return undefined;
-    }
-    this.#forget(waiting);
-    return waiting.keeper;
+    await this.#keys.forget();
   }
 
   #begin(clone: GuestClone): UnderWay {
@@ -175,7 +128,7 @@ export class Clone {
       clone.timeoutSeconds * 1_000,
     );
     const { credentials } = clone;
-    const keeper = credentials === null ? undefined : this.#takeKeeper(credentials.key);
+    const keeper = credentials === null ? undefined : this.#keys.take(credentials.key);
     let folder: string | undefined;
     try {
       const place = this.#place.read();

@@ -5,7 +5,7 @@ import { BerthError } from '@berth/sdk/src/errors.ts';
 import type { OrgUsage, Subscription } from '@berth/sdk/src/index.ts';
 import { bar, hours, percent } from '../output/amount.ts';
 import type { Field } from '../output/fields.ts';
-import type { Style } from '../output/output.ts';
+import type { Style } from '../output/style.ts';
 import { instant, instantUntil } from '../output/time.ts';
 import type { Input } from '../spec.ts';
 

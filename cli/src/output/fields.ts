@@ -1,12 +1,12 @@
 // Names and values, one to a line, the values below one another. Must not know what they are of.
-import type { Style } from './output.ts';
+import type { Paint, Style } from './style.ts';
 import { plainText } from './plain-text.ts';
 
 /** Without a value it is left out. */
 export type Field = readonly [name: string, value: string | number | null | undefined, style?: Style | undefined];
 
 /** Lines without line ends. */
-export function fieldLines(fields: readonly Field[], paint: (style: Style, text: string) => string = (_style, text) => text): string[] {
+export function fieldLines(fields: readonly Field[], paint: Paint = (_style, text) => text): string[] {
   const shown = fields.filter(([, value]) => value !== null && value !== undefined && value !== '');
   const width = Math.max(...shown.map(([name]) => name.length));
   return shown.map(([name, value, style]) => {

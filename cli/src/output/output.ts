@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import { styleText } from 'node:util';
 import { Progress, type Report } from '@berth/machine/progress.ts';
 import { fieldLines, type Field } from './fields.ts';
+import type { Style } from './style.ts';
 import { tableLines, type Column } from './table.ts';
-
-export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 
 export interface OutputStreams {
   stdout: NodeJS.WriteStream;

@@ -1,7 +1,7 @@
 // Rows as a table that fits its terminal: the widest columns give way, cells are cut with an ellipsis, and what one can do without is left out. Without a terminal
 // nothing is.
 import stringWidth from 'string-width';
-import type { Style } from './output.ts';
+import type { Paint, Style } from './style.ts';
 import { plainText } from './plain-text.ts';
 
 export interface Column<Row> {
@@ -23,7 +23,7 @@ export interface Column<Row> {
 export interface TableOptions {
   /** Cells of the terminal; undefined: as wide as it takes. */
   width?: number | undefined;
-  paint?: (style: Style, text: string) => string;
+  paint?: Paint;
 }
 
 const GAP = '  ';

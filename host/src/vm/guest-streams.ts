@@ -12,7 +12,6 @@ import {
 import { GuestRefusal, type GuestClient } from '../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
 import type { GuestEndpoint } from './driver.ts';
-import type { OwnedVm } from './owned-vm.ts';
 import { connectRecycling } from './read-buffers.ts';
 
 /** For a guest to take a connection; an emulated one that is busy takes its time. */
@@ -24,6 +23,11 @@ export interface StreamLimits {
   /** Streams open at once, those that are being opened included. */
   perVm: number;
   perHost: number;
+}
+
+/** A VM as far as streams are concerned: each that is open is ended by its controller. */
+export interface StreamOwner {
+  readonly streams: Set<AbortController>;
 }
 
 /** Where a stream leads: to a TCP port of the guest, or to a new terminal or command. */
@@ -41,7 +45,7 @@ export class GuestStreams {
    * Opens a stream into a VM that runs. It can be half closed, is the caller's to close, and is destroyed when the VM is let go of. Rejects with `port_refused`,
    * `port_forbidden`, `too_many_streams`, `guest_unreachable`, with why the VM was let go of, or with the signal's reason.
    */
-  async open(vm: OwnedVm, guest: GuestClient, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
+  async open(vm: StreamOwner, guest: GuestClient, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
     if ('terminal' in target) {
       return this.#hold(vm, signal, (opening) => toTerminal(guest, target.terminal, opening));
     }
@@ -52,7 +56,7 @@ export class GuestStreams {
     return this.#hold(vm, signal, (opening) => toPort(guest, port, opening));
   }
 
-  async #hold(vm: OwnedVm, signal: AbortSignal, open: (opening: AbortSignal) => Promise<Duplex>): Promise<Duplex> {
+  async #hold(vm: StreamOwner, signal: AbortSignal, open: (opening: AbortSignal) => Promise<Duplex>): Promise<Duplex> {
     this.#letIn(vm);
     const over = new AbortController();
     const release = (): void => {
@@ -78,7 +82,7 @@ export class GuestStreams {
     }
   }
 
-  #letIn(vm: OwnedVm): void {
+  #letIn(vm: StreamOwner): void {
     const { perVm, perHost } = this.#limits;
     if (vm.streams.size >= perVm) {
       throw new HostError('too_many_streams', `the VM has ${perVm} streams open, as many as it may`);
