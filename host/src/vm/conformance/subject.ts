@@ -141,8 +141,7 @@ export class Subject {
   }
 
   /** Boots its disk, after its process was ended and freed. */
-  async boot(vm: SubjectVm): Promise<VmSize> {
-    const saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state);
+  async boot(vm: SubjectVm, saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state)): Promise<VmSize> {
     const woken = await this.driver.boot({ ...this.existing(vm, AbortSignal.timeout(BOOT_DEADLINE_MS)), saveState });
     await this.#own(vm, woken);
     return woken.size;

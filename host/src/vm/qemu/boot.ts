@@ -6,6 +6,7 @@ import type { RestoreBase } from './bases.ts';
 import { readConsole } from './console.ts';
 import { plugCpus } from './hotplug.ts';
 import { bootsWithAllCpus, TEMPLATE_SIZE, VCPU_MAX, type Accelerator } from './machine.ts';
+import { endpointOf } from './machines.ts';
 import type { QmpSession } from './qmp.ts';
 import { startMachine, type RunningMachine, type StartOrder } from './start.ts';
 
@@ -17,11 +18,11 @@ const REACH_PAUSE_MS = 20;
 const CONSOLE_SHOWN = 1_000;
 
 /** Boots the disk of a VM, at the template's size; under TCG with every vCPU there may be. Rejects as {@link startMachine}. */
-export async function bootDisk(base: RestoreBase, order: StartOrder, endpoint: GuestEndpoint): Promise<RunningMachine> {
+export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<RunningMachine> {
   return startMachine(base, order, { kind: 'reboot' }, async ({ qmp, signal, elapsedMs, run }) => {
     const { accelerator } = base;
     const vcpuReadyMs = elapsedMs();
-    await bootToGuest({ qmp, endpoint, accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator], run }, signal);
+    await bootToGuest({ qmp, endpoint: endpointOf(order.slot), accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator], run }, signal);
     return { vcpuReadyMs };
   });
 }

@@ -14,6 +14,12 @@ export interface ClaimedSlot {
   state: VmState;
 }
 
+/** Whose slot it is to be. */
+interface Claimant {
+  saveState: (state: DriverState) => Promise<void>;
+  signal: AbortSignal;
+}
+
 type Claim = Pick<VmState, 'vmId' | 'slot'>;
 
 export class Claims {
@@ -36,10 +42,7 @@ export class Claims {
   }
 
   /** The claim is in the record, durably, when this resolves; a claim that could not be recorded is given back. */
-  async claim(
-    { saveState, signal }: { saveState: (state: DriverState) => Promise<void>; signal: AbortSignal },
-    state: VmState,
-  ): Promise<ClaimedSlot> {
+  async claim({ saveState, signal }: Claimant, state: VmState): Promise<ClaimedSlot> {
     await this.free({ vmId: state.vmId, slot: null });
     const slot = await this.#network.claim(state.vmId, signal);
     const claimed = { ...state, slot: slot.number };
@@ -48,6 +51,17 @@ export class Claims {
       return { slot, state: claimed };
     } catch (error) {
       await this.#network.release(slot.number);
+      throw error;
+    }
+  }
+
+  /** As {@link claim}, for `work`: when that rejects, what runs in the slot is ended and the slot given back. */
+  async claimFor<T>(claimant: Claimant, state: VmState, work: (claimed: ClaimedSlot) => Promise<T>): Promise<T> {
+    const claimed = await this.claim(claimant, state);
+    try {
+      return await work(claimed);
+    } catch (error) {
+      await this.free(claimed.state);
       throw error;
     }
   }

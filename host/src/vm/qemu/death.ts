@@ -34,8 +34,13 @@ export function nameEnd({ pid, guest, exit, outOfMemory }: SeenEnd): Pick<VmEnd,
   if (exit === null) {
     return { code: 'process_ended', reason: `the QEMU process ${pid} has ended` };
   }
-  const crashed = exit.code !== null && exit.code !== 0 && (exit.code < 128 || FAULTS.includes(exit.code));
+  const crashed = exit.code !== null && exit.code !== 0 && (exit.code < 128 || isFault(exit.code));
   return { code: crashed ? 'qemu_crash' : 'process_ended', reason: exit.message };
+}
+
+/** Whether the code, as bwrap reports it, is of a program that ended by a fault of its own. */
+export function isFault(code: number | null): boolean {
+  return code !== null && FAULTS.includes(code);
 }
 
 function nameGuestEnd({ shutdownReason, panic }: GuestEnd): Pick<VmEnd, 'code' | 'reason'> {

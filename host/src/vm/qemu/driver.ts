@@ -23,6 +23,7 @@ import { flushFolder } from '../directory/durable-file.ts';
 import { isSame } from '../process.ts';
 import { VM_FILES } from './argv.ts';
 import { Bases, type RestoreBase } from './bases.ts';
+import { bootAgain } from './boot-again.ts';
 import { bootDisk } from './boot.ts';
 import { Claims } from './claims.ts';
 import { nameEnd } from './death.ts';
@@ -211,8 +212,12 @@ class Driver implements QemuDriver {
     return saying('booting the disk', vm.signal, async () => {
       await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
       const base = await this.#prepared().of(state.templateId);
-      const slot = await this.#claims.claim(vm, newState(state.vmId, base, await readDiskGib(vm.folder, state)));
-      const running = await this.#machines.bring('booting the disk', vm, slot, (order) => bootDisk(base, order, endpointOf(slot.slot)));
+      const asked = newState(state.vmId, base, await readDiskGib(vm.folder, state));
+      const running = await bootAgain(
+        () =>
+          this.#claims.claimFor(vm, asked, (slot) => this.#machines.bring('booting the disk', vm, slot, (order) => bootDisk(base, order))),
+        (why) => this.#options.log('warn', `a disk is booted again: ${why}`, { machineId: state.vmId }),
+      );
       const qmp = await this.#machines.controlOf(state.vmId, running.process).session(vm.signal);
       return { ...running, size: sizeOf(await readPlugged(qmp, vm.signal)) };
     });

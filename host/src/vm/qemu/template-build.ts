@@ -12,8 +12,8 @@ import { DriverError } from '../driver.ts';
 import { flushFolder } from '../directory/durable-file.ts';
 import { readProbeFor, writeProbe, type Probe } from './accelerator.ts';
 import { JAIL_PATHS, TEMPLATE_FILES } from './argv.ts';
+import { bootAgain } from './boot-again.ts';
 import { BOOT_DEADLINE_MS } from './boot.ts';
-import { ClockFault } from './guest-clock.ts';
 import type { HostMachine } from './host-machine.ts';
 import { createNetwork } from './network/network.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from './network/registry.ts';
@@ -26,7 +26,6 @@ import { withBootedMachine, type BootedMachine, type BootOrder } from './templat
 
 /** A kernel that boots at all under KVM does so in seconds. */
 const KVM_PROBE_DEADLINE_MS = 20_000;
-const BOOTS_MAX = 3;
 const BUILD_PREFIX = '.build-';
 
 /** The guest counts as quiet when its vCPU used less than this share of a window; it is waited for that long. */
@@ -142,18 +141,11 @@ async function probe(order: BuildOrder, network: Network): Promise<Probe> {
   return writeProbe(order.cacheFolder, order.version, order.host, failure);
 }
 
-/** Boots again when the guest took its clock wrong: on a machine that has other things to do that may happen once. */
-async function build(order: BuildOrder, network: Network, probe: Probe): Promise<Template> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await buildOnce(order, network, probe);
-    } catch (error) {
-      if (!(error instanceof ClockFault) || attempt >= BOOTS_MAX) {
-        throw error;
-      }
-      order.report(`booting again: ${error.message}`);
-    }
-  }
+function build(order: BuildOrder, network: Network, probe: Probe): Promise<Template> {
+  return bootAgain(
+    () => buildOnce(order, network, probe),
+    (why) => order.report(`booting again: ${why}`),
+  );
 }
 
 async function buildOnce(order: BuildOrder, network: Network, { accelerator }: Probe): Promise<Template> {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
@@ -13,6 +14,7 @@ import { newestImageFolder } from '../../../src/vm/make-driver.ts';
 import { killProcess } from '../../../src/vm/process.ts';
 import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
 import { openQmp } from '../../../src/vm/qemu/qmp.ts';
+import { stateOf } from '../../../src/vm/qemu/state.ts';
 import { z } from 'zod';
 import { enterPrivateMachine } from './private-machine.ts';
 
@@ -37,6 +39,25 @@ before(async () => {
 after(async () => {
   await subject.close();
 });
+
+/** Has a QEMU meet an instruction that ends it (SIGTRAP): as pid 1 of its namespace it is spared all other signals but SIGKILL. */
+async function fallOver(pid: number): Promise<void> {
+  const late = AbortSignal.timeout(DEADLINE_MS);
+  const codeOf = (): [string, string] | undefined => {
+    const line = /^([0-9a-f]+)-([0-9a-f]+) r-x.* \/\S*qemu-system-\S+$/m.exec(readFileSync(`/proc/${pid}/maps`, 'latin1'));
+    return line === null ? undefined : [line[1] ?? '', line[2] ?? ''];
+  };
+  let code = codeOf();
+  // Until then it is still the jail's program.
+  while (!late.aborted && code === undefined) {
+    await new Promise((resolve) => setImmediate(resolve));
+    code = codeOf();
+  }
+  const [begins, ends] = (code ?? ['0', '0']).map((address) => Number.parseInt(address, 16)) as [number, number];
+  const memory = await open(`/proc/${pid}/mem`, 'r+');
+  await memory.write(Buffer.alloc(ends - begins, 0xcc), 0, undefined, begins);
+  await memory.close();
+}
 
 async function vmFor(context: TestContext): Promise<SubjectVm> {
   const vm = await subject.create(SPEC);
@@ -67,6 +88,27 @@ test('a machine whose snapshot finds no room on the disk runs on, and sleeps onc
   assert.equal(await outputOf(vm.client, check), 'same');
   await subject.sleep(vm, SPEC);
   assert.equal(await outputOf((await subject.wake(vm), vm.client), check), 'same');
+});
+
+test('a QEMU that falls over while it boots a disk is started again, at most three times in all', async (context) => {
+  const vm = await vmFor(context);
+  await outputOf(vm.client, 'echo kept >/code/note; sync');
+  await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+
+  for (const falls of [3, 2]) {
+    let started = 0;
+    const booting = subject.boot(vm, async (state) => {
+      vm.saved.push(state);
+      const { process } = stateOf(state);
+      if (process === undefined) return;
+      started += 1;
+      if (started <= falls) await fallOver(process.pid);
+    });
+    if (falls === 3) await assert.rejects(booting, /QEMU ended with exit code 133/);
+    else await booting;
+    assert.equal(started, 3);
+  }
+  assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
 });
 
 test('a QEMU that is killed while it is captured leaves no snapshot, and its disk boots', async (context) => {
