@@ -180,11 +180,14 @@ export class SandboxConnection {
   /** Null while it may stay open. */
   async #check(): Promise<CodedError | null> {
     this.#askedAtMs = performance.now();
+    const bearer = this.#bearer;
     try {
-      await this.#authorized(this.#bearer);
+      await this.#authorized(bearer);
       this.#checkedAtMs = performance.now();
       return null;
     } catch (error) {
+      // Renewed meanwhile: the refusal is of a token that it is not held against any more.
+      if (bearer !== this.#bearer) return this.#check();
       if (error instanceof CodedError) return error;
       const uncheckedMs = performance.now() - this.#checkedAtMs;
       this.#context.log.warn(

@@ -91,6 +91,7 @@ export class PreviewDesk {
     }
   }
 
+  /** Looks after what a verdict let in. That may be as old as verdicts are remembered, and counts from when it was asked for. */
   hold(holder: Holder): PreviewLease {
     const name = nameOf(holder);
     let watch = this.#watches.get(name);
@@ -98,7 +99,8 @@ export class PreviewDesk {
       watch = new Watch(this.#context, this, holder);
       const made = watch;
       this.#watches.set(name, made);
-      void made.run(() => this.#watches.delete(name));
+      const askedAtMs = this.#remembered.get(name)?.atMs ?? performance.now() - REMEMBERED_MS;
+      void made.run(askedAtMs, () => this.#watches.delete(name));
     }
     return watch.join();
   }
@@ -123,10 +125,10 @@ class Watch {
   }
 
   /** `ended` is called in the moment in which it has: who comes then needs another watch. */
-  async run(ended: () => void): Promise<void> {
+  async run(verdictAtMs: number, ended: () => void): Promise<void> {
     const changes = this.#context.changes.watch(this.#holder.sandboxId);
-    let askedAtMs = performance.now();
-    let checkedAtMs = askedAtMs;
+    let askedAtMs = verdictAtMs;
+    let checkedAtMs = verdictAtMs;
     try {
       for (;;) {
         const changed = await changes.next(AbortSignal.timeout(Math.ceil(Math.max(0, this.#dueInMs(askedAtMs)))));

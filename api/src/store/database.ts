@@ -25,6 +25,8 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
     max: options.maxConnections,
     connectionTimeoutMillis: 10_000,
     idleTimeoutMillis: 60_000,
+    // One whose server, or way there, is gone without a word is found out.
+    keepAlive: true,
     application_name: 'berth-api',
     // A lock that is never given, or a transaction left open by a fault, must not stop everyone else.
     ...(options.statementTimeoutMs === null

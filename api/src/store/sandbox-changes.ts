@@ -33,7 +33,12 @@ export class SandboxChanges {
 
   /** Resolves when listening. Later breaks are mended in the background. */
   async start(): Promise<void> {
-    const client = new Client({ connectionString: this.#url, application_name: 'berth-api-listen', connectionTimeoutMillis: 10_000 });
+    const client = new Client({
+      connectionString: this.#url,
+      application_name: 'berth-api-listen',
+      connectionTimeoutMillis: 10_000,
+      keepAlive: true,
+    });
     client.on('notification', (notice) => {
       if (notice.payload !== undefined) this.#wake(notice.payload);
     });

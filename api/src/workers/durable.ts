@@ -221,6 +221,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
           everyMs: HOST_HEALTH_EVERY_MS,
           run: async () => {
             if (await session.leads('host-health')) await host.tick();
+            else host.rest();
           },
         },
         stopping.signal,
@@ -261,7 +262,13 @@ async function lockMigration(lock: pg.PoolClient): Promise<void> {
 }
 
 function openPool(databaseUrl: string, max: number, log: Logger): pg.Pool {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max, connectionTimeoutMillis: 10_000, application_name: 'berth-api-durable' });
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max,
+    connectionTimeoutMillis: 10_000,
+    keepAlive: true,
+    application_name: 'berth-api-durable',
+  });
   const broke = (error: Error): void => log.warn({ err: error }, 'a connection of the durable work broke');
   // The pool listens to idle connections only; one that breaks between two queries of its user would end the process.
   pool.on('connect', (client) => client.on('error', broke));

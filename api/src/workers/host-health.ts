@@ -33,7 +33,6 @@ export class HostHealth {
     const { stopping, log } = this.#context;
     try {
       await this.#look();
-      this.#silentSince = null;
     } catch (error) {
       if (stopping.aborted) return;
       if (!(error instanceof HostError)) throw error;
@@ -49,6 +48,12 @@ export class HostHealth {
     }
   }
 
+  /** Another replica looks after the host now: what this one saw until here says nothing about the time until it looks again. */
+  rest(): void {
+    this.#silentSince = null;
+    this.#reconciler.forget();
+  }
+
   /** Resolves when nothing that a look began is under way. */
   async idle(): Promise<void> {
     await this.#reconciler.idle();
@@ -57,6 +62,8 @@ export class HostHealth {
   async #look(): Promise<void> {
     const { db, log, stopping } = this.#context;
     const info = await this.#client.info({ signal: stopping });
+    // It spoke, whatever becomes of the rest of the look.
+    this.#silentSince = null;
     const { hostId } = info;
     const report = { ...info, id: hostId, url: this.#client.url };
     const seenAt = await findHostSeen(db, hostId);

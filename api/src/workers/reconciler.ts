@@ -61,6 +61,11 @@ export class Reconciler {
     );
   }
 
+  /** What was missed last time is missed for the first time again. */
+  forget(): void {
+    this.#missed.clear();
+  }
+
   /** Resolves when no call of the host is under way. */
   async idle(): Promise<void> {
     await Promise.all(this.#errands.values());

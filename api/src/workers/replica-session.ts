@@ -18,7 +18,10 @@ export interface ReplicaSessionOptions {
 export class ReplicaSession {
   readonly #options: ReplicaSessionOptions;
   readonly #held = new Set<string>();
+  /** The session, once it has its lock. */
   #client: pg.Client | undefined;
+  /** One that is to be the session. */
+  #opening: pg.Client | undefined;
   /** Settles when the query asked last has ended: several schedules share the one connection, which takes one query at a time. */
   #lastQuery: Promise<unknown> = Promise.resolve();
   #reconnect: NodeJS.Timeout | undefined;
@@ -36,21 +39,32 @@ export class ReplicaSession {
       application_name: 'berth-api-session',
       connectionTimeoutMillis: QUERY_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
+      keepAlive: true,
       // The server finds out within half a minute that the machine of a replica is gone, and lets go of its locks.
       options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
     });
-    client.on('error', (error) => this.#lost(client, error));
-    client.on('end', () => this.#lost(client, new Error('the session with Postgres was closed')));
-    this.#client = client;
+    // Until it is this session's it may break at every moment, and that is told here alone: two who mend one session would lock each other out.
+    let broken: Error | undefined;
+    const onBroken = (error: Error): void => {
+      broken ??= error;
+      this.#lost(client, error);
+    };
+    client.on('error', onBroken);
+    client.on('end', () => onBroken(new Error('the session with Postgres was closed')));
+    this.#opening = client;
     try {
       await client.connect();
       if (!(await tryLock(client, executorLock(this.#options.executorId)))) {
         throw new Error(`another process runs as executor ${this.#options.executorId}`);
       }
+      if (broken !== undefined) throw broken;
+      if (this.#closed) throw new Error('this process lets go of its session');
+      this.#client = client;
     } catch (error) {
-      this.#client = undefined;
       await client.end().catch((cause: unknown) => this.#options.log.debug({ err: cause }, 'closing a session that never was'));
       throw error;
+    } finally {
+      this.#opening = undefined;
     }
   }
 
@@ -81,9 +95,9 @@ export class ReplicaSession {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#reconnect);
-    const client = this.#client;
+    const [client, opening] = [this.#client, this.#opening];
     this.#client = undefined;
-    await client?.end();
+    await Promise.all([client?.end(), opening?.end()]);
   }
 
   async #inTurn<T>(query: () => Promise<T>): Promise<T> {

@@ -1,6 +1,7 @@
 // What holds something of a preview open, and what ends it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/limits.ts';
 import type { ServiceContext } from '../../src/services/context.ts';
 import { holdPreview, type PreviewAccess, type PreviewEnd } from '../../src/services/preview-access.ts';
 import { deleteLogin } from '../../src/store/session-tokens.ts';
@@ -103,6 +104,24 @@ test('a revocation that nobody is told of is found all the same', async () => {
     .where('id', '=', link.id ?? '')
     .execute();
   assert.equal(await lease.over, 'revoked');
+});
+
+test('what a remembered verdict let in is looked at again in the time that is left since that verdict', async (t) => {
+  const link = await publicLink();
+  let nowMs = performance.now();
+  t.mock.method(performance, 'now', () => nowMs);
+  await opened(api.context, link);
+  nowMs += PREVIEW_REVOKED_WITHIN_MS / 2 - 1;
+  const access = await opened(api.context, link);
+  const waits: number[] = [];
+  const { timeout } = AbortSignal;
+  t.mock.method(AbortSignal, 'timeout', (ms: number) => {
+    waits.push(ms);
+    return timeout.call(AbortSignal, ms);
+  });
+  holdPreview(api.context, access).close();
+  assert.equal(waits.length, 1);
+  assert.ok((waits[0] ?? Infinity) + PREVIEW_REVOKED_WITHIN_MS / 2 - 1 < PREVIEW_REVOKED_WITHIN_MS, String(waits));
 });
 
 test('all that one visitor has open of a preview is watched together, and not any more once it is closed', async () => {
