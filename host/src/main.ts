@@ -33,11 +33,8 @@ const DEADLINES = { sleepMs: 280_000, wakeMs: 170_000, resizeMs: 60_000, adoptMs
 async function run(config: HostConfig, log: Logger): Promise<void> {
   const stop = stopSignal(log);
   const data = await openDataFolder(config.dataFolder);
-  try {
-    await serveUntil(stop, config, data, log);
-  } finally {
-    await data.unlock();
-  }
+  await serveUntil(stop, config, data, log);
+  await data.unlock();
 }
 
 async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFolder, log: Logger): Promise<void> {
@@ -117,5 +114,6 @@ try {
   await run(config, log);
 } catch (error) {
   process.stderr.write(`berth host: ${messageOf(error)}\n`);
-  process.exitCode = 1;
+  // Watches over the VMs that it had taken over already would keep it alive. They and the lock of the data folder are the next daemon's.
+  process.exit(1);
 }

@@ -1,6 +1,6 @@
 // A published image on disk: what files it has and whether they are still what was built. The one file of this workspace that the host imports;
 // it builds nothing and needs none of the build's tools.
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -161,7 +161,7 @@ async function isRemembered(folder: string, imageJsonSha256: string, files: Reco
 }
 
 async function remember(folder: string, note: z.infer<typeof remembered>): Promise<void> {
-  const unfinished = join(folder, `verified.${process.pid}.tmp`);
+  const unfinished = join(folder, `verified.${randomUUID()}.tmp`);
   try {
     await writeFile(unfinished, JSON.stringify(note));
     await rename(unfinished, join(folder, 'verified.json'));

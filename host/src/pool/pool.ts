@@ -57,7 +57,10 @@ export class WarmPool {
     await directory.open();
     const left = await directory.list();
     await eachOf(left, ENDS_AT_ONCE, async (id) => {
-      const record = await directory.read(id);
+      const record = await directory.read(id).catch((error: unknown) => {
+        log.error({ machineId: id, err: error }, 'the record of a machine of the pool cannot be read');
+        return null;
+      });
       await endMachine(this.#parts, id, record?.driverState ?? null);
     });
     if (left.length > 0) {

@@ -1,7 +1,7 @@
 // A template on disk: what it was made from, what files it has, and whether they are still what was built. Builds nothing.
 // A template's folder appears whole, by one rename, and is never written again; `verified.json` in it is a note, not part of it.
-import { createHash } from 'node:crypto';
-import { open, readFile, stat } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { DriverError } from '../driver.ts';
@@ -107,7 +107,7 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
       }
     }
     // Taken before the reading: a write meanwhile gives the file other times, and it is read again next time.
-    await writeDurably(join(folder, NOTE_FILE), before, 0o644);
+    await leaveNote(folder, before);
   }
   return {
     templateId,
@@ -116,6 +116,17 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
     tscKhz: record.tscKhz,
     deviceState: await readFile(join(folder, TEMPLATE_FILES.devices)),
   };
+}
+
+/** It only spares a reading, so nothing is lost without it. Several processes may leave it at once: each writes a file of its own. */
+async function leaveNote(folder: string, note: string): Promise<void> {
+  const unfinished = join(folder, `.${NOTE_FILE}.${randomUUID()}`);
+  try {
+    await writeFile(unfinished, note, { mode: 0o644 });
+    await rename(unfinished, join(folder, NOTE_FILE));
+  } catch {
+    await rm(unfinished, { force: true }).catch(() => undefined);
+  }
 }
 
 /** Describes and records the finished files in a folder that is about to become a template. They must be on disk already. */
@@ -135,7 +146,7 @@ export async function writeTemplateRecord(folder: string, facts: TemplateFacts, 
   };
   const text = `${JSON.stringify(record, null, 2)}\n`;
   await writeDurably(join(folder, RECORD_FILE), text, 0o444);
-  await writeDurably(join(folder, NOTE_FILE), await fingerprint(folder, text), 0o644);
+  await leaveNote(folder, await fingerprint(folder, text));
 }
 
 function parseRecord(text: string, folder: string): TemplateRecord {

@@ -72,6 +72,16 @@ test('files that were verified are not read again until something about them cha
   assert.notEqual(await readFile(note, 'utf8'), first);
 });
 
+test('several that open it at once, the first time, do not meet in the note they leave', async (context) => {
+  const { cache, folder } = await cacheWith(context);
+  await rm(join(folder, 'verified.json'));
+  // Where another process is writing, or was ended over it.
+  await mkdir(join(folder, '.verified.json.tmp'));
+  const opened = await Promise.all(Array.from({ length: 8 }, () => openTemplate(cache, ID)));
+  assert.deepEqual(new Set(opened.map((template) => template?.templateId)), new Set([ID]));
+  assert.notEqual(await readFile(join(folder, 'verified.json'), 'utf8'), '');
+});
+
 test('a record that is cut short is refused', async (context) => {
   const { cache, folder } = await cacheWith(context);
   await chmod(join(folder, 'template.json'), 0o600);
