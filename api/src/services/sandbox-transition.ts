@@ -4,6 +4,7 @@ import type { ActivityKind } from '@berth/contract/activity.ts';
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { outstanding, sameSize } from '../rules/allocation-target.ts';
+import { destroyHolds, type DestroyHolds } from '../rules/destroy-holds.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
 import {
   allocationOf,
@@ -88,6 +89,7 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
     allocated: transition.allocated,
     pending: transition.allocated === undefined ? transition.pending : pendingBeside(before, transition.allocated),
     woke: transition.woke,
+    destroyHolds: to === 'destroying' ? holdsOf(before) : null,
     active: isMetered && !wasMetered,
   });
   if (!wasMetered && isMetered) await openUsageInterval(trx, sandbox);
@@ -106,6 +108,10 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
     },
   });
   return { outcome: 'changed', sandbox };
+}
+
+function holdsOf({ status, status_reason_code: reasonCode, wakes_from: wakesFrom }: SandboxRow): DestroyHolds {
+  return destroyHolds({ status, reasonCode, wakesFrom });
 }
 
 /**
