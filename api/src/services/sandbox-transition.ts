@@ -6,6 +6,7 @@ import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { outstanding, sameSize } from '../rules/allocation-target.ts';
 import { destroyHolds, type DestroyHolds } from '../rules/destroy-holds.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
+import { deleteMetricsSamples } from '../store/metrics-samples.ts';
 import {
   allocationOf,
   lockSandbox,
@@ -94,6 +95,7 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
   });
   if (!wasMetered && isMetered) await openUsageInterval(trx, sandbox);
   if (wasMetered && !isMetered) await closeUsageInterval(trx, sandbox.id, endOfMetering(transition.lastAliveAt ?? null, before.expires_at));
+  if (to === 'deleted') await deleteMetricsSamples(trx, sandbox.id);
   await insertActivity(trx, {
     orgId: sandbox.org_id,
     projectId: sandbox.project_id,
