@@ -27,7 +27,7 @@ export interface SandboxStateRule {
   meaning: string;
   /** The guest answers: commands and files work. */
   awake: boolean;
-  /** Its vCPUs and memory are reserved on a host. */
+  /** Its vCPUs and memory are reserved on a host; while it is being destroyed, as far as it had a machine when that began. */
   holdsMachine: boolean;
   /** Its disk is reserved on a host. A failed one may have none left. */
   holdsDisk: boolean;

@@ -29,6 +29,10 @@ const SENTENCES: { readonly [code in DeathCode]: string } = {
   not_adopted: 'it did not answer after its host daemon was started again',
 };
 
+export function isDeathCode(code: string): code is DeathCode {
+  return Object.hasOwn(SENTENCES, code);
+}
+
 /** Why a dead machine died, as far as its host knows; `reason` is the host's own word. */
 export function deathOf(machine: { deathCode?: DeathCode | undefined; reason?: string | undefined }): Reason {
   const code = machine.deathCode ?? 'process_ended';

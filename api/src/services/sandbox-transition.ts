@@ -4,7 +4,9 @@ import type { ActivityKind } from '@berth/contract/activity.ts';
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { outstanding, sameSize } from '../rules/allocation-target.ts';
+import { destroyHolds, type DestroyHolds } from '../rules/destroy-holds.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
+import { deleteMetricsSamples } from '../store/metrics-samples.ts';
 import {
   allocationOf,
   lockSandbox,
@@ -88,10 +90,12 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
     allocated: transition.allocated,
     pending: transition.allocated === undefined ? transition.pending : pendingBeside(before, transition.allocated),
     woke: transition.woke,
+    destroyHolds: to === 'destroying' ? holdsOf(before) : null,
     active: isMetered && !wasMetered,
   });
   if (!wasMetered && isMetered) await openUsageInterval(trx, sandbox);
   if (wasMetered && !isMetered) await closeUsageInterval(trx, sandbox.id, endOfMetering(transition.lastAliveAt ?? null, before.expires_at));
+  if (to === 'deleted') await deleteMetricsSamples(trx, sandbox.id);
   await insertActivity(trx, {
     orgId: sandbox.org_id,
     projectId: sandbox.project_id,
@@ -106,6 +110,10 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
     },
   });
   return { outcome: 'changed', sandbox };
+}
+
+function holdsOf({ status, status_reason_code: reasonCode, wakes_from: wakesFrom }: SandboxRow): DestroyHolds {
+  return destroyHolds({ status, reasonCode, wakesFrom });
 }
 
 /**

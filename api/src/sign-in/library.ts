@@ -55,7 +55,7 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
     rateLimit: { enabled: false },
     emailAndPassword: { enabled: false },
     session: { expiresIn: LOGIN_SECONDS, updateAge: DAY_SECONDS, cookieCache: { enabled: false } },
-    user: { validateUserInfo: ({ user, source }) => judgeProviderUser(parts, user, source.action) },
+    user: { validateUserInfo: ({ user, source }) => judgeProviderUser(settings, user, source) },
     account: {
       // In the browser, sealed, instead of a row for whoever presses the button.
       storeStateStrategy: 'cookie',
@@ -123,15 +123,41 @@ const loginPlugin = {
   },
 } satisfies BetterAuthPlugin;
 
-/** Whether somebody whom the provider sends may have a new account. Linking and signing in are decided by the library, by the rules it is given. */
-async function judgeProviderUser(
-  { db, settings }: LibraryParts,
+/** What is known here of a person whom the provider sends, beside what it says: part of the profile that the library hands on until it has decided. */
+export interface AskedBeforehand {
+  /** The person's address in lower case, if an account may be made for it by an invitation. */
+  invitedAddress: string | null;
+}
+
+/**
+ * Asks what {@link judgeProviderUser} needs to know. The library calls that one in a transaction, which holds a connection: a query there would wait for a second one of
+ * the same pool, and with as many callers at once as the pool has connections nobody would get one.
+ */
+export async function askBeforehand(
+  { db, settings }: Pick<LibraryParts, 'db' | 'settings'>,
+  { email, emailVerified }: { email: string | undefined; emailVerified: boolean },
+): Promise<AskedBeforehand> {
+  if (settings.signUp === 'open' || !emailVerified || email === undefined) return { invitedAddress: null };
+  const address = email.toLowerCase();
+  return { invitedAddress: (await hasPendingInvitation(db, address)) ? address : null };
+}
+
+/**
+ * Whether somebody whom the provider sends may have a new account. Linking and signing in are decided by the library, by the rules it is given. Asks the database nothing:
+ * what it has to know stands in the profile.
+ */
+function judgeProviderUser(
+  settings: LibraryParts['settings'],
   user: { email?: string | undefined; emailVerified?: boolean | undefined },
-  action: 'create-user' | 'link-account' | 'sign-in',
-): Promise<{ error: ProviderRefusal } | undefined> {
+  {
+    action,
+    oauth,
+  }: { action: 'create-user' | 'link-account' | 'sign-in'; oauth?: { profile?: Record<string, unknown> | undefined } | undefined },
+): { error: ProviderRefusal } | undefined {
   if (action !== 'create-user') return undefined;
   if (user.emailVerified !== true || user.email === undefined) return { error: 'email_not_verified' };
-  if (settings.signUp === 'open' || (await hasPendingInvitation(db, user.email.toLowerCase()))) return undefined;
+  const { invitedAddress }: Partial<Record<keyof AskedBeforehand, unknown>> = oauth?.profile ?? {};
+  if (settings.signUp === 'open' || invitedAddress === user.email.toLowerCase()) return undefined;
   return { error: 'sign_up_closed' };
 }
 

@@ -3,7 +3,7 @@
 import type { OidcConfig } from '../config.ts';
 import { OidcRefusal } from '../services/client-sign-in-port.ts';
 import type { Caller } from '../services/sign-in-port.ts';
-import { callerHeaders, openLibrary, type Library, type LibraryParts } from './library.ts';
+import { askBeforehand, callerHeaders, openLibrary, type Library, type LibraryParts } from './library.ts';
 import { localPath } from './local-path.ts';
 import { readCookie } from './login-cookie.ts';
 import { discover, discoveryUrl, readPerson } from './oidc-discovery.ts';
@@ -128,9 +128,10 @@ export class OidcSignIn {
       accountSubject: ({ profile }) => `${document.issuer} ${profile.sub}`,
       getUserInfo: async (tokens) => {
         try {
-          return { ...(await readPerson(this.#config, document, tokens)) };
+          const person = await readPerson(this.#config, document, tokens);
+          return { ...person, ...(await askBeforehand(this.#parts, person)) };
         } catch (error) {
-          this.#parts.log.warn({ err: error, issuer }, 'the OIDC provider did not tell who signs in');
+          this.#parts.log.warn({ err: error, issuer }, 'it cannot be told whom the OIDC provider sends');
           return null;
         }
       },

@@ -88,19 +88,19 @@ export interface HostFreeFilter {
 /**
  * What is not reserved on hosts: capacity less what their sandboxes hold, and never more than the largest machine the host can make. A sandbox
  * that holds a machine holds its allocation, and what is pending where that is larger while a step is to reach it (`resizing`); one that holds
- * a disk alone, its disk, unless nothing of it is left.
+ * a disk alone, its disk, unless nothing of it is left; one that is being destroyed, what it held when that began.
  */
 export async function listHostsFree(db: Database, filter: HostFreeFilter): Promise<HostFreeRow[]> {
   const seenWithinMs = filter.seenWithinMs ?? null;
   const hostId = filter.hostId ?? null;
   const result = await sql<HostFreeRow>`
     with held as (
-      select s.host_id, s.status = any(${statusesThat('holdsMachine')}) as machine,
+      select s.host_id, s.status = any(${statusesThat('holdsMachine')}) and coalesce(s.destroy_holds, 'machine') = 'machine' as machine,
         greatest(s.allocated_vcpu, case when s.resizing then s.pending_vcpu end) as vcpu,
         greatest(s.allocated_memory_gb, case when s.resizing then s.pending_memory_gb end) as memory_gb,
         greatest(s.allocated_disk_gb, case when s.resizing then s.pending_disk_gb end) as disk_gb
       from sandbox s
-      where s.status <> 'deleted' and s.id is distinct from ${filter.exceptSandboxId ?? null}::text
+      where s.status <> 'deleted' and s.destroy_holds is distinct from 'nothing' and s.id is distinct from ${filter.exceptSandboxId ?? null}::text
         and (s.status = any(${statusesThat('holdsMachine')}) or (s.status = any(${statusesThat('holdsDisk')}) and s.wakes_from is not null))
     )
     select h.id,

@@ -79,3 +79,17 @@ export async function trimMetricsSamples(trx: DatabaseTransaction, sandboxId: st
         or (place_in_minute > 1 and at < now() - ${retention.denseMs} * interval '1 millisecond')
     )`.execute(trx);
 }
+
+/** Deletes all samples of the sandbox. The caller holds the sandbox's row, as whoever notes a sample does. */
+export async function deleteMetricsSamples(trx: DatabaseTransaction, sandboxId: string): Promise<void> {
+  await trx.deleteFrom('metrics_sample').where('sandbox_id', '=', sandboxId).execute();
+}
+
+/** Removes at most `limit` samples older than `keptMs`, whosoever's, the oldest first, and passes over those in use. Returns how many. */
+export async function deleteOldMetricsSamples(db: Database, keptMs: number, limit: number): Promise<number> {
+  const result = await sql`
+    delete from metrics_sample where id = any(array(
+      select id from metrics_sample where at < now() - ${keptMs} * interval '1 millisecond'
+      order by at limit ${limit} for update skip locked))`.execute(db);
+  return Number(result.numAffectedRows ?? 0);
+}

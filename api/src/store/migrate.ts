@@ -13,6 +13,8 @@ import * as usageRollup from '../../migrations/0009_usage_rollup.ts';
 import * as usageCaps from '../../migrations/0010_usage_caps.ts';
 import * as usageCapWarningEnforced from '../../migrations/0011_usage_cap_warning_enforced.ts';
 import * as previewLinkExpiry from '../../migrations/0012_preview_link_expiry.ts';
+import * as destroyHolds from '../../migrations/0013_destroy_holds.ts';
+import * as metricsSampleAge from '../../migrations/0014_metrics_sample_age.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -28,6 +30,8 @@ const MIGRATIONS: Record<string, Migration> = {
   '0010_usage_caps': usageCaps,
   '0011_usage_cap_warning_enforced': usageCapWarningEnforced,
   '0012_preview_link_expiry': previewLinkExpiry,
+  '0013_destroy_holds': destroyHolds,
+  '0014_metrics_sample_age': metricsSampleAge,
 };
 
 /** Applies what is missing, over a connection of its own; returns the names applied. Throws when one failed: nothing of this run is then kept. */

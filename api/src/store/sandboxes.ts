@@ -82,6 +82,8 @@ export interface StatusChange extends SizeChange {
   resizing?: boolean | undefined;
   /** How it was woken, with the end of a wake. */
   woke?: { from: WakeSource; reason: string | null } | undefined;
+  /** What stays reserved on its host, where it begins to be destroyed. */
+  destroyHolds: SandboxRow['destroy_holds'];
   /** It begins to be awake, which counts as a sign of use. */
   active: boolean;
 }
@@ -96,6 +98,7 @@ export async function writeSandboxStatus(trx: DatabaseTransaction, change: Statu
     status_changed_at: sql<Date>`now()`,
     wakes_from: change.wakesFrom,
     resizing: change.resizing ?? false,
+    destroy_holds: change.destroyHolds,
     ...sizeColumns(change),
     ...(change.woke === undefined
       ? {}

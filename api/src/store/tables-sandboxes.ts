@@ -88,6 +88,8 @@ export interface SandboxTable {
   last_active_at: GeneratedInstant;
   /** The step under way is to reach the pending allocation, which is reserved until it ends. */
   resizing: Generated<boolean>;
+  /** What stays reserved on its host until it is deleted; null unless it is being destroyed, and then, where it is not known, a machine. */
+  destroy_holds: 'machine' | 'disk' | 'nothing' | null;
   created_at: GeneratedInstant;
   updated_at: GeneratedInstant;
   deleted_at: Instant | null;

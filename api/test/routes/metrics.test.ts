@@ -357,6 +357,21 @@ test('samples are kept for a day, one a minute after ten minutes, the one with m
   assert.equal((await rowsOf(id)).length, 2_000);
 });
 
+test('the samples of a sandbox go in the transaction that makes it deleted; those of others stay', async () => {
+  const gone = await auto();
+  const stays = await auto();
+  for (const { id } of [gone, stays]) await sample(id);
+  const actor = { kind: 'system', id: null, userId: null } as const;
+  await api.db.transaction().execute((trx) => transitionSandbox(trx, { sandboxId: gone.id, epoch: 1, to: 'destroying', actor }));
+  assert.equal((await rowsOf(gone.id)).length, 1);
+  await api.db.transaction().execute(async (trx) => {
+    await transitionSandbox(trx, { sandboxId: gone.id, epoch: 1, to: 'deleted', actor });
+    // For everybody else neither has happened yet.
+    assert.equal((await rowsOf(gone.id)).length, 1);
+  });
+  assert.deepEqual([(await rowsOf(gone.id)).length, (await rowsOf(stays.id)).length], [0, 1]);
+});
+
 test('samples of one sandbox at once are all noted, and one recommendation is kept', async () => {
   const { id } = await auto();
   api.front.metrics = () => metrics({ memoryUsedMib: 950 });

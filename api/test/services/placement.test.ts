@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
-import { upsertHost } from '../../src/store/hosts.ts';
+import { transitionSandbox } from '../../src/services/sandbox-transition.ts';
+import { listHostsFree, upsertHost } from '../../src/store/hosts.ts';
+import type { SandboxRow } from '../../src/store/schema.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
 let api: TestApi;
@@ -105,6 +107,59 @@ test('a sandbox that failed or is deleted frees its room; one that is being dest
 
 const verb = (id: string, name: string, body?: object): Promise<Answer> =>
   api.call('POST', `/v1/sandboxes/${id}/${name}`, { headers: { prefer: 'respond-async' }, ...(body === undefined ? {} : { body }) });
+
+const destroy = async (id: string): Promise<void> => {
+  assert.equal((await verb(id, 'destroy')).body.sandbox.status, 'destroying');
+};
+
+test('any number of sandboxes without a machine that are being destroyed take no room from a create or a wake', async () => {
+  await addHost('a', 2, 2, 500);
+  const asleep = await api.makeSandbox('stopped', { host_id: 'a' });
+  const dead = { host_id: 'a', status_reason_code: 'guest_panic', status_reason_message: 'it panicked' };
+  const others = await Promise.all([
+    ...Array.from({ length: 5 }, () => api.makeSandbox('stopped', { host_id: 'a' })),
+    ...Array.from({ length: 5 }, () => api.makeSandbox('failed', { ...dead, wakes_from: 'disk' })),
+  ]);
+  for (const { id } of others) await destroy(id);
+  assert.equal((await create()).status, 201);
+  assert.equal((await verb(asleep.id, 'wake')).status, 200);
+});
+
+test('what a sandbox held when its destroy began stays reserved until it is deleted, and not more', async () => {
+  await addHost('a', 8, 8, 100);
+  const free = async (): Promise<unknown> => (await listHostsFree(api.db, { hostId: 'a' }))[0];
+  const all = { id: 'a', vcpu: 8, memory_mib: 8_192, disk_gib: 100 };
+  const withoutMachine = { ...all, vcpu: 7, memory_mib: 7_168, disk_gib: 90 };
+  const withoutDisk = { ...all, disk_gib: 90 };
+  const failedWith = (code: string) => ({ status_reason_code: code, status_reason_message: 'of a test' });
+  const cases: [what: string, made: SandboxRow, held: unknown][] = [];
+  for (const status of ['provisioning', 'running', 'ready', 'sleeping', 'waking'] as const) {
+    cases.push([status, await api.makeSandbox(status, { host_id: null }), withoutMachine]);
+  }
+  for (const [what, status, changes, held] of [
+    ['asleep', 'stopped', {}, withoutDisk],
+    ['asleep after a wake that was given up', 'stopped', failedWith('wake_failed'), withoutMachine],
+    ['dead with its disk', 'failed', { ...failedWith('guest_panic'), wakes_from: 'disk' }, withoutDisk],
+    ['dead with nothing left', 'failed', failedWith('guest_panic'), all],
+    ['never made', 'failed', failedWith('create_failed'), all],
+    ['of a lost host', 'failed', { ...failedWith('host_lost'), wakes_from: 'disk' }, withoutMachine],
+    ['of a host that did not answer', 'failed', failedWith('host_unreachable'), withoutMachine],
+  ] as const) {
+    cases.push([what, await api.makeSandbox(status, { host_id: null, ...changes }), held]);
+  }
+  for (const [what, { id }, held] of cases) {
+    await api.db.updateTable('sandbox').set({ host_id: 'a' }).where('id', '=', id).execute();
+    await destroy(id);
+    assert.deepEqual(await free(), held, what);
+    const deleted = await api.db
+      .transaction()
+      .execute((trx) =>
+        transitionSandbox(trx, { sandboxId: id, epoch: 2, to: 'deleted', actor: { kind: 'system', id: null, userId: null } }),
+      );
+    assert.equal(deleted.outcome, 'changed');
+    assert.deepEqual(await free(), all, what);
+  }
+});
 
 test('a sandbox that sleeps gives its vCPUs and memory back and keeps its disk; a wake needs room on its own host', async () => {
   await addHost('a', 1, 100, 15);

@@ -132,6 +132,15 @@ test('what is said rightly signs in, whether the id token or the userinfo endpoi
   assert.equal(await signInThere(), userId);
 });
 
+test('what a provider says of an invitation lets nobody in', async () => {
+  const email = 'uninvited@example.test';
+  lie = { claims: { sub: 'nobody', email, invitedAddress: email } };
+  await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'sign_up_closed');
+  lie = { claims: { sub: 'nobody' }, without: ['email', 'email_verified'], userinfo: { sub: 'nobody', email, invitedAddress: email } };
+  await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'sign_up_closed');
+  assert.equal(await api.db.selectFrom('user').select('id').where('email', '=', email).executeTakeFirst(), undefined);
+});
+
 const second = 1_000;
 const LIES: Record<string, () => Lie> = {
   'signed with another key': () => ({ key: otherKeys.privateKey }),

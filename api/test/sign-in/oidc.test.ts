@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { newId } from '../../src/store/ids.ts';
 import { startApi, type TestApi } from '../api.ts';
 import { SETTINGS } from '../settings.ts';
@@ -188,6 +189,31 @@ test('somebody who was invited gets an account with a verified address, and no m
     .where('user_id', '=', user?.id ?? '')
     .execute();
   assert.deepEqual(memberships, []);
+});
+
+test('of several who sign in for the first time at once, each needs no more than one connection at a time', async () => {
+  const small = openDatabase({ url: api.databaseUrl, maxConnections: 1, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  try {
+    const library = openSignIn({ ...api.context, db: small.db, oidc: provider.config });
+    const ways: { who: ReturnType<typeof newPerson>; query: Record<string, string>; cookies: string }[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      const who = newPerson();
+      // The last was not invited.
+      if (n < 3) await invite(who.email);
+      provider.who = who;
+      const { location, setCookies } = await library.beginOidc('/');
+      const { searchParams } = await walkThrough(location, publicUrl);
+      ways.push({ who, query: Object.fromEntries(searchParams), cookies: setCookies.map((line) => line.split(';', 1)[0]).join('; ') });
+    }
+    const ends = await Promise.allSettled(ways.map(({ query, cookies }) => library.finishOidc(query, cookies, newCaller())));
+    assert.deepEqual(
+      ends.map((end) => (end.status === 'fulfilled' ? 'in' : end.reason.refusal)),
+      ['in', 'in', 'in', 'sign_up_closed'],
+    );
+    assert.deepEqual(await Promise.all(ways.map(async ({ who }) => (await userOf(who.email)) !== undefined)), [true, true, true, false]);
+  } finally {
+    await small.db.destroy();
+  }
 });
 
 for (const [what, changes] of Object.entries({

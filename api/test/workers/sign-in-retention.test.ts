@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { LONGEST_REFILL_SECONDS } from '../../src/rules/throttle.ts';
+import { deleteOldMetricsSamples } from '../../src/store/metrics-samples.ts';
 import { EXPIRING_TABLES, deleteExpired } from '../../src/store/sign-in.ts';
 import { forgetSignInRemains } from '../../src/workers/sign-in-retention.ts';
 import type { StepContext } from '../../src/workers/step-context.ts';
@@ -86,6 +87,42 @@ test('links to previews go 30 days after they expired, revoked or not, and what 
   assert.equal(await count('preview_link'), 15);
   const told = await api.db.selectFrom('activity').select('kind').where('subject_id', '=', made.body.preview.id).execute();
   assert.deepEqual(told, [{ kind: 'preview_link_created' }]);
+});
+
+async function addSamples(sandboxId: string, name: string, rows: number, age: string): Promise<void> {
+  await sql`
+    insert into metrics_sample (id, sandbox_id, at, uptime_seconds, cpu_busy_ms, vcpu, memory_gb, disk_gb, memory_used, disk_used)
+    select ${name}::text || n, ${sandboxId}, now() - ${age}::interval, 1, 1, 1, 1, 10, 0.1, 0.1 from generate_series(1, ${rows}::int) n`.execute(
+    api.db,
+  );
+}
+
+test('samples of metrics older than a day go, whether their sandbox is left or not, so many in one look; younger ones stay', async () => {
+  const asleep = await api.makeSandbox('stopped');
+  // Of an installation from before samples went with their sandbox.
+  const deleted = await api.makeSandbox('deleted');
+  await addSamples(asleep.id, 'old', MANY, '24 hours 1 second');
+  await addSamples(deleted.id, 'left', 50_000, '3 days');
+  await addSamples(asleep.id, 'young', 5, '23 hours 59 minutes');
+  await forgetSignInRemains(context, session(true));
+  assert.equal(await count('metrics_sample'), MANY + 5);
+  await forgetSignInRemains(context, session(true));
+  const left = await api.db.selectFrom('metrics_sample').select('id').orderBy('id').execute();
+  assert.deepEqual(
+    left.map(({ id }) => id),
+    [1, 2, 3, 4, 5].map((n) => `young${n}`),
+  );
+});
+
+test('a batch of samples passes over those in use', async () => {
+  const { id } = await api.makeSandbox('ready');
+  await addSamples(id, 'held', 2, '3 days');
+  await addSamples(id, 'free', 3, '2 days');
+  await api.db.transaction().execute(async (trx) => {
+    await sql`select from metrics_sample where id like 'held%' for update`.execute(trx);
+    assert.equal(await deleteOldMetricsSamples(api.db, 86_400_000, 10), 3);
+  });
+  assert.equal(await deleteOldMetricsSamples(api.db, 86_400_000, 1), 1);
 });
 
 test('a replica that does not lead removes nothing', async () => {
