@@ -29,6 +29,8 @@ export interface PoolMachine {
   readonly watch: AbortController;
   /** Resolves when the process ended, or with nothing of meaning once `watch` was aborted. */
   readonly gone: Promise<unknown>;
+  /** Aborted when the process ended under watch: what is asked of the guest then is waited for no longer than its answer can come. */
+  readonly died: AbortSignal;
   exercisedAtMs: number;
 }
 
@@ -56,10 +58,11 @@ export async function makeMachine(parts: MachineParts, id: string, stop: AbortSi
     crashPoint('pool:restored');
     await standBack(running.process);
     const gone = driver.exited(running.process, watch.signal);
+    const died = endOf(gone, watch.signal);
     guest = new GuestClient(running.guest);
-    await whileItLives(gone, watch.signal, signal, (living) => warmUp(guest as GuestClient, size, living, deadlineMs));
+    await warmUp(guest, size, AbortSignal.any([signal, died]), deadlineMs);
     crashPoint('pool:warm');
-    return { id, driverState: driverState ?? {}, running, guest, watch, gone, exercisedAtMs: performance.now() };
+    return { id, driverState: driverState ?? {}, running, guest, watch, gone, died, exercisedAtMs: performance.now() };
   } catch (error) {
     watch.abort();
     guest?.close();
@@ -69,8 +72,8 @@ export async function makeMachine(parts: MachineParts, id: string, stop: AbortSi
 }
 
 /** Lets a machine that has waited run the code that a create will ask of it. */
-export async function exerciseMachine(parts: MachineParts, { guest, gone, watch }: PoolMachine, stop: AbortSignal): Promise<void> {
-  await whileItLives(gone, watch.signal, stop, (living) => exercise(guest, parts.size, living, parts.deadlineMs));
+export async function exerciseMachine(parts: MachineParts, { guest, died }: PoolMachine, stop: AbortSignal): Promise<void> {
+  await exercise(guest, parts.size, AbortSignal.any([stop, died]), parts.deadlineMs);
 }
 
 /** Ends the process, frees what it has and removes its folder. Never rejects; what could not be done is left to the next daemon. */
@@ -85,18 +88,13 @@ export async function endMachine(parts: MachineParts, id: string, driverState: D
   }
 }
 
-/** Work with the guest of a process that may end meanwhile: an answer is waited for no longer than it can come. */
-async function whileItLives<T>(
-  gone: Promise<unknown>,
-  unwatched: AbortSignal,
-  stop: AbortSignal,
-  work: (living: AbortSignal) => Promise<T>,
-): Promise<T> {
+/** One signal for as long as the machine waits: `gone` may not settle for days, and would keep whatever each exercise hung on it. */
+function endOf(gone: Promise<unknown>, unwatched: AbortSignal): AbortSignal {
   const died = new AbortController();
   void gone.then(() => {
     if (!unwatched.aborted) {
       died.abort(new DriverError('the process of the machine ended'));
     }
   });
-  return work(AbortSignal.any([stop, died.signal]));
+  return died.signal;
 }

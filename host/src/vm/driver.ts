@@ -153,7 +153,7 @@ export interface VmDriver {
   /**
    * Plugs what `to` has more than `from` into a running machine, and takes away what it has less. Resolves with the size the machine then has; less than `from` only where the
    * guest let go of it in time. What is more is not yet online in the guest. Rejects with {@link DriverError}, everything it had plugged in taken away again if the
-   * guest lets go of it.
+   * guest lets go of it; with {@link ResizeFailed} when it knows what is left.
    */
   resize(vm: ExistingVm, from: VmSize, to: VmSize): Promise<VmSize>;
 
@@ -179,4 +179,15 @@ export class DriverError extends Error {
 /** A snapshot does not verify, or QEMU cannot load it: the disk can still be booted. */
 export class SnapshotUnusable extends DriverError {
   override readonly name: string = 'SnapshotUnusable';
+}
+
+/** A machine was not brought to a size. `has` is the one it has then: what it was given meanwhile was taken away again as far as its guest let go of it. */
+export class ResizeFailed extends DriverError {
+  override readonly name = 'ResizeFailed';
+  readonly has: VmSize;
+
+  constructor(message: string, has: VmSize, cause: unknown) {
+    super(message, { cause });
+    this.has = has;
+  }
 }

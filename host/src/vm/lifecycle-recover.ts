@@ -15,18 +15,18 @@ import { OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
 /** How many VMs are taken over at once: each may cost a process start or a call of a slow guest. */
 const AT_ONCE = 8;
 
-/** Resolves with every VM that still has a record. */
-export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
+/** Resolves with every VM that still has a record, and with the ids of those whose record the disk does not give: nothing of them was touched. */
+export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedVm[]; unread: string[] }> {
   const records: VmRecord[] = [];
   const useless: { id: string; damaged: boolean }[] = [];
-  const untouched: string[] = [];
+  const unread: string[] = [];
   for (const id of await parts.directory.list()) {
     const found = await parts.directory.read(id).catch((error: unknown) => ({ kind: 'unreadable' as const, error }));
     if (found.kind === 'record') {
       records.push(found.record);
     } else if (found.kind === 'unreadable') {
       // The disk failed, not the record: nothing is known, so nothing is touched.
-      untouched.push(id);
+      unread.push(id);
       parts.log.error({ vmId: id, err: found.error }, 'the record of a VM cannot be read; the VM is left alone');
     } else {
       // Without a record: killed between the folder and the record, nothing was made yet. A damaged one may be of a disk that somebody misses.
@@ -50,9 +50,9 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
     attempt(parts, id, 'ending a VM without a usable record', () => parts.driver.destroy(parts.directory.driverFolder(id), null)),
   );
 
-  if (untouched.length > 0) {
+  if (unread.length > 0) {
     // By what name the driver knows their machines is in the records alone.
-    parts.log.error({ vmIds: untouched }, 'nothing is reaped: it could be a machine of a VM whose record cannot be read');
+    parts.log.error({ vmIds: unread }, 'nothing is reaped: it could be a machine of a VM whose record cannot be read');
   } else {
     const known = new Set(owned.filter((vm) => !vm.record.freed).map((vm) => vm.machineId));
     await attempt(parts, null, 'reaping', async () => {
@@ -66,11 +66,11 @@ export async function recoverAll(parts: LifecycleParts): Promise<OwnedVm[]> {
   await eachOf(useless, AT_ONCE, ({ id, damaged }) =>
     attempt(parts, id, 'removing its folder', () => (damaged ? parts.directory.setAside(id) : parts.directory.remove(id))),
   );
-  return owned;
+  return { owned, unread };
 }
 
-/** False when nothing of the VM is left. */
-async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
+/** Takes over one VM by its record. False when nothing of the VM is left. */
+export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   const { id, record } = { id: vm.id, record: vm.record };
   const destroyedEpoch = parts.fences.epochOf(id) ?? 0;
   if (record.status === 'destroying' || destroyedEpoch >= record.epoch) {

@@ -4,6 +4,7 @@ import { HostError, messageOf } from '../host-error.ts';
 import { giveSize } from '../identity.ts';
 import type { Amounts } from '../admission.ts';
 import { crashPoint } from './crash-point.ts';
+import { ResizeFailed } from './driver.ts';
 import { sameSize } from './fencing.ts';
 import { assertRunning, diedSignal } from './lifecycle-exit.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from './owned-vm.ts';
@@ -75,8 +76,12 @@ export async function changeSize(
     return { has: plugged, failure: null };
   } catch (error) {
     const failure = error instanceof Error ? error : new Error(String(error));
-    // A driver that rejects has taken back what it had plugged in; a VM that is being destroyed needs nothing taken back.
-    return { has: plugged === null || vm.ending !== null ? from : await takeBack(parts, vm, plugged, from), failure };
+    if (plugged === null) {
+      // A driver that rejects has taken back what it had plugged in, and says what it could not.
+      return { has: failure instanceof ResizeFailed ? sizeOf(failure.has) : from, failure };
+    }
+    // A VM that is being destroyed needs nothing taken back.
+    return { has: vm.ending === null ? await takeBack(parts, vm, plugged, from) : from, failure };
   }
 }
 
@@ -87,6 +92,6 @@ async function takeBack(parts: LifecycleParts, vm: OwnedVm, plugged: Amounts, fr
     return sizeOf(await parts.driver.resize(vm.existing(parts.directory.driverFolder(vm.id), signal), plugged, from));
   } catch (error) {
     parts.log.error({ vmId: vm.id, err: error }, `what a failed resize had plugged in was not taken back: ${messageOf(error)}`);
-    return plugged;
+    return error instanceof ResizeFailed ? sizeOf(error.has) : plugged;
   }
 }

@@ -18,6 +18,7 @@ import type { StreamTarget } from './guest-streams.ts';
 import { bringUp } from './lifecycle-create.ts';
 import { tearDown } from './lifecycle-destroy.ts';
 import { letGo } from './lifecycle-exit.ts';
+import { raiseEpoch } from './lifecycle-raise.ts';
 import { recoverAll } from './lifecycle-recover.ts';
 import { grow } from './lifecycle-resize.ts';
 import { putToSleep } from './lifecycle-sleep.ts';
@@ -25,24 +26,27 @@ import { wakeUp } from './lifecycle-wake.ts';
 import { metricsOf } from './metrics.ts';
 import { beyond, largerOf, newRecord, OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
 import { OwnedVms } from './owned-vms.ts';
+import { UnreadVms } from './unread-vms.ts';
 
 export class VmLifecycle {
   readonly #parts: LifecycleParts;
   readonly #capacity: Capacity;
   readonly #vms: OwnedVms;
+  readonly #unread: UnreadVms;
   #closing = false;
 
   constructor(parts: LifecycleParts, admission: Admission) {
     this.#parts = parts;
     this.#vms = new OwnedVms(parts);
+    this.#unread = new UnreadVms(parts, this.#vms);
     this.#capacity = new Capacity(admission, () => this.#vms.values());
   }
 
   /** Takes over what an earlier daemon left: adopts VMs that run, ends half-made ones, reaps what no record names. Once, before any other call. */
   async recover(): Promise<void> {
-    for (const vm of await recoverAll(this.#parts)) {
-      this.#vms.add(vm);
-    }
+    const { owned, unread } = await recoverAll(this.#parts);
+    owned.forEach((vm) => this.#vms.add(vm));
+    unread.forEach((id) => this.#unread.add(id));
   }
 
   list(): VmView[] {
@@ -56,6 +60,9 @@ export class VmLifecycle {
 
   /** Resolves with the VM `running`. Calls with the same epoch and spec share one attempt. The caller going away does not stop it. */
   async create(id: string, { epoch, spec }: VmCreate): Promise<VmView> {
+    if (this.#unread.has(id)) {
+      await this.#unread.takeOver(id);
+    }
     // Judged anew after each step: what it waited for may have been overtaken.
     for (;;) {
       const verdict = judgeCreate(this.#vms.known(id), epoch, spec);
@@ -121,6 +128,9 @@ export class VmLifecycle {
 
   /** Resolves when nothing of the VM is left. Overtakes whatever is under way. */
   async destroy(id: string, epoch: number): Promise<VmView> {
+    if (this.#unread.has(id)) {
+      await this.#unread.takeOver(id);
+    }
     const verdict = judgeDestroy(this.#vms.known(id), epoch);
     if (verdict.do === 'refuse') {
       throw new HostError(verdict.code, verdict.message);
@@ -216,6 +226,9 @@ export class VmLifecycle {
     judge: () => Verdict<HostError['code']>,
     begin: (vm: OwnedVm) => { done: Promise<void> },
   ): Promise<VmView> {
+    if (this.#unread.has(id)) {
+      await this.#unread.takeOver(id);
+    }
     for (;;) {
       const verdict = judge();
       if (verdict.do === 'refuse') {
@@ -230,7 +243,7 @@ export class VmLifecycle {
           if (vm.record.epoch >= epoch) {
             return this.#vms.view(vm);
           }
-          await vm.turns.take(() => this.#raise(vm, epoch));
+          await vm.turns.take(() => raiseEpoch(this.#parts, vm, epoch));
           break;
         case 'join':
           await this.#vms.underWay(id).done;
@@ -244,16 +257,6 @@ export class VmLifecycle {
           await begin(vm).done;
           break;
       }
-    }
-  }
-
-  /** In the VM's turn: from now on older epochs are refused. Nothing else changes; whatever overtook it is left to the next look. */
-  async #raise(vm: OwnedVm, epoch: number): Promise<void> {
-    const { status } = vm.record;
-    if (vm.ending === null && (status === 'running' || status === 'asleep') && epoch > vm.record.epoch) {
-      const raised = { ...vm.record, epoch };
-      await this.#parts.directory.write(raised);
-      vm.record = raised;
     }
   }
 

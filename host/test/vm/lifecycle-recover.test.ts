@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { access, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { VmRecord } from '../../src/vm/directory/record.ts';
@@ -150,14 +150,51 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.deepEqual(await host.folders(), []);
   });
 
-  it('leaves alone a VM whose record cannot be read, and starts', async () => {
-    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
-    const record = join(host.root, 'vms', A, 'record.json');
-    await rename(record, join(host.root, 'vms', A, 'kept'));
-    await mkdir(record);
-    await host.restart();
-    assert.deepEqual(host.driver.reapedWith, [], 'what it runs may go by another name than its own');
-    assert.deepEqual([await host.folders(), host.machine.running.size], [[A], 1]);
+  describe('with a VM whose record cannot be read', () => {
+    let record: string;
+    beforeEach(async () => {
+      await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+      record = join(host.root, 'vms', A, 'record.json');
+      await rename(record, join(host.root, 'vms', A, 'kept'));
+      await mkdir(record);
+      await host.restart();
+    });
+
+    async function canBeRead(): Promise<void> {
+      await rmdir(record);
+      await rename(join(host.root, 'vms', A, 'kept'), record);
+    }
+
+    it('starts, and leaves it alone', async () => {
+      assert.deepEqual(host.driver.reapedWith, [], 'what it runs may go by another name than its own');
+      assert.deepEqual([await host.folders(), host.machine.running.size], [[A], 1]);
+    });
+
+    it('does not call it destroyed until it is, nor makes it anew', async () => {
+      const unread = { code: 'internal', message: /record of the VM .* could not be read .* EISDIR/ };
+      await assert.rejects(host.lifecycle.destroy(A, 2), unread);
+      await assert.rejects(host.lifecycle.create(A, { epoch: 2, spec: SMALL }), unread);
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 2, spec: SMALL }), unread);
+      await rmdir(record);
+      await assert.rejects(host.lifecycle.destroy(A, 2), { code: 'internal', message: /it is gone/ });
+      await mkdir(record);
+      assert.deepEqual([host.fences.epochOf(A), await host.folders(), host.machine.running.size], [null, [A], 1]);
+      await canBeRead();
+      assert.equal((await host.lifecycle.destroy(A, 2)).status, 'destroyed');
+      assert.deepEqual([host.fences.epochOf(A), await host.folders(), host.machine.running.size], [2, [], 0]);
+    });
+
+    it('takes it over once, with the first verbs after it can be read', async () => {
+      await canBeRead();
+      const views = await Promise.all([1, 1, 1].map((epoch) => host.lifecycle.create(A, { epoch, spec: SMALL })));
+      assert.deepEqual(
+        views.map(({ status }) => status),
+        ['running', 'running', 'running'],
+      );
+      await answersExec();
+      assert.deepEqual([host.driver.recovers, host.driver.creates], [1, 0]);
+      assert.equal((await host.lifecycle.sleep(A, { epoch: 2 })).status, 'asleep');
+    });
   });
 
   it('tells the driver which VMs may stay, and leaves alone what has no name of a VM', async () => {

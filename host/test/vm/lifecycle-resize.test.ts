@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { HostError } from '../../src/host-error.ts';
+import { ResizeFailed } from '../../src/vm/driver.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 import { failing } from './scripted-driver.ts';
 import { METRICS, type ScriptedGuest } from './scripted-guest.ts';
@@ -105,6 +106,22 @@ describe('resizing a VM', () => {
     assert.equal((await host.lifecycle.resize(A, { epoch: 2, size: LARGE })).spec?.vcpu, 2);
   });
 
+  it('counts and records what stays plugged in when the driver cannot', async () => {
+    const has = { vcpu: 1, memoryMib: 3_072, diskGib: 10 };
+    host.driver.onResize = async () => {
+      throw new ResizeFailed('the disk does not grow', has, null);
+    };
+    await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), { code: 'resize_failed', message: 'the disk does not grow' });
+    assert.deepEqual(
+      [host.lifecycle.get(A).spec, (await host.recordOf(A)).spec],
+      [
+        { ...SMALL, ...has },
+        { ...SMALL, ...has },
+      ],
+    );
+    assert.deepEqual(host.lifecycle.capacity().reserved, has);
+  });
+
   it('takes back what the guest does not confirm, and records what cannot be taken back', async () => {
     guest().sizeReadBack = (result) => ({ ...result, memoryMib: 1_024 });
     host.driver.onResize = async (from, to) => ({ ...to, diskGib: Math.max(from.diskGib, to.diskGib) });
@@ -118,6 +135,19 @@ describe('resizing a VM', () => {
     ]);
     assert.deepEqual(host.lifecycle.get(A).spec, { ...SMALL, diskGib: 20 });
     assert.equal((await host.recordOf(A)).spec.diskGib, 20);
+  });
+
+  it('records what is left when the driver can take back a part alone of what the guest does not confirm', async () => {
+    const left = { vcpu: 1, memoryMib: 3_072, diskGib: 20 };
+    guest().handler = (_request, response) => void response.writeHead(500).end('{}');
+    host.driver.onResize = async (from, to) => {
+      if (from.vcpu > to.vcpu) {
+        throw new ResizeFailed('its time is over', left, null);
+      }
+      return to;
+    };
+    await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), { code: 'resize_failed' });
+    assert.deepEqual((await host.recordOf(A)).spec, { ...SMALL, ...left });
   });
 
   it('is overtaken by a destroy', async () => {

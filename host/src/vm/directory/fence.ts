@@ -4,6 +4,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmId } from '@berth/protocol/host.ts';
 import { z } from 'zod';
+import { Turns } from '../turns.ts';
 import { makeFolderDurably, readIfPresent, writeDurably } from './durable-file.ts';
 
 export const FENCE_KEPT_MS = 24 * 3_600_000;
@@ -17,6 +18,8 @@ export class FenceDirectory {
   readonly #now: () => number;
   /** Oldest first. */
   readonly #fences = new Map<string, Fence>();
+  /** Of all fences together: forgetting an old one must not remove the file of the same VM's next, and none is written after a newer one. */
+  readonly #raises = new Turns();
 
   /** @param root absolute path of `host/fences` */
   constructor(root: string, now: () => number = Date.now) {
@@ -57,6 +60,10 @@ export class FenceDirectory {
 
   /** Remembers that the VM is gone under this epoch. Durable when this resolves; an older epoch than the known one changes nothing. */
   async raise(id: string, epoch: number): Promise<void> {
+    await this.#raises.take(() => this.#raise(id, epoch));
+  }
+
+  async #raise(id: string, epoch: number): Promise<void> {
     if (epoch <= (this.epochOf(id) ?? 0)) {
       return;
     }

@@ -30,13 +30,8 @@ const runState = z.object({ status: z.string() });
 
 const objects = z.array(z.object({ name: z.string(), type: z.string() })).max(1_024);
 
-/** Plugs in that many more vCPUs, those with the lowest free numbers. What was plugged in before a failure stays; `onPlugged` was told of each. */
-export async function plugCpus(
-  qmp: QmpSession,
-  count: number,
-  signal: AbortSignal,
-  onPlugged: (number: number) => void = () => undefined,
-): Promise<void> {
+/** Plugs in that many more vCPUs, those with the lowest free numbers. What was plugged in before a failure stays. */
+export async function plugCpus(qmp: QmpSession, count: number, signal: AbortSignal): Promise<void> {
   if (count === 0) {
     return;
   }
@@ -49,7 +44,6 @@ export async function plugCpus(
     for (const [at, place] of free.slice(0, count).entries()) {
       await beforeEach(at);
       await qmp.command('device_add', { driver: place.type, id: cpuId(cpuNumber(place)), ...place.props }, z.unknown(), { signal });
-      onPlugged(cpuNumber(place));
     }
   };
   const { enabled: kvm } = await qmp.command('query-kvm', undefined, z.object({ enabled: z.boolean() }), { signal });
@@ -133,13 +127,8 @@ export function moduleSizes(memoryMib: number): number[] {
   return rest === 0 ? sizes : [...sizes, rest];
 }
 
-/** Plugs in one module of each size. What was plugged in before a failure stays; `onPlugged` was told of each. */
-export async function plugModules(
-  qmp: QmpSession,
-  sizesMib: readonly number[],
-  signal: AbortSignal,
-  onPlugged: (id: string) => void = () => undefined,
-): Promise<void> {
+/** Plugs in one module of each size. What was plugged in before a failure stays. */
+export async function plugModules(qmp: QmpSession, sizesMib: readonly number[], signal: AbortSignal): Promise<void> {
   if (sizesMib.length === 0) {
     return;
   }
@@ -154,7 +143,6 @@ export async function plugModules(
     const memory = { 'qom-type': 'memory-backend-ram', id: moduleMemory(id), size: sizeMib * MIB };
     await qmp.command('object-add', memory, z.unknown(), { signal });
     await qmp.command('device_add', { driver: 'pc-dimm', id, memdev: moduleMemory(id) }, z.unknown(), { signal });
-    onPlugged(id);
   }
 }
 

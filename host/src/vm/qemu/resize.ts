@@ -2,11 +2,11 @@
 // What cannot be done is undone; a disk only grows.
 import { z } from 'zod';
 import { messageOf } from '../../host-error.ts';
-import { DriverError, type VmSize } from '../driver.ts';
+import { DriverError, ResizeFailed, type VmSize } from '../driver.ts';
 import { DISK_MAX_GIB } from './disk.ts';
 import { moduleSizes, plugCpus, plugModules, unplugCpus, unplugModules } from './hotplug.ts';
 import { MEMORY_MAX_MIB, TEMPLATE_SIZE, VCPU_MAX } from './machine.ts';
-import { MEMORY_STEP_MIB, readPlugged, sizeOf, type MemoryModule } from './plugged.ts';
+import { MEMORY_STEP_MIB, readPlugged, sizeOf, type MemoryModule, type Plugged } from './plugged.ts';
 import type { QmpSession } from './qmp.ts';
 
 const GIB = 2 ** 30;
@@ -36,8 +36,8 @@ export interface ResizeOrder {
 }
 
 /**
- * Resolves with the size the machine then has: less than before only where the guest let go of it in time. Rejects with {@link DriverError}, QmpError or the signal's
- * reason when something cannot be plugged in; what was plugged in by then is taken away again as far as the guest lets go.
+ * Resolves with the size the machine then has: less than before only where the guest let go of it in time. Rejects with {@link ResizeFailed} when something cannot be
+ * plugged in or the signal aborts; what was plugged in by then is taken away again as far as the guest lets go.
  */
 export async function resizeMachine(order: ResizeOrder): Promise<VmSize> {
   const { qmp, to, signal } = order;
@@ -47,14 +47,18 @@ export async function resizeMachine(order: ResizeOrder): Promise<VmSize> {
   }
   const before = await readPlugged(qmp, signal);
   const had = sizeOf(before);
-  await grow(order, had);
-  if (to.vcpu < had.vcpu) {
-    await unplugCpus(qmp, before.cpus.slice(to.vcpu - had.vcpu), UNPLUG_DEADLINE_MS, signal);
+  try {
+    await grow(order, had);
+    if (to.vcpu < had.vcpu) {
+      await unplugCpus(qmp, before.cpus.slice(to.vcpu - had.vcpu), UNPLUG_DEADLINE_MS, signal);
+    }
+    if (to.memoryMib < had.memoryMib) {
+      await shrinkMemory(qmp, before.modules, had.memoryMib - to.memoryMib, signal);
+    }
+    return sizeOf(await readPlugged(qmp, signal));
+  } catch (error) {
+    throw new ResizeFailed(messageOf(error), await takeBack(qmp, before, error), error);
   }
-  if (to.memoryMib < had.memoryMib) {
-    await shrinkMemory(qmp, before.modules, had.memoryMib - to.memoryMib, signal);
-  }
-  return sizeOf(await readPlugged(qmp, signal));
 }
 
 /** Of a machine that runs: QEMU changes no disk of one whose state was loaded and that did not run yet. */
@@ -64,26 +68,31 @@ export async function growDisk(qmp: QmpSession, diskGib: number, signal: AbortSi
 
 /** The disk comes last: it is the one that cannot be taken back. */
 async function grow({ qmp, to, allowDisk, signal }: ResizeOrder, had: VmSize): Promise<void> {
-  const cpus: number[] = [];
-  const modules: string[] = [];
+  await plugCpus(qmp, Math.max(0, to.vcpu - had.vcpu), signal);
+  await plugModules(qmp, moduleSizes(Math.max(0, to.memoryMib - had.memoryMib)), signal);
+  if (to.diskGib > had.diskGib) {
+    await allowDisk(to.diskGib);
+    await growDisk(qmp, to.diskGib, signal);
+  }
+}
+
+/**
+ * Takes away what a failed resize plugged in, as far as the guest lets go of it, and resolves with the size that is left. What that is is read: QEMU may have carried out
+ * a command whose answer nobody waited for.
+ */
+async function takeBack(qmp: QmpSession, before: Plugged, failure: unknown): Promise<VmSize> {
+  // The caller's own time may be over; this has its own.
+  const late = AbortSignal.timeout(3 * UNPLUG_DEADLINE_MS);
   try {
-    await plugCpus(qmp, Math.max(0, to.vcpu - had.vcpu), signal, (number) => cpus.push(number));
-    await plugModules(qmp, moduleSizes(Math.max(0, to.memoryMib - had.memoryMib)), signal, (id) => modules.push(id));
-    if (to.diskGib > had.diskGib) {
-      await allowDisk(to.diskGib);
-      await growDisk(qmp, to.diskGib, signal);
-    }
+    const { cpus, modules } = await readPlugged(qmp, late);
+    const moreCpus = cpus.filter((number) => !before.cpus.includes(number));
+    const moreModules = modules.map(({ id }) => id).filter((id) => before.modules.every((module) => module.id !== id));
+    await unplugCpus(qmp, moreCpus, UNPLUG_DEADLINE_MS, late);
+    await unplugModules(qmp, moreModules, UNPLUG_DEADLINE_MS, late);
+    return sizeOf(await readPlugged(qmp, late));
   } catch (error) {
-    // The caller's own time may be over; taking back has its own.
-    const late = AbortSignal.timeout(3 * UNPLUG_DEADLINE_MS);
-    try {
-      await unplugCpus(qmp, cpus, UNPLUG_DEADLINE_MS, late);
-      await unplugModules(qmp, modules, UNPLUG_DEADLINE_MS, late);
-    } catch (undone) {
-      const both = `${messageOf(error)}; what was plugged in could not be taken back: ${messageOf(undone)}`;
-      throw new AggregateError([error, undone], both, { cause: undone });
-    }
-    throw error;
+    const both = `${messageOf(failure)}; what was plugged in could not be taken back: ${messageOf(error)}`;
+    throw new AggregateError([failure, error], both, { cause: error });
   }
 }
 

@@ -34,6 +34,26 @@ describe('the fences of destroyed VMs', () => {
     assert.equal((await open()).epochOf(A), 5);
   });
 
+  it('only ever rise when several raise one at once, in whatever order', async () => {
+    const fences = await open();
+    await Promise.all([5, 7, 6].map((epoch) => fences.raise(A, epoch)));
+    assert.equal(fences.epochOf(A), 7);
+    assert.equal((await open()).epochOf(A), 7);
+  });
+
+  it('stay when they are raised anew while what is left of their old ones is forgotten', async () => {
+    const ids = 'abcdefghjkmnpqrs'.split('').map(vmIdOf);
+    const fences = await open();
+    await Promise.all(ids.map((id) => fences.raise(id, 1)));
+    nowUnixMs += FENCE_KEPT_MS + 1;
+    await Promise.all([fences.raise(vmIdOf('z'), 1), ...ids.map((id) => fences.raise(id, 2))]);
+    const next = await open();
+    assert.deepEqual(
+      ids.map((id) => [fences.epochOf(id), next.epochOf(id)]),
+      ids.map(() => [2, 2]),
+    );
+  });
+
   it('are forgotten after their time', async () => {
     await (await open()).raise(A, 5);
     nowUnixMs += FENCE_KEPT_MS;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { freeRegions, moduleSizes } from '../../../src/vm/qemu/hotplug.ts';
-import { faultInSize, modulesToDrop } from '../../../src/vm/qemu/resize.ts';
+import { faultInSize, modulesToDrop, resizeMachine } from '../../../src/vm/qemu/resize.ts';
+import { PretendedQemu } from './pretended-qemu.ts';
 
 const SMALL = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
 
@@ -60,4 +61,49 @@ test('a region of the translation buffer is free when neither a thread nor code 
   assert.equal(freeRegions(jit(59_254_483), 1), 3);
   assert.equal(freeRegions(jit(66_695_379), 1), 0);
   assert.equal(freeRegions('something else', 1), 0);
+});
+
+const NEVER = new AbortController().signal;
+const LARGE = { vcpu: 2, memoryMib: 3_072, diskGib: 20 };
+const allowDisk = async (): Promise<void> => {};
+
+for (const [keeps, has] of [
+  [[], SMALL],
+  [['cpu1'], { ...SMALL, vcpu: 2 }],
+  [['module0'], { ...SMALL, memoryMib: 3_072 }],
+] as const) {
+  test(`a growth that fails at its last step is taken back; the guest keeps ${keeps.join(', ') || 'nothing'}, which is told`, async () => {
+    const qemu = new PretendedQemu();
+    keeps.forEach((id) => qemu.keeps.add(id));
+    qemu.before = (command) => {
+      assert.notEqual(command, 'block_resize', 'no space');
+    };
+    await assert.rejects(resizeMachine({ qmp: qemu.qmp, to: LARGE, allowDisk, signal: NEVER }), {
+      name: 'ResizeFailed',
+      message: /block_resize: no space/,
+      has,
+    });
+    assert.deepEqual([[...qemu.devices], qemu.memoryMib], [keeps, has.memoryMib - SMALL.memoryMib]);
+  });
+}
+
+test('a device that is plugged in after nobody waits for the answer any more is taken back too, or told', async () => {
+  for (const kept of [false, true]) {
+    const qemu = new PretendedQemu();
+    const abort = new AbortController();
+    if (kept) {
+      qemu.keeps.add('module0');
+    }
+    qemu.before = (command, { id }) => {
+      if (command === 'device_add' && id === 'module0') {
+        abort.abort(new Error('its time is over'));
+      }
+    };
+    const has = { ...SMALL, memoryMib: kept ? 3_072 : 1_024 };
+    await assert.rejects(resizeMachine({ qmp: qemu.qmp, to: LARGE, allowDisk, signal: abort.signal }), {
+      message: 'its time is over',
+      has,
+    });
+    assert.deepEqual([...qemu.devices], kept ? ['module0'] : []);
+  }
 });

@@ -54,14 +54,19 @@ export class SlotMaker {
 
   /** Makes up to `count` slots, fewer when no more numbers are free, none when none is. On failure nothing is left of them. */
   async make(count: number): Promise<{ slots: Slot[]; changes: string[] }> {
-    const slots = (await this.#enter(count)).map((number) => slotOf(this.#options.cidr, number));
-    if (slots.length === 0) return { slots, changes: [] };
+    const numbers: number[] = [];
     try {
+      await this.#enter(count, numbers);
+      const slots = numbers.map((number) => slotOf(this.#options.cidr, number));
+      if (slots.length === 0) return { slots, changes: [] };
       const changes = await this.#applyMakeScript(slots);
-      await Promise.all(slots.map((slot) => this.serve(slot)));
+      // All to their end: a listener that came up after its slot was unmade would be nobody's, and hold the address for as long as the daemon lives.
+      const served = await Promise.allSettled(slots.map((slot) => this.serve(slot)));
+      const failed = served.find((result) => result.status === 'rejected');
+      if (failed !== undefined) throw failed.reason;
       return { slots, changes };
     } catch (error) {
-      await this.unmake(slots.map((slot) => slot.number));
+      await this.unmake(numbers);
       throw error;
     }
   }
@@ -73,7 +78,11 @@ export class SlotMaker {
     try {
       await unmakeSlots(this.#options.registryFolder, numbers);
     } finally {
-      for (const number of numbers) this.#own.delete(number);
+      for (const number of numbers) {
+        // Once more: one that was being adopted may have got its listener meanwhile.
+        this.stopServing(number);
+        this.#own.delete(number);
+      }
     }
   }
 
@@ -105,24 +114,29 @@ export class SlotMaker {
     return missing;
   }
 
-  /** Takes free numbers: no instance has entered them, and nobody who keeps no registry uses their names. */
-  async #enter(count: number): Promise<number[]> {
+  /**
+   * Takes up to `count` free numbers: no instance has entered them, and nobody who keeps no registry uses their names. `entered` has each from the moment it is
+   * taken, so that the caller can give them back when a later one fails.
+   */
+  async #enter(count: number, entered: number[]): Promise<void> {
     const { cidr, registryFolder, instanceId, dataFolder } = this.#options;
     const entry: SlotEntry = { instanceId, dataFolder, vmId: null };
     const taken = new Set(await enteredNumbers(registryFolder));
     const devices = await networkDevices();
-    const numbers: number[] = [];
-    for (let tried = 0; tried < cidr.slotCount && numbers.length < count; tried += 1) {
+    for (let tried = 0; tried < cidr.slotCount && entered.length < count; tried += 1) {
       const number = this.#next;
       this.#next = (this.#next + 1) % cidr.slotCount;
       if (taken.has(number) || devices.has(hostVethName(number))) continue;
       if (await isThere(slotOf(cidr, number).namespacePath)) continue;
       // Its own before the entry can be seen: a reap that reads the registry now must know it.
       this.#own.set(number, null);
-      if (await enterSlot(registryFolder, number, entry)) numbers.push(number);
+      const won = await enterSlot(registryFolder, number, entry).catch((error: unknown) => {
+        this.#own.delete(number);
+        throw error;
+      });
+      if (won) entered.push(number);
       else this.#own.delete(number);
     }
-    return numbers;
   }
 
   async #applyMakeScript(slots: readonly Slot[]): Promise<string[]> {

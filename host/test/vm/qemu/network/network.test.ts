@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, fork } from 'node:child_process';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { RESOLVER_PORT } from '../../../../src/vm/qemu/network/firewall.ts';
 import { createNetwork } from '../../../../src/vm/qemu/network/network.ts';
 import type { NetworkOptions } from '../../../../src/vm/qemu/network/network-options.ts';
 import { NetworkError } from '../../../../src/vm/qemu/network/slot.ts';
@@ -291,6 +293,36 @@ test('a slot that cannot be made leaves nothing, says which step failed, and is 
   assert.deepEqual(machineState(), only());
   const slot = await network.claim('sbx_one', soon());
   await network.release(slot.number);
+  await network.close();
+  assert.deepEqual(machineState(), only());
+});
+
+test('when one of several slots cannot listen, no listener of the others stays, and their numbers are of use again', async () => {
+  const network = networkOf(FIRST, { cidr: '10.200.0.0/28', idleSlots: 3 });
+  ip(['address add 10.200.0.5/32 dev lo']);
+  const inTheWay = createSocket('udp4').unref().bind({ address: '10.200.0.5', port: RESOLVER_PORT });
+  await once(inTheWay, 'listening');
+  await assert.rejects(network.prepare(), { name: 'NetworkError', message: /DNS questions on slot 1: .*EADDRINUSE/ });
+  assert.deepEqual(machineState(), only());
+  inTheWay.close();
+  await once(inTheWay, 'close');
+  ip(['address delete 10.200.0.5/32 dev lo']);
+  const slots = await Promise.all(['a', 'b', 'c'].map((name) => network.claim(`sbx_${name}`, soon())));
+  for (const { number } of slots) await network.release(number);
+  await network.close();
+  assert.deepEqual(machineState(), only());
+});
+
+test('when a number cannot be looked at, those that were entered before it are given back', async () => {
+  const network = networkOf(FIRST, { cidr: '10.200.0.0/28', idleSlots: 3 });
+  symlinkSync('berth1', '/run/netns/berth1');
+  // The second search begins behind the number that ended the first: one of the two has entered others by then.
+  await assert.rejects(network.prepare(), { code: 'ELOOP' });
+  await assert.rejects(network.claim('sbx_a', soon()), { code: 'ELOOP' });
+  assert.deepEqual(machineState().entries, []);
+  unlinkSync('/run/netns/berth1');
+  const slots = await Promise.all(['a', 'b', 'c'].map((name) => network.claim(`sbx_${name}`, soon())));
+  for (const { number } of slots) await network.release(number);
   await network.close();
   assert.deepEqual(machineState(), only());
 });
