@@ -140,7 +140,7 @@ export interface VmDriver {
 
   /**
    * Restores a sleeping machine with the devices it had, so that its processes go on. Rejects with {@link SnapshotUnusable} when the snapshot does not verify or cannot be
-   * loaded; in any case of rejection the caller calls `destroy`, which leaves disk and snapshot folder alone.
+   * loaded, now or later, with {@link DriverError} when it may be later; in any case of rejection the caller calls `destroy`, which leaves disk and snapshot folder alone.
    */
   wake(vm: WakeVm): Promise<WokenVm>;
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { DriverError, SnapshotUnusable } from '../../driver.ts';
 import { VM_FILES } from '../argv.ts';
 import type { RestoreBase } from '../bases.ts';
+import { isFault } from '../death.ts';
 import { QemuEnded } from '../launch.ts';
 import { machineHash } from '../machine.ts';
 import { sizeOf } from '../plugged.ts';
@@ -16,6 +17,9 @@ import { digest, diskMark, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
 import type { PatchTarget } from './pages-job.ts';
 import type { Pages } from './pages.ts';
 import { findRamBlocks } from './ram-blocks.ts';
+
+/** With which QEMU ends over a state that it refuses. */
+const REFUSAL_CODE = 1;
 
 /** A snapshot whose manifest, devices and disk are what was captured. Its pages are verified on the way into memory. */
 export interface VerifiedSnapshot {
@@ -83,7 +87,7 @@ export async function wakeSnapshot(
       return { patchedMs, loadedMs };
     });
   } catch (error) {
-    if (error instanceof DevicesRefused || (loading && error instanceof QemuEnded)) {
+    if (error instanceof DevicesRefused || (loading && isOfItsOwn(error))) {
       throw new SnapshotUnusable(error.message, { cause: error });
     }
     throw error;
@@ -92,6 +96,14 @@ export async function wakeSnapshot(
     over.abort(new DriverError('the machine was not started'));
     await patching.catch(() => undefined);
   }
+}
+
+/**
+ * Whether QEMU ended over what it was given. One that was ended from outside (by a signal, when the machine shuts down or has no memory left), or that nobody saw end, would
+ * have loaded it.
+ */
+function isOfItsOwn(error: unknown): error is QemuEnded {
+  return error instanceof QemuEnded && (error.exitCode === REFUSAL_CODE || isFault(error.exitCode));
 }
 
 function unusableUnlessOther(message: string): (error: NodeJS.ErrnoException) => never {
