@@ -36,6 +36,8 @@ export interface QmpEvent {
 export interface QmpCall {
   signal: AbortSignal;
   deadlineMs?: number;
+  /** Called when the command goes out: QEMU may carry it out from then on, whatever becomes of the answer. */
+  onSent?: (() => void) | undefined;
 }
 
 /** A command that QEMU refused or did not answer, or a session that ended. */
@@ -98,6 +100,7 @@ export class QmpSession {
     const id = this.#nextId++;
     const settle = Promise.withResolvers<unknown>();
     this.#waiting.set(id, { command: execute, settle });
+    call.onSent?.();
     this.#socket.write(`${JSON.stringify({ execute, id, ...(parameters === undefined ? {} : { arguments: parameters }) })}\n`);
     try {
       const returned = answer.safeParse(await within(settle.promise, execute, call));

@@ -11,7 +11,7 @@ import { readConfig } from '../../../src/config.ts';
 import { exec, outputOf, snapshotFolderOf, Subject, type SubjectVm } from '../../../src/vm/conformance/subject.ts';
 import { DriverError, SnapshotUnusable, type DriverState, type VmEnd, type VmProcess } from '../../../src/vm/driver.ts';
 import { newestImageFolder } from '../../../src/vm/make-driver.ts';
-import { killProcess } from '../../../src/vm/process.ts';
+import { endProcess, killProcess } from '../../../src/vm/process.ts';
 import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
 import { QemuEnded } from '../../../src/vm/qemu/launch.ts';
 import { openQmp } from '../../../src/vm/qemu/qmp.ts';
@@ -204,6 +204,31 @@ describe('a machine that is woken from its snapshot', () => {
       await goesOnAtTheNext(machine);
     });
   }
+
+  it('never ran when its QEMU is killed while its snapshot is called spent, and goes on at the next wake', async (context) => {
+    const machine = await sleeper(context);
+    const beforeContinue = async (): Promise<void> => {
+      const { process } = stateOf(machine.vm.saved.at(-1) ?? {});
+      assert.ok(process);
+      await endProcess(process);
+      // The end of its connection is heard of by then.
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    await assert.rejects(subject.wake(machine.vm, { beforeContinue }), {
+      name: 'NeverContinued',
+      message: /QEMU ended with exit code 137/,
+    });
+    await goesOnAtTheNext(machine);
+  });
+
+  it('never ran when its wake is given up while its snapshot is called spent, and goes on at the next', async (context) => {
+    const machine = await sleeper(context);
+    const late = new AbortController();
+    const beforeContinue = async (): Promise<void> => late.abort(new Error('too late'));
+    const waking = subject.wake(machine.vm, { beforeContinue, signal: late.signal });
+    await assert.rejects(waking, { name: 'NeverContinued', message: 'too late' });
+    await goesOnAtTheNext(machine);
+  });
 
   it('has a snapshot of no use when its QEMU falls over while its devices are loaded', async (context) => {
     const { vm } = await sleeper(context);

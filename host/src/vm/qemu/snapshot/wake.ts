@@ -4,7 +4,8 @@
 //   verified -> started -> pages in memory, their hash right -> devices loaded -> snapshot spent -> running
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DriverError, SnapshotUnusable } from '../../driver.ts';
+import { messageOf } from '../../../host-error.ts';
+import { DriverError, NeverContinued, SnapshotUnusable } from '../../driver.ts';
 import { VM_FILES } from '../argv.ts';
 import type { RestoreBase } from '../bases.ts';
 import { isFault } from '../death.ts';
@@ -54,7 +55,10 @@ export function assertSameMachine({ accelerator, hostVendor }: RestoreBase, mani
   }
 }
 
-/** Rejects with {@link SnapshotUnusable} when pages or devices are not what was captured, otherwise as {@link startMachine}. */
+/**
+ * Rejects with {@link SnapshotUnusable} when pages or devices are not what was captured, with {@link NeverContinued} when it was not told to run after `beforeContinue`,
+ * otherwise as {@link startMachine}.
+ */
 export async function wakeSnapshot(
   base: RestoreBase,
   order: StartOrder,
@@ -64,6 +68,8 @@ export async function wakeSnapshot(
 ): Promise<RunningMachine> {
   const { devices } = manifest;
   let loading = false;
+  let spent = false;
+  let told = false;
   const over = new AbortController();
   const target = Promise.withResolvers<PatchTarget>();
   // Pages are read and verified while QEMU starts.
@@ -83,14 +89,15 @@ export async function wakeSnapshot(
       // A snapshot is not spent for a machine that is in no record: it would never run.
       await machine.recorded;
       await beforeContinue();
-      await machine.run();
+      spent = true;
+      await machine.run(() => (told = true));
       return { patchedMs, loadedMs };
     });
   } catch (error) {
     if (error instanceof DevicesRefused || (loading && isOfItsOwn(error))) {
       throw new SnapshotUnusable(error.message, { cause: error });
     }
-    throw error;
+    throw spent && !told ? new NeverContinued(messageOf(error), { cause: error }) : error;
   } finally {
     // Of a start that failed: the snapshot's files are nobody's when this is over.
     over.abort(new DriverError('the machine was not started'));
