@@ -48,8 +48,9 @@ export async function comeBack(
       if (vm.record.continued || vm.ending !== null) {
         throw error;
       }
-      await releaseAttempt(parts, vm);
-      if (!(error instanceof SnapshotUnusable) || signal.aborted) {
+      const isReleased = await releaseAttempt(parts, vm);
+      // A boot would take the place on record of a machine that was not ended; with it there, the next wake ends it first.
+      if (!isReleased || !(error instanceof SnapshotUnusable) || signal.aborted) {
         throw error;
       }
       log.warn({ vmId: vm.id, epoch, err: error }, 'a snapshot is of no use: the disk of its VM is booted');
@@ -137,13 +138,15 @@ async function fromDisk(parts: LifecycleParts, vm: OwnedVm, driver: LifecyclePar
   return woken;
 }
 
-/** Frees what an attempt made, and goes back to the state that the next one needs. What could not be freed stays in the record. Never rejects. */
-export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+/** Frees what an attempt made, and goes back to the state that the next one needs. False when it could not, and it stays in the record. Never rejects. */
+export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   try {
     await release(parts, vm);
     vm.record = { ...vm.record, driverState: vm.record.sleptState ?? vm.record.driverState, sleptState: null };
+    return true;
   } catch (error) {
     parts.log.error({ vmId: vm.id, err: error }, `a VM that did not wake was not cleaned up: ${messageOf(error)}`);
+    return false;
   }
 }
 

@@ -231,6 +231,26 @@ describe('waking a VM', () => {
       assert.deepEqual([host.driver.destroys, host.machine.running.size], [1, 1]);
     });
 
+    it('boots nothing beside a machine of the attempt that could not be ended: it sleeps on, and the next wake ends that first', async () => {
+      host.driver.onWake = async () => {
+        throw new SnapshotUnusable('QEMU cannot load it');
+      };
+      host.driver.onDestroy = failing('busy');
+      const asleep = await host.recordOf(A);
+      for (const epoch of [3, 4]) {
+        await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), { code: 'wake_failed' });
+        const [left] = host.machine.running.keys();
+        const { driverState, sleptState, freed } = await host.recordOf(A);
+        assert.deepEqual([driverState?.['pid'], sleptState, freed], [left, asleep.driverState, false], 'what is left is on record');
+        const { status, keeps } = host.lifecycle.get(A);
+        assert.deepEqual([status, keeps, host.driver.boots, host.machine.running.size], ['asleep', 'snapshot', 0, 1]);
+      }
+      host.driver.onDestroy = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: SMALL })).woke?.from, 'disk');
+      assert.deepEqual([host.driver.boots, host.machine.running.size], [1, 1]);
+      await answersExec();
+    });
+
     it('is dead with its disk when that does not boot either, and can be tried again', async () => {
       await corrupt();
       host.driver.onBoot = failing('no bootable disk');
