@@ -140,7 +140,7 @@ export interface VmDriver {
 
   /**
    * Restores a sleeping machine with the devices it had, so that its processes go on. Rejects with {@link SnapshotUnusable} when the snapshot does not verify or cannot be
-   * loaded; in any case of rejection the caller calls `destroy`, which leaves disk and snapshot folder alone.
+   * loaded, now or later, with {@link DriverError} when it may be later, which is {@link NeverContinued} when the snapshot was called spent and is not; in any case of rejection the caller calls `destroy`, which leaves disk and snapshot folder alone.
    */
   wake(vm: WakeVm): Promise<WokenVm>;
 
@@ -174,6 +174,11 @@ export interface VmDriver {
 /** A VM could not be brought up, captured or changed. The message names the step and what was seen; it is shown to the operator. */
 export class DriverError extends Error {
   override readonly name: string = 'DriverError';
+}
+
+/** A wake failed after `beforeContinue` and before its machine was let run: the snapshot is as good as it was. */
+export class NeverContinued extends DriverError {
+  override readonly name = 'NeverContinued';
 }
 
 /** A snapshot does not verify, or QEMU cannot load it: the disk can still be booted. */

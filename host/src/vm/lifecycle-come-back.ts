@@ -5,7 +5,7 @@ import { messageOf } from '../host-error.ts';
 import { makeGuestSecret } from '../identity.ts';
 import { crashPoint } from './crash-point.ts';
 import type { VmRecord } from './directory/record.ts';
-import { SnapshotUnusable, type RunningVm, type WokenVm } from './driver.ts';
+import { NeverContinued, SnapshotUnusable, type RunningVm, type WokenVm } from './driver.ts';
 import { release } from './lifecycle-exit.ts';
 import { capture, isUnfinished } from './lifecycle-sleep.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from './owned-vm.ts';
@@ -22,8 +22,14 @@ export class BootFailed extends Error {
   }
 }
 
-/** The machine runs when this resolves, and the record says so. */
-export async function comeBack(parts: LifecycleParts, vm: OwnedVm, { epoch, size }: WakeOrder, signal: AbortSignal): Promise<RunningVm> {
+/** The machine runs when this resolves, and the record says so. `abort`: of the verb, without its deadline. */
+export async function comeBack(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  { epoch, size }: WakeOrder,
+  signal: AbortSignal,
+  abort: AbortSignal,
+): Promise<RunningVm> {
   const { directory, driver, log } = parts;
   signal.throwIfAborted();
   crashPoint('wake:accepted');
@@ -37,13 +43,14 @@ export async function comeBack(parts: LifecycleParts, vm: OwnedVm, { epoch, size
   signal.throwIfAborted();
   if (vm.record.snapshot) {
     try {
-      return await fromSnapshot(parts, vm, signal);
+      return await fromSnapshot(parts, vm, signal, abort);
     } catch (error) {
       if (vm.record.continued || vm.ending !== null) {
         throw error;
       }
-      await releaseAttempt(parts, vm);
-      if (!(error instanceof SnapshotUnusable) || signal.aborted) {
+      const isReleased = await releaseAttempt(parts, vm);
+      // A boot would take the place on record of a machine that was not ended; with it there, the next wake ends it first.
+      if (!isReleased || !(error instanceof SnapshotUnusable) || signal.aborted) {
         throw error;
       }
       log.warn({ vmId: vm.id, epoch, err: error }, 'a snapshot is of no use: the disk of its VM is booted');
@@ -57,29 +64,54 @@ export async function comeBack(parts: LifecycleParts, vm: OwnedVm, { epoch, size
   return fromDisk(parts, vm, driver, signal);
 }
 
-async function fromSnapshot({ driver, directory }: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<WokenVm> {
-  const woken = await driver.wake({
-    ...vm.existing(directory.driverFolder(vm.id), signal),
-    snapshotFolder: directory.snapshotFolder(vm.id),
-    saveState: async (driverState) => {
-      const { sleptState, driverState: former } = vm.record;
-      vm.record = { ...vm.record, sleptState: sleptState ?? former, driverState, freed: false };
-      await directory.write(vm.record);
-      crashPoint('wake:driver-state-saved');
-    },
-    beforeContinue: async () => {
-      crashPoint('wake:restored');
-      signal.throwIfAborted();
-      const woke = { from: 'snapshot', reason: null } as const;
-      const continued: VmRecord = { ...vm.record, continued: true, snapshot: false, sleptState: null, woke };
-      await directory.write(continued);
-      vm.record = continued;
-      crashPoint('wake:continued-recorded');
-    },
-  });
+async function fromSnapshot(parts: LifecycleParts, vm: OwnedVm, signal: AbortSignal, abort: AbortSignal): Promise<WokenVm> {
+  const { driver, directory } = parts;
+  let unspent = vm.record;
+  let woken: WokenVm;
+  try {
+    woken = await driver.wake({
+      ...vm.existing(directory.driverFolder(vm.id), signal),
+      snapshotFolder: directory.snapshotFolder(vm.id),
+      saveState: async (driverState) => {
+        const { sleptState, driverState: former } = vm.record;
+        vm.record = { ...vm.record, sleptState: sleptState ?? former, driverState, freed: false };
+        await directory.write(vm.record);
+        crashPoint('wake:driver-state-saved');
+      },
+      beforeContinue: async () => {
+        crashPoint('wake:restored');
+        signal.throwIfAborted();
+        const woke = { from: 'snapshot', reason: null } as const;
+        unspent = vm.record;
+        const continued: VmRecord = { ...vm.record, continued: true, snapshot: false, sleptState: null, woke };
+        await directory.write(continued);
+        vm.record = continued;
+        crashPoint('wake:continued-recorded');
+      },
+    });
+  } catch (error) {
+    // Of a daemon that closes, the next lets the machine run.
+    if (error instanceof NeverContinued && vm.record.continued && !abort.aborted) {
+      await takeBack(parts, vm, unspent);
+    }
+    throw error;
+  }
   vm.record = { ...vm.record, spec: { ...vm.record.spec, ...sizeOf(woken.size) } };
   crashPoint('wake:continued');
   return woken;
+}
+
+/**
+ * The snapshot is not spent after all. On disk before the machine is ended: a daemon killed in between leaves the next one a wake to undo, not a machine that ran and is
+ * gone. Never rejects: what could not be written is written again when the wake is given up.
+ */
+async function takeBack({ directory, log }: LifecycleParts, vm: OwnedVm, unspent: VmRecord): Promise<void> {
+  vm.record = unspent;
+  try {
+    await directory.write(unspent);
+  } catch (error) {
+    log.error({ vmId: vm.id, err: error }, `the record of a VM whose machine never ran was not written: ${messageOf(error)}`);
+  }
 }
 
 async function fromDisk(parts: LifecycleParts, vm: OwnedVm, driver: LifecycleParts['driver'], signal: AbortSignal): Promise<WokenVm> {
@@ -106,13 +138,15 @@ async function fromDisk(parts: LifecycleParts, vm: OwnedVm, driver: LifecyclePar
   return woken;
 }
 
-/** Frees what an attempt made, and goes back to the state that the next one needs. What could not be freed stays in the record. Never rejects. */
-export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+/** Frees what an attempt made, and goes back to the state that the next one needs. False when it could not, and it stays in the record. Never rejects. */
+export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   try {
     await release(parts, vm);
     vm.record = { ...vm.record, driverState: vm.record.sleptState ?? vm.record.driverState, sleptState: null };
+    return true;
   } catch (error) {
     parts.log.error({ vmId: vm.id, err: error }, `a VM that did not wake was not cleaned up: ${messageOf(error)}`);
+    return false;
   }
 }
 

@@ -25,7 +25,7 @@ export async function wakeUp(parts: LifecycleParts, vm: OwnedVm, order: WakeOrde
   const before = vm.record;
   const over = parts.pool?.underWay();
   try {
-    const running = await comeBack(parts, vm, order, signal);
+    const running = await comeBack(parts, vm, order, signal, abort.signal);
     await finishWake(parts, vm, running, [sizeOf(vm.record.spec)], signal);
   } catch (error) {
     const late = deadline.aborted && !abort.signal.aborted;

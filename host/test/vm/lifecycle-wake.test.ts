@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { GuestIdentity } from '@berth/protocol/guest.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import type { HostError } from '../../src/host-error.ts';
-import { SnapshotUnusable } from '../../src/vm/driver.ts';
+import { NeverContinued, SnapshotUnusable } from '../../src/vm/driver.ts';
 import { sizeOf } from '../../src/vm/owned-vm.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 import { BOOT_SIZE, failing, MANIFEST } from './scripted-driver.ts';
@@ -231,6 +231,26 @@ describe('waking a VM', () => {
       assert.deepEqual([host.driver.destroys, host.machine.running.size], [1, 1]);
     });
 
+    it('boots nothing beside a machine of the attempt that could not be ended: it sleeps on, and the next wake ends that first', async () => {
+      host.driver.onWake = async () => {
+        throw new SnapshotUnusable('QEMU cannot load it');
+      };
+      host.driver.onDestroy = failing('busy');
+      const asleep = await host.recordOf(A);
+      for (const epoch of [3, 4]) {
+        await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), { code: 'wake_failed' });
+        const [left] = host.machine.running.keys();
+        const { driverState, sleptState, freed } = await host.recordOf(A);
+        assert.deepEqual([driverState?.['pid'], sleptState, freed], [left, asleep.driverState, false], 'what is left is on record');
+        const { status, keeps } = host.lifecycle.get(A);
+        assert.deepEqual([status, keeps, host.driver.boots, host.machine.running.size], ['asleep', 'snapshot', 0, 1]);
+      }
+      host.driver.onDestroy = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: SMALL })).woke?.from, 'disk');
+      assert.deepEqual([host.driver.boots, host.machine.running.size], [1, 1]);
+      await answersExec();
+    });
+
     it('is dead with its disk when that does not boot either, and can be tried again', async () => {
       await corrupt();
       host.driver.onBoot = failing('no bootable disk');
@@ -290,6 +310,60 @@ describe('waking a VM', () => {
     host.driver.onDestroy = async () => {};
     assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
     assert.equal(host.machine.running.size, 1);
+  });
+
+  describe('whose snapshot is spent for a machine that never ran', () => {
+    const neverRan = async (): Promise<never> => {
+      throw new NeverContinued('QEMU ended');
+    };
+
+    it('leaves it asleep with that snapshot, on disk before the machine is ended, and works the next time', async () => {
+      const asleep = await host.recordOf(A);
+      const seen: unknown[] = [];
+      host.driver.onContinue = neverRan;
+      host.driver.onDestroy = async () => {
+        const { status, continued, snapshot, sleptState } = await host.recordOf(A);
+        seen.push([status, continued, snapshot, sleptState]);
+      };
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: LARGE }), { code: 'wake_failed', message: 'QEMU ended' });
+      assert.deepEqual(seen, [['waking', false, true, asleep.driverState]]);
+      assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps, host.machine.running.size], ['asleep', 'snapshot', 0]);
+      assert.deepEqual(await host.recordOf(A), { ...asleep, epoch: 3 });
+      host.driver.onContinue = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+      assert.equal(host.machine.running.size, 1);
+    });
+
+    it('leaves it asleep with that snapshot when its machine could not be ended either, which the next wake does first', async () => {
+      host.driver.onContinue = neverRan;
+      host.driver.onDestroy = failing('busy');
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: 'QEMU ended' });
+      assert.deepEqual([host.lifecycle.get(A).keeps, host.machine.running.size], ['snapshot', 1]);
+      host.driver.onContinue = async () => {};
+      host.driver.onDestroy = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+      assert.equal(host.machine.running.size, 1);
+    });
+
+    it('leaves the machine to the next daemon, which lets it run, when this one closes', async () => {
+      host.driver.onContinue = async () => {
+        // It waits for the verb that this is part of.
+        void host.lifecycle.close(AbortSignal.abort());
+        await neverRan();
+      };
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'internal' });
+      assert.deepEqual([(await host.recordOf(A)).continued, host.machine.running.size], [true, 1]);
+      await host.restart();
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+      assert.equal(host.machine.running.size, 1);
+    });
+
+    it('is dead with its disk when it may have run', async () => {
+      host.driver.onContinue = failing('cont: no answer');
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: 'cont: no answer' });
+      assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps, host.machine.running.size], ['dead', 'disk', 0]);
+      await assert.rejects(access(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
+    });
   });
 
   it('leaves it dead with its disk when the machine ran and its guest did not answer', async () => {

@@ -83,6 +83,8 @@ export class ScriptedDriver implements VmDriver {
   onSlept: () => Promise<void> = async () => {};
   /** Called in each wake when all is loaded; a throw fails it. */
   onWake: (vm: WakeVm) => Promise<void> = async () => {};
+  /** Called in each wake when its snapshot is spent and its machine does not run yet; a throw fails it. */
+  onContinue: (vm: WakeVm) => Promise<void> = async () => {};
   /** Called in each boot once its state is saved; a throw fails it. */
   onBoot: (vm: BootVm) => Promise<void> = async () => {};
   /** Called in each resize; gives back the size that the machine then has. */
@@ -166,6 +168,7 @@ export class ScriptedDriver implements VmDriver {
     await this.onWake(vm);
     vm.signal.throwIfAborted();
     await vm.beforeContinue();
+    await this.onContinue(vm);
     return { ...running, size };
   }
 

@@ -9,6 +9,7 @@ import { DriverError, type VmProcess } from '../driver.ts';
 import { isSame, readProcess } from '../process.ts';
 import { DEVICE_STATE_FD } from './argv.ts';
 import { FILTER_FD, STATUS_FD } from './jail.ts';
+import { QmpError } from './qmp.ts';
 import { fileSizeFilter } from './seccomp.ts';
 
 const START_DEADLINE_MS = 20_000;
@@ -96,7 +97,9 @@ function offerToOom({ pid }: VmProcess): void {
  */
 export async function reasonOf(error: unknown, launched: LaunchedQemu): Promise<unknown> {
   const patience = AbortSignal.timeout(LAST_WORDS_MS);
-  while (!launched.ended.aborted && !patience.aborted && !(await isSame(launched.process))) {
+  // One that is ending closes its connections before it is gone.
+  const isEnding = async (): Promise<boolean> => (error instanceof QmpError && error.over) || !(await isSame(launched.process));
+  while (!launched.ended.aborted && !patience.aborted && (await isEnding())) {
     await delay(LAST_WORDS_STEP_MS);
   }
   return launched.ended.aborted ? launched.ended.reason : error;

@@ -36,11 +36,20 @@ export interface QmpEvent {
 export interface QmpCall {
   signal: AbortSignal;
   deadlineMs?: number;
+  /** Called when the command goes out: QEMU may carry it out from then on, whatever becomes of the answer. */
+  onSent?: (() => void) | undefined;
 }
 
 /** A command that QEMU refused or did not answer, or a session that ended. */
 export class QmpError extends Error {
   override readonly name = 'QmpError';
+  /** The session is over, most likely because QEMU is. */
+  readonly over: boolean;
+
+  constructor(message: string, options?: ErrorOptions & { over?: boolean }) {
+    super(message, options);
+    this.over = options?.over ?? false;
+  }
 }
 
 interface Waiting {
@@ -83,7 +92,7 @@ export class QmpSession {
   async command<T>(execute: string, parameters: object | undefined, answer: z.ZodType<T>, call: QmpCall): Promise<T> {
     call.signal.throwIfAborted();
     if (this.#over !== null) {
-      throw new QmpError(`${execute}: ${this.#over}`);
+      throw new QmpError(`${execute}: ${this.#over}`, { over: true });
     }
     if (this.#waiting.size >= COMMANDS_WAITING_MAX) {
       throw new QmpError(`${execute}: ${COMMANDS_WAITING_MAX} commands wait for QEMU already`);
@@ -91,6 +100,7 @@ export class QmpSession {
     const id = this.#nextId++;
     const settle = Promise.withResolvers<unknown>();
     this.#waiting.set(id, { command: execute, settle });
+    call.onSent?.();
     this.#socket.write(`${JSON.stringify({ execute, id, ...(parameters === undefined ? {} : { arguments: parameters }) })}\n`);
     try {
       const returned = answer.safeParse(await within(settle.promise, execute, call));
@@ -177,10 +187,9 @@ export class QmpSession {
     }
     this.#over = reason;
     this.#socket.destroy();
-    const error = new QmpError(`QMP: ${reason}`);
-    this.#greeted.reject(error);
+    this.#greeted.reject(new QmpError(`QMP: ${reason}`, { over: true }));
     for (const waiting of this.#waiting.values()) {
-      waiting.settle.reject(new QmpError(`${waiting.command}: ${reason}`));
+      waiting.settle.reject(new QmpError(`${waiting.command}: ${reason}`, { over: true }));
     }
     this.#waiting.clear();
     this.#closed.resolve(reason);

@@ -17,7 +17,7 @@ const LOAD_STEP_MS = 1;
 
 const migration = z.object({ status: z.string().optional(), 'error-desc': z.string().max(4_096).optional() });
 
-/** The state of devices was refused by QEMU, or it ended over it. */
+/** The state of devices was refused by QEMU: it would be the next time. */
 export class DevicesRefused extends DriverError {
   override readonly name = 'DevicesRefused';
 }
@@ -45,7 +45,11 @@ export async function restoreTemplate(base: RestoreBase, order: StartOrder, size
   });
 }
 
-/** Through a descriptor QEMU inherited: a socket file would have to be made after QEMU became the slot's user, who may write nowhere. */
+/**
+ * Rejects with {@link DevicesRefused} only when QEMU says so; with DriverError at the deadline, or as a QMP command does.
+ *
+ * Through a descriptor QEMU inherited: a socket file would have to be made after QEMU became the slot's user, who may write nowhere.
+ */
 export async function loadDevices({ qmp, launched, signal }: StartedMachine, deviceState: Buffer): Promise<void> {
   await qmp.command('migrate-incoming', { uri: `fd:${DEVICE_STATE_FD}` }, z.unknown(), { signal });
   launched.deviceState.end(deviceState);
@@ -55,8 +59,12 @@ export async function loadDevices({ qmp, launched, signal }: StartedMachine, dev
     if (seen.status === 'completed') {
       return;
     }
-    if (seen.status === 'failed' || performance.now() > deadline) {
-      throw new DevicesRefused(`the devices' state was not loaded: ${seen['error-desc'] ?? seen.status ?? 'not begun'}`);
+    const how = seen['error-desc'] ?? seen.status ?? 'not begun';
+    if (seen.status === 'failed') {
+      throw new DevicesRefused(`the devices' state was not loaded: ${how}`);
+    }
+    if (performance.now() > deadline) {
+      throw new DriverError(`the devices' state was not loaded within ${LOAD_DEADLINE_MS / 1_000} s: ${how}`);
     }
     await delay(LOAD_STEP_MS, undefined, { signal });
   }

@@ -43,8 +43,8 @@ export interface StartedMachine {
   elapsedMs: () => number;
   /** Resolves when the process is on record; rejects when it could not be put there. */
   recorded: Promise<void>;
-  /** Lets the vCPUs run, once the process is on record. */
-  run: () => Promise<void>;
+  /** Lets the vCPUs run, once the process is on record. Until `onSent` is called they certainly did not. */
+  run: (onSent?: () => void) => Promise<void>;
 }
 
 /** A machine that runs. */
@@ -79,9 +79,9 @@ export async function startMachine(
     recorded.catch(() => undefined);
     const qmp = await openQmp(join(order.folder, VM_FILES.control), (event) => order.onEvent(event), { signal });
     const controlMs = elapsedMs();
-    const run = async (): Promise<void> => {
+    const run = async (onSent?: () => void): Promise<void> => {
       await recorded;
-      await qmp.command('cont', undefined, z.unknown(), { signal });
+      await qmp.command('cont', undefined, z.unknown(), { signal, onSent });
     };
     try {
       const times = await bring({ process: launched.process, qmp, launched, signal, elapsedMs, recorded, run });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { z } from 'zod';
-import { openQmp, QmpError, type QmpEvent } from '../../../src/vm/qemu/qmp.ts';
+import { openQmp, QmpError, type QmpCall, type QmpEvent } from '../../../src/vm/qemu/qmp.ts';
 
 const GREETING = '{"QMP": {"version": {}, "capabilities": []}}\r\n';
 const CALL = { signal: new AbortController().signal, deadlineMs: 2_000 };
@@ -144,6 +144,18 @@ test('a QEMU that floods with events is let go of; a burst of them is taken', as
 test('a QEMU that does not speak QMP is let go of', async (context) => {
   const path = await serve(context, ignore, 'HTTP/1.1 200 OK\r\n');
   await assert.rejects(openQmp(path, ignore, CALL), /not QMP/);
+});
+
+test('a command is said to be sent when QEMU may have it, and not before', async (context) => {
+  const session = await openQmp(await serve(context, ignore), ignore, CALL);
+  const sent: string[] = [];
+  const attempt = (what: string, call: Partial<QmpCall>): Promise<unknown> =>
+    session.command('cont', undefined, z.unknown(), { ...CALL, onSent: () => sent.push(what), ...call });
+  await assert.rejects(attempt('when it is given up', { signal: AbortSignal.abort() }), { name: 'AbortError' });
+  await assert.rejects(attempt('without an answer', { deadlineMs: 10 }), QmpError);
+  session.close();
+  await assert.rejects(attempt('when the session is over', {}), QmpError);
+  assert.deepEqual(sent, ['without an answer']);
 });
 
 test('commands fail once the connection is closed', async (context) => {

@@ -2,18 +2,21 @@
 // root, the image and the template.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test, type TestContext } from 'node:test';
+import { after, before, describe, it, test, type TestContext } from 'node:test';
 import { readConfig } from '../../../src/config.ts';
 import { exec, outputOf, snapshotFolderOf, Subject, type SubjectVm } from '../../../src/vm/conformance/subject.ts';
-import { DriverError, type VmEnd } from '../../../src/vm/driver.ts';
+import { DriverError, SnapshotUnusable, type DriverState, type VmEnd, type VmProcess } from '../../../src/vm/driver.ts';
 import { newestImageFolder } from '../../../src/vm/make-driver.ts';
-import { killProcess } from '../../../src/vm/process.ts';
+import { endProcess, killProcess } from '../../../src/vm/process.ts';
 import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
+import { QemuEnded } from '../../../src/vm/qemu/launch.ts';
 import { openQmp } from '../../../src/vm/qemu/qmp.ts';
+import { digest, readManifest, SNAPSHOT_FILES, writeManifest } from '../../../src/vm/qemu/snapshot/manifest.ts';
+import { Pages } from '../../../src/vm/qemu/snapshot/pages.ts';
 import { stateOf } from '../../../src/vm/qemu/state.ts';
 import { z } from 'zod';
 import { enterPrivateMachine } from './private-machine.ts';
@@ -138,6 +141,114 @@ test('a machine that an earlier daemon left standing in the middle of its sleep 
   await subject.replaceDriver();
   assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}));
   assert.equal(await outputOf(vm.client, 'echo alive'), 'alive');
+});
+
+describe('a machine that is woken from its snapshot', () => {
+  const NUMBER = 'pgrep -x sleep >/dev/null && cat /dev/shm/number';
+
+  interface Sleeper {
+    vm: SubjectVm;
+    /** What its sleep saved. */
+    asleep: DriverState;
+    /** In its memory, on no disk. */
+    number: string;
+  }
+
+  async function sleeper(context: TestContext): Promise<Sleeper> {
+    const vm = await vmFor(context);
+    await outputOf(vm.client, 'head -c 8 /dev/urandom | sha256sum >/dev/shm/number; (exec setsid sleep 1000 >/dev/null 2>&1 &)');
+    const number = await outputOf(vm.client, NUMBER);
+    await subject.sleep(vm, SPEC);
+    return { vm, asleep: vm.saved.at(-1) ?? {}, number };
+  }
+
+  /** After a wake that failed: what it left is cleared away, as the daemon does, and the next one finds the machine as it fell asleep. */
+  async function goesOnAtTheNext({ vm, asleep, number }: Sleeper): Promise<void> {
+    await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+    vm.saved.push(asleep);
+    await subject.wake(vm);
+    assert.equal(await outputOf(vm.client, NUMBER), number);
+  }
+
+  /** Has `happens` come over a QEMU that has its pages and is told to load its devices; until then it stands still. */
+  function whileDevicesLoad(context: TestContext, happens: (process: VmProcess) => Promise<void>): void {
+    const patch = Reflect.get(Pages.prototype, 'patch');
+    context.mock.method(Pages.prototype, 'patch', async function (this: Pages, ...given: Parameters<Pages['patch']>) {
+      await Reflect.apply(patch, this, given);
+      const { process } = await given[1];
+      await killProcess(process, 'SIGSTOP');
+      setImmediate(() => void happens(process));
+    });
+  }
+
+  async function goesOn(process: VmProcess): Promise<void> {
+    await killProcess(process, 'SIGCONT');
+  }
+
+  for (const { signal, exitCode } of [
+    { signal: 'SIGKILL', exitCode: 137 },
+    { signal: 'SIGTERM', exitCode: 0 },
+  ] as const) {
+    it(`keeps its snapshot when its QEMU gets ${signal} while its devices are loaded, and goes on at the next wake`, async (context) => {
+      const machine = await sleeper(context);
+      whileDevicesLoad(context, async (process) => {
+        await killProcess(process, signal);
+        await goesOn(process);
+      });
+      await assert.rejects(subject.wake(machine.vm), (error) => {
+        assert.ok(error instanceof QemuEnded, String(error));
+        assert.equal(error.exitCode, exitCode);
+        return true;
+      });
+      context.mock.restoreAll();
+      await goesOnAtTheNext(machine);
+    });
+  }
+
+  it('never ran when its QEMU is killed while its snapshot is called spent, and goes on at the next wake', async (context) => {
+    const machine = await sleeper(context);
+    const beforeContinue = async (): Promise<void> => {
+      const { process } = stateOf(machine.vm.saved.at(-1) ?? {});
+      assert.ok(process);
+      await endProcess(process);
+      // The end of its connection is heard of by then.
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    await assert.rejects(subject.wake(machine.vm, { beforeContinue }), {
+      name: 'NeverContinued',
+      message: /QEMU ended with exit code 137/,
+    });
+    await goesOnAtTheNext(machine);
+  });
+
+  it('never ran when its wake is given up while its snapshot is called spent, and goes on at the next', async (context) => {
+    const machine = await sleeper(context);
+    const late = new AbortController();
+    const beforeContinue = async (): Promise<void> => late.abort(new Error('too late'));
+    const waking = subject.wake(machine.vm, { beforeContinue, signal: late.signal });
+    await assert.rejects(waking, { name: 'NeverContinued', message: 'too late' });
+    await goesOnAtTheNext(machine);
+  });
+
+  it('has a snapshot of no use when its QEMU falls over while its devices are loaded', async (context) => {
+    const { vm } = await sleeper(context);
+    whileDevicesLoad(context, async (process) => {
+      await fallOver(process.pid);
+      await goesOn(process);
+    });
+    await assert.rejects(subject.wake(vm), (error) => error instanceof SnapshotUnusable && /exit code 133/.test(error.message));
+  });
+
+  it('has a snapshot of no use when QEMU refuses its devices', async (context) => {
+    const { vm } = await sleeper(context);
+    const folder = snapshotFolderOf(vm);
+    const path = join(folder, SNAPSHOT_FILES.devices);
+    const cut = readFileSync(path).subarray(0, -1_000);
+    writeFileSync(path, cut);
+    const manifest = await readManifest(folder);
+    await writeManifest(folder, { ...manifest, devicesFile: { sizeBytes: cut.length, sha256: digest(cut) } });
+    await assert.rejects(subject.wake(vm), SnapshotUnusable);
+  });
 });
 
 async function endOf(vm: SubjectVm, command: string): Promise<VmEnd> {

@@ -4,9 +4,11 @@
 //   verified -> started -> pages in memory, their hash right -> devices loaded -> snapshot spent -> running
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DriverError, SnapshotUnusable } from '../../driver.ts';
+import { messageOf } from '../../../host-error.ts';
+import { DriverError, NeverContinued, SnapshotUnusable } from '../../driver.ts';
 import { VM_FILES } from '../argv.ts';
 import type { RestoreBase } from '../bases.ts';
+import { isFault } from '../death.ts';
 import { QemuEnded } from '../launch.ts';
 import { machineHash } from '../machine.ts';
 import { sizeOf } from '../plugged.ts';
@@ -16,6 +18,9 @@ import { digest, diskMark, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
 import type { PatchTarget } from './pages-job.ts';
 import type { Pages } from './pages.ts';
 import { findRamBlocks } from './ram-blocks.ts';
+
+/** With which QEMU ends over a state that it refuses. */
+const REFUSAL_CODE = 1;
 
 /** A snapshot whose manifest, devices and disk are what was captured. Its pages are verified on the way into memory. */
 export interface VerifiedSnapshot {
@@ -50,7 +55,10 @@ export function assertSameMachine({ accelerator, hostVendor }: RestoreBase, mani
   }
 }
 
-/** Rejects with {@link SnapshotUnusable} when pages or devices are not what was captured, otherwise as {@link startMachine}. */
+/**
+ * Rejects with {@link SnapshotUnusable} when pages or devices are not what was captured, with {@link NeverContinued} when it was not told to run after `beforeContinue`,
+ * otherwise as {@link startMachine}.
+ */
 export async function wakeSnapshot(
   base: RestoreBase,
   order: StartOrder,
@@ -60,6 +68,8 @@ export async function wakeSnapshot(
 ): Promise<RunningMachine> {
   const { devices } = manifest;
   let loading = false;
+  let spent = false;
+  let told = false;
   const over = new AbortController();
   const target = Promise.withResolvers<PatchTarget>();
   // Pages are read and verified while QEMU starts.
@@ -79,19 +89,28 @@ export async function wakeSnapshot(
       // A snapshot is not spent for a machine that is in no record: it would never run.
       await machine.recorded;
       await beforeContinue();
-      await machine.run();
+      spent = true;
+      await machine.run(() => (told = true));
       return { patchedMs, loadedMs };
     });
   } catch (error) {
-    if (error instanceof DevicesRefused || (loading && error instanceof QemuEnded)) {
+    if (error instanceof DevicesRefused || (loading && isOfItsOwn(error))) {
       throw new SnapshotUnusable(error.message, { cause: error });
     }
-    throw error;
+    throw spent && !told ? new NeverContinued(messageOf(error), { cause: error }) : error;
   } finally {
     // Of a start that failed: the snapshot's files are nobody's when this is over.
     over.abort(new DriverError('the machine was not started'));
     await patching.catch(() => undefined);
   }
+}
+
+/**
+ * Whether QEMU ended over what it was given. One that was ended from outside (by a signal, when the machine shuts down or has no memory left), or that nobody saw end, would
+ * have loaded it.
+ */
+function isOfItsOwn(error: unknown): error is QemuEnded {
+  return error instanceof QemuEnded && (error.exitCode === REFUSAL_CODE || isFault(error.exitCode));
 }
 
 function unusableUnlessOther(message: string): (error: NodeJS.ErrnoException) => never {
