@@ -16,6 +16,7 @@ import { ip, startUplink } from './uplink.ts';
 enterPrivateMachine();
 
 const CIDR = '10.200.0.0/16';
+const DEADLINE_MS = 30_000;
 const nft = (...words: string[]) => execFileSync('nft', [words.join(' ')]);
 
 test('the rights are there where slots can be made, and trying it leaves nothing', async () => {
@@ -87,7 +88,11 @@ test('the remedy against a firewall that drops by default works as it is printed
     (await promisify(execFile)('nsenter', [`--net=${guest.namespacePath}`, process.execPath, '-e', program])).stdout.trim() === 'true';
   assert.deepEqual([await reachesInternet(), await resolvesNames()], [false, false]);
   for (const { remedy } of await checkOtherFirewalls()) execFileSync('sh', ['-euc', remedy.slice(remedy.lastIndexOf(': ') + 2)]);
-  assert.deepEqual([await reachesInternet(), await resolvesNames()], [true, true]);
+  const late = AbortSignal.timeout(DEADLINE_MS);
+  let works = [false, false];
+  do works = [await reachesInternet(), await resolvesNames()];
+  while (works.includes(false) && !late.aborted);
+  assert.deepEqual(works, [true, true]);
   nft('delete table inet site');
   await guest.stop();
   await network.release(slot.number);
