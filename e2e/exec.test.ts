@@ -33,7 +33,7 @@ test('a non-zero exit code is a successful request, and a signal is 128 and its 
 });
 
 test('a timeout kills the whole process group and keeps the output so far', async () => {
-  const result = await exec(berth, sandbox.id, 'echo before; (trap "" TERM; sleep 4711) & sleep 4711', 1);
+  const result = await exec(berth, sandbox.id, 'echo before; (trap "" TERM; sleep 4711) & sleep 4711', 5);
   assert.deepEqual(result, { exitCode: 124, stdout: 'before\n', stderr: '', truncated: false, timedOut: true });
   assert.equal((await exec(berth, sandbox.id, 'pgrep -xf "sleep 4711"')).stdout, '');
 });

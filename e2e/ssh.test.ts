@@ -99,8 +99,8 @@ test('an interactive session has a terminal: its size, Ctrl-C and the exit code 
   const terminal = new PseudoTerminal(BERTH, ['ssh', id, ...client.withKey('ed25519')], client.environment);
   await terminal.shows(/\$ $/);
   await terminal.resize(33, 101);
-  // The new size may be on its way yet.
-  terminal.type('until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; echo "<""told>"; sleep 100000\r');
+  // The new size may be on its way yet. Said by the program, which is in the foreground by then.
+  terminal.type(`sh -c 'until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; echo "<""told>"; exec sleep 100000'\r`);
   await terminal.shows('<told>');
   const from = terminal.text.length;
   terminal.type('\x03');

@@ -64,7 +64,8 @@ test('a shell of the sandbox’s user runs in a terminal of the size of the one 
 
 test('Ctrl-C ends a program and not the shell; the exit code of the shell is that of the verb', async () => {
   const terminal = await shell();
-  terminal.type('echo be""gun; sleep 100000\r');
+  // Said by the program, which is in the foreground by then.
+  terminal.type(`sh -c 'echo be""gun; exec sleep 100000'\r`);
   await terminal.shows('begun\r\n');
   const from = terminal.text.length;
   terminal.type('\x03');

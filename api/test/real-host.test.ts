@@ -127,7 +127,7 @@ test('a sandbox is created, runs commands that succeed, fail and time out, and i
     timedOut: false,
   });
   assert.equal((await exec('exit 7')).exitCode, 7);
-  const late = await exec('printf before; sleep 60', 1);
+  const late = await exec('printf before; sleep 60', 5);
   assert.deepEqual([late.exitCode, late.timedOut, late.stdout], [124, true, 'before']);
   const loud = await exec('head -c 1000000 /dev/zero | tr "\\0" x');
   assert.deepEqual([loud.truncated, loud.stdout.length], [true, 65_536]);

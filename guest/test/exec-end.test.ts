@@ -4,6 +4,10 @@ import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { runs, startDaemon, until } from './daemon.ts';
 
+/** The time of a command that is ended by it: it begins before the shell does, which must have come to its `sleep` by then. */
+const SECONDS = 5;
+const SECONDS_FOR_FIFTY = 10;
+
 async function openFiles(pid: number): Promise<number> {
   return (await readdir(`/proc/${pid}/fd`)).length;
 }
@@ -57,7 +61,7 @@ test('when its time is over the whole process group is killed, whatever it ignor
   const daemon = await startDaemon(t);
   const result = await daemon.exec(
     'trap "" TERM INT HUP; (trap "" TERM; while :; do sleep 1000; done) & echo $! > child; echo $$ > shell; echo part; echo e >&2; wait',
-    1,
+    SECONDS,
   );
   assert.deepEqual(result, { exitCode: 124, stdout: 'part\n', stderr: 'e\n', truncated: false, timedOut: true });
   for (const name of ['child', 'shell']) {
@@ -68,7 +72,7 @@ test('when its time is over the whole process group is killed, whatever it ignor
 
 test('a child in a session of its own outlives the time of its command', async (t) => {
   const daemon = await startDaemon(t);
-  const result = await daemon.exec("setsid sh -c 'echo $$ > child; exec sleep 1000' & sleep 1000", 1);
+  const result = await daemon.exec("setsid sh -c 'echo $$ > child; exec sleep 1000' & sleep 1000", SECONDS);
   assert.equal(result.timedOut, true);
   const child = await daemon.number('child');
   assert.equal(await runs(child), true);
@@ -78,7 +82,9 @@ test('a child in a session of its own outlives the time of its command', async (
 test('50 commands at once are all ended at their time', async (t) => {
   const daemon = await startDaemon(t);
   const results = await Promise.all(
-    Array.from({ length: 50 }, (_, index) => daemon.exec(`trap "" TERM; echo ${index}; sleep 1000 & sleep 1000; echo never`, 2)),
+    Array.from({ length: 50 }, (_, index) =>
+      daemon.exec(`trap "" TERM; echo ${index}; sleep 1000 & sleep 1000; echo never`, SECONDS_FOR_FIFTY),
+    ),
   );
   results.forEach((result, index) =>
     assert.deepEqual(result, { exitCode: 124, stdout: `${index}\n`, stderr: '', truncated: false, timedOut: true }),

@@ -85,7 +85,8 @@ test('a terminal is one, of the size that was asked for, and follows when that c
 
 test('Ctrl-C ends the program in the foreground and not the shell, which sees 130', async (t) => {
   const screen = await open(await secured(t));
-  screen.type('echo ready to sleep; sleep 1000\n');
+  // Said by the program, which is in the foreground by then.
+  screen.type("sh -c 'echo ready to sleep; exec sleep 1000'\n");
   await screen.shows('ready to sleep\r\n');
   screen.type('\x03');
   assert.match(await screen.run('echo code $?'), /code 130\n/);

@@ -8,6 +8,8 @@ import { HostError } from '../../src/host-error.ts';
 import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
 
 const NEVER = new AbortController().signal;
+const CALL = { signal: NEVER, deadlineMs: 10_000 };
+/** For a guest that is never done. */
 const SHORT = { signal: NEVER, deadlineMs: 400 };
 
 describe('the client of a guest', () => {
@@ -28,9 +30,9 @@ describe('the client of a guest', () => {
       sockets.add(request.socket);
       json(response, 200, { ok: true, version: '1', uptimeSeconds: 1 });
     };
-    await client.reach(SHORT);
+    await client.reach(CALL);
     for (let call = 0; call < 3; call += 1) {
-      assert.deepEqual(await client.health(SHORT), { ok: true, version: '1', uptimeSeconds: 1 });
+      assert.deepEqual(await client.health(CALL), { ok: true, version: '1', uptimeSeconds: 1 });
     }
     assert.equal(guest.requests[0]?.authorization, 'Bearer the-secret');
     assert.equal(sockets.size, 1);
@@ -39,13 +41,13 @@ describe('the client of a guest', () => {
   it('reaches a guest that begins to listen later', async () => {
     const { port } = guest.endpoint;
     await guest.stop();
-    const reached = client.reach({ signal: NEVER, deadlineMs: 5_000 });
+    const reached = client.reach(CALL);
     await new Promise((resolve) => {
       setTimeout(resolve, 30);
     });
     guest = await ScriptedGuest.start(port);
     await reached;
-    assert.equal((await client.health(SHORT)).ok, true);
+    assert.equal((await client.health(CALL)).ok, true);
   });
 
   it('gives up on a guest that nobody listens in, at the deadline or when told to', async () => {
@@ -60,11 +62,11 @@ describe('the client of a guest', () => {
 
   it('says what a guest refused', async () => {
     guest.handler = (_request, response) => json(response, 401, { error: { message: 'wrong secret' } });
-    await assert.rejects(client.health(SHORT), { code: 'guest_unreachable', status: 401, message: /401: wrong secret/ });
+    await assert.rejects(client.health(CALL), { code: 'guest_unreachable', status: 401, message: /401: wrong secret/ });
   });
 
-  const hostile: [string, (guest: ScriptedGuest) => void, RegExp][] = [
-    ['never answers', (guest) => (guest.handler = () => {}), /no answer within 0\.4 s/],
+  const hostile: [string, (guest: ScriptedGuest) => void, RegExp, typeof CALL?][] = [
+    ['never answers', (guest) => (guest.handler = () => {}), /no answer within 0\.4 s/, SHORT],
     [
       'sends its answer for ever',
       (guest) =>
@@ -87,6 +89,7 @@ describe('the client of a guest', () => {
           response.on('close', () => clearInterval(timer));
         }),
       /no answer within 0\.4 s/,
+      SHORT,
     ],
     [
       'answers something that is not JSON',
@@ -119,10 +122,10 @@ describe('the client of a guest', () => {
       /aborted|closed|ECONNRESET/,
     ],
   ];
-  for (const [what, script, message] of hostile) {
+  for (const [what, script, message, options = CALL] of hostile) {
     it(`is not harmed by a guest that ${what}`, async () => {
       script(guest);
-      await assert.rejects(client.health(SHORT), (error: HostError) => {
+      await assert.rejects(client.health(options), (error: HostError) => {
         assert.ok(error instanceof HostError);
         assert.equal(error.code, 'guest_unreachable');
         assert.match(error.message, message);
@@ -136,7 +139,7 @@ describe('the client of a guest', () => {
       await withRawGuest(
         (socket) => socket.write(bytes),
         async (raw) => {
-          await assert.rejects(raw.health(SHORT), { code: 'guest_unreachable' });
+          await assert.rejects(raw.health(CALL), { code: 'guest_unreachable' });
         },
       );
     }
@@ -149,7 +152,7 @@ describe('the client of a guest', () => {
         socket.on('close', () => clearInterval(timer));
       },
       async (raw) => {
-        await assert.rejects(raw.health(SHORT), { code: 'guest_unreachable', message: /sent an interim answer/ });
+        await assert.rejects(raw.health(CALL), { code: 'guest_unreachable', message: /sent an interim answer/ });
       },
     );
   });

@@ -12,8 +12,8 @@ import type { DriverState, VmSize } from '../../src/vm/driver.ts';
 import { ScriptedDriver, ScriptedMachine } from '../vm/scripted-driver.ts';
 
 export const SIZE = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
-/** Long enough for what a pool does in a test, short enough for a test that fails. */
-const DEADLINE_MS = 10_000;
+/** Long enough for what a pool does in a test, on a slow disk too. */
+const DEADLINE_MS = 60_000;
 const POLL_MS = 2;
 
 export class PoolFixture {

@@ -22,6 +22,8 @@ export const POLICY: AdmissionPolicy = {
   diskOvercommit: 1,
   diskReserveGib: 0,
 };
+/** For what is to happen; a test of what is late says so itself. */
+const DEADLINE_MS = 60_000;
 const LARGEST = { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 };
 export const ROOMY: MachineFigures = { cores: 16, memTotalMib: 65_536, memAvailableMib: 60_000, diskTotalGib: 1_000, diskFreeGib: 900 };
 
@@ -33,7 +35,14 @@ export class LifecycleFixture {
   readonly root: string;
   readonly machine = new ScriptedMachine();
   figures: MachineFigures = ROOMY;
-  deadlines: Deadlines = { createMs: 10_000, sleepMs: 10_000, wakeMs: 10_000, resizeMs: 10_000, adoptMs: 2_000 };
+  deadlines: Deadlines = {
+    createMs: DEADLINE_MS,
+    sleepMs: DEADLINE_MS,
+    wakeMs: DEADLINE_MS,
+    resizeMs: DEADLINE_MS,
+    // Who does not answer by then is taken over all the same.
+    adoptMs: 2_000,
+  };
   streamLimits = { perVm: 4, perHost: 6 };
   driver!: ScriptedDriver;
   directory!: VmDirectory;
@@ -78,10 +87,10 @@ export class LifecycleFixture {
   }
 
   async becomes(id: string, status: VmStatus): Promise<void> {
-    const deadline = performance.now() + 5_000;
+    const deadline = performance.now() + DEADLINE_MS;
     while (this.lifecycle.get(id).status !== status) {
       if (performance.now() > deadline) {
-        throw new Error(`${id} is ${this.lifecycle.get(id).status}, not ${status}, after 5 s`);
+        throw new Error(`${id} is ${this.lifecycle.get(id).status}, not ${status}, after ${DEADLINE_MS / 1_000} s`);
       }
       await setImmediate();
     }

@@ -14,6 +14,8 @@ import type { ScriptedGuest } from './scripted-guest.ts';
 const A = vmIdOf('a');
 const TRUE = { command: 'true', timeoutSeconds: 5 };
 const NEVER = new AbortController().signal;
+/** For a wake that never ends by itself: what comes before the point at which it stands still takes a fraction, on a slow disk too. */
+const LATE_MS = 3_000;
 const LARGE: VmSpec = { ...SMALL, vcpu: 2, memoryMib: 3_072, diskGib: 20 };
 
 describe('waking a VM', () => {
@@ -264,10 +266,9 @@ describe('waking a VM', () => {
     });
 
     it('is dead with its disk, of which nothing runs, when the boot takes longer than a wake may', async () => {
-      await host.stop();
-      host = await LifecycleFixture.start({ wakeMs: 300 });
-      await asleep();
       await corrupt();
+      const { wakeMs } = host.deadlines;
+      host.deadlines.wakeMs = LATE_MS;
       host.driver.onBoot = async ({ signal }) => {
         await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       };
@@ -277,6 +278,7 @@ describe('waking a VM', () => {
         assert.deepEqual([status, keeps, host.machine.running.size], ['dead', 'disk', 0]);
       }
       host.driver.onBoot = async () => {};
+      host.deadlines.wakeMs = wakeMs;
       assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: SMALL })).woke?.from, 'disk');
       assert.equal(host.machine.running.size, 1);
     });
@@ -367,15 +369,15 @@ describe('waking a VM', () => {
   });
 
   it('leaves it dead with its disk when the machine ran and its guest did not answer', async () => {
-    await host.stop();
-    host = await LifecycleFixture.start({ wakeMs: 500 });
-    await asleep();
+    const { wakeMs } = host.deadlines;
+    host.deadlines.wakeMs = LATE_MS;
     void silentGuest();
-    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: /not awake within 0\.5 s/ });
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: /not awake within 3 s/ });
     const { status, deathCode, keeps } = host.lifecycle.get(A);
     assert.deepEqual([status, deathCode, keeps, host.machine.running.size], ['dead', 'wake_failed', 'disk', 0]);
     await assert.rejects(access(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
     host.driver.onGuest = () => {};
+    host.deadlines.wakeMs = wakeMs;
     const view = await host.lifecycle.wake(A, { epoch: 4, spec: SMALL });
     assert.match(view.woke?.reason ?? '', /not awake within/);
     assert.equal(view.reason, undefined);

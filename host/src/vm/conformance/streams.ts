@@ -102,7 +102,8 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
         else controls.push(JSON.parse(content.toString('utf8')));
       });
       stream.on('data', (chunk: Buffer) => reader.push(chunk));
-      stream.write(bytesFrames(Buffer.from('stty size; id -un; pwd; sleep 1000\n')));
+      // Said by a program in the foreground: a Ctrl-C between two of the shell's would be the shell's.
+      stream.write(bytesFrames(Buffer.from("sh -c 'stty size; id -un; pwd; exec sleep 1000'\n")));
       const untilShown = async (pattern: RegExp): Promise<void> => {
         while (!pattern.test(shown)) {
           await once(stream, 'data', { signal: AbortSignal.timeout(60_000) });

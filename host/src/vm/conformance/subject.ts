@@ -188,8 +188,8 @@ export async function exec(client: GuestClient, command: string, timeoutSeconds 
 }
 
 /** The output of a command that must succeed. */
-export async function outputOf(client: GuestClient, command: string): Promise<string> {
-  const { exitCode, stdout, stderr } = await exec(client, command);
+export async function outputOf(client: GuestClient, command: string, timeoutSeconds?: number): Promise<string> {
+  const { exitCode, stdout, stderr } = await exec(client, command, timeoutSeconds);
   if (exitCode !== 0) {
     throw new Error(`'${command}' ended with ${exitCode}: ${stderr}${stdout}`);
   }

@@ -7,7 +7,7 @@ import { readConfig } from '../../../src/config.ts';
 import { newestImageFolder } from '../../../src/vm/make-driver.ts';
 import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
 import { ZONE_ADDRESS } from './network/dns-zone.ts';
-import { probeHere } from './network/probe.ts';
+import { probeHere, UP_MS } from './network/probe.ts';
 import { startUplink, type Uplink } from './network/uplink.ts';
 import { enterPrivateMachine } from './private-machine.ts';
 import { slotLeftovers } from './slot-leftovers.ts';
@@ -37,7 +37,7 @@ const uplink: ConformanceUplink = {
     return there().closedIpv6;
   },
   name: { name: 'www.internet.test', address: ZONE_ADDRESS },
-  answering: async (targets: readonly Target[]) => (await probeHere(targets)).filter(({ answeredBy }) => answeredBy !== null),
+  answering: async (targets: readonly Target[]) => (await probeHere(targets, UP_MS)).filter(({ answeredBy }) => answeredBy !== null),
 };
 
 function there(): Uplink {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { endProcess } from '../../../src/vm/process.ts';
+import { DEVICE_STATE_FD } from '../../../src/vm/qemu/argv.ts';
 import { launchQemu, MESSAGES_BYTES_PER_SECOND } from '../../../src/vm/qemu/launch.ts';
 
 const DEADLINE_MS = 30_000;
@@ -27,8 +28,12 @@ test('a program that floods its messages is read no faster than the bound', asyn
 });
 
 test('the last messages of a program that ends are its reason', async () => {
-  const { ended } = await launchQemu(program('echo "no such machine" >&2; exec sleep 0.05'), NEVER);
-  await new Promise((resolve) => ended.addEventListener('abort', resolve, { once: true }));
+  // It lives until it is known which process it is.
+  const { ended, deviceState } = await launchQemu(program(`echo "no such machine" >&2; exec cat <&${DEVICE_STATE_FD}`), NEVER);
+  deviceState.end();
+  if (!ended.aborted) {
+    await new Promise((resolve) => ended.addEventListener('abort', resolve, { once: true }));
+  }
   assert.match((ended.reason as Error).message, /ended with exit code 0: no such machine/);
 });
 

@@ -13,7 +13,7 @@ import { enterPrivateMachine } from './private-machine.ts';
 
 enterPrivateMachine();
 
-const DEADLINE_MS = 120_000;
+const DEADLINE_MS = 300_000;
 const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
 const { cacheFolder, imageFolder } = readConfig([], process.env);
 const image = imageFolder ?? (await newestImageFolder(cacheFolder));
@@ -38,7 +38,11 @@ test('a VM that finds no room on the machine’s disk stands still, and goes on 
     rmdirSync(small);
   });
   const vm = await subject.create(SPEC);
-  const writing = outputOf(vm.client, "head -c 100000000 /dev/zero | tr '\\0' x >/code/big && sync && md5sum </code/big");
+  const writing = outputOf(
+    vm.client,
+    "head -c 100000000 /dev/zero | tr '\\0' x >/code/big && sync && md5sum </code/big",
+    DEADLINE_MS / 1_000,
+  );
   const late = AbortSignal.timeout(DEADLINE_MS);
   const expired = new Promise<never>((_resolve, reject) => late.addEventListener('abort', () => reject(late.reason)));
   expired.catch(() => undefined);

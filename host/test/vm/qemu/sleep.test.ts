@@ -24,6 +24,8 @@ import { enterPrivateMachine } from './private-machine.ts';
 enterPrivateMachine();
 
 const DEADLINE_MS = 60_000;
+/** For a guest that fills its memory while it is emulated. */
+const FILL_SECONDS = 300;
 const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
 const { cacheFolder, imageFolder } = readConfig([], process.env);
 const image = imageFolder ?? (await newestImageFolder(cacheFolder));
@@ -70,7 +72,7 @@ async function vmFor(context: TestContext): Promise<SubjectVm> {
 
 test('a machine whose snapshot finds no room on the disk runs on, and sleeps once there is', async (context) => {
   const vm = await vmFor(context);
-  await outputOf(vm.client, 'head -c 100000000 /dev/urandom >/dev/shm/large; sha256sum </dev/shm/large >/tmp/sum');
+  await outputOf(vm.client, 'head -c 100000000 /dev/urandom >/dev/shm/large; sha256sum </dev/shm/large >/tmp/sum', FILL_SECONDS);
   const small = mkdtempSync(join(tmpdir(), 'berth-small-'));
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'tmpfs', small]);
   try {
@@ -88,9 +90,9 @@ test('a machine whose snapshot finds no room on the disk runs on, and sleeps onc
     rmdirSync(small);
   }
   const check = 'sha256sum </dev/shm/large | cmp - /tmp/sum && echo same';
-  assert.equal(await outputOf(vm.client, check), 'same');
+  assert.equal(await outputOf(vm.client, check, FILL_SECONDS), 'same');
   await subject.sleep(vm, SPEC);
-  assert.equal(await outputOf((await subject.wake(vm), vm.client), check), 'same');
+  assert.equal(await outputOf((await subject.wake(vm), vm.client), check, FILL_SECONDS), 'same');
 });
 
 test('a QEMU that falls over while it boots a disk is started again, at most three times in all', async (context) => {
@@ -116,7 +118,7 @@ test('a QEMU that falls over while it boots a disk is started again, at most thr
 
 test('a QEMU that is killed while it is captured leaves no snapshot, and its disk boots', async (context) => {
   const vm = await vmFor(context);
-  await outputOf(vm.client, 'echo kept >/code/note; sync; head -c 300000000 /dev/urandom >/dev/shm/large');
+  await outputOf(vm.client, 'echo kept >/code/note; sync; yes | head -c 300000000 >/dev/shm/large', FILL_SECONDS);
   const sleeping = subject.sleep(vm, SPEC);
   const outcome = assert.rejects(sleeping, DriverError);
   const memory = join(snapshotFolderOf(vm), 'memory');

@@ -20,7 +20,7 @@ import type { GuestStandIn } from './guest-stand-in.ts';
 import { startServer } from './namespace-server.ts';
 import type { NamespaceServer } from './namespace-server.ts';
 import { enterPrivateMachine } from '../private-machine.ts';
-import { probeFrom, probeHere } from './probe.ts';
+import { probeFrom, probeHere, UP_MS } from './probe.ts';
 import type { ProbeResult, ProbeTarget } from './probe.ts';
 import { ip, startUplink } from './uplink.ts';
 import type { Uplink } from './uplink.ts';
@@ -85,14 +85,14 @@ async function arrivedWith(server: NamespaceServer, payload: string): Promise<st
 }
 
 test('a guest reaches the internet, which sees it as the machine', async () => {
-  const results = await probeFrom(guest.namespacePath, uplink.internet);
+  const results = await probeFrom(guest.namespacePath, uplink.internet, UP_MS);
   assertUp(results);
   for (const result of results) assert.equal(result.seenAs, uplink.machineAddress);
 });
 
 test('a guest reaches none of the blocked ranges and no address of the machine, all of which answer the machine', async () => {
   const targets = [...uplink.closed, ...at(80, slot.hostAddress, otherSlot.hostAddress), ...at(GUEST_PORT, slot.hostAddress)];
-  assertUp(await probeHere(targets));
+  assertUp(await probeHere(targets, UP_MS));
   const results = await probeFrom(guest.namespacePath, targets);
   assertClosed(results);
   // A blocked range is refused by the slot's own firewall, at once; an address of the machine that is in none is met with silence.
@@ -146,12 +146,12 @@ test('a guest cannot take over an address by ARP', async () => {
     await guest.send(arpClaim(address, forger, forger));
   }
   assert.equal((await neighbours()).stdout, stdout);
-  assertUp(await probeFrom(guest.namespacePath, uplink.internet));
+  assertUp(await probeFrom(guest.namespacePath, uplink.internet, UP_MS));
 });
 
 test('guests do not reach each other, and the machine reaches both on any port', async () => {
   const targets = [...at(GUEST_PORT, slot.address, otherSlot.address), ...at(80, slot.address, otherSlot.address)];
-  const fromMachine = await probeHere(targets);
+  const fromMachine = await probeHere(targets, UP_MS);
   assertUp(fromMachine);
   assert.deepEqual(
     fromMachine.map((result) => [result.answeredBy, result.seenAs]),
@@ -166,7 +166,7 @@ test('guests do not reach each other, and the machine reaches both on any port',
 });
 
 test('neither the internet nor an unprivileged process of the machine reaches a guest', async () => {
-  assertUp(await probeFrom(uplink.namespacePath, at(80, uplink.machineAddress)));
+  assertUp(await probeFrom(uplink.namespacePath, at(80, uplink.machineAddress), UP_MS));
   assertClosed(await probeFrom(uplink.namespacePath, [...at(GUEST_PORT, slot.address), ...at(80, slot.address)]));
   const connectAs = (uid: number) =>
     run('setpriv', [`--reuid=${uid}`, '--clear-groups', 'timeout', '2', 'bash', '-c', `exec 3<>/dev/tcp/${slot.address}/${GUEST_PORT}`]);
@@ -195,7 +195,7 @@ test('a container of the machine is out of reach, also behind a port that the ma
   try {
     await run('nft', [publish.replaceAll('\n', ' ')]);
     const published = at(8_080, uplink.machineAddress);
-    assertUp(await probeFrom(uplink.namespacePath, published));
+    assertUp(await probeFrom(uplink.namespacePath, published, UP_MS));
     assertClosed(await probeFrom(guest.namespacePath, [...published, ...at(80, container)]));
     assertClosed(await probeFrom('/run/netns/container', at(GUEST_PORT, slot.address)));
   } finally {
@@ -206,7 +206,7 @@ test('a container of the machine is out of reach, also behind a port that the ma
 });
 
 test('a guest has no IPv6: neither the internet nor the machine nor its own gateway', async () => {
-  assertUp(await probeHere(uplink.closedIpv6));
+  assertUp(await probeHere(uplink.closedIpv6, UP_MS));
   assertClosed(await probeFrom(guest.namespacePath, uplink.closedIpv6));
   for (const name of [slot.namespace, null]) {
     const where = name === null ? [] : ['-n', name];
@@ -296,6 +296,6 @@ test('a guest that opens more connections than its share is refused the next one
     await guest.send(udpFrame({ to: ZONE_ADDRESS, port: uplink.udpPort, fromPort, payload: 'share' }));
   }
   assertClosed(await probeFrom(guest.namespacePath, uplink.internet));
-  assertUp(await probeHere(at(GUEST_PORT, slot.address)));
-  assertUp(await probeFrom(otherGuest.namespacePath, uplink.internet));
+  assertUp(await probeHere(at(GUEST_PORT, slot.address), UP_MS));
+  assertUp(await probeFrom(otherGuest.namespacePath, uplink.internet, UP_MS));
 });

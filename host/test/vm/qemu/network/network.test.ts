@@ -16,7 +16,7 @@ import { startGuest } from './guest-stand-in.ts';
 import type { GuestStandIn } from './guest-stand-in.ts';
 import { machineState, only } from './machine-state.ts';
 import { enterPrivateMachine } from '../private-machine.ts';
-import { probeFrom, probeHere } from './probe.ts';
+import { probeFrom, probeHere, UP_MS } from './probe.ts';
 import { ip, startUplink } from './uplink.ts';
 import type { Uplink } from './uplink.ts';
 
@@ -135,7 +135,7 @@ test('a slot is cut off when its release resolves, though a process still holds 
   await network.prepare();
   const slot = await network.claim('sbx_one', soon());
   const guest = await guestOf(slot);
-  const [up] = await probeFrom(guest.namespacePath, uplink.internet);
+  const [up] = await probeFrom(guest.namespacePath, uplink.internet, UP_MS);
   assert.ok(up?.answeredBy);
   await network.release(slot.number);
   const [cutOff] = await probeFrom(guest.namespacePath, uplink.internet);
@@ -189,7 +189,7 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests go
   const guest = await guestOf(slot);
   await earlier.close();
   assert.deepEqual(machineState(), only(slot.number));
-  assert.ok((await probeFrom(guest.namespacePath, uplink.internet))[0]?.answeredBy, 'a guest needs no daemon to reach the internet');
+  assert.ok((await probeFrom(guest.namespacePath, uplink.internet, UP_MS))[0]?.answeredBy, 'a guest needs no daemon to reach the internet');
 
   const next = networkOf(FIRST, { idleSlots: 1 });
   await next.prepare();
@@ -199,7 +199,7 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests go
   const setServers = `require('node:dns').setServers(['169.254.0.22']);`;
   const command = [`--net=${guest.namespacePath}`, process.execPath, '-e', setServers + resolve];
   assert.equal((await promisify(execFile)('nsenter', command)).stdout.trim(), '44.0.0.10');
-  assert.ok((await probeHere([{ address: slot.address, port: 987 }]))[0]?.answeredBy);
+  assert.ok((await probeHere([{ address: slot.address, port: 987 }], UP_MS))[0]?.answeredBy);
   await guest.stop();
   await next.release(slot.number);
   await next.close();
@@ -238,7 +238,7 @@ test('of two instances on a machine neither frees the slots of the other, and th
   await first.release(mine.number);
   await first.close();
   assert.ok(hasRootRules());
-  assert.ok((await probeFrom(guest.namespacePath, uplink.internet))[0]?.answeredBy);
+  assert.ok((await probeFrom(guest.namespacePath, uplink.internet, UP_MS))[0]?.answeredBy);
   assert.equal((await probeFrom(guest.namespacePath, [{ address: uplink.machineAddress, port: 80 }]))[0]?.answeredBy, null);
 
   await guest.stop();

@@ -16,6 +16,7 @@ import { ip, startUplink } from './uplink.ts';
 enterPrivateMachine();
 
 const CIDR = '10.200.0.0/16';
+const DEADLINE_MS = 30_000;
 const nft = (...words: string[]) => execFileSync('nft', [words.join(' ')]);
 
 test('the rights are there where slots can be made, and trying it leaves nothing', async () => {
@@ -69,13 +70,21 @@ test('firewalls of others that drop by default are reported with the rule that l
   nft('delete table inet site');
 });
 
-test('the remedy against a firewall that drops by default works as it is printed', async () => {
+test('the remedy against a firewall that drops by default works as it is printed', async (context) => {
   const uplink = await startUplink();
   const upstreams = { servers: [{ address: uplink.nameServer, port: 53 }] };
   const network = createNetwork({ instanceId: 'first222', dataFolder: '/nonexistent', cidr: CIDR, idleSlots: 1, upstreams });
   await network.prepare();
   const slot = await network.claim('sbx_one', AbortSignal.timeout(30_000));
   const guest = await startGuest(slot);
+  // Also after a failure: what is left open would keep this file from ending.
+  context.after(async () => {
+    nft('delete table inet site');
+    await guest.stop();
+    await network.release(slot.number);
+    await network.close();
+    await uplink.stop();
+  });
   nft('table inet site { chain through { type filter hook forward priority 10; policy drop; }; }');
   nft('table inet site { chain incoming { type filter hook input priority 10; policy drop; iifname wan0 accept; }; }');
   const reachesInternet = async () => (await probeFrom(guest.namespacePath, uplink.internet)).every((result) => result.answeredBy !== null);
@@ -87,12 +96,11 @@ test('the remedy against a firewall that drops by default works as it is printed
     (await promisify(execFile)('nsenter', [`--net=${guest.namespacePath}`, process.execPath, '-e', program])).stdout.trim() === 'true';
   assert.deepEqual([await reachesInternet(), await resolvesNames()], [false, false]);
   for (const { remedy } of await checkOtherFirewalls()) execFileSync('sh', ['-euc', remedy.slice(remedy.lastIndexOf(': ') + 2)]);
-  assert.deepEqual([await reachesInternet(), await resolvesNames()], [true, true]);
-  nft('delete table inet site');
-  await guest.stop();
-  await network.release(slot.number);
-  await network.close();
-  await uplink.stop();
+  const late = AbortSignal.timeout(DEADLINE_MS);
+  let works = [false, false];
+  do works = [await reachesInternet(), await resolvesNames()];
+  while (works.includes(false) && !late.aborted);
+  assert.deepEqual(works, [true, true]);
 });
 
 test('slots of an instance whose data folder is gone are found, and removed once nothing runs in them', async () => {
