@@ -140,7 +140,8 @@ export interface VmDriver {
 
   /**
    * Restores a sleeping machine with the devices it had, so that its processes go on. Rejects with {@link SnapshotUnusable} when the snapshot does not verify or cannot be
-   * loaded, now or later, with {@link DriverError} when it may be later, which is {@link NeverContinued} when the snapshot was called spent and is not; in any case of rejection the caller calls `destroy`, which leaves disk and snapshot folder alone.
+   * loaded, now or later; with {@link NeverContinued} when it was called spent and is not; with {@link DriverError} when it may work the next time. In any case of rejection
+   * the caller calls `destroy`, which leaves disk and snapshot folder alone.
    */
   wake(vm: WakeVm): Promise<WokenVm>;
 
