@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { MACHINE_SIZES } from '@berth/contract/machine-sizes.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
+import { settled } from '../settled.ts';
 
 let api: TestApi;
 before(async () => {
@@ -18,7 +19,9 @@ const destroy = (id: string, headers: Record<string, string> = {}): Promise<Answ
 const list = (query = ''): Promise<Answer> => api.call('GET', `/v1/orgs/${api.orgId}/sandboxes${query}`);
 
 test('a create answers 201 with the sandbox ready, and with every field of the spec', async () => {
-  const { status, body } = await create({ name: 'mine', endUserId: 'user 42', metadata: { plan: 'pro', seats: 3, trial: false } });
+  const { status, body } = await settled(api, () =>
+    create({ name: 'mine', endUserId: 'user 42', metadata: { plan: 'pro', seats: 3, trial: false } }),
+  );
   assert.equal(status, 201);
   const { sandbox } = body;
   assert.equal(sandbox.status, 'ready');
@@ -65,7 +68,7 @@ test('a create whose machine takes longer than the wait answers 201 with the tru
 
 test('a create that the host refuses answers 201 with status failed and the reason', async () => {
   api.host.refuseCreates.push({ code: 'create_failed', message: 'the guest did not answer' });
-  const { body } = await create();
+  const { body } = await settled(api, () => create());
   assert.equal(body.sandbox.status, 'failed');
   assert.match(body.sandbox.statusReason.message, /the guest did not answer/);
 });
@@ -100,7 +103,7 @@ test('the list is newest first, filters by exactly the endUserId, and leaves del
   const query = `?endUserId=${encodeURIComponent('tenant/ü%1')}`;
   const ids = async (): Promise<string[]> => (await list(query)).body.sandboxes.map((sandbox: { id: string }) => sandbox.id);
   assert.deepEqual(await ids(), [third, second, first]);
-  await destroy(second);
+  await settled(api, () => destroy(second));
   assert.deepEqual(await ids(), [third, first]);
   const all = (await list()).body.sandboxes;
   assert.equal(
@@ -119,19 +122,19 @@ test('a list has no default page size', async () => {
 
 test('a destroy answers with status deleted, the machine gone; the sandbox can still be fetched and a second destroy answers the same', async () => {
   const { id } = (await create()).body.sandbox;
-  const first = await destroy(id);
+  const first = await settled(api, () => destroy(id));
   assert.equal(first.status, 200);
   assert.equal(first.body.sandbox.status, 'deleted');
   assert.match(first.body.sandbox.deletedAt, /Z$/);
   assert.deepEqual(api.host.alive(id), []);
   assert.deepEqual((await get(id)).body, first.body);
-  const second = await destroy(id);
+  const second = await settled(api, () => destroy(id));
   assert.deepEqual(second.body, first.body);
 });
 
 test('two destroys at once start one step and give the same answer', async () => {
   const { id } = (await create()).body.sandbox;
-  const [one, other] = await Promise.all([destroy(id), destroy(id)]);
+  const [one, other] = await Promise.all([settled(api, () => destroy(id)), settled(api, () => destroy(id))]);
   assert.deepEqual(one.body, other.body);
   assert.equal(api.host.calls.filter((made) => made.verb === 'DELETE' && made.id === id).length, 1);
 });
@@ -140,7 +143,7 @@ test('a destroy while the sandbox is being made overtakes the create', async () 
   api.host.createMs = 5_000;
   try {
     const { id } = (await create({}, { prefer: 'respond-async' })).body.sandbox;
-    const { body } = await destroy(id);
+    const { body } = await settled(api, () => destroy(id));
     assert.equal(body.sandbox.status, 'deleted');
     assert.deepEqual(api.host.alive(id), []);
   } finally {
@@ -153,12 +156,12 @@ test('a destroy that prefers respond-async is answered at once', async () => {
   const { headers, body } = await destroy(id, { prefer: 'respond-async' });
   assert.equal(headers.get('preference-applied'), 'respond-async');
   assert.ok(['destroying', 'deleted'].includes(body.sandbox.status));
-  assert.equal((await destroy(id)).body.sandbox.status, 'deleted');
+  assert.equal((await settled(api, () => destroy(id))).body.sandbox.status, 'deleted');
 });
 
 test('a life leaves its events in order and one closed interval of usage that carries the endUserId', async () => {
-  const { id } = (await create({ endUserId: 'metered' })).body.sandbox;
-  await destroy(id);
+  const { id } = (await settled(api, () => create({ endUserId: 'metered' }))).body.sandbox;
+  await settled(api, () => destroy(id));
   const events = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', id).orderBy('at').execute();
   assert.deepEqual(
     events.map((event) => event.kind),
