@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import { MACHINE_SIZES } from '@berth/contract/machine-sizes.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 import { settled } from '../settled.ts';
+import { untilTrue } from '../until-true.ts';
 
 let api: TestApi;
 before(async () => {
@@ -178,7 +179,7 @@ test('a life leaves its events in order and one closed interval of usage that ca
 });
 
 test('a caller that goes away during the wait does not stop the create', async () => {
-  api.host.createMs = 500;
+  api.host.createMs = 60_000;
   try {
     const gone = new AbortController();
     const name = 'made after its caller left';
@@ -192,6 +193,8 @@ test('a caller that goes away during the wait does not stop the create', async (
     gone.abort();
     await assert.rejects(call, { name: 'AbortError' });
     const row = await api.db.selectFrom('sandbox').select('id').where('name', '=', name).executeTakeFirstOrThrow();
+    await untilTrue('the create reached the host', () => api.host.calls.some((made) => made.verb === 'PUT' && made.id === row.id));
+    api.host.finish('PUT');
     while ((await get(row.id)).body.sandbox.status !== 'ready') await new Promise((resolve) => setTimeout(resolve, 20));
   } finally {
     api.host.createMs = 0;
