@@ -14,12 +14,6 @@ type Entry = SlotEntry & { number: number };
  */
 export async function leftoversOf(dataFolder: string, { idle = true } = {}): Promise<string[]> {
   const entries = await registryEntries();
-  const known = new Set(entries.map((entry) => entry.number));
-  const unknown = (name: string, prefix: string): boolean => {
-    const number = name.startsWith(prefix) ? name.slice(prefix.length) : '';
-    return /^\d+$/.test(number) && !known.has(Number(number));
-  };
-  const own = entries.filter((entry) => entry.dataFolder === dataFolder);
   const [namespaces, veths, processes, folders, pool] = await Promise.all([
     namesIn('/run/netns'),
     interfaces(),
@@ -27,6 +21,13 @@ export async function leftoversOf(dataFolder: string, { idle = true } = {}): Pro
     namesIn(join(dataFolder, 'host', 'vms')),
     namesIn(join(dataFolder, 'host', 'pool')),
   ]);
+  // An entry stands before anything of its slot does and until all of it is gone; another instance may have made one since the first reading.
+  const known = new Set([...entries, ...(await registryEntries())].map((entry) => entry.number));
+  const unknown = (name: string, prefix: string): boolean => {
+    const number = name.startsWith(prefix) ? name.slice(prefix.length) : '';
+    return /^\d+$/.test(number) && !known.has(Number(number));
+  };
+  const own = entries.filter((entry) => entry.dataFolder === dataFolder);
   return [
     ...own
       .filter(({ vmId }) => idle || (vmId !== null && !pool.includes(vmId)))
