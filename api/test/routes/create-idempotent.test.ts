@@ -77,7 +77,7 @@ test('twenty creates with one key at the same moment make one sandbox, and all a
 });
 
 test('a replay that prefers respond-async is answered at once with what is', async () => {
-  api.host.createMs = 400;
+  api.host.createMs = 60_000;
   try {
     await create('async', {}, api, { prefer: 'respond-async' });
     const replay = await create('async', {}, api, { prefer: 'respond-async' });
@@ -86,6 +86,7 @@ test('a replay that prefers respond-async is answered at once with what is', asy
     assert.equal(replay.body.sandbox.status, 'provisioning');
   } finally {
     api.host.createMs = 0;
+    api.host.finish('PUT');
   }
 });
 

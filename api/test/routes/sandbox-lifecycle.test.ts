@@ -55,7 +55,7 @@ for (const [name, slow, before, meanwhile] of [
   test(`a ${name} that prefers respond-async is answered at once, and says so; one that takes longer than the wait with the true status`, async () => {
     const id = await create();
     if (before !== null) await verb(id, before);
-    api.host[slow] = 6_000;
+    api.host[slow] = 60_000;
     const body = name === 'resize' ? { vcpu: 2 } : undefined;
     const first = await beginAtOnce(id, name, body);
     assert.deepEqual([first.status, first.headers.get('preference-applied'), first.body.sandbox.status], [200, 'respond-async', meanwhile]);

@@ -56,7 +56,7 @@ test('a create that prefers respond-async is answered at once, still provisionin
 });
 
 test('a create whose machine takes longer than the wait answers 201 with the true status', async () => {
-  api.host.createMs = 4_000;
+  api.host.createMs = 60_000;
   try {
     const { status, headers, body } = await create();
     assert.equal(status, 201);
@@ -64,6 +64,7 @@ test('a create whose machine takes longer than the wait answers 201 with the tru
     assert.equal(body.sandbox.status, 'provisioning');
   } finally {
     api.host.createMs = 0;
+    api.host.finish('PUT');
   }
 });
 

@@ -129,8 +129,9 @@ export class HostStandIn {
     });
   }
 
-  /** Every verb at once again, and nothing scripted. */
+  /** Every verb at once again, those under way too, and nothing scripted. */
   calm(): void {
+    for (const verb of this.#pauses.keys()) this.finish(verb);
     this.createMs = this.sleepMs = this.wakeMs = this.resizeMs = this.cloneMs = 0;
     this.guestHoldsOn = false;
     const scripts = [this.refuseCreates, this.refuseSleeps, this.refuseWakes, this.refuseResizes, this.refuseClones];

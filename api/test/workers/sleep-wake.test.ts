@@ -187,14 +187,16 @@ for (const verb of ['sleep', 'wake', 'resize'] as const) {
     const stopped = await startReplica();
     const { id } = await stopped.ask('create');
     if (verb === 'wake') await stopped.ask('sleep', { sandboxId: id });
-    world.host.sleepMs = world.host.wakeMs = world.host.resizeMs = 4_000;
+    world.host.sleepMs = world.host.wakeMs = world.host.resizeMs = 60_000;
     await stopped.ask(verb, { sandboxId: id, size: { vcpu: 4 }, respondAsync: true });
     await untilTrue('it reached the host', () => world.host.calls.some((call) => call.verb === verb));
     await stopped.stop();
     const row = await world.until(id, () => true);
     assert.ok(row.resizing || row.status === 'sleeping' || row.status === 'waking', row.status);
-    world.host.sleepMs = world.host.wakeMs = world.host.resizeMs = 0;
     await startReplica();
+    await untilTrue('the next one asked the host', () => world.host.calls.filter((call) => call.verb === verb).length === 2);
+    world.host.sleepMs = world.host.wakeMs = world.host.resizeMs = 0;
+    world.host.finish(verb);
     const settled = await world.until(id, ({ status, resizing }) => !resizing && (status === 'ready' || status === 'stopped'));
     assert.equal(settled.status, verb === 'sleep' ? 'stopped' : 'ready');
   });
