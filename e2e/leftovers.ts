@@ -13,30 +13,37 @@ type Entry = SlotEntry & { number: number };
  * idle slots and machines without a tenant ahead of time; `idle: false` leaves those out.
  */
 export async function leftoversOf(dataFolder: string, { idle = true } = {}): Promise<string[]> {
-  const entries = await registryEntries();
-  const [namespaces, veths, processes, folders, pool] = await Promise.all([
-    namesIn('/run/netns'),
-    interfaces(),
-    slotProcesses(),
+  const [entries, folders, pool, ownerless] = await Promise.all([
+    registryEntries(),
     namesIn(join(dataFolder, 'host', 'vms')),
     namesIn(join(dataFolder, 'host', 'pool')),
+    namedByNoEntry(),
   ]);
-  // An entry stands before anything of its slot does and until all of it is gone; another instance may have made one since the first reading.
-  const known = new Set([...entries, ...(await registryEntries())].map((entry) => entry.number));
+  // What is left stays. What another instance makes and frees in the time of one look is not there in the next.
+  const stays = ownerless.length === 0 ? [] : await namedByNoEntry();
+  return [
+    ...entries
+      .filter((entry) => entry.dataFolder === dataFolder && (idle || (entry.vmId !== null && !pool.includes(entry.vmId))))
+      .map((entry) => `slot ${entry.number}${entry.vmId === null ? '' : ` of ${entry.vmId}`}`),
+    ...ownerless.filter((what) => stays.includes(what)),
+    ...folders.map((name) => `folder host/vms/${name}`),
+    ...(idle ? pool.map((name) => `folder host/pool/${name}`) : []),
+  ];
+}
+
+/** Namespaces, veths and processes of slots that no instance had before this look, nor has after it: an entry stands from before them until they are gone. */
+async function namedByNoEntry(): Promise<string[]> {
+  const before = await registryEntries();
+  const [namespaces, veths, processes] = await Promise.all([namesIn('/run/netns'), interfaces(), slotProcesses()]);
+  const known = new Set([...before, ...(await registryEntries())].map((entry) => entry.number));
   const unknown = (name: string, prefix: string): boolean => {
     const number = name.startsWith(prefix) ? name.slice(prefix.length) : '';
     return /^\d+$/.test(number) && !known.has(Number(number));
   };
-  const own = entries.filter((entry) => entry.dataFolder === dataFolder);
   return [
-    ...own
-      .filter(({ vmId }) => idle || (vmId !== null && !pool.includes(vmId)))
-      .map((entry) => `slot ${entry.number}${entry.vmId === null ? '' : ` of ${entry.vmId}`}`),
     ...namespaces.filter((name) => unknown(name, NAMESPACE_PREFIX)).map((name) => `namespace ${name}`),
     ...veths.filter((name) => unknown(name, HOST_VETH_PREFIX)).map((name) => `veth ${name}`),
     ...processes.filter(({ slot }) => !known.has(slot)).map(({ pid, slot }) => `process ${pid} of slot ${slot}`),
-    ...folders.map((name) => `folder host/vms/${name}`),
-    ...(idle ? pool.map((name) => `folder host/pool/${name}`) : []),
   ];
 }
 
