@@ -1,6 +1,6 @@
 // What a Berth has on the machine beside its data folder, found from the outside: registry entries, namespaces, veths, processes of slot uids,
 // VM folders. Reads the kernel and the disk only, never the service, so that it also tells after everything was killed.
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, type SlotEntry } from '@berth/host/vm/qemu/network/registry.ts';
 import { END_OF_SLOT_UIDS, FIRST_SLOT_UID, HOST_VETH_PREFIX, NAMESPACE_PREFIX } from '@berth/host/vm/qemu/network/slot.ts';
@@ -97,17 +97,23 @@ async function registryEntries(): Promise<Entry[]> {
   return [...(await readRegistry(DEFAULT_REGISTRY_FOLDER))].map(([number, entry]) => ({ number, ...entry }));
 }
 
-/** Processes under slot uids, whose jail's process space lies right under ours: a machine that another test plays has a space of its own between. */
+/**
+ * Processes under slot uids, whose jail's process space lies right under ours. Not those of a machine that another test plays: its jails lie deeper, and
+ * what runs in it without a jail is in a space that begins neither with a process of a slot nor with the jail's own (bwrap, where QEMU is not the first).
+ */
 async function slotProcesses(): Promise<{ pid: number; slot: number }[]> {
   const spacesHere = spacesOf(await readFile('/proc/self/status', 'utf8'));
-  const found: { pid: number; slot: number }[] = [];
+  const found: { pid: number; slot: number; space: string | null }[] = [];
+  const played = new Set<string | null>();
   for (const name of await namesIn('/proc')) {
     const status = /^\d+$/.test(name) ? await readFile(`/proc/${name}/status`, 'utf8').catch(absent) : null;
     if (status === null || /^State:\s+Z/m.test(status) || spacesOf(status) !== spacesHere + 1) continue;
+    const space = await readlink(`/proc/${name}/ns/pid`).catch(absent);
     const slot = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) - FIRST_SLOT_UID;
-    if (slot >= 0 && slot < END_OF_SLOT_UIDS - FIRST_SLOT_UID) found.push({ pid: Number(name), slot });
+    if (slot >= 0 && slot < END_OF_SLOT_UIDS - FIRST_SLOT_UID) found.push({ pid: Number(name), slot, space });
+    else if (/^NSpid:.*\s1$/m.test(status) && !/^Name:\s+bwrap$/m.test(status)) played.add(space);
   }
-  return found;
+  return found.filter(({ space }) => space === null || !played.has(space));
 }
 
 /** Depth of the process spaces around a process, with the first one counted as 1. */
