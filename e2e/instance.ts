@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '@berth/machine/ports.ts';
+import { freePort } from '../protocol/test/free-port.ts';
 import { destroySandbox, listSandboxes, type Caller } from './client.ts';
 import { leftoversOf, processesOfVm } from './leftovers.ts';
 import { MANY_REQUESTS } from './parts.ts';
@@ -24,7 +24,7 @@ export interface Instance extends Caller {
 /** Starts it and resolves with its first org, project and API key, as printed. */
 export async function startInstance(name: string, environment: Record<string, string> = {}): Promise<Instance> {
   const dataFolder = await mkdtemp(join(tmpdir(), `berth-${name}-`));
-  const port = await findFreePort('127.0.0.1');
+  const port = await freePort();
   const flags = ['--data-dir', dataFolder, '--port', String(port)];
   const supervisor = spawn(join(CHECKOUT, 'berth'), ['up', ...flags], {
     env: { ...process.env, ...MANY_REQUESTS, ...environment },

@@ -1,6 +1,6 @@
 // What a Berth has on the machine beside its data folder, found from the outside: registry entries, namespaces, veths, processes of slot uids,
 // VM folders. Reads the kernel and the disk only, never the service, so that it also tells after everything was killed.
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, type SlotEntry } from '@berth/host/vm/qemu/network/registry.ts';
 import { END_OF_SLOT_UIDS, FIRST_SLOT_UID, HOST_VETH_PREFIX, NAMESPACE_PREFIX } from '@berth/host/vm/qemu/network/slot.ts';
@@ -13,29 +13,37 @@ type Entry = SlotEntry & { number: number };
  * idle slots and machines without a tenant ahead of time; `idle: false` leaves those out.
  */
 export async function leftoversOf(dataFolder: string, { idle = true } = {}): Promise<string[]> {
-  const entries = await registryEntries();
-  const known = new Set(entries.map((entry) => entry.number));
+  const [entries, folders, pool, ownerless] = await Promise.all([
+    registryEntries(),
+    namesIn(join(dataFolder, 'host', 'vms')),
+    namesIn(join(dataFolder, 'host', 'pool')),
+    namedByNoEntry(),
+  ]);
+  // What is left stays. What another instance makes and frees in the time of one look is not there in the next.
+  const stays = ownerless.length === 0 ? [] : await namedByNoEntry();
+  return [
+    ...entries
+      .filter((entry) => entry.dataFolder === dataFolder && (idle || (entry.vmId !== null && !pool.includes(entry.vmId))))
+      .map((entry) => `slot ${entry.number}${entry.vmId === null ? '' : ` of ${entry.vmId}`}`),
+    ...ownerless.filter((what) => stays.includes(what)),
+    ...folders.map((name) => `folder host/vms/${name}`),
+    ...(idle ? pool.map((name) => `folder host/pool/${name}`) : []),
+  ];
+}
+
+/** Namespaces, veths and processes of slots that no instance had before this look, nor has after it: an entry stands from before them until they are gone. */
+async function namedByNoEntry(): Promise<string[]> {
+  const before = await registryEntries();
+  const [namespaces, veths, processes] = await Promise.all([namesIn('/run/netns'), interfaces(), slotProcesses()]);
+  const known = new Set([...before, ...(await registryEntries())].map((entry) => entry.number));
   const unknown = (name: string, prefix: string): boolean => {
     const number = name.startsWith(prefix) ? name.slice(prefix.length) : '';
     return /^\d+$/.test(number) && !known.has(Number(number));
   };
-  const own = entries.filter((entry) => entry.dataFolder === dataFolder);
-  const [namespaces, veths, processes, folders, pool] = await Promise.all([
-    namesIn('/run/netns'),
-    interfaces(),
-    slotProcesses(),
-    namesIn(join(dataFolder, 'host', 'vms')),
-    namesIn(join(dataFolder, 'host', 'pool')),
-  ]);
   return [
-    ...own
-      .filter(({ vmId }) => idle || (vmId !== null && !pool.includes(vmId)))
-      .map((entry) => `slot ${entry.number}${entry.vmId === null ? '' : ` of ${entry.vmId}`}`),
     ...namespaces.filter((name) => unknown(name, NAMESPACE_PREFIX)).map((name) => `namespace ${name}`),
     ...veths.filter((name) => unknown(name, HOST_VETH_PREFIX)).map((name) => `veth ${name}`),
     ...processes.filter(({ slot }) => !known.has(slot)).map(({ pid, slot }) => `process ${pid} of slot ${slot}`),
-    ...folders.map((name) => `folder host/vms/${name}`),
-    ...(idle ? pool.map((name) => `folder host/pool/${name}`) : []),
   ];
 }
 
@@ -89,17 +97,23 @@ async function registryEntries(): Promise<Entry[]> {
   return [...(await readRegistry(DEFAULT_REGISTRY_FOLDER))].map(([number, entry]) => ({ number, ...entry }));
 }
 
-/** Processes under slot uids, whose jail's process space lies right under ours: a machine that another test plays has a space of its own between. */
+/**
+ * Processes under slot uids, whose jail's process space lies right under ours. Not those of a machine that another test plays: its jails lie deeper, and
+ * what runs in it without a jail is in a space that begins neither with a process of a slot nor with the jail's own (bwrap, where QEMU is not the first).
+ */
 async function slotProcesses(): Promise<{ pid: number; slot: number }[]> {
   const spacesHere = spacesOf(await readFile('/proc/self/status', 'utf8'));
-  const found: { pid: number; slot: number }[] = [];
+  const found: { pid: number; slot: number; space: string | null }[] = [];
+  const played = new Set<string | null>();
   for (const name of await namesIn('/proc')) {
     const status = /^\d+$/.test(name) ? await readFile(`/proc/${name}/status`, 'utf8').catch(absent) : null;
     if (status === null || /^State:\s+Z/m.test(status) || spacesOf(status) !== spacesHere + 1) continue;
+    const space = await readlink(`/proc/${name}/ns/pid`).catch(absent);
     const slot = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) - FIRST_SLOT_UID;
-    if (slot >= 0 && slot < END_OF_SLOT_UIDS - FIRST_SLOT_UID) found.push({ pid: Number(name), slot });
+    if (slot >= 0 && slot < END_OF_SLOT_UIDS - FIRST_SLOT_UID) found.push({ pid: Number(name), slot, space });
+    else if (/^NSpid:.*\s1$/m.test(status) && !/^Name:\s+bwrap$/m.test(status)) played.add(space);
   }
-  return found;
+  return found.filter(({ space }) => space === null || !played.has(space));
 }
 
 /** Depth of the process spaces around a process, with the first one counted as 1. */

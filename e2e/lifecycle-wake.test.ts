@@ -73,8 +73,8 @@ test('a snapshot that was damaged on the host is not used: the sandbox boots fro
 test('a machine that is killed makes its sandbox failed with the reason within 5 s, and a wake brings back its files', async () => {
   const { id } = await awakeSandbox(berth);
   await exec(berth, id, 'echo kept > /code/kept && sync /code/kept /code');
-  const killedAtMs = Date.now();
   process.kill(await berth.qemuPid(id), 'SIGKILL');
+  const killedAtMs = Date.now();
   const failed = await waitForStatus(berth, id, ['failed'], NOTICED_MS);
   assert.ok((failed.statusReason?.message.length ?? 0) > 0);
   assert.equal(failed.wakesFrom, 'disk');

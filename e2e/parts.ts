@@ -7,12 +7,12 @@ import { bootstrap } from '@berth/machine/api-command.ts';
 import { readConfig, type Config } from '@berth/machine/config.ts';
 import { CHECKOUT } from '@berth/machine/installation.ts';
 import { instancePaths, prepareInstance, type InstancePaths } from '@berth/machine/instance.ts';
-import { findFreePort } from '@berth/machine/ports.ts';
 import { findServiceUser } from '@berth/machine/service-user.ts';
 import { apiService, apiUrl } from '@berth/machine/services/api.ts';
 import { databaseService } from '@berth/machine/services/database.ts';
 import { hostService } from '@berth/machine/services/host.ts';
 import type { RunningService, Service } from '@berth/machine/services/service.ts';
+import { freePort } from '../protocol/test/free-port.ts';
 import type { Caller } from './client.ts';
 
 export const PARTS = ['database', 'host', 'api'] as const;
@@ -63,7 +63,7 @@ export class Parts {
     const config: Config = readConfig(
       {
         dataDir: dataFolder,
-        port: String(await findFreePort('127.0.0.1')),
+        port: String(await freePort()),
         ...(options.driver === undefined ? {} : { driver: options.driver }),
       },
       process.env,

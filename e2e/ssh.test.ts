@@ -7,8 +7,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { findFreePort } from '@berth/machine/ports.ts';
 import { PseudoTerminal } from '../cli/test/pseudo-terminal.ts';
+import { freePort } from '../protocol/test/free-port.ts';
 import {
   awakeSandbox,
   call,
@@ -125,7 +125,7 @@ test('-L leads to a port of the sandbox', async () => {
   await output(
     'mkdir -p served && echo "from inside" > served/file && (setsid python3 -m http.server -b 127.0.0.1 -d served 8123 >/dev/null 2>&1 &)',
   );
-  const port = await findFreePort('127.0.0.1');
+  const port = await freePort();
   const forwarding = client.start(BERTH, ['ssh', id, ...client.withKey('ed25519'), '-N', '-L', `127.0.0.1:${port}:127.0.0.1:8123`]);
   const get = async (): Promise<string | null> => {
     try {

@@ -14,6 +14,7 @@ import { openDatabase } from '../src/store/database.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { StripeServer } from './payment/stripe-server.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
+import { untilTrue } from './until-true.ts';
 import { HostStandIn } from './workers/host-stand-in.ts';
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
@@ -212,7 +213,8 @@ test('serve does the whole of a sandbox, logs each request without secrets, and 
     return (await response.json()) as Record<string, Record<string, string>>;
   };
   const { sandbox } = await send(`/v1/orgs/${orgId}/sandboxes`, { agent: 'agent_one', projectId });
-  assert.equal(sandbox?.['status'], 'ready');
+  // On a busy machine the answer comes before the machine is made.
+  await untilTrue('it is ready', async () => (await send(`/v1/sandboxes/${sandbox?.['id']}`))['sandbox']?.['status'] === 'ready');
   const started = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();
   front.exec = async ({ command: text }) => {

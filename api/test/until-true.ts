@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 
-const DEADLINE_MS = 15_000;
+const DEADLINE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
 /** Resolves once `done` says so; fails with `what` when that takes too long. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { startApi, type Answer, type TestApi, type TestOrg } from '../api.ts';
+import { settled } from '../settled.ts';
 
 let api: TestApi;
 before(async () => {
@@ -21,7 +22,7 @@ const named = async (name: string): Promise<string[]> =>
 const isReplay = (answer: Answer): boolean => answer.headers.get('idempotent-replayed') === 'true';
 
 test('a create that is sent again with its key gives the same sandbox as it is now, and says so', async () => {
-  const first = await create('again', { name: 'again', metadata: { a: 1, b: 2 } });
+  const first = await settled(api, () => create('again', { name: 'again', metadata: { a: 1, b: 2 } }));
   assert.equal(first.status, 201);
   assert.equal(isReplay(first), false);
   const second = await create('again', { metadata: { b: 2, a: 1 }, name: 'again' });
@@ -30,7 +31,7 @@ test('a create that is sent again with its key gives the same sandbox as it is n
   assert.deepEqual(second.body, first.body);
   assert.equal(api.host.made.get(first.body.sandbox.id), 1);
 
-  await api.call('POST', `/v1/sandboxes/${first.body.sandbox.id}/destroy`);
+  await settled(api, () => api.call('POST', `/v1/sandboxes/${first.body.sandbox.id}/destroy`));
   const third = await create('again', { name: 'again', metadata: { a: 1, b: 2 } });
   assert.equal(third.body.sandbox.id, first.body.sandbox.id);
   assert.equal(third.body.sandbox.status, 'deleted');
@@ -63,7 +64,7 @@ test('a key counts within its org alone', async () => {
 test('twenty creates with one key at the same moment make one sandbox, and all are answered with it, ready', async () => {
   api.host.createMs = 200;
   try {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => create('at once', { name: 'at once' })));
+    const answers = await Promise.all(Array.from({ length: 20 }, () => settled(api, () => create('at once', { name: 'at once' }))));
     const [id] = await named('at once');
     assert.ok(id !== undefined);
     for (const { status, body } of answers) assert.deepEqual([status, body.sandbox.id, body.sandbox.status], [201, id, 'ready']);
@@ -76,7 +77,7 @@ test('twenty creates with one key at the same moment make one sandbox, and all a
 });
 
 test('a replay that prefers respond-async is answered at once with what is', async () => {
-  api.host.createMs = 400;
+  api.host.createMs = 60_000;
   try {
     await create('async', {}, api, { prefer: 'respond-async' });
     const replay = await create('async', {}, api, { prefer: 'respond-async' });
@@ -85,6 +86,7 @@ test('a replay that prefers respond-async is answered at once with what is', asy
     assert.equal(replay.body.sandbox.status, 'provisioning');
   } finally {
     api.host.createMs = 0;
+    api.host.finish('PUT');
   }
 });
 

@@ -8,7 +8,8 @@ import { EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS, guestExecRequest } from '@bert
 import { ExecRefusal } from '../exec-front.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
-const KEEP_ALIVE = { headersAfter: 200, spaceEvery: 50 };
+/** Long enough for any answer that is not held back: once the headers are out, a failure has no status of its own any more. */
+const KEEP_ALIVE = { headersAfter: 2_000, spaceEvery: 50 };
 const RESULT = { exitCode: 0, stdout: 'héllo\n', stderr: '', truncated: false, timedOut: false };
 
 let api: TestApi;

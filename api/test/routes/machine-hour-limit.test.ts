@@ -274,7 +274,7 @@ for (const [whose, lower] of [
 test('a cap that is reached while creates come in on two instances lets none through that began after that instant', async () => {
   const { id } = await sandboxIn('ready');
   // A machine that runs uses up the rest in a moment.
-  const reachedAt = new Date(Date.now() + 700);
+  const reachedAt = new Date(Date.now() + 3_000);
   await addRunning(api.db, org, id, new Date(reachedAt.getTime() - 10 * HOUR_MS));
   let refused = 0;
   const client = async (index: number): Promise<void> => {

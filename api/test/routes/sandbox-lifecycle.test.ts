@@ -4,6 +4,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SELF_HOSTED_PLAN } from '@berth/contract/plans.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
+import { settled } from '../settled.ts';
 
 let api: TestApi;
 before(async () => {
@@ -16,14 +17,17 @@ after(() => api.close());
 afterEach(() => api.host.calm());
 
 const create = async (body: object = {}): Promise<string> => {
-  const answer = await api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
-    body: { agent: 'agent_one', projectId: api.projectId, ...body },
-  });
+  const answer = await settled(api, () =>
+    api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, { body: { agent: 'agent_one', projectId: api.projectId, ...body } }),
+  );
   assert.equal(answer.body.sandbox.status, 'ready', JSON.stringify(answer.body));
   return answer.body.sandbox.id;
 };
-const verb = (id: string, name: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> =>
+/** As it is answered, whatever is under way then. */
+const begin = (id: string, name: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> =>
   api.call('POST', `/v1/sandboxes/${id}/${name}`, { headers, ...(body === undefined ? {} : { body }) });
+const beginAtOnce = (id: string, name: string, body?: object): Promise<Answer> => begin(id, name, body, { prefer: 'respond-async' });
+const verb = (id: string, name: string, body?: object): Promise<Answer> => settled(api, () => begin(id, name, body));
 const get = async (id: string): Promise<Answer['body']> => (await api.call('GET', `/v1/sandboxes/${id}`)).body.sandbox;
 
 test('a sleep answers stopped and what it wakes from; a second one the same; a wake answers ready and how it was woken', async () => {
@@ -51,16 +55,16 @@ for (const [name, slow, before, meanwhile] of [
   test(`a ${name} that prefers respond-async is answered at once, and says so; one that takes longer than the wait with the true status`, async () => {
     const id = await create();
     if (before !== null) await verb(id, before);
-    api.host[slow] = 6_000;
+    api.host[slow] = 60_000;
     const body = name === 'resize' ? { vcpu: 2 } : undefined;
-    const first = await verb(id, name, body, { prefer: 'respond-async' });
+    const first = await beginAtOnce(id, name, body);
     assert.deepEqual([first.status, first.headers.get('preference-applied'), first.body.sandbox.status], [200, 'respond-async', meanwhile]);
     const id2 = await create();
     if (before !== null) {
       api.host.sleepMs = 0;
       await verb(id2, before);
     }
-    const second = await verb(id2, name, body);
+    const second = await begin(id2, name, body);
     assert.deepEqual([second.status, second.headers.get('preference-applied'), second.body.sandbox.status], [200, null, meanwhile]);
     if (name === 'resize') assert.deepEqual(second.body.sandbox.pendingAllocation, { vcpu: 2, memoryGb: 1, diskGb: 10 });
   });
@@ -174,7 +178,7 @@ test("a resize beyond the plan's largest size is 409 plan_limit, and a wake beyo
 test('a new target takes the place of one that is under way', async () => {
   const id = await create();
   api.host.resizeMs = 300;
-  await verb(id, 'resize', { vcpu: 4 }, { prefer: 'respond-async' });
+  await beginAtOnce(id, 'resize', { vcpu: 4 });
   const { sandbox } = (await verb(id, 'resize', { vcpu: 8 })).body;
   assert.deepEqual([sandbox.allocated_vcpu, sandbox.pendingAllocation], [8, undefined]);
 });
@@ -183,6 +187,6 @@ test('commands work all through a live resize', async () => {
   const id = await create();
   api.front.exec = () => Promise.resolve({ exitCode: 0, stdout: 'here', stderr: '', truncated: false, timedOut: false });
   api.host.resizeMs = 1_000;
-  await verb(id, 'resize', { vcpu: 4 }, { prefer: 'respond-async' });
-  assert.equal((await verb(id, 'exec', { command: 'true' })).body.stdout, 'here');
+  await beginAtOnce(id, 'resize', { vcpu: 4 });
+  assert.equal((await begin(id, 'exec', { command: 'true' })).body.stdout, 'here');
 });

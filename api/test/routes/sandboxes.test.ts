@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { MACHINE_SIZES } from '@berth/contract/machine-sizes.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
+import { settled } from '../settled.ts';
+import { untilTrue } from '../until-true.ts';
 
 let api: TestApi;
 before(async () => {
@@ -18,7 +20,9 @@ const destroy = (id: string, headers: Record<string, string> = {}): Promise<Answ
 const list = (query = ''): Promise<Answer> => api.call('GET', `/v1/orgs/${api.orgId}/sandboxes${query}`);
 
 test('a create answers 201 with the sandbox ready, and with every field of the spec', async () => {
-  const { status, body } = await create({ name: 'mine', endUserId: 'user 42', metadata: { plan: 'pro', seats: 3, trial: false } });
+  const { status, body } = await settled(api, () =>
+    create({ name: 'mine', endUserId: 'user 42', metadata: { plan: 'pro', seats: 3, trial: false } }),
+  );
   assert.equal(status, 201);
   const { sandbox } = body;
   assert.equal(sandbox.status, 'ready');
@@ -52,7 +56,7 @@ test('a create that prefers respond-async is answered at once, still provisionin
 });
 
 test('a create whose machine takes longer than the wait answers 201 with the true status', async () => {
-  api.host.createMs = 4_000;
+  api.host.createMs = 60_000;
   try {
     const { status, headers, body } = await create();
     assert.equal(status, 201);
@@ -60,12 +64,13 @@ test('a create whose machine takes longer than the wait answers 201 with the tru
     assert.equal(body.sandbox.status, 'provisioning');
   } finally {
     api.host.createMs = 0;
+    api.host.finish('PUT');
   }
 });
 
 test('a create that the host refuses answers 201 with status failed and the reason', async () => {
   api.host.refuseCreates.push({ code: 'create_failed', message: 'the guest did not answer' });
-  const { body } = await create();
+  const { body } = await settled(api, () => create());
   assert.equal(body.sandbox.status, 'failed');
   assert.match(body.sandbox.statusReason.message, /the guest did not answer/);
 });
@@ -100,7 +105,7 @@ test('the list is newest first, filters by exactly the endUserId, and leaves del
   const query = `?endUserId=${encodeURIComponent('tenant/ü%1')}`;
   const ids = async (): Promise<string[]> => (await list(query)).body.sandboxes.map((sandbox: { id: string }) => sandbox.id);
   assert.deepEqual(await ids(), [third, second, first]);
-  await destroy(second);
+  await settled(api, () => destroy(second));
   assert.deepEqual(await ids(), [third, first]);
   const all = (await list()).body.sandboxes;
   assert.equal(
@@ -119,19 +124,19 @@ test('a list has no default page size', async () => {
 
 test('a destroy answers with status deleted, the machine gone; the sandbox can still be fetched and a second destroy answers the same', async () => {
   const { id } = (await create()).body.sandbox;
-  const first = await destroy(id);
+  const first = await settled(api, () => destroy(id));
   assert.equal(first.status, 200);
   assert.equal(first.body.sandbox.status, 'deleted');
   assert.match(first.body.sandbox.deletedAt, /Z$/);
   assert.deepEqual(api.host.alive(id), []);
   assert.deepEqual((await get(id)).body, first.body);
-  const second = await destroy(id);
+  const second = await settled(api, () => destroy(id));
   assert.deepEqual(second.body, first.body);
 });
 
 test('two destroys at once start one step and give the same answer', async () => {
   const { id } = (await create()).body.sandbox;
-  const [one, other] = await Promise.all([destroy(id), destroy(id)]);
+  const [one, other] = await Promise.all([settled(api, () => destroy(id)), settled(api, () => destroy(id))]);
   assert.deepEqual(one.body, other.body);
   assert.equal(api.host.calls.filter((made) => made.verb === 'DELETE' && made.id === id).length, 1);
 });
@@ -140,7 +145,7 @@ test('a destroy while the sandbox is being made overtakes the create', async () 
   api.host.createMs = 5_000;
   try {
     const { id } = (await create({}, { prefer: 'respond-async' })).body.sandbox;
-    const { body } = await destroy(id);
+    const { body } = await settled(api, () => destroy(id));
     assert.equal(body.sandbox.status, 'deleted');
     assert.deepEqual(api.host.alive(id), []);
   } finally {
@@ -153,12 +158,12 @@ test('a destroy that prefers respond-async is answered at once', async () => {
   const { headers, body } = await destroy(id, { prefer: 'respond-async' });
   assert.equal(headers.get('preference-applied'), 'respond-async');
   assert.ok(['destroying', 'deleted'].includes(body.sandbox.status));
-  assert.equal((await destroy(id)).body.sandbox.status, 'deleted');
+  assert.equal((await settled(api, () => destroy(id))).body.sandbox.status, 'deleted');
 });
 
 test('a life leaves its events in order and one closed interval of usage that carries the endUserId', async () => {
-  const { id } = (await create({ endUserId: 'metered' })).body.sandbox;
-  await destroy(id);
+  const { id } = (await settled(api, () => create({ endUserId: 'metered' }))).body.sandbox;
+  await settled(api, () => destroy(id));
   const events = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', id).orderBy('at').execute();
   assert.deepEqual(
     events.map((event) => event.kind),
@@ -175,7 +180,7 @@ test('a life leaves its events in order and one closed interval of usage that ca
 });
 
 test('a caller that goes away during the wait does not stop the create', async () => {
-  api.host.createMs = 500;
+  api.host.createMs = 60_000;
   try {
     const gone = new AbortController();
     const name = 'made after its caller left';
@@ -189,6 +194,8 @@ test('a caller that goes away during the wait does not stop the create', async (
     gone.abort();
     await assert.rejects(call, { name: 'AbortError' });
     const row = await api.db.selectFrom('sandbox').select('id').where('name', '=', name).executeTakeFirstOrThrow();
+    await untilTrue('the create reached the host', () => api.host.calls.some((made) => made.verb === 'PUT' && made.id === row.id));
+    api.host.finish('PUT');
     while ((await get(row.id)).body.sandbox.status !== 'ready') await new Promise((resolve) => setTimeout(resolve, 20));
   } finally {
     api.host.createMs = 0;

@@ -129,7 +129,7 @@ test('a long paste goes in whole, in frames that the sandbox takes', async () =>
 });
 
 test('a terminal whose user is there is not taken for silent by its host: something goes in with each answer to a ping', async () => {
-  const other = await startApi({ durable: false, pingEveryMs: 50 });
+  const other = await startApi({ durable: false, pingEveryMs: 1_000 });
   try {
     const { id } = await other.makeSandbox('ready');
     const heartbeats = Promise.withResolvers<void>();
@@ -145,7 +145,7 @@ test('a terminal whose user is there is not taken for silent by its host: someth
     const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/terminal`, { authorization: `Bearer ${other.token}` });
     assert.ok('socket' in answer);
     const heard = new Heard(answer.socket);
-    await heartbeats.promise;
+    await Promise.race([heartbeats.promise, heard.closed.then(({ code }) => assert.fail(`closed with ${code}`))]);
     heard.socket.terminate();
   } finally {
     await other.close();

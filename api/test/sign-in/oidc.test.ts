@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
+import { freePort } from '../../../protocol/test/free-port.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { newId } from '../../src/store/ids.ts';
 import { startApi, type TestApi } from '../api.ts';
 import { SETTINGS } from '../settings.ts';
 import { makePerson, newCaller, PASSWORD } from './client.ts';
-import { configOf, freePort, startProvider, walkThrough, type TestProvider } from './provider.ts';
+import { configOf, startProvider, walkThrough, type TestProvider } from './provider.ts';
 
 const { publicUrl } = SETTINGS;
 let provider: TestProvider;

@@ -27,16 +27,6 @@ export function configOf(port: number): OidcConfig {
   return { issuer: `http://127.0.0.1:${port}`, ...CLIENT, name: 'Test ID' };
 }
 
-/** A port that nothing listens on at the moment. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 export async function startProvider({
   publicUrl,
   port = 0,

@@ -51,9 +51,11 @@ const WEB = { repository: 'acme/web' };
 
 test('a sandbox with a repository answers running, is cloned once, and is ready then', async () => {
   const replica = await startReplica();
-  world.host.cloneMs = 300;
+  world.host.cloneMs = 60_000;
   const { id, status } = await replica.ask('create', { ...WEB, branch: 'dev' });
   assert.equal(status, 'running');
+  await asked();
+  world.host.finish('clone');
   const row = await world.until(id, isOver);
   assert.deepEqual(cloneOf(row), ['ready', 'cloned', null]);
   assert.deepEqual(world.host.clones, [
@@ -221,8 +223,11 @@ test('a sleep in the middle of a clone wins; the wake is running, and clones ane
   await asked();
   assert.equal((await replica.ask('sleep', { sandboxId: id })).status, 'stopped');
   assert.deepEqual(cloneOf(await world.until(id, () => true)), ['stopped', 'pending', null]);
-  world.host.cloneMs = 300;
+  // The clone that the sleep overtook is none of those that are asked for from now on.
+  world.host.clones.length = 0;
   assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'running');
+  await asked();
+  world.host.finish('clone');
   const row = await world.until(id, isOver);
   assert.deepEqual([...cloneOf(row), row.epoch, row.clone_epoch, row.last_wake_from], ['ready', 'cloned', null, 3, 3, 'snapshot']);
   assert.equal(world.host.cloned.get(id), 1);
@@ -279,13 +284,15 @@ test('a host that was lost in the middle of a clone, and comes back with the mac
 
 test('a resize in the middle of a clone disturbs neither', async () => {
   const replica = await startReplica();
-  world.host.cloneMs = 1_000;
-  world.host.resizeMs = 2_000;
+  world.host.cloneMs = world.host.resizeMs = 60_000;
   const { id } = await replica.ask('create', WEB);
   await asked();
   await replica.ask('resize', { sandboxId: id, size: { vcpu: 4 }, respondAsync: true });
+  await untilTrue('the resize reached the host', () => world.host.calls.some(({ verb }) => verb === 'resize'));
+  world.host.finish('clone');
   const cloned = await world.until(id, isOver);
   assert.deepEqual([...cloneOf(cloned), cloned.epoch, cloned.clone_epoch, cloned.resizing], ['ready', 'cloned', null, 2, 1, true]);
+  world.host.finish('resize');
   const grown = await world.until(id, ({ resizing }) => !resizing);
   assert.deepEqual([grown.allocated_vcpu, grown.pending_vcpu], [4, null]);
   assert.equal(world.host.cloned.get(id), 1);

@@ -1,10 +1,10 @@
 // Starting the durable work, and what it forgets.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pino from 'pino';
 import { migrateDurable } from '../../src/workers/durable.ts';
+import { untilTrue } from '../until-true.ts';
 import { Replica } from './replica.ts';
 import { openWorld, type World } from './world.ts';
 
@@ -36,21 +36,14 @@ test('a step that ended a day ago is forgotten, a later one kept', async () => {
     return rows.map((row) => row.id).filter((id) => id === old.id || id === recent.id);
   };
   // The answer comes with the commit; the end of the step is recorded a moment later.
-  const deadline = Date.now() + 15_000;
-  while ((await recorded()).length < 2) {
-    assert.ok(Date.now() < deadline, 'the steps did not end');
-    await delay(10);
-  }
+  await untilTrue('the steps end', async () => (await recorded()).length === 2);
   await replica.stop();
   await sql`
     update dbos.workflow_status set updated_at = (extract(epoch from now() - interval '25 hours') * 1000)::bigint
     where workflow_uuid = ${`provision:${old.id}:1`}`.execute(world.db);
   const next = await Replica.start(world.replica);
   try {
-    while ((await recorded()).length > 1) {
-      assert.ok(Date.now() < deadline, 'the old step was not forgotten');
-      await delay(10);
-    }
+    await untilTrue('the old step is forgotten', async () => (await recorded()).length === 1);
     assert.deepEqual(await recorded(), [recent.id]);
     const { rows } = await sql`select from dbos.operation_outputs where workflow_uuid = ${`provision:${old.id}:1`}`.execute(world.db);
     assert.equal(rows.length, 0);

@@ -94,6 +94,7 @@ export class HostStandIn {
   metrics: (id: string) => VmMetrics = idleMetrics;
   readonly #vms = new Map<string, StandInVm>();
   readonly #fences = new Map<string, number>();
+  readonly #pauses = new Map<HostVerb, AbortController>();
   readonly #socketPath: string;
   #server: http.Server | undefined;
   #startId = 0;
@@ -128,12 +129,26 @@ export class HostStandIn {
     });
   }
 
-  /** Every verb at once again, and nothing scripted. */
+  /** Every verb at once again, those under way too, and nothing scripted. */
   calm(): void {
+    for (const verb of this.#pauses.keys()) this.finish(verb);
     this.createMs = this.sleepMs = this.wakeMs = this.resizeMs = this.cloneMs = 0;
     this.guestHoldsOn = false;
     const scripts = [this.refuseCreates, this.refuseSleeps, this.refuseWakes, this.refuseResizes, this.refuseClones];
     for (const list of [...scripts, this.cloneResults, this.clones, this.loseAnswers, this.calls]) list.length = 0;
+  }
+
+  /** Ends the pauses of what is under way of the verb: a test that wants to see it under way gives it long, looks, and then calls this. */
+  finish(verb: HostVerb): void {
+    this.#pauses.get(verb)?.abort();
+    this.#pauses.delete(verb);
+  }
+
+  /** Aborted when the pause of the verb is over before its time. */
+  #pauseOf(verb: HostVerb): AbortSignal {
+    const pause = this.#pauses.get(verb) ?? new AbortController();
+    this.#pauses.set(verb, pause);
+    return pause.signal;
   }
 
   /** VMs with a process, of any sandbox or of one. */
@@ -258,7 +273,7 @@ export class HostStandIn {
     this.addVm(id, epoch, spec, { status: 'creating' });
     const vm = this.#vms.get(id) as StandInVm;
     this.made.set(vm.id, (this.made.get(vm.id) ?? 0) + 1);
-    vm.done = this.#work(vm, this.createMs, () => (vm.status = 'running'));
+    vm.done = this.#work(vm, 'PUT', this.createMs, () => (vm.status = 'running'));
     return await this.#join(vm);
   }
 
@@ -276,7 +291,7 @@ export class HostStandIn {
     vm.epoch = epoch;
     if (vm.status === 'running') {
       vm.status = 'sleeping';
-      vm.done = this.#work(vm, this.sleepMs, () => Object.assign(vm, { status: 'asleep', keeps: 'snapshot' }));
+      vm.done = this.#work(vm, 'sleep', this.sleepMs, () => Object.assign(vm, { status: 'asleep', keeps: 'snapshot' }));
       await vm.done;
     }
     return viewOf(vm);
@@ -291,7 +306,7 @@ export class HostStandIn {
     if (vm.status === 'running') return viewOf(vm);
     const woke = vm.keeps === 'snapshot' ? { from: 'snapshot', reason: null } : { from: 'disk', reason: vm.reason ?? 'it has no snapshot' };
     vm.status = 'waking';
-    vm.done = this.#work(vm, this.wakeMs, () => {
+    vm.done = this.#work(vm, 'wake', this.wakeMs, () => {
       this.woken.set(id, (this.woken.get(id) ?? 0) + 1);
       const held = { vcpu: Math.max(vm.spec.vcpu, spec.vcpu), memoryMib: Math.max(vm.spec.memoryMib, spec.memoryMib) };
       Object.assign(vm, {
@@ -316,7 +331,7 @@ export class HostStandIn {
     }
     vm.epoch = epoch;
     vm.resizing = true;
-    vm.done = this.#work(vm, this.resizeMs, () => Object.assign(vm.spec, size)).finally(() => (vm.resizing = false));
+    vm.done = this.#work(vm, 'resize', this.resizeMs, () => Object.assign(vm.spec, size)).finally(() => (vm.resizing = false));
     await vm.done;
     return viewOf(vm);
   }
@@ -330,7 +345,8 @@ export class HostStandIn {
     this.#refuseIfScripted(this.refuseClones, undefined, clone.epoch);
     if (this.cloned.has(id)) return { outcome: 'cloned' };
     const until = performance.now() + this.cloneMs;
-    while (performance.now() < until) {
+    const finished = this.#pauseOf('clone');
+    while (performance.now() < until && !finished.aborted) {
       await delay(5);
       // Its status is another's to change meanwhile.
       const { status }: VmView = vm;
@@ -370,9 +386,10 @@ export class HostStandIn {
   }
 
   /** Rejects with `superseded` when a destroy comes in between. */
-  #work(vm: StandInVm, ms: number, finish: () => void): Promise<void> {
+  #work(vm: StandInVm, verb: HostVerb, ms: number, finish: () => void): Promise<void> {
     const work = (async () => {
-      if (ms > 0) await delay(ms, undefined, { signal: vm.overtaken.signal }).catch(() => undefined);
+      const signal = AbortSignal.any([vm.overtaken.signal, this.#pauseOf(verb)]);
+      if (ms > 0) await delay(ms, undefined, { signal }).catch(() => undefined);
       if (vm.overtaken.signal.aborted) throw new Refusal('superseded', 'a destroy overtook it');
       if (vm.status !== 'dead') finish();
     })();

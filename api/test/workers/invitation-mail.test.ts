@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
 import type { MailConfig } from '../../src/config.ts';
+import { freePort } from '../../../protocol/test/free-port.ts';
 import { linkTokenSha256 } from '../../src/services/one-time-links.ts';
 import type { InvitationRow } from '../../src/store/schema.ts';
 import { CRASH_POINTS } from '../../src/workers/crash-point.ts';
@@ -44,13 +45,6 @@ async function startServer(...args: Parameters<typeof startMailServer>): Promise
   const server = await startMailServer(...args);
   servers.push(server);
   return server;
-}
-
-/** A port that nobody listens on, for now. */
-async function freePort(): Promise<number> {
-  const server = await startMailServer();
-  await server.close();
-  return server.port;
 }
 
 const smtpTo = (port: number): MailConfig => ({ kind: 'smtp', url: `smtp://127.0.0.1:${port}`, from: 'Berth <berth@example.test>' });

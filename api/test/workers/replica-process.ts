@@ -20,6 +20,7 @@ import type { SandboxRow } from '../../src/store/schema.ts';
 import { armCrashPoint } from '../../src/workers/crash-point.ts';
 import { startDurable } from '../../src/workers/durable.ts';
 import { SETTINGS } from '../settings.ts';
+import { settledRow } from '../settled.ts';
 import type { ReplicaAnswer, ReplicaOptions, ReplicaRequest, ReplicaValue } from './replica.ts';
 
 const options = JSON.parse(process.argv[2] ?? '') as ReplicaOptions;
@@ -99,10 +100,13 @@ const send = (answer: ReplicaAnswer): void => {
   process.send?.(answer);
 };
 
-async function timed(answering: Promise<SandboxRow>): Promise<ReplicaValue> {
+/** How long the answer took, and what it led to: who did not ask to be answered at once is told the end, however slow the machine is. */
+async function timed(answering: Promise<SandboxRow>, respondAsync: boolean): Promise<ReplicaValue> {
   const startedAt = performance.now();
-  const { id, status } = await answering;
-  return { id, status, ms: performance.now() - startedAt };
+  const answered = await answering;
+  const ms = performance.now() - startedAt;
+  const { id, status } = respondAsync ? answered : await settledRow(db, answered, ms);
+  return { id, status, ms };
 }
 
 async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
@@ -111,16 +115,19 @@ async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
     case 'create': {
       const { repository, branch } = request;
       const body = { agent: 'agent_one', projectId: options.projectId, repository, branch } as const;
-      return await timed(createSandbox(context, actor, options.orgId, body, answer).then(({ sandbox }) => sandbox));
+      return await timed(
+        createSandbox(context, actor, options.orgId, body, answer).then(({ sandbox }) => sandbox),
+        answer.respondAsync,
+      );
     }
     case 'sleep':
-      return await timed(sleepSandbox(context, actor, request.sandboxId ?? '', answer));
+      return await timed(sleepSandbox(context, actor, request.sandboxId ?? '', answer), answer.respondAsync);
     case 'wake':
-      return await timed(wakeSandbox(context, actor, request.sandboxId ?? '', answer));
+      return await timed(wakeSandbox(context, actor, request.sandboxId ?? '', answer), answer.respondAsync);
     case 'resize':
-      return await timed(resizeSandbox(context, actor, request.sandboxId ?? '', request.size ?? {}, answer));
+      return await timed(resizeSandbox(context, actor, request.sandboxId ?? '', request.size ?? {}, answer), answer.respondAsync);
     case 'destroy':
-      return await timed(destroySandbox(context, actor, request.sandboxId ?? '', answer));
+      return await timed(destroySandbox(context, actor, request.sandboxId ?? '', answer), answer.respondAsync);
     case 'invite': {
       const { id, status } = await createInvitation(context, actor, options.orgId, { email: request.email ?? '' });
       return { id, status, ms: 0 };

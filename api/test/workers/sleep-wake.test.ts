@@ -187,14 +187,16 @@ for (const verb of ['sleep', 'wake', 'resize'] as const) {
     const stopped = await startReplica();
     const { id } = await stopped.ask('create');
     if (verb === 'wake') await stopped.ask('sleep', { sandboxId: id });
-    world.host.sleepMs = world.host.wakeMs = world.host.resizeMs = 4_000;
+    world.host.sleepMs = world.host.wakeMs = world.host.resizeMs = 60_000;
     await stopped.ask(verb, { sandboxId: id, size: { vcpu: 4 }, respondAsync: true });
     await untilTrue('it reached the host', () => world.host.calls.some((call) => call.verb === verb));
     await stopped.stop();
     const row = await world.until(id, () => true);
     assert.ok(row.resizing || row.status === 'sleeping' || row.status === 'waking', row.status);
-    world.host.sleepMs = world.host.wakeMs = world.host.resizeMs = 0;
     await startReplica();
+    await untilTrue('the next one asked the host', () => world.host.calls.filter((call) => call.verb === verb).length === 2);
+    world.host.sleepMs = world.host.wakeMs = world.host.resizeMs = 0;
+    world.host.finish(verb);
     const settled = await world.until(id, ({ status, resizing }) => !resizing && (status === 'ready' || status === 'stopped'));
     assert.equal(settled.status, verb === 'sleep' ? 'stopped' : 'ready');
   });
@@ -258,10 +260,12 @@ test('a wake on a host that stays away is given up, and what it wakes later is p
 test('a live resize is verified before it counts, and splits the metered time at one instant', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
-  world.host.resizeMs = 100;
+  world.host.resizeMs = 60_000;
   await replica.ask('resize', { sandboxId: id, size: { vcpu: 4, memoryGb: 8 }, respondAsync: true });
+  await untilTrue('it reached the host', () => world.host.calls.some((call) => call.verb === 'resize'));
   const under = await world.until(id, () => true);
   assert.deepEqual([under.status, under.resizing, under.allocated_vcpu, under.pending_vcpu], ['ready', true, 1, 4]);
+  world.host.finish('resize');
   const row = await world.until(id, ({ resizing }) => !resizing);
   assert.deepEqual([row.allocated_vcpu, row.allocated_memory_gb, row.pending_vcpu], [4, 8, null]);
   const [small, large] = await intervalsOf(id);
@@ -337,10 +341,11 @@ test('a sandbox that shrinks while it is stopped keeps that pending when its gue
 test('a growth that is taken back while it is under way, and happens all the same, is pending back to what was asked for', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
-  world.host.resizeMs = 300;
+  world.host.resizeMs = 60_000;
   await replica.ask('resize', { sandboxId: id, size: { vcpu: 4, diskGb: 20 }, respondAsync: true });
   await untilTrue('it reached the host', () => world.host.calls.some((call) => call.verb === 'resize'));
-  await replica.ask('resize', { sandboxId: id, size: { vcpu: 1, diskGb: 10 } });
+  await replica.ask('resize', { sandboxId: id, size: { vcpu: 1, diskGb: 10 }, respondAsync: true });
+  world.host.finish('resize');
   const row = await world.until(id, ({ allocated_vcpu: vcpu }) => vcpu === 4);
   // The disk that has grown never shrinks.
   assert.deepEqual([row.allocated_disk_gb, row.pending_vcpu, row.pending_disk_gb], [20, 1, 20]);
@@ -349,11 +354,13 @@ test('a growth that is taken back while it is under way, and happens all the sam
 test('a sleep in the middle of a resize wins; what the host did of it is in force', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
-  world.host.resizeMs = 300;
+  world.host.resizeMs = 60_000;
   await replica.ask('resize', { sandboxId: id, size: { vcpu: 4 }, respondAsync: true });
   await untilTrue('it reached the host', () => world.host.calls.some((call) => call.verb === 'resize'));
-  assert.equal((await replica.ask('sleep', { sandboxId: id })).status, 'stopped');
-  const row = await world.until(id, () => true);
+  assert.equal((await replica.ask('sleep', { sandboxId: id, respondAsync: true })).status, 'sleeping');
+  await untilTrue('the sleep reached the host', () => world.host.calls.some((call) => call.verb === 'sleep'));
+  world.host.finish('resize');
+  const row = await world.until(id, ({ status }) => status === 'stopped');
   // The host had grown it before it slept, and says so: nothing is left to be done.
   assert.deepEqual([row.allocated_vcpu, row.pending_vcpu, row.resizing], [4, null, false]);
   await replica.ask('wake', { sandboxId: id });

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { endProcess, isSame } from '@berth/host/vm/process.ts';
 import type { VmProcess } from '@berth/host/vm/driver.ts';
-import { findFreePort } from '../../src/ports.ts';
+import { freePort } from '../../../protocol/test/free-port.ts';
 
 const MAIN = new URL('../../../cli/src/main.ts', import.meta.url).pathname;
 const READY_DEADLINE_MS = 120_000;
@@ -43,7 +43,7 @@ export class TestInstance {
   }
 
   static async make(): Promise<TestInstance> {
-    return new TestInstance(await mkdtemp(join(tmpdir(), 'berth-up-')), await findFreePort('127.0.0.1'));
+    return new TestInstance(await mkdtemp(join(tmpdir(), 'berth-up-')), await freePort());
   }
 
   get flags(): string[] {
