@@ -4,7 +4,7 @@
 export const PREVIEW_APP_PORT = 3000;
 /** Bytes of a small answer's body, and of a big one's. */
 export const SMALL_BYTES = 1_024;
-export const BIG_BYTES = 32 * 1_048_576;
+export const BIG_BYTES = 128 * 1_048_576;
 
 /** `/small`, `/big`, and `/socket` for a WebSocket of frames of up to 125 bytes. */
 export const PREVIEW_APP = `

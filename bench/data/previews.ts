@@ -10,10 +10,10 @@ import { BIG_BYTES, PREVIEW_APP, PREVIEW_APP_PORT } from './preview-app.ts';
 
 /** As many as it takes for neither way to wait for its caller: what is compared is how much each can do. */
 const CONNECTIONS = 64;
-const REQUESTS = 2_000;
+const REQUESTS = 8_000;
 /** As one page would have: what is compared is how long each takes too. */
 const FEW_CONNECTIONS = 8;
-const FEW_REQUESTS = 1_000;
+const FEW_REQUESTS = 4_000;
 const FRAMES = 200;
 const WARM_UPS = 6;
 const APP_DEADLINE_MS = 60_000;
