@@ -213,8 +213,8 @@ describe('a machine that is woken from its snapshot', () => {
       const { process } = stateOf(machine.vm.saved.at(-1) ?? {});
       assert.ok(process);
       await endProcess(process);
-      // The end of its connection is heard of by then.
-      await new Promise((resolve) => setImmediate(resolve));
+      // With the process its end of the connection is gone: the next whole turn of the loop reads that, the one after it closes this end.
+      for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     };
     await assert.rejects(subject.wake(machine.vm, { beforeContinue }), {
       name: 'NeverContinued',
