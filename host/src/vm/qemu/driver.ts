@@ -214,8 +214,7 @@ class Driver implements QemuDriver {
       const base = await this.#prepared().of(state.templateId);
       const asked = newState(state.vmId, base, await readDiskGib(vm.folder, state));
       const running = await bootAgain(
-        () =>
-          this.#claims.claimFor(vm, asked, (slot) => this.#machines.bring('booting the disk', vm, slot, (order) => bootDisk(base, order))),
+        () => this.#claims.claimFor(vm, asked, (slot) => this.#machines.bring('booting the disk', vm, slot, bootDisk.bind(null, base))),
         (why) => this.#options.log('warn', `a disk is booted again: ${why}`, { machineId: state.vmId }),
       );
       const qmp = await this.#machines.controlOf(state.vmId, running.process).session(vm.signal);
