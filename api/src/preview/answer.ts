@@ -17,7 +17,9 @@ export function tidyAnswer(answer: IncomingMessage, response: ServerResponse, { 
   if (!PRINTABLE.test(answer.statusMessage ?? '')) answer.statusMessage = STATUS_CODES[status] ?? '';
   const mayTrail = answer.headers['transfer-encoding'] !== undefined;
   answer.headers = headersForVisitor(answer.headers, cookieName, setCookie);
-  answer.headers.connection = response.shouldKeepAlive ? 'keep-alive' : 'close';
+  // To HTTP/1.0 the end of the connection is the end of an answer without a length.
+  const isKept = response.shouldKeepAlive && response.req.httpVersion !== '1.0';
+  answer.headers.connection = isKept ? 'keep-alive' : 'close';
   if (mayTrail) answer.once('end', () => addTrailers(answer, response));
   return true;
 }

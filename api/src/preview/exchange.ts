@@ -6,6 +6,7 @@ import { holdActivity } from '../services/activity-signal.ts';
 import { holdPreview, type PreviewLease } from '../services/preview-access.ts';
 import { refusalAtEnd, type Admitted } from './admission.ts';
 import { tidyAnswer } from './answer.ts';
+import { freeRead, NO_BODY, passBody, VisitorsBody } from './body.ts';
 import type { Asking } from './connections.ts';
 import { failureOf, NoAnswer } from './failure.ts';
 import type { PreviewParts } from './parts.ts';
@@ -83,7 +84,6 @@ export class Exchange implements Asking {
       const isItsTurn = response.socket !== null && !response.headersSent && !response.destroyed;
       if (isItsTurn) response.writeContinue();
     });
-    // Before the library's own listener, which passes the answer on.
     outgoing.once('response', (answer) => this.#answered(answer));
     const failed = (error: Error): void => {
       // What is said of a request that was sent once more means that one no longer.
@@ -96,7 +96,6 @@ export class Exchange implements Asking {
     });
   }
 
-  /** Makes the answer fit to be passed on; the library does so when this returns. */
   #answered(answer: IncomingMessage): void {
     const { response, request } = this.#visit;
     const { bounds, cookieName } = this.#parts;
@@ -117,9 +116,12 @@ export class Exchange implements Asking {
     response.once('finish', () => {
       if (!request.complete) this.#listenOn();
     });
+    response.writeHead(answer.statusCode ?? 0, answer.statusMessage ?? '', answer.headers);
+    passBody(answer, response);
+    freeRead(answer);
     // Whoever waits for events is to know that they come, before the first of them. Not by flushHeaders(), which makes UTF-8 of headers that are bytes.
     setImmediate(() => {
-      if (!response.headersSent && !response.destroyed) response.write('', 'latin1');
+      if (!answer.readableDidRead && !response.writableEnded && !response.destroyed) response.write('', 'latin1');
     });
   }
 
@@ -159,6 +161,9 @@ export class Exchange implements Asking {
       target: { protocol: 'http:', host: 'sandbox', port: place.port },
       // The path is not taken apart: it is the app's.
       toProxy: true,
+      // Its answer is passed on here.
+      selfHandleResponse: true,
+      buffer: hasBody ? new VisitorsBody(request) : NO_BODY,
       method,
       agent: this.#repeatable && !this.#repeated ? connections.pooled : connections.single,
       // What the library makes the client's options of: the agent finds this exchange in them.
@@ -231,7 +236,6 @@ export class Exchange implements Asking {
   #listenOn(): void {
     const { request } = this.#visit;
     this.#outgoing?.destroy();
-    request.unpipe();
     request.resume();
     const timer = setTimeout(() => request.socket.destroySoon(), LINGER_MS);
     request.once('close', () => clearTimeout(timer));

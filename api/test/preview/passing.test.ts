@@ -147,6 +147,19 @@ test('bodies of every framing arrive whole, both ways', async () => {
   assert.equal(empty.headers['x-length'], '0');
 });
 
+test('a visitor of HTTP/1.0 who would keep the connection is told by its end where an answer ends', async () => {
+  app = (_request, response) => {
+    response.write('of ');
+    response.end('no length');
+  };
+  const heads = `GET / HTTP/1.0\r\nHost: ${world.host}\r\nCookie: ${await world.cookie()}\r\nConnection: keep-alive\r\n\r\n`;
+  const [head = '', body] = (await world.raw(heads)).split('\r\n\r\n');
+  assert.match(head, /^HTTP\/1\.1 200 OK\r\n/);
+  assert.match(head, /\r\nconnection: close(\r\n|$)/i);
+  assert.doesNotMatch(head, /transfer-encoding/i);
+  assert.equal(body, 'of no length');
+});
+
 test('HEAD, ranges, 204, 304 and redirects are passed on as the app means them', async () => {
   app = (request, response) => {
     switch (request.url) {

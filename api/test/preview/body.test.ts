@@ -1,0 +1,118 @@
+// Bodies that pass through: they arrive as they were sent, however slowly they are taken, and nothing of their memory is left to the collector.
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { Agent, createServer, request, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, beforeEach, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { freeRead, passBody, VisitorsBody } from '../../src/preview/body.ts';
+
+const SENT = randomBytes(8 * 1_048_576);
+const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+let app: Server;
+let relay: Server;
+let answerAs: RequestListener;
+/** What the app's answers were read into, and the parts that the parser made of it. */
+let read: Uint8Array[];
+let parts: Uint8Array[];
+before(async () => {
+  app = createServer((asked, answer) => answerAs(asked, answer));
+  relay = createServer((asked, answer) => {
+    const outgoing = request({ port: portOf(app), agent, method: asked.method, headers: { 'transfer-encoding': 'chunked' } });
+    new VisitorsBody(asked.method === 'POST' ? asked : null).pipe(outgoing);
+    asked.on('data', (part: Uint8Array) => parts.push(part));
+    outgoing.once('response', (answered) => {
+      answered.on('data', (part: Uint8Array) => parts.push(part));
+      const note = (chunk: Uint8Array): unknown => read.push(chunk);
+      const { socket } = answered;
+      socket.prependListener('data', note);
+      answered.once('end', () => socket.off('data', note));
+      passBody(answered, answer);
+      freeRead(answered);
+    });
+  });
+  for (const server of [app, relay]) await once(server.listen(0, '127.0.0.1'), 'listening');
+});
+beforeEach(() => {
+  read = [];
+  parts = [];
+});
+after(() => {
+  agent.destroy();
+  app.close();
+  relay.close();
+});
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+async function visit(body?: Buffer, pauseMs?: number): Promise<Buffer> {
+  const visitor = request({ port: portOf(relay), method: body === undefined ? 'GET' : 'POST' });
+  visitor.end(body);
+  const [answer] = (await once(visitor, 'response')) as [IncomingMessage];
+  const taken: Buffer[] = [];
+  for await (const part of answer as AsyncIterable<Buffer>) {
+    taken.push(part);
+    if (pauseMs !== undefined) await setTimeout(pauseMs);
+  }
+  return Buffer.concat(taken);
+}
+
+/** Freed memory has no length. */
+const held = (pieces: Uint8Array[]): number => pieces.reduce((bytes, { byteLength }) => bytes + byteLength, 0);
+
+for (const [how, pauseMs] of [
+  ['fast', undefined],
+  ['slowly', 1],
+] as const) {
+  test(`a long answer that is taken ${how} arrives as it was sent, and its memory is free afterwards`, async () => {
+    answerAs = (_asked, answer) => answer.setHeader('content-length', SENT.length).end(SENT);
+    // The second comes over the same connection.
+    for (const _ of [1, 2]) assert.equal(sha256(await visit(undefined, pauseMs)), sha256(SENT));
+    assert.ok(parts.length > 100 && read.length > 100, `${parts.length} parts of ${read.length}`);
+    const before = 2 * 2 * SENT.length;
+    // What came with a head was read before anybody knew how long the answer is; short parts are not worth the while.
+    assert.ok(held(parts) + held(read) < before / 2, `${held(parts)} and ${held(read)} of ${before} bytes are held`);
+  });
+}
+
+test('an answer in chunks, of whatever size, arrives as it was sent', async () => {
+  answerAs = (_asked, answer) => {
+    for (let at = 0, size = 1; at < SENT.length; at += size, size = (size * 3) % 200_003) answer.write(SENT.subarray(at, at + size));
+    answer.end();
+  };
+  const sent = sha256(await visit());
+  assert.equal(sent, sha256(SENT));
+});
+
+test('a visitor’s body arrives as it was sent, and its memory is free afterwards', async () => {
+  answerAs = (asked, answer) => {
+    const hash = createHash('sha256');
+    asked.on('data', (part: Uint8Array) => hash.update(part)).once('end', () => answer.end(hash.digest('hex')));
+  };
+  assert.equal((await visit(SENT)).toString(), sha256(SENT));
+  assert.ok(held(parts) < SENT.length / 2, `${held(parts)} of ${SENT.length} bytes are held`);
+});
+
+test('what is short is left alone: its memory may be others’ too', async () => {
+  const word = 'a few bytes';
+  answerAs = (_asked, answer) => answer.end(word);
+  assert.equal((await visit()).toString(), word);
+  assert.equal(Buffer.concat(parts).toString(), word);
+});
+
+test('what the parser hands out is a copy of what was read', async () => {
+  answerAs = (_asked, answer) => answer.setHeader('content-length', SENT.length).end(SENT);
+  const outgoing = request({ port: portOf(app) }).end();
+  const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
+  const memory = new Set<ArrayBufferLike>();
+  answer.socket.prependListener('data', (chunk: Uint8Array) => memory.add(chunk.buffer));
+  let ofTheParser = 0;
+  for await (const part of answer as AsyncIterable<Buffer>) {
+    ofTheParser += 1;
+    assert.ok(!memory.has(part.buffer), 'a part lies in the memory of a read: body.ts must not free it');
+  }
+  assert.ok(memory.size > 10 && ofTheParser > 10);
+});
