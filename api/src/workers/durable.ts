@@ -21,15 +21,14 @@ import { destroy } from './destroy.ts';
 import { Dispatch } from './dispatch.ts';
 import { Expiry, EXPIRY_EVERY_MS } from './expiry.ts';
 import { HostHealth } from './host-health.ts';
-import { forgetIdempotencyKeys, IDEMPOTENCY_RETENTION_EVERY_MS } from './idempotency-retention.ts';
 import { IDLE_EVERY_MS, IdleWatch } from './idle.ts';
 import { invitationMail, MAIL_PATIENCE, type MailPatience, type MailStepContext } from './invitation-mail.ts';
 import { provision } from './provision.ts';
 import { CLONE, CLONE_QUEUE, DurableQueue, INVITATION_MAIL, LIFECYCLE_QUEUE, MAIL_QUEUE, type StepKind } from './queue.ts';
 import { resize } from './resize.ts';
 import { ReplicaSession } from './replica-session.ts';
+import { removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
 import { runEvery } from './schedule.ts';
-import { forgetSignInRemains, SIGN_IN_RETENTION_EVERY_MS } from './sign-in-retention.ts';
 import { sleep } from './sleep.ts';
 import { Takeover } from './takeover.ts';
 import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage-rollup.ts';
@@ -203,16 +202,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
       stopping.signal,
       log,
     ),
-    runEvery(
-      { name: 'idempotency retention', everyMs: IDEMPOTENCY_RETENTION_EVERY_MS, run: () => forgetIdempotencyKeys(context, session) },
-      stopping.signal,
-      log,
-    ),
-    runEvery(
-      { name: 'sign-in retention', everyMs: SIGN_IN_RETENTION_EVERY_MS, run: () => forgetSignInRemains(context, session) },
-      stopping.signal,
-      log,
-    ),
+    runEvery({ name: 'retention', everyMs: RETENTION_EVERY_MS, run: () => removeOldRows(context, session) }, stopping.signal, log),
     runEvery({ name: 'usage rollup', everyMs: USAGE_ROLLUP_EVERY_MS, run: () => rollUpAllUsage(context, session) }, stopping.signal, log),
     ...health.map((host) =>
       runEvery(

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
 import { deleteOldIdempotencyKeys } from '../../src/store/idempotency.ts';
-import { forgetIdempotencyKeys } from '../../src/workers/idempotency-retention.ts';
+import { removeOldRows } from '../../src/workers/retention.ts';
 import type { StepContext } from '../../src/workers/step-context.ts';
 import { startApi, type TestApi } from '../api.ts';
 
@@ -30,13 +30,13 @@ const session = (leads: boolean) => ({ leads: () => Promise.resolve(leads) });
 
 test('keys older than 24 hours go, however many batches they are; younger ones stay', async () => {
   await add('old', 1_234, '24 hours 1 second');
-  await forgetIdempotencyKeys(context, session(true));
+  await removeOldRows(context, session(true));
   assert.equal(await left(), 7);
 });
 
 test('a replica that does not lead removes nothing', async () => {
   await add('old', 3, '2 days');
-  await forgetIdempotencyKeys(context, session(false));
+  await removeOldRows(context, session(false));
   assert.equal(await left(), 10);
 });
 

@@ -1,7 +1,8 @@
-// Forgets what sign-in kept and nobody can use any more: tokens, logins, codes and links whose time was up long ago, and counts of tries that do
-// not count; links to previews and samples of metrics too. What has expired is refused, or passed over, by itself; this bounds the tables.
+// Removes rows that nobody can use any more: what sign-in kept, idempotency keys, links to previews, samples of metrics, counts of tries. What has expired is refused, or passed
+// over, by itself; this bounds the tables.
 import { LONGEST_WINDOW_MS } from '../rules/recommendation.ts';
 import { LONGEST_REFILL_SECONDS } from '../rules/throttle.ts';
+import { deleteOldIdempotencyKeys } from '../store/idempotency.ts';
 import { deleteOldMetricsSamples } from '../store/metrics-samples.ts';
 import { deleteOldPreviewLinks } from '../store/preview-links.ts';
 import { deleteExpired, EXPIRING_TABLES } from '../store/sign-in.ts';
@@ -9,19 +10,17 @@ import { deleteIdleBuckets } from '../store/throttle.ts';
 import type { ReplicaSession } from './replica-session.ts';
 import type { StepContext } from './step-context.ts';
 
-export const SIGN_IN_RETENTION_EVERY_MS = 60_000;
+export const RETENTION_EVERY_MS = 60_000;
 /** Small, so that no transaction holds many rows; many of them in one look after a burst. */
 const BATCH = 500;
 /** Of samples, in one look: after an upgrade there may be those of years. */
 const MOST_SAMPLES = 50_000;
 
 /** One look: removes all that has had its time, batch by batch. */
-export async function forgetSignInRemains(
-  context: Pick<StepContext, 'db' | 'stopping'>,
-  session: Pick<ReplicaSession, 'leads'>,
-): Promise<void> {
-  if (!(await session.leads('sign-in-retention'))) return;
+export async function removeOldRows(context: Pick<StepContext, 'db' | 'stopping'>, session: Pick<ReplicaSession, 'leads'>): Promise<void> {
+  if (!(await session.leads('retention'))) return;
   for (const table of EXPIRING_TABLES) await inBatches(context, () => deleteExpired(context.db, table, BATCH));
+  await inBatches(context, () => deleteOldIdempotencyKeys(context.db, BATCH));
   await inBatches(context, () => deleteOldPreviewLinks(context.db, BATCH));
   await inBatches(context, () => deleteIdleBuckets(context.db, LONGEST_REFILL_SECONDS, BATCH));
   await inBatches(context, () => deleteOldMetricsSamples(context.db, LONGEST_WINDOW_MS, BATCH), MOST_SAMPLES);

@@ -1,11 +1,11 @@
-// What sign-in keeps goes when its time was up a day ago, batch by batch, by the one that leads; what can be used stays.
+// Rows that have had their time go, batch by batch, by the one that leads; what can be used stays. Idempotency keys have a file of their own.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { LONGEST_REFILL_SECONDS } from '../../src/rules/throttle.ts';
 import { deleteOldMetricsSamples } from '../../src/store/metrics-samples.ts';
 import { EXPIRING_TABLES, deleteExpired } from '../../src/store/sign-in.ts';
-import { forgetSignInRemains } from '../../src/workers/sign-in-retention.ts';
+import { removeOldRows } from '../../src/workers/retention.ts';
 import type { StepContext } from '../../src/workers/step-context.ts';
 import { signInAs, startApi, type TestApi } from '../api.ts';
 
@@ -53,7 +53,7 @@ test('everything whose time was up a day ago goes, however many batches it is; w
   }
   await add('throttle', 'old', MANY, `${LONGEST_REFILL_SECONDS + 1} seconds`);
   await add('throttle', 'young', 5, `${LONGEST_REFILL_SECONDS - 60} seconds`);
-  await forgetSignInRemains(context, session(true));
+  await removeOldRows(context, session(true));
   for (const table of EXPIRING_TABLES) assert.equal(await count(table), table === 'session' ? 11 : 10, table);
   assert.equal(await count('throttle'), 5);
 });
@@ -61,7 +61,7 @@ test('everything whose time was up a day ago goes, however many batches it is; w
 test('a login that goes takes its session tokens along', async () => {
   const { loginId } = await signInAs(api.db, api.userId);
   await sql`update "session" set "expiresAt" = now() - interval '2 days' where id = ${loginId}`.execute(api.db);
-  await forgetSignInRemains(context, session(true));
+  await removeOldRows(context, session(true));
   const left = await api.db.selectFrom('session_token').select('id').where('login_id', '=', loginId).execute();
   assert.deepEqual(left, []);
 });
@@ -83,7 +83,7 @@ test('links to previews go 30 days after they expired, revoked or not, and what 
   await links('young', 5, '29 days 23 hours', false);
   await links('young_revoked', 5, '29 days 23 hours', true);
   await links('good', 5, '-1 day', true);
-  await forgetSignInRemains(context, session(true));
+  await removeOldRows(context, session(true));
   assert.equal(await count('preview_link'), 15);
   const told = await api.db.selectFrom('activity').select('kind').where('subject_id', '=', made.body.preview.id).execute();
   assert.deepEqual(told, [{ kind: 'preview_link_created' }]);
@@ -104,9 +104,9 @@ test('samples of metrics older than a day go, whether their sandbox is left or n
   await addSamples(asleep.id, 'old', MANY, '24 hours 1 second');
   await addSamples(deleted.id, 'left', 50_000, '3 days');
   await addSamples(asleep.id, 'young', 5, '23 hours 59 minutes');
-  await forgetSignInRemains(context, session(true));
+  await removeOldRows(context, session(true));
   assert.equal(await count('metrics_sample'), MANY + 5);
-  await forgetSignInRemains(context, session(true));
+  await removeOldRows(context, session(true));
   const left = await api.db.selectFrom('metrics_sample').select('id').orderBy('id').execute();
   assert.deepEqual(
     left.map(({ id }) => id),
@@ -128,7 +128,7 @@ test('a batch of samples passes over those in use', async () => {
 test('a replica that does not lead removes nothing', async () => {
   await add('verification', 'late', 3, '2 days');
   const before = await count('verification');
-  await forgetSignInRemains(context, session(false));
+  await removeOldRows(context, session(false));
   assert.equal(await count('verification'), before);
 });
 
