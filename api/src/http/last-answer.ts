@@ -59,4 +59,6 @@ function listenOn(socket: Socket, { silenceMs, longestMs, bytes }: LastAnswerBou
   });
   for (const parser of parsers) socket.off('data', parser);
   socket.resume();
+  // Where the request was held back Node had stopped reading by a way of the parser's, which knows of no going on without it.
+  socket._read(0);
 }

@@ -14,7 +14,7 @@ export interface AnswerChanges {
 export function tidyAnswer(answer: IncomingMessage, response: ServerResponse, { cookieName, setCookie }: AnswerChanges): boolean {
   const status = answer.statusCode ?? 0;
   if (status < 200 || status > 999) return false;
-  if (!PRINTABLE.test(answer.statusMessage ?? '')) answer.statusMessage = STATUS_CODES[status] ?? '';
+  if (!answer.statusMessage || !PRINTABLE.test(answer.statusMessage)) answer.statusMessage = STATUS_CODES[status] ?? '';
   const mayTrail = answer.headers['transfer-encoding'] !== undefined;
   answer.headers = headersForVisitor(answer.headers, cookieName, setCookie);
   // To HTTP/1.0 the end of the connection is the end of an answer without a length.
@@ -22,6 +22,16 @@ export function tidyAnswer(answer: IncomingMessage, response: ServerResponse, { 
   answer.headers.connection = isKept ? 'keep-alive' : 'close';
   if (mayTrail) answer.once('end', () => addTrailers(answer, response));
   return true;
+}
+
+/** Begins the response with the head of an answer that was made fit. False: Node takes exception to it, and nothing was begun. */
+export function sendHead({ statusCode = 502, statusMessage = '', headers }: IncomingMessage, response: ServerResponse): boolean {
+  try {
+    response.writeHead(statusCode, statusMessage, headers);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function addTrailers({ trailers }: IncomingMessage, response: ServerResponse): void {

@@ -2,7 +2,7 @@
 import type { IncomingMessage, OutgoingMessage } from 'node:http';
 import { Stream } from 'node:stream';
 
-/** Less memory than this is not worth the while, and may be shared with others. */
+/** Less memory than this is not worth the while. */
 const FREED_BYTES = 16_384;
 
 /** As `from.pipe(to)`, for a message of which nobody else keeps anything. */
@@ -16,6 +16,8 @@ export function passBody(from: IncomingMessage, to: OutgoingMessage): void {
     if (!goesOn) from.pause();
   });
   to.on('drain', () => from.resume());
+  // Where the other side is gone what still comes is thrown away, so that the connection comes to the end of it.
+  to.once('close', () => from.resume());
   from.once('end', () => to.end());
 }
 
@@ -30,8 +32,9 @@ export function freeRead(answer: IncomingMessage): void {
   answer.once('close', over);
 }
 
-function free({ buffer }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength >= FREED_BYTES) buffer.transfer(0);
+/** Unless there is more in the same memory, as in that which Node keeps for small buffers. */
+function free({ buffer, byteLength }: Uint8Array): void {
+  if (byteLength >= FREED_BYTES && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 /** A visitor's body, in the one way in which the library takes it: as something to be piped into the request that it makes. */

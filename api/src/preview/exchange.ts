@@ -5,7 +5,7 @@ import type { ProxyServer } from 'http-proxy-3';
 import { holdActivity } from '../services/activity-signal.ts';
 import { holdPreview, type PreviewLease } from '../services/preview-access.ts';
 import { refusalAtEnd, type Admitted } from './admission.ts';
-import { tidyAnswer } from './answer.ts';
+import { sendHead, tidyAnswer } from './answer.ts';
 import { freeRead, NO_BODY, passBody, VisitorsBody } from './body.ts';
 import type { Asking } from './connections.ts';
 import { failureOf, NoAnswer } from './failure.ts';
@@ -101,7 +101,8 @@ export class Exchange implements Asking {
     const { bounds, cookieName } = this.#parts;
     this.#answer = answer;
     answer.on('error', () => undefined);
-    if (response.headersSent || !tidyAnswer(answer, response, { cookieName, setCookie: this.#admitted.access.setCookie })) {
+    const { setCookie } = this.#admitted.access;
+    if (response.headersSent || !tidyAnswer(answer, response, { cookieName, setCookie }) || !sendHead(answer, response)) {
       this.#failed = true;
       this.#visit.refuse(BROKEN_ANSWER);
       answer.destroy();
@@ -116,7 +117,6 @@ export class Exchange implements Asking {
     response.once('finish', () => {
       if (!request.complete) this.#listenOn();
     });
-    response.writeHead(answer.statusCode ?? 0, answer.statusMessage ?? '', answer.headers);
     passBody(answer, response);
     freeRead(answer);
     // Whoever waits for events is to know that they come, before the first of them. Not by flushHeaders(), which makes UTF-8 of headers that are bytes.

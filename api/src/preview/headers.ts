@@ -63,7 +63,7 @@ export function headersForVisitor(given: IncomingHttpHeaders, cookieName: string
   const named = namedBy(given.connection);
   const headers: IncomingHttpHeaders = {};
   for (const name in given) {
-    if (NOT_FROM_APPS.has(name) || name.startsWith(OURS) || named?.has(name) === true) continue;
+    if (NOT_FROM_APPS.has(name) || name.startsWith(OURS) || named?.has(name) === true || name === 'content-length') continue;
     headers[name] = given[name];
   }
   const cookies = (given['set-cookie'] ?? []).flatMap((cookie) => appsCookie(cookie, cookieName) ?? []);
@@ -74,6 +74,8 @@ export function headersForVisitor(given: IncomingHttpHeaders, cookieName: string
   }
   if (cookies.length > 0) headers['set-cookie'] = cookies;
   else delete headers['set-cookie'];
+  // The last: of a Content-Disposition behind it Node sends other bytes, or refuses to.
+  if (given['content-length'] !== undefined) headers['content-length'] = given['content-length'];
   return headers;
 }
 

@@ -9,7 +9,7 @@ import { holdActivity } from '../services/activity-signal.ts';
 import { holdPreview, type PreviewLease } from '../services/preview-access.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
 import { refusalAtEnd, type Admitted } from './admission.ts';
-import { tidyAnswer } from './answer.ts';
+import { sendHead, tidyAnswer } from './answer.ts';
 import type { Asking } from './connections.ts';
 import { failureOf, NoAnswer } from './failure.ts';
 import { headersForVisitor } from './headers.ts';
@@ -147,7 +147,8 @@ export class WebSocketPassage implements Asking {
     const { cookieName, bounds } = this.#parts;
     this.#answered = true;
     answer.on('error', () => undefined);
-    if (!tidyAnswer(answer, response, { cookieName, setCookie: this.#admitted?.access.setCookie ?? null })) {
+    const setCookie = this.#admitted?.access.setCookie ?? null;
+    if (!tidyAnswer(answer, response, { cookieName, setCookie }) || !sendHead(answer, response)) {
       this.visit.refuse(BROKEN_ANSWER);
       answer.destroy();
       return;
@@ -159,7 +160,6 @@ export class WebSocketPassage implements Asking {
       clearTimeout(silence);
       if (!answer.complete) response.destroy();
     });
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? '', answer.headers);
     answer.pipe(response);
   }
 

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { Agent, createServer, request, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { Agent, createServer, request, type IncomingMessage, type OutgoingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { freeRead, passBody, VisitorsBody } from '../../src/preview/body.ts';
@@ -96,11 +98,42 @@ test('a visitor’s body arrives as it was sent, and its memory is free afterwar
   assert.ok(held(parts) < SENT.length / 2, `${held(parts)} of ${SENT.length} bytes are held`);
 });
 
+test('a body that was held back is read to its end when the side that held it is gone', async () => {
+  answerAs = (asked) =>
+    void asked
+      .pause()
+      .once('data', () => undefined)
+      .pause();
+  const ended = Promise.withResolvers<void>();
+  const holder = createServer((asked) => {
+    const outgoing = request({ port: portOf(app), method: 'POST' }).on('error', () => undefined);
+    passBody(asked, outgoing);
+    asked.once('pause', () => outgoing.destroy());
+    asked.once('end', () => ended.resolve());
+  });
+  await once(holder.listen(0, '127.0.0.1'), 'listening');
+  const visitor = request({ port: portOf(holder), method: 'POST' }).on('error', () => undefined);
+  visitor.end(SENT);
+  await ended.promise;
+  visitor.destroy();
+  holder.close();
+});
+
 test('what is short is left alone: its memory may be others’ too', async () => {
   const word = 'a few bytes';
   answerAs = (_asked, answer) => answer.end(word);
   assert.equal((await visit()).toString(), word);
   assert.equal(Buffer.concat(parts).toString(), word);
+});
+
+test('a part of memory in which there is more is left alone', async () => {
+  const memory = Buffer.alloc(65_536, 'm');
+  const from = Object.assign(new PassThrough(), { socket: null });
+  const to = new PassThrough();
+  passBody(from as unknown as IncomingMessage, to as unknown as OutgoingMessage);
+  from.end(memory.subarray(0, 32_768));
+  assert.equal((await buffer(to)).toString(), 'm'.repeat(32_768));
+  assert.equal(memory.toString(), 'm'.repeat(65_536));
 });
 
 test('what the parser hands out is a copy of what was read', async () => {

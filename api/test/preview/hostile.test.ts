@@ -178,6 +178,12 @@ test('an app that answers what is no HTTP, too much, or nothing costs its visito
       200,
       (socket) => socket.end(`${'HTTP/1.1 103 Early\r\nlink: x\r\n\r\n'.repeat(50)}HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\napp`),
     ],
+    ['no reason', 200, (socket) => socket.end('HTTP/1.1 200 \r\ncontent-length: 3\r\n\r\napp')],
+    ...['文.pdf', '\u00e9.pdf'].map((name): (typeof scripts)[number] => [
+      'a file name of bytes that are no Latin',
+      200,
+      (socket) => socket.end(`HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-disposition: attachment; filename="${name}"\r\n\r\napp`),
+    ]),
     ['HTTP/1.0', 200, (socket) => socket.end('HTTP/1.0 200 OK\r\n\r\napp')],
     [
       'two answers',

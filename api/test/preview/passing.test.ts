@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
 import { untilTrue } from '../until-true.ts';
-import { readAll, startPreview, type PreviewWorld } from './world.ts';
+import { bareServer, readAll, startPreview, type PreviewWorld } from './world.ts';
 
 type App = (request: IncomingMessage, response: ServerResponse) => void;
 const HELLO: App = (_request, response) => void response.end('hello');
@@ -145,6 +145,24 @@ test('bodies of every framing arrive whole, both ways', async () => {
   }
   const empty = await world.visit('/', { method: 'POST', headers: { 'content-length': 0 } });
   assert.equal(empty.headers['x-length'], '0');
+});
+
+test('the name of a file arrives in the bytes in which the app wrote it, whatever they mean', async () => {
+  for (const name of [Buffer.from('文.pdf'), Buffer.from('\u00e9.pdf', 'latin1'), Buffer.from('a.pdf')]) {
+    const written = `attachment; filename="${name.toString('latin1')}"`;
+    await world.serve(
+      3005,
+      bareServer((socket) => {
+        socket.once('data', () =>
+          socket.end(Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Disposition: ${written}\r\n\r\napp`, 'latin1')),
+        );
+      }),
+    );
+    const { host, token } = await world.link(3005);
+    const head = await world.raw(`GET /?token=${token} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    assert.ok(head.includes(`\r\ncontent-disposition: ${written}\r\n`), head);
+    assert.ok(head.endsWith('\r\n\r\napp'), head);
+  }
 });
 
 test('a visitor of HTTP/1.0 who would keep the connection is told by its end where an answer ends', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
-import { startPreview, type PreviewWorld } from './world.ts';
+import { bareServer, startPreview, type PreviewWorld } from './world.ts';
 
 const BODY = Buffer.alloc(4_000_000, 120);
 const PIECE_BYTES = 50_000;
@@ -83,6 +83,31 @@ test('so may whoever sends to a port where nothing listens, or to an app that ha
   await refused(silent.host, { ...asked, name: 'nothing listens', status: /^HTTP\/1\.1 502 / });
   const lines = ['connection: close', `cookie: ${await world.cookie()}`, LENGTH];
   await refused(world.host, { name: 'an early answer', lines, status: /^HTTP\/1\.1 200 / });
+});
+
+test('so may whoever an app holds back, and then dies on', async () => {
+  await world.serve(
+    4001,
+    bareServer((socket) => void socket.once('data', () => void setTimeout(() => socket.destroy(), 200)).once('data', () => socket.pause())),
+  );
+  const held = await world.link(4001);
+  const socket = connect({ port: world.port, host: '127.0.0.1', allowHalfOpen: true });
+  const body = Buffer.alloc(20_000_000, 120);
+  const head = headOf(held.host, {
+    first: `PUT /?token=${held.token} HTTP/1.1`,
+    lines: ['connection: close', `content-length: ${body.byteLength}`],
+  });
+  let reset = false;
+  socket.on('error', () => (reset = true));
+  socket.write(head);
+  // Nothing is read before all of it is sent.
+  await new Promise<void>((resolve) => socket.write(body, () => resolve()));
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  socket.end();
+  await new Promise((resolve) => socket.once('close', resolve));
+  assert.match(Buffer.concat(chunks).toString('latin1'), /^HTTP\/1\.1 502 /);
+  assert.equal(reset, false, 'the connection was reset');
 });
 
 test('so may whoever the service itself refuses', async () => {
