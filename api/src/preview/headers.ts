@@ -19,6 +19,8 @@ const NOT_FROM_VISITORS: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'forwarde
 const NOT_FROM_APPS: ReadonlySet<string> = new Set(HOP_BY_HOP);
 /** These frame and address the message: whoever names them in `Connection` does not get rid of them. */
 const NOT_TO_NAME: ReadonlySet<string> = new Set(['content-length', 'host']);
+/** The last of all: of a Content-Disposition behind it Node sends other bytes, or refuses to. */
+const LENGTH = 'content-length';
 const OURS = 'x-berth-';
 const FORWARDED = 'x-forwarded-';
 
@@ -36,8 +38,9 @@ export function headersForApp(given: IncomingHttpHeaders, method: string, cookie
   const headers: IncomingHttpHeaders = {};
   for (const name in given) {
     if (NOT_FROM_VISITORS.has(name) || name.startsWith(OURS) || name.startsWith(FORWARDED) || named?.has(name) === true) continue;
-    headers[name] = given[name];
+    if (name !== LENGTH) headers[name] = given[name];
   }
+  if (given[LENGTH] !== undefined) headers[LENGTH] = given[LENGTH];
   const chunked = given['transfer-encoding'] !== undefined;
   const hasBody = chunked || (given['content-length'] !== undefined && given['content-length'] !== '0');
   if (chunked) headers['transfer-encoding'] = 'chunked';
@@ -63,8 +66,8 @@ export function headersForVisitor(given: IncomingHttpHeaders, cookieName: string
   const named = namedBy(given.connection);
   const headers: IncomingHttpHeaders = {};
   for (const name in given) {
-    if (NOT_FROM_APPS.has(name) || name.startsWith(OURS) || named?.has(name) === true || name === 'content-length') continue;
-    headers[name] = given[name];
+    if (NOT_FROM_APPS.has(name) || name.startsWith(OURS) || named?.has(name) === true) continue;
+    if (name !== LENGTH) headers[name] = given[name];
   }
   const cookies = (given['set-cookie'] ?? []).flatMap((cookie) => appsCookie(cookie, cookieName) ?? []);
   if (setCookie !== null) {
@@ -74,8 +77,7 @@ export function headersForVisitor(given: IncomingHttpHeaders, cookieName: string
   }
   if (cookies.length > 0) headers['set-cookie'] = cookies;
   else delete headers['set-cookie'];
-  // The last: of a Content-Disposition behind it Node sends other bytes, or refuses to.
-  if (given['content-length'] !== undefined) headers['content-length'] = given['content-length'];
+  if (given[LENGTH] !== undefined) headers[LENGTH] = given[LENGTH];
   return headers;
 }
 

@@ -147,21 +147,32 @@ test('bodies of every framing arrive whole, both ways', async () => {
   assert.equal(empty.headers['x-length'], '0');
 });
 
-test('the name of a file arrives in the bytes in which the app wrote it, whatever they mean', async () => {
+test('the name of a file arrives in the bytes in which it was written, whatever they mean, both ways', async () => {
   for (const name of [Buffer.from('文.pdf'), Buffer.from('\u00e9.pdf', 'latin1'), Buffer.from('a.pdf')]) {
-    const written = `attachment; filename="${name.toString('latin1')}"`;
+    const disposition = `attachment; filename="${name.toString('latin1')}"`;
+    const asked: string[] = [];
     await world.serve(
       3005,
       bareServer((socket) => {
-        socket.once('data', () =>
-          socket.end(Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Disposition: ${written}\r\n\r\napp`, 'latin1')),
-        );
+        socket.on('data', (chunk: Buffer) => {
+          asked.push(chunk.toString('latin1'));
+          if (!asked.join('').endsWith('body')) return;
+          socket.end(Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Disposition: ${disposition}\r\n\r\napp`, 'latin1'));
+        });
       }),
     );
     const { host, token } = await world.link(3005);
-    const head = await world.raw(`GET /?token=${token} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
-    assert.ok(head.includes(`\r\ncontent-disposition: ${written}\r\n`), head);
-    assert.ok(head.endsWith('\r\n\r\napp'), head);
+    const head = [
+      `PUT /?token=${token} HTTP/1.1`,
+      `Host: ${host}`,
+      'Connection: close',
+      'Content-Length: 4',
+      `Content-Disposition: ${disposition}`,
+    ];
+    const answer = await world.raw(Buffer.from(`${head.join('\r\n')}\r\n\r\nbody`, 'latin1'));
+    assert.ok(asked.join('').includes(`\r\ncontent-disposition: ${disposition}\r\n`), asked.join(''));
+    assert.ok(answer.includes(`\r\ncontent-disposition: ${disposition}\r\n`), answer);
+    assert.ok(answer.endsWith('\r\n\r\napp'), answer);
   }
 });
 
