@@ -31,8 +31,8 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 /** How long a stopping process lets open requests end; longer execs are then broken off, which ends their commands. */
 const STOP_GRACE_MS = 10_000;
 
-// What passes through in chunks, of files and previews, counts as memory like any other. By itself V8 looks through the whole heap for each 16 MB of them: half of the
-// work of a preview.
+// What passes through in chunks, of files and tunnels, counts as memory like any other: by itself V8 looks through the whole heap for each 16 MB of them. Bodies of previews
+// are freed as they are written.
 setFlagsFromString('--external-memory-accounted-in-global-limit');
 
 const [command = 'serve', ...rest] = process.argv.slice(2);

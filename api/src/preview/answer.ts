@@ -1,4 +1,4 @@
-// Makes an app's answer fit to be passed on: the app is hostile, and what Node would refuse to send is not to get that far.
+// The head of an app's answer, made fit to be passed on, and what follows its body: the app is hostile, and what Node would refuse to send is not to end the process.
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import { headersForVisitor } from './headers.ts';
 
@@ -10,28 +10,22 @@ export interface AnswerChanges {
   setCookie: string | null;
 }
 
-/** Changes the answer in place. False: it cannot be passed on. */
-export function tidyAnswer(answer: IncomingMessage, response: ServerResponse, { cookieName, setCookie }: AnswerChanges): boolean {
+/** Begins the response as the answer begins, and says at its end what follows it. False: it cannot be passed on, and nothing was begun. */
+export function sendHead(answer: IncomingMessage, response: ServerResponse, { cookieName, setCookie }: AnswerChanges): boolean {
   const status = answer.statusCode ?? 0;
   if (status < 200 || status > 999) return false;
-  if (!answer.statusMessage || !PRINTABLE.test(answer.statusMessage)) answer.statusMessage = STATUS_CODES[status] ?? '';
-  const mayTrail = answer.headers['transfer-encoding'] !== undefined;
-  answer.headers = headersForVisitor(answer.headers, cookieName, setCookie);
+  const reason = answer.statusMessage !== undefined && PRINTABLE.test(answer.statusMessage) ? answer.statusMessage : '';
+  const headers = headersForVisitor(answer.headers, cookieName, setCookie);
   // To HTTP/1.0 the end of the connection is the end of an answer without a length.
   const isKept = response.shouldKeepAlive && response.req.httpVersion !== '1.0';
-  answer.headers.connection = isKept ? 'keep-alive' : 'close';
-  if (mayTrail) answer.once('end', () => addTrailers(answer, response));
-  return true;
-}
-
-/** Begins the response with the head of an answer that was made fit. False: Node takes exception to it, and nothing was begun. */
-export function sendHead({ statusCode = 502, statusMessage = '', headers }: IncomingMessage, response: ServerResponse): boolean {
   try {
-    response.writeHead(statusCode, statusMessage, headers);
-    return true;
+    response.writeHead(status, reason || (STATUS_CODES[status] ?? ''), { ...headers, connection: isKept ? 'keep-alive' : 'close' });
   } catch {
+    // Node takes exception to it.
     return false;
   }
+  if (answer.headers['transfer-encoding'] !== undefined) answer.once('end', () => addTrailers(answer, response));
+  return true;
 }
 
 function addTrailers({ trailers }: IncomingMessage, response: ServerResponse): void {

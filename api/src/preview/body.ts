@@ -1,5 +1,5 @@
 // Bodies on their way between a visitor and an app. The memory of what has been written is given back at once: left to the collector, it is most of the work of a long one.
-import type { IncomingMessage, OutgoingMessage } from 'node:http';
+import type { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http';
 import { Stream } from 'node:stream';
 
 /** Less memory than this is not worth the while. */
@@ -21,8 +21,9 @@ export function passBody(from: IncomingMessage, to: OutgoingMessage): void {
   from.once('end', () => to.end());
 }
 
-/** Frees what an answer is read into, too. */
-export function freeRead(answer: IncomingMessage): void {
+/** The same for an answer, freeing what it is read into, too. */
+export function passAnswer(answer: IncomingMessage, response: ServerResponse): void {
+  passBody(answer, response);
   if (Number(answer.headers['content-length']) < FREED_BYTES) return;
   const { socket } = answer;
   // Behind the parser's own listener: what the parser hands out is a copy. Before the next request on this connection, whose parser would come behind this one.

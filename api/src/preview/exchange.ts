@@ -5,8 +5,8 @@ import type { ProxyServer } from 'http-proxy-3';
 import { holdActivity } from '../services/activity-signal.ts';
 import { holdPreview, type PreviewLease } from '../services/preview-access.ts';
 import { refusalAtEnd, type Admitted } from './admission.ts';
-import { sendHead, tidyAnswer } from './answer.ts';
-import { freeRead, NO_BODY, passBody, VisitorsBody } from './body.ts';
+import { sendHead } from './answer.ts';
+import { NO_BODY, passAnswer, VisitorsBody } from './body.ts';
 import type { Asking } from './connections.ts';
 import { failureOf, NoAnswer } from './failure.ts';
 import type { PreviewParts } from './parts.ts';
@@ -102,7 +102,7 @@ export class Exchange implements Asking {
     this.#answer = answer;
     answer.on('error', () => undefined);
     const { setCookie } = this.#admitted.access;
-    if (response.headersSent || !tidyAnswer(answer, response, { cookieName, setCookie }) || !sendHead(answer, response)) {
+    if (response.headersSent || !sendHead(answer, response, { cookieName, setCookie })) {
       this.#failed = true;
       this.#visit.refuse(BROKEN_ANSWER);
       answer.destroy();
@@ -117,8 +117,7 @@ export class Exchange implements Asking {
     response.once('finish', () => {
       if (!request.complete) this.#listenOn();
     });
-    passBody(answer, response);
-    freeRead(answer);
+    passAnswer(answer, response);
     // Whoever waits for events is to know that they come, before the first of them. Not by flushHeaders(), which makes UTF-8 of headers that are bytes.
     setImmediate(() => {
       if (!answer.readableDidRead && !response.writableEnded && !response.destroyed) response.write('', 'latin1');

@@ -14,13 +14,13 @@ const HOP_BY_HOP = [
   'transfer-encoding',
   'upgrade',
 ] as const;
-/** A visitor who could set these would speak for whoever stands in between. */
-const NOT_FROM_VISITORS: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'forwarded', 'http2-settings', 'x-real-ip']);
-const NOT_FROM_APPS: ReadonlySet<string> = new Set(HOP_BY_HOP);
-/** These frame and address the message: whoever names them in `Connection` does not get rid of them. */
-const NOT_TO_NAME: ReadonlySet<string> = new Set(['content-length', 'host']);
-/** The last of all: of a Content-Disposition behind it Node sends other bytes, or refuses to. */
+/** Put behind the others, whether `Connection` names it or not: of a Content-Disposition that follows it Node sends other bytes, or refuses to. */
 const LENGTH = 'content-length';
+/** A visitor who could set these would speak for whoever stands in between. */
+const NOT_FROM_VISITORS: ReadonlySet<string> = new Set([...HOP_BY_HOP, LENGTH, 'forwarded', 'http2-settings', 'x-real-ip']);
+const NOT_FROM_APPS: ReadonlySet<string> = new Set([...HOP_BY_HOP, LENGTH]);
+/** Addresses the message: whoever names it in `Connection` does not get rid of it. */
+const NOT_TO_NAME = 'host';
 const OURS = 'x-berth-';
 const FORWARDED = 'x-forwarded-';
 
@@ -38,15 +38,15 @@ export function headersForApp(given: IncomingHttpHeaders, method: string, cookie
   const headers: IncomingHttpHeaders = {};
   for (const name in given) {
     if (NOT_FROM_VISITORS.has(name) || name.startsWith(OURS) || name.startsWith(FORWARDED) || named?.has(name) === true) continue;
-    if (name !== LENGTH) headers[name] = given[name];
+    headers[name] = given[name];
   }
-  if (given[LENGTH] !== undefined) headers[LENGTH] = given[LENGTH];
+  const length = given[LENGTH];
+  if (length !== undefined) headers[LENGTH] = length;
   const chunked = given['transfer-encoding'] !== undefined;
-  const hasBody = chunked || (given['content-length'] !== undefined && given['content-length'] !== '0');
+  const hasBody = chunked || (length !== undefined && length !== '0');
   if (chunked) headers['transfer-encoding'] = 'chunked';
   // Without it the client would send an empty body in chunks, which small servers do not take.
-  else if (given['content-length'] === undefined && (method === 'POST' || method === 'PUT' || method === 'PATCH'))
-    headers['content-length'] = '0';
+  else if (length === undefined && (method === 'POST' || method === 'PUT' || method === 'PATCH')) headers[LENGTH] = '0';
   if (given.te !== undefined && String(given.te).toLowerCase().includes('trailers')) headers.te = 'trailers';
   if (given.expect !== undefined && given.expect.toLowerCase() !== '100-continue') delete headers.expect;
 
@@ -67,7 +67,7 @@ export function headersForVisitor(given: IncomingHttpHeaders, cookieName: string
   const headers: IncomingHttpHeaders = {};
   for (const name in given) {
     if (NOT_FROM_APPS.has(name) || name.startsWith(OURS) || named?.has(name) === true) continue;
-    if (name !== LENGTH) headers[name] = given[name];
+    headers[name] = given[name];
   }
   const cookies = (given['set-cookie'] ?? []).flatMap((cookie) => appsCookie(cookie, cookieName) ?? []);
   if (setCookie !== null) {
@@ -104,6 +104,6 @@ function namedBy(connection: string | undefined): ReadonlySet<string> | undefine
     connection
       .split(',')
       .map((name) => name.trim().toLowerCase())
-      .filter((name) => !NOT_TO_NAME.has(name)),
+      .filter((name) => name !== NOT_TO_NAME),
   );
 }

@@ -9,7 +9,8 @@ import { holdActivity } from '../services/activity-signal.ts';
 import { holdPreview, type PreviewLease } from '../services/preview-access.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
 import { refusalAtEnd, type Admitted } from './admission.ts';
-import { sendHead, tidyAnswer } from './answer.ts';
+import { sendHead } from './answer.ts';
+import { passAnswer } from './body.ts';
 import type { Asking } from './connections.ts';
 import { failureOf, NoAnswer } from './failure.ts';
 import { headersForVisitor } from './headers.ts';
@@ -147,8 +148,7 @@ export class WebSocketPassage implements Asking {
     const { cookieName, bounds } = this.#parts;
     this.#answered = true;
     answer.on('error', () => undefined);
-    const setCookie = this.#admitted?.access.setCookie ?? null;
-    if (!tidyAnswer(answer, response, { cookieName, setCookie }) || !sendHead(answer, response)) {
+    if (!sendHead(answer, response, { cookieName, setCookie: this.#admitted?.access.setCookie ?? null })) {
       this.visit.refuse(BROKEN_ANSWER);
       answer.destroy();
       return;
@@ -160,7 +160,7 @@ export class WebSocketPassage implements Asking {
       clearTimeout(silence);
       if (!answer.complete) response.destroy();
     });
-    answer.pipe(response);
+    passAnswer(answer, response);
   }
 
   #fail(error: Error): void {

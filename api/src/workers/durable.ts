@@ -27,12 +27,12 @@ import { provision } from './provision.ts';
 import { CLONE, CLONE_QUEUE, DurableQueue, INVITATION_MAIL, LIFECYCLE_QUEUE, MAIL_QUEUE, type StepKind } from './queue.ts';
 import { resize } from './resize.ts';
 import { ReplicaSession } from './replica-session.ts';
-import { removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
+import { CAP_WARNING_RETENTION_EVERY_MS, forgetCapWarnings, removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
 import { runEvery } from './schedule.ts';
 import { sleep } from './sleep.ts';
 import { Takeover } from './takeover.ts';
 import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage-rollup.ts';
-import { CAP_WARNING_RETENTION_EVERY_MS, CapWatch, forgetCapWarnings, USAGE_CAPS_EVERY_MS } from './usage-caps.ts';
+import { CapWatch, USAGE_CAPS_EVERY_MS } from './usage-caps.ts';
 import { wake } from './wake.ts';
 
 const APPLICATION = { name: 'berth', applicationVersion: '1' } as const;

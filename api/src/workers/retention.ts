@@ -7,10 +7,14 @@ import { deleteOldMetricsSamples } from '../store/metrics-samples.ts';
 import { deleteOldPreviewLinks } from '../store/preview-links.ts';
 import { deleteExpired, EXPIRING_TABLES } from '../store/sign-in.ts';
 import { deleteIdleBuckets } from '../store/throttle.ts';
+import { deleteCapWarnings } from '../store/usage-caps.ts';
 import type { ReplicaSession } from './replica-session.ts';
 import type { StepContext } from './step-context.ts';
 
 export const RETENTION_EVERY_MS = 60_000;
+export const CAP_WARNING_RETENTION_EVERY_MS = 3_600_000;
+/** Of warnings of caps: longer than any period. */
+const WARNINGS_KEPT_DAYS = 400;
 /** Small, so that no transaction holds many rows; many of them in one look after a burst. */
 const BATCH = 500;
 /** Of samples, in one look: after an upgrade there may be those of years. */
@@ -24,6 +28,15 @@ export async function removeOldRows(context: Pick<StepContext, 'db' | 'stopping'
   await inBatches(context, () => deleteOldPreviewLinks(context.db, BATCH));
   await inBatches(context, () => deleteIdleBuckets(context.db, LONGEST_REFILL_SECONDS, BATCH));
   await inBatches(context, () => deleteOldMetricsSamples(context.db, LONGEST_WINDOW_MS, BATCH), MOST_SAMPLES);
+}
+
+/** Removes warnings of caps that nobody is held against any more. */
+export async function forgetCapWarnings(
+  context: Pick<StepContext, 'db' | 'stopping'>,
+  session: Pick<ReplicaSession, 'leads'>,
+): Promise<void> {
+  if (!(await session.leads('cap-warning-retention'))) return;
+  await inBatches(context, () => deleteCapWarnings(context.db, WARNINGS_KEPT_DAYS, BATCH));
 }
 
 async function inBatches({ stopping }: Pick<StepContext, 'stopping'>, removeSome: () => Promise<number>, most = Infinity): Promise<void> {

@@ -6,17 +6,13 @@ import type { IntentContext } from '../services/sandbox-intent.ts';
 import { standingsAt, type EnforcedStanding } from '../services/usage-caps.ts';
 import { readClock } from '../store/clock.ts';
 import type { Database } from '../store/schema.ts';
-import { deleteCapWarnings, forgetCapReached, listCapsReached, listCapped, scopeId, type CapReached } from '../store/usage-caps.ts';
+import { forgetCapReached, listCapsReached, listCapped, scopeId, type CapReached } from '../store/usage-caps.ts';
 import { crashPoint } from './crash-point.ts';
 import type { ReplicaSession } from './replica-session.ts';
 import type { StepContext } from './step-context.ts';
 
 /** How often to look. Used time goes on until then: a cap is passed by this, the time of grace, and what it takes to commit. */
 export const USAGE_CAPS_EVERY_MS = 1_000;
-export const CAP_WARNING_RETENTION_EVERY_MS = 3_600_000;
-/** Longer than any period. */
-const WARNINGS_KEPT_DAYS = 400;
-const BATCH = 500;
 /** Orgs looked at side by side; the pool serves requests too. */
 const AT_ONCE = 4;
 
@@ -104,16 +100,6 @@ export class CapWatch {
       crashPoint('caps:slept');
     });
   }
-}
-
-/** Removes warnings that nobody is held against any more. */
-export async function forgetCapWarnings(
-  { db, stopping }: Pick<StepContext, 'db' | 'stopping'>,
-  session: Pick<ReplicaSession, 'leads'>,
-): Promise<void> {
-  if (!(await session.leads('cap-warning-retention'))) return;
-  let removed = BATCH;
-  while (removed === BATCH && !stopping.aborted) removed = await deleteCapWarnings(db, WARNINGS_KEPT_DAYS, BATCH);
 }
 
 function add(projects: Map<string, Set<string>>, orgId: string, projectId: string | null): void {

@@ -8,7 +8,7 @@ import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import { freeRead, passBody, VisitorsBody } from '../../src/preview/body.ts';
+import { passAnswer, passBody, VisitorsBody } from '../../src/preview/body.ts';
 
 const SENT = randomBytes(8 * 1_048_576);
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -31,8 +31,7 @@ before(async () => {
       const { socket } = answered;
       socket.prependListener('data', note);
       answered.once('end', () => socket.off('data', note));
-      passBody(answered, answer);
-      freeRead(answered);
+      passAnswer(answered, answer);
     });
   });
   for (const server of [app, relay]) await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -1,8 +1,10 @@
 // Callers who are refused while they still send hear why: the connection ends behind the answer instead of being reset, for a while, whoever refuses.
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
+import { untilTrue } from '../until-true.ts';
 import { bareServer, startPreview, type PreviewWorld } from './world.ts';
 
 const BODY = Buffer.alloc(4_000_000, 120);
@@ -86,9 +88,10 @@ test('so may whoever sends to a port where nothing listens, or to an app that ha
 });
 
 test('so may whoever an app holds back, and then dies on', async () => {
+  const apps: Socket[] = [];
   await world.serve(
     4001,
-    bareServer((socket) => void socket.once('data', () => void setTimeout(() => socket.destroy(), 200)).once('data', () => socket.pause())),
+    bareServer((app) => void apps.push(app.pause())),
   );
   const held = await world.link(4001);
   const socket = connect({ port: world.port, host: '127.0.0.1', allowHalfOpen: true });
@@ -99,9 +102,21 @@ test('so may whoever an app holds back, and then dies on', async () => {
   });
   let reset = false;
   socket.on('error', () => (reset = true));
+  const uploads: IncomingMessage[] = [];
+  const note = (message: unknown): void => {
+    const { request } = message as { request: IncomingMessage };
+    if (request.headers.host === held.host) uploads.push(request);
+  };
+  subscribe('http.server.request.start', note);
   socket.write(head);
   // Nothing is read before all of it is sent.
-  await new Promise<void>((resolve) => socket.write(body, () => resolve()));
+  const sent = new Promise<void>((resolve) => socket.write(body, () => resolve()));
+  await untilTrue('the upload is held back', () =>
+    uploads.some((upload) => upload.isPaused() && upload.readableLength >= upload.readableHighWaterMark),
+  );
+  unsubscribe('http.server.request.start', note);
+  for (const app of apps) app.destroy();
+  await sent;
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   socket.end();

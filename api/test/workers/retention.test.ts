@@ -1,8 +1,9 @@
-// Rows that have had their time go, batch by batch, by the one that leads; what can be used stays. Idempotency keys have a file of their own.
+// Rows that have had their time go, batch by batch, by the one that leads; what can be used stays.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { LONGEST_REFILL_SECONDS } from '../../src/rules/throttle.ts';
+import { deleteOldIdempotencyKeys } from '../../src/store/idempotency.ts';
 import { deleteOldMetricsSamples } from '../../src/store/metrics-samples.ts';
 import { EXPIRING_TABLES, deleteExpired } from '../../src/store/sign-in.ts';
 import { removeOldRows } from '../../src/workers/retention.ts';
@@ -125,11 +126,45 @@ test('a batch of samples passes over those in use', async () => {
   assert.equal(await deleteOldMetricsSamples(api.db, 86_400_000, 1), 1);
 });
 
+const addKeys = (name: string, rows: number, age: string) =>
+  sql`
+    insert into idempotency_key (org_id, key, body_sha256, sandbox_id, created_at)
+    select ${api.orgId}, ${name} || n, sha256('x'), 'sbx_x', now() - ${age}::interval from generate_series(1, ${rows}::int) n`.execute(
+    api.db,
+  );
+
+test('idempotency keys older than 24 hours go, however many batches they are; younger ones stay', async () => {
+  await api.db.deleteFrom('idempotency_key').execute();
+  await addKeys('young', 7, '23 hours 59 minutes');
+  await addKeys('old', MANY, '24 hours 1 second');
+  await removeOldRows(context, session(true));
+  assert.equal(await count('idempotency_key'), 7);
+});
+
+test('a batch of idempotency keys is of the oldest, as many as it may, and passes over a key in use', async () => {
+  await api.db.deleteFrom('idempotency_key').execute();
+  await addKeys('young', 7, '23 hours 59 minutes');
+  await addKeys('oldest', 2, '3 days');
+  await addKeys('old', 2, '2 days');
+  assert.equal(await deleteOldIdempotencyKeys(api.db, 1), 1);
+  await api.db.transaction().execute(async (trx) => {
+    await sql`select from idempotency_key where key like 'oldest%' for update`.execute(trx);
+    assert.equal(await deleteOldIdempotencyKeys(api.db, 10), 2);
+  });
+  const rest = await api.db.selectFrom('idempotency_key').select('key').where('key', 'not like', 'young%').execute();
+  assert.deepEqual(
+    rest.map(({ key }) => key.slice(0, 6)),
+    ['oldest'],
+  );
+});
+
 test('a replica that does not lead removes nothing', async () => {
   await add('verification', 'late', 3, '2 days');
-  const before = await count('verification');
+  await addKeys('late', 3, '2 days');
+  const [before, keysBefore] = [await count('verification'), await count('idempotency_key')];
   await removeOldRows(context, session(false));
   assert.equal(await count('verification'), before);
+  assert.equal(await count('idempotency_key'), keysBefore);
 });
 
 test('a batch takes the oldest, as many as it may, and passes over a row in use', async () => {
