@@ -1,7 +1,8 @@
-// What the control plane itself costs a call: an authenticated GET of a sandbox beside a bare route of the same server that reads one row by
-// its key, and the list of an org with many deleted sandboxes beside one with none. The two of a pair take turns, so that what else the
-// machine does falls on both. Ratios are of answers per second; above 1 the first is faster.
-// Usage: npm run bench:api -- [--rounds N] [--seconds N] [--connections N] [--json]
+// What the control plane itself costs a call: an authenticated GET of a sandbox beside a bare route
+// of the same server that reads one row by its key, and the list of an org with many deleted
+// sandboxes beside one with none. The two of a pair take turns, so that what else the machine does
+// falls on both. Ratios are of answers per second; above 1 the first is faster. Usage: npm run
+// bench:api -- [--rounds N] [--seconds N] [--connections N] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Load } from './api/load-client.ts';
@@ -25,7 +26,8 @@ const { values: flags } = parseArgs({
 });
 const positive = (name: 'rounds' | 'seconds' | 'connections', most: number): number => {
   const value = Number(flags[name]);
-  if (!(value > 0 && value <= most)) throw new Error(`--${name}: '${flags[name]}' is not a number above 0 and up to ${most}`);
+  if (!(value > 0 && value <= most))
+    throw new Error(`--${name}: '${flags[name]}' is not a number above 0 and up to ${most}`);
   return value;
 };
 const rounds = Math.ceil(positive('rounds', 1_000));
@@ -38,18 +40,30 @@ interface Measured {
   target: Target;
   perSecond: number[];
   latenciesMs: number[];
-  /** Processor time of the server's process for one answer; what else the machine does touches it least. */
+  /**
+   * Processor time of the server's process for one answer; what else the machine does touches it
+   * least.
+   */
   cpuMicros: number[];
 }
 
 /** Measures the targets in turn, `rounds` times, each round from the other end. */
 async function takeTurns(load: Load, targets: readonly Target[], atOnce: number): Promise<Measured[]> {
   for (const target of targets) await load.run({ ...target, connections: atOnce, milliseconds: WARM_UP_MS });
-  const measured = targets.map((target) => ({ target, perSecond: [] as number[], latenciesMs: [] as number[], cpuMicros: [] as number[] }));
+  const measured = targets.map((target) => ({
+    target,
+    perSecond: [] as number[],
+    latenciesMs: [] as number[],
+    cpuMicros: [] as number[],
+  }));
   for (let round = 0; round < rounds; round += 1) {
     for (const one of round % 2 === 0 ? measured : measured.toReversed()) {
       const before = process.cpuUsage();
-      const { perSecond, latenciesMs } = await load.run({ ...one.target, connections: atOnce, milliseconds: seconds * 1_000 });
+      const { perSecond, latenciesMs } = await load.run({
+        ...one.target,
+        connections: atOnce,
+        milliseconds: seconds * 1_000,
+      });
       const { user, system } = process.cpuUsage(before);
       one.perSecond.push(perSecond);
       one.cpuMicros.push((user + system) / latenciesMs.length);
@@ -95,7 +109,11 @@ try {
   )) as [Measured, Measured, Measured];
   const [listLive, listWithDeleted] = (await takeTurns(
     load,
-    [world.live, world.withDeleted].map(({ orgId, token }) => ({ port: world.apiPort, path: `/v1/orgs/${orgId}/sandboxes`, token })),
+    [world.live, world.withDeleted].map(({ orgId, token }) => ({
+      port: world.apiPort,
+      path: `/v1/orgs/${orgId}/sandboxes`,
+      token,
+    })),
     Math.min(connections, LIST_CONNECTIONS),
   )) as [Measured, Measured];
 
@@ -139,16 +157,18 @@ try {
   console.log(`${renderTable(table)}\n`);
   for (const [label, measured] of rows) {
     const { p50Ms, p99Ms, serverCpuMicros } = told(measured);
-    console.log(`${label}: half of the answers within ${p50Ms} ms, 99 % within ${p99Ms} ms; server ${serverCpuMicros.median} µs each`);
+    console.log(
+      `${label}: half of the answers within ${p50Ms} ms, 99 % within ${p99Ms} ms; server ${serverCpuMicros.median} µs each`,
+    );
   }
   console.log('');
   for (const [label, { median, min, max }] of [
     ['GET of a sandbox against the bare read, by answers a second', result.ratioToBareRead],
     ['GET of a sandbox against the prepared bare read', result.ratioToPreparedRead],
     ['list with deleted ones against the one without, by time', result.listWithDeletedRatio],
-  ] as const) {
+  ] as const)
     console.log(`${label}: ${median} (${min} to ${max})`);
-  }
+
   if (flags.json) console.log(JSON.stringify(result));
 } finally {
   await load.close();

@@ -1,6 +1,7 @@
-// What `berth` adds to the start of Node itself: `--help` and one refused command beside `node -e 0`, of the checkout and of the package, in pairs that alternate.
-// A pair's two runs share what the machine is busy with, so the median of their differences holds on a busy one too.
-// Usage: npm run bench:cli -- [--pairs N] [--json]
+// What `berth` adds to the start of Node itself: `--help` and one refused command beside `node -e
+// 0`, of the checkout and of the package, in pairs that alternate. A pair's two runs share what the
+// machine is busy with, so the median of their differences holds on a busy one too. Usage: npm run
+// bench:cli -- [--pairs N] [--json]
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
@@ -12,7 +13,9 @@ import { figureOf, renderTable, rounded, type TableRow } from './statistics.ts';
 const CHECKOUT = join(import.meta.dirname, '..');
 const ALLOWED_HELP_MS = 150;
 
-const { values } = parseArgs({ options: { pairs: { type: 'string', default: '40' }, json: { type: 'boolean', default: false } } });
+const { values } = parseArgs({
+  options: { pairs: { type: 'string', default: '40' }, json: { type: 'boolean', default: false } },
+});
 const pairs = Number(values.pairs);
 if (!Number.isInteger(pairs) || pairs < 1 || pairs > 10_000)
   throw new Error(`--pairs: '${values.pairs}' is not an integer from 1 to 10000`);
@@ -39,11 +42,18 @@ function run(...words: readonly string[]): Took {
 async function installPackage(): Promise<string> {
   await build();
   const npm = (args: readonly string[], cwd: string): void => {
-    const { status, stderr } = spawnSync('npm', args, { cwd, encoding: 'utf8', env: { ...process.env, NO_UPDATE_NOTIFIER: '1' } });
+    const { status, stderr } = spawnSync('npm', args, {
+      cwd,
+      encoding: 'utf8',
+      env: { ...process.env, NO_UPDATE_NOTIFIER: '1' },
+    });
     if (status !== 0) throw new Error(`npm ${args[0]}: ${stderr}`);
   };
   npm(['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], join(CHECKOUT, 'cli'));
-  npm(['install', '--global', '--prefix', folder, '--offline', '--no-audit', '--no-fund', './berth-cli-0.1.0.tgz'], folder);
+  npm(
+    ['install', '--global', '--prefix', folder, '--offline', '--no-audit', '--no-fund', './berth-cli-0.1.0.tgz'],
+    folder,
+  );
   return join(folder, 'bin/berth');
 }
 

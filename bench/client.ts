@@ -1,4 +1,5 @@
-// The benchmark's caller: JSON over one kept-alive HTTP connection for each call under way. Anything but a success is an error.
+// The benchmark's caller: JSON over one kept-alive HTTP connection for each call under way.
+// Anything but a success is an error.
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -34,7 +35,9 @@ export class JsonCaller {
           agent: this.#agent,
           headers: {
             authorization: `Bearer ${token}`,
-            ...(payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+            ...(payload === undefined
+              ? {}
+              : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
           },
         },
         (response) => {
@@ -82,17 +85,25 @@ export class Client {
 
   /** Puts a sandbox to sleep and resolves as soon as a caller knows that it sleeps. */
   async sleep(id: string): Promise<void> {
-    await this.#until(sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/sleep`)), ['sleeping'], ['stopped']);
+    await this.#until(
+      sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/sleep`)),
+      ['sleeping'],
+      ['stopped'],
+    );
   }
 
-  /** Wakes a sandbox and resolves as soon as a caller knows that it answers. Throws when it came from anything but its snapshot. */
+  /**
+   * Wakes a sandbox and resolves as soon as a caller knows that it answers. Throws when it came
+   * from anything but its snapshot.
+   */
   async wake(id: string): Promise<void> {
     const woken = await this.#until(
       sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/wake`)),
       ['waking'],
       ['running', 'ready'],
     );
-    if (woken.lastWake?.from !== 'snapshot') throw new Error(`the sandbox ${id} woke from ${JSON.stringify(woken.lastWake)}`);
+    if (woken.lastWake?.from !== 'snapshot')
+      throw new Error(`the sandbox ${id} woke from ${JSON.stringify(woken.lastWake)}`);
   }
 
   /** Grows the memory of an awake sandbox and resolves when it is in force. */
@@ -100,7 +111,8 @@ export class Client {
     let answer = sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/resize`, { memoryGb }));
     const deadline = performance.now() + TRANSITION_DEADLINE_MS;
     while (answer.allocated_memory_gb !== memoryGb) {
-      if (performance.now() > deadline) throw new Error(`the sandbox ${id} has ${answer.allocated_memory_gb} GiB rather than ${memoryGb}`);
+      if (performance.now() > deadline)
+        throw new Error(`the sandbox ${id} has ${answer.allocated_memory_gb} GiB rather than ${memoryGb}`);
       await delay(POLL_MS);
       answer = sandboxOf(await this.#caller.call('GET', `/v1/sandboxes/${id}`));
     }
@@ -140,7 +152,9 @@ export class Client {
 
   /** Destroys what a measurement left. */
   async destroyAll(): Promise<void> {
-    const { sandboxes } = (await this.#caller.call('GET', `/v1/orgs/${this.#orgId}/sandboxes`)) as { sandboxes: { id: string }[] };
+    const { sandboxes } = (await this.#caller.call('GET', `/v1/orgs/${this.#orgId}/sandboxes`)) as {
+      sandboxes: { id: string }[];
+    };
     for (const { id } of sandboxes) await this.destroy(id);
   }
 
@@ -149,7 +163,11 @@ export class Client {
   }
 
   /** Asks again while it is on the way, and throws when it does not come to where it should. */
-  async #until(answered: AnsweredSandbox, onTheWay: readonly string[], wanted: readonly string[]): Promise<AnsweredSandbox> {
+  async #until(
+    answered: AnsweredSandbox,
+    onTheWay: readonly string[],
+    wanted: readonly string[],
+  ): Promise<AnsweredSandbox> {
     let answer = answered;
     const deadline = performance.now() + TRANSITION_DEADLINE_MS;
     while (onTheWay.includes(answer.status) && performance.now() < deadline) {
@@ -172,7 +190,8 @@ interface AnsweredSandbox {
 /** Throws unless the result of an exec is that of a command that ended well with output. */
 export function expectSuccess(result: unknown): void {
   const { exitCode, stdout } = result as { exitCode?: unknown; stdout?: unknown };
-  if (exitCode !== 0 || typeof stdout !== 'string' || stdout === '') throw new Error(`the command answered ${JSON.stringify(result)}`);
+  if (exitCode !== 0 || typeof stdout !== 'string' || stdout === '')
+    throw new Error(`the command answered ${JSON.stringify(result)}`);
 }
 
 function sandboxOf(answer: unknown): AnsweredSandbox {

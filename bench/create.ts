@@ -1,6 +1,7 @@
-// How long a sandbox takes from the create call to a command's output, what the control plane adds to a command, and what an idle machine costs
-// in memory: measured through the public API of an installation of its own, beside gVisor's `runsc run` of the same command in the same run.
-// Usage: npm run bench:create -- [--creates N] [--burst N] [--execs N] [--json]
+// How long a sandbox takes from the create call to a command's output, what the control plane adds
+// to a command, and what an idle machine costs in memory: measured through the public API of an
+// installation of its own, beside gVisor's `runsc run` of the same command in the same run. Usage:
+// npm run bench:create -- [--creates N] [--burst N] [--execs N] [--json]
 import { mkdtemp, rm } from 'node:fs/promises';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -140,10 +141,14 @@ try {
     const numbers = measured[name as keyof typeof measured];
     return { label, unit, count: numbers.length, figure: figureOf(numbers) };
   });
-  console.log(`\n${machine}; accelerator ${host.accelerator}, QEMU ${host.qemuVersion}, ${runsc.version}; command: ${COMMAND}\n`);
+  console.log(
+    `\n${machine}; accelerator ${host.accelerator}, QEMU ${host.qemuVersion}, ${runsc.version}; command: ${COMMAND}\n`,
+  );
   console.log(renderTable(rows));
   if (values.json) {
-    const figures = Object.fromEntries(Object.entries(measured).map(([name, numbers]) => [name, rounded(figureOf(numbers))]));
+    const figures = Object.fromEntries(
+      Object.entries(measured).map(([name, numbers]) => [name, rounded(figureOf(numbers))]),
+    );
     console.log(
       JSON.stringify({
         ...figures,

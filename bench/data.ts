@@ -1,5 +1,6 @@
-// What goes into and out of a sandbox, in figures, through the public API of an installation of its own: files, previews. Each part is a file in bench/data/.
-// Usage: npm run bench:data -- [--only files|previews]... [--rounds N] [--json]
+// What goes into and out of a sandbox, in figures, through the public API of an installation of its
+// own: files, previews. Each part is a file in bench/data/. Usage: npm run bench:data -- [--only
+// files|previews]... [--rounds N] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/progress.ts';
@@ -33,10 +34,14 @@ const parts = values.only.map((name) => {
 
 const rows: Measured[] = [];
 // More requests than a minute's worth: what is measured is the way of each, not the limit.
-const { accelerator, qemuVersion } = await withWorld(new Progress(), { BERTH_REQUESTS_PER_MINUTE: '100000' }, async (world) => {
-  for (const measure of parts) rows.push(...(await measure(world, rounds)));
-  return await world.host();
-});
+const { accelerator, qemuVersion } = await withWorld(
+  new Progress(),
+  { BERTH_REQUESTS_PER_MINUTE: '100000' },
+  async (world) => {
+    for (const measure of parts) rows.push(...(await measure(world, rounds)));
+    return await world.host();
+  },
+);
 
 const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
 console.log(`\n${machine}; accelerator ${accelerator}, QEMU ${qemuVersion}\n`);

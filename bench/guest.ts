@@ -1,4 +1,5 @@
-// What only root on the host can see of a sandbox's machine: its guest daemon, dialled past API and host daemon, and its memory.
+// What only root on the host can see of a sandbox's machine: its guest daemon, dialled past API and
+// host daemon, and its memory.
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -34,15 +35,19 @@ export async function addressOf(guestCidr: string, sandboxId: string): Promise<s
 }
 
 /**
- * Memory of the sandbox's QEMU that no other process shares, in MiB: Pss_Anon of the whole process, and the part of it in the mapping of the
- * guest's RAM (pages that the guest changed since the template).
+ * Memory of the sandbox's QEMU that no other process shares, in MiB: Pss_Anon of the whole process,
+ * and the part of it in the mapping of the guest's RAM (pages that the guest changed since the
+ * template).
  */
 export async function unsharedMemoryOf(sandboxId: string): Promise<{ vmMib: number; guestMib: number }> {
   const uid = FIRST_SLOT_UID + (await slotNumberOf(sandboxId));
   const { stdout } = await run('pgrep', ['-u', String(uid), '-f', 'qemu-system']);
   const pid = stdout.trim().split('\n')[0] ?? '';
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
-  return { vmMib: kibOf(rollup, 'Pss_Anon') / 1_024, guestMib: guestKib(await readFile(`/proc/${pid}/smaps`, 'utf8')) / 1_024 };
+  return {
+    vmMib: kibOf(rollup, 'Pss_Anon') / 1_024,
+    guestMib: guestKib(await readFile(`/proc/${pid}/smaps`, 'utf8')) / 1_024,
+  };
 }
 
 /** Anonymous pages in the mappings of the template's RAM file. */
@@ -59,11 +64,14 @@ function kibOf(text: string, name: string): number {
   return Number(found);
 }
 
-/** A machine that came from the pool holds its slot under the id it had there; the VM's record names it. */
+/**
+ * A machine that came from the pool holds its slot under the id it had there; the VM's record names
+ * it.
+ */
 async function slotNumberOf(sandboxId: string): Promise<number> {
-  for (const [number, { vmId, dataFolder }] of await readRegistry(DEFAULT_REGISTRY_FOLDER)) {
+  for (const [number, { vmId, dataFolder }] of await readRegistry(DEFAULT_REGISTRY_FOLDER))
     if (vmId !== null && (vmId === sandboxId || vmId === (await machineIdOf(dataFolder, sandboxId)))) return number;
-  }
+
   throw new Error(`no network slot is claimed by ${sandboxId}`);
 }
 

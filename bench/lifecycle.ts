@@ -1,6 +1,7 @@
-// The life of a sandbox in figures, through the public API: sleep and wake against dirtied memory and RAM size, creates from the warm pool beside
-// gVisor's `runsc run`, memory of idle machines. Each part has an installation of its own.
-// Usage: npm run bench:lifecycle -- [--only sleep-wake|pool|memory]... [--rounds N] [--creates N] [--burst N] [--vms N,N,...] [--json]
+// The life of a sandbox in figures, through the public API: sleep and wake against dirtied memory
+// and RAM size, creates from the warm pool beside gVisor's `runsc run`, memory of idle machines.
+// Each part has an installation of its own. Usage: npm run bench:lifecycle -- [--only
+// sleep-wake|pool|memory]... [--rounds N] [--creates N] [--burst N] [--vms N,N,...] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/progress.ts';
@@ -24,16 +25,16 @@ const { values } = parseArgs({
 });
 const whole = (name: string, text: string): number => {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 1 || value > 1_000) throw new Error(`--${name}: '${text}' is not an integer from 1 to 1000`);
+  if (!Number.isInteger(value) || value < 1 || value > 1_000)
+    throw new Error(`--${name}: '${text}' is not an integer from 1 to 1000`);
   return value;
 };
 const rounds = whole('rounds', values.rounds);
 const creates = whole('creates', values.creates);
 const burst = whole('burst', values.burst);
 const vms = values.vms.split(',').map((text) => whole('vms', text));
-for (const name of values.only) {
+for (const name of values.only)
   if (!(PARTS as readonly string[]).includes(name)) throw new Error(`--only: '${name}' is none of ${PARTS.join(', ')}`);
-}
 
 const progress = new Progress();
 let host: { accelerator: string; qemuVersion: string | null } | null = null;
@@ -48,7 +49,12 @@ if (values.only.includes('sleep-wake')) {
   });
 }
 if (values.only.includes('pool')) {
-  const kept = { BERTH_POOL_MIN: String(burst), BERTH_POOL_MAX: String(burst), BERTH_MEMORY_OVERCOMMIT: '4', BERTH_CPU_OVERCOMMIT: '32' };
+  const kept = {
+    BERTH_POOL_MIN: String(burst),
+    BERTH_POOL_MAX: String(burst),
+    BERTH_MEMORY_OVERCOMMIT: '4',
+    BERTH_CPU_OVERCOMMIT: '32',
+  };
   await withWorld(progress, kept, async (world) => {
     host = await world.host();
     pool = await measurePool(world, { creates, burst });
@@ -118,7 +124,12 @@ if (values.json) {
 }
 
 function rowsOf(): TableRow[] {
-  const row = (label: string, unit: string, count: number, figure: Figure): TableRow => ({ label, unit, count, figure });
+  const row = (label: string, unit: string, count: number, figure: Figure): TableRow => ({
+    label,
+    unit,
+    count,
+    figure,
+  });
   return [
     ...(made === null
       ? []
@@ -128,7 +139,9 @@ function rowsOf(): TableRow[] {
           row(`burst of ${burst} from the pool to first exec`, 'ms', burst, made.burstCreateToFirstExecMs),
           row('runsc run (gVisor) of the same', 'ms', creates, made.runscRunMs),
         ]),
-    ...sleepWake.map(({ ramMib, dirtyMib, sleepMs }) => row(`sleep, ${ramMib} MiB RAM, ${dirtyMib} dirtied`, 'ms', rounds, sleepMs)),
+    ...sleepWake.map(({ ramMib, dirtyMib, sleepMs }) =>
+      row(`sleep, ${ramMib} MiB RAM, ${dirtyMib} dirtied`, 'ms', rounds, sleepMs),
+    ),
     ...sleepWake.map(({ ramMib, dirtyMib, wakeToFirstExecMs }) =>
       row(`wake to first exec, ${ramMib} MiB RAM, ${dirtyMib} dirtied`, 'ms', rounds, wakeToFirstExecMs),
     ),

@@ -1,5 +1,6 @@
-// What the durable queue costs: the answer of a create with a start right after the commit against polling, the processor time of idle
-// polling, and how soon a step goes on after its replica was killed. Real Postgres, real services, a stand-in host that takes 10 ms.
+// What the durable queue costs: the answer of a create with a start right after the commit against
+// polling, the processor time of idle polling, and how soon a step goes on after its replica was
+// killed. Real Postgres, real services, a stand-in host that takes 10 ms.
 //   node bench/queue-start.ts [--json] [--creates 60] [--kills 8]
 import { readFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
@@ -27,7 +28,10 @@ const MODES: Mode[] = [
   { name: 'poll 1000 ms', options: { startAtOnce: false, queuePollMs: 1_000 } },
 ];
 
-/** A replica that finds the queue at a longer poll takes many polls to come down to its own; it finds it right from the start here. */
+/**
+ * A replica that finds the queue at a longer poll takes many polls to come down to its own; it
+ * finds it right from the start here.
+ */
 async function startPolling(world: World, options: Mode['options']): Promise<Replica> {
   await world.presetQueuePoll(options.queuePollMs ?? 1_000);
   return await Replica.start({ ...world.replica, ...options });
@@ -54,10 +58,15 @@ async function measureCreates(world: World, creates: number): Promise<Map<string
   return new Map([...samples].map(([name, values]) => [name, figureOf(values)]));
 }
 
-/** Processor time of the server and all its backends, in milliseconds. A backend that ended in between is counted by its parent. */
+/**
+ * Processor time of the server and all its backends, in milliseconds. A backend that ended in
+ * between is counted by its parent.
+ */
 async function postgresCpuMs(world: World): Promise<number> {
   const own = await cpuTicks(world.postgres.pid());
-  const children = (await readFile(`/proc/${world.postgres.pid()}/task/${world.postgres.pid()}/children`, 'utf8')).trim().split(' ');
+  const children = (await readFile(`/proc/${world.postgres.pid()}/task/${world.postgres.pid()}/children`, 'utf8'))
+    .trim()
+    .split(' ');
   let ticks = own;
   for (const child of children) ticks += await cpuTicks(Number(child));
   return (ticks * 1_000) / CLOCK_TICKS_PER_SECOND;
@@ -65,15 +74,23 @@ async function postgresCpuMs(world: World): Promise<number> {
 
 async function cpuTicks(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // Fields 14 to 17: own and waited-for children's user and system time. The name in field 2 may hold spaces.
+  // Fields 14 to 17: own and waited-for children's user and system time. The name in field 2 may
+  // hold spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);
 }
 
-async function measureIdle(world: World, queuePollMs: number): Promise<{ replicaCpuMsPerSecond: number; postgresCpuMsPerSecond: number }> {
+async function measureIdle(
+  world: World,
+  queuePollMs: number,
+): Promise<{ replicaCpuMsPerSecond: number; postgresCpuMsPerSecond: number }> {
   const replica = await startPolling(world, { startAtOnce: true, queuePollMs });
   await delay(2_000);
-  const before = { replica: (await replica.ask('cpu')).ms, postgres: await postgresCpuMs(world), at: performance.now() };
+  const before = {
+    replica: (await replica.ask('cpu')).ms,
+    postgres: await postgresCpuMs(world),
+    at: performance.now(),
+  };
   await delay(IDLE_MS);
   const seconds = (performance.now() - before.at) / 1_000;
   const replicaCpuMsPerSecond = ((await replica.ask('cpu')).ms - before.replica) / seconds;
@@ -127,9 +144,21 @@ try {
     count: Number(flags.creates),
     figure,
   }));
-  rows.push({ label: 'kill -9 to ready, a new replica is started', unit: 'ms', count: Number(flags.kills), figure: restart });
-  rows.push({ label: 'kill -9 to ready, another replica is alive', unit: 'ms', count: Number(flags.kills), figure: takeover });
-  console.log(`${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}, host answers in ${HOST_ANSWER_MS} ms\n`);
+  rows.push({
+    label: 'kill -9 to ready, a new replica is started',
+    unit: 'ms',
+    count: Number(flags.kills),
+    figure: restart,
+  });
+  rows.push({
+    label: 'kill -9 to ready, another replica is alive',
+    unit: 'ms',
+    count: Number(flags.kills),
+    figure: takeover,
+  });
+  console.log(
+    `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}, host answers in ${HOST_ANSWER_MS} ms\n`,
+  );
   console.log(renderTable(rows));
   console.log('\nidle, processor time in ms per second');
   for (const [pollMs, cpu] of idle) {

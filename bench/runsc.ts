@@ -1,4 +1,5 @@
-// gVisor's `runsc run` of one command in a fresh container on the machine's own root file system, read-only and without a network.
+// gVisor's `runsc run` of one command in a fresh container on the machine's own root file system,
+// read-only and without a network.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -53,10 +54,14 @@ export class Runsc {
     this.#runs += 1;
     const startedAt = performance.now();
     const flags = ['--ignore-cgroups', '--network=none', '--root', join(this.#folder, 'state')];
-    const { stdout } = await run('runsc', [...flags, 'run', '--bundle', this.#folder, `berth-bench-${process.pid}-${this.#runs}`], {
-      timeout: DEADLINE_MS,
-      killSignal: 'SIGKILL',
-    });
+    const { stdout } = await run(
+      'runsc',
+      [...flags, 'run', '--bundle', this.#folder, `berth-bench-${process.pid}-${this.#runs}`],
+      {
+        timeout: DEADLINE_MS,
+        killSignal: 'SIGKILL',
+      },
+    );
     if (stdout === '') throw new Error('runsc ran the command without output');
     return performance.now() - startedAt;
   }

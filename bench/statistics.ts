@@ -1,4 +1,5 @@
-// Figures of a benchmark: order statistics of measured numbers, and how they are printed. Makes no judgement.
+// Figures of a benchmark: order statistics of measured numbers, and how they are printed. Makes no
+// judgement.
 export interface Figure {
   min: number;
   median: number;
@@ -6,7 +7,10 @@ export interface Figure {
   max: number;
 }
 
-/** Order statistics of at least one number; the median of an even count is the mean of the middle two, p95 is by nearest rank. */
+/**
+ * Order statistics of at least one number; the median of an even count is the mean of the middle
+ * two, p95 is by nearest rank.
+ */
 export function figureOf(values: readonly number[]): Figure {
   if (values.length === 0) throw new Error('no values were measured');
   const sorted = values.toSorted((a, b) => a - b);
@@ -40,7 +44,12 @@ export function renderTable(rows: readonly TableRow[]): string {
   const header = ['', 'unit', 'n', 'min', 'median', 'p95', 'max'];
   const cells = rows.map((row) => {
     const { min, median, p95, max } = rounded(row.figure, row.decimals);
-    return [row.label, row.unit, String(row.count), ...[min, median, p95, max].map((value) => value.toFixed(row.decimals ?? 1))];
+    return [
+      row.label,
+      row.unit,
+      String(row.count),
+      ...[min, median, p95, max].map((value) => value.toFixed(row.decimals ?? 1)),
+    ];
   });
   const widths = header.map((text, column) => Math.max(text.length, ...cells.map((row) => (row[column] ?? '').length)));
   const line = (row: readonly string[]): string =>

@@ -1,7 +1,9 @@
-// What it costs to ask for usage, beside how much there is of it: both usage routes, over HTTP, of an org with ten thousand intervals of machine time and of
-// one with ten million, once the worker's own steps have summed them. The four take turns, so that what else the machine does falls on all. Ratios are of
-// times: above 1 the long ledger costs something. Fails when the sums do not agree with the intervals to the millisecond.
-// Usage: npm run bench:usage -- [--rounds N] [--intervals N] [--json]
+// What it costs to ask for usage, beside how much there is of it: both usage routes, over HTTP, of
+// an org with ten thousand intervals of machine time and of one with ten million, once the worker's
+// own steps have summed them. The four take turns, so that what else the machine does falls on all.
+// Ratios are of times: above 1 the long ledger costs something. Fails when the sums do not agree
+// with the intervals to the millisecond. Usage: npm run bench:usage -- [--rounds N] [--intervals N]
+// [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/progress.ts';
@@ -39,16 +41,17 @@ const { values: flags } = parseArgs({
 });
 const integer = (name: 'rounds' | 'intervals', least: number, most: number): number => {
   const value = Number(flags[name]);
-  if (!Number.isInteger(value) || value < least || value > most) {
+  if (!Number.isInteger(value) || value < least || value > most)
     throw new Error(`--${name}: '${flags[name]}' is not an integer from ${least} to ${most}`);
-  }
+
   return value;
 };
 const rounds = integer('rounds', 1, 100_000);
 const long = Math.ceil(integer('intervals', SANDBOXES, 100_000_000) / SANDBOXES) * SANDBOXES;
 
 const twoDecimals = (value: number): number => Math.round(value * 100) / 100;
-const p99 = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.ceil(0.99 * values.length) - 1] ?? Number.NaN;
+const p99 = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.ceil(0.99 * values.length) - 1] ?? Number.NaN;
 const ratio = (one: readonly number[], other: readonly number[]): { median: number; p99: number } => ({
   median: twoDecimals(figureOf(one).median / figureOf(other).median),
   p99: twoDecimals(p99(one) / p99(other)),
@@ -94,9 +97,8 @@ try {
     }
     return compared;
   });
-  for (const { ofSums, ofIntervals } of agreement.value) {
+  for (const { ofSums, ofIntervals } of agreement.value)
     if (ofSums !== ofIntervals) throw new Error(`the sums say ${ofSums} ms, the intervals ${ofIntervals} ms`);
-  }
 
   const port = await plane.serve();
   const targets = ledgers.flatMap(({ org, intervals }) => {
@@ -123,14 +125,20 @@ try {
   const timesOf = (route: string, intervals: number): number[] =>
     targets.find((target) => target.route === route && target.intervals === intervals)?.ms ?? [];
   const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
-  const told = (times: readonly number[]) => ({ median: twoDecimals(figureOf(times).median), p99: twoDecimals(p99(times)) });
+  const told = (times: readonly number[]) => ({
+    median: twoDecimals(figureOf(times).median),
+    p99: twoDecimals(p99(times)),
+  });
   const result = {
     orgUsageRatio: ratio(timesOf('usage', long), timesOf('usage', SHORT)),
     endUsersRatio: ratio(timesOf('usage/end-users', long), timesOf('usage/end-users', SHORT)),
     orgUsageMs: { short: told(timesOf('usage', SHORT)), long: told(timesOf('usage', long)) },
     endUsersMs: { short: told(timesOf('usage/end-users', SHORT)), long: told(timesOf('usage/end-users', long)) },
     intervals: { short: SHORT, long },
-    rollUp: { seconds: twoDecimals(rolledUp.seconds), microsecondsEach: twoDecimals((rolledUp.seconds * 1e6) / (SHORT + long)) },
+    rollUp: {
+      seconds: twoDecimals(rolledUp.seconds),
+      microsecondsEach: twoDecimals((rolledUp.seconds * 1e6) / (SHORT + long)),
+    },
     sumsAgree: true,
     rounds,
     machine,

@@ -1,4 +1,5 @@
-// Commands that a client is connected to, on a real machine: bytes whole each way, how they end, and that nothing of them is left.
+// Commands that a client is connected to, on a real machine: bytes whole each way, how they end,
+// and that nothing of them is left.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -46,9 +47,15 @@ class Command {
     socket.resume();
   }
 
-  static async start(command: string, query: Record<string, string> = { tty: 'false' }, token = berth.token): Promise<Command> {
+  static async start(
+    command: string,
+    query: Record<string, string> = { tty: 'false' },
+    token = berth.token,
+  ): Promise<Command> {
     const asked = new URLSearchParams({ ...query, command }).toString();
-    const answer = await askForWebSocket(`${berth.url}/v1/sandboxes/${id}/terminal?${asked}`, { authorization: `Bearer ${token}` });
+    const answer = await askForWebSocket(`${berth.url}/v1/sandboxes/${id}/terminal?${asked}`, {
+      authorization: `Bearer ${token}`,
+    });
     assert.ok('socket' in answer, JSON.stringify(answer));
     return new Command(answer.socket);
   }
@@ -107,7 +114,10 @@ test('much goes into a command and comes out of it whole', async (t) => {
   const giving = await Command.start('cat /tmp/random');
   assert.deepEqual(await giving.ended(), { exit: 0 });
   note(t, 'out of a command', EACH_WAY, sinceMs);
-  assert.equal(giving.hashes[COMMAND_OUTPUT.stdout].digest('hex'), await output('sha256sum < /tmp/random | cut -d" " -f1'));
+  assert.equal(
+    giving.hashes[COMMAND_OUTPUT.stdout].digest('hex'),
+    await output('sha256sum < /tmp/random | cut -d" " -f1'),
+  );
 
   const both = await Command.start('tee /dev/stderr');
   const through = await both.send(EACH_WAY / 2);
@@ -135,16 +145,23 @@ test('a command ends with its code, its signal, or its input; in a terminal or w
     if (query.tty === 'false') for (let sent = 0; sent < 20; sent += 1) ending.socket.send(Buffer.alloc(MIB / 2));
     assert.deepEqual(await ending.ended(), exit, command);
   }
-  const details = (await activityOf(berth.dataFolder, id)).filter(({ kind }) => kind === 'sandbox_connected').map((row) => row.details);
+  const details = (await activityOf(berth.dataFolder, id))
+    .filter(({ kind }) => kind === 'sandbox_connected')
+    .map((row) => row.details);
   assert.deepEqual(details.slice(-2), [
     { command: true, terminal: true },
     { command: true, terminal: true },
   ]);
 });
 
-async function inTerminal(command: string, query: Record<string, string>): Promise<{ socket: WebSocket; ended(): Promise<unknown> }> {
+async function inTerminal(
+  command: string,
+  query: Record<string, string>,
+): Promise<{ socket: WebSocket; ended(): Promise<unknown> }> {
   const asked = new URLSearchParams({ ...query, command }).toString();
-  const answer = await askForWebSocket(`${berth.url}/v1/sandboxes/${id}/terminal?${asked}`, { authorization: `Bearer ${berth.token}` });
+  const answer = await askForWebSocket(`${berth.url}/v1/sandboxes/${id}/terminal?${asked}`, {
+    authorization: `Bearer ${berth.token}`,
+  });
   assert.ok('socket' in answer, JSON.stringify(answer));
   const { socket } = answer;
   let exit: unknown;
@@ -172,11 +189,16 @@ test('a signal goes to the command, and nothing of it is left when its client go
   asked.order({ signal: 'SIGUSR1' });
   assert.deepEqual([await asked.ended(), asked.stdout], [{ exit: 5 }, 'ready\ntold\n']);
 
-  for (const leave of [(command: Command) => command.socket.close(), (command: Command) => command.socket.terminate()]) {
+  for (const leave of [
+    (command: Command) => command.socket.close(),
+    (command: Command) => command.socket.terminate(),
+  ]) {
     const left = await Command.start(`trap '' HUP TERM; sleep 6161 & sleep 6161; sleep 6161`);
     await until('it runs', async () => ((await output('pgrep -cx -f "sleep 6161"')) === '2' ? true : null));
     leave(left);
-    await until('it is gone', async () => ((await output('pgrep -x -f "sleep 6161" || echo none')) === 'none' ? true : null));
+    await until('it is gone', async () =>
+      (await output('pgrep -x -f "sleep 6161" || echo none')) === 'none' ? true : null,
+    );
   }
   const full = await Command.start('exec sleep 6262');
   for (let sent = 0; sent < 64; sent += 1) full.socket.send(Buffer.alloc(MIB));
@@ -186,21 +208,38 @@ test('a signal goes to the command, and nothing of it is left when its client go
     return before > 0 && before === full.socket.bufferedAmount ? true : null;
   });
   full.socket.terminate();
-  await until('it is gone', async () => ((await output('pgrep -x -f "sleep 6262" || echo none')) === 'none' ? true : null));
+  await until('it is gone', async () =>
+    (await output('pgrep -x -f "sleep 6262" || echo none')) === 'none' ? true : null,
+  );
 });
 
 test('a command is ended when its key is revoked and when its sandbox goes to sleep', async () => {
-  const made = await promisify(execFile)(BERTH, ['keys', 'create', '--name', 'revoked', '--data-dir', berth.dataFolder]);
+  const made = await promisify(execFile)(BERTH, [
+    'keys',
+    'create',
+    '--name',
+    'revoked',
+    '--data-dir',
+    berth.dataFolder,
+  ]);
   const [token = ''] = /brt_\w+/.exec(made.stdout) ?? [];
   const revoked = await Command.start('trap "" HUP; sleep 6363', { tty: 'false' }, token);
-  await until('it runs', async () => ((await output('pgrep -x -f "sleep 6363" || echo none')) === 'none' ? null : true));
+  await until('it runs', async () =>
+    (await output('pgrep -x -f "sleep 6363" || echo none')) === 'none' ? null : true,
+  );
   await queryDatabase(berth.dataFolder, `update api_key set revoked_at = now() where name = 'revoked'`);
   assert.equal(await revoked.closed, 4_401);
-  await until('it is gone', async () => ((await output('pgrep -x -f "sleep 6363" || echo none')) === 'none' ? true : null));
+  await until('it is gone', async () =>
+    (await output('pgrep -x -f "sleep 6363" || echo none')) === 'none' ? true : null,
+  );
   const slept = await Command.start('trap "" HUP; sleep 6464');
-  await until('it runs', async () => ((await output('pgrep -x -f "sleep 6464" || echo none')) === 'none' ? null : true));
+  await until('it runs', async () =>
+    (await output('pgrep -x -f "sleep 6464" || echo none')) === 'none' ? null : true,
+  );
   await sleepSandbox(berth, id);
   assert.equal(await slept.closed, 4_409);
   await wakeSandbox(berth, id);
-  await until('it is gone', async () => ((await output('pgrep -x -f "sleep 6464" || echo none')) === 'none' ? true : null));
+  await until('it is gone', async () =>
+    (await output('pgrep -x -f "sleep 6464" || echo none')) === 'none' ? true : null,
+  );
 });

@@ -1,4 +1,5 @@
-// A short run of chaos: nothing acknowledged is lost, nothing is leaked, no time is metered twice or left open. The longer runs are by hand.
+// A short run of chaos: nothing acknowledged is lost, nothing is leaked, no time is metered twice
+// or left open. The longer runs are by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runChaos } from './chaos/run.ts';

@@ -1,4 +1,5 @@
-// The command line on a real machine: a sandbox from its create to its end, by `berth sandbox` alone.
+// The command line on a real machine: a sandbox from its create to its end, by `berth sandbox`
+// alone.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { berth, type Ended } from '../cli/test/berth.ts';
@@ -25,13 +26,19 @@ test('a sandbox is made, looked at, put to sleep, woken, made larger and deleted
   assert.equal((await getSandbox(service, id)).name, 'of the cli');
   assert.equal((await exec(service, id, 'sleep 600 >/dev/null 2>&1 & echo $! > pid; nproc')).stdout, '1\n');
 
-  const { metrics } = JSON.parse((await run('metrics', id, '--json')).stdout) as { metrics: { guest: { cpu: { vcpu: number } } } };
+  const { metrics } = JSON.parse((await run('metrics', id, '--json')).stdout) as {
+    metrics: { guest: { cpu: { vcpu: number } } };
+  };
   assert.equal(metrics.guest.cpu.vcpu, 1);
   assert.match((await run('metrics', id)).stdout, /^memory +\d.* MiB of \d.* [MG]iB \(\d+(?:\.\d)? %\)$/m);
 
   assert.equal((await run('sleep', id)).stdout, `${id} stopped\n`);
   assert.equal((await run('wake', id)).stdout, `${id} ready\n`);
-  assert.equal((await exec(service, id, 'kill -0 $(cat pid) && echo alive')).stdout, 'alive\n', 'its processes are there');
+  assert.equal(
+    (await exec(service, id, 'kill -0 $(cat pid) && echo alive')).stdout,
+    'alive\n',
+    'its processes are there',
+  );
 
   assert.equal((await run('resize', id, '--vcpu', '2')).stdout, `${id} 2 vCPU, 1 GB, 10 GB disk\n`);
   await until('the guest has it', async () => ((await exec(service, id, 'nproc')).stdout === '2\n' ? true : null));

@@ -1,5 +1,6 @@
-// `berth exec`, `run` and `cp` on a real machine, by the command as a person has it: exit codes, streams, terminals, signals, and that nothing is left in the sandbox
-// of what was ended. What needs no machine: cli/test/{exec,run,copy}.test.ts.
+// `berth exec`, `run` and `cp` on a real machine, by the command as a person has it: exit codes,
+// streams, terminals, signals, and that nothing is left in the sandbox of what was ended. What
+// needs no machine: cli/test/{exec,run,copy}.test.ts.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -45,7 +46,11 @@ const environment = (): Record<string, string | undefined> => ({
 });
 
 /** Starts the command, or a line of a shell that has it as `$berth`. */
-function start(...args: string[]): { child: ChildProcessWithoutNullStreams; stdout: () => string; ended: Promise<Ended> } {
+function start(...args: string[]): {
+  child: ChildProcessWithoutNullStreams;
+  stdout: () => string;
+  ended: Promise<Ended>;
+} {
   const child = spawn(args[0] === 'sh' ? 'sh' : BERTH, args[0] === 'sh' ? args.slice(1) : args, {
     cwd: folder,
     env: { ...environment(), berth: BERTH, id },
@@ -56,17 +61,25 @@ function start(...args: string[]): { child: ChildProcessWithoutNullStreams; stdo
   let stderr = '';
   child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, stdout: Buffer.concat(stdout), stderr }));
+  const ended = once(child, 'close').then(([code]) => ({
+    code: code as number | null,
+    stdout: Buffer.concat(stdout),
+    stderr,
+  }));
   return { child, stdout: () => Buffer.concat(stdout).toString(), ended };
 }
 
-async function run(args: string[], stdin: string | Buffer = ''): Promise<{ code: number | null; stdout: string; stderr: string }> {
+async function run(
+  args: string[],
+  stdin: string | Buffer = '',
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const { child, ended } = start(...args);
   child.stdin.end(stdin);
   const { code, stdout, stderr } = await ended;
   return { code, stdout: stdout.toString(), stderr };
 }
-const shell = (line: string): Promise<{ code: number | null; stdout: string; stderr: string }> => run(['sh', '-c', line]);
+const shell = (line: string): Promise<{ code: number | null; stdout: string; stderr: string }> =>
+  run(['sh', '-c', line]);
 
 const sum = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -92,7 +105,11 @@ test('exit codes: the command’s own, 124 when its time was up, 125 when Berth 
   assert.equal((await run(['exec', id, '--', 'true'])).code, 0);
   assert.equal((await run(['exec', id, '--', 'no-such-program', 'x'])).code, 127);
   const late = await run(['exec', '--timeout-seconds', '5', id, '--', 'echo begun; sleep 1000']);
-  assert.deepEqual(late, { code: 124, stdout: 'begun\n', stderr: 'berth: the command was ended: its 5 s were up (--timeout-seconds)\n' });
+  assert.deepEqual(late, {
+    code: 124,
+    stdout: 'begun\n',
+    stderr: 'berth: the command was ended: its 5 s were up (--timeout-seconds)\n',
+  });
   assert.equal((await run(['exec', `sbx_${'a'.repeat(24)}`, '--', 'true'])).code, 125);
   assert.equal((await run(['exec', '-i', `sbx_${'a'.repeat(24)}`, '--', 'true'])).code, 125);
   const much = await run(['exec', id, '--', 'seq 100000']);
@@ -104,7 +121,10 @@ test('exit codes: the command’s own, 124 when its time was up, 125 when Berth 
 test('pipes: stdin and both outputs of -i, also of tar, and a reader that goes away', async () => {
   assert.deepEqual(await shell('echo hi | "$berth" exec -i "$id" -- cat'), { code: 0, stdout: 'hi\n', stderr: '' });
   await exec(berth, id, 'mkdir -p piped/in && echo 1 > piped/a && echo 2 > piped/in/b');
-  assert.equal((await shell('"$berth" exec -i "$id" -- tar c -C piped . | tar t | sort')).stdout, './\n./a\n./in/\n./in/b\n');
+  assert.equal(
+    (await shell('"$berth" exec -i "$id" -- tar c -C piped . | tar t | sort')).stdout,
+    './\n./a\n./in/\n./in/b\n',
+  );
   const gone = await shell('{ "$berth" exec -i "$id" -- sh -c "yes piped-word"; echo "code $?" >&2; } | head -n 1');
   assert.deepEqual(gone, { code: 0, stdout: 'piped-word\n', stderr: 'code 141\n' });
   await nothingLeft('piped-word');
@@ -140,7 +160,13 @@ test('signals with -i reach the command; a client that is killed ends it with al
     assert.deepEqual([found, stderr], [code, ''], name);
     await nothingLeft('27182');
   }
-  const trapped = start('exec', '-i', id, '--', 'trap "echo caught; exit 9" TERM; echo begun; while :; do sleep 0.1; done');
+  const trapped = start(
+    'exec',
+    '-i',
+    id,
+    '--',
+    'trap "echo caught; exit 9" TERM; echo begun; while :; do sleep 0.1; done',
+  );
   await until('it runs', () => Promise.resolve(trapped.stdout() === 'begun\n' ? true : null));
   trapped.child.kill('SIGTERM');
   assert.deepEqual(await trapped.ended.then(({ code, stdout }) => [code, stdout.toString()]), [9, 'begun\ncaught\n']);
@@ -177,7 +203,10 @@ test('-it: a terminal of the size of this one, which follows it; Ctrl-C is a byt
 });
 
 test('run: a sandbox of its own, gone afterwards, whatever the command came to', async () => {
-  assert.deepEqual(await run(['run', '--name', 'once', '--', 'hostname; pwd; exit 7']).then(({ code, stderr }) => [code, stderr]), [7, '']);
+  assert.deepEqual(
+    await run(['run', '--name', 'once', '--', 'hostname; pwd; exit 7']).then(({ code, stderr }) => [code, stderr]),
+    [7, ''],
+  );
   assert.equal((await run(['run', '-i', '--', 'cat'], 'through')).stdout, 'through');
   const { child, ended } = start('run', '--', 'echo begun; sleep 1000');
   await until('it runs', async () => ((await listSandboxes(berth)).length === 2 ? true : null));
@@ -204,15 +233,23 @@ test('cp: a tree goes there and back as it is, large files too; a full disk and 
   await utimes(join(tree, 'deep/large'), 1_600_000_000, 1_600_000_000);
   assert.deepEqual(await run(['cp', tree, `${id}:.`]), { code: 0, stdout: '', stderr: '' });
   assert.equal(
-    (await exec(berth, id, 'cat link 2>/dev/null; readlink tree/link; stat -c "%U %a %Y" tree/deep/large; ls -A | grep cp- || true'))
-      .stdout,
+    (
+      await exec(
+        berth,
+        id,
+        'cat link 2>/dev/null; readlink tree/link; stat -c "%U %a %Y" tree/deep/large; ls -A | grep cp- || true',
+      )
+    ).stdout,
     'deep/large\nberth 755 1600000000\n',
   );
   assert.deepEqual(await run(['cp', `${id}:tree`, join(folder, 'back')]), { code: 0, stdout: '', stderr: '' });
   assert.equal(sum(await readFile(join(folder, 'back/link'))), sum(await readFile(join(tree, 'deep/large'))));
   const { mode, mtimeMs } = await stat(join(folder, 'back/deep/large'));
   assert.deepEqual([mode & 0o777, mtimeMs], [0o755, 1_600_000_000_000]);
-  assert.deepEqual(await readdir(join(folder, 'back'), { encoding: 'buffer' }), await readdir(tree, { encoding: 'buffer' }));
+  assert.deepEqual(
+    await readdir(join(folder, 'back'), { encoding: 'buffer' }),
+    await readdir(tree, { encoding: 'buffer' }),
+  );
 
   const file = join(tree, 'deep/large');
   assert.deepEqual(await run(['cp', file, `${id}:/proc/1/x`]).then(({ code }) => code), 1);
@@ -220,7 +257,10 @@ test('cp: a tree goes there and back as it is, large files too; a full disk and 
     (await run(['cp', file, `${id}:/usr/x`])).stderr,
     /^berth: sbx_\w+:\/usr\/x: permission denied: commands run as the user of the sandbox\n$/,
   );
-  assert.match((await run(['cp', `${id}:/etc/shadow`, folder])).stderr, /^berth: sbx_\w+:\/etc\/shadow: .*[Pp]ermission denied/);
+  assert.match(
+    (await run(['cp', `${id}:/etc/shadow`, folder])).stderr,
+    /^berth: sbx_\w+:\/etc\/shadow: .*[Pp]ermission denied/,
+  );
   assert.match((await run(['cp', `${id}:nowhere`, folder])).stderr, /nowhere: there is no such file or folder\n$/);
 });
 

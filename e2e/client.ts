@@ -1,5 +1,6 @@
-// A caller of the public API as a user would write one: fetch, a bearer token, JSON. Owns no rule of the API; answers are parsed with the
-// contract's schemas, so a story fails when the service answers anything else.
+// A caller of the public API as a user would write one: fetch, a bearer token, JSON. Owns no rule
+// of the API; answers are parsed with the contract's schemas, so a story fails when the service
+// answers anything else.
 import { setTimeout as delay } from 'node:timers/promises';
 import { execResult, type ExecResult } from '@berth/contract/exec.ts';
 import { errorEnvelope } from '@berth/contract/errors.ts';
@@ -26,7 +27,13 @@ export interface CallOptions {
 }
 
 /** One request. `body` undefined sends none. Every answer must be JSON. */
-export async function call(caller: Caller, method: string, path: string, body?: unknown, options: CallOptions = {}): Promise<Answer> {
+export async function call(
+  caller: Caller,
+  method: string,
+  path: string,
+  body?: unknown,
+  options: CallOptions = {},
+): Promise<Answer> {
   const response = await fetch(new URL(path, caller.url), {
     method,
     headers: {
@@ -44,12 +51,17 @@ const sandboxAnswer = z.object({ sandbox: sandboxSchema });
 const sandboxesAnswer = z.object({ sandboxes: z.array(sandboxSchema) });
 
 function expectStatus(answer: Answer, status: number): Answer {
-  if (answer.status !== status) throw new Error(`expected ${status}, got ${answer.status}: ${JSON.stringify(answer.body)}`);
+  if (answer.status !== status)
+    throw new Error(`expected ${status}, got ${answer.status}: ${JSON.stringify(answer.body)}`);
   return answer;
 }
 
 /** Creates a sandbox and answers as the service did: it may still be provisioning. */
-export async function createSandbox(caller: Caller, fields: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Sandbox> {
+export async function createSandbox(
+  caller: Caller,
+  fields: Record<string, unknown> = {},
+  options: CallOptions = {},
+): Promise<Sandbox> {
   const answer = await call(
     caller,
     'POST',
@@ -65,18 +77,28 @@ export async function getSandbox(caller: Caller, sandboxId: string): Promise<San
 }
 
 export async function listSandboxes(caller: Caller, query = ''): Promise<Sandbox[]> {
-  return sandboxesAnswer.parse(expectStatus(await call(caller, 'GET', `/v1/orgs/${caller.orgId}/sandboxes${query}`), 200).body).sandboxes;
+  return sandboxesAnswer.parse(
+    expectStatus(await call(caller, 'GET', `/v1/orgs/${caller.orgId}/sandboxes${query}`), 200).body,
+  ).sandboxes;
 }
 
 /** Polls, as a caller does, until the sandbox has one of the statuses. */
-export async function waitForStatus(caller: Caller, sandboxId: string, statuses: readonly string[], timeoutMs = 60_000): Promise<Sandbox> {
+export async function waitForStatus(
+  caller: Caller,
+  sandboxId: string,
+  statuses: readonly string[],
+  timeoutMs = 60_000,
+): Promise<Sandbox> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const sandbox = await getSandbox(caller, sandboxId);
     if (statuses.includes(sandbox.status)) return sandbox;
     if (Date.now() > deadline) {
-      throw new Error(`sandbox ${sandboxId} is ${sandbox.status} after ${timeoutMs} ms, expected ${statuses.join(' or ')}`);
+      throw new Error(
+        `sandbox ${sandboxId} is ${sandbox.status} after ${timeoutMs} ms, expected ${statuses.join(' or ')}`,
+      );
     }
+
     await delay(50);
   }
 }
@@ -85,11 +107,17 @@ export async function waitForStatus(caller: Caller, sandboxId: string, statuses:
 export async function awakeSandbox(caller: Caller, fields: Record<string, unknown> = {}): Promise<Sandbox> {
   const created = await createSandbox(caller, fields);
   const sandbox = await waitForStatus(caller, created.id, ['running', 'ready', 'failed']);
-  if (sandbox.status === 'failed') throw new Error(`sandbox ${sandbox.id} failed: ${JSON.stringify(sandbox.statusReason)}`);
+  if (sandbox.status === 'failed')
+    throw new Error(`sandbox ${sandbox.id} failed: ${JSON.stringify(sandbox.statusReason)}`);
   return sandbox;
 }
 
-export async function exec(caller: Caller, sandboxId: string, command: string, timeoutSeconds?: number): Promise<ExecResult> {
+export async function exec(
+  caller: Caller,
+  sandboxId: string,
+  command: string,
+  timeoutSeconds?: number,
+): Promise<ExecResult> {
   const answer = await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/exec`, {
     command,
     ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
@@ -103,7 +131,10 @@ export async function destroySandbox(caller: Caller, sandboxId: string): Promise
   return sandbox.status === 'deleted' ? sandbox : waitForStatus(caller, sandboxId, ['deleted']);
 }
 
-/** Puts a sandbox to sleep and waits until it sleeps. An ephemeral one ends: then that is waited for. */
+/**
+ * Puts a sandbox to sleep and waits until it sleeps. An ephemeral one ends: then that is waited
+ * for.
+ */
 export async function sleepSandbox(caller: Caller, sandboxId: string): Promise<Sandbox> {
   return await settled(caller, await act(caller, sandboxId, 'sleep'), ['stopped', 'deleted']);
 }
@@ -124,14 +155,31 @@ export async function renewSandbox(caller: Caller, sandboxId: string): Promise<S
 
 /** One of the verbs that answer 200 with the sandbox; throws at any other answer. */
 export async function act(caller: Caller, sandboxId: string, verb: string, body?: unknown): Promise<Sandbox> {
-  return sandboxAnswer.parse(expectStatus(await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/${verb}`, body), 200).body).sandbox;
+  return sandboxAnswer.parse(
+    expectStatus(await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/${verb}`, body), 200).body,
+  ).sandbox;
 }
 
-/** What a sandbox comes to after its answer: one of the statuses, or an error that names the one it has come to rest in. */
-async function settled(caller: Caller, answered: Sandbox, wanted: readonly string[], timeoutMs = 120_000): Promise<Sandbox> {
-  const sandbox = await waitForStatus(caller, answered.id, ['running', 'ready', 'stopped', 'failed', 'deleted'], timeoutMs);
+/**
+ * What a sandbox comes to after its answer: one of the statuses, or an error that names the one it
+ * has come to rest in.
+ */
+async function settled(
+  caller: Caller,
+  answered: Sandbox,
+  wanted: readonly string[],
+  timeoutMs = 120_000,
+): Promise<Sandbox> {
+  const sandbox = await waitForStatus(
+    caller,
+    answered.id,
+    ['running', 'ready', 'stopped', 'failed', 'deleted'],
+    timeoutMs,
+  );
   if (wanted.includes(sandbox.status)) return sandbox;
-  throw new Error(`${sandbox.id} is ${sandbox.status} rather than ${wanted.join(' or ')}: ${JSON.stringify(sandbox.statusReason)}`);
+  throw new Error(
+    `${sandbox.id} is ${sandbox.status} rather than ${wanted.join(' or ')}: ${JSON.stringify(sandbox.statusReason)}`,
+  );
 }
 
 export async function createProject(caller: Caller, fields: Record<string, unknown> = {}): Promise<Project> {
@@ -139,7 +187,9 @@ export async function createProject(caller: Caller, fields: Record<string, unkno
   return (answer.body as { project: Project }).project;
 }
 
-/** The code of an error answer; throws when the answer is not the error envelope with that status. */
+/**
+ * The code of an error answer; throws when the answer is not the error envelope with that status.
+ */
 export function errorOf(answer: Answer, status: number): { code: string; message: string } {
   return errorEnvelope.parse(expectStatus(answer, status).body).error;
 }

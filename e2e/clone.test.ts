@@ -1,5 +1,6 @@
-// A repository cloned in a real guest, from a git host in the internet of a machine of its own: there when the sandbox is ready, whole whatever is killed meanwhile, and
-// with its credentials nowhere that a file, an argument or an environment can be read.
+// A repository cloned in a real guest, from a git host in the internet of a machine of its own:
+// there when the sandbox is ready, whole whatever is killed meanwhile, and with its credentials
+// nowhere that a file, an argument or an environment can be read.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
@@ -18,7 +19,11 @@ import { until } from './until.ts';
 enterPrivateMachine();
 
 const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere0123456789' };
-const SECRETS = [CREDENTIALS.username, CREDENTIALS.token, Buffer.from(`${CREDENTIALS.username}:${CREDENTIALS.token}`).toString('base64')];
+const SECRETS = [
+  CREDENTIALS.username,
+  CREDENTIALS.token,
+  Buffer.from(`${CREDENTIALS.username}:${CREDENTIALS.token}`).toString('base64'),
+];
 const PORT = 3_000;
 
 let uplink: Uplink;
@@ -97,7 +102,10 @@ async function foundInside(id: string): Promise<string> {
   return stdout;
 }
 
-/** Processes whose memory holds a secret: the guest's root looks, with a pattern that does not fit itself. */
+/**
+ * Processes whose memory holds a secret: the guest's root looks, with a pattern that does not fit
+ * itself.
+ */
 async function foundInMemory(id: string, texts = SECRETS): Promise<string> {
   const pattern = texts.map((text) => `${text.slice(0, 3)}[${text[3]}]${text.slice(4)}`).join('|');
   const look =
@@ -122,9 +130,14 @@ async function foundOutside(wanted = SECRETS): Promise<string[]> {
   }
   // Records, logs, sockets; disks of guests are looked at from inside.
   const patterns = wanted.flatMap((secret) => ['-e', secret]);
-  const { stdout } = await promisify(execFile)('grep', ['-rlaF', '--exclude=*.qcow2', ...patterns, parts.dataFolder]).catch(
-    (error: { code?: number; stdout?: string }) => ({ stdout: error.code === 1 ? '' : `grep failed: ${String(error.stdout)}` }),
-  );
+  const { stdout } = await promisify(execFile)('grep', [
+    '-rlaF',
+    '--exclude=*.qcow2',
+    ...patterns,
+    parts.dataFolder,
+  ]).catch((error: { code?: number; stdout?: string }) => ({
+    stdout: error.code === 1 ? '' : `grep failed: ${String(error.stdout)}`,
+  }));
   return [...found, ...stdout.split('\n').filter((line) => line !== '')];
 }
 
@@ -176,7 +189,8 @@ test('an unknown branch, an unknown repository, and credentials that are wrong, 
   const refused = await waitForStatus(parts.caller, wrong.id, ['ready'], 120_000);
   await git.order({ do: 'credentials', credentials: CREDENTIALS });
   assert.equal(refused.clone?.reason?.code, 'access_denied', JSON.stringify(refused.clone));
-  for (const id of [unknown.id, nowhere.id, wrong.id]) assert.equal((await exec(parts.caller, id, 'ls -A; echo works')).stdout, 'works\n');
+  for (const id of [unknown.id, nowhere.id, wrong.id])
+    assert.equal((await exec(parts.caller, id, 'ls -A; echo works')).stdout, 'works\n');
 });
 
 for (const [title, strike] of [
@@ -199,23 +213,37 @@ for (const [title, strike] of [
   });
 }
 
-for (const point of ['clone:looked-up', 'clone:cloned', 'clone:cloned-recorded', 'clone:written', 'clone:settled-recorded']) {
-  test(`when the API is killed at ${point}, the repository is cloned once, and told once`, { timeout: 180_000 }, async () => {
-    await parts.end('api');
-    await parts.run('api', point);
-    const before = new Set((await listSandboxes(parts.caller)).map(({ id }) => id));
-    // Killed while it answers, or soon after.
-    await createSandbox(parts.caller).catch(() => undefined);
-    assert.match((await parts.ended('api')) ?? 'SIGKILL', /SIGKILL/);
-    await parts.run('api');
-    const made = (await listSandboxes(parts.caller)).filter(({ id }) => !before.has(id));
-    assert.equal(made.length, 1);
-    const [{ id } = { id: '' }] = made;
-    await isCloned(id);
-    const { body } = await call(parts.caller, 'GET', `/v1/orgs/${parts.caller.orgId}/activity?sandboxId=${id}&limit=100`);
-    const kinds = listActivity.response.body.parse(body).activity.map(({ kind }) => kind);
-    assert.equal(kinds.filter((kind) => kind === 'sandbox_clone_finished').length, 1, kinds.join());
-  });
+for (const point of [
+  'clone:looked-up',
+  'clone:cloned',
+  'clone:cloned-recorded',
+  'clone:written',
+  'clone:settled-recorded',
+]) {
+  test(
+    `when the API is killed at ${point}, the repository is cloned once, and told once`,
+    { timeout: 180_000 },
+    async () => {
+      await parts.end('api');
+      await parts.run('api', point);
+      const before = new Set((await listSandboxes(parts.caller)).map(({ id }) => id));
+      // Killed while it answers, or soon after.
+      await createSandbox(parts.caller).catch(() => undefined);
+      assert.match((await parts.ended('api')) ?? 'SIGKILL', /SIGKILL/);
+      await parts.run('api');
+      const made = (await listSandboxes(parts.caller)).filter(({ id }) => !before.has(id));
+      assert.equal(made.length, 1);
+      const [{ id } = { id: '' }] = made;
+      await isCloned(id);
+      const { body } = await call(
+        parts.caller,
+        'GET',
+        `/v1/orgs/${parts.caller.orgId}/activity?sandboxId=${id}&limit=100`,
+      );
+      const kinds = listActivity.response.body.parse(body).activity.map(({ kind }) => kind);
+      assert.equal(kinds.filter((kind) => kind === 'sandbox_clone_finished').length, 1, kinds.join());
+    },
+  );
 }
 
 test('a sleep in the middle of a clone ends git first; the wake goes on where the machine was, and clones', async () => {

@@ -1,5 +1,6 @@
-// An installation whose parts are killed on purpose, and what is asked of it afterwards: every sandbox is at rest, what callers were told still holds,
-// what was in a sandbox is still there, there is one machine for each awake one and none besides, and nothing of the destroyed is left.
+// An installation whose parts are killed on purpose, and what is asked of it afterwards: every
+// sandbox is at rest, what callers were told still holds, what was in a sandbox is still there,
+// there is one machine for each awake one and none besides, and nothing of the destroyed is left.
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
@@ -33,8 +34,9 @@ export class CrashHarness {
   readonly parts: Parts;
   readonly counts = { kills: 0, checked: 0, awake: 0, asleep: 0, failed: 0, gone: 0 };
   /**
-   * What callers were told since the last recovery. `made`: must be there still. `destroyed`: must be deleted. `leaving`: a destroy was sent and
-   * not answered, so either will do. None of them may be unknown.
+   * What callers were told since the last recovery. `made`: must be there still. `destroyed`: must
+   * be deleted. `leaving`: a destroy was sent and not answered, so either will do. None of them may
+   * be unknown.
    */
   readonly #told = new Map<string, 'made' | 'leaving' | 'destroyed'>();
   readonly #inside = new Map<string, Inside>();
@@ -104,7 +106,9 @@ export class CrashHarness {
     await waitForStatus(this.parts.caller, id, ['deleted']);
   }
 
-  /** Runs the story with one part armed, waits for its end, and checks what the restart makes of it. */
+  /**
+   * Runs the story with one part armed, waits for its end, and checks what the restart makes of it.
+   */
   async crashOf(name: PartName, point: string, story: () => Promise<void>): Promise<void> {
     const { parts } = this;
     await this.#runArmed(name, point);
@@ -112,7 +116,9 @@ export class CrashHarness {
     await Promise.race([parts.ended(name), delay(SETTLE_DEADLINE_MS, undefined, { ref: false })]);
     if (parts.isRunning(name)) {
       const how = await Promise.race([ending, delay(1_000, 'the story is still under way')]);
-      assert.fail(`${point} was not reached (${how instanceof Error ? how.message : String(how)})\n${parts.log.slice(-3_000)}`);
+      assert.fail(
+        `${point} was not reached (${how instanceof Error ? how.message : String(how)})\n${parts.log.slice(-3_000)}`,
+      );
     }
     this.counts.kills += 1;
     await parts.run(name);
@@ -120,7 +126,10 @@ export class CrashHarness {
     await this.recovered();
   }
 
-  /** Starts the part armed with a point of its own start, which it does not survive, and checks what the next start makes of it. */
+  /**
+   * Starts the part armed with a point of its own start, which it does not survive, and checks what
+   * the next start makes of it.
+   */
   async crashAtStartOf(name: PartName, point: string): Promise<void> {
     const { parts } = this;
     await parts.kill(name);
@@ -142,8 +151,8 @@ export class CrashHarness {
   }
 
   /**
-   * Starts the part armed. A step that an earlier test left may come to the point before the part answers: that is one more kill, and after a
-   * recovery the part is armed again.
+   * Starts the part armed. A step that an earlier test left may come to the point before the part
+   * answers: that is one more kill, and after a recovery the part is armed again.
    */
   async #runArmed(name: PartName, point: string): Promise<void> {
     for (let tries = 1; ; tries += 1) {
@@ -156,7 +165,10 @@ export class CrashHarness {
     }
   }
 
-  /** Starts what was killed, waits until every sandbox is at rest, compares the service's word with the machine, and cleans up. */
+  /**
+   * Starts what was killed, waits until every sandbox is at rest, compares the service's word with
+   * the machine, and cleans up.
+   */
   async recovered(): Promise<void> {
     const { parts, counts } = this;
     await parts.runAll();
@@ -170,8 +182,13 @@ export class CrashHarness {
     for (const [id, what] of promises) {
       const { status } = await getSandbox(caller, id);
       if (status === 'deleted') counts.gone += 1;
-      if (what !== 'leaving')
-        assert.equal(status === 'deleted', what === 'destroyed', `a caller was told ${what} of ${id}, and it is ${status}`);
+      if (what !== 'leaving') {
+        assert.equal(
+          status === 'deleted',
+          what === 'destroyed',
+          `a caller was told ${what} of ${id}, and it is ${status}`,
+        );
+      }
     }
     assert.ok(sandboxes.length <= sent, `${sent} creates made ${sandboxes.length} sandboxes`);
     for (const sandbox of sandboxes) assert.equal((await destroySandbox(caller, sandbox.id)).status, 'deleted');
@@ -217,7 +234,10 @@ export class CrashHarness {
       assert.ok((sandbox.statusReason?.message.length ?? 0) > 0, `${id} failed without a reason`);
       counts.failed += 1;
       if (sandbox.wakesFrom === null) {
-        assert.ok(!this.#inside.has(id), `${id} held something, and nothing wakes it: ${JSON.stringify(sandbox.statusReason)}`);
+        assert.ok(
+          !this.#inside.has(id),
+          `${id} held something, and nothing wakes it: ${JSON.stringify(sandbox.statusReason)}`,
+        );
         return;
       }
     } else if (status === 'stopped') {
@@ -233,11 +253,14 @@ export class CrashHarness {
     assert.equal(alive, 'alive');
     if (inside === undefined) return;
     assert.equal(disk, inside.token, `${id} was ${status}`);
-    if (!inside.memoryMayBeLost) assert.equal(memory, inside.token, `${id} was ${status} and lost what was in its memory`);
+    if (!inside.memoryMayBeLost)
+      assert.equal(memory, inside.token, `${id} was ${status} and lost what was in its memory`);
   }
 }
 
-/** The value, or the error: a caller of a service that is killed may be told anything or nothing. */
+/**
+ * The value, or the error: a caller of a service that is killed may be told anything or nothing.
+ */
 export async function attempt<T>(act: () => Promise<T>): Promise<T | Error> {
   try {
     return await act();

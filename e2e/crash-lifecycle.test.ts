@@ -1,5 +1,6 @@
-// The same for sleep, wake, resize and the pool: whatever is killed at whichever step, a sandbox has everything that was in its memory and on its
-// disk afterwards, and is awake, asleep or failed with its disk.
+// The same for sleep, wake, resize and the pool: whatever is killed at whichever step, a sandbox
+// has everything that was in its memory and on its disk afterwards, and is awake, asleep or failed
+// with its disk.
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -124,11 +125,16 @@ for (const [verb, begin] of Object.entries(UNDER_WAY)) {
   });
 }
 
-/** Resolves as soon as the verb is seen to have begun; a resize shows in nothing, and begins at once. */
+/**
+ * Resolves as soon as the verb is seen to have begun; a resize shows in nothing, and begins at
+ * once.
+ */
 async function isUnderWay(verb: string, id: string): Promise<void> {
   if (verb === 'resize') return;
   const seen = verb === 'sleep' ? ['sleeping', 'stopped'] : ['waking'];
-  await until(`it is ${seen.join(' or ')}`, async () => (seen.includes((await getSandbox(crashes.parts.caller, id)).status) ? true : null));
+  await until(`it is ${seen.join(' or ')}`, async () =>
+    seen.includes((await getSandbox(crashes.parts.caller, id)).status) ? true : null,
+  );
 }
 
 async function poolIsFull(): Promise<void> {
@@ -150,10 +156,17 @@ async function damage(path: string): Promise<void> {
   }
 }
 
-/** Makes the database say that the machine was lost, as it does when its host was away for long, while the machine runs on. */
+/**
+ * Makes the database say that the machine was lost, as it does when its host was away for long,
+ * while the machine runs on.
+ */
 async function forget(id: string): Promise<void> {
   const { dataFolder } = crashes.parts;
-  await queryDatabase(dataFolder, 'update usage_interval set during = tstzrange(lower(during), now()) where sandbox_id = $1', [id]);
+  await queryDatabase(
+    dataFolder,
+    'update usage_interval set during = tstzrange(lower(during), now()) where sandbox_id = $1',
+    [id],
+  );
   await queryDatabase(
     dataFolder,
     `update sandbox set status = 'failed', status_reason_code = 'host_lost', status_reason_message = 'its host is away', wakes_from = 'disk'

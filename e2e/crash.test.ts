@@ -1,5 +1,6 @@
-// Crashes are normal: each process is killed with SIGKILL at each step of create and destroy, on real microVMs. After a restart every sandbox is
-// awake, failed with its reason, or gone; there is one machine for each awake one and none besides; nothing of the others is left on the machine.
+// Crashes are normal: each process is killed with SIGKILL at each step of create and destroy, on
+// real microVMs. After a restart every sandbox is awake, failed with its reason, or gone; there is
+// one machine for each awake one and none besides; nothing of the others is left on the machine.
 import { after, before, test } from 'node:test';
 import { CRASH_POINTS as API_CRASH_POINTS } from '@berth/api/workers/crash-point.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
@@ -84,19 +85,23 @@ for (const moment of ['while its machine is made', 'when it is awake', 'while it
     const { caller } = crashes.parts;
     const sandbox = await crashes.make({ headers: { prefer: 'respond-async' } });
     const statusNow = async (): Promise<string> => (await getSandbox(caller, sandbox.id)).status;
-    if (moment !== 'while its machine is made')
-      await until('it is awake', async () => (SANDBOX_STATES[(await getSandbox(caller, sandbox.id)).status].awake ? true : null));
+    if (moment !== 'while its machine is made') {
+      await until('it is awake', async () =>
+        SANDBOX_STATES[(await getSandbox(caller, sandbox.id)).status].awake ? true : null,
+      );
+    }
     const destroyed = moment === 'while it is destroyed' ? attempt(() => crashes.unmake(sandbox.id)) : null;
     let pids: number[] = [];
-    if (destroyed === null) {
+    if (destroyed === null)
       await until('QEMU runs', async () => ((pids = await processesOfVm(sandbox.id)).length > 0 ? true : null));
-    } else {
-      pids = await processesOfVm(sandbox.id);
-    }
+    else pids = await processesOfVm(sandbox.id);
+
     for (const pid of pids) killIfThere(pid);
     crashes.counts.kills += 1;
     await destroyed;
-    await until('it has failed or is gone', async () => (['failed', 'deleted'].includes(await statusNow()) ? true : null));
+    await until('it has failed or is gone', async () =>
+      ['failed', 'deleted'].includes(await statusNow()) ? true : null,
+    );
     await crashes.recovered();
   });
 }
@@ -119,8 +124,11 @@ function storyOf(point: string): () => Promise<void> {
     return async () => {
       const { id } = await crashes.makeAwake();
       await crashes.unmake(id);
-      await until('it is deleted', async () => ((await getSandbox(crashes.parts.caller, id)).status === 'deleted' ? true : null));
-      // A machine made for it all the same, as by a host that had forgotten the destroy: with an epoch that its row has and its host takes.
+      await until('it is deleted', async () =>
+        (await getSandbox(crashes.parts.caller, id)).status === 'deleted' ? true : null,
+      );
+      // A machine made for it all the same, as by a host that had forgotten the destroy: with an
+      // epoch that its row has and its host takes.
       await queryDatabase(crashes.parts.dataFolder, 'update sandbox set epoch = $2 where id = $1', [id, STRAY_EPOCH]);
       await hostVm(crashes.parts.paths, id, STRAY_EPOCH);
     };

@@ -1,5 +1,5 @@
-// Questions to an installation's own database, past the API: for what no route shows yet (activity, usage intervals). Reads; changes nothing
-// but what a test says it does.
+// Questions to an installation's own database, past the API: for what no route shows yet (activity,
+// usage intervals). Reads; changes nothing but what a test says it does.
 import { join } from 'node:path';
 import { socketDatabaseUrl } from '@berth/machine/postgres/connection.ts';
 import { Client, type QueryResultRow } from 'pg';
@@ -7,7 +7,11 @@ import { Client, type QueryResultRow } from 'pg';
 const DEADLINE_MS = 10_000;
 
 /** Rows of one query on the database of a data folder. */
-export async function queryDatabase<Row extends QueryResultRow>(dataFolder: string, text: string, values: unknown[] = []): Promise<Row[]> {
+export async function queryDatabase<Row extends QueryResultRow>(
+  dataFolder: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
   const client = new Client({
     connectionString: socketDatabaseUrl(join(dataFolder, 'postgres', 'socket')),
     connectionTimeoutMillis: DEADLINE_MS,
@@ -31,9 +35,11 @@ export interface ActivityEntry extends QueryResultRow {
 
 /** What happened to a sandbox, oldest first. */
 export async function activityOf(dataFolder: string, sandboxId: string): Promise<ActivityEntry[]> {
-  return await queryDatabase<ActivityEntry>(dataFolder, 'select kind, details, at from activity where sandbox_id = $1 order by at, id', [
-    sandboxId,
-  ]);
+  return await queryDatabase<ActivityEntry>(
+    dataFolder,
+    'select kind, details, at from activity where sandbox_id = $1 order by at, id',
+    [sandboxId],
+  );
 }
 
 export interface UsageInterval extends QueryResultRow {

@@ -1,4 +1,5 @@
-// Commands in a real guest, to the letter of the spec: codes, bounds, timeouts, children left behind, callers that leave.
+// Commands in a real guest, to the letter of the spec: codes, bounds, timeouts, children left
+// behind, callers that leave.
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';
@@ -46,10 +47,17 @@ test('the tail of long output is kept, cut on a character', async () => {
 });
 
 test('a background child neither hangs the request nor dies with it', async () => {
-  const result = await exec(berth, sandbox.id, 'sh -c "while :; do echo tick; sleep 0.2; done" & echo $! > /tmp/child; echo started');
+  const result = await exec(
+    berth,
+    sandbox.id,
+    'sh -c "while :; do echo tick; sleep 0.2; done" & echo $! > /tmp/child; echo started',
+  );
   assert.match(result.stdout, /started/);
   assert.equal(result.timedOut, false);
-  assert.equal((await exec(berth, sandbox.id, 'sleep 1; kill -0 $(cat /tmp/child) && kill $(cat /tmp/child)')).exitCode, 0);
+  assert.equal(
+    (await exec(berth, sandbox.id, 'sleep 1; kill -0 $(cat /tmp/child) && kill $(cat /tmp/child)')).exitCode,
+    0,
+  );
 });
 
 test('a caller who leaves ends its process group', async () => {
@@ -62,7 +70,8 @@ test('a caller who leaves ends its process group', async () => {
     { signal: abort.signal },
   );
   const left = assert.rejects(call1, { name: 'AbortError' });
-  const running = async (): Promise<boolean> => (await exec(berth, sandbox.id, 'pgrep -xf "sleep 4712"')).exitCode === 0;
+  const running = async (): Promise<boolean> =>
+    (await exec(berth, sandbox.id, 'pgrep -xf "sleep 4712"')).exitCode === 0;
   await until(running, 'the command runs');
   abort.abort();
   await left;
@@ -103,8 +112,12 @@ test('a silent command has its headers and blanks long before its JSON', async (
 test('values out of bounds are refused by name', async () => {
   const path = `/v1/sandboxes/${sandbox.id}/exec`;
   for (const timeoutSeconds of [0, 601, 1.5, '10', -1]) {
-    assert.match(errorOf(await call(berth, 'POST', path, { command: 'true', timeoutSeconds }), 400).message, /timeoutSeconds/);
+    assert.match(
+      errorOf(await call(berth, 'POST', path, { command: 'true', timeoutSeconds }), 400).message,
+      /timeoutSeconds/,
+    );
   }
+
   assert.match(errorOf(await call(berth, 'POST', path, {}), 400).message, /command/);
   assert.match(errorOf(await call(berth, 'POST', path, { command: 'true', cwd: '/' }), 400).message, /cwd/);
 });

@@ -1,8 +1,16 @@
-// Files of a real guest, to the letter of the spec: contents byte for byte, what is no file, bounds, a full disk, a machine that dies, a file system that hangs.
+// Files of a real guest, to the letter of the spec: contents byte for byte, what is no file,
+// bounds, a full disk, a machine that dies, a file system that hangs.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { fileContent, filesSnapshot, folderListing, writtenFile, type FileContent, type FilesSnapshot } from '@berth/contract/files.ts';
+import {
+  fileContent,
+  filesSnapshot,
+  folderListing,
+  writtenFile,
+  type FileContent,
+  type FilesSnapshot,
+} from '@berth/contract/files.ts';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
 import {
   awakeSandbox,
@@ -50,7 +58,8 @@ async function bytesOf(path: string): Promise<Buffer> {
 }
 
 async function write(path: string, content: string | Buffer, id = sandbox.id): Promise<void> {
-  const body = typeof content === 'string' ? { path, content } : { path, content: content.toString('base64'), encoding: 'base64' };
+  const body =
+    typeof content === 'string' ? { path, content } : { path, content: content.toString('base64'), encoding: 'base64' };
   const answer = await put(body, id);
   assert.equal(answer.status, 200, JSON.stringify(answer.body).slice(0, 500));
   assert.equal(writtenFile.parse(answer.body).size, Buffer.byteLength(content));
@@ -84,7 +93,10 @@ test('contents of any bytes, up to 2 MiB written and 8 MiB read, come back as th
     const path = `contents/${index}/ü 🦭\n"quoted"'`;
     await write(path, content);
     assert.ok((await bytesOf(path)).equals(content), path);
-    assert.equal(await run(`sha256sum < "$(echo contents/${index}/*)"`), `${createHash('sha256').update(content).digest('hex')}  -`);
+    assert.equal(
+      await run(`sha256sum < "$(echo contents/${index}/*)"`),
+      `${createHash('sha256').update(content).digest('hex')}  -`,
+    );
   }
   await run('head -c 8388608 /dev/urandom > most');
   assert.equal(

@@ -1,4 +1,5 @@
-// The fuzzer that knows openapi.json alone: a short run on the driver without machines; the longer runs are by hand. And that it notices what it is there for.
+// The fuzzer that knows openapi.json alone: a short run on the driver without machines; the longer
+// runs are by hand. And that it notices what it is there for.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -43,14 +44,18 @@ test('most requests are ones that the document takes, and every operation gets s
   for (const { id, body } of operations) {
     const its = sent.filter(({ planned }) => planned.operation.id === id);
     assert.ok(its.length > 0, id);
-    if (body !== null) assert.ok(its.some(({ request }) => !request.fits) && its.some(({ request }) => request.fits), id);
+    if (body !== null)
+      assert.ok(its.some(({ request }) => !request.fits) && its.some(({ request }) => request.fits), id);
   }
   const about = sent.filter(({ request }) => request.target.startsWith('/v1/sandboxes/'));
   assert.ok(about.filter(({ request }) => request.target.startsWith('/v1/sandboxes/sbx_1')).length > about.length / 2);
 });
 
 /** A run against a service that answers everything in one way. */
-async function against(t: TestContext, answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<ApiFuzzReport> {
+async function against(
+  t: TestContext,
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<ApiFuzzReport> {
   const server = createServer((request, response) => {
     request.resume().once('end', () => answer(request, response));
   }).listen(0, '127.0.0.1');
@@ -73,7 +78,10 @@ for (const [what, status, type, text, kind] of [
   ['an answer that is no JSON', 401, 'text/html', '<p>no</p>', 'schema'],
 ] as const) {
   test(`${what} is found`, async (t) => {
-    const report = await against(t, (_, response) => void response.writeHead(status, { 'content-type': type }).end(text));
+    const report = await against(
+      t,
+      (_, response) => void response.writeHead(status, { 'content-type': type }).end(text),
+    );
     // All but those of the health check, which has fewer statuses.
     assert.ok(report.findings.filter((finding) => finding.kind === kind).length > 30);
     assert.equal(report.clean, false);
@@ -91,9 +99,8 @@ test('a body that the document forbids, and that is taken all the same, is found
   const only = JSON.stringify({
     ...(JSON.parse(committedDocument()) as object),
     paths: {
-      [operation.path.slice('/v1'.length)]: (JSON.parse(committedDocument()) as { paths: Record<string, object> }).paths[
-        operation.path.slice(3)
-      ],
+      [operation.path.slice('/v1'.length)]: (JSON.parse(committedDocument()) as { paths: Record<string, object> })
+        .paths[operation.path.slice(3)],
     },
   });
   for (const [answer, kind] of [
@@ -101,13 +108,26 @@ test('a body that the document forbids, and that is taken all the same, is found
     [{ ...exec, more: 1 }, 'schema'],
   ] as const) {
     const server = createServer((request, response) => {
-      request.resume().once('end', () => void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer)));
+      request
+        .resume()
+        .once(
+          'end',
+          () => void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer)),
+        );
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     t.after(() => server.close());
     const { port } = server.address() as AddressInfo;
     const target = { url: `http://127.0.0.1:${port}`, tokens: { apiKey: 'key' }, tidy: () => Promise.resolve() };
-    const report = await runApiFuzz({ seed: '1', runs: 60, clients: 1, target, say: () => undefined, signal: never, document: only });
+    const report = await runApiFuzz({
+      seed: '1',
+      runs: 60,
+      clients: 1,
+      target,
+      say: () => undefined,
+      signal: never,
+      document: only,
+    });
     assert.ok(report.findings.some((finding) => finding.kind === kind));
     server.closeAllConnections();
   }

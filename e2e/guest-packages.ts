@@ -1,5 +1,6 @@
-// npm packages of this checkout for a guest: with all that they depend on, in one archive that is unpacked beside a project. The guest has no internet in tests, and the
-// machine's processor: what is installed here for it runs there.
+// npm packages of this checkout for a guest: with all that they depend on, in one archive that is
+// unpacked beside a project. The guest has no internet in tests, and the machine's processor: what
+// is installed here for it runs there.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -15,7 +16,10 @@ interface Manifest {
   optionalDependencies?: Record<string, string>;
 }
 
-/** A tar archive, compressed, of `node_modules/…`. Optional dependencies are in it where they are installed. */
+/**
+ * A tar archive, compressed, of `node_modules/…`. Optional dependencies are in it where they are
+ * installed.
+ */
 export async function packPackages(names: readonly string[]): Promise<Buffer> {
   const folders = new Map<string, string>();
   const add = async (name: string): Promise<void> => {
@@ -27,9 +31,8 @@ export async function packPackages(names: readonly string[]): Promise<Buffer> {
       // One below the package itself goes with it.
       if (!existsSync(join(CHECKOUT, folder, 'node_modules', dependency))) await add(dependency);
     }
-    for (const dependency of Object.keys(manifest.optionalDependencies ?? {})) {
+    for (const dependency of Object.keys(manifest.optionalDependencies ?? {}))
       if (existsSync(join(CHECKOUT, 'node_modules', dependency, 'package.json'))) await add(dependency);
-    }
   };
   for (const name of names) await add(name);
   const args = ['-C', CHECKOUT, '--owner=0', '--group=0', '-czf', '-', ...folders.values()];

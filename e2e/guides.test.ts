@@ -1,4 +1,5 @@
-// docs/quick-start.md and docs/operator-guide.md, run as they stand by somebody who has just started the service: real machines, the real CLI, the built SDK.
+// docs/quick-start.md and docs/operator-guide.md, run as they stand by somebody who has just
+// started the service: real machines, the real CLI, the built SDK.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -42,15 +43,21 @@ after(async () => {
 async function copyOfCheckout(to: string): Promise<void> {
   const others = (await readdir(CHECKOUT)).filter((name) => !['sdk', 'node_modules', '.git'].includes(name));
   for (const name of others) await symlink(join(CHECKOUT, name), join(to, name));
-  await cp(join(CHECKOUT, 'sdk'), join(to, 'sdk'), { recursive: true, filter: (path) => !/\/sdk\/(?:dist|test)$/.test(path) });
+  await cp(join(CHECKOUT, 'sdk'), join(to, 'sdk'), {
+    recursive: true,
+    filter: (path) => !/\/sdk\/(?:dist|test)$/.test(path),
+  });
   await mkdir(join(to, 'node_modules/@berth'), { recursive: true });
-  for (const name of await readdir(join(CHECKOUT, 'node_modules'))) {
+  for (const name of await readdir(join(CHECKOUT, 'node_modules')))
     if (name !== '@berth') await symlink(join(CHECKOUT, 'node_modules', name), join(to, 'node_modules', name));
-  }
+
   await symlink(join(to, 'sdk'), join(to, 'node_modules/@berth/sdk'));
 }
 
-/** Runs it in the folder and resolves with what it wrote to stdout; fails with all it wrote when it fails. */
+/**
+ * Runs it in the folder and resolves with what it wrote to stdout; fails with all it wrote when it
+ * fails.
+ */
 async function run(program: string, args: readonly string[], more: Record<string, string> = {}): Promise<string> {
   const child = spawn(program, args, {
     cwd: folder,
@@ -124,16 +131,23 @@ test("the operator's guide, as one program: every block prints what the page say
   await run(process.execPath, ['node_modules/typescript/bin/tsc', ...strict, program]);
 
   const { token, projectId } = service;
-  const output = await run(process.execPath, [program], { BERTH_API_KEY: token, BERTH_PROJECT_ID: projectId, NO_COLOR: '1' });
+  const output = await run(process.execPath, [program], {
+    BERTH_API_KEY: token,
+    BERTH_PROJECT_ID: projectId,
+    NO_COLOR: '1',
+  });
   const said = new Map<number, string>();
-  for (const [, at, text = ''] of output.matchAll(new RegExp(`${MARK}(\\d+)${MARK}([^${MARK}]*)`, 'g'))) said.set(Number(at), text.trim());
+  for (const [, at, text = ''] of output.matchAll(new RegExp(`${MARK}(\\d+)${MARK}([^${MARK}]*)`, 'g')))
+    said.set(Number(at), text.trim());
   for (const [at, { language, code, heading }] of blocks.entries()) {
-    if (language === 'text') assert.match(said.get(at - 1) ?? '', printed(code), `below "${heading}"`);
-    else
+    if (language === 'text') {
+      assert.match(said.get(at - 1) ?? '', printed(code), `below "${heading}"`);
+    } else {
       assert.ok(
         said.get(at) === '' || blocks[at + 1]?.language === 'text',
         `what is printed below "${heading}" is shown there: ${said.get(at)}`,
       );
+    }
   }
   assert.deepEqual(await listSandboxes(service), []);
 });

@@ -1,4 +1,5 @@
-// A call straight to an installation's host daemon, past the control plane: makes a VM that no sandbox asked for.
+// A call straight to an installation's host daemon, past the control plane: makes a VM that no
+// sandbox asked for.
 import { request } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import type { VmCreate } from '@berth/protocol/host.ts';
@@ -6,7 +7,10 @@ import type { InstancePaths } from '@berth/machine/instance.ts';
 
 export async function hostVm(paths: InstancePaths, id: string, epoch: number): Promise<void> {
   const token = (await readFile(paths.hostToken, 'utf8')).trim();
-  const body: VmCreate = { epoch, spec: { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'nobody', sshAuthorizedKeys: [] } };
+  const body: VmCreate = {
+    epoch,
+    spec: { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'nobody', sshAuthorizedKeys: [] },
+  };
   const status = await new Promise<number | undefined>((resolve, reject) => {
     const sent = request(
       {

@@ -1,4 +1,5 @@
-// A hundred sandboxes from one template, from the pool and made anew: no two share what must be a machine's own.
+// A hundred sandboxes from one template, from the pool and made anew: no two share what must be a
+// machine's own.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -9,7 +10,9 @@ import { startInstance, type Instance } from './instance.ts';
 
 const SANDBOXES = 100;
 const AT_ONCE = 4;
-/** Each gives one line; the last two are of user-space generators that were warm in the template. */
+/**
+ * Each gives one line; the last two are of user-space generators that were warm in the template.
+ */
 const OWN: Readonly<Record<string, string>> = {
   hostname: 'hostname',
   machineId: 'cat /etc/machine-id',
@@ -30,7 +33,9 @@ after(async () => {
 });
 
 test(`${SANDBOXES} sandboxes have names, keys, secrets and random numbers of their own`, async () => {
-  const seen = new Map<string, Map<string, string>>([...Object.keys(OWN), 'guestSecret'].map((name) => [name, new Map()]));
+  const seen = new Map<string, Map<string, string>>(
+    [...Object.keys(OWN), 'guestSecret'].map((name) => [name, new Map()]),
+  );
   let fromPool = 0;
   const left = Array.from({ length: SANDBOXES }, (_, index) => index);
   const worker = async (): Promise<void> => {
@@ -43,7 +48,10 @@ test(`${SANDBOXES} sandboxes have names, keys, secrets and random numbers of the
       const secret = createHash('sha256')
         .update(await readFile(join(folder, 'guest-secret')))
         .digest('hex');
-      if ((JSON.parse(await readFile(join(folder, 'record.json'), 'utf8')) as { machineId: string | null }).machineId !== null)
+      if (
+        (JSON.parse(await readFile(join(folder, 'record.json'), 'utf8')) as { machineId: string | null }).machineId !==
+        null
+      )
         fromPool += 1;
       for (const [index, name] of [...Object.keys(OWN), 'guestSecret'].entries()) {
         const value = [...values, secret][index] ?? '';

@@ -1,4 +1,5 @@
-// A Berth of its own for one file of stories: `./berth up` on a fresh data folder and a free port, as a user would start it, and its end.
+// A Berth of its own for one file of stories: `./berth up` on a fresh data folder and a free port,
+// as a user would start it, and its end.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +18,10 @@ export interface Instance extends Caller {
   dataFolder: string;
   /** Process id of the sandbox's QEMU. */
   qemuPid(sandboxId: string): Promise<number>;
-  /** Destroys every sandbox, stops the service with `./berth down`, and fails when anything of it is left on the machine. */
+  /**
+   * Destroys every sandbox, stops the service with `./berth down`, and fails when anything of it is
+   * left on the machine.
+   */
   end(): Promise<void>;
 }
 
@@ -47,7 +51,10 @@ export async function startInstance(name: string, environment: Record<string, st
     dataFolder,
     qemuPid: async (sandboxId) => {
       const [pid, ...others] = await processesOfVm(sandboxId);
-      assert.ok(pid !== undefined && others.length === 0, `${sandboxId} has the processes ${[pid, ...others].join(', ')}`);
+      assert.ok(
+        pid !== undefined && others.length === 0,
+        `${sandboxId} has the processes ${[pid, ...others].join(', ')}`,
+      );
       return pid;
     },
     end: async () => {
@@ -63,7 +70,10 @@ export async function startInstance(name: string, environment: Record<string, st
   };
 }
 
-/** What it prints on stdout up to its last line, or its whole output as an error when it ends before. */
+/**
+ * What it prints on stdout up to its last line, or its whole output as an error when it ends
+ * before.
+ */
 function greetingOf(supervisor: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let greeting = '';
@@ -73,7 +83,10 @@ function greetingOf(supervisor: ChildProcess): Promise<string> {
       supervisor.kill();
       reject(new Error(`berth up ${why}:\n${progress}${greeting}`));
     };
-    const deadline = setTimeout(() => giveUp(`printed no address within ${START_DEADLINE_MS / 1_000} s`), START_DEADLINE_MS);
+    const deadline = setTimeout(
+      () => giveUp(`printed no address within ${START_DEADLINE_MS / 1_000} s`),
+      START_DEADLINE_MS,
+    );
     supervisor.stderr?.setEncoding('utf8').on('data', (text: string) => (progress = (progress + text).slice(-20_000)));
     supervisor.stdout?.setEncoding('utf8').on('data', (text: string) => {
       greeting += text;

@@ -1,15 +1,22 @@
-// What a Berth has on the machine beside its data folder, found from the outside: registry entries, namespaces, veths, processes of slot uids,
-// VM folders. Reads the kernel and the disk only, never the service, so that it also tells after everything was killed.
+// What a Berth has on the machine beside its data folder, found from the outside: registry entries,
+// namespaces, veths, processes of slot uids, VM folders. Reads the kernel and the disk only, never
+// the service, so that it also tells after everything was killed.
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, type SlotEntry } from '@berth/host/vm/qemu/network/registry.ts';
-import { END_OF_SLOT_UIDS, FIRST_SLOT_UID, HOST_VETH_PREFIX, NAMESPACE_PREFIX } from '@berth/host/vm/qemu/network/slot.ts';
+import {
+  END_OF_SLOT_UIDS,
+  FIRST_SLOT_UID,
+  HOST_VETH_PREFIX,
+  NAMESPACE_PREFIX,
+} from '@berth/host/vm/qemu/network/slot.ts';
 
 type Entry = SlotEntry & { number: number };
 
 /**
- * Everything that belongs to the data folder's instance or to nobody: an entry in the registry, a namespace, veth or process whose slot no entry
- * names, a VM's folder, a machine of the pool. Empty when all is gone. Other instances on the machine are not counted. A running host daemon keeps
+ * Everything that belongs to the data folder's instance or to nobody: an entry in the registry, a
+ * namespace, veth or process whose slot no entry names, a VM's folder, a machine of the pool. Empty
+ * when all is gone. Other instances on the machine are not counted. A running host daemon keeps
  * idle slots and machines without a tenant ahead of time; `idle: false` leaves those out.
  */
 export async function leftoversOf(dataFolder: string, { idle = true } = {}): Promise<string[]> {
@@ -19,11 +26,14 @@ export async function leftoversOf(dataFolder: string, { idle = true } = {}): Pro
     namesIn(join(dataFolder, 'host', 'pool')),
     namedByNoEntry(),
   ]);
-  // What is left stays. What another instance makes and frees in the time of one look is not there in the next.
+  // What is left stays. What another instance makes and frees in the time of one look is not there
+  // in the next.
   const stays = ownerless.length === 0 ? [] : await namedByNoEntry();
   return [
     ...entries
-      .filter((entry) => entry.dataFolder === dataFolder && (idle || (entry.vmId !== null && !pool.includes(entry.vmId))))
+      .filter(
+        (entry) => entry.dataFolder === dataFolder && (idle || (entry.vmId !== null && !pool.includes(entry.vmId))),
+      )
       .map((entry) => `slot ${entry.number}${entry.vmId === null ? '' : ` of ${entry.vmId}`}`),
     ...ownerless.filter((what) => stays.includes(what)),
     ...folders.map((name) => `folder host/vms/${name}`),
@@ -31,7 +41,10 @@ export async function leftoversOf(dataFolder: string, { idle = true } = {}): Pro
   ];
 }
 
-/** Namespaces, veths and processes of slots that no instance had before this look, nor has after it: an entry stands from before them until they are gone. */
+/**
+ * Namespaces, veths and processes of slots that no instance had before this look, nor has after it:
+ * an entry stands from before them until they are gone.
+ */
 async function namedByNoEntry(): Promise<string[]> {
   const before = await registryEntries();
   const [namespaces, veths, processes] = await Promise.all([namesIn('/run/netns'), interfaces(), slotProcesses()]);
@@ -48,8 +61,9 @@ async function namedByNoEntry(): Promise<string[]> {
 }
 
 /**
- * Ids of the VMs that hold a slot of the data folder's instance. A machine that was claimed from the pool counts as the VM's whose record names it;
- * one that no record names goes by its own id, unless it is the pool's still.
+ * Ids of the VMs that hold a slot of the data folder's instance. A machine that was claimed from
+ * the pool counts as the VM's whose record names it; one that no record names goes by its own id,
+ * unless it is the pool's still.
  */
 export async function vmsWithSlots(dataFolder: string): Promise<string[]> {
   const [entries, claimed, pool] = await Promise.all([
@@ -59,21 +73,27 @@ export async function vmsWithSlots(dataFolder: string): Promise<string[]> {
   ]);
   return entries
     .filter((entry) => entry.dataFolder === dataFolder)
-    .flatMap(({ vmId }) => (vmId === null || (pool.includes(vmId) && !claimed.has(vmId)) ? [] : [claimed.get(vmId) ?? vmId]));
+    .flatMap(({ vmId }) =>
+      vmId === null || (pool.includes(vmId) && !claimed.has(vmId)) ? [] : [claimed.get(vmId) ?? vmId],
+    );
 }
 
 /** Processes that run as the uid of the slot that the VM has claimed: its QEMU. */
 export async function processesOfVm(vmId: string): Promise<number[]> {
   const slots = new Set<number>();
-  for (const { number, dataFolder, vmId: holder } of await registryEntries()) {
+  for (const { number, dataFolder, vmId: holder } of await registryEntries())
     if (holder !== null && (holder === vmId || (await machineIdOf(dataFolder, vmId)) === holder)) slots.add(number);
-  }
+
   return (await slotProcesses()).filter(({ slot }) => slots.has(slot)).map(({ pid }) => pid);
 }
 
-/** Processes of every machine of the data folder's instance, also of those that wait for a tenant. */
+/**
+ * Processes of every machine of the data folder's instance, also of those that wait for a tenant.
+ */
 export async function processesOfInstance(dataFolder: string): Promise<number[]> {
-  const slots = new Set((await registryEntries()).filter((entry) => entry.dataFolder === dataFolder).map(({ number }) => number));
+  const slots = new Set(
+    (await registryEntries()).filter((entry) => entry.dataFolder === dataFolder).map(({ number }) => number),
+  );
   return (await slotProcesses()).filter(({ slot }) => slots.has(slot)).map(({ pid }) => pid);
 }
 
@@ -98,8 +118,10 @@ async function registryEntries(): Promise<Entry[]> {
 }
 
 /**
- * Processes under slot uids, whose jail's process space lies right under ours. Not those of a machine that another test plays: its jails lie deeper, and
- * what runs in it without a jail is in a space that begins neither with a process of a slot nor with the jail's own (bwrap, where QEMU is not the first).
+ * Processes under slot uids, whose jail's process space lies right under ours. Not those of a
+ * machine that another test plays: its jails lie deeper, and what runs in it without a jail is in a
+ * space that begins neither with a process of a slot nor with the jail's own (bwrap, where QEMU is
+ * not the first).
  */
 async function slotProcesses(): Promise<{ pid: number; slot: number }[]> {
   const spacesHere = spacesOf(await readFile('/proc/self/status', 'utf8'));
@@ -121,7 +143,10 @@ function spacesOf(status: string): number {
   return /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/).length ?? 0;
 }
 
-/** Those of this process's own network: /sys shows those of whoever mounted it, which for a test in a private machine is another one. */
+/**
+ * Those of this process's own network: /sys shows those of whoever mounted it, which for a test in
+ * a private machine is another one.
+ */
 async function interfaces(): Promise<string[]> {
   const lines = (await readFile('/proc/self/net/dev', 'utf8')).split('\n');
   return lines.flatMap((line) => /^\s*([^\s:]+):/.exec(line)?.[1] ?? []);

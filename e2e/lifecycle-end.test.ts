@@ -1,4 +1,5 @@
-// How sandboxes end, or go to sleep by themselves: expiry, also with the host daemon down; a destroy that overtakes everything else; idleness.
+// How sandboxes end, or go to sleep by themselves: expiry, also with the host daemon down; a
+// destroy that overtakes everything else; idleness.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -45,7 +46,10 @@ after(async () => {
   assert.deepEqual(open, []);
 });
 
-/** An ephemeral one that is awake, and expires soon. Its time to live runs while its machine is made, so that it is shortened only then. */
+/**
+ * An ephemeral one that is awake, and expires soon. Its time to live runs while its machine is
+ * made, so that it is shortened only then.
+ */
 async function soonExpiring(): Promise<{ id: string; expiresAtMs: number }> {
   const sandbox = await ephemeral(60);
   assert.equal(sandbox.mode, 'ephemeral');
@@ -84,7 +88,10 @@ test('a renewal puts the expiry off by the time to live', async () => {
   const renewed = await renewSandbox(parts.caller, sandbox.id);
   assert.ok(Date.parse(renewed.expiresAt ?? '') > Date.parse(sandbox.expiresAt ?? ''));
   const persistent = await awakeSandbox(parts.caller);
-  assert.equal(errorOf(await call(parts.caller, 'POST', `/v1/sandboxes/${persistent.id}/renew`), 400).code, 'not_ephemeral');
+  assert.equal(
+    errorOf(await call(parts.caller, 'POST', `/v1/sandboxes/${persistent.id}/renew`), 400).code,
+    'not_ephemeral',
+  );
   await destroySandbox(parts.caller, persistent.id);
   await destroySandbox(parts.caller, sandbox.id);
 });
@@ -101,7 +108,11 @@ for (const down of [['host'], ['api'], ['api', 'host', 'database']] as const) {
     await delay(Math.max(0, expiresAtMs - Date.now() + 500));
     await parts.runAll();
     await goneAfterMs(id, expiresAtMs);
-    await until('its machine is gone', async () => ((await vmsWithSlots(parts.dataFolder)).includes(id) ? null : true), 30_000);
+    await until(
+      'its machine is gone',
+      async () => ((await vmsWithSlots(parts.dataFolder)).includes(id) ? null : true),
+      30_000,
+    );
   });
 }
 
@@ -124,8 +135,13 @@ for (const [verb, begin] of Object.entries(UNDER_WAY)) {
         (error: Error) => error,
       );
       // A wake is begun by a sleep first.
-      if (verb === 'wake')
-        await until('it is on its way up', async () => ((await getSandbox(parts.caller, id)).status === 'waking' ? true : null), 60_000);
+      if (verb === 'wake') {
+        await until(
+          'it is on its way up',
+          async () => ((await getSandbox(parts.caller, id)).status === 'waking' ? true : null),
+          60_000,
+        );
+      }
       await delay(afterMs);
       assert.equal((await destroySandbox(parts.caller, id)).status, 'deleted');
       const left = (await leftoversOf(parts.dataFolder, { idle: false })).filter((what) => what.includes(id));
@@ -157,5 +173,6 @@ test("a sandbox that nobody uses goes to sleep by itself after the project's idl
   );
   const { status, wakesFrom } = await getSandbox(parts.caller, idle.id);
   assert.deepEqual([status, wakesFrom], ['stopped', 'snapshot']);
-  for (const other of [alwaysOn, used]) assert.ok(['running', 'ready'].includes((await getSandbox(parts.caller, other.id)).status));
+  for (const other of [alwaysOn, used])
+    assert.ok(['running', 'ready'].includes((await getSandbox(parts.caller, other.id)).status));
 });

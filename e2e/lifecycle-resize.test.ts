@@ -1,8 +1,19 @@
-// Sizes that change: live and verified from inside, stored for the next wake, at once while asleep, and what is refused.
+// Sizes that change: live and verified from inside, stored for the next wake, at once while asleep,
+// and what is refused.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
-import { awakeSandbox, call, destroySandbox, errorOf, exec, resizeSandbox, sleepSandbox, waitForStatus, wakeSandbox } from './client.ts';
+import {
+  awakeSandbox,
+  call,
+  destroySandbox,
+  errorOf,
+  exec,
+  resizeSandbox,
+  sleepSandbox,
+  waitForStatus,
+  wakeSandbox,
+} from './client.ts';
 import { startInstance, type Instance } from './instance.ts';
 import { until } from './until.ts';
 import { askWitness, placeWitness } from './witness.ts';
@@ -41,7 +52,9 @@ test('what is more is there at once, and the guest sees it', async () => {
 test('a resize names one amount and the others stay as they are', async () => {
   const { id } = await awakeSandbox(berth, { machineSize: 'medium' });
   await resizeSandbox(berth, id, { vcpu: 3 });
-  const grown = await until('the size is in force', async () => ((await lookAt(id)).allocated_vcpu === 3 ? await lookAt(id) : null));
+  const grown = await until('the size is in force', async () =>
+    (await lookAt(id)).allocated_vcpu === 3 ? await lookAt(id) : null,
+  );
   assert.deepEqual(sizeOf(grown), [3, 4, 20]);
   assert.equal((await insideOf(id)).processors, 3);
   await destroySandbox(berth, id);
@@ -63,7 +76,10 @@ test('what is less waits for the next wake and is used then, with all processes'
   const inside = await insideOf(id);
   assert.equal(inside.processors, 1);
   // The guest need not let go of memory; whatever it kept is what the sandbox is said to have.
-  assert.ok(inside.memoryMib <= awake.allocated_memory_gb * 1_024 && inside.memoryMib > awake.allocated_memory_gb * 1_024 * 0.85);
+  assert.ok(
+    inside.memoryMib <= awake.allocated_memory_gb * 1_024 &&
+      inside.memoryMib > awake.allocated_memory_gb * 1_024 * 0.85,
+  );
   assert.equal((await askWitness(berth, id)).first, before.first);
   await destroySandbox(berth, id);
 });
@@ -87,16 +103,25 @@ test('a disk that would shrink and a size beyond every host are refused', async 
   const { id } = await awakeSandbox(berth);
   const path = `/v1/sandboxes/${id}/resize`;
   for (const body of [{ diskGb: 9 }, { vcpu: 1_000 }, { memoryGb: 60_000 }]) {
-    assert.equal(errorOf(await call(berth, 'POST', path, body), 400).code, 'allocation_out_of_bounds', JSON.stringify(body));
+    assert.equal(
+      errorOf(await call(berth, 'POST', path, body), 400).code,
+      'allocation_out_of_bounds',
+      JSON.stringify(body),
+    );
   }
-  for (const body of [{}, { vcpu: 0 }, { vcpu: 1.5 }, { cpus: 2 }]) {
+
+  for (const body of [{}, { vcpu: 0 }, { vcpu: 1.5 }, { cpus: 2 }])
     assert.equal(errorOf(await call(berth, 'POST', path, body), 400).code, 'invalid_request', JSON.stringify(body));
-  }
+
   assert.deepEqual(sizeOf(await lookAt(id)), [1, 1, 10]);
   await destroySandbox(berth, id);
 });
 
-function sizeOf({ allocated_vcpu: vcpu, allocated_memory_gb: memoryGb, allocated_disk_gb: diskGb }: Sandbox): [number, number, number] {
+function sizeOf({
+  allocated_vcpu: vcpu,
+  allocated_memory_gb: memoryGb,
+  allocated_disk_gb: diskGb,
+}: Sandbox): [number, number, number] {
   return [vcpu, memoryGb, diskGb];
 }
 
@@ -105,7 +130,11 @@ async function lookAt(id: string): Promise<Sandbox> {
 }
 
 async function insideOf(id: string): Promise<{ processors: number; memoryMib: number; diskMib: number }> {
-  const { stdout } = await exec(berth, id, "nproc; free -m | awk '/^Mem:/ {print $2}'; df -m --output=size / | tail -1");
+  const { stdout } = await exec(
+    berth,
+    id,
+    "nproc; free -m | awk '/^Mem:/ {print $2}'; df -m --output=size / | tail -1",
+  );
   const [processors = 0, memoryMib = 0, diskMib = 0] = stdout.trim().split('\n').map(Number);
   return { processors, memoryMib, diskMib };
 }

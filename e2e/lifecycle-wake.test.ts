@@ -1,10 +1,22 @@
-// What a wake meets: a connection that was open, a snapshot that is damaged, a machine that died; and what the old names of the verbs answer.
+// What a wake meets: a connection that was open, a snapshot that is damaged, a machine that died;
+// and what the old names of the verbs answer.
 import assert from 'node:assert/strict';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { sandboxAnswer } from '@berth/contract/sandboxes.ts';
-import { act, awakeSandbox, call, destroySandbox, errorOf, exec, getSandbox, sleepSandbox, waitForStatus, wakeSandbox } from './client.ts';
+import {
+  act,
+  awakeSandbox,
+  call,
+  destroySandbox,
+  errorOf,
+  exec,
+  getSandbox,
+  sleepSandbox,
+  waitForStatus,
+  wakeSandbox,
+} from './client.ts';
 import { activityOf, usageIntervals } from './database.ts';
 import { startInstance, type Instance } from './instance.ts';
 import { until } from './until.ts';
@@ -28,7 +40,11 @@ test('a connection that was open when the sandbox went to sleep fails at once af
   const { id } = await awakeSandbox(berth);
   await placeWitness(berth, id);
   const socket = await connectToWitness(berth.dataFolder, GUEST_CIDR, id);
-  await until('the witness holds the connection', async () => ((await askWitness(berth, id)).holding === 1 ? true : null), 20_000);
+  await until(
+    'the witness holds the connection',
+    async () => ((await askWitness(berth, id)).holding === 1 ? true : null),
+    20_000,
+  );
   await sleepSandbox(berth, id);
   await wakeSandbox(berth, id);
   // A connection that nobody aborts would hang for as long as its other end says nothing: for ever.
@@ -44,7 +60,11 @@ test('a connection that was open when the sandbox went to sleep fails at once af
   assert.match(ended[0] ?? '', /^Connection\w+Error$/);
   socket.destroy();
   const again = await connectToWitness(berth.dataFolder, GUEST_CIDR, id);
-  await until('the woken machine takes connections', async () => ((await askWitness(berth, id)).holding === 1 ? true : null), 20_000);
+  await until(
+    'the woken machine takes connections',
+    async () => ((await askWitness(berth, id)).holding === 1 ? true : null),
+    20_000,
+  );
   again.destroy();
   await destroySandbox(berth, id);
 });
@@ -59,7 +79,9 @@ test('a snapshot that was damaged on the host is not used: the sandbox boots fro
   assert.equal(awake.lastWake?.from, 'disk');
   assert.ok((awake.lastWake?.reason?.length ?? 0) > 0);
   assert.deepEqual((await exec(berth, id, 'cat /code/kept; test -e /dev/shm/lost; echo $?')).stdout, 'kept\n1\n');
-  const told = (await activityOf(berth.dataFolder, id)).filter(({ details }) => JSON.stringify(details).includes('"disk"'));
+  const told = (await activityOf(berth.dataFolder, id)).filter(({ details }) =>
+    JSON.stringify(details).includes('"disk"'),
+  );
   assert.ok(told.length > 0, 'the activity does not say that it woke from its disk');
 
   // What was booted sleeps and wakes as any other.
@@ -79,7 +101,10 @@ test('a machine that is killed makes its sandbox failed with the reason within 5
   assert.ok((failed.statusReason?.message.length ?? 0) > 0);
   assert.equal(failed.wakesFrom, 'disk');
   const [interval] = (await usageIntervals(berth.dataFolder)).filter(({ sandboxId }) => sandboxId === id);
-  assert.ok(interval !== undefined && interval.toMs !== null && interval.toMs <= killedAtMs + 1_000, JSON.stringify(interval));
+  assert.ok(
+    interval !== undefined && interval.toMs !== null && interval.toMs <= killedAtMs + 1_000,
+    JSON.stringify(interval),
+  );
   assert.match(errorOf(await call(berth, 'POST', `/v1/sandboxes/${id}/sleep`), 409).message, /failed/);
 
   const awake = await wakeSandbox(berth, id);
@@ -109,7 +134,10 @@ test('the old names stop and resume do the same and say that they are deprecated
     const answer = await call(berth, 'POST', `/v1/sandboxes/${id}/${alias}`);
     assert.equal(answer.status, 200);
     assert.match(answer.headers.get('deprecation') ?? '', /^@\d+$/);
-    assert.match(answer.headers.get('link') ?? '', new RegExp(`</v1/sandboxes/${id}/${verb}>; *rel="successor-version"`));
+    assert.match(
+      answer.headers.get('link') ?? '',
+      new RegExp(`</v1/sandboxes/${id}/${verb}>; *rel="successor-version"`),
+    );
     assert.ok((status as readonly string[]).includes(sandboxAnswer.parse(answer.body).sandbox.status));
     await waitForStatus(berth, id, [status.at(-1) ?? '']);
   }
@@ -119,7 +147,9 @@ test('the old names stop and resume do the same and say that they are deprecated
 
 /** Turns over a byte in the middle of the largest file of a folder. */
 async function damageLargestFile(folder: string): Promise<void> {
-  const files = await Promise.all((await readdir(folder)).map(async (name) => ({ name, bytes: (await stat(join(folder, name))).size })));
+  const files = await Promise.all(
+    (await readdir(folder)).map(async (name) => ({ name, bytes: (await stat(join(folder, name))).size })),
+  );
   const largest = files.sort((a, b) => b.bytes - a.bytes)[0];
   assert.ok(largest !== undefined && largest.bytes > 1_048_576, JSON.stringify(files));
   const file = await open(join(folder, largest.name), 'r+');

@@ -1,12 +1,22 @@
-// A sandbox over many rounds of sleep and wake, with resizes and restarts of the daemons between them: its processes, its open file without a
-// name, its listening server and its disk are all still there, and the world around it is new.
+// A sandbox over many rounds of sleep and wake, with resizes and restarts of the daemons between
+// them: its processes, its open file without a name, its listening server and its disk are all
+// still there, and the world around it is new.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
-import { awakeSandbox, destroySandbox, exec, getSandbox, listSandboxes, resizeSandbox, sleepSandbox, wakeSandbox } from './client.ts';
+import {
+  awakeSandbox,
+  destroySandbox,
+  exec,
+  getSandbox,
+  listSandboxes,
+  resizeSandbox,
+  sleepSandbox,
+  wakeSandbox,
+} from './client.ts';
 import { usageIntervals } from './database.ts';
 import { leftoversOf, processesOfVm, vmsWithSlots } from './leftovers.ts';
 import { Parts } from './parts.ts';
@@ -74,7 +84,11 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
     if (round === 0) await delay(SLEPT_LONG_MS);
     const wakeSentMs = Date.now();
     const awake = await wakeSandbox(caller, id);
-    assert.deepEqual([awake.wakesFrom, awake.lastWake?.from, awake.lastWake?.reason], [null, 'snapshot', null], `round ${round}`);
+    assert.deepEqual(
+      [awake.wakesFrom, awake.lastWake?.from, awake.lastWake?.reason],
+      [null, 'snapshot', null],
+      `round ${round}`,
+    );
     assert.equal(awake.pendingAllocation, undefined);
 
     before = await continues(id, last);
@@ -83,7 +97,8 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
     // Counted from its start: on a busy machine it may be behind, and then catches up.
     const due = (before.monotonicSeconds - before.startedSeconds) / TICK_SECONDS;
     assert.ok(before.ticks <= due + 2, `${before.ticks} ticks where ${due} were due`);
-    // At most from before it was last asked to the answer that it sleeps, and from the order to wake it.
+    // At most from before it was last asked to the answer that it sleeps, and from the order to
+    // wake it.
     const awakeSeconds = (asleepMs - lastAskedMs + Date.now() - wakeSentMs) / 1_000;
     assert.ok(ranSeconds <= awakeSeconds + 0.5, `its clock ran ${ranSeconds} s in ${awakeSeconds} s`);
     assert.ok(Math.abs(before.unixSeconds - Date.now() / 1_000) < 10, `the guest's clock says ${before.unixSeconds}`);
@@ -107,7 +122,10 @@ async function continues(id: string, before: Testimony): Promise<Testimony> {
   return now;
 }
 
-/** What must be another after each wake: the secret of the guest's daemon, and whatever its generators give. */
+/**
+ * What must be another after each wake: the secret of the guest's daemon, and whatever its
+ * generators give.
+ */
 async function noteNew(id: string, seen: { secrets: Set<string>; random: Set<string> }): Promise<void> {
   const secret = await readFile(join(parts.dataFolder, 'host', 'vms', id, 'guest-secret'), 'utf8');
   assert.ok(!seen.secrets.has(secret), 'the guest has a secret that it had before');
@@ -127,11 +145,22 @@ async function noteNew(id: string, seen: { secrets: Set<string>; random: Set<str
 
 /** The guest sees what the sandbox is said to have. */
 async function hasItsSize(id: string): Promise<void> {
-  const { allocated_vcpu: vcpu, allocated_memory_gb: memoryGb, allocated_disk_gb: diskGb } = await getSandbox(parts.caller, id);
-  const { stdout } = await exec(parts.caller, id, "nproc; awk '/^MemTotal/ {print $2}' /proc/meminfo; df -k --output=size / | tail -1");
+  const {
+    allocated_vcpu: vcpu,
+    allocated_memory_gb: memoryGb,
+    allocated_disk_gb: diskGb,
+  } = await getSandbox(parts.caller, id);
+  const { stdout } = await exec(
+    parts.caller,
+    id,
+    "nproc; awk '/^MemTotal/ {print $2}' /proc/meminfo; df -k --output=size / | tail -1",
+  );
   const [processors = 0, memoryKib = 0, diskKib = 0] = stdout.trim().split('\n').map(Number);
   assert.equal(processors, vcpu);
   const memoryMib = memoryKib / 1_024;
-  assert.ok(memoryMib > memoryGb * 1_024 * 0.85 && memoryMib <= memoryGb * 1_024, `${memoryMib} MiB of ${memoryGb} GiB`);
+  assert.ok(
+    memoryMib > memoryGb * 1_024 * 0.85 && memoryMib <= memoryGb * 1_024,
+    `${memoryMib} MiB of ${memoryGb} GiB`,
+  );
   assert.ok(diskKib > diskGb * 2 ** 20 * 0.93 && diskKib <= diskGb * 2 ** 20, `${diskKib} KiB of ${diskGb} GiB`);
 }

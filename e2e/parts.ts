@@ -1,5 +1,5 @@
-// The three processes of an installation, started one by one so that a test can kill each at a chosen step and start it again:
-// the real services of `berth up`, without its supervisor.
+// The three processes of an installation, started one by one so that a test can kill each at a
+// chosen step and start it again: the real services of `berth up`, without its supervisor.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -74,7 +74,8 @@ export class Parts {
     const service = (name: PartName, armed: Record<string, string>): Service => {
       const environment = { ...MANY_REQUESTS, ...madeReady(), ...options.environment, ...armed };
       const shared = { checkout: CHECKOUT, config, paths, user, environment };
-      if (name === 'database') return databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder });
+      if (name === 'database')
+        return databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder });
       return name === 'host' ? hostService(shared) : apiService(shared);
     };
     const caller: Caller = { url: apiUrl(config), token: '', orgId: '', projectId: '' };
@@ -92,7 +93,9 @@ export class Parts {
     }
   }
 
-  /** Starts a part that does not run, armed to kill itself at `crashAt`. Resolves when it answers. */
+  /**
+   * Starts a part that does not run, armed to kill itself at `crashAt`. Resolves when it answers.
+   */
   async run(name: PartName, crashAt?: string, signal: AbortSignal = NEVER): Promise<void> {
     if (this.#running.has(name)) throw new Error(`${name} runs already`);
     const service = this.#service(name, crashAt === undefined ? {} : { BERTH_CRASH_AT: crashAt });
@@ -158,7 +161,10 @@ export class Parts {
   }
 }
 
-/** The image that the verb made ready: without a word, the host daemon takes the newest in the cache, which may be another checkout's. */
+/**
+ * The image that the verb made ready: without a word, the host daemon takes the newest in the
+ * cache, which may be another checkout's.
+ */
 function madeReady(): Record<string, string> {
   const folder = process.env['BERTH_IMAGE_FOLDER'];
   return folder === undefined || folder === '' ? {} : { BERTH_IMAGE_FOLDER: folder };

@@ -1,4 +1,5 @@
-// The app behind the previews of these stories: a program for the guest's own Node that shows each of them what it needs, and how it is put into a sandbox and started.
+// The app behind the previews of these stories: a program for the guest's own Node that shows each
+// of them what it needs, and how it is put into a sandbox and started.
 import assert from 'node:assert/strict';
 import { writtenFile } from '@berth/contract/files.ts';
 import { call, exec, type Caller } from './client.ts';
@@ -11,8 +12,9 @@ export const OTHER_PORT = 3_001;
 export const TOGETHER = 50;
 
 /**
- * `/` its host; `/file` the file `big`, or the range of it; PUT `/file` into `arrived`; `/together` answered when all are there; `/events` the next one only after
- * `/seen?event=` of the one before; a WebSocket is an echo.
+ * `/` its host; `/file` the file `big`, or the range of it; PUT `/file` into `arrived`; `/together`
+ * answered when all are there; `/events` the next one only after `/seen?event=` of the one before;
+ * a WebSocket is an echo.
  */
 const PROGRAM = `
 import { createReadStream, createWriteStream, statSync } from 'node:fs';

@@ -1,5 +1,6 @@
-// Somebody with a preview's link who is no browser: comes to its host where the service listens (names below localhost do not resolve in Node), with the link's token once and
-// with the cookie for it from then on.
+// Somebody with a preview's link who is no browser: comes to its host where the service listens
+// (names below localhost do not resolve in Node), with the link's token once and with the cookie
+// for it from then on.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
@@ -11,7 +12,11 @@ import { askForWebSocket } from '../api/test/websocket-client.ts';
 import { call, type Caller } from './client.ts';
 
 /** A public link to a port. */
-export async function publicLink(caller: Caller, sandboxId: string, port: number): Promise<Preview & { id: string; url: string }> {
+export async function publicLink(
+  caller: Caller,
+  sandboxId: string,
+  port: number,
+): Promise<Preview & { id: string; url: string }> {
   const answer = await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/previews`, { port, audience: 'public' });
   assert.equal(answer.status, 201, JSON.stringify(answer.body));
   const { preview } = createPreview.response.body.parse(answer.body);
@@ -103,7 +108,13 @@ export class PreviewVisitor {
   }
 
   async #send(path: string, { method = 'GET', headers = {}, body }: Asking): Promise<IncomingMessage> {
-    const sent = request({ ...this.#service, agent: this.#agent, path, method, headers: { host: this.host, ...headers } });
+    const sent = request({
+      ...this.#service,
+      agent: this.#agent,
+      path,
+      method,
+      headers: { host: this.host, ...headers },
+    });
     const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
     if (body === undefined) sent.end();
     else await pipeline(body, sent);

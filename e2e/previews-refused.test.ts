@@ -1,4 +1,5 @@
-// What a preview of a real machine does not do: lead to the guest daemon, to another port or another sandbox; go on when its link or its sandbox ends. And what is shown instead.
+// What a preview of a real machine does not do: lead to the guest daemon, to another port or
+// another sandbox; go on when its link or its sandbox ends. And what is shown instead.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -12,13 +13,17 @@ import { hostOf, PreviewVisitor, publicLink, type Answered } from './preview-vis
 import { until } from './until.ts';
 
 const NOBODY_PORT = 3_999;
-/** Of the service, to a request by which nobody gets into a sandbox. The guest daemon's own answers are none of them. */
+/**
+ * Of the service, to a request by which nobody gets into a sandbox. The guest daemon's own answers
+ * are none of them.
+ */
 const REFUSALS: ReadonlySet<string> = new Set([
   '400 invalid_request',
   '401 preview_link_required',
   '403 preview_link_invalid',
   '404 preview_not_found',
-  // Where the name ends before it is one of a preview, as at a comma: it is the service's host then, which has no such path.
+  // Where the name ends before it is one of a preview, as at a comma: it is the service's host
+  // then, which has no such path.
   '404 route_not_found',
 ]);
 
@@ -78,14 +83,37 @@ test('the guest daemon is there, and no spelling of its port gets to it', async 
     const asked = await call(berth, 'POST', `/v1/sandboxes/${id}/previews`, { port: GUEST_PORT, audience });
     assert.equal(errorOf(asked, 403).code, 'port_forbidden');
   }
-  for (const port of [String(GUEST_PORT), `${GUEST_PORT}.0`, `0${GUEST_PORT}`, ` ${GUEST_PORT}`, '0x3db', GUEST_PORT + 65_536]) {
+  for (const port of [
+    String(GUEST_PORT),
+    `${GUEST_PORT}.0`,
+    `0${GUEST_PORT}`,
+    ` ${GUEST_PORT}`,
+    '0x3db',
+    GUEST_PORT + 65_536,
+  ]) {
     const asked = await call(berth, 'POST', `/v1/sandboxes/${id}/previews`, { port, audience: 'public' });
     assert.equal(errorOf(asked, 400).code, 'invalid_request', String(port));
   }
 
   assert.equal(GUEST_PORT, 987, 'the spellings below are of this number');
   const spellings = [
-    ...['987', '0987', '00987', '+987', '-987', '987.0', '9_87', '0x3db', '0o1733', '9.87e2', '66523', '%39%38%37', '٩٨٧', '9８7', '987\t'],
+    ...[
+      '987',
+      '0987',
+      '00987',
+      '+987',
+      '-987',
+      '987.0',
+      '9_87',
+      '0x3db',
+      '0o1733',
+      '9.87e2',
+      '66523',
+      '%39%38%37',
+      '٩٨٧',
+      '9８7',
+      '987\t',
+    ],
     ...['3000,987', '987,3000', '3000-987', '987-3000', '3000@987', '987#3000', '987/3000', '3000:987', '987:3000'],
   ];
   const others: string[] = [];
@@ -116,9 +144,9 @@ test('a request that names two hosts, or another one in its target, is for neith
       ['GET / HTTP/1.1', `host: ${other}`, `host: ${visitor.host}`, cookie],
       [`GET http://${other}/ HTTP/1.1`, `host: ${visitor.host}`, cookie],
       [`GET http://${visitor.host}/ HTTP/1.1`, `host: ${other}`, cookie],
-    ]) {
+    ])
       assert.equal((await visitor.raw(lines)).status, 400, lines.join(' | '));
-    }
+
     // What is no name of a host to us stays none to whoever reads it next.
     const forwarded = [`x-forwarded-host: ${other}`, `forwarded: host="${other}"`];
     const { status, body } = await visitor.raw(['GET / HTTP/1.1', `host: ${visitor.host}`, ...forwarded, cookie]);

@@ -1,4 +1,5 @@
-// What goes through a preview of a real machine: WebSockets, events as they happen, large bodies both ways byte for byte, ranges, and many requests at once.
+// What goes through a preview of a real machine: WebSockets, events as they happen, large bodies
+// both ways byte for byte, ranges, and many requests at once.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, type Hash } from 'node:crypto';
 import { once } from 'node:events';
@@ -43,7 +44,13 @@ test('a WebSocket carries texts and bytes of all sizes both ways, in order', HEL
   const opened = await visitor.webSocket('/echo');
   assert.ok('socket' in opened, JSON.stringify(opened));
   const { socket } = opened;
-  const sent = [Buffer.alloc(0), Buffer.from('grüße 🦭'), randomBytes(125), randomBytes(70_000), randomBytes(3_000_000)];
+  const sent = [
+    Buffer.alloc(0),
+    Buffer.from('grüße 🦭'),
+    randomBytes(125),
+    randomBytes(70_000),
+    randomBytes(3_000_000),
+  ];
   const heard: Buffer[] = [];
   const all = new Promise<void>((resolve, reject) => {
     socket.on('message', (data: Buffer) => {
@@ -70,7 +77,8 @@ test('each event of a stream is there before the next one is made', HELD_UP, asy
   let text = '';
   for await (const chunk of stream.setEncoding('utf8') as AsyncIterable<string>) {
     text += chunk;
-    // The app makes one more only when it is told that this one came: held back anywhere, it is the last.
+    // The app makes one more only when it is told that this one came: held back anywhere, it is the
+    // last.
     assert.ok(text.split('\n\n').length <= 2, `more than one event at once: ${text}`);
     if (!text.endsWith('\n\n')) continue;
     events.push(text);
@@ -103,7 +111,11 @@ for (const [how, headers] of [
 ] as const) {
   test(`100 MB ${how} go up as they are here`, async () => {
     const hash = createHash('sha256');
-    const { status, body } = await visitor.ask('/file', { method: 'PUT', headers, body: Readable.from(randomChunks(hash)) });
+    const { status, body } = await visitor.ask('/file', {
+      method: 'PUT',
+      headers,
+      body: Readable.from(randomChunks(hash)),
+    });
     const sha256 = hash.digest('hex');
     assert.equal(status, 200);
     assert.deepEqual(JSON.parse(body.toString()), { bytes: FILE_BYTES, sha256 });
@@ -122,10 +134,14 @@ function* randomChunks(hash: Hash): Generator<Buffer> {
 test('nothing was dropped between the sandbox and its host while 100 MB went each way', async () => {
   const counts = await slotCounters(await slotNumberOf(berth.dataFolder, id));
   for (const { device, fromPeerBytes, toPeerBytes, lost } of counts) {
-    assert.ok(Math.min(fromPeerBytes, toPeerBytes) > FILE_BYTES, `${device} is not on the way: ${fromPeerBytes} and ${toPeerBytes} bytes`);
+    assert.ok(
+      Math.min(fromPeerBytes, toPeerBytes) > FILE_BYTES,
+      `${device} is not on the way: ${fromPeerBytes} and ${toPeerBytes} bytes`,
+    );
     assert.equal(lost, 0, device);
   }
-  // What the firewall between them drops is in none of those counters. Some are for the slot itself: questions for addresses, and those to the resolver that are refused.
+  // What the firewall between them drops is in none of those counters. Some are for the slot
+  // itself: questions for addresses, and those to the resolver that are refused.
   const [tap, inner] = counts as [DeviceCount, DeviceCount];
   const kept = [tap.fromPeerPackets - inner.toPeerPackets, inner.fromPeerPackets - tap.toPeerPackets];
   assert.ok(
@@ -146,12 +162,18 @@ test('a range of a file is those bytes and no others', async () => {
       [status, headers['content-range'], headers['content-length']],
       [206, `bytes ${start}-${start + length - 1}/${FILE_BYTES}`, String(length)],
     );
-    assert.equal(body.toString('base64'), await run(`tail -c +${start + 1} app/big | head -c ${length} | base64 -w 0`), range);
+    assert.equal(
+      body.toString('base64'),
+      await run(`tail -c +${start + 1} app/big | head -c ${length} | base64 -w 0`),
+      range,
+    );
   }
 });
 
 test(`${TOGETHER} requests are in the app at one time, and each gets its own answer`, HELD_UP, async () => {
-  const answers = await Promise.all(Array.from({ length: TOGETHER }, (_, index) => visitor.ask(`/together?number=${index}`)));
+  const answers = await Promise.all(
+    Array.from({ length: TOGETHER }, (_, index) => visitor.ask(`/together?number=${index}`)),
+  );
   assert.deepEqual(
     answers.map(({ status, body }) => `${status} ${body.toString()}`),
     Array.from({ length: TOGETHER }, (_, index) => `200 number ${index}`),

@@ -1,4 +1,5 @@
-// What previews are for: a Vite project in a sandbox, its link open in a real browser, and edits that show there by themselves.
+// What previews are for: a Vite project in a sandbox, its link open in a real browser, and edits
+// that show there by themselves.
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
@@ -17,7 +18,9 @@ const VITE_PORT = 5_173;
 /** Of one thing that an emulated processor does for the first time. */
 const SLOW_MS = 240_000;
 
-/** TypeScript, so that Vite has to compile it; it takes its message anew without being loaded anew. */
+/**
+ * TypeScript, so that Vite has to compile it; it takes its message anew without being loaded anew.
+ */
 const PROJECT = {
   'package.json': '{ "name": "previewed", "private": true, "type": "module" }',
   'index.html': `<!doctype html>
@@ -60,9 +63,14 @@ test('an edit of a Vite project in a sandbox shows in the browser that has its p
   await writeFile(client.keyFile('packages.tar.gz'), await packPackages(['vite']));
   const copied = await client.run('scp', ['-q', ...client.withKey('developer'), 'packages.tar.gz', `${id}:/code/`]);
   assert.deepEqual([copied.code, copied.stderr], [0, '']);
-  for (const [path, content] of Object.entries(PROJECT)) await writeGuestFile(berth, id, `project/${path}`, Buffer.from(content));
+  for (const [path, content] of Object.entries(PROJECT))
+    await writeGuestFile(berth, id, `project/${path}`, Buffer.from(content));
   await runInGuest(berth, id, 'tar xzf packages.tar.gz -C project');
-  await runInGuest(berth, id, 'cd project && { setsid node node_modules/vite/bin/vite.js </dev/null >vite.log 2>&1 & }');
+  await runInGuest(
+    berth,
+    id,
+    'cd project && { setsid node node_modules/vite/bin/vite.js </dev/null >vite.log 2>&1 & }',
+  );
 
   const { url } = await publicLink(berth, id, VITE_PORT);
   const visitor = new PreviewVisitor(berth, url);
@@ -91,7 +99,12 @@ test('an edit of a Vite project in a sandbox shows in the browser that has its p
   await shows('as it was first');
   await page.evaluate("window.marked = 'before the edits'");
 
-  await writeGuestFile(berth, id, 'project/src/message.ts', Buffer.from("export const message: string = 'as it was edited';\n"));
+  await writeGuestFile(
+    berth,
+    id,
+    'project/src/message.ts',
+    Buffer.from("export const message: string = 'as it was edited';\n"),
+  );
   await shows('as it was edited');
   await writeGuestFile(berth, id, 'project/src/style.css', Buffer.from('p { color: rgb(200, 100, 50); }\n'));
   await page.waitForFunction("getComputedStyle(document.querySelector('p')).color === 'rgb(200, 100, 50)'");

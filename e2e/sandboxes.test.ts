@@ -1,7 +1,18 @@
-// The main job through the public HTTP API, on real microVMs: create, run commands, look, destroy; and what a wrong call is told.
+// The main job through the public HTTP API, on real microVMs: create, run commands, look, destroy;
+// and what a wrong call is told.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { call, createSandbox, awakeSandbox, destroySandbox, errorOf, exec, getSandbox, listSandboxes, waitForStatus } from './client.ts';
+import {
+  call,
+  createSandbox,
+  awakeSandbox,
+  destroySandbox,
+  errorOf,
+  exec,
+  getSandbox,
+  listSandboxes,
+  waitForStatus,
+} from './client.ts';
 import { startInstance, type Instance } from './instance.ts';
 
 let berth: Instance;
@@ -15,7 +26,11 @@ after(async () => {
 });
 
 test('a sandbox is created, runs commands as user berth in /code, and is destroyed', async () => {
-  const sandbox = await awakeSandbox(berth, { name: 'first', endUserId: 'user 1', metadata: { plan: 'free', seats: 3, trial: true } });
+  const sandbox = await awakeSandbox(berth, {
+    name: 'first',
+    endUserId: 'user 1',
+    metadata: { plan: 'free', seats: 3, trial: true },
+  });
   assert.equal(sandbox.name, 'first');
   assert.equal(sandbox.endUserId, 'user 1');
   assert.deepEqual(sandbox.metadata, { plan: 'free', seats: 3, trial: true });
@@ -23,7 +38,10 @@ test('a sandbox is created, runs commands as user berth in /code, and is destroy
   const facts = await exec(berth, sandbox.id, 'uname -s; id -un; pwd; nproc; sudo -n id -u; hostname');
   assert.equal(facts.exitCode, 0);
   const [kernel, user, folder, processors, root, hostname] = facts.stdout.trim().split('\n');
-  assert.deepEqual([kernel, user, folder, processors, root], ['Linux', 'berth', '/code', String(sandbox.allocated_vcpu), '0']);
+  assert.deepEqual(
+    [kernel, user, folder, processors, root],
+    ['Linux', 'berth', '/code', String(sandbox.allocated_vcpu), '0'],
+  );
   assert.match(hostname ?? '', /^[a-z0-9-]+$/);
 
   assert.ok((await listSandboxes(berth)).some((other) => other.id === sandbox.id));
@@ -73,7 +91,11 @@ test('two sandboxes of one template share no identity', async () => {
 test('a bigger machine size is what the guest sees', async () => {
   const sandbox = await awakeSandbox(berth, { machineSize: 'medium' });
   assert.deepEqual([sandbox.allocated_vcpu, sandbox.allocated_memory_gb, sandbox.allocated_disk_gb], [2, 4, 20]);
-  const seen = await exec(berth, sandbox.id, "nproc; free -m | awk '/^Mem:/ {print $2}'; df -BG --output=size / | tail -1");
+  const seen = await exec(
+    berth,
+    sandbox.id,
+    "nproc; free -m | awk '/^Mem:/ {print $2}'; df -BG --output=size / | tail -1",
+  );
   const [processors, memoryMib, disk] = seen.stdout
     .trim()
     .split('\n')
@@ -104,14 +126,21 @@ test('wrong calls are told what was wrong and what is allowed', async () => {
     [{ ...good, machineSize: 'huge' }, 400, /machineSize.*small/],
     [{ ...good, repository: 'just-a-name' }, 400, /repository.*owner\/repo/],
     [{ ...good, mode: 'ephemeral', ttlSeconds: 60 }, 400, /mode|ttlSeconds/],
-    [{ ...good, metadata: Object.fromEntries(Array.from({ length: 25 }, (_, index) => [`k${index}`, index])) }, 400, /24/],
+    [
+      { ...good, metadata: Object.fromEntries(Array.from({ length: 25 }, (_, index) => [`k${index}`, index])) },
+      400,
+      /24/,
+    ],
     [{ ...good, metadata: { nested: { a: 1 } } }, 400, /metadata/],
   ];
   for (const [body, status, message] of cases) {
     const answer = await call(berth, 'POST', path, body);
     assert.match(errorOf(answer, status).message, message, JSON.stringify(body));
   }
-  assert.equal(errorOf(await call(berth, 'GET', '/v1/sandboxes/sbx_aaaaaaaaaaaaaaaaaaaaaaaa'), 404).code, 'sandbox_not_found');
+  assert.equal(
+    errorOf(await call(berth, 'GET', '/v1/sandboxes/sbx_aaaaaaaaaaaaaaaaaaaaaaaa'), 404).code,
+    'sandbox_not_found',
+  );
   assert.equal(errorOf(await call({ ...berth, token: 'brt_wrong' }, 'GET', '/v1/me'), 401).code, 'unauthenticated');
 });
 

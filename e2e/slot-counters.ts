@@ -1,4 +1,5 @@
-// What the kernel has counted on the way between a sandbox's machine and its host: at the TAP and both ends of the veth pair, and in the queues in front of them.
+// What the kernel has counted on the way between a sandbox's machine and its host: at the TAP and
+// both ends of the veth pair, and in the queues in front of them.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { TAP_NAME, INNER_VETH_NAME, hostVethName, namespaceName } from '@berth/host/vm/qemu/network/slot.ts';
@@ -38,7 +39,8 @@ export async function slotCounters(slot: number): Promise<DeviceCount[]> {
     ...(await countsOf(inside)).filter(({ device }) => device === TAP_NAME || device === INNER_VETH_NAME),
     ...(await countsOf([])).filter(({ device }) => device === outer),
   ];
-  if (counts.length !== 3) throw new Error(`slot ${slot} has ${counts.map(({ device }) => device).join(', ') || 'no device'}`);
+  if (counts.length !== 3)
+    throw new Error(`slot ${slot} has ${counts.map(({ device }) => device).join(', ') || 'no device'}`);
   return counts;
 }
 

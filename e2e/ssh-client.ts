@@ -1,4 +1,5 @@
-// The ssh client of this machine as a user of sandboxes has it: keys of its own, the configuration that docs/operations.md shows, and nothing of whoever runs the tests.
+// The ssh client of this machine as a user of sandboxes has it: keys of its own, the configuration
+// that docs/operations.md shows, and nothing of whoever runs the tests.
 import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -51,7 +52,18 @@ export class SshClient {
 
   /** The options with which one key is used, and no other that there may be. */
   withKey(name: string): string[] {
-    return ['-F', this.config, '-i', this.keyFile(name), '-o', 'IdentitiesOnly=yes', '-o', 'IdentityAgent=none', '-o', 'BatchMode=yes'];
+    return [
+      '-F',
+      this.config,
+      '-i',
+      this.keyFile(name),
+      '-o',
+      'IdentitiesOnly=yes',
+      '-o',
+      'IdentityAgent=none',
+      '-o',
+      'BatchMode=yes',
+    ];
   }
 
   get environment(): Record<string, string | undefined> {
@@ -68,7 +80,11 @@ export class SshClient {
   }
 
   /** Runs a program to its end. */
-  async run(program: string, args: readonly string[], { cwd = this.folder, env = {}, input = '' } = {}): Promise<Ended> {
+  async run(
+    program: string,
+    args: readonly string[],
+    { cwd = this.folder, env = {}, input = '' } = {},
+  ): Promise<Ended> {
     const child = spawn(program, args, { cwd, env: { ...this.environment, ...env }, timeout: DEADLINE_MS });
     child.stdin.on('error', () => undefined);
     child.stdin.end(input);

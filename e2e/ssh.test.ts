@@ -1,4 +1,5 @@
-// ssh into sandboxes with Debian's own client, by `berth ssh` and by its configuration: keys, files, ports, git, host keys, and what is refused.
+// ssh into sandboxes with Debian's own client, by `berth ssh` and by its configuration: keys,
+// files, ports, git, host keys, and what is refused.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -79,7 +80,10 @@ for (const [name] of KINDS) {
     assert.equal((await berthSsh(idOf(name), name, 'true')).code, 0);
     assert.equal((await berthSsh(idOf(name), name, 'kill -9 $$')).code, 255);
     // By the documented configuration.
-    assert.equal((await client.run('ssh', [...client.withKey(name), idOf(name), 'cat; exit 3'], { input: 'grüße' })).stdout, 'grüße');
+    assert.equal(
+      (await client.run('ssh', [...client.withKey(name), idOf(name), 'cat; exit 3'], { input: 'grüße' })).stdout,
+      'grüße',
+    );
   });
 }
 
@@ -100,7 +104,9 @@ test('an interactive session has a terminal: its size, Ctrl-C and the exit code 
   await terminal.shows(/\$ $/);
   await terminal.resize(33, 101);
   // The new size may be on its way yet. Said by the program, which is in the foreground by then.
-  terminal.type(`sh -c 'until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; echo "<""told>"; exec sleep 100000'\r`);
+  terminal.type(
+    `sh -c 'until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; echo "<""told>"; exec sleep 100000'\r`,
+  );
   await terminal.shows('<told>');
   const from = terminal.text.length;
   terminal.type('\x03');
@@ -126,7 +132,14 @@ test('-L leads to a port of the sandbox', async () => {
     'mkdir -p served && echo "from inside" > served/file && (setsid python3 -m http.server -b 127.0.0.1 -d served 8123 >/dev/null 2>&1 &)',
   );
   const port = await freePort();
-  const forwarding = client.start(BERTH, ['ssh', id, ...client.withKey('ed25519'), '-N', '-L', `127.0.0.1:${port}:127.0.0.1:8123`]);
+  const forwarding = client.start(BERTH, [
+    'ssh',
+    id,
+    ...client.withKey('ed25519'),
+    '-N',
+    '-L',
+    `127.0.0.1:${port}:127.0.0.1:8123`,
+  ]);
   const get = async (): Promise<string | null> => {
     try {
       return await (await fetch(`http://127.0.0.1:${port}/file`)).text();
@@ -148,7 +161,14 @@ test('-R leads from the sandbox to a port of the client', async () => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const forwarding = client.start(BERTH, ['ssh', id, ...client.withKey('ed25519'), '-N', '-R', `9123:127.0.0.1:${port}`]);
+  const forwarding = client.start(BERTH, [
+    'ssh',
+    id,
+    ...client.withKey('ed25519'),
+    '-N',
+    '-R',
+    `9123:127.0.0.1:${port}`,
+  ]);
   const said = await until(
     () => `the port answers inside; ${forwarding.stderr}`,
     async () => {
@@ -168,10 +188,14 @@ test('git pushes into a repository in the sandbox and clones from it', async () 
   const work = join(client.folder, 'work');
   await mkdir(work);
   const git = async (cwd: string, ...args: string[]): Promise<string> => {
-    const { code, stdout, stderr } = await client.run('git', ['-c', 'user.name=Tests', '-c', 'user.email=tests@example.test', ...args], {
-      cwd,
-      env,
-    });
+    const { code, stdout, stderr } = await client.run(
+      'git',
+      ['-c', 'user.name=Tests', '-c', 'user.email=tests@example.test', ...args],
+      {
+        cwd,
+        env,
+      },
+    );
     assert.equal(code, 0, stderr);
     return stdout.trim();
   };
@@ -188,7 +212,8 @@ test('git pushes into a repository in the sandbox and clones from it', async () 
 });
 
 test('each sandbox has a host key of its own, which is known before the first connection and stays through sleep and wake', async () => {
-  const keyOf = async (sandboxId: string): Promise<string> => (await client.run(BERTH, ['known-host', sandboxId])).stdout;
+  const keyOf = async (sandboxId: string): Promise<string> =>
+    (await client.run(BERTH, ['known-host', sandboxId])).stdout;
   const [key, other] = [await keyOf(id), await keyOf(idOf('rsa'))];
   const material = (line: string): string => line.trim().split(' ').slice(1).join(' ');
   assert.match(key, new RegExp(`^${id} ssh-ed25519 \\S+\\n$`));
@@ -221,12 +246,18 @@ test('a sandbox without a key, one that sleeps, one that is not there and a wron
   const plain = await berthSsh(without.id, 'ed25519', 'id');
   assert.deepEqual([plain.code, plain.stdout], [255, '']);
   assert.match(plain.stderr, /it was created without sshPublicKey\n.*berth shell/);
-  assert.match((await client.run(BERTH, ['tunnel', without.id])).stderr, /nothing listens on port 22 of the sandbox \(port_refused\)/);
+  assert.match(
+    (await client.run(BERTH, ['tunnel', without.id])).stderr,
+    /nothing listens on port 22 of the sandbox \(port_refused\)/,
+  );
 
   await sleepSandbox(berth, idOf('rsa'));
   const asleep = await berthSsh(idOf('rsa'), 'rsa', 'id');
   assert.equal(asleep.code, 255);
-  assert.match(asleep.stderr, /berth: the sandbox is stopped \(.*\); a connection needs it running or ready \(sandbox_state_conflict\)/);
+  assert.match(
+    asleep.stderr,
+    /berth: the sandbox is stopped \(.*\); a connection needs it running or ready \(sandbox_state_conflict\)/,
+  );
 
   const missing = `sbx_${'a'.repeat(24)}`;
   assert.match((await berthSsh(missing, 'ed25519', 'id')).stderr, /^berth: .* \(sandbox_not_found\)\n$/);
@@ -250,9 +281,8 @@ test('a private key in place of the public one is refused with a warning, and is
   assert.match(message, /sshPublicKey is a private key and was not taken\. .*replace it wherever it is used/);
   const [, piece = ''] = secret.split('\n');
   assert.ok(!message.includes(piece));
-  for (const log of ['api', 'host', 'database']) {
+  for (const log of ['api', 'host', 'database'])
     assert.ok(!(await readFile(join(berth.dataFolder, 'log', `${log}.log`), 'utf8')).includes(piece), log);
-  }
 });
 
 test('an open ssh session and an open terminal, however silent, keep a sandbox awake; it sleeps when they are over', async () => {

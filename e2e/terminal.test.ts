@@ -1,4 +1,5 @@
-// `berth shell` in a terminal of its own, on a real machine: size, keys, characters, exit codes, and what ends it.
+// `berth shell` in a terminal of its own, on a real machine: size, keys, characters, exit codes,
+// and what ends it.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
@@ -27,13 +28,21 @@ after(async () => {
 /** A shell in a terminal, at its prompt. */
 async function shell({ token = berth.token, sandboxId = id } = {}): Promise<PseudoTerminal> {
   const { PATH, HOME } = process.env;
-  const terminal = new PseudoTerminal(BERTH, ['shell', sandboxId], { PATH, HOME, BERTH_URL: berth.url, BERTH_API_KEY: token });
+  const terminal = new PseudoTerminal(BERTH, ['shell', sandboxId], {
+    PATH,
+    HOME,
+    BERTH_URL: berth.url,
+    BERTH_API_KEY: token,
+  });
   open.add(terminal);
   await terminal.shows(/\$ $/);
   return terminal;
 }
 
-/** Types a line and gives what it printed, up to a mark with its exit code. Ends at the next prompt: what is typed before it is echoed twice. */
+/**
+ * Types a line and gives what it printed, up to a mark with its exit code. Ends at the next prompt:
+ * what is typed before it is echoed twice.
+ */
 async function run(terminal: PseudoTerminal, line: string): Promise<{ printed: string; code: string | undefined }> {
   const from = terminal.text.length;
   // The mark is not in what is typed, and so not in its echo.
@@ -42,7 +51,10 @@ async function run(terminal: PseudoTerminal, line: string): Promise<{ printed: s
   return { printed: plain(printed), code };
 }
 
-/** Without the returns of the terminal, and what the shell's line editor switches its brackets around pasted text on and off with. */
+/**
+ * Without the returns of the terminal, and what the shell's line editor switches its brackets
+ * around pasted text on and off with.
+ */
 function plain(shown: string): string {
   return ['\r', '\u001b[?2004h', '\u001b[?2004l'].reduce((text, control) => text.replaceAll(control, ''), shown);
 }
@@ -54,11 +66,15 @@ async function output(command: string, sandboxId = id): Promise<string> {
 test('a shell of the sandbox’s user runs in a terminal of the size of the one here, and follows it', async () => {
   const terminal = await shell();
   await terminal.resize(33, 101);
-  await until('the size is the new one', async () => ((await run(terminal, 'stty size')).printed === '33 101\n' ? true : null));
+  await until('the size is the new one', async () =>
+    (await run(terminal, 'stty size')).printed === '33 101\n' ? true : null,
+  );
   assert.match((await run(terminal, 'id -un; pwd; tty')).printed, /^berth\n\/code\n\/dev\/pts\/\d+\n$/);
   terminal.type('exit\r');
   assert.equal(await terminal.ended(), 0);
-  const kinds = (await activityOf(berth.dataFolder, id)).map(({ kind, details }) => `${kind} ${JSON.stringify(details)}`);
+  const kinds = (await activityOf(berth.dataFolder, id)).map(
+    ({ kind, details }) => `${kind} ${JSON.stringify(details)}`,
+  );
   assert.ok(kinds.includes('sandbox_connected {"terminal":true}'), kinds.join('\n'));
 });
 
@@ -114,14 +130,26 @@ test('the end of the terminal here hangs up the programs of the one there', asyn
 });
 
 test('a terminal is closed when its key is revoked', async () => {
-  const made = await promisify(execFile)(BERTH, ['keys', 'create', '--name', 'revoked', '--data-dir', berth.dataFolder]);
+  const made = await promisify(execFile)(BERTH, [
+    'keys',
+    'create',
+    '--name',
+    'revoked',
+    '--data-dir',
+    berth.dataFolder,
+  ]);
   const [token = ''] = /brt_\w+/.exec(made.stdout) ?? [];
   const terminal = await shell({ token });
   terminal.type('sleep 5353\r');
   await queryDatabase(berth.dataFolder, `update api_key set revoked_at = now() where name = 'revoked'`);
   assert.equal(await terminal.ended(), 1);
-  assert.match(terminal.text, /berth: the terminal was closed: the API key was revoked, or has expired \(unauthenticated\)\r\n$/);
-  await until('its program is gone', async () => ((await output('pgrep -f "^sleep 5353" || echo none')) === 'none' ? true : null));
+  assert.match(
+    terminal.text,
+    /berth: the terminal was closed: the API key was revoked, or has expired \(unauthenticated\)\r\n$/,
+  );
+  await until('its program is gone', async () =>
+    (await output('pgrep -f "^sleep 5353" || echo none')) === 'none' ? true : null,
+  );
 });
 
 test('a terminal is closed when its sandbox goes to sleep or is destroyed, and another one is opened after a wake', async () => {
@@ -131,7 +159,10 @@ test('a terminal is closed when its sandbox goes to sleep or is destroyed, and a
   await run(slept, 'echo before > /code/file');
   await sleepSandbox(berth, sandboxId);
   assert.equal(await slept.ended(), 1);
-  assert.match(slept.text, /berth: the terminal was closed: the sandbox is not awake any more \(sandbox_state_conflict\)\r\n$/);
+  assert.match(
+    slept.text,
+    /berth: the terminal was closed: the sandbox is not awake any more \(sandbox_state_conflict\)\r\n$/,
+  );
   await wakeSandbox(berth, sandboxId);
   const woken = await shell({ sandboxId });
   assert.equal((await run(woken, 'cat /code/file')).printed, 'before\n');

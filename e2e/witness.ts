@@ -1,5 +1,6 @@
-// A program that lives in a sandbox and would notice if its machine's memory, processes, sockets or time were not what they were: it counts, holds an
-// open file that has no name any more, listens, and waits on connections. Owns the program and the reading of what it says.
+// A program that lives in a sandbox and would notice if its machine's memory, processes, sockets or
+// time were not what they were: it counts, holds an open file that has no name any more, listens,
+// and waits on connections. Owns the program and the reading of what it says.
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,10 +1,10 @@
-// Where sandboxes run and what they belong to: hosts, projects, sandboxes. Statuses and their order are the contract's
-// (sandbox-state.ts), so there is no check on them here.
+// Where sandboxes run and what they belong to: hosts, projects, sandboxes. Statuses and their order
+// are the contract's (sandbox-state.ts), so there is no check on them here.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `capacity_*` is what the host lets be reserved in all; `reserved_*` what it last reported as taken. Placement counts
-  // sandbox rows instead of `reserved_*`, under a lock on this row.
+  // `capacity_*` is what the host lets be reserved in all; `reserved_*` what it last reported as
+  // taken. Placement counts sandbox rows instead of `reserved_*`, under a lock on this row.
   await sql`
     create table host (
       id text primary key,
@@ -41,7 +41,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index project_org on project (org_id, created_at desc, id)`.execute(db);
 
-  // `epoch` is the fencing number of the host protocol: it grows with every new intent for the machine. `end_user_id` is opaque.
+  // `epoch` is the fencing number of the host protocol: it grows with every new intent for the
+  // machine. `end_user_id` is opaque.
   await sql`
     create table sandbox (
       id text primary key,
@@ -80,7 +81,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       constraint reason_is_whole check ((status_reason_code is null) = (status_reason_message is null)),
       constraint deleted_has_time check ((status = 'deleted') = (deleted_at is not null))
     )`.execute(db);
-  await sql`create index sandbox_org_live on sandbox (org_id, created_at desc, id desc) where status <> 'deleted'`.execute(db);
+  await sql`create index sandbox_org_live on sandbox (org_id, created_at desc, id desc) where status <> 'deleted'`.execute(
+    db,
+  );
   await sql`create index sandbox_org_end_user on sandbox (org_id, end_user_id) where status <> 'deleted' and end_user_id is not null`.execute(
     db,
   );

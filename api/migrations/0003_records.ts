@@ -1,4 +1,5 @@
-// What happened: the activity feed and the metered machine time. Rows outlive what they name, so they copy what they need.
+// What happened: the activity feed and the metered machine time. Rows outlive what they name, so
+// they copy what they need.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
@@ -18,9 +19,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create index activity_org on activity (org_id, at desc, id desc)`.execute(db);
   await sql`create index activity_sandbox on activity (sandbox_id, at) where sandbox_id is not null`.execute(db);
 
-  // `during` is half open, and has no upper bound while the machine runs. The exclusion constraint makes the database itself refuse
-  // to meter one sandbox twice for the same instant. btree_gist (equality of text in a gist index) is a trusted extension: the
-  // owner of the database may create it.
+  // `during` is half open, and has no upper bound while the machine runs. The exclusion constraint
+  // makes the database itself refuse to meter one sandbox twice for the same instant. btree_gist
+  // (equality of text in a gist index) is a trusted extension: the owner of the database may create
+  // it.
   await sql`create extension if not exists btree_gist`.execute(db);
   await sql`
     create table usage_interval (

@@ -1,10 +1,13 @@
-// The whole life of a sandbox: what a wake starts from, signs of use, renewal, samples; plans of orgs; remembered creates.
+// The whole life of a sandbox: what a wake starts from, signs of use, renewal, samples; plans of
+// orgs; remembered creates.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `pending_recommended`: the pending allocation was stored by a metrics sample and may be replaced by the next one; false: somebody asked for it.
-  // `wakes_from`: what is left on its host for a wake, null for nothing or while it is awake. `resizing`: the step under way is to reach the pending
-  // allocation, which is reserved until it ends. `session_started_at` of an ephemeral one is its create.
+  // `pending_recommended`: the pending allocation was stored by a metrics sample and may be
+  // replaced by the next one; false: somebody asked for it. `wakes_from`: what is left on its host
+  // for a wake, null for nothing or while it is awake. `resizing`: the step under way is to reach
+  // the pending allocation, which is reserved until it ends. `session_started_at` of an ephemeral
+  // one is its create.
   await sql`
     alter table sandbox
       add column pending_recommended boolean not null default false,
@@ -33,9 +36,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 
   await sql`alter table project add column wake_on_use boolean not null default false`.execute(db);
   await sql`alter table project drop constraint project_default_idle_minutes_check`.execute(db);
-  await sql`alter table project add constraint project_default_idle_minutes_check check (default_idle_minutes >= 0)`.execute(db);
+  await sql`alter table project add constraint project_default_idle_minutes_check check (default_idle_minutes >= 0)`.execute(
+    db,
+  );
 
-  // An org's plan by its name in the catalogue. Its row is locked by whatever counts against the plan.
+  // An org's plan by its name in the catalogue. Its row is locked by whatever counts against the
+  // plan.
   await sql`
     create table subscription (
       org_id text primary key references org (id),

@@ -1,9 +1,11 @@
-// People, and what they hold: sign-in, session tokens, personal agent tokens, invitations; projects that can be deleted; the feed's order.
-// `session`, `account`, `verification` and `deviceCode` have the shape that the sign-in library (better-auth 1.7) makes and reads.
+// People, and what they hold: sign-in, session tokens, personal agent tokens, invitations; projects
+// that can be deleted; the feed's order. `session`, `account`, `verification` and `deviceCode` have
+// the shape that the sign-in library (better-auth 1.7) makes and reads.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // A login: what a refresh token or the console's cookie stands for. Its `token` alone opens nothing: callers hold it with a signature.
+  // A login: what a refresh token or the console's cookie stands for. Its `token` alone opens
+  // nothing: callers hold it with a signature.
   await sql`
     create table "session" (
       "id" text not null primary key,
@@ -62,7 +64,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       "scope" text
     )`.execute(db);
 
-  // The bearer tokens of people, good for about an hour. They go with the login: sign-out is the removal of its row.
+  // The bearer tokens of people, good for about an hour. They go with the login: sign-out is the
+  // removal of its row.
   await sql`
     create table session_token (
       id text primary key,
@@ -93,7 +96,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index agent_token_user on agent_token (user_id, created_at desc, id desc)`.execute(db);
 
-  // The token is made when the mail is sent, so there is none before `sent_at`, and a mail sent again has a new one.
+  // The token is made when the mail is sent, so there is none before `sent_at`, and a mail sent
+  // again has a new one.
   await sql`
     create table invitation (
       id text primary key,
@@ -115,7 +119,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   );
   await sql`create index invitation_org on invitation (org_id, created_at desc, id desc)`.execute(db);
   // Counts what one person sent lately.
-  await sql`create index invitation_inviter on invitation (invited_by, created_at) where invited_by is not null`.execute(db);
+  await sql`create index invitation_inviter on invitation (invited_by, created_at) where invited_by is not null`.execute(
+    db,
+  );
 
   // Links that work once: of the first start, of a password reset.
   await sql`
@@ -130,7 +136,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index one_time_link_user on one_time_link (user_id, purpose)`.execute(db);
 
-  // Token buckets of what may be tried only so often, by a hash of what is tried: an account, an address.
+  // Token buckets of what may be tried only so often, by a hash of what is tried: an account, an
+  // address.
   await sql`
     create table throttle (
       key_sha256 bytea primary key check (octet_length(key_sha256) = 32),
@@ -145,7 +152,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add column repo_credentials_sealed bytea,
       add column deleted_at timestamptz`.execute(db);
   await sql`drop index project_org`.execute(db);
-  await sql`create index project_org on project (org_id, created_at desc, id desc) where deleted_at is null`.execute(db);
+  await sql`create index project_org on project (org_id, created_at desc, id desc) where deleted_at is null`.execute(
+    db,
+  );
 
   // Lists are read by the instant and then the id, both in one direction (store/pages.ts).
   await sql`drop index api_key_org`.execute(db);
@@ -165,11 +174,17 @@ export async function up(db: Kysely<unknown>): Promise<void> {
         when project_id is not null then 'project' else 'org' end,
       subject_id = case when sandbox_id is not null then sandbox_id when kind = 'api_key_created' then details ->> 'keyId'
         when project_id is not null then project_id else org_id end`.execute(db);
-  await sql`alter table activity alter column subject_kind set not null, alter column subject_id set not null`.execute(db);
+  await sql`alter table activity alter column subject_kind set not null, alter column subject_id set not null`.execute(
+    db,
+  );
   await sql`drop index activity_org`.execute(db);
   await sql`drop index activity_sandbox`.execute(db);
   await sql`create index activity_org on activity (org_id, at desc, seq desc)`.execute(db);
   await sql`create index activity_org_kind on activity (org_id, kind, at desc, seq desc)`.execute(db);
-  await sql`create index activity_project on activity (project_id, at desc, seq desc) where project_id is not null`.execute(db);
-  await sql`create index activity_sandbox on activity (sandbox_id, at desc, seq desc) where sandbox_id is not null`.execute(db);
+  await sql`create index activity_project on activity (project_id, at desc, seq desc) where project_id is not null`.execute(
+    db,
+  );
+  await sql`create index activity_sandbox on activity (sandbox_id, at desc, seq desc) where sandbox_id is not null`.execute(
+    db,
+  );
 }

@@ -2,8 +2,9 @@
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `clone_status`: pending until the clone has come to its end, null without a repository. `clone_epoch`: the epoch that the clone's durable step was begun for,
-  // null until the sandbox is awake for the first time; it stays when a resize takes a new one.
+  // `clone_status`: pending until the clone has come to its end, null without a repository.
+  // `clone_epoch`: the epoch that the clone's durable step was begun for, null until the sandbox is
+  // awake for the first time; it stays when a resize takes a new one.
   await sql`
     alter table sandbox
       add column clone_status text check (clone_status in ('pending', 'cloned', 'failed')),
@@ -14,5 +15,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add constraint failed_clone_has_reason check ((clone_status is not distinct from 'failed') = (clone_reason_code is not null))`.execute(
     db,
   );
-  await sql`create index sandbox_cloning on sandbox (id) where clone_status = 'pending' and status <> 'deleted'`.execute(db);
+  await sql`create index sandbox_cloning on sandbox (id) where clone_status = 'pending' and status <> 'deleted'`.execute(
+    db,
+  );
 }

@@ -1,8 +1,10 @@
-// Public preview links. What a link's URL holds is derived from its row and the installation's secret key, so nothing of it stands here. Team links have no rows.
+// Public preview links. What a link's URL holds is derived from its row and the installation's
+// secret key, so nothing of it stands here. Team links have no rows.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // Rows outlive what they name, so they copy what they need. `expires_at` is in whole milliseconds, as it is told.
+  // Rows outlive what they name, so they copy what they need. `expires_at` is in whole
+  // milliseconds, as it is told.
   await sql`
     create table preview_link (
       id text primary key,
@@ -18,5 +20,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       revoked_at timestamptz,
       last_used_at timestamptz
     )`.execute(db);
-  await sql`create index preview_link_sandbox on preview_link (sandbox_id, created_at desc, id desc) where revoked_at is null`.execute(db);
+  await sql`create index preview_link_sandbox on preview_link (sandbox_id, created_at desc, id desc) where revoked_at is null`.execute(
+    db,
+  );
 }

@@ -1,11 +1,12 @@
-// Billing: what a subscription follows at the payment provider, when its periods begin, the guardrails of the org, and the provider's events that
-// were dealt with.
+// Billing: what a subscription follows at the payment provider, when its periods begin, the
+// guardrails of the org, and the provider's events that were dealt with.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table subscription drop constraint subscription_status_check`.execute(db);
   await sql`update subscription set status = 'canceled' where status = 'ended'`.execute(db);
-  // Instants of periods are whole milliseconds, as programs hold them: a bound is the same one here and there.
+  // Instants of periods are whole milliseconds, as programs hold them: a bound is the same one here
+  // and there.
   await sql`
     alter table subscription
       add constraint subscription_status_check check (status in ('active', 'past_due', 'canceled')),
@@ -20,7 +21,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add column provider_revision integer not null default 0,
       alter column started_at set default date_trunc('milliseconds', now())`.execute(db);
   await sql`update subscription set started_at = date_trunc('milliseconds', started_at)`.execute(db);
-  await sql`update subscription set period_anchor = started_at, canceled_at = case when status = 'canceled' then now() end`.execute(db);
+  await sql`update subscription set period_anchor = started_at, canceled_at = case when status = 'canceled' then now() end`.execute(
+    db,
+  );
   await sql`
     alter table subscription
       alter column period_anchor set default date_trunc('milliseconds', now()),

@@ -1,8 +1,10 @@
-// What the watch over caps on machine hours has done: whom it warned of what, and who is at a cap since when.
+// What the watch over caps on machine hours has done: whom it warned of what, and who is at a cap
+// since when.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `scope_id` is the org's id or a project's. A cap that is changed is another cap: its own shares are warned of.
+  // `scope_id` is the org's id or a project's. A cap that is changed is another cap: its own shares
+  // are warned of.
   await sql`
     create table usage_cap_warning (
       scope_id text not null,
@@ -15,7 +17,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index usage_cap_warning_age on usage_cap_warning (warned_at)`.execute(db);
 
-  // There while the scope is at a cap that is enforced; `since` is when that was first seen, from when the time of grace runs.
+  // There while the scope is at a cap that is enforced; `since` is when that was first seen, from
+  // when the time of grace runs.
   await sql`
     create table usage_cap_reached (
       scope_id text primary key,

@@ -1,4 +1,5 @@
-// A warning of a cap says whether work stops at it; when that changes, what was said is wrong and is said anew.
+// A warning of a cap says whether work stops at it; when that changes, what was said is wrong and
+// is said anew.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,5 @@
-// Samples of metrics that nothing reads any more are removed by their age, whatever becomes of their sandbox.
+// Samples of metrics that nothing reads any more are removed by their age, whatever becomes of
+// their sandbox.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,5 +1,5 @@
-// The only reader of the environment in the control plane, whose variables are listed in environment.ts. A wrong value stops the start with a message that
-// names the variable.
+// The only reader of the environment in the control plane, whose variables are listed in
+// environment.ts. A wrong value stops the start with a message that names the variable.
 import { readFileSync } from 'node:fs';
 import { DEFAULT_MACHINE_RATES, type MachineRates } from '@berth/contract/machine-rates.ts';
 import { planCatalogue } from '@berth/contract/plans.ts';
@@ -29,7 +29,10 @@ export interface ServeConfig extends DatabaseConfig {
   hostUrl: string;
   /** Content of the file `BERTH_HOST_TOKEN_FILE`. */
   hostToken: string;
-  /** Content of the JSON file `BERTH_PLANS_FILE` (contract/src/plans.ts); without one, the self-hosted plan alone. */
+  /**
+   * Content of the JSON file `BERTH_PLANS_FILE` (contract/src/plans.ts); without one, the
+   * self-hosted plan alone.
+   */
   plans: Plans;
   /** Content of the file `BERTH_SECRET_KEY_FILE`: base64 of at least 32 random bytes. */
   secretKey: SecretKey;
@@ -66,7 +69,10 @@ export interface OidcConfig {
 export interface StripeConfig {
   /** Content of the file `BERTH_STRIPE_SECRET_KEY_FILE`: a secret or restricted key of the API. */
   secretKey: string;
-  /** Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: the signing secret of the endpoint that sends to `/billing/stripe`. */
+  /**
+   * Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: the signing secret of the endpoint that
+   * sends to `/billing/stripe`.
+   */
   webhookSecret: string;
   /** `BERTH_STRIPE_API_URL`: another address than Stripe's own. For tests. */
   apiUrl: string | null;
@@ -80,7 +86,10 @@ export function readDatabaseConfig(environment: Environment): DatabaseConfig {
   return { databaseUrl: values.BERTH_DATABASE_URL, logLevel: values.BERTH_LOG_LEVEL };
 }
 
-/** The plan catalogue, as {@link readServeConfig} reads it. Throws naming the variable that is wrong. */
+/**
+ * The plan catalogue, as {@link readServeConfig} reads it. Throws naming the variable that is
+ * wrong.
+ */
 export function readPlanCatalogue(environment: Environment): Plans {
   return readPlansFile(environment['BERTH_PLANS_FILE'] || undefined).plans;
 }
@@ -88,7 +97,8 @@ export function readPlanCatalogue(environment: Environment): Plans {
 /** What `serve` needs. Throws naming the variable that is missing or wrong. */
 export function readServeConfig(environment: Environment): ServeConfig {
   const values = read(serveEnvironment, environment);
-  const publicUrl = new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`).origin;
+  const publicUrl = new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`)
+    .origin;
   const { plans, machineRates } = readPlansFile(values.BERTH_PLANS_FILE);
   return {
     databaseUrl: values.BERTH_DATABASE_URL,
@@ -126,7 +136,10 @@ export function readServeConfig(environment: Environment): ServeConfig {
 }
 
 function read<S extends z.ZodObject>(schema: S, environment: Environment): z.output<S> {
-  const given = Object.entries({ ...environment, BERTH_DATABASE_URL: environment['BERTH_DATABASE_URL'] || environment['DATABASE_URL'] });
+  const given = Object.entries({
+    ...environment,
+    BERTH_DATABASE_URL: environment['BERTH_DATABASE_URL'] || environment['DATABASE_URL'],
+  });
   // An empty variable is as good as none.
   const result = schema.safeParse(Object.fromEntries(given.filter(([, value]) => value !== '')));
   if (result.success) return result.data;
@@ -144,13 +157,17 @@ function readSecretKey(path: string): SecretKey {
   try {
     return new SecretKey(Buffer.from(readSecret('BERTH_SECRET_KEY_FILE', path), 'base64'));
   } catch (error) {
-    throw new Error(`the environment is not usable: BERTH_SECRET_KEY_FILE: ${path}: ${(error as Error).message}`, { cause: error });
+    throw new Error(`the environment is not usable: BERTH_SECRET_KEY_FILE: ${path}: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 
 /** Without one, names below localhost, by the port that people reach the service by. */
 function readPreviewUrl(values: z.output<typeof serveEnvironment>, publicUrl: string): string {
-  const { origin } = new URL(values.BERTH_PREVIEW_URL ?? `http://localhost:${new URL(publicUrl).port || values.BERTH_PORT}`);
+  const { origin } = new URL(
+    values.BERTH_PREVIEW_URL ?? `http://localhost:${new URL(publicUrl).port || values.BERTH_PORT}`,
+  );
   const fault = previewUrlFault(origin, publicUrl);
   if (fault !== null) throw new Error(`the environment is not usable: BERTH_PREVIEW_URL: ${origin}: ${fault}`);
   return origin;
@@ -158,26 +175,45 @@ function readPreviewUrl(values: z.output<typeof serveEnvironment>, publicUrl: st
 
 function readMail(values: z.output<typeof serveEnvironment>): MailConfig {
   const from = values.BERTH_MAIL_FROM;
-  const url = values.BERTH_SMTP_URL ?? (values.BERTH_SMTP_URL_FILE && readSecret('BERTH_SMTP_URL_FILE', values.BERTH_SMTP_URL_FILE));
+  const url =
+    values.BERTH_SMTP_URL ??
+    (values.BERTH_SMTP_URL_FILE && readSecret('BERTH_SMTP_URL_FILE', values.BERTH_SMTP_URL_FILE));
   return url ? { kind: 'smtp', url, from } : { kind: 'outbox', folder: values.BERTH_OUTBOX_FOLDER, from };
 }
 
 function readOidc(values: z.output<typeof serveEnvironment>): OidcConfig | null {
-  const { BERTH_OIDC_ISSUER: issuer, BERTH_OIDC_CLIENT_ID: clientId, BERTH_OIDC_CLIENT_SECRET_FILE: secretFile } = values;
+  const {
+    BERTH_OIDC_ISSUER: issuer,
+    BERTH_OIDC_CLIENT_ID: clientId,
+    BERTH_OIDC_CLIENT_SECRET_FILE: secretFile,
+  } = values;
   if (issuer === undefined) return null;
-  if (clientId === undefined || secretFile === undefined)
+  if (clientId === undefined || secretFile === undefined) {
     throw new Error(
       'the environment is not usable: BERTH_OIDC_ISSUER needs BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE beside it',
     );
-  return { issuer, clientId, clientSecret: readSecret('BERTH_OIDC_CLIENT_SECRET_FILE', secretFile), name: values.BERTH_OIDC_NAME };
+  }
+  return {
+    issuer,
+    clientId,
+    clientSecret: readSecret('BERTH_OIDC_CLIENT_SECRET_FILE', secretFile),
+    name: values.BERTH_OIDC_NAME,
+  };
 }
 
 function readStripe(values: z.output<typeof serveEnvironment>): StripeConfig | null {
-  const { BERTH_STRIPE_SECRET_KEY_FILE: keyFile, BERTH_STRIPE_WEBHOOK_SECRET_FILE: webhookFile, BERTH_STRIPE_API_URL: apiUrl } = values;
+  const {
+    BERTH_STRIPE_SECRET_KEY_FILE: keyFile,
+    BERTH_STRIPE_WEBHOOK_SECRET_FILE: webhookFile,
+    BERTH_STRIPE_API_URL: apiUrl,
+  } = values;
   if (keyFile === undefined && webhookFile === undefined) return null;
   if (keyFile === undefined || webhookFile === undefined) {
-    throw new Error('the environment is not usable: BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE need one another');
+    throw new Error(
+      'the environment is not usable: BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE need one another',
+    );
   }
+
   return {
     secretKey: readStripeSecret('BERTH_STRIPE_SECRET_KEY_FILE', keyFile, ['sk_', 'rk_']),
     webhookSecret: readStripeSecret('BERTH_STRIPE_WEBHOOK_SECRET_FILE', webhookFile, ['whsec_']),
@@ -189,7 +225,9 @@ function readStripe(values: z.output<typeof serveEnvironment>): StripeConfig | n
 function readStripeSecret(variable: string, path: string, beginnings: string[]): string {
   const secret = readSecret(variable, path);
   if (beginnings.some((beginning) => secret.startsWith(beginning)) && /^\w+$/.test(secret)) return secret;
-  throw new Error(`the environment is not usable: ${variable}: ${path} must hold one word that begins with ${beginnings.join(' or ')}`);
+  throw new Error(
+    `the environment is not usable: ${variable}: ${path} must hold one word that begins with ${beginnings.join(' or ')}`,
+  );
 }
 
 /** An address as it stands in a URL. */
@@ -213,5 +251,9 @@ function readPlansFile(path: string | undefined): { plans: Plans; machineRates: 
     const { plans, machineRates = DEFAULT_MACHINE_RATES } = catalogue.data;
     return { plans: planCatalogueOf(plans), machineRates };
   }
-  return refuse(catalogue.error.issues.map(({ path: place, message }) => `${place.join('.') || 'the whole'}: ${message}`).join('; '));
+  return refuse(
+    catalogue.error.issues
+      .map(({ path: place, message }) => `${place.join('.') || 'the whole'}: ${message}`)
+      .join('; '),
+  );
 }

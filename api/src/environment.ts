@@ -1,4 +1,5 @@
-// The variables of the environment that the control plane knows, with their defaults and bounds. config.ts alone reads them, and says what they mean.
+// The variables of the environment that the control plane knows, with their defaults and bounds.
+// config.ts alone reads them, and says what they mean.
 import { isIP } from 'node:net';
 import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/limits.ts';
 import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
@@ -15,7 +16,10 @@ const GIT_ORIGINS = new RegExp(`^(?:https?://)?${GIT_HOST}(?: *, *(?:https?://)?
 const originText = (error: string) =>
   z
     .url({ protocol: /^https?$/, error })
-    .refine((url) => URL.canParse(url) && new URL(url).href === `${new URL(url).origin}/`, 'must have no path, query or user name');
+    .refine(
+      (url) => URL.canParse(url) && new URL(url).href === `${new URL(url).origin}/`,
+      'must have no path, query or user name',
+    );
 
 /** What every command reads. */
 export const databaseEnvironment = z.object({
@@ -56,9 +60,17 @@ export const serveEnvironment = databaseEnvironment.extend({
     .default('https://github.com'),
   BERTH_GIT_ALLOW_URLS: z
     .string()
-    .regex(GIT_ORIGINS, 'must be hosts like git.example.com or git.example.com:8443, or http://git.example.com, separated by commas')
+    .regex(
+      GIT_ORIGINS,
+      'must be hosts like git.example.com or git.example.com:8443, or http://git.example.com, separated by commas',
+    )
     .optional(),
-  BERTH_CLONE_TIMEOUT_SECONDS: z.coerce.number().int().min(CLONE_TIMEOUT_SECONDS.min).max(CLONE_TIMEOUT_SECONDS.max).default(1_800),
+  BERTH_CLONE_TIMEOUT_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(CLONE_TIMEOUT_SECONDS.min)
+    .max(CLONE_TIMEOUT_SECONDS.max)
+    .default(1_800),
   BERTH_CLONE_MAX_MIB: z.coerce.number().int().min(CLONE_MAX_MIB.min).max(CLONE_MAX_MIB.max).default(10_240),
   BERTH_STRIPE_SECRET_KEY_FILE: z.string().optional(),
   BERTH_STRIPE_WEBHOOK_SECRET_FILE: z.string().optional(),
@@ -85,11 +97,17 @@ function addressList(text: string, context: z.RefinementCtx<string>): string[] {
     const version = isIP(address);
     const mostBits = version === 4 ? 32 : 128;
     return (
-      version === 0 || more.length > 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= mostBits))
+      version === 0 ||
+      more.length > 0 ||
+      (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= mostBits))
     );
   });
   if (wrong.length > 0) {
-    context.addIssue({ code: 'custom', message: `${wrong.join(', ')}: must be addresses or networks such as 10.0.0.5 or 10.0.0.0/8` });
+    context.addIssue({
+      code: 'custom',
+      message: `${wrong.join(', ')}: must be addresses or networks such as 10.0.0.5 or 10.0.0.0/8`,
+    });
   }
+
   return given;
 }

@@ -1,5 +1,6 @@
-// The log of the control plane: one line of JSON each. Secrets are not given to it in the first place; this is the second line of defence: known
-// names are taken out, errors are told by a fixed list of their fields, and what has the form of a secret is cut out of the finished line.
+// The log of the control plane: one line of JSON each. Secrets are not given to it in the first
+// place; this is the second line of defence: known names are taken out, errors are told by a fixed
+// list of their fields, and what has the form of a secret is cut out of the finished line.
 import { pino, stdTimeFunctions, type DestinationStream, type Level, type Logger } from 'pino';
 import { TOKEN_PREFIXES } from './services/bearer-token.ts';
 
@@ -28,7 +29,10 @@ const SECRET_NAMES = [
   'body',
 ];
 
-/** What is cut out of lines, and what stays of it. A class of characters before a form keeps words that merely end in it. */
+/**
+ * What is cut out of lines, and what stays of it. A class of characters before a form keeps words
+ * that merely end in it.
+ */
 const SECRET_FORMS: readonly [RegExp, string][] = [
   // A secret name with text, however deep it stands.
   [new RegExp(`"(${SECRET_NAMES.join('|')})":"(?:[^"\\\\]|\\\\.)*"`, 'gi'), `"$1":"${TAKEN_OUT}"`],
@@ -44,10 +48,16 @@ const SECRET_FORMS: readonly [RegExp, string][] = [
   [/(\w:\/\/[^\s:/@"'\\]*:)[^\s@/"'\\]+@/g, `$1${TAKEN_OUT}@`],
 ];
 
-/** Lines are gathered until there are so many bytes of them, or so long: a write for each would cost more than the line. */
+/**
+ * Lines are gathered until there are so many bytes of them, or so long: a write for each would cost
+ * more than the line.
+ */
 const GATHERED = { minLength: 16_000, periodicFlush: 50 } as const;
 
-/** Where a log goes: a file, or a file descriptor. What is still gathered is written when the process ends, unless it is killed. */
+/**
+ * Where a log goes: a file, or a file descriptor. What is still gathered is written when the
+ * process ends, unless it is killed.
+ */
 export function logInto(dest: string | number): DestinationStream {
   return pino.destination({ dest, sync: false, ...GATHERED });
 }
@@ -58,12 +68,16 @@ export function openLog(level: Level | 'silent', into: DestinationStream = logIn
     level,
     base: { part: 'api' },
     timestamp: stdTimeFunctions.isoTime,
-    // Paths with a wildcard cost more than the rest of a line: of what lies deeper, text alone is found, in the finished line.
+    // Paths with a wildcard cost more than the rest of a line: of what lies deeper, text alone is
+    // found, in the finished line.
     redact: { paths: SECRET_NAMES.map((name) => (/^\w+$/.test(name) ? name : `["${name}"]`)), censor: TAKEN_OUT },
     serializers: {
       err: tellError,
       // A URL holds tokens in its query, and ids in its path: routes are told by their pattern.
-      req: (request: { method?: string; routeOptions?: { url?: string } }) => ({ method: request.method, path: request.routeOptions?.url }),
+      req: (request: { method?: string; routeOptions?: { url?: string } }) => ({
+        method: request.method,
+        path: request.routeOptions?.url,
+      }),
       res: (reply: { statusCode?: number }) => ({ status: reply.statusCode }),
     },
     hooks: { streamWrite: withoutSecrets },
@@ -82,8 +96,23 @@ export function withoutSecrets(line: string): string {
   return clean;
 }
 
-/** What is told of an error beside its name, message and stack: Postgres's fields that hold no values, and codes. */
-const ERROR_FIELDS = ['code', 'severity', 'schema', 'table', 'column', 'constraint', 'routine', 'syscall', 'errno', 'status', 'statusCode'];
+/**
+ * What is told of an error beside its name, message and stack: Postgres's fields that hold no
+ * values, and codes.
+ */
+const ERROR_FIELDS = [
+  'code',
+  'severity',
+  'schema',
+  'table',
+  'column',
+  'constraint',
+  'routine',
+  'syscall',
+  'errno',
+  'status',
+  'statusCode',
+];
 const MAX_CAUSES = 5;
 
 function tellError(error: unknown, depth = 0): unknown {
@@ -94,7 +123,8 @@ function tellError(error: unknown, depth = 0): unknown {
     if (typeof value === 'string' || typeof value === 'number') told[name] = value;
   }
   if (depth === MAX_CAUSES) return told;
-  if (error instanceof AggregateError) told['errors'] = error.errors.slice(0, MAX_CAUSES).map((one) => tellError(one, depth + 1));
+  if (error instanceof AggregateError)
+    told['errors'] = error.errors.slice(0, MAX_CAUSES).map((one) => tellError(one, depth + 1));
   if (error.cause !== undefined) told['cause'] = tellError(error.cause, depth + 1);
   return told;
 }

@@ -28,11 +28,15 @@ import { armCrashPoint } from './workers/crash-point.ts';
 import { migrateDurable, startDurable } from './workers/durable.ts';
 
 const STATEMENT_TIMEOUT_MS = 30_000;
-/** How long a stopping process lets open requests end; longer execs are then broken off, which ends their commands. */
+/**
+ * How long a stopping process lets open requests end; longer execs are then broken off, which ends
+ * their commands.
+ */
 const STOP_GRACE_MS = 10_000;
 
-// What passes through in chunks, of files and tunnels, counts as memory like any other: by itself V8 looks through the whole heap for each 16 MB of them. Bodies of previews
-// are freed as they are written.
+// What passes through in chunks, of files and tunnels, counts as memory like any other: by itself
+// V8 looks through the whole heap for each 16 MB of them. Bodies of previews are freed as they are
+// written.
 setFlagsFromString('--external-memory-accounted-in-global-limit');
 
 const [command = 'serve', ...rest] = process.argv.slice(2);
@@ -57,11 +61,14 @@ try {
       await runPlans(rest);
       break;
     default:
-      throw new Error(`unknown command ${command}; known: serve, migrate, bootstrap, keys create, owner-link, plans set`);
+      throw new Error(
+        `unknown command ${command}; known: serve, migrate, bootstrap, keys create, owner-link, plans set`,
+      );
   }
 } catch (error) {
   process.stderr.write(`berth-api: ${error instanceof Error ? error.message : String(error)}\n`);
-  // At once: a start that failed half-way (the port is taken) must not go on as a replica that does durable work and answers nobody.
+  // At once: a start that failed half-way (the port is taken) must not go on as a replica that does
+  // durable work and answers nobody.
   process.exit(1);
 }
 
@@ -76,7 +83,9 @@ async function serve(): Promise<void> {
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     onIdleError: (error) => log.warn({ err: error }, 'a connection to Postgres broke'),
   });
-  const changes = new SandboxChanges(config.databaseUrl, (error) => log.warn({ err: error }, 'the listening connection to Postgres broke'));
+  const changes = new SandboxChanges(config.databaseUrl, (error) =>
+    log.warn({ err: error }, 'the listening connection to Postgres broke'),
+  );
   await changes.start();
   const hosts = new HostClients(config.hostToken);
   const { plans, settings, secretKey } = config;
@@ -175,15 +184,21 @@ async function runKeys(args: string[]): Promise<void> {
     },
   });
   const days = values['expires-in-days'];
-  if (days !== undefined && !(/^\d{1,3}$/.test(days) && Number(days) >= 1 && Number(days) <= 365)) {
+  if (days !== undefined && !(/^\d{1,3}$/.test(days) && Number(days) >= 1 && Number(days) <= 365))
     throw new Error(`--expires-in-days must be an integer from 1 to 365, not ${days}`);
-  }
+
   const scopes = values.scopes === undefined ? null : values.scopes.split(',').filter((scope) => scope !== '');
   const unknown = scopes?.find((scope) => !permission.options.some((name) => name === scope));
-  if (unknown !== undefined) throw new Error(`--scopes: ${unknown} is no permission; known: ${permission.options.join(', ')}`);
+  if (unknown !== undefined)
+    throw new Error(`--scopes: ${unknown} is no permission; known: ${permission.options.join(', ')}`);
   await withDatabase(async (db) => {
     print(
-      await mintOwnerKey(db, { name: values.name, orgId: values.org, scopes, expiresInDays: days === undefined ? null : Number(days) }),
+      await mintOwnerKey(db, {
+        name: values.name,
+        orgId: values.org,
+        scopes,
+        expiresInDays: days === undefined ? null : Number(days),
+      }),
     );
   });
 }

@@ -1,5 +1,6 @@
-// The control plane of the tests: real Postgres, real HTTP on loopback, the real services; hosts are a stand-in. Every answer that passes
-// through `call` is held against the contract: successes against the route's schema, failures against the envelope and the route's errors.
+// The control plane of the tests: real Postgres, real HTTP on loopback, the real services; hosts
+// are a stand-in. Every answer that passes through `call` is held against the contract: successes
+// against the route's schema, failures against the envelope and the route's errors.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -94,7 +95,10 @@ export interface TestApi extends TestOrg {
   steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'clone'; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
   call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
-  /** Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log nor in the database nor in a process list. */
+  /**
+   * Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log
+   * nor in the database nor in a process list.
+   */
   secret(text: string, what?: string): string;
   /** Looks for them now. */
   scanSecrets(): Promise<void>;
@@ -106,7 +110,9 @@ export interface TestApi extends TestOrg {
   makeSession(options: { role: Role | null; emailVerified?: boolean; minutes?: number }): Promise<TestSession>;
   /** Messages that were mailed, the oldest first. */
   mails: MailMessage[];
-  /** Mails the invitations whose step was noted; only without durable work, which does it by itself. */
+  /**
+   * Mails the invitations whose step was noted; only without durable work, which does it by itself.
+   */
   mailInvitations(): Promise<void>;
   /** A key of the first org whose creator has the role. */
   makeKey(options: { role?: Role; scopes?: string[] | null; expiresInDays?: number | null }): Promise<string>;
@@ -125,7 +131,10 @@ export interface TestApiOptions {
   /** Who collects payments, null for nobody; without it somebody at whom nobody pays. */
   payments?: PaymentProvider | null;
   bodyArrivesMs?: number;
-  /** Plans in the catalogue beside the self-hosted one, which every org of the tests has, and one that can be bought. */
+  /**
+   * Plans in the catalogue beside the self-hosted one, which every org of the tests has, and one
+   * that can be bought.
+   */
   plans?: Plan[];
   settings?: Partial<Settings>;
   /** Done with the migrated database before the API opens it. */
@@ -149,7 +158,12 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   const databaseUrl = await postgres.createMigratedDatabase({ durable: options.durable });
   await options.prepareDatabase?.(databaseUrl);
-  const { db, pool } = openDatabase({ url: databaseUrl, maxConnections: 20, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  const { db, pool } = openDatabase({
+    url: databaseUrl,
+    maxConnections: 20,
+    statementTimeoutMs: 30_000,
+    onIdleError: () => undefined,
+  });
   const first = await bootstrap(db, {
     ownerEmail: 'owner@example.test',
     ownerName: 'Olive Owner',
@@ -212,7 +226,8 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       capacity: { vcpu: 4_000, memoryMib: 4_000_000, diskGib: 400_000 },
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
-    // Nothing looks after it here, and on a busy machine a file of tests may run for longer than a silent host is believed in.
+    // Nothing looks after it here, and on a busy machine a file of tests may run for longer than a
+    // silent host is believed in.
     await db
       .updateTable('host')
       .set({ last_seen_at: new Date(Date.now() + 86_400_000) })
@@ -308,7 +323,8 @@ async function call(
   options: CallOptions,
   scan: SecretsScan,
 ): Promise<Answer> {
-  if (typeof options.token === 'string' && tokenKind(options.token) !== null) scan.note(options.token, `a token of ${method} ${path}`);
+  if (typeof options.token === 'string' && tokenKind(options.token) !== null)
+    scan.note(options.token, `a token of ${method} ${path}`);
   const route = routeOf(method, path);
   if (route?.websocket === true) return await callWebSocket(url, route, path, options);
   const payload = options.rawBody ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
@@ -360,7 +376,9 @@ async function callWebSocket(url: string, route: Route, path: string, options: C
 /** The contract's route for a method and a path. */
 export function routeOf(method: string, path: string): Route | undefined {
   const bare = path.split('?', 1)[0] ?? '';
-  return ROUTES.find((route) => route.method === method && new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(bare));
+  return ROUTES.find(
+    (route) => route.method === method && new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(bare),
+  );
 }
 
 function assertSuccess(route: Route | undefined, status: number, body: unknown): void {
@@ -387,8 +405,20 @@ async function makeOrg(db: Database): Promise<TestOrg> {
   await insertOrg(db, { id: orgId, name: 'Other org' });
   await insertMembership(db, { orgId, userId, role: 'owner' });
   await insertSubscription(db, { orgId, plan: SELF_HOSTED_PLAN.id });
-  await insertProject(db, { id: projectId, org_id: orgId, name: 'Other project', use_case: 'internal', created_by: userId });
-  const { token } = await mintApiKey(db, { orgId, createdBy: userId, name: 'other', scopes: null, expiresInDays: null });
+  await insertProject(db, {
+    id: projectId,
+    org_id: orgId,
+    name: 'Other project',
+    use_case: 'internal',
+    created_by: userId,
+  });
+  const { token } = await mintApiKey(db, {
+    orgId,
+    createdBy: userId,
+    name: 'other',
+    scopes: null,
+    expiresInDays: null,
+  });
   return { orgId, projectId, userId, token };
 }
 
@@ -407,7 +437,11 @@ async function makeSession(
 }
 
 /** A login of the user with a session token. */
-export async function signInAs(db: Database, userId: string, minutes = 60): Promise<{ loginId: string; token: string }> {
+export async function signInAs(
+  db: Database,
+  userId: string,
+  minutes = 60,
+): Promise<{ loginId: string; token: string }> {
   const loginId = newId('signIn');
   const token = newToken('session');
   await db

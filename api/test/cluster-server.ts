@@ -1,5 +1,6 @@
-// One server of the embedded PostgreSQL on a folder of a test's own, reached over a unix socket in it. Durability against a loss of power is off (the machine's page cache
-// outlives every process a test kills); nothing else differs.
+// One server of the embedded PostgreSQL on a folder of a test's own, reached over a unix socket in
+// it. Durability against a loss of power is off (the machine's page cache outlives every process a
+// test kills); nothing else differs.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -32,7 +33,8 @@ export class ClusterServer {
     const data = join(folder, 'data');
     await mkdir(data, { mode: 0o700 });
     await chmod(folder, 0o755);
-    // initdb refuses root; the user of the services can reach the binaries, also when the cache folder is below a home that is closed to others.
+    // initdb refuses root; the user of the services can reach the binaries, also when the cache
+    // folder is below a home that is closed to others.
     const { uid, gid } = await findServiceUser();
     const identity = process.getuid?.() === 0 ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : [];
     if (identity.length > 0) await Promise.all([chown(folder, uid, gid), chown(data, uid, gid)]);
@@ -46,7 +48,16 @@ export class ClusterServer {
   }
 
   async initialise(): Promise<void> {
-    const settings = ['-U', DATABASE_USER, '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'];
+    const settings = [
+      '-U',
+      DATABASE_USER,
+      '--auth=trust',
+      '-E',
+      'UTF8',
+      '--locale=C',
+      '--no-sync',
+      '--no-instructions',
+    ];
     const made = this.#run('initdb', ['-D', this.data, ...settings]);
     const complaints = collect(made);
     const [exitCode] = (await once(made, 'exit')) as [number | null];
@@ -69,10 +80,17 @@ export class ClusterServer {
 
   /** Resolves when it answers. */
   async start(): Promise<void> {
-    const settings = ['listen_addresses=', `unix_socket_directories=${this.#folder}`, 'fsync=off', 'max_connections=200', 'timezone=UTC'];
+    const settings = [
+      'listen_addresses=',
+      `unix_socket_directories=${this.#folder}`,
+      'fsync=off',
+      'max_connections=200',
+      'timezone=UTC',
+    ];
     const deadline = Date.now() + START_DEADLINE_MS;
     for (;;) {
-      // After a kill the backends of the old server may hold its shared memory for a moment; the new one then refuses to start.
+      // After a kill the backends of the old server may hold its shared memory for a moment; the
+      // new one then refuses to start.
       if (this.#server === undefined || hasEnded(this.#server)) {
         this.#server = this.#run('postgres', ['-D', this.data, ...settings.flatMap((setting) => ['-c', setting])]);
         this.#log = collect(this.#server);

@@ -1,5 +1,6 @@
-// The data that the PostgreSQL of each test file begins as a copy of: initialised, with a database that has the tables, and one that also has those of the durable work.
-// Made once for the migrations as they are, and kept in the cache folder; several test processes at once are safe.
+// The data that the PostgreSQL of each test file begins as a copy of: initialised, with a database
+// that has the tables, and one that also has those of the durable work. Made once for the
+// migrations as they are, and kept in the cache folder; several test processes at once are safe.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -13,13 +14,25 @@ import { ClusterServer } from './cluster-server.ts';
 
 const run = promisify(execFile);
 const API = join(import.meta.dirname, '..');
-/** What decides how its databases look: our migrations, and the library that makes tables of its own. */
-const SOURCES = ['migrations/*.ts', 'src/store/migrate.ts', 'src/workers/durable.ts', 'package.json', 'test/cluster-*.ts'];
+/**
+ * What decides how its databases look: our migrations, and the library that makes tables of its
+ * own.
+ */
+const SOURCES = [
+  'migrations/*.ts',
+  'src/store/migrate.ts',
+  'src/workers/durable.ts',
+  'package.json',
+  'test/cluster-*.ts',
+];
 
 /** Databases to be copied: with the tables; also with those of the durable work. */
 export const TEMPLATES = { migrated: 'template_migrated', durable: 'template_durable' } as const;
 
-/** Fills the data folder of a server that does not run yet. @param binaries those of the server; their folder's name has the version */
+/**
+ * Fills the data folder of a server that does not run yet. @param binaries those of the server;
+ * their folder's name has the version
+ */
 export async function fillCluster(server: ClusterServer, cacheFolder: string, binaries: string): Promise<void> {
   await copy(`${await findTemplate(cacheFolder, binaries)}/.`, server.data);
 }

@@ -58,8 +58,14 @@ test('what is not given has a default', () => {
 });
 
 test('DATABASE_URL stands in for BERTH_DATABASE_URL, which wins; an empty variable is none', () => {
-  assert.equal(readDatabaseConfig({ DATABASE_URL: 'postgres://y', BERTH_DATABASE_URL: '' }).databaseUrl, 'postgres://y');
-  assert.equal(readDatabaseConfig({ DATABASE_URL: 'postgres://y', BERTH_DATABASE_URL: 'postgres://x' }).databaseUrl, 'postgres://x');
+  assert.equal(
+    readDatabaseConfig({ DATABASE_URL: 'postgres://y', BERTH_DATABASE_URL: '' }).databaseUrl,
+    'postgres://y',
+  );
+  assert.equal(
+    readDatabaseConfig({ DATABASE_URL: 'postgres://y', BERTH_DATABASE_URL: 'postgres://x' }).databaseUrl,
+    'postgres://x',
+  );
 });
 
 for (const [variable, value] of Object.entries({
@@ -93,18 +99,21 @@ test('the public URL is an origin; what is more, or no http, is refused by name'
     'https://x.test/?a=b',
     'https://me@x.test',
     'https://x.test/#y',
-  ]) {
+  ])
     assert.throws(() => read(wrong), /BERTH_PUBLIC_URL/, wrong);
-  }
 });
 
 test('previews are below localhost by the port of the public URL, or of the API, unless it is said where; what would share cookies with the service stops the start', () => {
-  const read = (environment: Record<string, string>): string => readServeConfig({ ...enough, ...environment }).settings.previewUrl;
+  const read = (environment: Record<string, string>): string =>
+    readServeConfig({ ...enough, ...environment }).settings.previewUrl;
   assert.equal(read({ BERTH_PORT: '80' }), 'http://localhost');
   assert.equal(read({ BERTH_PUBLIC_URL: 'http://10.0.0.5:8080' }), 'http://localhost:8080');
   assert.equal(read({ BERTH_PUBLIC_URL: 'https://berth.example.test' }), 'http://localhost:4800');
   const own = { BERTH_PUBLIC_URL: 'https://berth.example.test' };
-  assert.equal(read({ ...own, BERTH_PREVIEW_URL: 'https://Previews.Example.test:8443/' }), 'https://previews.example.test:8443');
+  assert.equal(
+    read({ ...own, BERTH_PREVIEW_URL: 'https://Previews.Example.test:8443/' }),
+    'https://previews.example.test:8443',
+  );
   for (const [wrong, why] of [
     ['ftp://previews.example.test', /must be the http or https URL/],
     ['previews.example.test', /must be the http or https URL/],
@@ -124,7 +133,15 @@ test('trusted proxies are addresses and networks; a name, or a network that is t
   const read = (proxies: string): readonly string[] =>
     readServeConfig({ ...enough, BERTH_TRUSTED_PROXIES: proxies }).settings.trustedProxies;
   assert.deepEqual(read('10.0.0.5, 10.0.0.0/8,::1 ,fd00::/8,'), ['10.0.0.5', '10.0.0.0/8', '::1', 'fd00::/8']);
-  for (const wrong of ['proxy.example.test', '10.0.0.0/33', '10.0.0.0/0', '::/129', '10.0.0.5/8/9', '10.0.0.5 10.0.0.6', '10.0.0.0/x']) {
+  for (const wrong of [
+    'proxy.example.test',
+    '10.0.0.0/33',
+    '10.0.0.0/0',
+    '::/129',
+    '10.0.0.5/8/9',
+    '10.0.0.5 10.0.0.6',
+    '10.0.0.0/x',
+  ]) {
     const named = new RegExp(`BERTH_TRUSTED_PROXIES: ${wrong.replaceAll('.', '\\.')}: must be`);
     assert.throws(() => read(`127.0.0.1,${wrong}`), named, wrong);
   }
@@ -136,24 +153,23 @@ test('the git host is a URL without a user; hosts of full URLs are https unless 
     ['https://git.example.test/', 'https://git.example.test'],
     ['https://git.example.test:8443/scm', 'https://git.example.test:8443/scm'],
     ['http://10.0.0.1:3000', 'http://10.0.0.1:3000'],
-  ] as const) {
+  ] as const)
     assert.equal(read({ BERTH_GIT_BASE_URL: given }).baseUrl, expected);
-  }
+
   for (const wrong of [
     'git.example.test',
     'ssh://git.example.test',
     'https://me:secret@git.example.test',
     'https://git.example.test/?a',
     'file:///srv',
-  ]) {
+  ])
     assert.throws(() => read({ BERTH_GIT_BASE_URL: wrong }), /BERTH_GIT_BASE_URL: must be an https URL/, wrong);
-  }
-  assert.deepEqual(read({ BERTH_GIT_ALLOW_URLS: 'Git.Example.test, b.test:8443,http://10.0.0.1:3000,https://c.test:443' }).allowedOrigins, [
-    'https://git.example.test',
-    'https://b.test:8443',
-    'http://10.0.0.1:3000',
-    'https://c.test',
-  ]);
+
+  assert.deepEqual(
+    read({ BERTH_GIT_ALLOW_URLS: 'Git.Example.test, b.test:8443,http://10.0.0.1:3000,https://c.test:443' })
+      .allowedOrigins,
+    ['https://git.example.test', 'https://b.test:8443', 'http://10.0.0.1:3000', 'https://c.test'],
+  );
   for (const wrong of [
     '*',
     'git.example.test/path',
@@ -161,26 +177,35 @@ test('the git host is a URL without a user; hosts of full URLs are https unless 
     'me@git.example.test',
     'a.test,,b.test',
     'https://a.test/',
-  ]) {
+  ])
     assert.throws(() => read({ BERTH_GIT_ALLOW_URLS: wrong }), /BERTH_GIT_ALLOW_URLS: must be hosts/, wrong);
-  }
+
   assert.deepEqual(read({ BERTH_CLONE_TIMEOUT_SECONDS: '5', BERTH_CLONE_MAX_MIB: '7' }).cloneMaxMib, 7);
 });
 
 test('a secret key of less than 32 bytes is refused by the name of its variable and file, and is not shown', () => {
   const short = { ...enough, BERTH_SECRET_KEY_FILE: join(folder, 'short-key') };
-  assert.throws(() => readServeConfig(short), /BERTH_SECRET_KEY_FILE: .*short-key: the secret key must be at least 32 bytes long, not 31$/);
+  assert.throws(
+    () => readServeConfig(short),
+    /BERTH_SECRET_KEY_FILE: .*short-key: the secret key must be at least 32 bytes long, not 31$/,
+  );
   assert.equal(JSON.stringify({ key: readServeConfig(enough).secretKey }), '{"key":"[secret key]"}');
 });
 
 test('an OIDC provider needs its client beside it, and has a name for its button', () => {
   const issuer = { ...enough, BERTH_OIDC_ISSUER: 'https://id.example.test/realm' };
-  assert.throws(() => readServeConfig(issuer), /BERTH_OIDC_ISSUER needs BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE/);
+  assert.throws(
+    () => readServeConfig(issuer),
+    /BERTH_OIDC_ISSUER needs BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE/,
+  );
   const whole = { ...issuer, BERTH_OIDC_CLIENT_ID: 'berth', BERTH_OIDC_CLIENT_SECRET_FILE: join(folder, 'token') };
   const oidc = { issuer: 'https://id.example.test/realm', clientId: 'berth', clientSecret: 'secret' };
   assert.deepEqual(readServeConfig(whole).oidc, { ...oidc, name: 'single sign-on' });
   assert.deepEqual(readServeConfig({ ...whole, BERTH_OIDC_NAME: 'Example ID' }).oidc, { ...oidc, name: 'Example ID' });
-  assert.throws(() => readServeConfig({ ...whole, BERTH_OIDC_CLIENT_SECRET_FILE: join(folder, 'empty') }), /BERTH_OIDC_CLIENT_SECRET_FILE/);
+  assert.throws(
+    () => readServeConfig({ ...whole, BERTH_OIDC_CLIENT_SECRET_FILE: join(folder, 'empty') }),
+    /BERTH_OIDC_CLIENT_SECRET_FILE/,
+  );
 });
 
 test('mail goes to the server whose URL is given or lies in a file, else into a folder', () => {
@@ -195,11 +220,18 @@ test('mail goes to the server whose URL is given or lies in a file, else into a 
     url: 'smtp://mail',
     from: 'a@b.test',
   });
-  assert.deepEqual(readServeConfig({ ...enough, BERTH_OUTBOX_FOLDER: '/out' }).mail, { kind: 'outbox', folder: '/out', from });
+  assert.deepEqual(readServeConfig({ ...enough, BERTH_OUTBOX_FOLDER: '/out' }).mail, {
+    kind: 'outbox',
+    folder: '/out',
+    from,
+  });
 });
 
 test('an empty token file is refused by name', () => {
-  assert.throws(() => readServeConfig({ ...enough, BERTH_HOST_TOKEN_FILE: join(folder, 'empty') }), /BERTH_HOST_TOKEN_FILE/);
+  assert.throws(
+    () => readServeConfig({ ...enough, BERTH_HOST_TOKEN_FILE: join(folder, 'empty') }),
+    /BERTH_HOST_TOKEN_FILE/,
+  );
 });
 
 test('Stripe needs a key and the signing secret of its events, each in a file and each in its place', async () => {
@@ -227,9 +259,8 @@ test('Stripe needs a key and the signing secret of its events, each in a file an
       /BERTH_STRIPE_SECRET_KEY_FILE: .* must hold one word that begins with sk_ or rk_$/.test(error.message) &&
       !error.message.includes('1234'),
   );
-  for (const url of ['http://api.example.test', 'http://127.0.0.1.example.test', 'ftp://127.0.0.1', 'nothing']) {
+  for (const url of ['http://api.example.test', 'http://127.0.0.1.example.test', 'ftp://127.0.0.1', 'nothing'])
     assert.throws(() => read({ ...files, BERTH_STRIPE_API_URL: url }), /BERTH_STRIPE_API_URL: must be/);
-  }
 });
 
 const STARTER: Plan = {
@@ -269,15 +300,35 @@ const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
     JSON.stringify({ plans: [STARTER], machineRates: { vcpuHourUsd: -1, memoryGbHourUsd: 0, diskGbHourUsd: 0 } }),
     /machineRates\.vcpuHourUsd/,
   ],
-  ['with rates of some resources', JSON.stringify({ plans: [STARTER], machineRates: { vcpuHourUsd: 1 } }), /machineRates\.memoryGbHourUsd/],
+  [
+    'with rates of some resources',
+    JSON.stringify({ plans: [STARTER], machineRates: { vcpuHourUsd: 1 } }),
+    /machineRates\.memoryGbHourUsd/,
+  ],
   ['without plans', '{}', /plans\.json: plans: /],
   ['with an empty list', '{"plans":[]}', /plans\.json: plans: /],
   ['with an unknown field', JSON.stringify({ plans: [STARTER], prices: [] }), /plans\.json: the whole: .*prices/],
-  ['with an unknown size', JSON.stringify({ plans: [{ ...STARTER, largestSize: 'huge' }] }), /plans\.json: plans\.0\.largestSize: /],
-  ['with a cap of none', JSON.stringify({ plans: [{ ...STARTER, concurrentSandboxes: 0 }] }), /plans\.0\.concurrentSandboxes: /],
-  ['without a cap said', JSON.stringify({ plans: [{ ...STARTER, concurrentSandboxes: undefined }] }), /plans\.0\.concurrentSandboxes: /],
+  [
+    'with an unknown size',
+    JSON.stringify({ plans: [{ ...STARTER, largestSize: 'huge' }] }),
+    /plans\.json: plans\.0\.largestSize: /,
+  ],
+  [
+    'with a cap of none',
+    JSON.stringify({ plans: [{ ...STARTER, concurrentSandboxes: 0 }] }),
+    /plans\.0\.concurrentSandboxes: /,
+  ],
+  [
+    'without a cap said',
+    JSON.stringify({ plans: [{ ...STARTER, concurrentSandboxes: undefined }] }),
+    /plans\.0\.concurrentSandboxes: /,
+  ],
   ['with a wrong id', JSON.stringify({ plans: [{ ...STARTER, id: 'My Plan' }] }), /plans\.0\.id: must be lowercase/],
-  ['with fewer hours than none', JSON.stringify({ plans: [{ ...STARTER, includedMachineHours: -1 }] }), /plans\.0\.includedMachineHours: /],
+  [
+    'with fewer hours than none',
+    JSON.stringify({ plans: [{ ...STARTER, includedMachineHours: -1 }] }),
+    /plans\.0\.includedMachineHours: /,
+  ],
   [
     'in which two plans have one price',
     JSON.stringify({
@@ -305,7 +356,12 @@ test('what a plan says nothing of its price it does not have: a catalogue from b
   const { includedMachineHours: _, overageUsdPerMachineHour: __, priceId: ___, ...before } = STARTER;
   await writeFile(file, JSON.stringify({ plans: [before] }));
   const { plans } = readServeConfig({ ...enough, BERTH_PLANS_FILE: file });
-  assert.deepEqual(plans.get('starter'), { ...before, includedMachineHours: null, overageUsdPerMachineHour: null, priceId: null });
+  assert.deepEqual(plans.get('starter'), {
+    ...before,
+    includedMachineHours: null,
+    overageUsdPerMachineHour: null,
+    priceId: null,
+  });
 });
 
 test('a plans file that is not there stops the start by name', () => {

@@ -1,4 +1,5 @@
-// A real PostgreSQL for tests: the embedded binaries, a data folder of its own below the system's temporary folder, a unix socket only.
+// A real PostgreSQL for tests: the embedded binaries, a data folder of its own below the system's
+// temporary folder, a unix socket only.
 import { randomBytes } from 'node:crypto';
 import { defaultCacheFolder } from '@berth/machine/folders.ts';
 import { ensurePostgresBinaries } from '@berth/machine/postgres/binaries.ts';
@@ -6,9 +7,15 @@ import { ClusterServer } from './cluster-server.ts';
 import { fillCluster, TEMPLATES } from './cluster-template.ts';
 
 export interface TestPostgres {
-  /** Makes an empty database, or a copy of `template` (which nobody may be connected to), and returns its URL. */
+  /**
+   * Makes an empty database, or a copy of `template` (which nobody may be connected to), and
+   * returns its URL.
+   */
   createDatabase(template?: string): Promise<string>;
-  /** Makes a database with the tables, with `durable` also those of the durable work, as the migrations of this checkout make them, and returns its URL. */
+  /**
+   * Makes a database with the tables, with `durable` also those of the durable work, as the
+   * migrations of this checkout make them, and returns its URL.
+   */
   createMigratedDatabase(options?: { durable?: boolean }): Promise<string>;
   /** Ends the server as `kill -9` of its main process does; the others then end by themselves. */
   kill(): Promise<void>;
@@ -38,8 +45,10 @@ export async function startPostgres(): Promise<TestPostgres> {
     return server.urlOf(name);
   };
   return {
-    createDatabase: async (template) => await create(template === undefined ? undefined : new URL(template).pathname.slice(1)),
-    createMigratedDatabase: async ({ durable = false } = {}) => await create(durable ? TEMPLATES.durable : TEMPLATES.migrated),
+    createDatabase: async (template) =>
+      await create(template === undefined ? undefined : new URL(template).pathname.slice(1)),
+    createMigratedDatabase: async ({ durable = false } = {}) =>
+      await create(durable ? TEMPLATES.durable : TEMPLATES.migrated),
     kill: () => server.end('SIGKILL'),
     start: () => server.start(),
     pid: () => server.pid(),

@@ -1,10 +1,14 @@
-// A host of the tests that answers scripted commands, file calls, streams, host keys and metrics: it stands in front of the stand-in host and passes everything else on to it.
+// A host of the tests that answers scripted commands, file calls, streams, host keys and metrics:
+// it stands in front of the stand-in host and passes everything else on to it.
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/guest.ts';
 import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/host.ts';
 
-/** What an exec does: answers the result, or throws an {@link ExecRefusal}. The signal aborts when the API closes the connection. */
+/**
+ * What an exec does: answers the result, or throws an {@link ExecRefusal}. The signal aborts when
+ * the API closes the connection.
+ */
 export type ExecScript = (request: GuestExecRequest, signal: AbortSignal) => Promise<unknown>;
 
 export type StreamScript = (caller: Duplex) => void;
@@ -35,15 +39,18 @@ export type FileScript = (call: FileCall) => Buffer | object | Promise<Buffer | 
 export interface ExecFront {
   url: string;
   exec: ExecScript;
-  /** By default every folder is empty, every file has the same content, and every write succeeds. */
+  /**
+   * By default every folder is empty, every file has the same content, and every write succeeds.
+   */
   files: FileScript;
   /** What the metrics of a VM are, at once or later, or an {@link ExecRefusal} thrown. */
   metrics: (vmId: string) => unknown;
   /** The host key of a VM, or an {@link ExecRefusal} thrown. */
   sshHostKey: (vmId: string) => unknown;
   /**
-   * What a stream into a VM leads to: it is asked with what follows the VM's id in the path, and gives what is done with the caller's end, or throws an
-   * {@link ExecRefusal}. The default sends everything back.
+   * What a stream into a VM leads to: it is asked with what follows the VM's id in the path, and
+   * gives what is done with the caller's end, or throws an {@link ExecRefusal}. The default sends
+   * everything back.
    */
   stream: (vmId: string, target: string) => StreamScript | Promise<StreamScript>;
   /** Answers the list of VMs instead of the stand-in. */
@@ -95,10 +102,13 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     }
     if (request.method !== 'POST' || !/^\/vms\/[^/]+\/exec$/.test(request.url ?? '')) {
       const { method, url, headers } = request;
-      const onward = http.request({ socketPath: behind, method: method ?? 'GET', path: url ?? '/', headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      });
+      const onward = http.request(
+        { socketPath: behind, method: method ?? 'GET', path: url ?? '/', headers },
+        (answer) => {
+          response.writeHead(answer.statusCode ?? 500, answer.headers);
+          answer.pipe(response);
+        },
+      );
       onward.on('error', () => response.destroy());
       request.pipe(onward);
       return;
@@ -123,16 +133,25 @@ async function answerStream(request: http.IncomingMessage, caller: Duplex, front
   const [, vmId = '', target = ''] = /^\/vms\/([^/]+)\/(.+)$/.exec(request.url ?? '') ?? [];
   try {
     const script = await front.stream(vmId, target);
-    caller.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${request.headers.upgrade ?? ''}\r\n\r\n`);
+    caller.write(
+      `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${request.headers.upgrade ?? ''}\r\n\r\n`,
+    );
     script(caller);
   } catch (error) {
     const code = error instanceof ExecRefusal ? error.code : 'internal';
     const body = JSON.stringify({ error: { code, message: error instanceof Error ? error.message : String(error) } });
-    caller.end(`HTTP/1.1 ${HOST_ERRORS[code]} No\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+    caller.end(
+      `HTTP/1.1 ${HOST_ERRORS[code]} No\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    );
   }
 }
 
-async function runFileCall(request: http.IncomingMessage, response: http.ServerResponse, front: ExecFront, vmId: string): Promise<void> {
+async function runFileCall(
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+  front: ExecFront,
+  vmId: string,
+): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://host');
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -175,6 +194,8 @@ async function answer(response: http.ServerResponse, script: () => unknown): Pro
     send(200, await script());
   } catch (error) {
     const { code, errno } = error instanceof ExecRefusal ? error : { code: 'internal' as const, errno: undefined };
-    send(HOST_ERRORS[code], { error: { code, errno, message: error instanceof Error ? error.message : String(error) } });
+    send(HOST_ERRORS[code], {
+      error: { code, errno, message: error instanceof Error ? error.message : String(error) },
+    });
   }
 }

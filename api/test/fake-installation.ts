@@ -1,5 +1,6 @@
-// An installation of the tests without a virtual machine: Postgres, the control plane and the host daemon with its fake driver, each a process that a test can kill
-// and start again. Real guest daemons run real commands. Keeps all that the processes log.
+// An installation of the tests without a virtual machine: Postgres, the control plane and the host
+// daemon with its fake driver, each a process that a test can kill and start again. Real guest
+// daemons run real commands. Keeps all that the processes log.
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -38,7 +39,12 @@ export class FakeInstallation {
   /** What the processes have said so far. */
   log = '';
 
-  private constructor(postgres: TestPostgres, folder: string, databaseUrl: string, environment: Record<string, string>) {
+  private constructor(
+    postgres: TestPostgres,
+    folder: string,
+    databaseUrl: string,
+    environment: Record<string, string>,
+  ) {
     this.postgres = postgres;
     this.folder = folder;
     this.databaseUrl = databaseUrl;
@@ -49,9 +55,9 @@ export class FakeInstallation {
   static async start(more: Readonly<Record<string, string>>): Promise<FakeInstallation> {
     const postgres = await startPostgres();
     const folder = await mkdtemp(join(tmpdir(), 'berth-fake-installation-'));
-    for (const name of ['host-token', 'secret-key']) {
+    for (const name of ['host-token', 'secret-key'])
       await writeFile(join(folder, name), randomBytes(32).toString('base64'), { mode: 0o600 });
-    }
+
     const databaseUrl = await postgres.createDatabase();
     const installation = new FakeInstallation(postgres, folder, databaseUrl, {
       PATH: process.env['PATH'] ?? '',
@@ -89,10 +95,15 @@ export class FakeInstallation {
 
   /** Starts a part that does not run; resolves when it takes calls. */
   async run(part: Part): Promise<void> {
-    const child = spawn(process.execPath, [PROGRAMS[part]], { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [PROGRAMS[part]], {
+      env: this.#environment,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     this.#parts.set(part, child);
     const ready = Promise.withResolvers<Record<string, unknown>>();
-    child.once('exit', (code, signal) => ready.reject(new Error(`${part} ended with ${code ?? signal}: ${this.log.slice(-2_000)}`)));
+    child.once('exit', (code, signal) =>
+      ready.reject(new Error(`${part} ended with ${code ?? signal}: ${this.log.slice(-2_000)}`)),
+    );
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on('line', (line) => {
         this.log += `${line}\n`;
@@ -132,7 +143,10 @@ export class FakeInstallation {
   async call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
     const response = await fetch(this.#url + path, {
       method,
-      headers: { authorization: `Bearer ${this.#key.token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${this.#key.token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const answer = (await response.json()) as Record<string, unknown>;

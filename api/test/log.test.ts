@@ -14,7 +14,10 @@ function written(say: (log: ReturnType<typeof openLog>) => void): string {
 }
 
 const SAID: [what: string, say: (log: ReturnType<typeof openLog>, token: string) => void][] = [
-  ['a field named after a secret', (log, token) => log.info({ authorization: `Bearer ${token}`, password: SECRET, cookie: `a=${SECRET}` })],
+  [
+    'a field named after a secret',
+    (log, token) => log.info({ authorization: `Bearer ${token}`, password: SECRET, cookie: `a=${SECRET}` }),
+  ],
   ['headers', (log, token) => log.info({ headers: { authorization: token, host: 'x' }, reason: 1 })],
   ['a body', (log) => log.info({ body: { email: 'a@example.test', password: SECRET } })],
   ['a secret deep down', (log) => log.info({ a: { b: [{ client_secret: SECRET, refreshToken: `"${SECRET}"` }] } })],
@@ -26,10 +29,17 @@ const SAID: [what: string, say: (log: ReturnType<typeof openLog>, token: string)
   ['an error with a token', (log, token) => log.error({ err: new Error(`no ${token} here`) })],
   [
     'an error with fields',
-    (log) => log.error({ err: Object.assign(new Error('failed'), { detail: `Key (x)=(${SECRET})`, parameters: [SECRET] }) }),
+    (log) =>
+      log.error({ err: Object.assign(new Error('failed'), { detail: `Key (x)=(${SECRET})`, parameters: [SECRET] }) }),
   ],
-  ['the cause of an error', (log, token) => log.error({ err: new Error('outer', { cause: new Error(`inner ${token}`) }) })],
-  ['errors together', (log, token) => log.error({ err: new AggregateError([new Error(`one ${token}`)], 'all failed') })],
+  [
+    'the cause of an error',
+    (log, token) => log.error({ err: new Error('outer', { cause: new Error(`inner ${token}`) }) }),
+  ],
+  [
+    'errors together',
+    (log, token) => log.error({ err: new AggregateError([new Error(`one ${token}`)], 'all failed') }),
+  ],
   ['an error alone', (log, token) => log.error(new Error(`alone ${token}`))],
   ['what is thrown without being an error', (log) => log.error({ err: { password: SECRET, said: SECRET } })],
   [
@@ -58,21 +68,22 @@ test('every kind of bearer token is cut, and what only looks a little like one i
     '{"level":30,"reqId":"req_0123","path":"/v1/sandboxes/:sandboxId","status":200,"caller":"key_abcdefghijklmnopqrstuvwx"}',
     '{"msg":"the table combat_statistics is there","code":"invalid_request","url":"http://127.0.0.1:4800/x@y"}',
     '{"msg":"basic things","bearer":"of news"}',
-  ]) {
+  ])
     assert.equal(withoutSecrets(line), line);
-  }
 });
 
 test('keys of the payment provider, and what its events are signed with, are cut', () => {
-  for (const beginning of ['sk_live_', 'sk_test_', 'rk_live_', 'rk_test_', 'whsec_']) {
+  for (const beginning of ['sk_live_', 'sk_test_', 'rk_live_', 'rk_test_', 'whsec_'])
     assert.equal(withoutSecrets(`"no ${beginning}51AbCdEfGh0123 here"`), `"no ${beginning}[taken out] here"`);
-  }
 });
 
 test('an error is told with its type, message, stack, codes and causes', () => {
   const cause = Object.assign(new TypeError('inner'), { code: '23505', table: 'org', constraint: 'org_pkey' });
   const { err } = JSON.parse(written((log) => log.error({ err: new Error('outer', { cause }) })));
-  assert.deepEqual([err.type, err.message, err.cause.type, err.cause.message], ['Error', 'outer', 'TypeError', 'inner']);
+  assert.deepEqual(
+    [err.type, err.message, err.cause.type, err.cause.message],
+    ['Error', 'outer', 'TypeError', 'inner'],
+  );
   assert.deepEqual([err.cause.code, err.cause.table, err.cause.constraint], ['23505', 'org', 'org_pkey']);
   assert.match(err.stack, /log\.test\.ts/);
 });

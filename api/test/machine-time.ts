@@ -1,4 +1,5 @@
-// Machine time that was used, written into the ledger by tests: so much of it, in the present billing period or before.
+// Machine time that was used, written into the ledger by tests: so much of it, in the present
+// billing period or before.
 import { sql } from 'kysely';
 import { newId } from '../src/store/ids.ts';
 import type { Database } from '../src/store/schema.ts';
@@ -12,16 +13,21 @@ export interface OrgAndProject {
   projectId: string;
 }
 
-/** What the org's subscription shall be; the present period began five days ago, and the subscription long before. */
+/**
+ * What the org's subscription shall be; the present period began five days ago, and the
+ * subscription long before.
+ */
 export async function setSubscription(
   db: Database,
   orgId: string,
   changed: { plan?: string; machine_hour_limit?: number | null; overage_enabled?: boolean } = {},
 ): Promise<{ periodStartsAt: Date }> {
   const periodStartsAt = new Date(Date.now() - 5 * DAY_MS);
-  if ((await db.selectFrom('subscription').select('org_id').where('org_id', '=', orgId).executeTakeFirst()) === undefined) {
+  if (
+    (await db.selectFrom('subscription').select('org_id').where('org_id', '=', orgId).executeTakeFirst()) === undefined
+  )
     await insertSubscription(db, { orgId, plan: changed.plan ?? 'self-hosted' });
-  }
+
   await db
     .updateTable('subscription')
     .set({ started_at: new Date(periodStartsAt.getTime() - 100 * DAY_MS), period_anchor: periodStartsAt, ...changed })
@@ -30,7 +36,10 @@ export async function setSubscription(
   return { periodStartsAt };
 }
 
-/** A stretch of so many milliseconds of a machine that is gone, which ended at the instant: a day ago unless said. */
+/**
+ * A stretch of so many milliseconds of a machine that is gone, which ended at the instant: a day
+ * ago unless said.
+ */
 export async function addUsed(
   db: Database,
   { orgId, projectId }: OrgAndProject,
@@ -45,7 +54,13 @@ export async function addRunning(db: Database, of: OrgAndProject, sandboxId: str
   await insert(db, of, sandboxId, since, null);
 }
 
-async function insert(db: Database, { orgId, projectId }: OrgAndProject, sandboxId: string, from: Date, to: Date | null): Promise<void> {
+async function insert(
+  db: Database,
+  { orgId, projectId }: OrgAndProject,
+  sandboxId: string,
+  from: Date,
+  to: Date | null,
+): Promise<void> {
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, vcpu, memory_gb, disk_gb, during)
     values (${newId('usageInterval')}, ${sandboxId}, ${orgId}, ${projectId}, 1, 1, 10, tstzrange(${from}::timestamptz, ${to}::timestamptz))`.execute(

@@ -61,7 +61,10 @@ interface Serving {
 }
 
 async function serve(more: Record<string, string> = {}): Promise<Serving> {
-  const child = spawn(process.execPath, [MAIN], { env: { ...environment, ...more }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [MAIN], {
+    env: { ...environment, ...more },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const lines: string[] = [];
   const port = await new Promise<number>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`ended with ${code}: ${lines.join('\n')}`)));
@@ -84,8 +87,22 @@ test('bootstrap prints a token once; keys create mints more, and the feed record
   const first = await command('bootstrap', '--org-name', 'Mine');
   assert.equal(first['created'], true);
   const again = await command('bootstrap');
-  assert.deepEqual(again, { created: false, orgId: first['orgId'], projectId: first['projectId'], userId: first['userId'] });
-  const key = await command('keys', 'create', '--name', 'second', '--scopes', 'sandbox.read,project.read', '--expires-in-days', '30');
+  assert.deepEqual(again, {
+    created: false,
+    orgId: first['orgId'],
+    projectId: first['projectId'],
+    userId: first['userId'],
+  });
+  const key = await command(
+    'keys',
+    'create',
+    '--name',
+    'second',
+    '--scopes',
+    'sandbox.read,project.read',
+    '--expires-in-days',
+    '30',
+  );
   assert.match(key['token'] ?? '', /^brt_/);
   assert.equal(key['orgId'], first['orgId']);
   const { db } = openDatabase({
@@ -140,7 +157,10 @@ test('plans set gives an org a plan of the catalogue, from then on in force, and
   await writeFile(file, JSON.stringify({ plans: [starter] }));
   const set = async (plan: string): Promise<unknown> => {
     const changed = { ...environment, BERTH_PLANS_FILE: file };
-    return JSON.parse((await run(process.execPath, [MAIN, 'plans', 'set', '--org', orgId ?? '', '--plan', plan], { env: changed })).stdout);
+    return JSON.parse(
+      (await run(process.execPath, [MAIN, 'plans', 'set', '--org', orgId ?? '', '--plan', plan], { env: changed }))
+        .stdout,
+    );
   };
   const [first, second] = [
     { plan: 'self-hosted', status: 'active' },
@@ -159,7 +179,11 @@ test('plans set gives an org a plan of the catalogue, from then on in force, and
     const row = await db.selectFrom('subscription').selectAll().executeTakeFirstOrThrow();
     assert.deepEqual([row.org_id, row.plan, row.status], [orgId, 'starter', 'active']);
     await db.updateTable('subscription').set({ status: 'canceled' }).execute();
-    assert.deepEqual(await set('self-hosted'), { orgId, plan: 'self-hosted', before: { plan: 'starter', status: 'canceled' } });
+    assert.deepEqual(await set('self-hosted'), {
+      orgId,
+      plan: 'self-hosted',
+      before: { plan: 'starter', status: 'canceled' },
+    });
     assert.equal((await db.selectFrom('subscription').selectAll().executeTakeFirstOrThrow()).status, 'active');
     const told = await db
       .selectFrom('activity')
@@ -183,7 +207,11 @@ test('a wrong command, option or environment ends with code 1 and one line that 
     [['keys', 'create', '--expires-in-days', '366'], {}, /--expires-in-days must be an integer from 1 to 365/],
     [['keys', 'create', '--org', 'org_nobody'], {}, /there is no org org_nobody/],
     [['owner-link', 'now'], {}, /Unexpected argument 'now'/],
-    [['plans', 'set', '--plan', 'gold'], {}, /there is no plan 'gold' in the catalogue \(BERTH_PLANS_FILE\); known: self-hosted/],
+    [
+      ['plans', 'set', '--plan', 'gold'],
+      {},
+      /there is no plan 'gold' in the catalogue \(BERTH_PLANS_FILE\); known: self-hosted/,
+    ],
     [['plans', 'set'], {}, /--plan is missing; known: self-hosted/],
     [['plans', 'set', '--org', 'org_nobody', '--plan', 'self-hosted'], {}, /there is no org org_nobody/],
     [['serve'], { BERTH_HOST_URL: '' }, /BERTH_HOST_URL/],
@@ -207,14 +235,20 @@ test('serve does the whole of a sandbox, logs each request without secrets, and 
   const send = async (path: string, body?: object): Promise<Record<string, Record<string, string>>> => {
     const response = await fetch(serving.url + path, {
       method: body === undefined ? 'GET' : 'POST',
-      headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     return (await response.json()) as Record<string, Record<string, string>>;
   };
   const { sandbox } = await send(`/v1/orgs/${orgId}/sandboxes`, { agent: 'agent_one', projectId });
   // On a busy machine the answer comes before the machine is made.
-  await untilTrue('it is ready', async () => (await send(`/v1/sandboxes/${sandbox?.['id']}`))['sandbox']?.['status'] === 'ready');
+  await untilTrue(
+    'it is ready',
+    async () => (await send(`/v1/sandboxes/${sandbox?.['id']}`))['sandbox']?.['status'] === 'ready',
+  );
   const started = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();
   front.exec = async ({ command: text }) => {
@@ -236,7 +270,10 @@ test('serve does the whole of a sandbox, logs each request without secrets, and 
 
 test('a serve whose port is taken ends with code 1, though its durable work had begun', async () => {
   const serving = await serve();
-  const ended = run(process.execPath, [MAIN], { env: { ...environment, BERTH_PORT: new URL(serving.url).port }, timeout: 30_000 });
+  const ended = run(process.execPath, [MAIN], {
+    env: { ...environment, BERTH_PORT: new URL(serving.url).port },
+    timeout: 30_000,
+  });
   await assert.rejects(ended, (error: { code: number; stderr: string }) => {
     assert.equal(error.code, 1);
     assert.match(error.stderr, /^berth-api: .*EADDRINUSE/);
@@ -248,7 +285,9 @@ test('a serve whose port is taken ends with code 1, though its durable work had 
 test('a second serve on the same database takes up where the first ended', async () => {
   const serving = await serve();
   const { token, orgId } = await command('keys', 'create');
-  const response = await fetch(`${serving.url}/v1/orgs/${orgId}/sandboxes`, { headers: { authorization: `Bearer ${token}` } });
+  const response = await fetch(`${serving.url}/v1/orgs/${orgId}/sandboxes`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
   const { sandboxes } = (await response.json()) as { sandboxes: { status: string }[] };
   assert.deepEqual(
     sandboxes.map(({ status }) => status),
@@ -260,10 +299,14 @@ test('a second serve on the same database takes up where the first ended', async
 test('no command of the operator loads the client of the payment provider', async () => {
   const told = `process.stderr.write('loaded ' + url + '\\n')`;
   const hook = `import { registerHooks } from 'node:module'; registerHooks({ load(url, context, next) { ${told}; return next(url, context); } });`;
-  const ended = run(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, MAIN, 'unheard-of'], {
-    env: environment,
-    maxBuffer: 64 * 1024 * 1024,
-  });
+  const ended = run(
+    process.execPath,
+    ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, MAIN, 'unheard-of'],
+    {
+      env: environment,
+      maxBuffer: 64 * 1024 * 1024,
+    },
+  );
   await assert.rejects(ended, ({ stderr }: { stderr: string }) => {
     assert.match(stderr, /^loaded .*\/services\/billing\.ts$/m, 'what is loaded is seen');
     assert.doesNotMatch(stderr, /^loaded .*(\/node_modules\/stripe\/|\/payment\/stripe\.ts)/m);
@@ -274,10 +317,21 @@ test('no command of the operator loads the client of the payment provider', asyn
 test('serve sells plans with the secrets of its files: a purchase that is told of is in force', async () => {
   const stripe = new StripeServer();
   await stripe.start();
-  const files = { key: join(folder, 'stripe-key'), webhook: join(folder, 'stripe-webhook'), plans: join(folder, 'sold.json') };
+  const files = {
+    key: join(folder, 'stripe-key'),
+    webhook: join(folder, 'stripe-webhook'),
+    plans: join(folder, 'sold.json'),
+  };
   await writeFile(files.key, `${stripe.secretKey}\n`);
   await writeFile(files.webhook, `${stripe.webhookSecret}\n`);
-  const sold = { id: 'sold', name: 'Sold', tier: 'standard', concurrentSandboxes: 5, largestSize: null, ephemeralSessionSeconds: null };
+  const sold = {
+    id: 'sold',
+    name: 'Sold',
+    tier: 'standard',
+    concurrentSandboxes: 5,
+    largestSize: null,
+    ephemeralSessionSeconds: null,
+  };
   await writeFile(files.plans, JSON.stringify({ plans: [{ ...sold, priceId: 'price_sold' }] }));
   const { orgId, token } = await command('bootstrap');
   const key = token ?? (await command('keys', 'create', '--name', 'billing'))['token'];
@@ -290,9 +344,15 @@ test('serve sells plans with the secrets of its files: a purchase that is told o
   try {
     const bought = stripe.subscribe({ price: 'price_sold', metadata: { berth_org_id: orgId ?? '' } });
     const { body, signature } = stripe.event('customer.subscription.created', bought);
-    const told = await fetch(`${serving.url}/billing/stripe`, { method: 'POST', body, headers: { 'stripe-signature': signature } });
+    const told = await fetch(`${serving.url}/billing/stripe`, {
+      method: 'POST',
+      body,
+      headers: { 'stripe-signature': signature },
+    });
     assert.deepEqual([told.status, await told.json()], [200, { received: true }]);
-    const answer = await fetch(`${serving.url}/v1/orgs/${orgId}/subscription`, { headers: { authorization: `Bearer ${key}` } });
+    const answer = await fetch(`${serving.url}/v1/orgs/${orgId}/subscription`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
     const { subscription } = (await answer.json()) as { subscription: { plan: { id: string }; provider: string } };
     assert.deepEqual([subscription.plan.id, subscription.provider], ['sold', 'stripe']);
   } finally {
@@ -300,5 +360,6 @@ test('serve sells plans with the secrets of its files: a purchase that is told o
     await stripe.stop();
   }
   const log = serving.lines.join('\n');
-  for (const secret of [stripe.secretKey, stripe.webhookSecret]) assert.ok(!log.includes(secret), 'a secret is in the log');
+  for (const secret of [stripe.secretKey, stripe.webhookSecret])
+    assert.ok(!log.includes(secret), 'a secret is in the log');
 });

@@ -1,4 +1,5 @@
-// A repository cloned all the way: the control plane, the host daemon with its fake driver, a real guest daemon, git, and a real git host behind Basic authentication.
+// A repository cloned all the way: the control plane, the host daemon with its fake driver, a real
+// guest daemon, git, and a real git host behind Basic authentication.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -21,7 +22,11 @@ before(async () => {
   commits = git.add('acme/web', { 'README.md': 'read me\n', 'src/a.txt': 'a\n' });
   git.credentials = CREDENTIALS;
   berth = await FakeInstallation.start({ BERTH_GIT_BASE_URL: git.url });
-  projectId = await berth.makeProject({ defaultRepository: 'acme/web', repoCredentials: CREDENTIALS, useCase: 'external' });
+  projectId = await berth.makeProject({
+    defaultRepository: 'acme/web',
+    repoCredentials: CREDENTIALS,
+    useCase: 'external',
+  });
 });
 after(async () => {
   git.release();
@@ -35,7 +40,8 @@ afterEach(() => {
 
 const isOver = ({ status }: Sandbox): boolean => status === 'ready';
 const cloneOf = ({ status, clone }: Sandbox): unknown[] => [status, clone?.status, clone?.reason?.code];
-const isHeld = (count = 1): Promise<void> => untilTrue('the git host holds the clone back', () => git.waiting === count);
+const isHeld = (count = 1): Promise<void> =>
+  untilTrue('the git host holds the clone back', () => git.waiting === count);
 
 /** A sandbox whose clone has signed in and is held back by the git host. */
 async function heldSandbox(): Promise<Sandbox> {
@@ -52,7 +58,10 @@ async function isCloned(id: string): Promise<void> {
   assert.equal(stdout, `${commits.main}\n.git\nREADME.md\nsrc\nread me\n`);
 }
 
-/** Arguments and environments of all processes of this machine, with the pids of those that show a secret. */
+/**
+ * Arguments and environments of all processes of this machine, with the pids of those that show a
+ * secret.
+ */
 function processesShowingSecrets(): string[] {
   return readdirSync('/proc').filter((name) => {
     if (!/^\d+$/.test(name)) return false;
@@ -87,7 +96,10 @@ test('a sandbox runs and takes commands while its repository is cloned, is ready
   assert.equal((await berth.exec(id, 'echo works')).stdout, 'works\n');
   assert.deepEqual(processesShowingSecrets(), []);
   assert.deepEqual(filesShowingSecrets(), []);
-  const inside = await berth.exec(id, 'cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ ~/.gitconfig 2>/dev/null | tr "\\0" "\\n"; env');
+  const inside = await berth.exec(
+    id,
+    'cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ ~/.gitconfig 2>/dev/null | tr "\\0" "\\n"; env',
+  );
   for (const secret of SECRETS) assert.ok(!inside.stdout.includes(secret));
   assert.match(inside.stdout, /git clone|clone/);
 
@@ -96,7 +108,8 @@ test('a sandbox runs and takes commands while its repository is cloned, is ready
   assert.deepEqual(processesShowingSecrets(), []);
   assert.deepEqual(filesShowingSecrets(), []);
   for (const secret of SECRETS) assert.ok(!berth.log.includes(secret), 'the log holds the credentials');
-  const config = (await berth.exec(id, 'git config --list --local && ls -A ~ /run/berth-clone 2>&1; ls -A /tmp')).stdout;
+  const config = (await berth.exec(id, 'git config --list --local && ls -A ~ /run/berth-clone 2>&1; ls -A /tmp'))
+    .stdout;
   assert.match(config, new RegExp(`remote.origin.url=${git.url}/acme/web.git`));
   assert.doesNotMatch(config, /credential/);
   assert.deepEqual(await berth.kindsOf(id), [
@@ -115,7 +128,10 @@ test('a sandbox runs and takes commands while its repository is cloned, is ready
 test('a branch is what is checked out', async () => {
   const { id } = await berth.create({ projectId, branch: 'dev' });
   assert.deepEqual(cloneOf(await berth.until(id, isOver)), ['ready', 'cloned', undefined]);
-  assert.equal((await berth.exec(id, 'git rev-parse HEAD && git branch --show-current')).stdout, `${commits.dev}\ndev\n`);
+  assert.equal(
+    (await berth.exec(id, 'git rev-parse HEAD && git branch --show-current')).stdout,
+    `${commits.dev}\ndev\n`,
+  );
 });
 
 for (const [title, fields, code, message] of [

@@ -1,4 +1,5 @@
-// The control plane as a process against the real host daemon with its fake driver: a real guest daemon runs real commands, without a VM.
+// The control plane as a process against the real host daemon with its fake driver: a real guest
+// daemon runs real commands, without a VM.
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -81,7 +82,10 @@ after(async () => {
 });
 
 /** The first line of the process's log that fits; what comes later is read and dropped. */
-function lineThat(child: ChildProcess, fits: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
+function lineThat(
+  child: ChildProcess,
+  fits: (line: Record<string, unknown>) => boolean,
+): Promise<Record<string, unknown>> {
   return new Promise((resolve, reject) => {
     assert.ok(child.stdout);
     let last = '';
@@ -101,7 +105,10 @@ async function send(
 ): Promise<{ status: number; body: Record<string, Record<string, unknown>> }> {
   const response = await fetch(url + path, {
     method,
-    headers: { authorization: `Bearer ${key.token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    headers: {
+      authorization: `Bearer ${key.token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   return { status: response.status, body: (await response.json()) as Record<string, Record<string, unknown>> };
@@ -117,7 +124,8 @@ test('a sandbox is created, runs commands that succeed, fail and time out, and i
 
   const exec = async (command: string, timeoutSeconds?: number) =>
     execResult.parse(
-      (await send(`/v1/sandboxes/${id}/exec`, { command, ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }) })).body,
+      (await send(`/v1/sandboxes/${id}/exec`, { command, ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }) }))
+        .body,
     );
   assert.deepEqual(await exec('printf out; printf err >&2'), {
     exitCode: 0,

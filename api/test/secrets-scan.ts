@@ -1,5 +1,6 @@
-// Looks for secrets where none may be: in the log, in every row of every table of every schema, and in the command lines and environments of
-// this process and those it started. `startApi` notes every token that passes through `call`, and looks when it closes.
+// Looks for secrets where none may be: in the log, in every row of every table of every schema, and
+// in the command lines and environments of this process and those it started. `startApi` notes
+// every token that passes through `call`, and looks when it closes.
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
@@ -31,7 +32,10 @@ export class SecretsScan {
     return this.#lines.join('');
   }
 
-  /** Fails when a noted secret is anywhere it must not be, as it is, in hexadecimal, in base64 or escaped for a URL. */
+  /**
+   * Fails when a noted secret is anywhere it must not be, as it is, in hexadecimal, in base64 or
+   * escaped for a URL.
+   */
   async check(databaseUrl: string): Promise<void> {
     if (this.#secrets.size === 0) return;
     const found = new Set<string>();
@@ -56,9 +60,8 @@ export class SecretsScan {
     }
     const found = new Set<string>();
     for (let at = 0; at + MIN_CHARACTERS <= text.length; at += 1) {
-      for (const { form, what } of beginnings.get(text.slice(at, at + MIN_CHARACTERS)) ?? []) {
+      for (const { form, what } of beginnings.get(text.slice(at, at + MIN_CHARACTERS)) ?? [])
         if (text.startsWith(form, at)) found.add(what);
-      }
     }
     return found;
   }
@@ -71,7 +74,10 @@ function formsOf(secret: string): Set<string> {
   return new Set([withoutEscapes(secret), encodeURIComponent(secret), bytes.toString('hex'), base64]);
 }
 
-/** JSON and rows escape quotes and backslashes, and once more where one is in the other: text is compared without any. */
+/**
+ * JSON and rows escape quotes and backslashes, and once more where one is in the other: text is
+ * compared without any.
+ */
 function withoutEscapes(text: string): string {
   return text.replaceAll(/["\\]+/g, '');
 }
@@ -102,7 +108,10 @@ async function readProcesses(pid: number): Promise<{ where: string; text: string
       throw error;
     });
   const own = await Promise.all(
-    ['cmdline', 'environ'].map(async (file) => ({ where: `the ${file} of the process ${pid}`, text: await read(file) })),
+    ['cmdline', 'environ'].map(async (file) => ({
+      where: `the ${file} of the process ${pid}`,
+      text: await read(file),
+    })),
   );
   const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
   const children = await Promise.all(threads.map(async (thread) => (await read(`task/${thread}/children`)).split(' ')));

@@ -1,5 +1,6 @@
-// A database whose clock a test sets: every statement that names now() or clock_timestamp() gets the test's instant, the statements themselves unchanged.
-// Defaults of columns keep the real clock, as they were bound when the table was made.
+// A database whose clock a test sets: every statement that names now() or clock_timestamp() gets
+// the test's instant, the statements themselves unchanged. Defaults of columns keep the real clock,
+// as they were bound when the table was made.
 import pg from 'pg';
 
 export class SimulatedClock {
@@ -22,7 +23,8 @@ export class SimulatedClock {
         `create function simulated.${name}() returns timestamptz stable language sql as 'select at from simulated.instant'`,
       );
     }
-    // What stands first in the path is found first, once the system's own schema is named in it too.
+    // What stands first in the path is found first, once the system's own schema is named in it
+    // too.
     await client.query(`alter database ${rows[0]?.name ?? ''} set search_path = simulated, public, pg_catalog`);
     return new SimulatedClock(client);
   }
@@ -30,7 +32,9 @@ export class SimulatedClock {
   /** In microseconds since 1970. */
   async set(atMicros: number): Promise<void> {
     const iso = new Date(Math.floor(atMicros / 1_000)).toISOString().slice(0, -1);
-    await this.#client.query('update simulated.instant set at = $1', [`${iso}${String(atMicros % 1_000).padStart(3, '0')}Z`]);
+    await this.#client.query('update simulated.instant set at = $1', [
+      `${iso}${String(atMicros % 1_000).padStart(3, '0')}Z`,
+    ]);
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
-// What a test expects of metering: its own ledger, and sums over it by brute force. Shares nothing with the service but that an instant counts as the
-// millisecond it lies in.
+// What a test expects of metering: its own ledger, and sums over it by brute force. Shares nothing
+// with the service but that an instant counts as the millisecond it lies in.
 
 export interface Stretch {
   sandboxId: string;

@@ -1,4 +1,5 @@
-// A client of the API's WebSockets: asks, and gives either the socket that is open or the refusal that came instead.
+// A client of the API's WebSockets: asks, and gives either the socket that is open or the refusal
+// that came instead.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 
@@ -30,7 +31,10 @@ export async function askForWebSocket(
       resolve({ status: 101, headers: answered, socket });
     });
     socket.once('unexpected-response', (_request, response) => {
-      readText(response).then((text) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }), reject);
+      readText(response).then(
+        (text) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
+        reject,
+      );
     });
     socket.on('error', reject);
   });
@@ -52,7 +56,9 @@ export class Heard {
   /** Begins to read. */
   constructor(socket: WebSocket) {
     this.socket = socket;
-    this.closed = new Promise((resolve) => socket.once('close', (code, reason) => resolve({ code, reason: reason.toString() })));
+    this.closed = new Promise((resolve) =>
+      socket.once('close', (code, reason) => resolve({ code, reason: reason.toString() })),
+    );
     socket.on('error', () => undefined);
     socket.on('message', (data: Buffer, isBinary) => {
       if (isBinary) this.#bytes.push(data);
@@ -67,7 +73,9 @@ export class Heard {
     return Buffer.concat(this.#bytes);
   }
 
-  /** Resolves once `enough` says so of what was heard; rejects when the WebSocket is closed before. */
+  /**
+   * Resolves once `enough` says so of what was heard; rejects when the WebSocket is closed before.
+   */
   async until(enough: (heard: this) => boolean): Promise<void> {
     while (!enough(this)) {
       if (this.socket.readyState === WebSocket.CLOSED) throw new Error('it was closed before');

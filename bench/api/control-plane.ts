@@ -1,4 +1,5 @@
-// The control plane that benchmarks measure: its server as main.ts wires it, with no host behind it, and a real Postgres. One process, logs to a file.
+// The control plane that benchmarks measure: its server as main.ts wires it, with no host behind
+// it, and a real Postgres. One process, logs to a file.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -57,7 +58,12 @@ export async function openControlPlane(): Promise<ControlPlane> {
   await migrate(databaseUrl);
   const log = openLog('info', logInto(join(folder, 'api.log')));
   const onIdleError = (error: Error): void => log.warn({ err: error });
-  const { db, pool } = openDatabase({ url: databaseUrl, maxConnections: POOL_CONNECTIONS, statementTimeoutMs: 30_000, onIdleError });
+  const { db, pool } = openDatabase({
+    url: databaseUrl,
+    maxConnections: POOL_CONNECTIONS,
+    statementTimeoutMs: 30_000,
+    onIdleError,
+  });
   const made = await bootstrap(db, {
     ownerEmail: 'owner@example.test',
     ownerName: 'Owner',

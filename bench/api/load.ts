@@ -1,5 +1,6 @@
-// A load generator that costs little beside what it measures: a process of its own, keep-alive connections, each of which sends its next
-// request when the answer to the one before is whole. Reads of an answer its status and length only. Driven by load-client.ts.
+// A load generator that costs little beside what it measures: a process of its own, keep-alive
+// connections, each of which sends its next request when the answer to the one before is whole.
+// Reads of an answer its status and length only. Driven by load-client.ts.
 import { connect, type Socket } from 'node:net';
 
 export interface LoadOrder {
@@ -21,14 +22,18 @@ process.on('message', (order: LoadOrder) => {
   );
 });
 
-/** Asks for as long as ordered and reports every whole answer. Rejects at the first that is not 200. */
+/**
+ * Asks for as long as ordered and reports every whole answer. Rejects at the first that is not 200.
+ */
 async function run(order: LoadOrder): Promise<LoadReport> {
   const authorization = order.token === null ? '' : `authorization: Bearer ${order.token}\r\n`;
   const request = Buffer.from(`GET ${order.path} HTTP/1.1\r\nhost: 127.0.0.1:${order.port}\r\n${authorization}\r\n`);
   const latenciesMs: number[] = [];
   const startedAt = performance.now();
   const endsAt = startedAt + order.milliseconds;
-  await Promise.all(Array.from({ length: order.connections }, () => askInTurn(order.port, request, endsAt, latenciesMs)));
+  await Promise.all(
+    Array.from({ length: order.connections }, () => askInTurn(order.port, request, endsAt, latenciesMs)),
+  );
   return { answers: latenciesMs.length, milliseconds: performance.now() - startedAt, latenciesMs };
 }
 
@@ -48,8 +53,9 @@ async function askInTurn(port: number, request: Buffer, endsAt: number, latencie
       socket.on('data', (chunk: Buffer) => {
         received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
         const length = wholeLength(received);
-        if (length instanceof Error) reject(length);
-        else if (length !== null && received.length >= length) {
+        if (length instanceof Error) {
+          reject(length);
+        } else if (length !== null && received.length >= length) {
           const now = performance.now();
           latenciesMs.push(now - sentAt);
           received = received.subarray(length);
@@ -70,7 +76,9 @@ function wholeLength(received: Buffer): number | null | Error {
   const head = received.toString('latin1', 0, headEnd);
   if (!head.startsWith('HTTP/1.1 200 ')) return new Error(`an answer was ${received.toString('utf8', 0, 500)}`);
   const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-  return length === undefined ? new Error('an answer has no content-length') : headEnd + HEAD_END.length + Number(length);
+  return length === undefined
+    ? new Error('an answer has no content-length')
+    : headEnd + HEAD_END.length + Number(length);
 }
 
 function end(socket: Socket): void {

@@ -1,5 +1,5 @@
-// What bench/api.ts measures: the control plane's server, and beside it a bare route of the same Fastify options that reads one row by its key through
-// the same pool.
+// What bench/api.ts measures: the control plane's server, and beside it a bare route of the same
+// Fastify options that reads one row by its key through the same pool.
 import { sql } from 'kysely';
 import { listen, newServer } from '../../api/src/http/app.ts';
 import { newId } from '../../api/src/store/ids.ts';
@@ -32,9 +32,9 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
   for (const { org, gone } of [
     { org: first, gone: 0 },
     { org: await plane.makeOrg(), gone: deleted },
-  ]) {
+  ])
     measured.push({ orgId: org.orgId, token: org.token, sandboxId: await fill(db, { ...org, live, deleted: gone }) });
-  }
+
   // As autovacuum would, some minutes later.
   await sql`vacuum analyze`.execute(db);
   const [liveOrg, withDeleted] = measured as [MeasuredOrg, MeasuredOrg];
@@ -44,7 +44,8 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
     bare.route({
       method: 'GET',
       url: path,
-      handler: async (request) => (await pool.query({ ...statement, values: [(request.params as { id: string }).id] })).rows[0],
+      handler: async (request) =>
+        (await pool.query({ ...statement, values: [(request.params as { id: string }).id] })).rows[0],
     });
   };
   const text = 'select * from sandbox where id = $1';

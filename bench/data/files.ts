@@ -1,4 +1,5 @@
-// How long writing and reading a file takes through the public API, beside a command that does as little as one can.
+// How long writing and reading a file takes through the public API, beside a command that does as
+// little as one can.
 import { randomBytes } from 'node:crypto';
 import { timed, type BenchWorld } from '../lifecycle/world.ts';
 import { measured, type Measured } from './measured.ts';
@@ -8,7 +9,10 @@ const SIZES = [
   { name: '100 KiB', key: '100KiB', bytes: 102_400 },
   { name: '2 MiB', key: '2MiB', bytes: 2_097_152 },
 ] as const;
-/** What is written and read before anything counts: code that was never run, and a machine that was just restored. */
+/**
+ * What is written and read before anything counts: code that was never run, and a machine that was
+ * just restored.
+ */
 const WARM_UPS = 3;
 
 export async function measureFiles({ client, progress }: BenchWorld, rounds: number): Promise<Measured[]> {

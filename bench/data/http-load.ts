@@ -1,4 +1,5 @@
-// A caller that costs as little as one can: requests as bytes over sockets of its own, and answers counted rather than parsed, so that the two cores measure what is called.
+// A caller that costs as little as one can: requests as bytes over sockets of its own, and answers
+// counted rather than parsed, so that the two cores measure what is called.
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
@@ -10,8 +11,16 @@ export interface LoadTarget {
   headers: string;
 }
 
-/** Seconds that so many requests take over so many connections, each of which asks again once it is answered. */
-export async function timeRequests(target: LoadTarget, path: string, requests: number, connections: number): Promise<number> {
+/**
+ * Seconds that so many requests take over so many connections, each of which asks again once it is
+ * answered.
+ */
+export async function timeRequests(
+  target: LoadTarget,
+  path: string,
+  requests: number,
+  connections: number,
+): Promise<number> {
   const request = Buffer.from(`GET ${path} HTTP/1.1\r\n${target.headers}\r\n`);
   const sockets = await Promise.all(Array.from({ length: connections }, () => open(target)));
   let left = requests;
@@ -58,7 +67,9 @@ export async function timeFrames(target: LoadTarget, path: string, frames: numbe
 export async function headOf(target: LoadTarget, path: string): Promise<string> {
   const socket = await open(target);
   try {
-    return await until(socket, Buffer.from(`GET ${path} HTTP/1.1\r\n${target.headers}\r\n`), (text) => text.includes('\r\n\r\n'));
+    return await until(socket, Buffer.from(`GET ${path} HTTP/1.1\r\n${target.headers}\r\n`), (text) =>
+      text.includes('\r\n\r\n'),
+    );
   } finally {
     socket.destroy();
   }
@@ -117,7 +128,8 @@ function exchange(socket: Socket, sent: Buffer, enough: (chunk: Buffer) => boole
         settle(() => reject(error instanceof Error ? error : new Error(String(error))));
       }
     };
-    const onClose = (): void => settle(() => reject(new Error('the connection was closed before the end of an answer')));
+    const onClose = (): void =>
+      settle(() => reject(new Error('the connection was closed before the end of an answer')));
     socket.on('data', onData);
     socket.on('close', onClose);
     socket.write(sent);

@@ -1,5 +1,6 @@
-// The app of the preview benchmark: a program for the image's own Python that answers small requests, sends much, and echoes WebSocket frames, doing as little as it can
-// for each, so that what is measured is the way to it.
+// The app of the preview benchmark: a program for the image's own Python that answers small
+// requests, sends much, and echoes WebSocket frames, doing as little as it can for each, so that
+// what is measured is the way to it.
 
 export const PREVIEW_APP_PORT = 3000;
 /** Bytes of a small answer's body, and of a big one's. */

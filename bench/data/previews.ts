@@ -1,5 +1,6 @@
-// What a preview costs beside the same app reached straight at its guest's address, as only the host can: requests a second, bytes a second, and the way of a WebSocket frame.
-// Both ways are measured in turn, in the same run, so that what else the machine does is in both.
+// What a preview costs beside the same app reached straight at its guest's address, as only the
+// host can: requests a second, bytes a second, and the way of a WebSocket frame. Both ways are
+// measured in turn, in the same run, so that what else the machine does is in both.
 import { setTimeout as delay } from 'node:timers/promises';
 import { addressOf } from '../guest.ts';
 import type { BenchWorld } from '../lifecycle/world.ts';
@@ -8,7 +9,10 @@ import { headOf, timeFrames, timeRequests, type LoadTarget } from './http-load.t
 import { measured, type Measured } from './measured.ts';
 import { BIG_BYTES, PREVIEW_APP, PREVIEW_APP_PORT } from './preview-app.ts';
 
-/** As many as it takes for neither way to wait for its caller: what is compared is how much each can do. */
+/**
+ * As many as it takes for neither way to wait for its caller: what is compared is how much each can
+ * do.
+ */
 const CONNECTIONS = 64;
 const REQUESTS = 8_000;
 /** As one page would have: what is compared is how long each takes too. */
@@ -19,12 +23,19 @@ const WARM_UPS = 6;
 const APP_DEADLINE_MS = 60_000;
 const APP_POLL_MS = 100;
 
-export async function measurePreviews({ client, url, guestCidr, progress }: BenchWorld, rounds: number): Promise<Measured[]> {
+export async function measurePreviews(
+  { client, url, guestCidr, progress }: BenchWorld,
+  rounds: number,
+): Promise<Measured[]> {
   return await progress.step('previews', async (report) => {
     const id = await client.createAwake();
     await client.writeFile(id, 'bench/app.py', Buffer.from(PREVIEW_APP));
     await client.exec(id, 'setsid python3 bench/app.py </dev/null >bench/app.log 2>&1 & echo started');
-    const straight: LoadTarget = { address: await addressOf(guestCidr, id), port: PREVIEW_APP_PORT, headers: 'host: guest\r\n' };
+    const straight: LoadTarget = {
+      address: await addressOf(guestCidr, id),
+      port: PREVIEW_APP_PORT,
+      headers: 'host: guest\r\n',
+    };
     await untilItAnswers(straight);
     const preview = await previewTarget(url, await client.createPreview(id, PREVIEW_APP_PORT));
 
@@ -34,12 +45,20 @@ export async function measurePreviews({ client, url, guestCidr, progress }: Benc
       report(`round ${Math.max(0, round + 1)} of ${rounds}`);
       // The first of a round has what the one before it left; so they take turns at that.
       const ways = round % 2 === 0 ? ([straight, preview] as const) : ([preview, straight] as const);
-      const rates = new Map<LoadTarget, { perSecond: number; fewPerSecond: number; mibPerSecond: number; frameMs: number }>();
+      const rates = new Map<
+        LoadTarget,
+        { perSecond: number; fewPerSecond: number; mibPerSecond: number; frameMs: number }
+      >();
       for (const way of ways) {
         const perSecond = REQUESTS / (await timeRequests(way, '/small', REQUESTS, CONNECTIONS));
         const fewPerSecond = FEW_REQUESTS / (await timeRequests(way, '/small', FEW_REQUESTS, FEW_CONNECTIONS));
         const mibPerSecond = BIG_BYTES / 1_048_576 / (await timeRequests(way, '/big', 1, 1));
-        rates.set(way, { perSecond, fewPerSecond, mibPerSecond, frameMs: figureOf(await timeFrames(way, '/socket', FRAMES)).median });
+        rates.set(way, {
+          perSecond,
+          fewPerSecond,
+          mibPerSecond,
+          frameMs: figureOf(await timeFrames(way, '/socket', FRAMES)).median,
+        });
       }
       const [one, other] = [rates.get(straight), rates.get(preview)];
       if (round < 0 || one === undefined || other === undefined) continue;
@@ -50,10 +69,20 @@ export async function measurePreviews({ client, url, guestCidr, progress }: Benc
     }
     await client.destroy(id);
     return [
-      measured('straightRequestsPerSecond', `requests straight to the guest, over ${CONNECTIONS} connections`, '/s', requests.straight),
+      measured(
+        'straightRequestsPerSecond',
+        `requests straight to the guest, over ${CONNECTIONS} connections`,
+        '/s',
+        requests.straight,
+      ),
       measured('previewRequestsPerSecond', 'requests through a preview', '/s', requests.preview),
       measured('previewRequestsRatio', 'of that rate, through a preview', '', requests.ratio, 3),
-      measured('straightRequestsPerSecondOver8', `the same over ${FEW_CONNECTIONS} connections, straight`, '/s', few.straight),
+      measured(
+        'straightRequestsPerSecondOver8',
+        `the same over ${FEW_CONNECTIONS} connections, straight`,
+        '/s',
+        few.straight,
+      ),
       measured('previewRequestsPerSecondOver8', 'and through a preview', '/s', few.preview),
       measured('previewRequestsRatioOver8', 'of that rate, through a preview', '', few.ratio, 3),
       measured('straightMibPerSecond', 'bytes straight from the guest', 'MiB/s', bytes.straight),
@@ -77,7 +106,10 @@ class Compared {
   }
 }
 
-/** The preview as a browser goes on with it: by its host, with the cookie that the link's token was taken for. */
+/**
+ * The preview as a browser goes on with it: by its host, with the cookie that the link's token was
+ * taken for.
+ */
 async function previewTarget(apiUrl: string, link: string): Promise<LoadTarget> {
   const { hostname, port } = new URL(apiUrl);
   const { host, searchParams } = new URL(link);

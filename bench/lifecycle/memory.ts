@@ -1,4 +1,5 @@
-// What an idle machine costs in memory that nothing else shares, with more and more of them beside each other.
+// What an idle machine costs in memory that nothing else shares, with more and more of them beside
+// each other.
 import { setTimeout as delay } from 'node:timers/promises';
 import { unsharedMemoryOf } from '../guest.ts';
 import { figureOf, type Figure } from '../statistics.ts';
@@ -14,7 +15,10 @@ export interface MemoryFigures {
 }
 
 /** @param counts numbers of machines, growing */
-export async function measureMemory({ client, progress }: BenchWorld, counts: readonly number[]): Promise<MemoryFigures[]> {
+export async function measureMemory(
+  { client, progress }: BenchWorld,
+  counts: readonly number[],
+): Promise<MemoryFigures[]> {
   const ids: string[] = [];
   const figures: MemoryFigures[] = [];
   for (const vms of counts) {

@@ -1,5 +1,6 @@
-// How long a create takes to its first answered command when a machine waits in the pool: one by one, and as a burst that the pool can serve
-// whole; beside gVisor's `runsc run` of the same command.
+// How long a create takes to its first answered command when a machine waits in the pool: one by
+// one, and as a burst that the pool can serve whole; beside gVisor's `runsc run` of the same
+// command.
 import { Runsc } from '../runsc.ts';
 import { figureOf, type Figure } from '../statistics.ts';
 import type { BenchWorld } from './world.ts';
@@ -14,7 +15,10 @@ export interface PoolFigures {
   runscVersion: string;
 }
 
-export async function measurePool(world: BenchWorld, { creates, burst }: { creates: number; burst: number }): Promise<PoolFigures> {
+export async function measurePool(
+  world: BenchWorld,
+  { creates, burst }: { creates: number; burst: number },
+): Promise<PoolFigures> {
   const { client, progress, poolHas } = world;
   const createMs: number[] = [];
   const toFirstExecMs: number[] = [];

@@ -1,5 +1,5 @@
-// How long sleep and wake take against what was dirtied and how much RAM there is. All combinations in turn, round after round, each with a
-// sandbox of its own that sleeps while another is measured.
+// How long sleep and wake take against what was dirtied and how much RAM there is. All combinations
+// in turn, round after round, each with a sandbox of its own that sleeps while another is measured.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { figureOf, type Figure } from '../statistics.ts';
@@ -41,7 +41,15 @@ export async function measureSleepWake(world: BenchWorld, rounds: number): Promi
         // Random: nothing could be left out of a snapshot for being all zero or alike.
         if (dirtyMib > 0) await client.exec(id, `head -c ${dirtyMib}M /dev/urandom > /dev/shm/dirt && echo dirtied`);
         await client.sleep(id);
-        subjects.push({ id, dirtyMib, ramMib: ramGib * 1_024, sleepMs: [], wakeMs: [], wakeToFirstExecMs: [], snapshotMib: [] });
+        subjects.push({
+          id,
+          dirtyMib,
+          ramMib: ramGib * 1_024,
+          sleepMs: [],
+          wakeMs: [],
+          wakeToFirstExecMs: [],
+          snapshotMib: [],
+        });
       }
     }
   });

@@ -1,4 +1,5 @@
-// An installation of its own for one part of the benchmark, with that part's settings, and what a caller and root see of it. Ends all it began.
+// An installation of its own for one part of the benchmark, with that part's settings, and what a
+// caller and root see of it. Ends all it began.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +30,10 @@ export interface BenchWorld {
   poolHas: (machines: number) => Promise<void>;
 }
 
-/** Runs the work on an installation that gets these BERTH_* variables, and removes it with everything on it. */
+/**
+ * Runs the work on an installation that gets these BERTH_* variables, and removes it with
+ * everything on it.
+ */
 export async function withWorld<T>(
   progress: Progress,
   environment: Record<string, string>,

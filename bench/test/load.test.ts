@@ -41,7 +41,13 @@ test('every whole answer is counted once, also one that comes in pieces, with th
   };
   await withServer(inPieces, (port) =>
     withLoad(async (load) => {
-      const { perSecond, latenciesMs } = await load.run({ port, path: '/x', token: 'abc', connections: 3, milliseconds: 100 });
+      const { perSecond, latenciesMs } = await load.run({
+        port,
+        path: '/x',
+        token: 'abc',
+        connections: 3,
+        milliseconds: 100,
+      });
       assert.equal(latenciesMs.length, answered);
       assert.ok(latenciesMs.length >= 3 && perSecond > 0 && latenciesMs.every((latency) => latency > 0));
       assert.deepEqual([sockets.size, [...tokens]], [3, ['Bearer abc']]);

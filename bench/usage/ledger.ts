@@ -1,5 +1,6 @@
-// A ledger of machine time of any length, made by the database itself. Two that differ in length only are of the same sandboxes, end users, projects, sizes
-// and days, and of the same time in all: the shorter has fewer and longer intervals.
+// A ledger of machine time of any length, made by the database itself. Two that differ in length
+// only are of the same sandboxes, end users, projects, sizes and days, and of the same time in all:
+// the shorter has fewer and longer intervals.
 import { sql } from 'kysely';
 import type { Database } from '../../api/src/store/schema.ts';
 
@@ -11,8 +12,9 @@ export const DAYS = 29;
 export const RUNNING = 100;
 
 /**
- * Makes the tables of the ledger quick to fill: not logged, without what guards it against overlaps, which the ledgers made here do not have, and without
- * the trigger, whose work is done by {@link fillLedger}. Nothing that is measured reads any of these.
+ * Makes the tables of the ledger quick to fill: not logged, without what guards it against
+ * overlaps, which the ledgers made here do not have, and without the trigger, whose work is done by
+ * {@link fillLedger}. Nothing that is measured reads any of these.
  */
 export async function prepareLedger(db: Database): Promise<void> {
   for (const statement of [
@@ -21,15 +23,19 @@ export async function prepareLedger(db: Database): Promise<void> {
     sql`alter table usage_interval drop constraint usage_interval_never_twice`,
     sql`alter table usage_interval disable trigger usage_interval_closed`,
     sql`drop index usage_interval_org`,
-  ]) {
+  ])
     await statement.execute(db);
-  }
 }
 
-/** Gives an org so many closed intervals in the last days, all still to be summed, and some that run; its billing period began as long ago, at midday. */
+/**
+ * Gives an org so many closed intervals in the last days, all still to be summed, and some that
+ * run; its billing period began as long ago, at midday.
+ */
 export async function fillLedger(db: Database, org: { orgId: string }, count: number): Promise<void> {
   const begins = sql`(date_trunc('day', now(), 'UTC') - ${`${DAYS} days`}::interval + interval '12 hours')`;
-  await sql`update subscription set started_at = ${begins}, period_anchor = ${begins} where org_id = ${org.orgId}`.execute(db);
+  await sql`update subscription set started_at = ${begins}, period_anchor = ${begins} where org_id = ${org.orgId}`.execute(
+    db,
+  );
   const rounds = count / SANDBOXES;
   if (!Number.isInteger(rounds)) throw new Error(`${count} is no multiple of ${SANDBOXES}`);
   // Each sandbox is awake for two thirds of each round.
@@ -44,7 +50,9 @@ export async function fillLedger(db: Database, org: { orgId: string }, count: nu
       lateral (select ${begins} + round_length * (n / ${SANDBOXES}::integer) + round_length / 4 * (s / ${SANDBOXES}::float8) as at) span`.execute(
     db,
   );
-  await sql`insert into usage_unrolled (org_id, interval_id) select org_id, id from usage_interval where org_id = ${org.orgId}`.execute(db);
+  await sql`insert into usage_unrolled (org_id, interval_id) select org_id, id from usage_interval where org_id = ${org.orgId}`.execute(
+    db,
+  );
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
     select substr(${org.orgId}, 1, 12) || 'r' || n, substr(${org.orgId}, 1, 12) || 'r' || n, ${org.orgId}, 'prj_0', 'user 1', 1, 2, 10,
@@ -66,7 +74,11 @@ export async function tidyLedger(db: Database): Promise<void> {
 }
 
 /** Milliseconds of machine time of the org in a window, from every interval by itself. */
-export async function sumOfIntervals(db: Database, orgId: string, { from, at }: { from: Date; at: Date }): Promise<number> {
+export async function sumOfIntervals(
+  db: Database,
+  orgId: string,
+  { from, at }: { from: Date; at: Date },
+): Promise<number> {
   const { rows } = await sql<{ ms: string }>`
     select sum(greatest(0, (extract(epoch from
       date_trunc('milliseconds', coalesce(upper(during), ${at}::timestamptz)) - greatest(date_trunc('milliseconds', lower(during)), ${from}::timestamptz)

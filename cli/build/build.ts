@@ -1,4 +1,5 @@
-// `npm run cli:build`: cli/dist, which is what is published: the program with all it imports, and the licences of what is not ours.
+// `npm run cli:build`: cli/dist, which is what is published: the program with all it imports, and
+// the licences of what is not ours.
 import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build as bundle, stop, type Metafile, type Plugin } from 'esbuild';
@@ -16,7 +17,10 @@ const ONE_LANGUAGE: Plugin = {
   },
 };
 
-/** Empties cli/dist and fills it again. Resolves with what went into it, paths relative to the checkout. */
+/**
+ * Empties cli/dist and fills it again. Resolves with what went into it, paths relative to the
+ * checkout.
+ */
 export async function build(): Promise<Metafile> {
   const folder = join(CLI, 'dist');
   rmSync(folder, { recursive: true, force: true });
@@ -49,7 +53,9 @@ async function bundled(folder: string): Promise<Metafile> {
       metafile: true,
       logLevel: 'warning',
       // Packages in CommonJS ask for Node's own modules in this way.
-      banner: { js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);" },
+      banner: {
+        js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
+      },
       // ws looks for two packages that would make it faster; the program is whole without them.
       define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
     });
@@ -70,7 +76,10 @@ function packagesIn({ inputs }: Metafile): string[] {
 function licencesOf(packages: readonly string[]): string {
   const texts = packages.map((path) => {
     const folder = join(CHECKOUT, path);
-    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, string>;
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<
+      string,
+      string
+    >;
     const file = readdirSync(folder).find((file) => /^licen[cs]e(\.|$)/i.test(file));
     if (file === undefined) throw new Error(`${name} has no file of its licence`);
     return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;

@@ -29,7 +29,9 @@ type UsageOf = (words: readonly string[]) => string;
 /** The line that help begins with, for the words of a command. */
 function buildProgramOf(chapters: readonly Chapter[]): UsageOf {
   const { stdin, stdout, stderr } = process;
-  const program = buildProgram({ chapters, version: '', streams: { stdin, stdout, stderr }, environment: {} }, () => Promise.resolve());
+  const program = buildProgram({ chapters, version: '', streams: { stdin, stdout, stderr }, environment: {} }, () =>
+    Promise.resolve(),
+  );
   return (words) => {
     let command = program;
     for (const word of words) {

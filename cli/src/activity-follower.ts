@@ -1,7 +1,8 @@
 // What is new in the activity feed since the last look: none twice, none left out.
 //
-// The feed is in the order of time, of the beginning of what wrote an entry; one that took longer comes to stand behind entries that were there before it. So each look
-// reads back beyond the newest entry by more than anything takes, and knows by their ids what it has seen there.
+// The feed is in the order of time, of the beginning of what wrote an entry; one that took longer
+// comes to stand behind entries that were there before it. So each look reads back beyond the
+// newest entry by more than anything takes, and knows by their ids what it has seen there.
 import type { ActivityEntry, ActivityPage } from '@berth/sdk/src/index.ts';
 
 /** Longer than the service lets anything take that writes an entry. */
@@ -28,12 +29,17 @@ export class ActivityFollower {
     return found.slice(0, count).toReversed();
   }
 
-  /** What came since the last look, the oldest first. After a failure the next look makes up for it. */
+  /**
+   * What came since the last look, the oldest first. After a failure the next look makes up for it.
+   */
   async next(): Promise<ActivityEntry[]> {
     return (await this.#look(0)).toReversed();
   }
 
-  /** Entries that were not seen, newest first: all of the overlap, and further ones until there are so many. */
+  /**
+   * Entries that were not seen, newest first: all of the overlap, and further ones until there are
+   * so many.
+   */
   async #look(atLeast: number): Promise<ActivityEntry[]> {
     const isFirst = this.#newestMs === -Infinity;
     const fresh: ActivityEntry[] = [];
@@ -42,7 +48,9 @@ export class ActivityFollower {
       const { activity, hasMore, nextCursor } = await this.#read(after);
       const [newest] = activity;
       if (isFirst && after === undefined && newest !== undefined) oldestMs = Date.parse(newest.at) - this.#overlapMs;
-      fresh.push(...activity.filter(({ id, at }) => Date.parse(at) >= (isFirst ? -Infinity : oldestMs) && !this.#seen.has(id)));
+      fresh.push(
+        ...activity.filter(({ id, at }) => Date.parse(at) >= (isFirst ? -Infinity : oldestMs) && !this.#seen.has(id)),
+      );
       const last = activity.at(-1);
       const isFar = last === undefined || (Date.parse(last.at) < oldestMs && fresh.length >= atLeast);
       if (isFar || !hasMore || nextCursor === null) break;

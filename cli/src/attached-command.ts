@@ -1,5 +1,6 @@
-// A command in a sandbox as if it ran here: stdin, stdout, stderr or the terminal of this process become its own, signals to this process reach it, and its exit code comes
-// back. For `exec -i`, `exec -t` and `run`.
+// A command in a sandbox as if it ran here: stdin, stdout, stderr or the terminal of this process
+// become its own, signals to this process reach it, and its exit code comes back. For `exec -i`,
+// `exec -t` and `run`.
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { joinTerminal, sizeOf } from './connection/joined-terminal.ts';
@@ -18,11 +19,16 @@ export interface Attachment {
 /** Throws a UsageError where a terminal is asked for and there is none. */
 export function checkAttachment({ stdin }: CliContext, { tty }: Attachment): void {
   if (tty && !stdin.isTTY) {
-    throw new UsageError('-t needs a terminal, and stdin is none', { remedy: 'leave -t away: -i alone passes stdin on as it is' });
+    throw new UsageError('-t needs a terminal, and stdin is none', {
+      remedy: 'leave -t away: -i alone passes stdin on as it is',
+    });
   }
 }
 
-/** Resolves with its exit code. Rejects when nobody knows it; a second signal that asks it to end, and a reader of the output that has gone, give it up. */
+/**
+ * Resolves with its exit code. Rejects when nobody knows it; a second signal that asks it to end,
+ * and a reader of the output that has gone, give it up.
+ */
 export async function attachCommand(
   context: CliContext,
   { sandboxId, command }: { sandboxId: string; command: string },
@@ -37,9 +43,17 @@ export async function attachCommand(
     const size = sizeOf(context.stdout);
     const target = commandTarget(sandboxId, command, { cols: String(size.cols), rows: String(size.rows) });
     const socket = await openApiWebSocket(connection, target, stop);
-    const release = passSignals(context, (name) => socket.send(JSON.stringify({ signal: name }), { binary: false }), leave);
+    const release = passSignals(
+      context,
+      (name) => socket.send(JSON.stringify({ signal: name }), { binary: false }),
+      leave,
+    );
     try {
-      return await joinTerminal(socket, { stdin: attachment.interactive ? context.stdin : null, stdout: context.stdout }, stop);
+      return await joinTerminal(
+        socket,
+        { stdin: attachment.interactive ? context.stdin : null, stdout: context.stdout },
+        stop,
+      );
     } finally {
       release();
     }
@@ -68,7 +82,11 @@ export async function attachCommand(
 /** What asks a program to end: a second one finds it unwilling. */
 const ASKS_TO_END = new Set<string>(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']);
 
-function passSignals(context: CliContext, send: (name: string) => void, leave: (name: keyof typeof EXIT_BY_SIGNAL) => void): () => void {
+function passSignals(
+  context: CliContext,
+  send: (name: string) => void,
+  leave: (name: keyof typeof EXIT_BY_SIGNAL) => void,
+): () => void {
   let asked = false;
   return context.takeSignals((name) => {
     if (name === 'SIGPIPE' || (asked && name in EXIT_BY_SIGNAL)) {
@@ -81,7 +99,5 @@ function passSignals(context: CliContext, send: (name: string) => void, leave: (
 }
 
 async function writeAll(from: Readable, to: NodeJS.WriteStream): Promise<void> {
-  for await (const chunk of from as AsyncIterable<Buffer>) {
-    if (!to.write(chunk)) await once(to, 'drain');
-  }
+  for await (const chunk of from as AsyncIterable<Buffer>) if (!to.write(chunk)) await once(to, 'drain');
 }

@@ -13,8 +13,8 @@ export function browserOpener(environment: Environment, platform: NodeJS.Platfor
 }
 
 /**
- * Opens the address and does not wait for the browser. Resolves with whether the program could be started. Throws for what is not http or https: anything else may
- * start any program.
+ * Opens the address and does not wait for the browser. Resolves with whether the program could be
+ * started. Throws for what is not http or https: anything else may start any program.
  */
 export async function openInBrowser(opener: string, address: string): Promise<boolean> {
   const { protocol, href } = new URL(address);

@@ -1,4 +1,5 @@
-// The same done to each of what was named: all are tried, each failure is told with its name, and the exit code says whether any failed.
+// The same done to each of what was named: all are tried, each failure is told with its name, and
+// the exit code says whether any failed.
 import type { CliContext } from './context.ts';
 import { EXIT } from './failure.ts';
 import { tell } from './report.ts';
@@ -15,7 +16,10 @@ export interface Work<Result> {
 /** How many are under way at once. */
 const AT_ONCE = 8;
 
-/** Resolves with the exit code; throws what went wrong when there was only one to do. What ends it early leaves the rest undone. */
+/**
+ * Resolves with the exit code; throws what went wrong when there was only one to do. What ends it
+ * early leaves the rest undone.
+ */
 export async function doEach<Result>(
   { out, signal }: CliContext,
   ids: readonly string[],

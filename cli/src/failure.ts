@@ -1,7 +1,11 @@
-// Failures that a person can do something about, and what each becomes: words on stderr, and an exit code.
+// Failures that a person can do something about, and what each becomes: words on stderr, and an
+// exit code.
 import { OperatorFailure } from '@berth/machine/failure.ts';
 
-/** Exit codes of `berth` itself; `exec`, `run`, `shell` and `ssh` otherwise end with that of what ran. README.md of this package has the table. */
+/**
+ * Exit codes of `berth` itself; `exec`, `run`, `shell` and `ssh` otherwise end with that of what
+ * ran. README.md of this package has the table.
+ */
 export const EXIT = {
   ok: 0,
   /** The call failed or was refused. */
@@ -23,7 +27,10 @@ export const EXIT_BY_SIGNAL = { SIGHUP: 129, SIGINT: 130, SIGPIPE: 141, SIGTERM:
 export class CliFailure extends OperatorFailure {
   readonly exitCode: number;
 
-  constructor(message: string, { exitCode = EXIT.failed, ...options }: { remedy?: string; cause?: unknown; exitCode?: number } = {}) {
+  constructor(
+    message: string,
+    { exitCode = EXIT.failed, ...options }: { remedy?: string; cause?: unknown; exitCode?: number } = {},
+  ) {
     super(message, options);
     this.exitCode = exitCode;
   }

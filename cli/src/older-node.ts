@@ -1,4 +1,5 @@
-// What the sources use and Node 20 does not have yet. Only the package runs there; a checkout brings its own Node.
+// What the sources use and Node 20 does not have yet. Only the package runs there; a checkout
+// brings its own Node.
 
 if (!('withResolvers' in Promise)) {
   Object.assign(Promise, {

@@ -1,4 +1,5 @@
-// Values of options as they are typed, turned into what they mean. Each throws in words that name what is allowed; commander says which option it was.
+// Values of options as they are typed, turned into what they mean. Each throws in words that name
+// what is allowed; commander says which option it was.
 import { InvalidArgumentError } from 'commander';
 
 /** A whole number within bounds, both included. */
@@ -22,12 +23,17 @@ export function textOf(least: number, most: number): (typed: string) => string {
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3_600, d: 86_400, w: 604_800 };
 
-/** Seconds, as a number of them or with units: `90`, `45m`, `2h`, `1h30m`, `7d`. Bounds are in seconds, both included. */
+/**
+ * Seconds, as a number of them or with units: `90`, `45m`, `2h`, `1h30m`, `7d`. Bounds are in
+ * seconds, both included.
+ */
 export function durationSeconds(least: number, most: number): (typed: string) => number {
   return (typed) => {
     const seconds = secondsOf(typed);
     if (seconds !== null && seconds >= least && seconds <= most) return seconds;
-    throw new InvalidArgumentError(`It must be seconds, or a time as 45m, 2h or 7d, from ${least} s to ${most} s (${inWords(most)}).`);
+    throw new InvalidArgumentError(
+      `It must be seconds, or a time as 45m, 2h or 7d, from ${least} s to ${most} s (${inWords(most)}).`,
+    );
   };
 }
 
@@ -35,7 +41,8 @@ function secondsOf(typed: string): number | null {
   if (/^\d{1,12}$/.test(typed)) return Number(typed);
   if (!/^(?:\d{1,9}(?:min|[smhdw]))+$/.test(typed)) return null;
   let seconds = 0;
-  for (const [, count, unit = ''] of typed.matchAll(/(\d+)(min|[smhdw])/g)) seconds += Number(count) * (UNIT_SECONDS[unit] ?? 0);
+  for (const [, count, unit = ''] of typed.matchAll(/(\d+)(min|[smhdw])/g))
+    seconds += Number(count) * (UNIT_SECONDS[unit] ?? 0);
   return seconds;
 }
 
@@ -43,7 +50,9 @@ function inWords(seconds: number): string {
   return seconds % 86_400 === 0 ? `${seconds / 86_400} d` : `${seconds / 3_600} h`;
 }
 
-/** A whole number within bounds, or `none`. (The parser of the words takes null for nothing given.) */
+/**
+ * A whole number within bounds, or `none`. (The parser of the words takes null for nothing given.)
+ */
 export function wholeNumberOrNone(least: number, most: number): (typed: string) => number | 'none' {
   const number = wholeNumber(least, most);
   return (typed) => {

@@ -1,4 +1,5 @@
-// Looking again and again until somebody has seen enough: Ctrl-C is the end of that, and no failure.
+// Looking again and again until somebody has seen enough: Ctrl-C is the end of that, and no
+// failure.
 import { setTimeout as delay } from 'node:timers/promises';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL } from './failure.ts';
 
@@ -9,8 +10,14 @@ export interface Pace {
   count?: number | undefined;
 }
 
-/** Resolves with the exit code once there were enough looks; silently with that of the signal when it ended them. What a look throws passes through. */
-export async function again({ intervalSeconds, signal, count = Infinity }: Pace, look: () => Promise<void>): Promise<number> {
+/**
+ * Resolves with the exit code once there were enough looks; silently with that of the signal when
+ * it ended them. What a look throws passes through.
+ */
+export async function again(
+  { intervalSeconds, signal, count = Infinity }: Pace,
+  look: () => Promise<void>,
+): Promise<number> {
   try {
     for (let looks = 1; ; looks += 1) {
       await look();

@@ -1,4 +1,5 @@
-// The tree of commands as commander has it, made from their specs, and how one is run: its context, its failure, its exit code.
+// The tree of commands as commander has it, made from their specs, and how one is run: its context,
+// its failure, its exit code.
 import { Command, CommanderError, Option } from 'commander';
 import type { CliContext } from './context.ts';
 import type { ConnectionFlags } from './connection/connection.ts';
@@ -15,7 +16,10 @@ export interface ProgramOptions {
   environment: Readonly<NodeJS.ProcessEnv>;
 }
 
-/** Runs what was typed. Resolves with the exit code; never rejects. @param words without the program's own */
+/**
+ * Runs what was typed. Resolves with the exit code; never rejects. @param words without the
+ * program's own
+ */
 export async function runProgram(words: readonly string[], options: ProgramOptions): Promise<number> {
   let exitCode = 0;
   const program = buildProgram(options, async (spec, command, given) => {
@@ -50,7 +54,10 @@ export function buildProgram({ chapters, version, streams }: ProgramOptions, run
     .enablePositionalOptions()
     .exitOverride()
     .configureHelp({ showGlobalOptions: false })
-    .configureOutput({ writeOut: (text) => void streams.stdout.write(text), writeErr: (text) => void streams.stderr.write(text) });
+    .configureOutput({
+      writeOut: (text) => void streams.stdout.write(text),
+      writeErr: (text) => void streams.stderr.write(text),
+    });
   for (const { heading, entries } of chapters) {
     for (const entry of entries) {
       const command = 'commands' in entry ? addGroup(program, entry, run) : addCommand(program, entry, run);
@@ -70,7 +77,9 @@ function addGroup(parent: Command, group: GroupSpec, run: Run): Command {
 
 function addCommand(parent: Command, spec: CommandSpec, run: Run): Command {
   const { hidden, default: isDefault } = spec;
-  const command = parent.command(spec.name, { hidden: hidden === true, isDefault: isDefault === true }).description(spec.summary);
+  const command = parent
+    .command(spec.name, { hidden: hidden === true, isDefault: isDefault === true })
+    .description(spec.summary);
   SPECS.set(command, spec);
   command.showHelpAfterError(helpHint(command));
   for (const { name, about, choices } of spec.arguments ?? []) {
@@ -123,7 +132,12 @@ const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** Signals that an action may take besides. */
 const FURTHER = ['SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGPIPE'] as const;
 
-async function runAction(spec: CommandSpec, command: Command, args: readonly string[], options: ProgramOptions): Promise<number> {
+async function runAction(
+  spec: CommandSpec,
+  command: Command,
+  args: readonly string[],
+  options: ProgramOptions,
+): Promise<number> {
   const { environment, streams } = options;
   const [{ Output }, { EXIT_BY_SIGNAL, CliFailure }, load] = await Promise.all([
     import('./output/output.ts'),

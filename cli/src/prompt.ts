@@ -15,8 +15,15 @@ export function mayAsk({ stdin, stderr }: Pick<Asking, 'stdin' | 'stderr'>): boo
   return stdin.isTTY && stderr.isTTY;
 }
 
-/** What was typed, without its line end and the space around it. @param hidden not shown while it is typed, as passwords are not */
-export async function ask({ stdin, stderr, signal }: Asking, question: string, { hidden = false } = {}): Promise<string> {
+/**
+ * What was typed, without its line end and the space around it. @param hidden not shown while it is
+ * typed, as passwords are not
+ */
+export async function ask(
+  { stdin, stderr, signal }: Asking,
+  question: string,
+  { hidden = false } = {},
+): Promise<string> {
   stderr.write(question);
   if (hidden) stdin.setRawMode(true);
   stdin.setEncoding('utf8');
@@ -25,7 +32,8 @@ export async function ask({ stdin, stderr, signal }: Asking, question: string, {
   const read = (chunk: string): void => {
     for (const key of chunk) {
       if (ENTER.test(key)) answered.resolve(line);
-      else if (key === INTERRUPT) answered.reject(new CliFailure('stopped by SIGINT', { exitCode: EXIT_BY_SIGNAL.SIGINT }));
+      else if (key === INTERRUPT)
+        answered.reject(new CliFailure('stopped by SIGINT', { exitCode: EXIT_BY_SIGNAL.SIGINT }));
       else if (key === END) answered.reject(noAnswer());
       else if (ERASE.test(key)) line = line.slice(0, -1);
       else if (line.length < LONGEST) line += key;
@@ -60,8 +68,9 @@ export async function confirm(asking: Asking, question: string): Promise<boolean
 }
 
 /**
- * Before something is lost: asks a person, unless `--yes` was typed. Without a terminal it goes on, except where `wide` says that more is lost than a script may
- * lose by mistake. Throws when it shall not be done.
+ * Before something is lost: asks a person, unless `--yes` was typed. Without a terminal it goes on,
+ * except where `wide` says that more is lost than a script may lose by mistake. Throws when it
+ * shall not be done.
  */
 export async function confirmLoss(
   context: Asking,
@@ -73,7 +82,8 @@ export async function confirmLoss(
     if (await confirm(context, question)) return;
     throw new CliFailure('nothing was done');
   }
-  if (wide) throw new UsageError('nobody can be asked here whether this is meant', { remedy: '--yes does it without asking' });
+  if (wide)
+    throw new UsageError('nobody can be asked here whether this is meant', { remedy: '--yes does it without asking' });
 }
 
 function noAnswer(): CliFailure {

@@ -1,4 +1,5 @@
-// How a failure is told: what went wrong, what to do about it, and the exit code. The only place that turns failures into words and codes.
+// How a failure is told: what went wrong, what to do about it, and the exit code. The only place
+// that turns failures into words and codes.
 import { OperatorFailure } from '@berth/machine/failure.ts';
 import { BerthError } from '@berth/sdk/src/errors.ts';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL, UsageError } from './failure.ts';
@@ -25,7 +26,10 @@ export interface Told {
 export interface FailedIn {
   /** What the failure is of, where a command has several: the id of a sandbox. */
   about?: string | undefined;
-  /** The exit code of what failed and was neither typed wrongly nor ended by a signal, instead of those of EXIT. */
+  /**
+   * The exit code of what failed and was neither typed wrongly nor ended by a signal, instead of
+   * those of EXIT.
+   */
   failureExit?: number | undefined;
 }
 
@@ -33,7 +37,10 @@ export function tell(error: unknown, { about, failureExit }: FailedIn = {}): Tol
   const { exitCode, lines } = tellOne(error);
   // Whoever read has gone, as `head` does: there is nothing to tell.
   if (exitCode === EXIT_BY_SIGNAL.SIGPIPE) return { exitCode, lines: [] };
-  const own = failureExit === undefined || error instanceof UsageError || (error instanceof CliFailure && SIGNAL_CODES.has(exitCode));
+  const own =
+    failureExit === undefined ||
+    error instanceof UsageError ||
+    (error instanceof CliFailure && SIGNAL_CODES.has(exitCode));
   return {
     exitCode: own ? exitCode : failureExit,
     lines: lines.map((line, at) => (at === 0 ? `berth: ${about === undefined ? '' : `${about}: `}${line}` : line)),

@@ -1,4 +1,5 @@
-// Ids of orgs, projects, keys and the like as they are typed: checked here, as they come to stand in URLs.
+// Ids of orgs, projects, keys and the like as they are typed: checked here, as they come to stand
+// in URLs.
 import { UsageError } from './failure.ts';
 import { plainText } from './output/plain-text.ts';
 
@@ -9,7 +10,10 @@ export function isResourceId(typed: string): boolean {
   return ID.test(typed);
 }
 
-/** Throws a UsageError for what cannot be one. @param what of what kind it is, as `berth WHAT ls` lists them */
+/**
+ * Throws a UsageError for what cannot be one. @param what of what kind it is, as `berth WHAT ls`
+ * lists them
+ */
 export function checkResourceId(what: string, typed: string | undefined): string {
   if (typed !== undefined && isResourceId(typed)) return typed;
   throw new UsageError(

@@ -1,4 +1,5 @@
-// The fields of the API's create, made of what was typed. Owns that a private key stays on this machine.
+// The fields of the API's create, made of what was typed. Owns that a private key stays on this
+// machine.
 import { open } from 'node:fs/promises';
 import { PRIVATE_KEY, sshPublicKey } from '@berth/contract/ssh-public-key.ts';
 import type { Agent, MachineSize, PersistencePolicy, Profile, SandboxSpec } from '@berth/sdk/src/index.ts';
@@ -26,11 +27,24 @@ const KEY_FILE_MAX_BYTES = 65_536;
 
 /** Throws a UsageError for options that contradict one another, and for a key that is not taken. */
 export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec> {
-  const { name, agent, sandboxProfile, size, endUser, metadata, ttlSeconds, persistencePolicy, repository, branch, sshKey } = options;
+  const {
+    name,
+    agent,
+    sandboxProfile,
+    size,
+    endUser,
+    metadata,
+    ttlSeconds,
+    persistencePolicy,
+    repository,
+    branch,
+    sshKey,
+  } = options;
   const mode = options.mode ?? (ttlSeconds === undefined ? 'persistent' : 'ephemeral');
   if (mode === 'persistent' && ttlSeconds !== undefined)
     throw new UsageError('a persistent sandbox has no time to live: leave out --ttl-seconds');
-  if (mode === 'ephemeral' && ttlSeconds === undefined) throw new UsageError('--mode ephemeral needs a time to live: --ttl-seconds 2h');
+  if (mode === 'ephemeral' && ttlSeconds === undefined)
+    throw new UsageError('--mode ephemeral needs a time to live: --ttl-seconds 2h');
   return {
     agent,
     ...(name === undefined ? {} : { name }),

@@ -51,7 +51,8 @@ export function sandboxFields(sandbox: SandboxData): Field[] {
     ['last active', instantSince(sandbox.lastActiveAt)],
     [
       'last wake',
-      lastWake && `${instantSince(lastWake.at)} from its ${lastWake.from}${lastWake.reason === null ? '' : `: ${lastWake.reason}`}`,
+      lastWake &&
+        `${instantSince(lastWake.at)} from its ${lastWake.from}${lastWake.reason === null ? '' : `: ${lastWake.reason}`}`,
     ],
     ['project', sandbox.projectId],
     ['org', sandbox.orgId],

@@ -1,4 +1,5 @@
-// Secrets that are handed in: from stdin, a file, or a person who types them unseen. Never from words of the command line, which everybody on a machine can read.
+// Secrets that are handed in: from stdin, a file, or a person who types them unseen. Never from
+// words of the command line, which everybody on a machine can read.
 import { readFile, stat } from 'node:fs/promises';
 import type { CliContext } from './context.ts';
 import { CliFailure, UsageError } from './failure.ts';
@@ -7,7 +8,10 @@ import { ask, mayAsk } from './prompt.ts';
 const MOST_BYTES = 65_536;
 
 /** Without the line end behind it. @param what it is, as it is asked for */
-export async function readSecret(context: Pick<CliContext, 'stdin' | 'stderr' | 'signal'>, what: string): Promise<string> {
+export async function readSecret(
+  context: Pick<CliContext, 'stdin' | 'stderr' | 'signal'>,
+  what: string,
+): Promise<string> {
   if (mayAsk(context)) return await ask(context, `${what} (not shown): `, { hidden: true });
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -17,7 +21,8 @@ export async function readSecret(context: Pick<CliContext, 'stdin' | 'stderr' | 
   try {
     for await (const chunk of stdin as AsyncIterable<Buffer>) {
       bytes += chunk.byteLength;
-      if (bytes > MOST_BYTES) throw new UsageError(`stdin has more than ${MOST_BYTES} bytes; it is to have the ${what} alone`);
+      if (bytes > MOST_BYTES)
+        throw new UsageError(`stdin has more than ${MOST_BYTES} bytes; it is to have the ${what} alone`);
       chunks.push(chunk);
     }
   } finally {

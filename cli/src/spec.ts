@@ -1,9 +1,13 @@
-// What a command is, as data: its words, what it takes, examples, and where its action is. The program, the completions and the reference are made from it.
-// Must not import what actions need: `berth --help` loads all of these and nothing else.
+// What a command is, as data: its words, what it takes, examples, and where its action is. The
+// program, the completions and the reference are made from it. Must not import what actions need:
+// `berth --help` loads all of these and nothing else.
 import type { CliContext } from './context.ts';
 
 export interface ArgumentSpec {
-  /** As help shows it: `<sandbox>` must be given, `[name]` may be, `[words...]` takes all that is left. */
+  /**
+   * As help shows it: `<sandbox>` must be given, `[name]` may be, `[words...]` takes all that is
+   * left.
+   */
   name: string;
   about: string;
   /** Words that completion offers. */
@@ -16,7 +20,10 @@ export interface OptionSpec {
   about: string;
   /** The only values. */
   choices?: readonly string[];
-  /** Turns what was typed into a value, or throws a UsageError that says what is allowed. Called once for each time the option is given, with the value so far. */
+  /**
+   * Turns what was typed into a value, or throws a UsageError that says what is allowed. Called
+   * once for each time the option is given, with the value so far.
+   */
   parse?: (typed: string, before: unknown) => unknown;
   default?: string | number | boolean;
   /** Refused as missing without it. */
@@ -30,7 +37,10 @@ export interface Input<Options = Record<string, unknown>> {
 }
 
 /** Resolves with the exit code; nothing is 0. */
-export type Action<Options = Record<string, unknown>> = (context: CliContext, input: Input<Options>) => Promise<number | void>;
+export type Action<Options = Record<string, unknown>> = (
+  context: CliContext,
+  input: Input<Options>,
+) => Promise<number | void>;
 
 export interface CommandSpec {
   name: string;
@@ -42,13 +52,19 @@ export interface CommandSpec {
   options?: readonly OptionSpec[];
   /** Lines as a person types them, each with what it does behind ` # `. At least one. */
   examples: readonly string[];
-  /** Options behind the first argument belong to what the arguments name (a command in a sandbox, ssh), not to berth; with `unknown` also those before it that are not ours. */
+  /**
+   * Options behind the first argument belong to what the arguments name (a command in a sandbox,
+   * ssh), not to berth; with `unknown` also those before it that are not ours.
+   */
   passThrough?: true | 'unknown';
   /** Takes no `--json`, and none of the options about the API: it does not call it. */
   local?: true;
   /** Calls the API, but has no object to print. */
   json?: false;
-  /** Exit code of what fails in Berth (typed wrongly: still 2), where the others are those of what ran. */
+  /**
+   * Exit code of what fails in Berth (typed wrongly: still 2), where the others are those of what
+   * ran.
+   */
   failureExit?: number;
   /** Not shown by help: another name of a command that is. */
   hidden?: true;

@@ -15,7 +15,10 @@ export function suggestions(typed: string, words: readonly string[]): string[] {
     .map(({ word }) => word);
 }
 
-/** How many characters are to be put in, taken out or replaced to make one of the other (Levenshtein). */
+/**
+ * How many characters are to be put in, taken out or replaced to make one of the other
+ * (Levenshtein).
+ */
 function edits(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > MOST_EDITS) return Infinity;
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);

@@ -1,4 +1,5 @@
-// What is new in a feed whose entries come to stand behind those that were there before: none twice, none left out.
+// What is new in a feed whose entries come to stand behind those that were there before: none
+// twice, none left out.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ActivityEntry } from '@berth/sdk/src/index.ts';

@@ -1,4 +1,5 @@
-// A server that speaks as the API does, for the verbs of a client: WebSockets that a test answers, JSON that it gives, and refusals.
+// A server that speaks as the API does, for the verbs of a client: WebSockets that a test answers,
+// JSON that it gives, and refusals.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -41,7 +42,9 @@ export class ApiServer {
     server.on('upgrade', (request, socket, head) => {
       if (api.refuse !== null) {
         const { status, body } = api.refuse;
-        socket.end(`HTTP/1.1 ${status} No\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+        socket.end(
+          `HTTP/1.1 ${status} No\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+        );
         return;
       }
       sockets.handleUpgrade(request, socket, head, (opened) => api.answer(opened, request));

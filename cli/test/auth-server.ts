@@ -1,5 +1,6 @@
-// A service of the tests whose sign-in a test writes: what each endpoint below /auth/ answers, and who calls. Its refresh tokens are good for one refresh, as another
-// service's may be, and it tells how many there were. What the real one does: login.test.ts.
+// A service of the tests whose sign-in a test writes: what each endpoint below /auth/ answers, and
+// who calls. Its refresh tokens are good for one refresh, as another service's may be, and it tells
+// how many there were. What the real one does: login.test.ts.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -52,11 +53,13 @@ export class AuthServer {
   own({ path, form, authorization }: SeenRequest): AuthAnswer {
     if (path === '/auth/token' && form['grant_type'] === 'refresh_token') return this.#refresh(form['refresh_token']);
     if (path === '/auth/revoke') return { status: 200, body: {} };
-    if (!path.startsWith('/v1/')) return { status: 404, body: { error: { code: 'route_not_found', message: 'no such route' } } };
-    if (!this.tokens.has((authorization ?? '').replace(/^Bearer /, ''))) {
+    if (!path.startsWith('/v1/'))
+      return { status: 404, body: { error: { code: 'route_not_found', message: 'no such route' } } };
+    if (!this.tokens.has((authorization ?? '').replace(/^Bearer /, '')))
       return { status: 401, body: { error: { code: 'unauthenticated', message: 'the bearer token is unknown' } } };
-    }
-    if (path === '/v1/me') return { status: 200, body: { id: 'usr_one', email: 'ada@example.test', displayName: 'Ada' } };
+
+    if (path === '/v1/me')
+      return { status: 200, body: { id: 'usr_one', email: 'ada@example.test', displayName: 'Ada' } };
     if (path === '/v1/me/orgs') return { status: 200, body: { orgs: [] } };
     return { status: 404, body: { error: { code: 'route_not_found', message: 'no such route' } } };
   }
@@ -70,7 +73,12 @@ export class AuthServer {
     this.tokens.add(token);
     return {
       status: 200,
-      body: { access_token: token, token_type: 'Bearer', expires_in: this.lifeSeconds, refresh_token: this.refreshToken },
+      body: {
+        access_token: token,
+        token_type: 'Bearer',
+        expires_in: this.lifeSeconds,
+        refresh_token: this.refreshToken,
+      },
     };
   }
 }

@@ -1,4 +1,5 @@
-// The command `berth` as a process of its own, with a home of the test's and nothing of the tester's environment: no BERTH_*, no XDG_*, no NO_COLOR.
+// The command `berth` as a process of its own, with a home of the test's and nothing of the
+// tester's environment: no BERTH_*, no XDG_*, no NO_COLOR.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
@@ -40,7 +41,9 @@ export function newHome(): string {
 }
 
 /** All that a run knows of where it runs. */
-export function cleanEnvironment(more: Readonly<Record<string, string | undefined>> = {}): Record<string, string | undefined> {
+export function cleanEnvironment(
+  more: Readonly<Record<string, string | undefined>> = {},
+): Record<string, string | undefined> {
   return { PATH: process.env['PATH'], HOME: ownHome(), LANG: 'C.UTF-8', TERM: 'xterm', TZ: 'UTC', ...more };
 }
 
@@ -51,7 +54,9 @@ export async function berth(args: readonly string[], options: BerthOptions = {})
   return await ended;
 }
 
-/** Starts it and leaves its stdin open. `ended` fails after the timeout, and the process with it. */
+/**
+ * Starts it and leaves its stdin open. `ended` fails after the timeout, and the process with it.
+ */
 export function startBerth(
   args: readonly string[],
   { env = {}, timeout = DEADLINE_MS }: BerthOptions = {},
@@ -70,7 +75,10 @@ export function startBerth(
   const ended = (async () => {
     const [code] = (await once(child, 'close')) as [number | null];
     clearTimeout(timer);
-    assert.ok(!late, `berth ${args.join(' ')} did not end within ${timeout} ms; stdout ${seen.stdout}; stderr ${seen.stderr}`);
+    assert.ok(
+      !late,
+      `berth ${args.join(' ')} did not end within ${timeout} ms; stdout ${seen.stdout}; stderr ${seen.stderr}`,
+    );
     return { ...seen, code };
   })();
   return { child, seen, ended };

@@ -1,4 +1,5 @@
-// Completion: what the program answers to the shells, and the shells themselves, with the keys that a person presses.
+// Completion: what the program answers to the shells, and the shells themselves, with the keys that
+// a person presses.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
@@ -38,7 +39,11 @@ before(async () => {
 after(() => world.close());
 
 /** The values that are offered, and what is left to the shell. */
-async function offered(shell: string, words: readonly string[], env = environment): Promise<{ values: string[]; rest: string }> {
+async function offered(
+  shell: string,
+  words: readonly string[],
+  env = environment,
+): Promise<{ values: string[]; rest: string }> {
   const { code, stdout, stderr } = await berth(['__complete', shell, ...words], { env });
   assert.deepEqual([code, stderr], [0, '']);
   const lines = stdout.trimEnd().split('\n');
@@ -62,7 +67,11 @@ test('commands are offered, with what they do; those of a group behind its name 
 
 test('options are offered where they may stand, and words that may follow them', async () => {
   assert.deepEqual(await offered('zsh', ['sandbox', 'ls', '--j']), { values: ['--json'], rest: ':' });
-  assert.deepEqual((await offered('zsh', ['tunnel', 'sbx_a', '--p'])).values.sort(), ['--port', '--profile', '--project']);
+  assert.deepEqual((await offered('zsh', ['tunnel', 'sbx_a', '--p'])).values.sort(), [
+    '--port',
+    '--profile',
+    '--project',
+  ]);
   assert.deepEqual(await offered('zsh', ['completion', '']), { values: ['bash', 'zsh', 'fish'], rest: ':' });
   // Behind the sandbox they are those of the command in it.
   assert.deepEqual(await offered('zsh', ['ssh', 'sbx_a', '--j']), { values: [], rest: ':' });
@@ -82,11 +91,20 @@ test('ids of sandboxes, orgs and projects come from the service, their names wit
   assert.equal(stdout, `${sandbox.id}\tthe\\u001b[31mfirst (ready)\n:\n`);
   assert.deepEqual(await offered('zsh', ['shell', 'other']), { values: [], rest: ':' });
   assert.deepEqual(await offered('zsh', ['sandbox', 'ls', '--org', '']), { values: [world.orgId], rest: ':' });
-  assert.deepEqual(await offered('zsh', ['sandbox', 'ls', '--project', 'prj']), { values: [world.projectId], rest: ':' });
+  assert.deepEqual(await offered('zsh', ['sandbox', 'ls', '--project', 'prj']), {
+    values: [world.projectId],
+    rest: ':',
+  });
   // What is typed already says where to ask.
   const elsewhere = { ...environment, BERTH_URL: 'http://127.0.0.1:9' };
-  assert.deepEqual(await offered('zsh', ['shell', '--url', world.url, ''], elsewhere), { values: [sandbox.id], rest: ':' });
-  assert.deepEqual(await offered('zsh', ['shell', `--url=${world.url}`, ''], elsewhere), { values: [sandbox.id], rest: ':' });
+  assert.deepEqual(await offered('zsh', ['shell', '--url', world.url, ''], elsewhere), {
+    values: [sandbox.id],
+    rest: ':',
+  });
+  assert.deepEqual(await offered('zsh', ['shell', `--url=${world.url}`, ''], elsewhere), {
+    values: [sandbox.id],
+    rest: ':',
+  });
 });
 
 test('a value behind an equals sign is offered as each shell replaces it', async () => {
@@ -100,9 +118,15 @@ test('names of profiles come from their file', async () => {
   assert.deepEqual((await offered('zsh', ['whoami', '--profile', ''])).values, ['default']);
   const folder = join(newHome(), 'berth');
   await mkdir(folder);
-  const profiles = { work: { url: 'https://berth.example.com' }, play: { url: 'http://127.0.0.1:4800' }, '$(id)': { url: '' } };
+  const profiles = {
+    work: { url: 'https://berth.example.com' },
+    play: { url: 'http://127.0.0.1:4800' },
+    '$(id)': { url: '' },
+  };
   await writeFile(join(folder, 'config.json'), JSON.stringify({ current: 'work', profiles }), { mode: 0o600 });
-  const { stdout } = await berth(['__complete', 'zsh', 'whoami', '--profile', ''], { env: { XDG_CONFIG_HOME: join(folder, '..') } });
+  const { stdout } = await berth(['__complete', 'zsh', 'whoami', '--profile', ''], {
+    env: { XDG_CONFIG_HOME: join(folder, '..') },
+  });
   assert.equal(stdout, 'work\thttps://berth.example.com (current)\nplay\thttp://127.0.0.1:4800\n:\n');
 });
 
@@ -116,14 +140,17 @@ test('what fails is silence: no credential, a service that is gone or refuses, a
     { ...environment, BERTH_API_KEY: 'brt_wrong' },
     { ...environment, BERTH_URL: 'nonsense' },
     { BERTH_API_KEY: '', XDG_CONFIG_HOME: folder },
-  ]) {
+  ])
     assert.deepEqual(await offered('bash', ['shell', ''], env), { values: [], rest: ':' }, JSON.stringify(env));
-  }
 });
 
 /** What a person does to have it, and how the prompt is made one that is known. */
 const SHELLS = {
-  bash: { program: 'bash', args: ['--norc', '--noprofile', '-i'], start: "PS1='<ready> '; source <(berth completion bash)" },
+  bash: {
+    program: 'bash',
+    args: ['--norc', '--noprofile', '-i'],
+    start: "PS1='<ready> '; source <(berth completion bash)",
+  },
   zsh: {
     program: 'zsh',
     args: ['-f', '-i'],

@@ -1,8 +1,22 @@
-// `berth cp` against a sandbox that a folder of this machine plays: what comes to stand where, as what, and what is refused. On a real machine: e2e/cli-streams.test.ts.
+// `berth cp` against a sandbox that a folder of this machine plays: what comes to stand where, as
+// what, and what is refused. On a real machine: e2e/cli-streams.test.ts.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
@@ -37,7 +51,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const cp = (from: string, to: string, ...flags: string[]): Promise<Ended> => berth(['cp', ...flags, from, to], { env: api.environment });
+const cp = (from: string, to: string, ...flags: string[]): Promise<Ended> =>
+  berth(['cp', ...flags, from, to], { env: api.environment });
 
 async function copied(from: string, to: string, ...flags: string[]): Promise<void> {
   assert.deepEqual(await cp(from, to, ...flags), { code: 0, stdout: '', stderr: '' }, `${from} ${to}`);
@@ -61,8 +76,11 @@ async function seen(path: Buffer, name = Buffer.from('.')): Promise<string[]> {
   if (found.isFile()) return [`${at} ${when} ${sum(await readFile(path))}`];
   const lines = [`${at} ${when}`];
   for (const child of (await readdir(path, { encoding: 'buffer' })).sort((one, other) => one.compare(other))) {
-    lines.push(...(await seen(Buffer.concat([path, Buffer.from('/'), child]), Buffer.concat([name, Buffer.from('/'), child]))));
+    lines.push(
+      ...(await seen(Buffer.concat([path, Buffer.from('/'), child]), Buffer.concat([name, Buffer.from('/'), child]))),
+    );
   }
+
   return lines;
 }
 const tree = (...path: string[]): Promise<string[]> => seen(Buffer.from(join(...path)));
@@ -74,9 +92,21 @@ async function makeHardTree(path: string): Promise<void> {
   await writeFile(join(path, 'program'), '#!/bin/sh\n', { mode: 0o755 });
   await writeFile(join(path, 'secret'), 'x', { mode: 0o600 });
   await writeFile(join(path, 'nothing'), '');
-  for (const name of ['a  b', 'line\nend', "it's", '"quoted"', '-rf', '$HOME', 'ü 💡', '*', '\\n', 'x'.repeat(200), 'newline last\n']) {
+  for (const name of [
+    'a  b',
+    'line\nend',
+    "it's",
+    '"quoted"',
+    '-rf',
+    '$HOME',
+    'ü 💡',
+    '*',
+    '\\n',
+    'x'.repeat(200),
+    'newline last\n',
+  ])
     await writeFile(join(path, 'deep', name), name);
-  }
+
   await writeFile(Buffer.concat([Buffer.from(`${path}/deep/not utf-8 `), Buffer.from([0xff, 0xfe])]), 'bytes');
   await writeFile(join(path, 'deep/er/data'), randomBytes(700_001));
   await symlink('data', join(path, 'deep/er/link'));
@@ -85,7 +115,8 @@ async function makeHardTree(path: string): Promise<void> {
   await symlink(`deep/${'x'.repeat(200)}`, join(path, 'long link'));
   await chmod(join(path, 'deep/er'), 0o555);
   const when = new Date('2020-02-03T04:05:06Z');
-  for (const name of ['program', 'deep/er/data', 'deep/er', 'deep', 'empty', '.']) await utimes(join(path, name), when, when);
+  for (const name of ['program', 'deep/er/data', 'deep/er', 'deep', 'empty', '.'])
+    await utimes(join(path, name), when, when);
 }
 
 test('a folder goes there and back as it is: names of any bytes, modes, times, symlinks, empty files and folders', async () => {
@@ -185,7 +216,11 @@ test('a symlink as the source: sent as it is, not taken; -L and a slash follow i
   await copied(`${join(here, 'to folder')}/`, 'sbx_abc:.');
   assert.deepEqual(await readdir(join(there, 'to folder')), ['in']);
   await symlink('/etc/passwd', join(there, 'out'));
-  await refused('sbx_abc:out', join(here, 'got'), /^berth: sbx_abc:out: it is a symlink; with -L what it leads to is copied\n$/);
+  await refused(
+    'sbx_abc:out',
+    join(here, 'got'),
+    /^berth: sbx_abc:out: it is a symlink; with -L what it leads to is copied\n$/,
+  );
   await symlink('followed', join(there, 'near'));
   await copied('sbx_abc:near', join(here, 'got'), '-L');
   assert.equal(await readFile(join(here, 'got'), 'utf8'), 'content');
@@ -201,9 +236,9 @@ test('symlinks that lead out of what is copied stay behind, each is told, and th
     ['through', 'a/b/top/../..'],
     ['a/b/top', '../..'],
     ['a/near', '../file'],
-  ] as const) {
+  ] as const)
     await symlink(target, join(there, 'tree', name));
-  }
+
   const { code, stderr } = await cp('sbx_abc:tree', join(here, 'tree'));
   assert.equal(code, 1);
   assert.deepEqual(stderr.trimEnd().split('\n').sort(), [
@@ -228,7 +263,14 @@ function answerWith(...pieces: Buffer[]): void {
 }
 
 function entry(name: string, kind: ArchiveEntry['kind'], { content = '', target = '', mode = 0o644 } = {}): Buffer {
-  const head = entryHead({ name: Buffer.from(name), kind, mode, mtime: 1, size: content.length, target: Buffer.from(target) });
+  const head = entryHead({
+    name: Buffer.from(name),
+    kind,
+    mode,
+    mtime: 1,
+    size: content.length,
+    target: Buffer.from(target),
+  });
   return Buffer.concat([head, Buffer.from(content), padding(content.length)]);
 }
 
@@ -246,10 +288,18 @@ test('an archive of a hostile sandbox gets nothing out of its folder, and leaves
       [root, entry('tree/l', 'link', { target: '.' }), entry('tree/l/x', 'file')],
       /without the folder that it is in/,
     ],
-    ['a file below a file', [root, entry('tree/f', 'file'), entry('tree/f/x', 'file')], /without the folder that it is in/],
+    [
+      'a file below a file',
+      [root, entry('tree/f', 'file'), entry('tree/f/x', 'file')],
+      /without the folder that it is in/,
+    ],
     ['what is no archive', [Buffer.alloc(1_024, 'x')], /what came cannot be used/],
     ['a changed head', [brokenSum], /it is no archive, or was changed on its way/],
-    ['an archive without an end', [root, entry('tree/f', 'file', { content: 'x'.repeat(600) }).subarray(0, 700)], /it ends before its end/],
+    [
+      'an archive without an end',
+      [root, entry('tree/f', 'file', { content: 'x'.repeat(600) }).subarray(0, 700)],
+      /it ends before its end/,
+    ],
     ['nothing', [], /it ends before its end/],
   ] as const) {
     answerWith(...pieces, ...(what === 'an archive without an end' || what === 'nothing' ? [] : [ARCHIVE_END]));
@@ -259,7 +309,8 @@ test('an archive of a hostile sandbox gets nothing out of its folder, and leaves
     assert.deepEqual(await readdir(here), [], what);
     assert.deepEqual((await readdir(folder)).sort(), ['here', 'there'], what);
   }
-  // One name twice, a hard link and a device: told, and the rest comes; nothing of it has the bit of set-user-id.
+  // One name twice, a hard link and a device: told, and the rest comes; nothing of it has the bit
+  // of set-user-id.
   const device = entry('tree/device', 'file');
   device.write('3', 156, 'latin1');
   device.writeUInt8(0, 154);
@@ -323,7 +374,9 @@ test('a copy that is interrupted leaves no file under its name, and nothing else
   for (const end of ['SIGINT', 'break'] as const) {
     const begun = Promise.withResolvers<{ terminate: () => void }>();
     api.answer = (socket) => {
-      socket.send(Buffer.concat([Buffer.from([1]), entry('f', 'file', { content: 'x'.repeat(100_000) }).subarray(0, 60_000)]));
+      socket.send(
+        Buffer.concat([Buffer.from([1]), entry('f', 'file', { content: 'x'.repeat(100_000) }).subarray(0, 60_000)]),
+      );
       begun.resolve(socket);
     };
     const { child, ended } = startBerth(['cp', 'sbx_abc:f', join(here, 'f')], { env: api.environment });
@@ -353,7 +406,9 @@ test('what cannot be read, here or there, is told; a full disk there as what it 
     await writeFile(join(there, 'bin/tar'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   };
   await writeFile(join(here, 'file'), 'x'.repeat(3_000_000));
-  await tar('echo "tar: r: Wrote only 512 of 10240 bytes" >&2; echo "tar: r: Cannot write: No space left on device" >&2; exit 2');
+  await tar(
+    'echo "tar: r: Wrote only 512 of 10240 bytes" >&2; echo "tar: r: Cannot write: No space left on device" >&2; exit 2',
+  );
   await refused(join(here, 'file'), 'sbx_abc:file', /^berth: sbx_abc:file: the disk of the sandbox is full\n$/);
   assert.deepEqual(await readdir(there), ['bin'], 'what was begun is gone');
   await tar('echo "tar: ./x: Cannot open: Permission denied" >&2; exit 2');
@@ -366,7 +421,9 @@ test('what cannot be read, here or there, is told; a full disk there as what it 
   // One of several: the rest is copied.
   await mkdir(join(there, 'some'));
   await writeFile(join(there, 'some/one'), '1');
-  await tar(`PATH=${process.env['PATH']}; tar "$@"; echo "tar: ./some/two: Cannot open: Permission denied" >&2; exit 2`);
+  await tar(
+    `PATH=${process.env['PATH']}; tar "$@"; echo "tar: ./some/two: Cannot open: Permission denied" >&2; exit 2`,
+  );
   const { code, stderr } = await cp('sbx_abc:some', here);
   assert.deepEqual([code, stderr], [1, 'berth: sbx_abc:some: some/two: Cannot open: Permission denied\n']);
   assert.deepEqual(await readdir(join(here, 'some')), ['one']);

@@ -1,4 +1,5 @@
-// `berth exec` in pipes, against a server that speaks as the API does and runs what it is asked to here. On a real machine: e2e/cli-streams.test.ts.
+// `berth exec` in pipes, against a server that speaks as the API does and runs what it is asked to
+// here. On a real machine: e2e/cli-streams.test.ts.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -134,7 +135,8 @@ test('whatever fails in Berth is 125, with and without streams', async () => {
   assert.deepEqual(await exec(['-i', 'sbx_abc', 'true']), {
     code: 125,
     stdout: '',
-    stderr: 'berth: the connection to the command was closed: the sandbox is not awake any more (sandbox_state_conflict)\n',
+    stderr:
+      'berth: the connection to the command was closed: the sandbox is not awake any more (sandbox_state_conflict)\n',
   });
   for (const frame of [Buffer.from([3, 65]), Buffer.from([1, 65])]) {
     api.answer = (socket) => {
@@ -191,7 +193,9 @@ test('signals to berth reach the command, and its exit code comes back', async (
     ['SIGUSR1', 138],
     ['SIGUSR2', 140],
   ] as const) {
-    const { child, seen, ended } = startBerth(['exec', '-i', 'sbx_abc', '--', 'echo begun; exec sleep 1000'], { env: env() });
+    const { child, seen, ended } = startBerth(['exec', '-i', 'sbx_abc', '--', 'echo begun; exec sleep 1000'], {
+      env: env(),
+    });
     await until(`${name}: it runs`, () => seen.stdout === 'begun\n');
     child.kill(name);
     assert.deepEqual(await ended, { code, stdout: 'begun\n', stderr: '' }, name);
@@ -200,9 +204,12 @@ test('signals to berth reach the command, and its exit code comes back', async (
 });
 
 test('a command that does not end when it is asked to is left at the second time, and ended by that', async () => {
-  const { child, seen, ended } = startBerth(['exec', '-i', 'sbx_abc', '--', 'trap "echo no" INT; echo begun; while :; do sleep 1; done'], {
-    env: env(),
-  });
+  const { child, seen, ended } = startBerth(
+    ['exec', '-i', 'sbx_abc', '--', 'trap "echo no" INT; echo begun; while :; do sleep 1; done'],
+    {
+      env: env(),
+    },
+  );
   await until('it runs', () => seen.stdout === 'begun\n');
   child.kill('SIGINT');
   await until('it refuses', () => seen.stdout === 'begun\nno\n');
@@ -235,14 +242,20 @@ test('a reader of the output that goes away ends berth without a word, and the c
 /** Runs a line of a shell to its end; the server is in this process, which must not wait for it. */
 function shell(line: string): Promise<{ stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    execFile('/bin/sh', ['-c', line], { env: cleanEnvironment(env()) }, (_error, stdout, stderr) => resolve({ stdout, stderr }));
+    execFile('/bin/sh', ['-c', line], { env: cleanEnvironment(env()) }, (_error, stdout, stderr) =>
+      resolve({ stdout, stderr }),
+    );
   });
 }
 
 test('a slow reader holds the command back', async () => {
-  const child = spawn(process.execPath, [MAIN, 'exec', '-i', 'sbx_abc', '--', 'head -c 60000000 /dev/zero; echo written >&2'], {
-    env: cleanEnvironment(env()),
-  });
+  const child = spawn(
+    process.execPath,
+    [MAIN, 'exec', '-i', 'sbx_abc', '--', 'head -c 60000000 /dev/zero; echo written >&2'],
+    {
+      env: cleanEnvironment(env()),
+    },
+  );
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   await until('the server has to wait', () => guest.heldBack);
@@ -266,7 +279,12 @@ test('in a terminal without -t, Ctrl-C is a signal to the command', async () => 
 });
 
 test('-it joins the terminals: size, keys as bytes, signals as orders, the exit code', async () => {
-  const opened = Promise.withResolvers<{ url: string | undefined; typed: () => string; orders: unknown[]; end: (exit: number) => void }>();
+  const opened = Promise.withResolvers<{
+    url: string | undefined;
+    typed: () => string;
+    orders: unknown[];
+    end: (exit: number) => void;
+  }>();
   api.answer = (socket, { url }) => {
     let typed = '';
     const orders: unknown[] = [];
@@ -281,7 +299,11 @@ test('-it joins the terminals: size, keys as bytes, signals as orders, the exit 
     };
     opened.resolve({ url, typed: () => typed, orders, end });
   };
-  const screen = new PseudoTerminal(process.execPath, [MAIN, 'exec', '-it', 'sbx_abc', '--', 'vim', 'a file'], cleanEnvironment(env()));
+  const screen = new PseudoTerminal(
+    process.execPath,
+    [MAIN, 'exec', '-it', 'sbx_abc', '--', 'vim', 'a file'],
+    cleanEnvironment(env()),
+  );
   const remote = await opened.promise;
   await screen.shows('ready');
   const query = new URL(remote.url ?? '', 'http://api').searchParams;

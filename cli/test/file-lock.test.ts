@@ -1,4 +1,5 @@
-// The lock beside a file: one at a time, among processes too, and never longer than its holder lives or could still be at work.
+// The lock beside a file: one at a time, among processes too, and never longer than its holder
+// lives or could still be at work.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -31,7 +32,8 @@ async function heldBy(entry: string, agoSeconds = 0): Promise<void> {
   const at = new Date(Date.now() - agoSeconds * 1_000);
   await utimes(join(path, entry), at, at);
 }
-const stillWaits = async (): Promise<void> => await assert.rejects(takeLock(path, AbortSignal.timeout(A_WHILE_MS)), { name: 'AbortError' });
+const stillWaits = async (): Promise<void> =>
+  await assert.rejects(takeLock(path, AbortSignal.timeout(A_WHILE_MS)), { name: 'AbortError' });
 
 test('processes that count in a file under it lose no count', async () => {
   const file = join(folder, 'count');
@@ -46,8 +48,11 @@ test('processes that count in a file under it lose no count', async () => {
       writeFileSync(${JSON.stringify(file)}, String(before + 1));
       await lock.release();
     }`;
-  const children = Array.from({ length: 4 }, () => spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' }));
-  for (const [code] of await Promise.all(children.map(async (child) => (await once(child, 'close')) as [number]))) assert.equal(code, 0);
+  const children = Array.from({ length: 4 }, () =>
+    spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' }),
+  );
+  for (const [code] of await Promise.all(children.map(async (child) => (await once(child, 'close')) as [number])))
+    assert.equal(code, 0);
   assert.equal(await readFile(file, 'utf8'), '160');
   assert.deepEqual((await readdir(folder)).sort(), ['count'], 'nothing is left of it');
   await rm(file);

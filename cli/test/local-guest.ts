@@ -1,5 +1,6 @@
-// A sandbox played by a folder of this machine: what ApiServer is asked to run runs here, by exec's route or by the terminal's WebSocket without a terminal, and ends as
-// the service has it end. What only a real one shows (its terminal, its limits, its users) is in e2e/cli-streams.test.ts.
+// A sandbox played by a folder of this machine: what ApiServer is asked to run runs here, by exec's
+// route or by the terminal's WebSocket without a terminal, and ends as the service has it end. What
+// only a real one shows (its terminal, its limits, its users) is in e2e/cli-streams.test.ts.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { WebSocket } from 'ws';

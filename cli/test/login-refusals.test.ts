@@ -26,7 +26,10 @@ const DEVICE = {
   expires_in: 900,
   interval: 1,
 };
-const refusedWith = (error: string, status = 400): AuthAnswer => ({ status, body: { error, error_description: `it is ${error}` } });
+const refusedWith = (error: string, status = 400): AuthAnswer => ({
+  status,
+  body: { error, error_description: `it is ${error}` },
+});
 
 /** Answers a request for a code, and polls one after another; the last for all that follow. */
 function answering(polls: readonly (AuthAnswer | 'tokens')[], device: Record<string, unknown> = DEVICE): void {
@@ -38,7 +41,10 @@ function answering(polls: readonly (AuthAnswer | 'tokens')[], device: Record<str
     polled += 1;
     if (poll !== 'tokens') return poll;
     api.tokens.add('token-0');
-    return { status: 200, body: { access_token: 'token-0', token_type: 'Bearer', expires_in: 3_600, refresh_token: 'refresh-0' } };
+    return {
+      status: 200,
+      body: { access_token: 'token-0', token_type: 'Bearer', expires_in: 3_600, refresh_token: 'refresh-0' },
+    };
   };
 }
 const login = async (args: readonly string[] = [], env: Record<string, string> = {}): Promise<Ended> =>
@@ -46,7 +52,12 @@ const login = async (args: readonly string[] = [], env: Record<string, string> =
 const polls = (): SeenRequest[] => api.seen.filter(({ path }) => path === '/auth/token');
 
 test('it asks as berth-cli, and goes on asking through what passes by itself', async () => {
-  answering([refusedWith('authorization_pending'), refusedWith('temporarily_unavailable', 503), { status: 502, body: '<html>' }, 'tokens']);
+  answering([
+    refusedWith('authorization_pending'),
+    refusedWith('temporarily_unavailable', 503),
+    { status: 502, body: '<html>' },
+    'tokens',
+  ]);
   const { code, stdout, stderr } = await login();
   assert.deepEqual([code, stdout], [0, `signed in to ${api.url} as ada@example.test\n`]);
   assert.match(stderr, /^there is no org yet: berth org create NAME makes one$/m);
@@ -110,9 +121,16 @@ test('a service that is not there, and one that is none, are told', async () => 
   );
   api.answer = () => ({ status: 200, body: '<html>' });
   assert.match((await login()).stderr, /was answered 200 by something else than Berth/);
-  api.answer = () => ({ status: 429, body: { error: 'slow_down', error_description: 'too many' }, headers: { 'retry-after': '30' } });
+  api.answer = () => ({
+    status: 429,
+    body: { error: 'slow_down', error_description: 'too many' },
+    headers: { 'retry-after': '30' },
+  });
   const busy = await login();
-  assert.deepEqual([busy.code, busy.stderr], [1, 'berth: the sign-in could not begin: too many (slow_down)\n  try again in 30 s\n']);
+  assert.deepEqual(
+    [busy.code, busy.stderr],
+    [1, 'berth: the sign-in could not begin: too many (slow_down)\n  try again in 30 s\n'],
+  );
   for (const url of ['ftp://x', 'somewhere', 'https://user:secret@x.test', 'https://x.test/?a=b']) {
     const { code, stderr } = await berth(['login', '--url', url], { env: { HOME: home } });
     assert.equal(code, 2);
@@ -125,7 +143,9 @@ test('the first sign-in over plain http to another machine says that the token c
   const server = createServer((request, response) => {
     const { url: path = '' } = request;
     const body =
-      path === '/auth/device/code' ? DEVICE : { access_token: 'token-0', token_type: 'Bearer', expires_in: 3_600, refresh_token: 'r' };
+      path === '/auth/device/code'
+        ? DEVICE
+        : { access_token: 'token-0', token_type: 'Bearer', expires_in: 3_600, refresh_token: 'r' };
     response.writeHead(path.startsWith('/v1') ? 401 : 200).end(JSON.stringify(body));
   });
   server.listen(0);
@@ -137,7 +157,11 @@ test('the first sign-in over plain http to another machine says that the token c
       (await remote()).stderr,
       /^warning: http:\/\/.* is not encrypted: whoever is on the way can read the token and act as you$/m,
     );
-    assert.equal(readProfiles(home).profiles['default']?.session?.token, 'token-0', 'kept, though the next call was refused');
+    assert.equal(
+      readProfiles(home).profiles['default']?.session?.token,
+      'token-0',
+      'kept, though the next call was refused',
+    );
     assert.doesNotMatch((await remote()).stderr, /warning/);
   } finally {
     server.close();
@@ -163,7 +187,10 @@ test('logging out sends the refresh token to its own service alone, whatever BER
   try {
     writeProfiles(home, { default: { url: api.url, session: sessionOf('token-0', 'refresh-0', 3_600) } });
     assert.equal((await berth(['logout', '--url', other.url], { env: { HOME: home, BERTH_URL: other.url } })).code, 0);
-    assert.deepEqual([api.seen.map(({ path, form }) => [path, form]), other.seen], [[['/auth/revoke', { token: 'refresh-0' }]], []]);
+    assert.deepEqual(
+      [api.seen.map(({ path, form }) => [path, form]), other.seen],
+      [[['/auth/revoke', { token: 'refresh-0' }]], []],
+    );
   } finally {
     other.close();
   }
@@ -200,7 +227,10 @@ test('a file and a folder that others can read are closed to them', async () => 
   chmodSync(profilePath(home), 0o644);
   chmodSync(dirname(profilePath(home)), 0o755);
   assert.notEqual((await berth(['profile', 'use', 'default'], { env: { HOME: home } })).code, 1);
-  assert.deepEqual([statSync(profilePath(home)).mode & 0o777, statSync(dirname(profilePath(home))).mode & 0o777], [0o600, 0o700]);
+  assert.deepEqual(
+    [statSync(profilePath(home)).mode & 0o777, statSync(dirname(profilePath(home))).mode & 0o777],
+    [0o600, 0o700],
+  );
 });
 
 test('the file lies in XDG_CONFIG_HOME where that is an absolute folder', async () => {
@@ -215,7 +245,10 @@ test('the file lies in XDG_CONFIG_HOME where that is an absolute folder', async 
 
 test('BERTH_API_KEY in the environment is said to be used instead of what was signed in', async () => {
   answering(['tokens']);
-  assert.match((await login([], { BERTH_API_KEY: 'brt_x' })).stderr, /^BERTH_API_KEY is set: commands use it instead of this sign-in$/m);
+  assert.match(
+    (await login([], { BERTH_API_KEY: 'brt_x' })).stderr,
+    /^BERTH_API_KEY is set: commands use it instead of this sign-in$/m,
+  );
 });
 
 test('a key that is handed in on the command line is refused: it is read from stdin alone', async () => {

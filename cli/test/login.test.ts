@@ -1,4 +1,5 @@
-// `berth login`, `logout` and `profile` against the real service: a person decides on its own page. What a service may answer besides: login-refusals.test.ts.
+// `berth login`, `logout` and `profile` against the real service: a person decides on its own page.
+// What a service may answer besides: login-refusals.test.ts.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -41,7 +42,10 @@ async function person(orgs = 0): Promise<Person & { orgIds: string[] }> {
 const USER_CODE = /\b([A-Z2-9]{4}-[A-Z2-9]{4})\b/;
 
 /** Starts it, and gives the code that it shows. */
-async function startLogin(home: string, args: readonly string[] = []): Promise<ReturnType<typeof startBerth> & { userCode: string }> {
+async function startLogin(
+  home: string,
+  args: readonly string[] = [],
+): Promise<ReturnType<typeof startBerth> & { userCode: string }> {
   const run = startBerth(['login', '--url', site.url, ...args], { env: { HOME: home } });
   run.child.stdin.end();
   await untilTrue('it shows the code', () => Promise.resolve(USER_CODE.test(run.seen.stderr)));
@@ -61,7 +65,10 @@ async function signedIn(somebody: Person, home: string, args: readonly string[] 
 
 /** What a sign-in leaves, without the waiting. */
 async function keptSession({ email }: Person): Promise<NonNullable<Profile['session']>> {
-  const login = await site.signIn.withPassword({ email, password: PASSWORD }, { address: '192.0.2.9', userAgent: null });
+  const login = await site.signIn.withPassword(
+    { email, password: PASSWORD },
+    { address: '192.0.2.9', userAgent: null },
+  );
   const { token } = await site.signIn.issueSessionToken(login);
   return sessionOf(token, login.credential, 3_600);
 }
@@ -73,14 +80,23 @@ test('a person who approves on the page is signed in; logging out ends it at the
   const [orgId = ''] = ada.orgIds;
   assert.deepEqual([code, stdout], [0, `signed in to ${site.url} as ${ada.email}, org ${orgId} (First org)\n`]);
   const userCode = USER_CODE.exec(stderr)?.[1];
-  assert.match(stderr, new RegExp(`^To sign in, open this page, and approve it if it shows the code ${userCode}:$`, 'm'));
+  assert.match(
+    stderr,
+    new RegExp(`^To sign in, open this page, and approve it if it shows the code ${userCode}:$`, 'm'),
+  );
   assert.match(stderr, new RegExp(`^ {2}http://berth\\.example\\.test/device\\?user_code=${userCode}$`, 'm'));
   assert.match(stderr, /^On another device: http:\/\/berth\.example\.test\/device, and type the code\.$/m);
 
-  assert.deepEqual([statSync(profilePath(home)).mode & 0o777, statSync(dirname(profilePath(home))).mode & 0o777], [0o600, 0o700]);
+  assert.deepEqual(
+    [statSync(profilePath(home)).mode & 0o777, statSync(dirname(profilePath(home))).mode & 0o777],
+    [0o600, 0o700],
+  );
   const { current, profiles } = readProfiles(home);
   const { session } = profiles['default'] ?? {};
-  assert.deepEqual({ current, profiles }, { current: 'default', profiles: { default: { url: site.url, orgId, session } } });
+  assert.deepEqual(
+    { current, profiles },
+    { current: 'default', profiles: { default: { url: site.url, orgId, session } } },
+  );
   const { token = '', refreshToken = '' } = session ?? {};
   site.api.secret(token, 'the session token');
   assert.ok(![token, refreshToken].some((secret) => secret === '' || (stdout + stderr).includes(secret)));
@@ -114,7 +130,9 @@ test('a person who denies, and a code whose time is up: exit code 4, and nothing
     [
       async (userCode: string) => {
         const stored = userCode.replace('-', '');
-        await sql`update "deviceCode" set "expiresAt" = now() - interval '1 second' where "userCode" = ${stored}`.execute(site.api.db);
+        await sql`update "deviceCode" set "expiresAt" = now() - interval '1 second' where "userCode" = ${stored}`.execute(
+          site.api.db,
+        );
       },
       /^berth: nobody approved the sign-in while its code was good\n {2}berth login begins again$/m,
     ],
@@ -171,7 +189,9 @@ test('on a terminal it asks which org, and Enter opens the page in the browser',
   const [, userCode = ''] = await screen.shows(USER_CODE);
   screen.type('\r');
   await untilTrue('the page is opened', () => Promise.resolve(contentOf(join(home, 'opened')) !== ''));
-  await untilTrue('all of it is written', () => Promise.resolve(contentOf(join(home, 'opened')).split('|').length === 3));
+  await untilTrue('all of it is written', () =>
+    Promise.resolve(contentOf(join(home, 'opened')).split('|').length === 3),
+  );
   assert.equal(contentOf(join(home, 'opened')), `1|http://berth.example.test/device?user_code=${userCode}|`);
   await decide(ada, userCode, 'approve');
   await screen.shows('Which org is meant when none is named? [1-2]');
@@ -187,7 +207,10 @@ test('on a terminal it asks which org, and Enter opens the page in the browser',
 test('a key from stdin is tried, then kept; one that is refused is not', async () => {
   const home = newHome();
   const key = site.api.secret(await site.api.makeKey({}), 'the key');
-  const { code, stdout, stderr } = await berth(['login', '--url', site.url, '--with-key'], { env: { HOME: home }, stdin: `${key}\n` });
+  const { code, stdout, stderr } = await berth(['login', '--url', site.url, '--with-key'], {
+    env: { HOME: home },
+    stdin: `${key}\n`,
+  });
   assert.deepEqual([code, stderr], [0, '']);
   assert.equal(stdout, `signed in to ${site.url} as owner@example.test, org ${site.api.orgId} (First org)\n`);
   assert.deepEqual(readProfiles(home).profiles, { default: { url: site.url, apiKey: key, orgId: site.api.orgId } });
@@ -200,7 +223,10 @@ test('a key from stdin is tried, then kept; one that is refused is not', async (
     [`${key} ${key}`, 4, /stdin has no API key: it has spaces/],
     ['x'.repeat(100_000), 2, /stdin has more than 65536 bytes/],
   ] as const) {
-    const refused = await berth(['login', '--url', site.url, '--with-key', '--profile', 'other'], { env: { HOME: home }, stdin });
+    const refused = await berth(['login', '--url', site.url, '--with-key', '--profile', 'other'], {
+      env: { HOME: home },
+      stdin,
+    });
     assert.deepEqual([refused.code, refused.stdout], [expectedCode, '']);
     assert.match(refused.stderr, expected);
     assert.ok(!refused.stderr.includes(key.slice(0, -1)));
@@ -214,7 +240,11 @@ test('a key from stdin is tried, then kept; one that is refused is not', async (
 test('a key that is typed at a terminal is not shown', async () => {
   const home = newHome();
   const key = site.api.secret(await site.api.makeKey({}), 'the key');
-  const screen = new PseudoTerminal(process.execPath, [MAIN, 'login', '--url', site.url, '--with-key'], cleanEnvironment({ HOME: home }));
+  const screen = new PseudoTerminal(
+    process.execPath,
+    [MAIN, 'login', '--url', site.url, '--with-key'],
+    cleanEnvironment({ HOME: home }),
+  );
   await screen.shows('API key (not shown): ');
   await untilTrue('what is typed is not shown', async () => /-echo\b/.test(await screen.settings()));
   screen.type(`x\u007F${key}\r`);
@@ -227,14 +257,24 @@ test('a key that is typed at a terminal is not shown', async () => {
 test('profiles are listed without credentials, chosen and removed; removing one signs it out', async () => {
   const home = newHome();
   const env = { HOME: home };
-  assert.deepEqual(await berth(['profile', 'ls'], { env }), { code: 0, stdout: '', stderr: 'no profiles; berth login makes one\n' });
+  assert.deepEqual(await berth(['profile', 'ls'], { env }), {
+    code: 0,
+    stdout: '',
+    stderr: 'no profiles; berth login makes one\n',
+  });
   const ada = await person(1);
   const [first, second] = [await keptSession(ada), await keptSession(ada)];
   const { orgId } = site.api;
-  writeProfiles(home, { default: { url: site.url, session: first, orgId }, staging: { url: site.url, session: second, orgId } });
+  writeProfiles(home, {
+    default: { url: site.url, session: first, orgId },
+    staging: { url: site.url, session: second, orgId },
+  });
   const key = site.api.secret(await site.api.makeKey({}), 'the key');
   const third = await berth(['login', '--url', site.url, '--with-key', '--profile', 'ci'], { env, stdin: key });
-  assert.equal(third.stderr, 'the profile in use is default: berth profile use ci changes that, --profile ci does for one command\n');
+  assert.equal(
+    third.stderr,
+    'the profile in use is default: berth profile use ci changes that, --profile ci does for one command\n',
+  );
   const { profiles } = readProfiles(home);
   const token = profiles['staging']?.session?.token ?? '';
 
@@ -262,16 +302,30 @@ test('profiles are listed without credentials, chosen and removed; removing one 
   const secrets = [key, token, profiles['staging']?.session?.refreshToken ?? ''];
   assert.ok(secrets.every((secret) => secret !== '' && !(listed.stdout + asJson.stdout).includes(secret)));
 
-  assert.deepEqual(await berth(['profile', 'use', 'staging'], { env }), { code: 0, stdout: 'the profile in use is staging\n', stderr: '' });
+  assert.deepEqual(await berth(['profile', 'use', 'staging'], { env }), {
+    code: 0,
+    stdout: 'the profile in use is staging\n',
+    stderr: '',
+  });
   assert.match((await berth(['whoami'], { env })).stdout, /^credential {2}profile staging$/m);
-  assert.match((await berth(['whoami'], { env: { ...env, BERTH_PROFILE: 'default' } })).stdout, /^credential {2}profile default$/m);
+  assert.match(
+    (await berth(['whoami'], { env: { ...env, BERTH_PROFILE: 'default' } })).stdout,
+    /^credential {2}profile default$/m,
+  );
   const unknown = await berth(['profile', 'use', 'nowhere'], { env });
   assert.deepEqual(
     [unknown.code, unknown.stderr],
-    [2, "berth: there is no profile 'nowhere'\n  there are: default, staging, ci; berth login --profile nowhere makes it\n"],
+    [
+      2,
+      "berth: there is no profile 'nowhere'\n  there are: default, staging, ci; berth login --profile nowhere makes it\n",
+    ],
   );
 
-  assert.deepEqual(await berth(['profile', 'rm', 'staging'], { env }), { code: 0, stdout: 'removed the profile staging\n', stderr: '' });
+  assert.deepEqual(await berth(['profile', 'rm', 'staging'], { env }), {
+    code: 0,
+    stdout: 'removed the profile staging\n',
+    stderr: '',
+  });
   assert.equal(await statusOfMe(site.url, token), 401);
   assert.equal(readProfiles(home).current, 'default');
   assert.equal((await berth(['profile', 'rm', 'ci'], { env })).code, 0);
@@ -281,8 +335,15 @@ test('profiles are listed without credentials, chosen and removed; removing one 
 test('a real sign-in whose token has ended is refreshed, and one that was ended elsewhere is told', async () => {
   const home = newHome();
   const ada = await person(1);
-  const login = await site.signIn.withPassword({ email: ada.email, password: PASSWORD }, { address: '192.0.2.9', userAgent: null });
-  const expired = { token: 'bst_spent', refreshToken: login.credential, expiresAt: new Date(Date.now() - 1_000).toISOString() };
+  const login = await site.signIn.withPassword(
+    { email: ada.email, password: PASSWORD },
+    { address: '192.0.2.9', userAgent: null },
+  );
+  const expired = {
+    token: 'bst_spent',
+    refreshToken: login.credential,
+    expiresAt: new Date(Date.now() - 1_000).toISOString(),
+  };
   writeProfiles(home, { default: { url: site.url, session: expired } });
   assert.equal((await berth(['whoami'], { env: { HOME: home } })).code, 0);
   const { session } = readProfiles(home).profiles['default'] ?? {};
@@ -295,7 +356,10 @@ test('a real sign-in whose token has ended is refreshed, and one that was ended 
   assert.match(ended.stderr, /\(unauthenticated\)\n {2}berth login signs in/);
   writeProfiles(home, { default: { url: site.url, session: expired } });
   const refused = await berth(['whoami'], { env: { HOME: home } });
-  assert.deepEqual([refused.code, refused.stderr], [4, `berth: the sign-in at ${site.url} has ended\n  berth login signs in again\n`]);
+  assert.deepEqual(
+    [refused.code, refused.stderr],
+    [4, `berth: the sign-in at ${site.url} has ended\n  berth login signs in again\n`],
+  );
 });
 
 function contentOf(path: string): string {

@@ -23,11 +23,15 @@ test('a time is seconds, or numbers with units, within its bounds', () => {
     ['7d', 604_800],
     ['1w', 604_800],
     ['30d', 2_592_000],
-  ] as const) {
+  ] as const)
     assert.equal(parse(typed), seconds, typed);
-  }
+
   for (const typed of ['', '59', '31d', '-1', '1.5h', '2 h', 'h', '1y', '1e3', '999999999d', '٣', '2h ']) {
-    assert.throws(() => parse(typed), /It must be seconds, or a time as 45m, 2h or 7d, from 60 s to 2592000 s \(30 d\)\./, typed);
+    assert.throws(
+      () => parse(typed),
+      /It must be seconds, or a time as 45m, 2h or 7d, from 60 s to 2592000 s \(30 d\)\./,
+      typed,
+    );
   }
 });
 

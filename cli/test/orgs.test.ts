@@ -1,4 +1,5 @@
-// `berth org`, `project`, `key` and `token` against the real service: what they print, what they change, and their exit codes.
+// `berth org`, `project`, `key` and `token` against the real service: what they print, what they
+// change, and their exit codes.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,11 +17,14 @@ before(async () => {
   api = await startApi({ durable: false, settings: { requestsPerMinute: 100_000 } });
   owner = await api.makeSession({ role: 'owner' });
   home = newHome();
-  writeProfiles(home, { default: { url: api.url, session: sessionOf(owner.token, 'unused', 3_600), orgId: api.orgId } });
+  writeProfiles(home, {
+    default: { url: api.url, session: sessionOf(owner.token, 'unused', 3_600), orgId: api.orgId },
+  });
 });
 after(async () => await api.close());
 
-const run = async (args: readonly string[], stdin = ''): Promise<Ended> => await berth(args, { env: { HOME: home }, stdin });
+const run = async (args: readonly string[], stdin = ''): Promise<Ended> =>
+  await berth(args, { env: { HOME: home }, stdin });
 /** Its stdout, when it went well. */
 const ok = async (...args: string[]): Promise<string> => {
   const { code, stdout, stderr } = await run(args);
@@ -91,7 +95,9 @@ test('a project is made, shown, changed, used and removed', async () => {
   );
   const shown = await ok('project', 'get', id);
   assert.equal(shown, changed);
-  const { project } = (await asApi(`/v1/orgs/${api.orgId}/projects/${id}`)) as { project: { createdAt: string; updatedAt: string } };
+  const { project } = (await asApi(`/v1/orgs/${api.orgId}/projects/${id}`)) as {
+    project: { createdAt: string; updatedAt: string };
+  };
   assert.equal(
     shown,
     [
@@ -111,7 +117,10 @@ test('a project is made, shown, changed, used and removed', async () => {
       '',
     ].join('\n'),
   );
-  assert.deepEqual(JSON.parse(await ok('project', 'get', id, '--json')), await asApi(`/v1/orgs/${api.orgId}/projects/${id}`));
+  assert.deepEqual(
+    JSON.parse(await ok('project', 'get', id, '--json')),
+    await asApi(`/v1/orgs/${api.orgId}/projects/${id}`),
+  );
   const taken = await ok('project', 'update', id, '--default-repository', 'none', '--default-idle-minutes', 'none');
   assert.doesNotMatch(taken, /default repository|idle/);
 
@@ -175,13 +184,17 @@ test('a key is printed alone and once, works with its scopes, and is refused onc
   const token = api.secret(stdout.trim(), 'the key');
   assert.ok(!stderr.includes(token));
   const [, id = ''] =
-    /^the key (key_[a-z2-7]+) \(ci\): expires in 7 d, scopes: org\.read, project\.read, sandbox\.read$/m.exec(stderr) ?? [];
+    /^the key (key_[a-z2-7]+) \(ci\): expires in 7 d, scopes: org\.read, project\.read, sandbox\.read$/m.exec(stderr) ??
+    [];
   assert.notEqual(id, '', stderr);
   assert.equal((await api.call('GET', `/v1/orgs/${api.orgId}/projects`, { token })).status, 200);
   const listed = await ok('key', 'ls');
   assert.match(
     listed,
-    new RegExp(`^${id}  ci +${token.slice(0, 8)}\\S* +org\\.read, project\\.read, sandbox\\.read  expires in 7 d  +\\S`, 'm'),
+    new RegExp(
+      `^${id}  ci +${token.slice(0, 8)}\\S* +org\\.read, project\\.read, sandbox\\.read  expires in 7 d  +\\S`,
+      'm',
+    ),
   );
   assert.ok(!listed.includes(token));
   assert.deepEqual(JSON.parse(await ok('key', 'ls', '--json')), await asApi(`/v1/orgs/${api.orgId}/api-keys`));
@@ -239,11 +252,20 @@ test('orgs are listed, made and used; what is not seen cannot be used', async ()
   assert.equal(await ok('org', 'use', 'Second org'), `the org in use is ${id} (Second org)\n`);
   const { url, orgId, projectId } = readProfiles(home).profiles['default'] ?? {};
   assert.deepEqual([url, orgId, projectId], [api.url, id, undefined], 'the project was one of the other org');
-  assert.deepEqual(await run(['project', 'ls']), { code: 0, stdout: '', stderr: 'no projects; berth project create NAME makes one\n' });
+  assert.deepEqual(await run(['project', 'ls']), {
+    code: 0,
+    stdout: '',
+    stderr: 'no projects; berth project create NAME makes one\n',
+  });
   await ok('org', 'use', api.orgId);
   const unseen = await run(['org', 'use', 'org_of_others']);
-  assert.deepEqual([unseen.code, unseen.stderr], [1, "berth: you see no org 'org_of_others'\n  berth org ls shows those that you see\n"]);
-  const byKey = await berth(['org', 'use', api.orgId], { env: { HOME: home, BERTH_URL: api.url, BERTH_API_KEY: api.token } });
+  assert.deepEqual(
+    [unseen.code, unseen.stderr],
+    [1, "berth: you see no org 'org_of_others'\n  berth org ls shows those that you see\n"],
+  );
+  const byKey = await berth(['org', 'use', api.orgId], {
+    env: { HOME: home, BERTH_URL: api.url, BERTH_API_KEY: api.token },
+  });
   assert.deepEqual([byKey.code, byKey.stdout], [2, '']);
   assert.match(byKey.stderr, /BERTH_API_KEY is set, .*\n {2}the variables BERTH_ORG_ID/);
 });
@@ -260,9 +282,18 @@ test('members and invitations are shown and changed, by id or email address', as
 
   const invited = await run(['org', 'invite', 'ada@example.com', '--role', 'operator']);
   const id = invited.stdout.trim();
-  assert.deepEqual([invited.code, invited.stderr], [0, 'ada@example.com is invited as operator; the link in the mail ends in 7 d\n']);
-  assert.match(await ok('org', 'invitations'), new RegExp(`^${id}  ada@example\\.com  operator  not yet  in 7 d$`, 'm'));
-  assert.deepEqual(JSON.parse(await ok('org', 'invitations', '--json')), await asApi(`/v1/orgs/${api.orgId}/invitations`));
+  assert.deepEqual(
+    [invited.code, invited.stderr],
+    [0, 'ada@example.com is invited as operator; the link in the mail ends in 7 d\n'],
+  );
+  assert.match(
+    await ok('org', 'invitations'),
+    new RegExp(`^${id}  ada@example\\.com  operator  not yet  in 7 d$`, 'm'),
+  );
+  assert.deepEqual(
+    JSON.parse(await ok('org', 'invitations', '--json')),
+    await asApi(`/v1/orgs/${api.orgId}/invitations`),
+  );
   assert.equal(await ok('org', 'revoke-invitation', id), 'revoked the invitation of ada@example.com\n');
 });
 
@@ -275,7 +306,10 @@ test('caps of an org and of a project are shown and set', async () => {
   assert.match(await ok('org', 'caps'), /^cap of your own +500 machine hours$/m);
   assert.match(await ok('org', 'caps', '--machine-hours', 'none'), /^cap of your own +none$/m);
   assert.deepEqual(JSON.parse(await ok('org', 'caps', '--json')), await asApi(`/v1/orgs/${api.orgId}/subscription`));
-  assert.match(await ok('project', 'caps', api.projectId, '--machine-hours', '2.5'), /^cap inside the org's +2\.5 machine hours$/m);
+  assert.match(
+    await ok('project', 'caps', api.projectId, '--machine-hours', '2.5'),
+    /^cap inside the org's +2\.5 machine hours$/m,
+  );
   assert.match(await ok('project', 'caps', api.projectId), /2\.5 machine hours/);
   assert.match(await ok('project', 'caps', api.projectId, '--machine-hours', 'none'), /none$/m);
   assert.equal((await run(['org', 'caps', '--machine-hours', '-1'])).code, 2);

@@ -1,4 +1,5 @@
-// The package as it is published: packed, installed into an empty project and beside a prefix, and used from there by the Node of the machine and by ours.
+// The package as it is published: packed, installed into an empty project and beside a prefix, and
+// used from there by the Node of the machine and by ours.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -55,14 +56,24 @@ function npm(args: readonly string[], cwd: string): void {
 
 /** The Node of the machine, which is another than the one that runs the tests. */
 function nodeOfTheMachine(): string {
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((path) => !path.startsWith(join(CHECKOUT, 'node_modules')));
+  const folders = (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((path) => !path.startsWith(join(CHECKOUT, 'node_modules')));
   const found = folders.map((path) => join(path, 'node')).find((path) => existsSync(path));
   assert.ok(found !== undefined, 'there is no other Node on this machine');
   return found;
 }
 
-/** Runs it by its first line, with a PATH that has this Node alone. Not waited for by blocking: the service is in this process. */
-async function berthWith(node: string, program: string, args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
+/**
+ * Runs it by its first line, with a PATH that has this Node alone. Not waited for by blocking: the
+ * service is in this process.
+ */
+async function berthWith(
+  node: string,
+  program: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Ended> {
   const bin = await mkdtemp(join(folder, 'bin-'));
   await symlink(node, join(bin, 'node'));
   const environment = cleanEnvironment({ PATH: [bin, '/usr/bin', '/bin'].join(delimiter), ...env });
@@ -87,7 +98,10 @@ for (const [which, nodeOf] of [
       assert.match(stdout, /^Usage: berth [^]*\n {2}sandbox\|sb [^]*\n {2}whoami /);
       assert.equal((await berthWith(node, program, ['--version'])).stdout, '0.1.0\n');
     }
-    assert.match((await berthWith(node, programs.prefix, ['sandbox', 'ls', '--help'])).stdout, /Examples:\n {2}\$ berth sandbox ls/);
+    assert.match(
+      (await berthWith(node, programs.prefix, ['sandbox', 'ls', '--help'])).stdout,
+      /Examples:\n {2}\$ berth sandbox ls/,
+    );
     assert.equal((await berthWith(node, programs.prefix, ['sandbox', 'sl'])).code, 2);
   });
 
@@ -98,8 +112,14 @@ for (const [which, nodeOf] of [
     assert.deepEqual([listed.code, listed.stderr], [0, '']);
     const { sandboxes } = JSON.parse(listed.stdout) as { sandboxes: { id: string }[] };
     assert.ok(sandboxes.some(({ id }) => id === sandbox.id));
-    assert.match((await berthWith(nodeOf(), programs.project, ['sandbox', 'ls'], env)).stdout, new RegExp(`${sandbox.id} +packed +ready`));
-    assert.match((await berthWith(nodeOf(), programs.prefix, ['__complete', 'bash', 'shell', 'sbx_'], env)).stdout, new RegExp(sandbox.id));
+    assert.match(
+      (await berthWith(nodeOf(), programs.project, ['sandbox', 'ls'], env)).stdout,
+      new RegExp(`${sandbox.id} +packed +ready`),
+    );
+    assert.match(
+      (await berthWith(nodeOf(), programs.prefix, ['__complete', 'bash', 'shell', 'sbx_'], env)).stdout,
+      new RegExp(sandbox.id),
+    );
     const refused = await berthWith(nodeOf(), programs.prefix, ['whoami'], { ...env, BERTH_API_KEY: 'brt_wrong' });
     assert.deepEqual([refused.code, refused.stdout], [4, '']);
     assert.equal((await berthWith(nodeOf(), programs.prefix, ['whoami'])).code, 4);
@@ -117,7 +137,10 @@ for (const [which, nodeOf] of [
       });
     };
     const { BERTH_URL = '', BERTH_API_KEY = '' } = api.environment;
-    const { code, stdout, stderr } = await berthWith(nodeOf(), programs.prefix, ['tunnel', 'sbx_abc'], { BERTH_URL, BERTH_API_KEY });
+    const { code, stdout, stderr } = await berthWith(nodeOf(), programs.prefix, ['tunnel', 'sbx_abc'], {
+      BERTH_URL,
+      BERTH_API_KEY,
+    });
     assert.deepEqual([code, stdout, stderr], [0, 'from the port', '']);
   });
 
@@ -128,9 +151,17 @@ for (const [which, nodeOf] of [
       assert.match(help, new RegExp(`^ {2}${entry.name} `, 'm'));
       const words = 'commands' in entry ? entry.commands.map(({ name }) => `${entry.name} ${name}`) : [entry.name];
       for (const word of words) {
-        const { code, stdout, stderr } = await berthWith(nodeOf(), programs.prefix, [...word.split(' '), '--port', '5000', 'more']);
+        const { code, stdout, stderr } = await berthWith(nodeOf(), programs.prefix, [
+          ...word.split(' '),
+          '--port',
+          '5000',
+          'more',
+        ]);
         assert.deepEqual([code, stdout], [2, '']);
-        assert.equal(stderr, `berth: berth ${word} runs from a checkout of Berth on the machine of the service: ./berth ${word}\n`);
+        assert.equal(
+          stderr,
+          `berth: berth ${word} runs from a checkout of Berth on the machine of the service: ./berth ${word}\n`,
+        );
       }
     }
   });
@@ -155,7 +186,9 @@ test('it holds the program, the licences of all that is in it, and nothing of th
   const sources = Object.keys(metafile.inputs);
   assert.deepEqual(sources.filter((path) => path.startsWith('machine/')).sort(), OF_THE_MACHINE);
   const ours = ['cli', 'contract', 'protocol', 'sdk', 'machine'];
-  const others = sources.filter((path) => !ours.includes(path.split('/')[0] ?? '') && !path.startsWith('node_modules/'));
+  const others = sources.filter(
+    (path) => !ours.includes(path.split('/')[0] ?? '') && !path.startsWith('node_modules/'),
+  );
   assert.deepEqual(others, []);
 
   const licences = await readFile(join(root, 'dist/LICENSES.txt'), 'utf8');

@@ -17,7 +17,10 @@ before(async () => {
   service = await Service.start({ durable: false });
   ({ id } = await service.api.makeSandbox('ready'));
   folder = mkdtempSync(join(tmpdir(), 'berth-browser-'));
-  writeFileSync(join(folder, 'xdg-open'), `#!/bin/sh\necho "$@" > '${folder}/new' && mv '${folder}/new' '${folder}/opened'\n`);
+  writeFileSync(
+    join(folder, 'xdg-open'),
+    `#!/bin/sh\necho "$@" > '${folder}/new' && mv '${folder}/new' '${folder}/opened'\n`,
+  );
   chmodSync(join(folder, 'xdg-open'), 0o755);
 });
 after(async () => {
@@ -25,7 +28,8 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const list = async (): Promise<Preview[]> => ((await service.body(`/v1/sandboxes/${id}/previews`)) as { previews: Preview[] }).previews;
+const list = async (): Promise<Preview[]> =>
+  ((await service.body(`/v1/sandboxes/${id}/previews`)) as { previews: Preview[] }).previews;
 
 test('create prints the URL alone on stdout, of the audience, label, end user and time that were asked for', async () => {
   const options = ['--audience', 'public', '--expires-in', '7d', '--label', 'demo', '--end-user', 'u 1'];
@@ -37,7 +41,10 @@ test('create prints the URL alone on stdout, of the audience, label, end user an
   assert.equal(Date.parse(link?.expiresAt ?? '') - Date.parse(link?.createdAt ?? ''), 7 * 86_400_000);
   assert.match(
     stderr,
-    new RegExp(`^opens for whoever has it, until \\S+Z \\(in [67] d\\); berth preview rm ${id} ${link?.id} takes it back$`, 'm'),
+    new RegExp(
+      `^opens for whoever has it, until \\S+Z \\(in [67] d\\); berth preview rm ${id} ${link?.id} takes it back$`,
+      'm',
+    ),
   );
   const team = await service.run(['preview', 'create', id, '8080', '--json']);
   const { preview } = JSON.parse(team.stdout) as { preview: Preview };
@@ -63,7 +70,10 @@ test('ls fits its terminal and leaves URLs out that would be cut; a pipe and --j
     /^ID +PORT +LABEL +END USER +EXPIRES +LAST USED +URL\nprv_\w+ +3000 +demo +u 1 +in [67] d +- +http\S+token=\S+\n$/,
   );
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`/v1/sandboxes/${id}/previews`));
-  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'no public links; those for the team are not stored\n']);
+  assert.deepEqual(
+    [none.code, none.stdout, none.stderr],
+    [0, '', 'no public links; those for the team are not stored\n'],
+  );
 });
 
 test('rm revokes all that are named, again too, and names those that are not there', async () => {
@@ -110,7 +120,8 @@ test('what is no web page is never handed to a program', async (t) => {
   const api = await ApiServer.start();
   t.after(() => api.close());
   for (const url of ['file:///etc/passwd', '-x', 'javascript:alert(1)']) {
-    api.json = (request) => (request.method === 'POST' ? { preview: { url, expiresAt: '' } } : { sandbox: { id: 'sbx_a' } });
+    api.json = (request) =>
+      request.method === 'POST' ? { preview: { url, expiresAt: '' } } : { sandbox: { id: 'sbx_a' } };
     const env = { ...api.environment, DISPLAY: ':99', PATH: `${folder}:${process.env['PATH']}` };
     const { code } = await berth(['preview', 'open', 'sbx_a', '80'], { env });
     assert.equal(code, 0, 'it is printed');

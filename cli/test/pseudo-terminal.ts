@@ -1,4 +1,5 @@
-// A program in a terminal of its own, as a person has it: keys go in, what is shown comes out, its window changes size. Made by `script`, which every Debian has.
+// A program in a terminal of its own, as a person has it: keys go in, what is shown comes out, its
+// window changes size. Made by `script`, which every Debian has.
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +20,9 @@ export class PseudoTerminal {
   /** `script -e` answers with the program's exit code. */
   constructor(program: string, args: readonly string[], env: Readonly<Record<string, string | undefined>>) {
     const words = [program, ...args].map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`);
-    this.#script = spawn('script', ['-qefc', `exec ${words.join(' ')}`, '/dev/null'], { env: { ...env, SHELL: '/bin/sh' } });
+    this.#script = spawn('script', ['-qefc', `exec ${words.join(' ')}`, '/dev/null'], {
+      env: { ...env, SHELL: '/bin/sh' },
+    });
     this.#script.stdout.setEncoding('utf8').on('data', (chunk: string) => (this.text += chunk));
     this.#script.stdin.on('error', () => undefined);
     this.#ended = once(this.#script, 'close').then(([code]) => code as number | null);
@@ -31,7 +34,8 @@ export class PseudoTerminal {
 
   /** Waits until the text shows up after what was there before. */
   async shows(what: string | RegExp, from = 0): Promise<RegExpExecArray> {
-    const pattern = typeof what === 'string' ? new RegExp(what.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)) : what;
+    const pattern =
+      typeof what === 'string' ? new RegExp(what.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)) : what;
     const deadline = Date.now() + DEADLINE_MS;
     for (;;) {
       const found = pattern.exec(this.text.slice(from));

@@ -1,4 +1,5 @@
-// What help says of every command: a summary, and examples that the shell and the parser take as they stand. And docs/cli.md, which is made of the same.
+// What help says of every command: a summary, and examples that the shell and the parser take as
+// they stand. And docs/cli.md, which is made of the same.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -22,7 +23,10 @@ const commands: { words: string; spec: CommandSpec }[] = chapters
       : [{ words: entry.name, spec: entry }],
   );
 
-/** Other programs of examples. `ssh` runs what it is told to run for a connection; a browser and the rest take anything. */
+/**
+ * Other programs of examples. `ssh` runs what it is told to run for a connection; a browser and the
+ * rest take anything.
+ */
 const OTHERS = {
   jq: 'cat >/dev/null',
   // What the stand-in of berth prints, where a shell reads it as commands.
@@ -40,7 +44,8 @@ before(async () => {
     await writeFile(path, `#!/bin/bash\n${script}\n`);
     await chmod(path, 0o755);
   };
-  // Writes down what it was called with: the words of a call end with a zero byte each, the call with one more. Reads what it is sent, as who sends it would fail.
+  // Writes down what it was called with: the words of a call end with a zero byte each, the call
+  // with one more. Reads what it is sent, as who sends it would fail.
   const record = `{ printf '%s\\0' "$@"; printf '\\0'; } >> '${join(folder, 'calls')}'; cat >/dev/null; echo value`;
   await mkdir(join(folder, 'here'));
   for (const path of ['here/berth', 'bin/berth']) await program(join(folder, path), record);
@@ -52,7 +57,12 @@ after(() => rm(folder, { recursive: true, force: true }));
 async function callsIn(line: string): Promise<string[][]> {
   await rm(join(folder, 'calls'), { force: true });
   for (const [, file = ''] of line.matchAll(/<\s*([\w./-]+)/g)) await writeFile(join(folder, 'here', file), '');
-  const env = { PATH: `${join(folder, 'bin')}:/usr/bin:/bin`, HOME: folder, EDITOR: 'true', SANDBOX: 'sbx_uodiunxlni4uyqmllemsqh4l' };
+  const env = {
+    PATH: `${join(folder, 'bin')}:/usr/bin:/bin`,
+    HOME: folder,
+    EDITOR: 'true',
+    SANDBOX: 'sbx_uodiunxlni4uyqmllemsqh4l',
+  };
   const { status, stderr } = spawnSync('bash', ['--norc', '-euo', 'pipefail', '-c', line], {
     cwd: join(folder, 'here'),
     env,
@@ -70,7 +80,10 @@ async function callsIn(line: string): Promise<string[][]> {
   return calls.filter((call) => call.length > 0);
 }
 
-/** The words of the command that it is, by the real tree of commands; throws what the parser says of it. */
+/**
+ * The words of the command that it is, by the real tree of commands; throws what the parser says of
+ * it.
+ */
 async function parsed(call: readonly string[]): Promise<string> {
   let found = '';
   let said = '';
@@ -82,7 +95,8 @@ async function parsed(call: readonly string[]): Promise<string> {
     environment: {},
   };
   const program = buildProgram(options, (_spec, command) => {
-    for (let at: Command | null = command; at !== null && at !== program; at = at.parent) found = `${at.name()} ${found}`.trim();
+    for (let at: Command | null = command; at !== null && at !== program; at = at.parent)
+      found = `${at.name()} ${found}`.trim();
     return Promise.resolve();
   });
   try {
@@ -101,7 +115,8 @@ test('every command has a summary in one line, and examples', () => {
     assert.ok(spec.summary.length <= 140 && !spec.summary.includes('\n'), words);
     assert.ok(spec.examples.length > 0, words);
     if (spec.details !== undefined) assert.match(spec.details, /[.)]$/, words);
-    for (const { about } of [...(spec.arguments ?? []), ...(spec.options ?? [])]) assert.match(about, /^\S.*[^.\s]$/, words);
+    for (const { about } of [...(spec.arguments ?? []), ...(spec.options ?? [])])
+      assert.match(about, /^\S.*[^.\s]$/, words);
   }
 });
 

@@ -1,4 +1,5 @@
-// `berth run` against a server that keeps sandboxes as a list and runs commands here: that none is left, whatever happens. On a real machine: e2e/cli-streams.test.ts.
+// `berth run` against a server that keeps sandboxes as a list and runs commands here: that none is
+// left, whatever happens. On a real machine: e2e/cli-streams.test.ts.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -50,7 +51,11 @@ afterEach(() => {
 });
 
 const HANG_UP = (): Promise<void> => Promise.resolve();
-const env = (): Record<string, string | undefined> => ({ ...api.environment, BERTH_ORG_ID: 'org_one', BERTH_PROJECT_ID: 'prj_one' });
+const env = (): Record<string, string | undefined> => ({
+  ...api.environment,
+  BERTH_ORG_ID: 'org_one',
+  BERTH_PROJECT_ID: 'prj_one',
+});
 const run = (args: string[], stdin?: string): Promise<Ended> =>
   berth(['run', ...args], { env: env(), ...(stdin === undefined ? {} : { stdin }) });
 
@@ -90,12 +95,19 @@ test('a sandbox is made as the options say, the command runs in it as with exec 
     ttlSeconds: 1_800,
   });
   assert.deepEqual(await run(['-i', '--', 'cat'], 'in'), { code: 0, stdout: 'in', stderr: '' });
-  assert.deepEqual(await run(['cat', '-u', '-'], 'in').then(({ stdout }) => stdout), '', 'without -i there is nothing to read');
+  assert.deepEqual(
+    await run(['cat', '-u', '-'], 'in').then(({ stdout }) => stdout),
+    '',
+    'without -i there is nothing to read',
+  );
 });
 
 test('--keep leaves it, and says its id on stderr', async () => {
   const { code, stdout, stderr } = await run(['--keep', '--', 'echo done']);
-  assert.deepEqual([code, stdout, stderr], [0, 'done\n', `berth: ${ID} is kept; berth sandbox rm ${ID} takes it away\n`]);
+  assert.deepEqual(
+    [code, stdout, stderr],
+    [0, 'done\n', `berth: ${ID} is kept; berth sandbox rm ${ID} takes it away\n`],
+  );
   assert.equal(destroyed(), 0);
 });
 
@@ -152,7 +164,10 @@ test('a second Ctrl-C does not wait for the destroy, and names the sandbox that 
 });
 
 test('a command that refuses to end is left at the second Ctrl-C, and its sandbox destroyed', async () => {
-  const { child, seen, ended } = startBerth(['run', '--', 'trap "echo no" INT; echo begun; while :; do sleep 0.1; done'], { env: env() });
+  const { child, seen, ended } = startBerth(
+    ['run', '--', 'trap "echo no" INT; echo begun; while :; do sleep 0.1; done'],
+    { env: env() },
+  );
   await until('it runs', () => seen.stdout === 'begun\n');
   child.kill('SIGINT');
   await until('it refuses', () => seen.stdout === 'begun\nno\n');
@@ -165,7 +180,10 @@ test('a lost connection, and a reader that goes away, destroy it too', async () 
   const { answer } = api;
   api.answer = (socket) => socket.terminate();
   const { code, stderr } = await run(['--', 'true']);
-  assert.deepEqual([code, stderr], [125, 'berth: the connection to the command was closed: the connection to the server broke\n']);
+  assert.deepEqual(
+    [code, stderr],
+    [125, 'berth: the connection to the command was closed: the connection to the server broke\n'],
+  );
   assert.equal(destroyed(), 1);
   api.answer = answer;
   const { child, ended } = startBerth(['run', '--', 'yes'], { env: env() });
@@ -178,15 +196,33 @@ test('a lost connection, and a reader that goes away, destroy it too', async () 
 test('one that is not made is told as what it is, with exit code 125, and what was typed wrongly with 2', async () => {
   api.json = ({ method, url }) => {
     asked.push(`${method} ${url}`);
-    return { sandbox: { ...exampleSandbox, id: ID, status: 'failed', statusReason: { code: 'host_lost', message: 'its host is gone' } } };
+    return {
+      sandbox: {
+        ...exampleSandbox,
+        id: ID,
+        status: 'failed',
+        statusReason: { code: 'host_lost', message: 'its host is gone' },
+      },
+    };
   };
   const failed = await run(['--', 'true']);
   assert.equal(failed.code, 125);
   assert.match(failed.stderr, /its host is gone/);
   assert.equal(asked.at(-1), DESTROY);
-  api.refuse = { status: 402, body: JSON.stringify({ error: { code: 'no_active_plan', message: 'the org has no plan' } }) };
-  assert.deepEqual(await run(['--', 'true']), { code: 125, stdout: '', stderr: 'berth: the org has no plan (no_active_plan)\n' });
-  for (const args of [[], ['--size', 'huge', '--', 'true'], ['-t', '--', 'true'], ['--mode', 'ephemeral', '--', 'true']]) {
+  api.refuse = {
+    status: 402,
+    body: JSON.stringify({ error: { code: 'no_active_plan', message: 'the org has no plan' } }),
+  };
+  assert.deepEqual(await run(['--', 'true']), {
+    code: 125,
+    stdout: '',
+    stderr: 'berth: the org has no plan (no_active_plan)\n',
+  });
+  for (const args of [
+    [],
+    ['--size', 'huge', '--', 'true'],
+    ['-t', '--', 'true'],
+    ['--mode', 'ephemeral', '--', 'true'],
+  ])
     assert.equal((await run(args)).code, 2, args.join(' '));
-  }
 });

@@ -1,4 +1,5 @@
-// `berth sandbox create` against a real service: what it makes, what it prints where, and what it refuses before anything is sent.
+// `berth sandbox create` against a real service: what it makes, what it prints where, and what it
+// refuses before anything is sent.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +15,11 @@ let service: Service;
 let folder: string;
 before(async () => {
   service = await Service.start();
-  await service.api.db.updateTable('project').set({ use_case: 'external' }).where('id', '=', service.api.projectId).execute();
+  await service.api.db
+    .updateTable('project')
+    .set({ use_case: 'external' })
+    .where('id', '=', service.api.projectId)
+    .execute();
   folder = mkdtempSync(join(tmpdir(), 'berth-keys-'));
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'me@tests', '-f', join(folder, 'id')]);
 });
@@ -23,14 +28,17 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const sandboxOf = async (id: string): Promise<Sandbox> => ((await service.body(`/v1/sandboxes/${id}`)) as { sandbox: Sandbox }).sandbox;
+const sandboxOf = async (id: string): Promise<Sandbox> =>
+  ((await service.body(`/v1/sandboxes/${id}`)) as { sandbox: Sandbox }).sandbox;
 
 test('in a pipe the id stands alone on stdout; in a terminal a few fields do', async () => {
   const piped = await service.run(['sandbox', 'create', '--name', 'one']);
   assert.equal(piped.code, 0, piped.stderr);
   assert.match(piped.stdout, /^sbx_[a-z2-7]{24}\n$/);
   assert.equal((await sandboxOf(piped.stdout.trim())).status, 'ready');
-  const { code, text } = await service.show(['sandbox', 'create', '--name', 'two', '--size', 'large'], { env: { NO_COLOR: '1' } });
+  const { code, text } = await service.show(['sandbox', 'create', '--name', 'two', '--size', 'large'], {
+    env: { NO_COLOR: '1' },
+  });
   assert.equal(code, 0, text);
   // How long it takes says whether progress is shown before.
   const fields = masked(text).slice(masked(text).indexOf('id '));
@@ -38,14 +46,46 @@ test('in a pipe the id stands alone on stdout; in a terminal a few fields do', a
 });
 
 test('every field of the API is made of its option', async () => {
-  const options = ['--name', 'all', '--agent', 'agent_two', '--sandbox-profile', 'long-running', '--size', 'small', '--end-user', 'user 7'];
-  const labels = ['--metadata', 'plan=trial', '--metadata', 'eq=a=b', '--metadata', 'größe=日本', '--metadata', 'none='];
+  const options = [
+    '--name',
+    'all',
+    '--agent',
+    'agent_two',
+    '--sandbox-profile',
+    'long-running',
+    '--size',
+    'small',
+    '--end-user',
+    'user 7',
+  ];
+  const labels = [
+    '--metadata',
+    'plan=trial',
+    '--metadata',
+    'eq=a=b',
+    '--metadata',
+    'größe=日本',
+    '--metadata',
+    'none=',
+  ];
   const further = ['--mode', 'ephemeral', '--ttl-seconds', '2h', '--ssh-key', join(folder, 'id.pub')];
   const repository = ['--repository', 'acme/app', '--branch', 'main'];
-  const { code, stdout, stderr } = await service.run(['sandbox', 'create', ...options, ...labels, ...further, ...repository, '--json']);
+  const { code, stdout, stderr } = await service.run([
+    'sandbox',
+    'create',
+    ...options,
+    ...labels,
+    ...further,
+    ...repository,
+    '--json',
+  ]);
   assert.equal(code, 0, stderr);
   const { sandbox } = JSON.parse(stdout) as { sandbox: Sandbox };
-  assert.deepEqual({ sandbox }, await service.body(`/v1/sandboxes/${sandbox.id}`), 'the answer of the API and nothing else');
+  assert.deepEqual(
+    { sandbox },
+    await service.body(`/v1/sandboxes/${sandbox.id}`),
+    'the answer of the API and nothing else',
+  );
   const { name, agent, sandbox_profile: profile, allocated_vcpu: vcpu, endUserId, mode, ttlSeconds, branch } = sandbox;
   assert.deepEqual(
     [name, agent, profile, vcpu, endUserId, mode, ttlSeconds, sandbox.repository, branch],
@@ -61,7 +101,9 @@ test('every field of the API is made of its option', async () => {
     ],
   );
   assert.equal(sandbox.clone?.status, 'cloned', 'it stays until the repository is there');
-  const { ssh } = (await service.body(`/v1/sandboxes/${sandbox.id}/ssh`)) as { ssh: { authorizedKeyFingerprint: string } };
+  const { ssh } = (await service.body(`/v1/sandboxes/${sandbox.id}/ssh`)) as {
+    ssh: { authorizedKeyFingerprint: string };
+  };
   const [, fingerprint] = execFileSync('ssh-keygen', ['-lf', join(folder, 'id.pub')], { encoding: 'utf8' }).split(' ');
   assert.equal(ssh.authorizedKeyFingerprint, fingerprint);
 });
@@ -71,16 +113,28 @@ test('a time to live alone makes it ephemeral; without a repository it has none 
   const of = { default_repository: 'acme/app', default_branch: 'dev' };
   await db.updateTable('project').set(of).where('id', '=', projectId).execute();
   const [own, none, branchless] = await Promise.all(
-    [['--ttl-seconds', '90'], ['--no-repository'], ['--no-branch', '--persistence-policy', 'always_on']].map(async (options) => {
-      const { code, stdout, stderr } = await service.run(['sandbox', 'create', ...options, '--json']);
-      assert.equal(code, 0, stderr);
-      return (JSON.parse(stdout) as { sandbox: Sandbox }).sandbox;
-    }),
+    [['--ttl-seconds', '90'], ['--no-repository'], ['--no-branch', '--persistence-policy', 'always_on']].map(
+      async (options) => {
+        const { code, stdout, stderr } = await service.run(['sandbox', 'create', ...options, '--json']);
+        assert.equal(code, 0, stderr);
+        return (JSON.parse(stdout) as { sandbox: Sandbox }).sandbox;
+      },
+    ),
   );
-  await db.updateTable('project').set({ default_repository: null, default_branch: null }).where('id', '=', projectId).execute();
-  assert.deepEqual([own?.mode, own?.ttlSeconds, own?.repository, own?.branch], ['ephemeral', 90, of.default_repository, 'dev']);
+  await db
+    .updateTable('project')
+    .set({ default_repository: null, default_branch: null })
+    .where('id', '=', projectId)
+    .execute();
+  assert.deepEqual(
+    [own?.mode, own?.ttlSeconds, own?.repository, own?.branch],
+    ['ephemeral', 90, of.default_repository, 'dev'],
+  );
   assert.deepEqual([none?.repository, none?.branch], [null, null]);
-  assert.deepEqual([branchless?.repository, branchless?.branch, branchless?.persistencePolicy], [of.default_repository, null, 'always_on']);
+  assert.deepEqual(
+    [branchless?.repository, branchless?.branch, branchless?.persistencePolicy],
+    [of.default_repository, null, 'always_on'],
+  );
 });
 
 test('the same command with the same idempotency key gives the same sandbox, also when it sleeps by then', async () => {
@@ -100,7 +154,11 @@ test('--no-wait answers while it is being made, and a repository that cannot be 
   const early = await service.run(['sandbox', 'create', '--no-wait', '--json']);
   service.api.host.createMs = 0;
   assert.equal((JSON.parse(early.stdout) as { sandbox: Sandbox }).sandbox.status, 'provisioning');
-  service.api.host.cloneResults.push({ outcome: 'failed', code: 'branch_not_found', message: 'fatal: Remote branch x not found' });
+  service.api.host.cloneResults.push({
+    outcome: 'failed',
+    code: 'branch_not_found',
+    message: 'fatal: Remote branch x not found',
+  });
   const { code, stdout, stderr } = await service.run(['sandbox', 'create', '--repository', 'acme/none']);
   assert.equal(code, 0);
   assert.match(stdout, /^sbx_[a-z2-7]{24}\n$/);
@@ -129,13 +187,19 @@ test('Ctrl-C while it waits says which sandbox is left', async () => {
   const { code, stdout, stderr } = await ended;
   service.api.host.createMs = 0;
   assert.deepEqual([code, stdout], [130, '']);
-  const [, id = ''] = /berth: (sbx_\w+) was asked for and may go on being made; berth sandbox rm \1 ends it/.exec(stderr) ?? [];
+  const [, id = ''] =
+    /berth: (sbx_\w+) was asked for and may go on being made; berth sandbox rm \1 ends it/.exec(stderr) ?? [];
   assert.match(stderr, /berth: stopped by SIGINT\n$/);
   assert.match((await service.run(['sandbox', 'rm', id])).stdout, /^sbx_\w+ deleted\n$/);
 });
 
 test('a lost answer is told with what to do about it', async () => {
-  const env = { ...service.environment(), BERTH_ORG_ID: 'org_a', BERTH_PROJECT_ID: 'prj_a', BERTH_URL: 'http://127.0.0.1:9' };
+  const env = {
+    ...service.environment(),
+    BERTH_ORG_ID: 'org_a',
+    BERTH_PROJECT_ID: 'prj_a',
+    BERTH_URL: 'http://127.0.0.1:9',
+  };
   const plain = await berth(['sandbox', 'create'], { env });
   const keyed = await berth(['sandbox', 'create', '--idempotency-key', 'k'], { env });
   assert.deepEqual([plain.code, plain.stdout, keyed.code], [1, '', 1]);
@@ -151,7 +215,9 @@ test('a private key is refused before anything is sent, and its text is nowhere'
   t.after(() => api.close());
   let asked = 0;
   api.json = () => (asked += 1);
-  const { code, stdout, stderr } = await berth(['sandbox', 'create', '--ssh-key', join(folder, 'id')], { env: api.environment });
+  const { code, stdout, stderr } = await berth(['sandbox', 'create', '--ssh-key', join(folder, 'id')], {
+    env: api.environment,
+  });
   assert.deepEqual([code, stdout, asked], [2, '', 0]);
   assert.equal(
     stderr,
@@ -171,7 +237,10 @@ test('wrong values are refused with exit code 2 and what is allowed', async () =
     [['--mode', 'x'], /Allowed choices are persistent, ephemeral/],
     [['--mode', 'ephemeral'], /--mode ephemeral needs a time to live: --ttl-seconds 2h/],
     [['--mode', 'persistent', '--ttl-seconds', '60'], /a persistent sandbox has no time to live/],
-    [['--ttl-seconds', '2 hours'], /'--ttl-seconds <time>' argument '2 hours' is invalid. It must be seconds, or a time as/],
+    [
+      ['--ttl-seconds', '2 hours'],
+      /'--ttl-seconds <time>' argument '2 hours' is invalid. It must be seconds, or a time as/,
+    ],
     [['--ttl-seconds', '25h'], /from 1 s to 86400 s \(1 d\)/],
     [['--name', ''], /It must have 1 to 100 characters, not 0/],
     [['--name', 'x'.repeat(101)], /It must have 1 to 100 characters, not 101/],
@@ -188,7 +257,9 @@ test('wrong values are refused with exit code 2 and what is allowed', async () =
   ];
   await Promise.all(
     cases.map(async ([words, expected]) => {
-      const { code, stdout, stderr } = await berth(['sandbox', 'create', ...words], { env: { BERTH_URL: 'http://127.0.0.1:9' } });
+      const { code, stdout, stderr } = await berth(['sandbox', 'create', ...words], {
+        env: { BERTH_URL: 'http://127.0.0.1:9' },
+      });
       assert.deepEqual([code, stdout], [2, ''], `${words.join(' ')}: ${stderr}`);
       assert.match(stderr, expected);
     }),

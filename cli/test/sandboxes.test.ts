@@ -1,4 +1,5 @@
-// `berth sandbox ls`, `get`, `sleep`, `wake`, `resize`, `renew`, `rm` and `metrics` against a real service, in pipes and in terminals.
+// `berth sandbox ls`, `get`, `sleep`, `wake`, `resize`, `renew`, `rm` and `metrics` against a real
+// service, in pipes and in terminals.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
@@ -18,7 +19,11 @@ let service: Service;
 before(async () => {
   service = await Service.start();
   service.api.front.metrics = () => idleMetrics();
-  await service.api.db.updateTable('project').set({ use_case: 'external' }).where('id', '=', service.api.projectId).execute();
+  await service.api.db
+    .updateTable('project')
+    .set({ use_case: 'external' })
+    .where('id', '=', service.api.projectId)
+    .execute();
 });
 after(() => service.close());
 
@@ -32,10 +37,14 @@ async function make(fields: Record<string, unknown> = {}): Promise<string> {
   return id;
 }
 
-const get = async (id: string): Promise<Sandbox> => ((await service.body(`/v1/sandboxes/${id}`)) as { sandbox: Sandbox }).sandbox;
+const get = async (id: string): Promise<Sandbox> =>
+  ((await service.body(`/v1/sandboxes/${id}`)) as { sandbox: Sandbox }).sandbox;
 
 test('a list fits its terminal, keeps its columns whatever names hold, and is whole without a terminal', async () => {
-  const ids = [await make({ name: 'plain', endUserId: 'u1' }), await make({ name: EVIL, endUserId: 'u1', machineSize: 'xlarge' })];
+  const ids = [
+    await make({ name: 'plain', endUserId: 'u1' }),
+    await make({ name: EVIL, endUserId: 'u1', machineSize: 'xlarge' }),
+  ];
   // So that it is the same text, however long this takes.
   for (const [at, id] of ids.entries()) {
     const created = new Date(Date.now() - (80 - at) * 3_600_000);
@@ -103,10 +112,19 @@ test('who stops reading the output is no failure to tell of', async () => {
 });
 
 test('get shows what one wants to know, plainly, and with --json the answer', async () => {
-  const id = await make({ name: EVIL, metadata: { seats: 3, team: '\u001B[31mred' }, mode: 'ephemeral', ttlSeconds: 7_200 });
-  const [{ stdout, code }, json] = await Promise.all([service.run(['sandbox', 'get', id]), service.run(['sandbox', 'get', id, '--json'])]);
+  const id = await make({
+    name: EVIL,
+    metadata: { seats: 3, team: '\u001B[31mred' },
+    mode: 'ephemeral',
+    ttlSeconds: 7_200,
+  });
+  const [{ stdout, code }, json] = await Promise.all([
+    service.run(['sandbox', 'get', id]),
+    service.run(['sandbox', 'get', id, '--json']),
+  ]);
   assert.equal(code, 0);
-  const field = (name: string): string[] => [...stdout.matchAll(new RegExp(`^${name} {2,}(.*)$`, 'gm'))].map(([, value = '']) => value);
+  const field = (name: string): string[] =>
+    [...stdout.matchAll(new RegExp(`^${name} {2,}(.*)$`, 'gm'))].map(([, value = '']) => value);
   assert.deepEqual([field('id'), field('status'), field('size')], [[id], ['ready'], ['1 vCPU, 1 GB, 10 GB disk']]);
   assert.deepEqual(field('metadata').toSorted(), ['seats=3', String.raw`team=\u001b[31mred`]);
   assert.deepEqual(field('mode'), ['ephemeral, 2 h at a time']);
@@ -162,7 +180,10 @@ test('a sleep that falls back to awake is a failure with the reason', async () =
   service.api.host.refuseSleeps.push({ code: 'sleep_failed', message: 'no space left' });
   const { code, stdout, stderr } = await service.run(['sandbox', 'sleep', id]);
   assert.deepEqual([code, stdout], [1, '']);
-  assert.match(stderr, new RegExp(`berth: sandbox ${id} is ready rather than stopped or deleted: .+ \\(unexpected_status\\)`));
+  assert.match(
+    stderr,
+    new RegExp(`berth: sandbox ${id} is ready rather than stopped or deleted: .+ \\(unexpected_status\\)`),
+  );
 });
 
 test('figures are shown with bars in a terminal, without in a pipe, and as the API answers them', async () => {
@@ -199,7 +220,9 @@ test('--watch in a pipe is a line a look, as many as are asked for, and ends wit
   const { code, stdout } = await service.run(['sandbox', 'metrics', id, '--watch', '--interval', '1', '--count', '2']);
   assert.equal(code, 0);
   assert.match(stdout, /^(?:\S+Z {2}cpu \S+(?: %)? {2}memory .+ {2}disk .+ {2}network .+ in, .+ out\n){2}$/);
-  const { seen, ended, child } = startBerth(['sandbox', 'metrics', id, '-w', '--interval', '1'], { env: service.environment() });
+  const { seen, ended, child } = startBerth(['sandbox', 'metrics', id, '-w', '--interval', '1'], {
+    env: service.environment(),
+  });
   await until('it has looked', () => Promise.resolve(seen.stdout.includes('\n') ? true : null));
   await service.run(['sandbox', 'sleep', id]);
   const end = await ended;

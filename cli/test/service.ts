@@ -1,11 +1,15 @@
-// A real service with a host that stands in for machines, and the command that calls it: in pipes, and in a terminal of a given width.
+// A real service with a host that stands in for machines, and the command that calls it: in pipes,
+// and in a terminal of a given width.
 import { startApi, type TestApi, type TestApiOptions } from '../../api/test/api.ts';
 import { berth, cleanEnvironment, MAIN, type BerthOptions, type Ended } from './berth.ts';
 import { PseudoTerminal } from './pseudo-terminal.ts';
 
 export interface Shown {
   code: number | null;
-  /** What the terminal got: stdout and stderr in the order in which they came, its line ends as `\n`. */
+  /**
+   * What the terminal got: stdout and stderr in the order in which they came, its line ends as
+   * `\n`.
+   */
   text: string;
 }
 
@@ -36,7 +40,11 @@ export class Service {
 
   terminal(args: readonly string[], { columns = 120, env = {} }: TerminalOptions = {}): PseudoTerminal {
     const program = `stty rows 40 cols ${columns} && exec "$0" "$@"`;
-    return new PseudoTerminal('/bin/sh', ['-c', program, process.execPath, MAIN, ...args], cleanEnvironment(this.environment(env)));
+    return new PseudoTerminal(
+      '/bin/sh',
+      ['-c', program, process.execPath, MAIN, ...args],
+      cleanEnvironment(this.environment(env)),
+    );
   }
 
   /** Runs it in a terminal to its end. */

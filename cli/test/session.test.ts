@@ -1,4 +1,5 @@
-// Sign-ins that are kept: how their tokens are refreshed, by however many berths at once, and what is said when they have ended.
+// Sign-ins that are kept: how their tokens are refreshed, by however many berths at once, and what
+// is said when they have ended.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -85,7 +86,10 @@ test('a refresh that is refused is the end of the sign-in: exit code 4, and how 
   signedIn(-10);
   api.refreshToken = 'of somebody else';
   const { code, stdout, stderr } = await whoami();
-  assert.deepEqual([code, stdout, stderr], [4, '', `berth: the sign-in at ${api.url} has ended\n  berth login signs in again\n`]);
+  assert.deepEqual(
+    [code, stdout, stderr],
+    [4, '', `berth: the sign-in at ${api.url} has ended\n  berth login signs in again\n`],
+  );
   writeProfiles(home, { staging: { url: api.url, session: sessionOf('token-0', 'refresh-0', -10) } }, 'staging');
   assert.match((await whoami()).stderr, /^ {2}berth login --profile staging signs in again$/m);
 });
@@ -93,9 +97,14 @@ test('a refresh that is refused is the end of the sign-in: exit code 4, and how 
 test('a service that cannot refresh at the moment is told as that, and the sign-in is kept', async () => {
   signedIn(-10);
   api.answer = ({ path }) =>
-    path === '/auth/token' ? { status: 503, body: { error: 'temporarily_unavailable', error_description: 'come back' } } : undefined;
+    path === '/auth/token'
+      ? { status: 503, body: { error: 'temporarily_unavailable', error_description: 'come back' } }
+      : undefined;
   const { code, stderr } = await whoami();
-  assert.deepEqual([code, stderr], [1, 'berth: the sign-in could not be prolonged: come back (temporarily_unavailable)\n']);
+  assert.deepEqual(
+    [code, stderr],
+    [1, 'berth: the sign-in could not be prolonged: come back (temporarily_unavailable)\n'],
+  );
   assert.equal(readProfiles(home).profiles['default']?.session?.refreshToken, 'refresh-0');
   // With a token that is still good, though not for long, the call is made.
   signedIn(40);
@@ -155,8 +164,13 @@ test('a session token goes to no other service: not by a redirection, not by --u
 
 test('two berths that change different profiles at once lose neither change', async () => {
   const names = ['one', 'two', 'three', 'four', 'five'];
-  writeProfiles(home, Object.fromEntries(names.map((name) => [name, { url: api.url, session: sessionOf('x', 'refresh', -10) }])));
-  const ended = await Promise.all(names.map(async (name) => await berth(['logout', '--profile', name], { env: { HOME: home } })));
+  writeProfiles(
+    home,
+    Object.fromEntries(names.map((name) => [name, { url: api.url, session: sessionOf('x', 'refresh', -10) }])),
+  );
+  const ended = await Promise.all(
+    names.map(async (name) => await berth(['logout', '--profile', name], { env: { HOME: home } })),
+  );
   assert.deepEqual(
     ended.map(({ code }) => code),
     names.map(() => 0),

@@ -35,7 +35,13 @@ afterEach(() => {
 async function startShell(program: string, args: readonly string[]): Promise<Remote> {
   const { promise, resolve } = Promise.withResolvers<Remote>();
   api.answer = (socket, { url, headers }) => {
-    const remote: Remote = { asked: [url, headers.authorization], socket, typed: Buffer.alloc(0), orders: [], closed: false };
+    const remote: Remote = {
+      asked: [url, headers.authorization],
+      socket,
+      typed: Buffer.alloc(0),
+      orders: [],
+      closed: false,
+    };
     socket.on('message', (data: Buffer, isBinary) => {
       if (isBinary) remote.typed = Buffer.concat([remote.typed, data]);
       else remote.orders.push(JSON.parse(data.toString()));
@@ -96,8 +102,18 @@ for (const [what, end, code, said] of [
     1,
     /closed: the API key was revoked, or has expired \(unauthenticated\)/,
   ],
-  ['the connection breaks', (remote: Remote) => remote.socket.terminate(), 1, /closed: the connection to the server broke/],
-  ['it ends without an exit code', (remote: Remote) => remote.socket.close(1000), 1, /the terminal was closed: the server ended it/],
+  [
+    'the connection breaks',
+    (remote: Remote) => remote.socket.terminate(),
+    1,
+    /closed: the connection to the server broke/,
+  ],
+  [
+    'it ends without an exit code',
+    (remote: Remote) => remote.socket.close(1000),
+    1,
+    /the terminal was closed: the server ended it/,
+  ],
   ['it is told to end', async () => process.kill(await programIn(screen), 'SIGTERM'), 143, /berth: stopped by SIGTERM/],
 ] as const) {
   test(`when ${what} it says so, and the terminal is as it was before`, async () => {
@@ -132,9 +148,15 @@ test('a refusal is told in the words of the API, with exit code 1', async () => 
 });
 
 test('without a terminal it says what to use instead', () => {
-  const { status, stderr } = spawnSync(process.execPath, [MAIN, 'shell', 'sbx_abc'], { env: api.environment, encoding: 'utf8' });
+  const { status, stderr } = spawnSync(process.execPath, [MAIN, 'shell', 'sbx_abc'], {
+    env: api.environment,
+    encoding: 'utf8',
+  });
   assert.equal(status, 2);
-  assert.equal(stderr, 'berth: this needs a terminal, for input and output\n  berth exec sbx_abc -- COMMAND runs a command without one\n');
+  assert.equal(
+    stderr,
+    'berth: this needs a terminal, for input and output\n  berth exec sbx_abc -- COMMAND runs a command without one\n',
+  );
 });
 
 /** The program that the terminal's shell waits for. */

@@ -1,4 +1,5 @@
-// `berth ssh` and `berth known-host` against a server that speaks as the API does, with a program in place of ssh that tells how it was called. The real one: e2e/ssh.test.ts.
+// `berth ssh` and `berth known-host` against a server that speaks as the API does, with a program
+// in place of ssh that tells how it was called. The real one: e2e/ssh.test.ts.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -44,7 +45,11 @@ interface Ended {
 
 async function run(
   verb: string[],
-  { end = 'exit 0', env = {}, key = 'SHA256:abc' }: { end?: string; env?: Record<string, string>; key?: string | null } = {},
+  {
+    end = 'exit 0',
+    env = {},
+    key = 'SHA256:abc',
+  }: { end?: string; env?: Record<string, string>; key?: string | null } = {},
 ): Promise<Ended> {
   asked = [];
   api.json = ({ method, url, headers }) => {
@@ -64,7 +69,18 @@ async function run(
 }
 
 test('ssh is called with the host key as the only one known, by way of the tunnel, and gets all arguments as they are', async () => {
-  const { code, stdout, stderr } = await run(['ssh', 'sbx_abc', '-i', 'a key', '-L', '8080:localhost:80', '--', 'ls', '-l', "it's 100 %"]);
+  const { code, stdout, stderr } = await run([
+    'ssh',
+    'sbx_abc',
+    '-i',
+    'a key',
+    '-L',
+    '8080:localhost:80',
+    '--',
+    'ls',
+    '-l',
+    "it's 100 %",
+  ]);
   assert.deepEqual([code, stderr], [0, '']);
   assert.deepEqual(asked, [`GET /v1/sandboxes/sbx_abc/ssh Bearer ${TOKEN}`]);
   const words = stdout.split('\n');
@@ -92,7 +108,10 @@ test('without an ssh client it says what to install', async () => {
   const { code, stderr } = await run(['ssh', 'sbx_abc'], { env: { PATH: join(folder, 'empty') } });
   assert.deepEqual(
     [code, stderr],
-    [255, 'berth: the ssh client is not installed on this machine\n  apt install openssh-client; berth shell needs none\n'],
+    [
+      255,
+      'berth: the ssh client is not installed on this machine\n  apt install openssh-client; berth shell needs none\n',
+    ],
   );
 });
 
@@ -110,7 +129,10 @@ test('the line of known_hosts is printed and nothing else', async () => {
   assert.deepEqual([code, stdout, stderr], [0, `sbx_abc ${HOST_KEY}\n`, '']);
 });
 
-/** All that fails before the remote command is 255 for ssh, as with ssh itself, but for what was typed wrongly. */
+/**
+ * All that fails before the remote command is 255 for ssh, as with ssh itself, but for what was
+ * typed wrongly.
+ */
 for (const [verb, failed, signIn] of [
   ['ssh', 255, 255],
   ['known-host', 1, 4],
@@ -133,7 +155,10 @@ for (const [verb, failed, signIn] of [
     api.refuse = { status: 200, body: '<html>', type: 'text/html' };
     const { code, stdout, stderr } = await run([verb, 'sbx_abc']);
     assert.deepEqual([code, stdout], [failed, '']);
-    assert.match(stderr, /answered 200 by something else than Berth \(invalid_answer\)\n {2}--url, BERTH_URL or the profile says where/);
+    assert.match(
+      stderr,
+      /answered 200 by something else than Berth \(invalid_answer\)\n {2}--url, BERTH_URL or the profile says where/,
+    );
   });
 
   for (const [what, id, env, expected, words] of [
@@ -152,7 +177,13 @@ for (const [verb, failed, signIn] of [
       failed,
       /no answer came: connect ECONNREFUSED 127\.0\.0\.1:10 .*\n {2}--url, BERTH_URL or the profile says/,
     ],
-    ['no URL', 'sbx_abc', { BERTH_URL: 'somewhere' }, 2, /BERTH_URL is 'somewhere'; it must be the http or https URL of the API/],
+    [
+      'no URL',
+      'sbx_abc',
+      { BERTH_URL: 'somewhere' },
+      2,
+      /BERTH_URL is 'somewhere'; it must be the http or https URL of the API/,
+    ],
     ['a name that is no id', 'sbx;id', {}, 2, /'sbx;id' is no id of a sandbox/],
     ['an option in place of the sandbox', '--port=1', {}, 2, /unknown option '--port=1'/],
   ] as const) {

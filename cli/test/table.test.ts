@@ -53,9 +53,13 @@ test('what one can do without is left out before what is needed is cut, and colo
   assert.match(titles(120), /AGAIN$/);
   assert.doesNotMatch(titles(45), /AGAIN/);
   assert.match(titles(45), /^ID +NAME +N$/);
-  const painted = tableLines([{ ...COLUMNS[1], style: () => 'red' } as Column<Row>, COLUMNS[2] as Column<Row>], [line], {
-    paint: (_style, text) => `<${text}>`,
-  });
+  const painted = tableLines(
+    [{ ...COLUMNS[1], style: () => 'red' } as Column<Row>, COLUMNS[2] as Column<Row>],
+    [line],
+    {
+      paint: (_style, text) => `<${text}>`,
+    },
+  );
   assert.deepEqual(painted, ['NAME                    N', '<a name of some length>  21']);
 });
 

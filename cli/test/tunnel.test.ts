@@ -41,7 +41,11 @@ function start(
   child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   child.stdin.on('error', () => undefined);
-  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, stdout: Buffer.concat(stdout), stderr }));
+  const ended = once(child, 'close').then(([code]) => ({
+    code: code as number | null,
+    stdout: Buffer.concat(stdout),
+    stderr,
+  }));
   return { child, ended };
 }
 
@@ -107,12 +111,18 @@ test('it ends when the sandbox ends its side, though stdin is still open', async
 test('a tunnel that is closed for a reason fails with the reason', async () => {
   api.answer = (socket) => socket.close(4409, 'sandbox_state_conflict');
   const { code, stderr } = await start(['sbx_abc']).ended;
-  assert.deepEqual([code, stderr], [1, 'berth: the tunnel was closed: the sandbox is not awake any more (sandbox_state_conflict)\n']);
+  assert.deepEqual(
+    [code, stderr],
+    [1, 'berth: the tunnel was closed: the sandbox is not awake any more (sandbox_state_conflict)\n'],
+  );
 });
 
 test('a refusal is told in the words of the API', async () => {
   api.refuse = refusal(502, 'port_refused', 'nothing listens on port 22 of the sandbox');
-  assert.equal((await start(['sbx_abc']).ended).stderr, 'berth: nothing listens on port 22 of the sandbox (port_refused)\n');
+  assert.equal(
+    (await start(['sbx_abc']).ended).stderr,
+    'berth: nothing listens on port 22 of the sandbox (port_refused)\n',
+  );
   api.refuse = { status: 404, body: '<html>' };
   assert.match(
     (await start(['sbx_abc']).ended).stderr,
@@ -124,7 +134,13 @@ for (const [what, args, env, expected, words] of [
   ['no key', ['sbx_abc'], { BERTH_API_KEY: '' }, 4, /^berth: not signed in\n.*BERTH_API_KEY/],
   ['a URL that is none', ['sbx_abc'], { BERTH_URL: 'ftp://x' }, 2, /BERTH_URL is 'ftp:\/\/x'/],
   ['a server that is not there', ['sbx_abc'], { BERTH_URL: 'http://127.0.0.1:10' }, 1, /could not be reached/],
-  ['a port that is none', ['sbx_abc', '--port', 'ssh'], {}, 2, /argument 'ssh' is invalid. It must be a whole number from 1 to 65535/],
+  [
+    'a port that is none',
+    ['sbx_abc', '--port', 'ssh'],
+    {},
+    2,
+    /argument 'ssh' is invalid. It must be a whole number from 1 to 65535/,
+  ],
   ['no sandbox', [], {}, 2, /missing required argument 'sandbox'/],
 ] as const) {
   test(`${what} is told, with exit code ${expected}`, async () => {

@@ -22,7 +22,14 @@ async function note(count: number, sandboxId: string): Promise<void> {
   const { db, orgId, projectId } = service.api;
   for (let made = 0; made < count; made += 1) {
     const actor = { kind: 'system', id: null, userId: null } as const;
-    await insertActivity(db, { orgId, projectId, sandboxId, actor, kind: 'sandbox_ready', details: { reason: `\u001B[2Jno ${made}` } });
+    await insertActivity(db, {
+      orgId,
+      projectId,
+      sandboxId,
+      actor,
+      kind: 'sandbox_ready',
+      details: { reason: `\u001B[2Jno ${made}` },
+    });
   }
 }
 
@@ -80,7 +87,11 @@ test('what does not exist is refused in the words of the API', async () => {
 test('end users stand in a table, most first, with their share', async () => {
   const { db, orgId } = service.api;
   const anchor = new Date(Date.now() - 20 * 86_400_000);
-  await db.updateTable('subscription').set({ period_anchor: anchor, started_at: anchor }).where('org_id', '=', orgId).execute();
+  await db
+    .updateTable('subscription')
+    .set({ period_anchor: anchor, started_at: anchor })
+    .where('org_id', '=', orgId)
+    .execute();
   await used(3, 'big \u001B[2J\u202E');
   await used(1, 'small');
   const [terminal, piped, json] = await Promise.all([
@@ -110,7 +121,10 @@ test('activity is shown newest first, as much as is asked for, and plainly', asy
     /^AT +KIND +OF +BY +MORE\n2026-\S+ {2}sandbox_ready +sbx_x{24} +system +\\u001b\[2Jno 29\n2026-\S+ {2}sandbox_ready +sbx_x{24} +system +\\u001b\[2Jno 28\n$/,
   );
   assert.deepEqual([table.code, table.stderr], [0, '']);
-  assert.match(masked(narrow.text), /^AT +KIND +OF\n(?:2026-\S+ {2}sandbox_ready +sbx_a{11}…\n){2}there is more: --limit/);
+  assert.match(
+    masked(narrow.text),
+    /^AT +KIND +OF\n(?:2026-\S+ {2}sandbox_ready +sbx_a{11}…\n){2}there is more: --limit/,
+  );
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`${org()}/activity?sandboxId=${NOTED}&limit=20`));
   assert.deepEqual(JSON.parse(filtered.stdout), await service.body(`${org()}/activity?kind=org_created&limit=20`));
   assert.equal(all.stdout.split('\n').length, 1 + 30 + 1);

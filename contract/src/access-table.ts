@@ -1,11 +1,16 @@
-// docs/access.md as it follows from the contract: which role has which permission, what a token adds to that, and what each route takes.
-// Text only: contract/test/print-access-table.ts prints it.
+// docs/access.md as it follows from the contract: which role has which permission, what a token
+// adds to that, and what each route takes. Text only: contract/test/print-access-table.ts prints
+// it.
 import { agentTokenAccess, agentTokenPermissions } from './agent-tokens.ts';
 import { permission, role, ROLE_PERMISSIONS } from './permissions.ts';
 import { AUTH_KINDS, type AuthKind, type Route } from './route.ts';
 import { ROUTES } from './routes.ts';
 
-const KIND_HEADINGS: { readonly [kind in AuthKind]: string } = { session: 'session', api_key: 'API key', agent_token: 'personal token' };
+const KIND_HEADINGS: { readonly [kind in AuthKind]: string } = {
+  session: 'session',
+  api_key: 'API key',
+  agent_token: 'personal token',
+};
 const YES = '✓';
 const NO = '';
 
@@ -86,6 +91,7 @@ function mark(has: boolean): string {
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string => `|${cells.map((cell) => (cell === '' ? ' ' : ` ${cell} `)).join('|')}|\n`;
+  const line = (cells: readonly string[]): string =>
+    `|${cells.map((cell) => (cell === '' ? ' ' : ` ${cell} `)).join('|')}|\n`;
   return `${line(head)}|${'---|'.repeat(head.length)}\n${rows.map(line).join('')}`;
 }

@@ -6,17 +6,32 @@ import { pageQuery } from './page.ts';
 import { defineRoute } from './route.ts';
 import { idText, timestamp } from './text.ts';
 
-/** `operator`: a person on the machine itself. `system`: the service, carrying out what somebody asked for or what time brings. */
+/**
+ * `operator`: a person on the machine itself. `system`: the service, carrying out what somebody
+ * asked for or what time brings.
+ */
 export const activityActorKind = z.enum(['session', 'api_key', 'agent_token', 'operator', 'system']);
 
 /** What the entry is about. */
-export const activitySubjectKind = z.enum(['org', 'user', 'invitation', 'api_key', 'agent_token', 'project', 'sandbox', 'preview_link']);
+export const activitySubjectKind = z.enum([
+  'org',
+  'user',
+  'invitation',
+  'api_key',
+  'agent_token',
+  'project',
+  'sandbox',
+  'preview_link',
+]);
 
 export const activityEntry = z
   .strictObject({
     id: idText,
     at: timestamp,
-    /** One of {@link activityKind}, or of a former version's: what a version no longer writes stays in the feed. */
+    /**
+     * One of {@link activityKind}, or of a former version's: what a version no longer writes stays
+     * in the feed.
+     */
     kind: z.string().describe('What happened, noun first, such as `sandbox_created`. Further ones will come.'),
     actor: z.strictObject({
       kind: activityActorKind,
@@ -28,7 +43,10 @@ export const activityEntry = z
     projectId: idText.nullable(),
     sandboxId: idText.nullable(),
     reason: z.string().nullable().describe('Why, where there is something to say; for people.'),
-    requestId: z.string().nullable().describe('`x-request-id` of the call that did it; null for what no call did by itself.'),
+    requestId: z
+      .string()
+      .nullable()
+      .describe('`x-request-id` of the call that did it; null for what no call did by itself.'),
     details: z.record(z.string(), z.unknown()).describe('What else belongs to the kind.'),
   })
   .meta({ id: 'ActivityEntry', description: 'Something that happened in an org.' });
@@ -43,7 +61,11 @@ export const listActivity = defineRoute({
   permission: 'activity.read',
   request: {
     params: z.object({ orgId: idText }),
-    query: pageQuery.extend({ kind: activityKind.optional(), projectId: idText.optional(), sandboxId: idText.optional() }),
+    query: pageQuery.extend({
+      kind: activityKind.optional(),
+      projectId: idText.optional(),
+      sandboxId: idText.optional(),
+    }),
   },
   response: {
     status: 200,

@@ -1,9 +1,17 @@
-// The kinds of events in an org's activity feed, named as the spec names one of them (`sandbox_metrics_sample`): noun first, snake case.
-// The route that reads the feed is in activity-feed.ts.
+// The kinds of events in an org's activity feed, named as the spec names one of them
+// (`sandbox_metrics_sample`): noun first, snake case. The route that reads the feed is in
+// activity-feed.ts.
 import { z } from 'zod';
 
-/** `sandbox_connected` carries the port, or that it is a terminal, or a command and whether in one; never the command. `preview_link_created` carries port, audience and expiry, never the link's token. */
-/** `sandbox_exec` carries the time limit, `sandbox_file_written` path and size, never a command, its output or a content: those are the tenant's. */
+/**
+ * `sandbox_connected` carries the port, or that it is a terminal, or a command and whether in one;
+ * never the command. `preview_link_created` carries port, audience and expiry, never the link's
+ * token.
+ */
+/**
+ * `sandbox_exec` carries the time limit, `sandbox_file_written` path and size, never a command, its
+ * output or a content: those are the tenant's.
+ */
 export const activityKind = z.enum([
   'org_created',
   'owner_link_created',

@@ -1,4 +1,5 @@
-// Personal agent tokens: what drives agent sessions across the orgs of the person who made them, and nothing else.
+// Personal agent tokens: what drives agent sessions across the orgs of the person who made them,
+// and nothing else.
 import { z } from 'zod';
 import { AGENT_TOKEN_DAYS, NAME_CHARACTERS } from './limits.ts';
 import { pageFields, pageQuery } from './page.ts';
@@ -43,8 +44,13 @@ export const createAgentTokenBody = z
   .describe('`read_only` cannot be combined with `canApprove` or `canWake`.');
 export type CreateAgentTokenBody = z.infer<typeof createAgentTokenBody>;
 
-/** What such a token grants in each org of its creator, as far as the creator's role there has it too. */
-export function agentTokenPermissions(token: Pick<AgentToken, 'access' | 'canApprove' | 'canWake'>): ReadonlySet<Permission> {
+/**
+ * What such a token grants in each org of its creator, as far as the creator's role there has it
+ * too.
+ */
+export function agentTokenPermissions(
+  token: Pick<AgentToken, 'access' | 'canApprove' | 'canWake'>,
+): ReadonlySet<Permission> {
   return new Set<Permission>([
     'agent_session.read',
     ...(token.access === 'read_send' ? (['agent_session.send'] as const) : []),

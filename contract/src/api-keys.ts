@@ -1,4 +1,5 @@
-// API keys: credentials for scripts, CI and platforms. Managed in a session alone (spec: Authentication rule 3).
+// API keys: credentials for scripts, CI and platforms. Managed in a session alone (spec:
+// Authentication rule 3).
 import { z } from 'zod';
 import { exampleApiKey } from './examples.ts';
 import { EXPIRES_IN_DAYS, NAME_CHARACTERS } from './limits.ts';
@@ -66,7 +67,10 @@ export const createApiKey = defineRoute({
   auth: ['session'],
   permission: 'api_keys.manage',
   request: { params: orgParams, body: createApiKeyBody },
-  response: { status: 201, body: z.strictObject({ apiKey, token: z.string().describe('The key itself. It is in this answer alone.') }) },
+  response: {
+    status: 201,
+    body: z.strictObject({ apiKey, token: z.string().describe('The key itself. It is in this answer alone.') }),
+  },
   errors: [],
   activity: 'api_key_created',
   published: true,

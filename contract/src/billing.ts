@@ -67,7 +67,13 @@ export const createCheckout = defineRoute({
   permission: 'billing.manage',
   request: { params: orgParams, body: z.strictObject({ plan: plan.shape.id }) },
   response: { status: 200, body: z.strictObject({ checkout }) },
-  errors: ['no_active_plan', 'plan_not_for_sale', 'billing_not_configured', 'plan_already_bought', 'payment_provider_unavailable'],
+  errors: [
+    'no_active_plan',
+    'plan_not_for_sale',
+    'billing_not_configured',
+    'plan_already_bought',
+    'payment_provider_unavailable',
+  ],
   activity: 'checkout_started',
   published: false,
 });

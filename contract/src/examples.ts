@@ -1,4 +1,5 @@
-// What the examples of the routes have in common: ids, times, and resources as they are answered. Types of the resources are held to their schemas by a test.
+// What the examples of the routes have in common: ids, times, and resources as they are answered.
+// Types of the resources are held to their schemas by a test.
 
 /** Ids in examples; the test that sends them puts real ones in their place. */
 export const EXAMPLE_IDS = {
@@ -141,7 +142,11 @@ export const exampleUsage = {
   sandboxOverageEnabled: false,
   usedMachineHours: 0,
   remainingMachineHours: null,
-  usageAlert: { percentUsed: 0, status: 'normal', message: '0 machine hours are used in this billing period. There is no cap on them.' },
+  usageAlert: {
+    percentUsed: 0,
+    status: 'normal',
+    message: '0 machine hours are used in this billing period. There is no cap on them.',
+  },
   periodStartsAt: '2026-11-01T00:00:00.000Z',
   periodEndsAt: '2026-12-01T00:00:00.000Z',
   overageMachineHours: 0,

@@ -27,7 +27,9 @@ export const execResult = z
       .describe('A non-zero one is a successful request; 128 + n when signal n ended it; 124 with `timedOut`.'),
     stdout: z.string(),
     stderr: z.string(),
-    truncated: z.boolean().describe(`Whether more than ${EXEC_LIMITS.outputBytes} bytes came of one of the two; the end is kept.`),
+    truncated: z
+      .boolean()
+      .describe(`Whether more than ${EXEC_LIMITS.outputBytes} bytes came of one of the two; the end is kept.`),
     timedOut: z.boolean(),
   })
   .meta({ id: 'ExecResult', description: 'How a command ended.' });
@@ -35,7 +37,8 @@ export type ExecResult = z.infer<typeof execResult>;
 
 export const execInSandbox = defineRoute({
   name: 'execInSandbox',
-  summary: 'Runs a command with /bin/sh in /code and waits for its end. Wakes a stopped sandbox first where its project has wakeOnUse',
+  summary:
+    'Runs a command with /bin/sh in /code and waits for its end. Wakes a stopped sandbox first where its project has wakeOnUse',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/exec',
   auth: ['session', 'api_key'],

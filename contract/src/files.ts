@@ -1,4 +1,5 @@
-// Files of a sandbox: folders and what is in them, reading and writing. Relative paths are below /code (spec: Sandboxes rule 5).
+// Files of a sandbox: folders and what is in them, reading and writing. Relative paths are below
+// /code (spec: Sandboxes rule 5).
 import { z } from 'zod';
 import { exampleFile, exampleFolder } from './examples.ts';
 import { FILE_LIMITS } from './limits.ts';
@@ -17,14 +18,19 @@ const folderPath = text(0, FILE_LIMITS.pathCharacters)
   .default('')
   .describe('Relative paths are below /code; without one, or with an empty one: /code itself.');
 
-/** A whole number in digits. What is out of bounds is not refused but brought to the nearest bound (spec: Limits). */
+/**
+ * A whole number in digits. What is out of bounds is not refused but brought to the nearest bound
+ * (spec: Limits).
+ */
 const depth = z
   .string()
   .regex(/^-?\d{1,20}$/, `must be a whole number; it is brought to ${DEPTH.min} to ${DEPTH.max}`)
   .transform((digits) => Math.min(DEPTH.max, Math.max(DEPTH.min, Number(digits))))
   .default(DEPTH.default)
   .meta({
-    ...shownAsInteger({ description: `Levels of folders; brought to ${DEPTH.min} to ${DEPTH.max} when it is out of them.` }),
+    ...shownAsInteger({
+      description: `Levels of folders; brought to ${DEPTH.min} to ${DEPTH.max} when it is out of them.`,
+    }),
     default: DEPTH.default,
   });
 
@@ -36,7 +42,9 @@ export const fileEntry = z
   .strictObject({
     label: z.string().describe('The last part of the path.'),
     path: z.string(),
-    type: z.enum(['directory', 'file']).describe('Links, sockets, devices and FIFOs are a `file`, whatever they lead to.'),
+    type: z
+      .enum(['directory', 'file'])
+      .describe('Links, sockets, devices and FIFOs are a `file`, whatever they lead to.'),
   })
   .meta({ id: 'FileEntry', description: 'What is in a folder.' });
 export type FileEntry = z.infer<typeof fileEntry>;
@@ -54,7 +62,9 @@ export const filesSnapshot = z
   .strictObject({
     path: z.string(),
     truncated: z.boolean().describe('Whether there is more than is listed.'),
-    directories: z.record(z.string(), z.array(fileEntry)).describe('What is in each folder that was looked into, by its path.'),
+    directories: z
+      .record(z.string(), z.array(fileEntry))
+      .describe('What is in each folder that was looked into, by its path.'),
   })
   .meta({ id: 'FilesSnapshot', description: 'A listing of several levels, not a backup.' });
 export type FilesSnapshot = z.infer<typeof filesSnapshot>;
@@ -81,7 +91,9 @@ export const writeFileBody = z.strictObject({
   encoding: encoding.default('utf8').describe('What `content` is.'),
 });
 
-export const writtenFile = z.strictObject({ path: z.string(), size }).meta({ id: 'WrittenFile', description: 'A file that was written.' });
+export const writtenFile = z
+  .strictObject({ path: z.string(), size })
+  .meta({ id: 'WrittenFile', description: 'A file that was written.' });
 export type WrittenFile = z.infer<typeof writtenFile>;
 
 /** What every file call may answer. */
@@ -156,5 +168,8 @@ export const writeFile = defineRoute({
   errors: [...ERRORS_OF_ALL, 'not_a_file', 'file_too_large', 'guest_disk_full'],
   activity: 'sandbox_file_written',
   published: true,
-  example: { body: { path: 'hello.py', content: exampleFile.content }, answer: { path: exampleFile.path, size: exampleFile.size } },
+  example: {
+    body: { path: 'hello.py', content: exampleFile.content },
+    answer: { path: exampleFile.path, size: exampleFile.size },
+  },
 });

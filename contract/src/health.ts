@@ -15,7 +15,8 @@ export const getHealth = defineRoute({
   response: { status: 200, body: z.strictObject({ ok: z.literal(true), service: z.literal(SERVICE_NAME) }) },
   errors: [],
   activity: null,
-  // Outside /v1, so with a server of its own in a document, which generators of clients pass over: they would call it where it is not.
+  // Outside /v1, so with a server of its own in a document, which generators of clients pass over:
+  // they would call it where it is not.
   published: false,
   example: { answer: { ok: true, service: SERVICE_NAME } },
 });

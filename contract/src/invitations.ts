@@ -23,7 +23,9 @@ export const invitation = z
     expiresAt: timestamp,
     sentAt: timestamp
       .nullable()
-      .describe('When the mail was handed to the mail server, or put into the outbox folder; null while that has not worked.'),
+      .describe(
+        'When the mail was handed to the mail server, or put into the outbox folder; null while that has not worked.',
+      ),
   })
   .meta({ id: 'Invitation', description: 'An invitation into an org.' });
 export type Invitation = z.infer<typeof invitation>;
@@ -40,7 +42,11 @@ export const receivedInvitation = z
   .meta({ id: 'ReceivedInvitation', description: 'What the holder of the mailed token sees before accepting.' });
 export type ReceivedInvitation = z.infer<typeof receivedInvitation>;
 
-export const emailAddress = z.email('must be an email address').max(EMAIL_CHARACTERS).toLowerCase().describe('Compared in lower case.');
+export const emailAddress = z
+  .email('must be an email address')
+  .max(EMAIL_CHARACTERS)
+  .toLowerCase()
+  .describe('Compared in lower case.');
 
 const orgParams = z.object({ orgId: idText });
 const tokenParams = z.object({ token: nameInPath });
@@ -61,7 +67,8 @@ export const listInvitations = defineRoute({
 
 export const createInvitation = defineRoute({
   name: 'createInvitation',
-  summary: 'Invites somebody by email; a pending invitation of the same address is replaced. Inviting an owner needs org.owners.manage',
+  summary:
+    'Invites somebody by email; a pending invitation of the same address is replaced. Inviting an owner needs org.owners.manage',
   method: 'POST',
   path: '/v1/orgs/{orgId}/invitations',
   auth: ['session'],
@@ -110,7 +117,13 @@ export const acceptInvitation = defineRoute({
   permission: null,
   request: { params: tokenParams },
   response: { status: 200, body: z.strictObject({ member, orgId: idText }) },
-  errors: ['invitation_not_found', 'invitation_not_pending', 'invitation_for_another', 'email_not_verified', 'already_member'],
+  errors: [
+    'invitation_not_found',
+    'invitation_not_pending',
+    'invitation_for_another',
+    'email_not_verified',
+    'already_member',
+  ],
   activity: 'invitation_accepted',
   published: false,
 });

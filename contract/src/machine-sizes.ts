@@ -1,4 +1,5 @@
-// The machine tiers and the profiles, and which tier a profile starts with. The one home of both lists.
+// The machine tiers and the profiles, and which tier a profile starts with. The one home of both
+// lists.
 import { z } from 'zod';
 
 export interface Allocation {
@@ -22,7 +23,10 @@ export const MACHINE_SIZES: { readonly [size in MachineSize]: Allocation } = {
 /** spec: Sandbox, `profile`. */
 export const profile = z
   .enum(['auto', 'agent-small', 'agent-standard', 'build-heavy', 'browser-heavy', 'repo-large', 'long-running'])
-  .meta({ id: 'Profile', description: 'What a sandbox is for; says which machine tier it starts with. `auto` follows what it uses.' });
+  .meta({
+    id: 'Profile',
+    description: 'What a sandbox is for; says which machine tier it starts with. `auto` follows what it uses.',
+  });
 export type Profile = z.infer<typeof profile>;
 
 /** The profile of a sandbox for which neither a profile nor a tier is known. */
@@ -39,7 +43,10 @@ export const PROFILE_SIZES: { readonly [name in Profile]: MachineSize } = {
   'long-running': 'medium',
 };
 
-/** The profile of a sandbox for which only a tier is known (spec: "the profile is inferred from the requested machine size"). */
+/**
+ * The profile of a sandbox for which only a tier is known (spec: "the profile is inferred from the
+ * requested machine size").
+ */
 export const SIZE_PROFILES: { readonly [size in MachineSize]: Profile } = {
   small: 'agent-small',
   medium: 'agent-standard',

@@ -1,4 +1,5 @@
-// What a sandbox uses: live figures of its guest and its host, and the sample from which a size is recommended.
+// What a sandbox uses: live figures of its guest and its host, and the sample from which a size is
+// recommended.
 import { z } from 'zod';
 import { exampleMetrics, exampleMetricsSample } from './examples.ts';
 import { defineRoute } from './route.ts';
@@ -51,7 +52,9 @@ export const metricsSample = z
     recommendedAllocation: allocation,
     storedAsPending: z
       .boolean()
-      .describe("Whether the recommendation was stored as the sandbox's `pendingAllocation`: with profile `auto`, when it changed."),
+      .describe(
+        "Whether the recommendation was stored as the sandbox's `pendingAllocation`: with profile `auto`, when it changed.",
+      ),
     reason: z.string().describe('Why this is recommended, for people.'),
     cpuUsedPercent: z.number().min(0).max(100).nullable(),
     memoryUsedPercent: z.number().min(0).max(100),

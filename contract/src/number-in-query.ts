@@ -1,4 +1,5 @@
-// Whole numbers in a query: they arrive as digits, and the published document shows them as the numbers that they stand for.
+// Whole numbers in a query: they arrive as digits, and the published document shows them as the
+// numbers that they stand for.
 import { z } from 'zod';
 
 export interface NumberInQuery {
@@ -19,6 +20,10 @@ export function numberInQuery({ min, max, description }: NumberInQuery) {
 }
 
 /** What the document says instead of the text's own schema. */
-export function shownAsInteger(words: { description: string; minimum?: number; maximum?: number }): Record<string, unknown> {
+export function shownAsInteger(words: {
+  description: string;
+  minimum?: number;
+  maximum?: number;
+}): Record<string, unknown> {
   return { type: 'integer', pattern: undefined, ...words };
 }

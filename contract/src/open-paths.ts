@@ -1,6 +1,7 @@
-// The closed list of what the service answers without a bearer token: the health check, sign-in, the pages for people, and the reference. Nothing else does;
-// a test holds the server against it, and docs/spec-gaps.md says why each is there.
-// What lies below /auth/ follows OAuth's own shapes (RFC 6749, 7009, 8628), errors included.
+// The closed list of what the service answers without a bearer token: the health check, sign-in,
+// the pages for people, and the reference. Nothing else does; a test holds the server against it,
+// and docs/spec-gaps.md says why each is there. What lies below /auth/ follows OAuth's own shapes
+// (RFC 6749, 7009, 8628), errors included.
 import type { Method } from './route.ts';
 
 export interface OpenPath {
@@ -12,8 +13,16 @@ export interface OpenPath {
 export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'GET', path: '/health', why: 'the health check' },
   { method: 'POST', path: '/auth/device/code', why: 'a device asks for a code that a person approves (RFC 8628)' },
-  { method: 'POST', path: '/auth/token', why: 'a device code or refresh token is exchanged for a session token (RFC 6749)' },
-  { method: 'POST', path: '/auth/revoke', why: 'sign-out of a client that holds a refresh or session token (RFC 7009)' },
+  {
+    method: 'POST',
+    path: '/auth/token',
+    why: 'a device code or refresh token is exchanged for a session token (RFC 6749)',
+  },
+  {
+    method: 'POST',
+    path: '/auth/revoke',
+    why: 'sign-out of a client that holds a refresh or session token (RFC 7009)',
+  },
   { method: 'POST', path: '/auth/session', why: "the console's own refresh: its cookie for a session token" },
   { method: 'POST', path: '/auth/oidc', why: 'begins a sign-in at the OIDC provider' },
   { method: 'GET', path: '/auth/oidc/callback', why: 'the way back from the OIDC provider' },

@@ -1,4 +1,5 @@
-// One route as an operation of a document: parameters, body, the answers with each status, examples, and in words what schemas cannot say.
+// One route as an operation of a document: parameters, body, the answers with each status,
+// examples, and in words what schemas cannot say.
 import type { z } from 'zod';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS, IDEMPOTENCY_KEY, TRANSITION_WAIT_MS } from './limits.ts';
@@ -38,10 +39,14 @@ export const SHARED_HEADERS: Readonly<Record<string, JsonSchema>> = {
   },
   RetryAfter: { description: 'Seconds to wait before the next try.', schema: { type: 'integer', minimum: 0 } },
   RateLimit: {
-    description: 'What is left of the rate of this credential, and when it is whole again: `"default";r=<left>;t=<seconds>`.',
+    description:
+      'What is left of the rate of this credential, and when it is whole again: `"default";r=<left>;t=<seconds>`.',
     schema: { type: 'string' },
   },
-  RateLimitPolicy: { description: 'Requests (`q`) in a window of seconds (`w`) of one credential.', schema: { type: 'string' } },
+  RateLimitPolicy: {
+    description: 'Requests (`q`) in a window of seconds (`w`) of one credential.',
+    schema: { type: 'string' },
+  },
   WwwAuthenticate: { description: 'Always `Bearer`.', schema: { type: 'string' } },
   Deprecation: { description: 'Since when the route is deprecated (RFC 9745).', schema: { type: 'string' } },
   Link: { description: 'Leads to the route to call instead (`rel="successor-version"`).', schema: { type: 'string' } },
@@ -83,7 +88,9 @@ const MOST_CODES_IN_NAME = 3;
 /** The operation of a route. */
 export function operationOf(route: Route, parts: DocumentParts): JsonSchema {
   const { schemas } = parts;
-  const tokens = route.auth.map((kind) => ({ [SECURITY[kind].scheme]: route.permission === null ? [] : [route.permission] }));
+  const tokens = route.auth.map((kind) => ({
+    [SECURITY[kind].scheme]: route.permission === null ? [] : [route.permission],
+  }));
   const parameters = parametersOf(route, schemas);
   const body = requestBodyOf(route, schemas);
   return {
@@ -105,7 +112,8 @@ function firstClause(text: string): string {
 
 function descriptionOf(route: Route): string {
   const sentences = [`${route.summary}.`];
-  if (route.deprecated !== undefined) sentences.push(`Deprecated: call \`${route.method} ${route.deprecated.successor}\` instead.`);
+  if (route.deprecated !== undefined)
+    sentences.push(`Deprecated: call \`${route.method} ${route.deprecated.successor}\` instead.`);
   if (route.waits === true) {
     sentences.push(
       `The answer waits up to ${TRANSITION_WAIT_MS / 1_000} s for the transition to end; one that takes longer is followed by fetching the sandbox.`,
@@ -116,7 +124,8 @@ function descriptionOf(route: Route): string {
       `After ${EXEC_KEEPALIVE_MS.headersAfter / 1_000} s the answer begins with its headers and then spaces; what fails after that breaks the connection off.`,
     );
   }
-  if (route.websocket === true) sentences.push('A WebSocket: asked for with an upgrade to version 13 and the subprotocol `berth.v1`.');
+  if (route.websocket === true)
+    sentences.push('A WebSocket: asked for with an upgrade to version 13 and the subprotocol `berth.v1`.');
   const paragraphs = [sentences.join(' ')];
   if (route.auth.length > 0) {
     const words = route.auth.map((kind) => SECURITY[kind].words).join(', ');
@@ -164,12 +173,16 @@ function requestBodyOf({ name, request, example }: Route, schemas: DocumentSchem
   const empty = typeof found['properties'] === 'object' && Object.keys(found['properties'] as object).length === 0;
   if (empty && !required) return undefined;
   const schema = schemas.named(`${capitalized(name)}Request`, found);
-  return { required, content: { 'application/json': { schema, ...(example?.body === undefined ? {} : { example: example.body }) } } };
+  return {
+    required,
+    content: { 'application/json': { schema, ...(example?.body === undefined ? {} : { example: example.body }) } },
+  };
 }
 
 function responsesOf(route: Route, parts: DocumentParts): JsonSchema {
   const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of [...errorsOf(route)].toSorted()) byStatus.set(statusOf(code), [...(byStatus.get(statusOf(code)) ?? []), code]);
+  for (const code of [...errorsOf(route)].toSorted())
+    byStatus.set(statusOf(code), [...(byStatus.get(statusOf(code)) ?? []), code]);
   const failures = [...byStatus].toSorted(([one], [other]) => one - other);
   return Object.fromEntries([
     [String(route.response.status), successOf(route, parts.schemas)],
@@ -178,11 +191,18 @@ function responsesOf(route: Route, parts: DocumentParts): JsonSchema {
 }
 
 /** What many operations answer stands once in the document, under the name of its codes. */
-function sharedFailure(route: Route, status: number, codes: readonly ErrorCode[], responses: Map<string, JsonSchema>): JsonSchema {
+function sharedFailure(
+  route: Route,
+  status: number,
+  codes: readonly ErrorCode[],
+  responses: Map<string, JsonSchema>,
+): JsonSchema {
   const failure = failureOf(route, status, codes);
   const usual = route.auth.length > 0 && route.deprecated === undefined && route.bodyBytes === undefined;
   if (!usual || codes.length > MOST_CODES_IN_NAME) return failure;
-  const name = codes.map((code) => code.replaceAll(/(^|_)([a-z])/g, (_match, _before, letter: string) => letter.toUpperCase())).join('Or');
+  const name = codes
+    .map((code) => code.replaceAll(/(^|_)([a-z])/g, (_match, _before, letter: string) => letter.toUpperCase()))
+    .join('Or');
   responses.set(name, failure);
   return { $ref: `#/components/responses/${name}` };
 }
@@ -195,7 +215,8 @@ function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
     ...(route.waits === true ? { 'preference-applied': header('PreferenceApplied') } : {}),
   };
   if (status === 101) return { description: 'The WebSocket is open.', headers };
-  // Not "Response", which is what generators call what they make of all the answers of an operation.
+  // Not "Response", which is what generators call what they make of all the answers of an
+  // operation.
   const schema = schemas.named(`${capitalized(route.name)}Result`, schemas.of(body, 'output'));
   const media = { schema, ...(route.example === undefined ? {} : { example: route.example.answer }) };
   return { description: status === 201 ? 'Made.' : 'Done.', headers, content: { 'application/json': media } };
@@ -217,7 +238,10 @@ function failureOf(route: Route, status: number, codes: readonly ErrorCode[]): J
         schema: {
           allOf: [
             { $ref: '#/components/schemas/ErrorEnvelope' },
-            { type: 'object', properties: { error: { type: 'object', properties: { code: { type: 'string', enum: codes } } } } },
+            {
+              type: 'object',
+              properties: { error: { type: 'object', properties: { code: { type: 'string', enum: codes } } } },
+            },
           ],
         },
       },

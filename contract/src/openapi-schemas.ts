@@ -1,4 +1,5 @@
-// The schemas of a document: those of the routes as JSON Schema, the named ones among them as components. Knows nothing of operations.
+// The schemas of a document: those of the routes as JSON Schema, the named ones among them as
+// components. Knows nothing of operations.
 import { z } from 'zod';
 
 /** A JSON Schema, or any object within one. */
@@ -13,8 +14,10 @@ const REF = '#/$defs/';
 const COMPONENT_REF = '#/components/schemas/';
 
 /**
- * Gathers the named schemas (`.meta({ id })`) of all that goes through {@link of}. Answers are open: clients must take fields that they do not know, so what the
- * service promises not to add is not said. Give the answers first: a name that means something else in a request gets another one there.
+ * Gathers the named schemas (`.meta({ id })`) of all that goes through {@link of}. Answers are
+ * open: clients must take fields that they do not know, so what the service promises not to add is
+ * not said. Give the answers first: a name that means something else in a request gets another one
+ * there.
  */
 export class DocumentSchemas {
   readonly #components = new Map<string, JsonSchema>();
@@ -28,19 +31,28 @@ export class DocumentSchemas {
     return written(root, direction, names);
   }
 
-  /** An object that has no name gets the given one; anything else stays as it is. Throws when the name is taken. */
+  /**
+   * An object that has no name gets the given one; anything else stays as it is. Throws when the
+   * name is taken.
+   */
   named(name: string, schema: JsonSchema): JsonSchema {
     return component(this.#components, name, schema);
   }
 
-  /** By name, in the order of the names; an object within another is one of its own, named after the other and its place there. */
+  /**
+   * By name, in the order of the names; an object within another is one of its own, named after the
+   * other and its place there.
+   */
   components(): Record<string, JsonSchema> {
     const all = new Map<string, JsonSchema>();
     for (const [name, schema] of this.#components) put(all, name, schema);
     return Object.fromEntries([...all].toSorted(([one], [other]) => (one < other ? -1 : 1)));
   }
 
-  /** Names of the given schemas: their ids, and others for those that are something else already or hold such a one. */
+  /**
+   * Names of the given schemas: their ids, and others for those that are something else already or
+   * hold such a one.
+   */
   #namesFor(named: readonly (readonly [string, JsonSchema])[], direction: Direction): ReadonlyMap<string, string> {
     const names = new Map<string, string>();
     for (let before = -1; names.size > before;) {
@@ -83,7 +95,10 @@ export function capitalized(name: string): string {
   return name.slice(0, 1).toUpperCase() + name.slice(1);
 }
 
-/** A part of a schema with the document's references, without what only says how the schemas were made. */
+/**
+ * A part of a schema with the document's references, without what only says how the schemas were
+ * made.
+ */
 function written<T>(part: T, direction: Direction, names: ReadonlyMap<string, string>): T {
   if (Array.isArray(part)) return part.map((one: unknown) => written(one, direction, names)) as T;
   if (typeof part !== 'object' || part === null) return part;

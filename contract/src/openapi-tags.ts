@@ -1,4 +1,5 @@
-// The groups that the operations of a document stand in, as they follow from the paths: a new route finds its group, or makes one.
+// The groups that the operations of a document stand in, as they follow from the paths: a new route
+// finds its group, or makes one.
 
 export interface Tag {
   name: string;
@@ -16,9 +17,17 @@ const KNOWN: readonly KnownTag[] = [
   { name: 'Agent tokens', description: 'Personal tokens that drive agent sessions.', paths: /^\/me\/agent-tokens/ },
   { name: 'Orgs', description: 'Organizations and their members.', paths: /^\/(orgs|members(\/.*)?)$/ },
   { name: 'Invitations', description: 'Invitations into an org.', paths: /^\/invitations/ },
-  { name: 'API keys', description: 'Credentials for scripts, CI and platforms. Managed in a session alone.', paths: /^\/api-keys/ },
+  {
+    name: 'API keys',
+    description: 'Credentials for scripts, CI and platforms. Managed in a session alone.',
+    paths: /^\/api-keys/,
+  },
   { name: 'Activity', description: 'What happened in an org.', paths: /^\/activity/ },
-  { name: 'Projects', description: 'What sandboxes belong to, and the defaults they fall back to.', paths: /^\/projects(?!.*usage)/ },
+  {
+    name: 'Projects',
+    description: 'What sandboxes belong to, and the defaults they fall back to.',
+    paths: /^\/projects(?!.*usage)/,
+  },
   { name: 'Usage', description: 'Machine hours, and the caps on them.', paths: /\/usage/ },
   { name: 'Billing', description: 'Plans and payment.', paths: /^\/(subscription|billing)/ },
   { name: 'Previews', description: 'Links to a port of a sandbox.', paths: /^\/sandboxes\/\{\w+\}\/previews/ },
@@ -33,7 +42,11 @@ const KNOWN: readonly KnownTag[] = [
     paths: /^\/sandboxes\/\{\w+\}\/metrics/,
   },
   { name: 'Agent sessions', description: 'Conversations with a coding agent in a sandbox.', paths: /agent-sessions/ },
-  { name: 'Sandboxes', description: 'Machines that run code: made, used, put to sleep, woken, resized, destroyed.', paths: /^\/sandboxes/ },
+  {
+    name: 'Sandboxes',
+    description: 'Machines that run code: made, used, put to sleep, woken, resized, destroyed.',
+    paths: /^\/sandboxes/,
+  },
 ];
 
 /** The group of a route by its path; one of its own, named by the path, when no known one fits. */
@@ -47,7 +60,17 @@ export function tagOf(path: string): Tag {
 }
 
 /** What comes first in a document. */
-const ORDER = ['Health', 'Identity', 'Sandboxes', 'Files', 'Previews', 'Metrics', 'Agent sessions', 'Projects', 'Usage'];
+const ORDER = [
+  'Health',
+  'Identity',
+  'Sandboxes',
+  'Files',
+  'Previews',
+  'Metrics',
+  'Agent sessions',
+  'Projects',
+  'Usage',
+];
 
 /** The groups in their order: the known ones first. */
 export function inOrder(tags: readonly Tag[]): Tag[] {

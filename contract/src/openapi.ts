@@ -1,4 +1,5 @@
-// The OpenAPI 3.1 document of the API, as it follows from the routes. Values only: contract/test/print-openapi.ts writes openapi.json, the server serves it.
+// The OpenAPI 3.1 document of the API, as it follows from the routes. Values only:
+// contract/test/print-openapi.ts writes openapi.json, the server serves it.
 import { DocumentSchemas, type JsonSchema } from './openapi-schemas.ts';
 import { operationOf, SECURITY, SHARED_HEADERS, SHARED_PARAMETERS } from './openapi-operation.ts';
 import { inOrder, tagOf } from './openapi-tags.ts';
@@ -68,14 +69,19 @@ function documentOf(routes: readonly Route[], origin: string): OpenApiDocument {
 }
 
 /** Those of the shared parts that something refers to. */
-function usedBy(paths: Record<string, JsonSchema>, kind: string, parts: Readonly<Record<string, JsonSchema>>): Record<string, JsonSchema> {
+function usedBy(
+  paths: Record<string, JsonSchema>,
+  kind: string,
+  parts: Readonly<Record<string, JsonSchema>>,
+): Record<string, JsonSchema> {
   const text = JSON.stringify(paths);
   return Object.fromEntries(Object.entries(parts).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)));
 }
 
 const ERROR_ENVELOPE: JsonSchema = {
   type: 'object',
-  description: 'The body of every error answer. Decide on the code, never on the message; take codes that you do not know.',
+  description:
+    'The body of every error answer. Decide on the code, never on the message; take codes that you do not know.',
   properties: {
     error: {
       type: 'object',
@@ -83,7 +89,8 @@ const ERROR_ENVELOPE: JsonSchema = {
         message: { type: 'string', minLength: 1, description: 'For people: what is wrong, and what is allowed.' },
         code: {
           type: 'string',
-          description: 'For programs. Which ones occur stands at each status of each operation; further ones will come.',
+          description:
+            'For programs. Which ones occur stands at each status of each operation; further ones will come.',
         },
       },
       required: ['message', 'code'],

@@ -1,4 +1,5 @@
-// Lists that can be read page by page: the query and the answer's fields. Without `limit` a list is answered whole (spec: the lists' shapes).
+// Lists that can be read page by page: the query and the answer's fields. Without `limit` a list is
+// answered whole (spec: the lists' shapes).
 import { z } from 'zod';
 import { LIST_LIMIT } from './limits.ts';
 import { numberInQuery } from './number-in-query.ts';
@@ -19,6 +20,11 @@ export const pageFields = {
     .string()
     .nullable()
     .optional()
-    .describe('Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.'),
-  hasMore: z.boolean().optional().describe('Whether there is a next page. Only in the answer to a query with `limit` or `after`.'),
+    .describe(
+      'Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.',
+    ),
+  hasMore: z
+    .boolean()
+    .optional()
+    .describe('Whether there is a next page. Only in the answer to a query with `limit` or `after`.'),
 };

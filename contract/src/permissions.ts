@@ -1,5 +1,6 @@
-// Who may do what: the permissions, the roles of an org's members, and which role has which. The one home of these names;
-// an API key's scopes are permission names, and docs/access.md is printed from this table.
+// Who may do what: the permissions, the roles of an org's members, and which role has which. The
+// one home of these names; an API key's scopes are permission names, and docs/access.md is printed
+// from this table.
 import { z } from 'zod';
 
 /** Every permission (spec: Authentication rule 5 names ten of them). */
@@ -59,8 +60,9 @@ const without = (...lacking: readonly Permission[]): ReadonlySet<Permission> =>
   new Set(EVERYTHING.filter((name) => !lacking.includes(name)));
 
 /**
- * Permissions of each role. `admin` may do all but make, change and remove owners. `member` works on all of the org's projects and sandboxes.
- * `operator` runs its sandboxes. `viewer` looks, at previews too. `operator` and `viewer` lack `sandbox.preview.share` (spec: Sandboxes rule 4).
+ * Permissions of each role. `admin` may do all but make, change and remove owners. `member` works
+ * on all of the org's projects and sandboxes. `operator` runs its sandboxes. `viewer` looks, at
+ * previews too. `operator` and `viewer` lack `sandbox.preview.share` (spec: Sandboxes rule 4).
  */
 export const ROLE_PERMISSIONS: { readonly [name in Role]: ReadonlySet<Permission> } = {
   owner: new Set(EVERYTHING),

@@ -1,4 +1,5 @@
-// The plan catalogue: what an org's plan allows. Configuration, not a resource: read from a file, or the one plan of a self-hosted installation.
+// The plan catalogue: what an org's plan allows. Configuration, not a resource: read from a file,
+// or the one plan of a self-hosted installation.
 import { z } from 'zod';
 import { machineRates } from './machine-rates.ts';
 import { machineSize } from './machine-sizes.ts';
@@ -16,33 +17,48 @@ export const plan = z.strictObject({
   tier: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be lowercase letters, digits and hyphens'),
   /** Sandboxes that may be awake, or on their way there, at the same time. */
   concurrentSandboxes: z.int().positive().nullable(),
-  /** The largest machine size that may be asked for, at create or by a resize: none of its three amounts may be passed. */
+  /**
+   * The largest machine size that may be asked for, at create or by a resize: none of its three
+   * amounts may be passed.
+   */
   largestSize: machineSize.nullable(),
   /** How long an ephemeral sandbox may live from its create on, renewals included. */
   ephemeralSessionSeconds: z.int().positive().nullable(),
-  /** Machine hours of a billing period that the plan includes: the org's cap unless it has set another one. null: no cap. */
+  /**
+   * Machine hours of a billing period that the plan includes: the org's cap unless it has set
+   * another one. null: no cap.
+   */
   includedMachineHours: z.number().nonnegative().max(MOST_MACHINE_HOURS).nullable().default(null),
-  /** What a machine hour beyond the included ones costs, in US dollars: for estimates, as bills are the payment provider's. null: nothing. */
+  /**
+   * What a machine hour beyond the included ones costs, in US dollars: for estimates, as bills are
+   * the payment provider's. null: nothing.
+   */
   overageUsdPerMachineHour: z.number().nonnegative().max(10_000).nullable().default(null),
-  /** The payment provider's price that buys the plan, by the month or the year. null: the plan cannot be bought, only given by the operator. */
+  /**
+   * The payment provider's price that buys the plan, by the month or the year. null: the plan
+   * cannot be bought, only given by the operator.
+   */
   priceId: text(1, 255).nullable().default(null),
 });
 export type Plan = z.infer<typeof plan>;
 
-export const planCatalogue = z.strictObject({ plans: z.array(plan).min(1), machineRates: machineRates.optional() }).check((context) => {
-  const ids = context.value.plans.map(({ id }) => id);
-  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
-  if (twice !== undefined) context.issues.push({ code: 'custom', input: context.value, message: `the plan ${twice} is there twice` });
-  const prices = context.value.plans.flatMap(({ priceId }) => (priceId === null ? [] : [priceId]));
-  const sold = prices.find((price, index) => prices.indexOf(price) !== index);
-  if (sold !== undefined) {
-    context.issues.push({
-      code: 'custom',
-      input: context.value,
-      message: `the priceId ${sold} is that of two plans: a payment would not say which`,
-    });
-  }
-});
+export const planCatalogue = z
+  .strictObject({ plans: z.array(plan).min(1), machineRates: machineRates.optional() })
+  .check((context) => {
+    const ids = context.value.plans.map(({ id }) => id);
+    const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+    if (twice !== undefined)
+      context.issues.push({ code: 'custom', input: context.value, message: `the plan ${twice} is there twice` });
+    const prices = context.value.plans.flatMap(({ priceId }) => (priceId === null ? [] : [priceId]));
+    const sold = prices.find((price, index) => prices.indexOf(price) !== index);
+    if (sold !== undefined) {
+      context.issues.push({
+        code: 'custom',
+        input: context.value,
+        message: `the priceId ${sold} is that of two plans: a payment would not say which`,
+      });
+    }
+  });
 export type PlanCatalogue = z.infer<typeof planCatalogue>;
 
 /** The plan of an org that nobody gave another one. */

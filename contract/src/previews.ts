@@ -1,5 +1,6 @@
-// Preview links: addresses at which a port of a sandbox is seen in a browser. A team link stores nothing and opens for signed-in members of the sandbox's org; a public
-// link is a row of its own that opens for whoever has its URL, until it expires or is revoked.
+// Preview links: addresses at which a port of a sandbox is seen in a browser. A team link stores
+// nothing and opens for signed-in members of the sandbox's org; a public link is a row of its own
+// that opens for whoever has its URL, until it expires or is revoked.
 import { z } from 'zod';
 import { examplePreview } from './examples.ts';
 import { END_USER_ID_CHARACTERS, PORT, PREVIEW_LABEL_CHARACTERS, PREVIEW_SECONDS } from './limits.ts';
@@ -16,7 +17,11 @@ export type PreviewAudience = z.infer<typeof previewAudience>;
 
 /** The table is complete: unknown fields are refused by name. */
 export const createPreviewBody = z.strictObject({
-  port: z.int().min(PORT.min).max(PORT.max).describe("A TCP port of the sandbox; not that of the service's own daemon in it."),
+  port: z
+    .int()
+    .min(PORT.min)
+    .max(PORT.max)
+    .describe("A TCP port of the sandbox; not that of the service's own daemon in it."),
   audience: previewAudience.default('team').describe('`public` needs the permission `sandbox.preview.share` besides.'),
   expiresInSeconds: z.int().min(PREVIEW_SECONDS.min).max(PREVIEW_SECONDS.max).default(PREVIEW_SECONDS.default),
   endUserId: text(1, END_USER_ID_CHARACTERS).optional(),
@@ -57,7 +62,10 @@ export const createPreview = defineRoute({
   errors: ['port_forbidden', 'sandbox_state_conflict', 'preview_link_limit'],
   activity: 'preview_link_created',
   published: true,
-  example: { body: { port: 3_000, audience: 'public', expiresInSeconds: 3_600, label: 'demo' }, answer: { preview: examplePreview } },
+  example: {
+    body: { port: 3_000, audience: 'public', expiresInSeconds: 3_600, label: 'demo' },
+    answer: { preview: examplePreview },
+  },
 });
 
 export const listPreviews = defineRoute({

@@ -15,7 +15,8 @@ export const DEFAULT_USE_CASE = 'internal';
 export const EXTERNAL_USE_CASE = 'external';
 
 const idleMinutesText = `Minutes without use after which its \`sleep_resume\` sandboxes go to sleep by themselves; 0: never; null: ${IDLE_MINUTES.default}.`;
-const wakeOnUseText = 'Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.';
+const wakeOnUseText =
+  'Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.';
 
 export const project = z
   .strictObject({
@@ -29,9 +30,15 @@ export const project = z
     defaultPersistencePolicy: persistencePolicy.nullable(),
     defaultIdleMinutes: z.int().nonnegative().nullable().describe(idleMinutesText),
     wakeOnUse: z.boolean().describe(wakeOnUseText),
-    sandboxMachineHourLimit: z.number().nonnegative().nullable().describe('Machine hours a billing period; null: no cap of its own.'),
+    sandboxMachineHourLimit: z
+      .number()
+      .nonnegative()
+      .nullable()
+      .describe('Machine hours a billing period; null: no cap of its own.'),
     metadata: labels,
-    hasRepoCredentials: z.boolean().describe('Whether credentials for its repositories are stored; they are never answered.'),
+    hasRepoCredentials: z
+      .boolean()
+      .describe('Whether credentials for its repositories are stored; they are never answered.'),
     createdAt: timestamp,
     updatedAt: timestamp,
     deletedAt: timestamp.nullable(),
@@ -40,8 +47,10 @@ export const project = z
 export type Project = z.infer<typeof project>;
 
 /**
- * What a git host asks for over HTTPS: a token, and a user name where the host wants one; of the characters that Basic authentication takes (RFC 7617).
- * Encrypted at rest, never answered, never logged. `writeOnly` is the document's word for it; messages about wrong values show none below it.
+ * What a git host asks for over HTTPS: a token, and a user name where the host wants one; of the
+ * characters that Basic authentication takes (RFC 7617). Encrypted at rest, never answered, never
+ * logged. `writeOnly` is the document's word for it; messages about wrong values show none below
+ * it.
  */
 export const repoCredentials = z
   .strictObject({
@@ -70,18 +79,35 @@ const settable = {
   defaultPersistencePolicy: persistencePolicy.nullable().optional(),
   defaultRepository: repository.nullable().optional(),
   defaultBranch: branchName.nullable().optional(),
-  defaultIdleMinutes: z.int().min(IDLE_MINUTES.min).max(IDLE_MINUTES.max).nullable().optional().describe(idleMinutesText),
+  defaultIdleMinutes: z
+    .int()
+    .min(IDLE_MINUTES.min)
+    .max(IDLE_MINUTES.max)
+    .nullable()
+    .optional()
+    .describe(idleMinutesText),
   wakeOnUse: z.boolean().optional().describe(wakeOnUseText),
   metadata: metadata
     .optional()
-    .describe(`Replaced whole. Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.`),
-  repoCredentials: repoCredentials.nullable().optional().describe('Encrypted at rest, never answered; null removes them.'),
+    .describe(
+      `Replaced whole. Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.`,
+    ),
+  repoCredentials: repoCredentials
+    .nullable()
+    .optional()
+    .describe('Encrypted at rest, never answered; null removes them.'),
   sandboxMachineHourLimit: z
     .number()
     .nullable()
-    .refine((value) => value === null, 'must be null or absent: it is set by PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails')
+    .refine(
+      (value) => value === null,
+      'must be null or absent: it is set by PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
+    )
     .optional()
-    .meta({ type: 'null', description: 'Not settable here: org admins set it by its own route. null is taken for absent.' }),
+    .meta({
+      type: 'null',
+      description: 'Not settable here: org admins set it by its own route. null is taken for absent.',
+    }),
 };
 
 /** The spec does not show this table, so unknown fields are ignored. */
@@ -91,7 +117,10 @@ export const createProjectBody = z.object({
 });
 export type CreateProjectBody = z.infer<typeof createProjectBody>;
 
-/** An absent field stays as it is; `metadata` is replaced whole. Unknown fields are ignored, as at create. */
+/**
+ * An absent field stays as it is; `metadata` is replaced whole. Unknown fields are ignored, as at
+ * create.
+ */
 export const updateProjectBody = z.object({ name: text(1, NAME_CHARACTERS).optional(), ...settable });
 export type UpdateProjectBody = z.infer<typeof updateProjectBody>;
 
@@ -126,7 +155,13 @@ export const createProject = defineRoute({
   activity: 'project_created',
   published: true,
   example: {
-    body: { name: 'storefront', useCase: 'external', defaultProfile: 'agent-standard', defaultIdleMinutes: 15, wakeOnUse: true },
+    body: {
+      name: 'storefront',
+      useCase: 'external',
+      defaultProfile: 'agent-standard',
+      defaultIdleMinutes: 15,
+      wakeOnUse: true,
+    },
     answer: { project: exampleProject },
   },
 });

@@ -1,17 +1,24 @@
-// What a route of the public API is, as data. Everything that the server, its tests and the published document know of a route is here.
+// What a route of the public API is, as data. Everything that the server, its tests and the
+// published document know of a route is here.
 import type { z } from 'zod';
 import type { ActivityKind } from './activity.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import type { Permission } from './permissions.ts';
 
-/** Kinds of bearer tokens (spec: Authentication). A route that does not list `api_key` is outside the keys' allow-list. */
+/**
+ * Kinds of bearer tokens (spec: Authentication). A route that does not list `api_key` is outside
+ * the keys' allow-list.
+ */
 export const AUTH_KINDS = ['session', 'api_key', 'agent_token'] as const;
 export type AuthKind = (typeof AUTH_KINDS)[number];
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface RouteRequest {
-  /** The `{names}` of the path. `orgId` and those of {@link NAMED_IN_PATHS} also say whose resource it is, and access is decided by them. */
+  /**
+   * The `{names}` of the path. `orgId` and those of {@link NAMED_IN_PATHS} also say whose resource
+   * it is, and access is decided by them.
+   */
   params?: z.ZodObject;
   query?: z.ZodObject;
   body?: z.ZodType;
@@ -31,15 +38,25 @@ export interface Route {
   request: RouteRequest;
   /** Longest body in bytes; the default is in limits.ts. */
   bodyBytes?: number;
-  /** Takes the header `Idempotency-Key`: the same key and body again give the first answer's resource. */
+  /**
+   * Takes the header `Idempotency-Key`: the same key and body again give the first answer's
+   * resource.
+   */
   idempotent?: boolean;
-  /** The answer is held for the transition to end, unless it is asked for with `Prefer: respond-async`. */
+  /**
+   * The answer is held for the transition to end, unless it is asked for with `Prefer:
+   * respond-async`.
+   */
   waits?: true;
-  /** An alias that is kept for old callers; answers carry `Deprecation` and a `Link` to the successor's path. */
+  /**
+   * An alias that is kept for old callers; answers carry `Deprecation` and a `Link` to the
+   * successor's path.
+   */
   deprecated?: { since: string; successor: string };
   /**
-   * Becomes a WebSocket (websocket.ts): asked with GET and `Upgrade: websocket`, answered 101 without a body. What is refused before that is a JSON error as of any route;
-   * so is the same request without an upgrade.
+   * Becomes a WebSocket (websocket.ts): asked with GET and `Upgrade: websocket`, answered 101
+   * without a body. What is refused before that is a JSON error as of any route; so is the same
+   * request without an upgrade.
    */
   websocket?: true;
   /** The successful answer; 101 of a WebSocket. */
@@ -50,7 +67,10 @@ export interface Route {
   activity: ActivityKind | null;
   /** Part of the published OpenAPI document. */
   published: boolean;
-  /** A request as the documents show it, and its answer. A test sends it and holds the answer against this one. */
+  /**
+   * A request as the documents show it, and its answer. A test sends it and holds the answer
+   * against this one.
+   */
   example?: RouteExample;
 }
 
@@ -87,15 +107,21 @@ export type NamedInPath = keyof typeof NAMED_IN_PATHS;
 
 /** Every code the route may answer with. */
 export function errorsOf(route: Route): Set<ErrorCode> {
-  const codes = new Set<ErrorCode>(['internal', 'shutting_down', 'invalid_request', 'request_header_too_large', ...route.errors]);
+  const codes = new Set<ErrorCode>([
+    'internal',
+    'shutting_down',
+    'invalid_request',
+    'request_header_too_large',
+    ...route.errors,
+  ]);
   if (route.auth.length > 0) codes.add('unauthenticated').add('auth_kind_not_allowed').add('rate_limited');
   if (route.permission !== null) codes.add('permission_denied');
   if (route.websocket === true) codes.add('upgrade_required');
   if (route.idempotent === true) codes.add('idempotency_key_conflict');
   if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');
-  for (const [name, code] of Object.entries(NAMED_IN_PATHS)) {
+  for (const [name, code] of Object.entries(NAMED_IN_PATHS))
     if (route.path.includes(`{${name}}`)) codes.add(code).add('org_access_denied');
-  }
+
   if (route.method !== 'GET') codes.add('invalid_json').add('payload_too_large').add('unsupported_media_type');
   return codes;
 }

@@ -1,4 +1,5 @@
-// Every route of the public API. The server serves exactly these; a test proves it. What needs no token besides is in open-paths.ts.
+// Every route of the public API. The server serves exactly these; a test proves it. What needs no
+// token besides is in open-paths.ts.
 import { listActivity } from './activity-feed.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
@@ -13,7 +14,14 @@ import { createOrg, leaveOrg, listMembers, removeMember, updateMember } from './
 import { createPreview, listPreviews, revokePreview } from './previews.ts';
 import { createProject, deleteProject, getProject, listProjects, updateProject } from './projects.ts';
 import type { Route } from './route.ts';
-import { renewSandbox, resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from './sandbox-lifecycle.ts';
+import {
+  renewSandbox,
+  resizeSandbox,
+  resumeSandbox,
+  sleepSandbox,
+  stopSandbox,
+  wakeSandbox,
+} from './sandbox-lifecycle.ts';
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
 import { getSshAccess } from './ssh.ts';
 import { terminalInSandbox } from './terminal.ts';

@@ -1,4 +1,5 @@
-// Sleeping, waking, resizing and renewing a sandbox. What each does in which status is said in sandbox-state.ts.
+// Sleeping, waking, resizing and renewing a sandbox. What each does in which status is said in
+// sandbox-state.ts.
 import { z } from 'zod';
 import { exampleSandbox } from './examples.ts';
 import { defineRoute } from './route.ts';
@@ -18,7 +19,11 @@ export const resizeBody = z
   .check((context) => {
     const { vcpu, memoryGb, diskGb } = context.value;
     if (vcpu !== undefined || memoryGb !== undefined || diskGb !== undefined) return;
-    context.issues.push({ code: 'custom', input: context.value, message: 'must have at least one of vcpu, memoryGb, diskGb' });
+    context.issues.push({
+      code: 'custom',
+      input: context.value,
+      message: 'must have at least one of vcpu, memoryGb, diskGb',
+    });
   })
   .meta({ minProperties: 1, description: 'What is missing stays as it is. At least one of the three is needed.' });
 export type ResizeBody = z.infer<typeof resizeBody>;
@@ -60,7 +65,11 @@ export const wakeSandbox = defineRoute({
   errors: [...WAKE_ERRORS, 'host_unavailable'],
   activity: 'sandbox_wake_requested',
   published: true,
-  example: { answer: { sandbox: { ...exampleSandbox, lastWake: { at: '2026-11-22T10:00:00.000Z', from: 'snapshot', reason: null } } } },
+  example: {
+    answer: {
+      sandbox: { ...exampleSandbox, lastWake: { at: '2026-11-22T10:00:00.000Z', from: 'snapshot', reason: null } },
+    },
+  },
 });
 
 export const resumeSandbox = defineRoute({
@@ -73,7 +82,8 @@ export const resumeSandbox = defineRoute({
 
 export const resizeSandbox = defineRoute({
   name: 'resizeSandbox',
-  summary: 'Sets the allocation: live where that can be verified, else as pendingAllocation for the next wake; at once while stopped',
+  summary:
+    'Sets the allocation: live where that can be verified, else as pendingAllocation for the next wake; at once while stopped',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/resize',
   auth: ['session', 'api_key'],
@@ -81,10 +91,19 @@ export const resizeSandbox = defineRoute({
   request: { params: sandboxParams, body: resizeBody },
   response: { status: 200, body: sandboxAnswer },
   waits: true,
-  errors: ['sandbox_state_conflict', 'allocation_out_of_bounds', 'no_active_plan', 'plan_limit', 'insufficient_capacity'],
+  errors: [
+    'sandbox_state_conflict',
+    'allocation_out_of_bounds',
+    'no_active_plan',
+    'plan_limit',
+    'insufficient_capacity',
+  ],
   activity: 'sandbox_resize_requested',
   published: true,
-  example: { body: { vcpu: 2, memoryGb: 4 }, answer: { sandbox: { ...exampleSandbox, allocated_vcpu: 2, allocated_memory_gb: 4 } } },
+  example: {
+    body: { vcpu: 2, memoryGb: 4 },
+    answer: { sandbox: { ...exampleSandbox, allocated_vcpu: 2, allocated_memory_gb: 4 } },
+  },
 });
 
 export const renewSandbox = defineRoute({
@@ -100,6 +119,8 @@ export const renewSandbox = defineRoute({
   activity: 'sandbox_renewed',
   published: true,
   example: {
-    answer: { sandbox: { ...exampleSandbox, mode: 'ephemeral', ttlSeconds: 3_600, expiresAt: '2026-11-21T10:45:00.000Z' } },
+    answer: {
+      sandbox: { ...exampleSandbox, mode: 'ephemeral', ttlSeconds: 3_600, expiresAt: '2026-11-21T10:45:00.000Z' },
+    },
   },
 });

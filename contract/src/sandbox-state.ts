@@ -1,5 +1,6 @@
-// The states of a sandbox: what each means, which follow which, and what each action does in each. The one home of these rules.
-// The server, its workers, the SDK and the console's buttons read this table; nothing else compares statuses.
+// The states of a sandbox: what each means, which follow which, and what each action does in each.
+// The one home of these rules. The server, its workers, the SDK and the console's buttons read this
+// table; nothing else compares statuses.
 //
 //   create ──> provisioning ──guest answers──> running ──set-up done──> ready        running, ready = awake
 //                  │   └────── nothing to set up ─────────────────────────^
@@ -14,12 +15,16 @@
 //   any of them ──destroy──> destroying ──machine, disk and snapshot gone──> deleted
 import { z } from 'zod';
 
-/** Every status a sandbox can have. Clients must accept values they do not know: further ones will come. */
+/**
+ * Every status a sandbox can have. Clients must accept values they do not know: further ones will
+ * come.
+ */
 export const sandboxStatus = z
   .enum(['provisioning', 'running', 'ready', 'sleeping', 'stopped', 'waking', 'failed', 'destroying', 'deleted'])
   .meta({
     id: 'SandboxStatus',
-    description: 'Status of a sandbox; commands and files work while it is `running` or `ready`. Further ones will come.',
+    description:
+      'Status of a sandbox; commands and files work while it is `running` or `ready`. Further ones will come.',
   });
 export type SandboxStatus = z.infer<typeof sandboxStatus>;
 
@@ -27,7 +32,10 @@ export interface SandboxStateRule {
   meaning: string;
   /** The guest answers: commands and files work. */
   awake: boolean;
-  /** Its vCPUs and memory are reserved on a host; while it is being destroyed, as far as it had a machine when that began. */
+  /**
+   * Its vCPUs and memory are reserved on a host; while it is being destroyed, as far as it had a
+   * machine when that began.
+   */
   holdsMachine: boolean;
   /** Its disk is reserved on a host. A failed one may have none left. */
   holdsDisk: boolean;
@@ -153,8 +161,9 @@ export const SANDBOX_ACTIONS = [
 export type SandboxAction = (typeof SANDBOX_ACTIONS)[number];
 
 /**
- * `do`: legal, carried out. `done`: nothing is left to do, or it is under way; answered as the first time. `refuse`: the error of
- * {@link REFUSAL_CODES}, naming the status and the statuses in which the action is legal.
+ * `do`: legal, carried out. `done`: nothing is left to do, or it is under way; answered as the
+ * first time. `refuse`: the error of {@link REFUSAL_CODES}, naming the status and the statuses in
+ * which the action is legal.
  */
 export type SandboxVerdict = 'do' | 'done' | 'refuse';
 
@@ -171,10 +180,13 @@ const whileAwake = (otherwise: SandboxVerdict): { readonly [status in SandboxSta
 });
 
 /**
- * Wake of a failed sandbox is legal while its disk is left (`wakesFrom`). Exec, connect and file calls of a stopped one are legal where its project
- * wakes sandboxes by themselves (`wakeOnUse`). Renew is for ephemeral sandboxes alone, whatever the status.
+ * Wake of a failed sandbox is legal while its disk is left (`wakesFrom`). Exec, connect and file
+ * calls of a stopped one are legal where its project wakes sandboxes by themselves (`wakeOnUse`).
+ * Renew is for ephemeral sandboxes alone, whatever the status.
  */
-export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { readonly [status in SandboxStatus]: SandboxVerdict } } = {
+export const SANDBOX_ACTION_RULES: {
+  readonly [action in SandboxAction]: { readonly [status in SandboxStatus]: SandboxVerdict };
+} = {
   exec: whileAwake('refuse'),
   connect: whileAwake('refuse'),
   ssh_access: { ...whileAwake('do'), provisioning: 'refuse', destroying: 'refuse', deleted: 'refuse' },
@@ -200,7 +212,10 @@ export const SANDBOX_ACTION_RULES: { readonly [action in SandboxAction]: { reado
   destroy: { ...whileAwake('do'), destroying: 'done', deleted: 'done' },
 };
 
-/** What an action answers where it is not legal: 400 for a wake (spec: States and transitions), else 409. */
+/**
+ * What an action answers where it is not legal: 400 for a wake (spec: States and transitions), else
+ * 409.
+ */
 export const REFUSAL_CODES: { readonly [action in SandboxAction]: 'sandbox_state_conflict' | 'wake_not_possible' } = {
   exec: 'sandbox_state_conflict',
   connect: 'sandbox_state_conflict',
@@ -228,6 +243,8 @@ export function statusesBefore(to: SandboxStatus): SandboxStatus[] {
 }
 
 /** Statuses with the given property of the state table. */
-export function statusesThat(property: 'awake' | 'holdsMachine' | 'holdsDisk' | 'concurrent' | 'metered' | 'settled'): SandboxStatus[] {
+export function statusesThat(
+  property: 'awake' | 'holdsMachine' | 'holdsDisk' | 'concurrent' | 'metered' | 'settled',
+): SandboxStatus[] {
   return sandboxStatus.options.filter((status) => SANDBOX_STATES[status][property]);
 }

@@ -1,7 +1,11 @@
-// What using a sandbox may come to, whatever it is used for: errors that commands, file calls and connections have in common.
+// What using a sandbox may come to, whatever it is used for: errors that commands, file calls and
+// connections have in common.
 import type { ErrorCode } from './errors.ts';
 
-/** Why a wake does not begin, whether it was asked for or a use of the sandbox begins it (`wakeOnUse`). */
+/**
+ * Why a wake does not begin, whether it was asked for or a use of the sandbox begins it
+ * (`wakeOnUse`).
+ */
 export const WAKE_ERRORS = [
   'wake_not_possible',
   'no_active_plan',

@@ -1,4 +1,5 @@
-// Sandboxes: the resource, and the routes that create, list, fetch and destroy it. Commands are in exec.ts, statuses in sandbox-state.ts.
+// Sandboxes: the resource, and the routes that create, list, fetch and destroy it. Commands are in
+// exec.ts, statuses in sandbox-state.ts.
 import { z } from 'zod';
 import { EXAMPLE_IDS, exampleSandbox } from './examples.ts';
 import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, TTL_SECONDS } from './limits.ts';
@@ -14,7 +15,9 @@ const endUserId = text(1, END_USER_ID_CHARACTERS).describe(
   "Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it.",
 );
 
-/** The create request (spec: Sandbox). The table is complete: unknown fields are refused by name. */
+/**
+ * The create request (spec: Sandbox). The table is complete: unknown fields are refused by name.
+ */
 export const createSandboxBody = z.strictObject({
   agent,
   projectId: idText.describe('A project of this org.'),
@@ -40,13 +43,17 @@ export const createSandboxBody = z.strictObject({
   mode: z
     .enum(['ephemeral'])
     .optional()
-    .describe('`ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.'),
+    .describe(
+      '`ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.',
+    ),
   ttlSeconds: z
     .int()
     .min(TTL_SECONDS.min)
     .max(TTL_SECONDS.max)
     .optional()
-    .describe("Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter."),
+    .describe(
+      "Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter.",
+    ),
 });
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
 
@@ -64,7 +71,9 @@ export const sandbox = z
     statusReason: z
       .strictObject({ code: z.string().describe('For programs.'), message: z.string().describe('For people.') })
       .nullable()
-      .describe('Why, with `failed`, and with a status it fell back to because a sleep or a wake did not work; null otherwise.'),
+      .describe(
+        'Why, with `failed`, and with a status it fell back to because a sleep or a wake did not work; null otherwise.',
+      ),
     statusChangedAt: timestamp,
     sandbox_profile: profile,
     allocated_vcpu: count,
@@ -89,7 +98,9 @@ export const sandbox = z
       })
       .nullable()
       .describe('How it was woken the last time; null when it never was.'),
-    lastActiveAt: timestamp.describe('The last command, file call or other sign of use that counts against sleeping when idle.'),
+    lastActiveAt: timestamp.describe(
+      'The last command, file call or other sign of use that counts against sleeping when idle.',
+    ),
     repository: z.string().nullable(),
     branch: z.string().nullable(),
     clone: z
@@ -125,7 +136,10 @@ export const listSandboxes = defineRoute({
   path: '/v1/orgs/{orgId}/sandboxes',
   auth: ['session', 'api_key'],
   permission: 'sandbox.read',
-  request: { params: orgParams, query: pageQuery.extend({ endUserId: endUserId.optional().describe('Only those of this end user.') }) },
+  request: {
+    params: orgParams,
+    query: pageQuery.extend({ endUserId: endUserId.optional().describe('Only those of this end user.') }),
+  },
   response: { status: 200, body: z.strictObject({ sandboxes: z.array(sandbox), ...pageFields }) },
   errors: [],
   activity: null,

@@ -1,5 +1,7 @@
-// One OpenSSH public key line, as `ssh-keygen` writes it into a file ending in .pub: `<key_type> <key_material> <comment>`. What it holds is read and checked, so that a key
-// that was not copied whole is refused here and not by an ssh server later. Messages never repeat the text: it may have been the private key.
+// One OpenSSH public key line, as `ssh-keygen` writes it into a file ending in .pub: `<key_type>
+// <key_material> <comment>`. What it holds is read and checked, so that a key that was not copied
+// whole is refused here and not by an ssh server later. Messages never repeat the text: it may have
+// been the private key.
 import { z } from 'zod';
 import { SSH_PUBLIC_KEY } from './limits.ts';
 
@@ -19,14 +21,20 @@ const KINDS: Readonly<Record<string, readonly Part[]>> = {
   'sk-ecdsa-sha2-nistp256@openssh.com': [...P256, 'application'],
 };
 
-/** What private keys begin with, or hold, in the formats of OpenSSH, PEM, PKCS#8 and PuTTY; the last is the base64 of OpenSSH's without its frame. */
+/**
+ * What private keys begin with, or hold, in the formats of OpenSSH, PEM, PKCS#8 and PuTTY; the last
+ * is the base64 of OpenSSH's without its frame.
+ */
 export const PRIVATE_KEY = /PRIVATE KEY|PuTTY-User-Key-File|Private-Lines|b3BlbnNzaC1rZXktdjE/;
 
 const PRIVATE_WARNING =
   'is a private key and was not taken. It has left your machine: regard it as known to others and replace it wherever it is used. ' +
   'What is needed here is the public key, one line from the file whose name ends in .pub';
 
-/** Whose text is the line without white space around it. Refused: several lines, options, certificates, weak and unknown kinds, material that is not of its kind. */
+/**
+ * Whose text is the line without white space around it. Refused: several lines, options,
+ * certificates, weak and unknown kinds, material that is not of its kind.
+ */
 export const sshPublicKey = z
   .string()
   .max(SSH_PUBLIC_KEY.characters)
@@ -73,7 +81,9 @@ function faultOfMaterial(type: string, parts: readonly Part[], material: Materia
       if (bits === null) return broken;
       const { min, max } = SSH_PUBLIC_KEY.rsaBits;
       if (bits < min || bits > max) return `must have an RSA key of ${min} to ${max} bits, not ${bits}`;
-    } else if (!isRight(part, bytes)) return broken;
+    } else if (!isRight(part, bytes)) {
+      return broken;
+    }
   }
   return material.ended ? null : broken;
 }
@@ -84,7 +94,12 @@ function isRight(part: Exclude<Part, 'modulus'>, bytes: Uint8Array): boolean {
       return bytes.length === 32;
     case 'exponent':
       // Odd, and more than one.
-      return bitsOf(bytes) !== null && bytes.length <= 9 && ((bytes.at(-1) ?? 0) & 1) === 1 && (bytes.length > 1 || (bytes[0] ?? 0) > 1);
+      return (
+        bitsOf(bytes) !== null &&
+        bytes.length <= 9 &&
+        ((bytes.at(-1) ?? 0) & 1) === 1 &&
+        (bytes.length > 1 || (bytes[0] ?? 0) > 1)
+      );
     case 'application':
       return bytes.length > 0 && bytes.length <= 256;
     default:

@@ -1,16 +1,26 @@
-// What an ssh client has to know of a sandbox before its first connection (tunnel.ts carries it): as whom it signs in, with which key, and whom it has to find there.
+// What an ssh client has to know of a sandbox before its first connection (tunnel.ts carries it):
+// as whom it signs in, with which key, and whom it has to find there.
 import { z } from 'zod';
 import { defineRoute } from './route.ts';
 import { sandboxParams } from './sandboxes.ts';
 
-/** A host key as a line of `known_hosts` has it after the name: its kind and its material, without a comment. */
+/**
+ * A host key as a line of `known_hosts` has it after the name: its kind and its material, without a
+ * comment.
+ */
 const hostKeyLine = z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{68}$/);
 
 export const sshAccess = z.strictObject({
   user: z.literal('berth'),
-  /** The sandbox's own, from its create to its end, whether it sleeps or wakes: another one there is somebody else. */
+  /**
+   * The sandbox's own, from its create to its end, whether it sleeps or wakes: another one there is
+   * somebody else.
+   */
   hostKey: hostKeyLine,
-  /** Of the `sshPublicKey` it was made with, as `ssh-keygen -l` shows it; null: it was made without, and no ssh server runs in it. */
+  /**
+   * Of the `sshPublicKey` it was made with, as `ssh-keygen -l` shows it; null: it was made without,
+   * and no ssh server runs in it.
+   */
   authorizedKeyFingerprint: z.string().nullable(),
 });
 export type SshAccess = z.infer<typeof sshAccess>;

@@ -1,4 +1,5 @@
-// An interactive terminal in a sandbox, or a command in one or without, as a WebSocket. For whoever writes a client of it (a console, a command line), the whole of it:
+// An interactive terminal in a sandbox, or a command in one or without, as a WebSocket. For whoever
+// writes a client of it (a console, a command line), the whole of it:
 //
 //   open    new WebSocket('wss://…/v1/sandboxes/{id}/terminal?cols=120&rows=40', ['berth.v1', 'berth.bearer.' + token]); who can set headers sends Authorization
 //           instead of the second name. What is refused is a JSON error; a browser sees a failed connection alone and asks GET /v1/sandboxes/{id} for the status.
@@ -39,7 +40,9 @@ const shown = (description: string, side: number): Record<string, unknown> => ({
 
 export const terminalQuery = z
   .object({
-    command: text(1, EXEC_LIMITS.commandCharacters).optional().describe('Given to /bin/sh in /code, in place of the login shell.'),
+    command: text(1, EXEC_LIMITS.commandCharacters)
+      .optional()
+      .describe('Given to /bin/sh in /code, in place of the login shell.'),
     tty: z
       .enum(['true', 'false'])
       .default('true')
@@ -69,18 +72,30 @@ export const terminalSignal = z.enum([
 ]);
 const signalOrder = z.strictObject({ signal: terminalSignal });
 
-/** Text frames of the client. A signal goes to the program in the foreground. (What keys do, Ctrl-C among them, is in the bytes.) */
-export const terminalOrder = z.union([z.strictObject({ resize: z.strictObject({ cols: side, rows: side }) }), signalOrder]);
+/**
+ * Text frames of the client. A signal goes to the program in the foreground. (What keys do, Ctrl-C
+ * among them, is in the bytes.)
+ */
+export const terminalOrder = z.union([
+  z.strictObject({ resize: z.strictObject({ cols: side, rows: side }) }),
+  signalOrder,
+]);
 export type TerminalOrder = z.infer<typeof terminalOrder>;
 
-/** Text frames of the client with tty=false: the end of the input, and signals to the command's process group. */
+/**
+ * Text frames of the client with tty=false: the end of the input, and signals to the command's
+ * process group.
+ */
 export const commandOrder = z.union([z.strictObject({ end: z.literal(true) }), signalOrder]);
 export type CommandOrder = z.infer<typeof commandOrder>;
 
 /** The first byte of each binary frame of the server with tty=false. */
 export const COMMAND_OUTPUT = { stdout: 1, stderr: 2 } as const;
 
-/** The last frame of the server, a text frame: the exit code of shell or command, 128 + n when signal n ended it, and the signal's name then. Then it is closed. */
+/**
+ * The last frame of the server, a text frame: the exit code of shell or command, 128 + n when
+ * signal n ended it, and the signal's name then. Then it is closed.
+ */
 export const terminalExit = z.strictObject({
   exit: z.int().min(0).max(255),
   signal: z

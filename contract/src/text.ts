@@ -1,4 +1,5 @@
-// Text that can be stored: what Postgres and UTF-8 cannot hold (NUL, lone surrogates) is refused rather than altered.
+// Text that can be stored: what Postgres and UTF-8 cannot hold (NUL, lone surrogates) is refused
+// rather than altered.
 import { z } from 'zod';
 
 const STORABLE = /^[^\0\p{Cs}]*$/u;
@@ -17,5 +18,8 @@ export const timestamp = z
 /** An id in a path or a field. Ids are opaque: one that cannot exist is simply not found. */
 export const idText = z.string().min(1).max(200);
 
-/** What names something in a path where access does not look it up first: of any length (a request's head is bounded), to be not found. */
+/**
+ * What names something in a path where access does not look it up first: of any length (a request's
+ * head is bounded), to be not found.
+ */
 export const nameInPath = z.string().min(1);

@@ -1,4 +1,5 @@
-// A raw connection to a port of a sandbox, as a WebSocket: for ssh, and for whatever else speaks TCP.
+// A raw connection to a port of a sandbox, as a WebSocket: for ssh, and for whatever else speaks
+// TCP.
 import { z } from 'zod';
 import { PORT, SSH_PORT } from './limits.ts';
 import { shownAsInteger } from './number-in-query.ts';
@@ -15,18 +16,23 @@ export const tunnelQuery = z.object({
     .transform(Number)
     .refine((port) => port <= PORT.max, portText)
     .default(SSH_PORT)
-    .meta({ ...shownAsInteger({ minimum: PORT.min, maximum: PORT.max, description: 'A TCP port of the sandbox.' }), default: SSH_PORT }),
+    .meta({
+      ...shownAsInteger({ minimum: PORT.min, maximum: PORT.max, description: 'A TCP port of the sandbox.' }),
+      default: SSH_PORT,
+    }),
 });
 
 /**
- * A text frame of either side: nothing more comes from it, as the end of a direction of a TCP connection. What a tunnel carries is binary frames, however cut. After
- * both ends the server closes.
+ * A text frame of either side: nothing more comes from it, as the end of a direction of a TCP
+ * connection. What a tunnel carries is binary frames, however cut. After both ends the server
+ * closes.
  */
 export const tunnelEnd = z.strictObject({ end: z.literal(true) });
 
 export const tunnelToSandbox = defineRoute({
   name: 'tunnelToSandbox',
-  summary: 'A TCP connection to a port of the sandbox, as binary frames. Wakes a stopped sandbox first where its project has wakeOnUse',
+  summary:
+    'A TCP connection to a port of the sandbox, as binary frames. Wakes a stopped sandbox first where its project has wakeOnUse',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/tunnel',
   websocket: true,

@@ -1,4 +1,5 @@
-// The caps on machine hours that org admins set, and whether work goes on beyond what the plan includes (spec: rules for guardrails).
+// The caps on machine hours that org admins set, and whether work goes on beyond what the plan
+// includes (spec: rules for guardrails).
 import { z } from 'zod';
 import { MOST_MACHINE_HOURS } from './plans.ts';
 import { defineRoute } from './route.ts';
@@ -34,7 +35,10 @@ export const projectUsageGuardrails = z.strictObject({
 export type ProjectUsageGuardrails = z.infer<typeof projectUsageGuardrails>;
 
 export const updateUsageGuardrailsBody = z
-  .strictObject({ sandboxMachineHourLimit: machineHours.nullable().optional(), sandboxOverageEnabled: z.boolean().optional() })
+  .strictObject({
+    sandboxMachineHourLimit: machineHours.nullable().optional(),
+    sandboxOverageEnabled: z.boolean().optional(),
+  })
   .refine(
     (body) => body.sandboxMachineHourLimit !== undefined || body.sandboxOverageEnabled !== undefined,
     'must have sandboxMachineHourLimit, sandboxOverageEnabled or both',

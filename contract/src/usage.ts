@@ -1,4 +1,5 @@
-// How much machine time an org used in its billing period. A machine hour is one hour of one awake machine, whatever its size.
+// How much machine time an org used in its billing period. A machine hour is one hour of one awake
+// machine, whatever its size.
 import { z } from 'zod';
 import { exampleUsage } from './examples.ts';
 import { END_USER_ID_CHARACTERS } from './limits.ts';
@@ -30,7 +31,9 @@ export const orgUsage = z
     sandboxMachineHourLimit: amount.nullable().describe('The cap in force in this period; null: none.'),
     sandboxMachineHourLimitOverride: amount.nullable().describe('The cap that an org admin set; null: none.'),
     sandboxOverageEnabled: z.boolean().describe('Whether work goes on beyond the cap.'),
-    usedMachineHours: amount.describe('Of what was asked for: the org, a project, an end user. What runs is counted until now.'),
+    usedMachineHours: amount.describe(
+      'Of what was asked for: the org, a project, an end user. What runs is counted until now.',
+    ),
     remainingMachineHours: amount.nullable().describe('Until the cap, at least 0; null without a cap.'),
     usageAlert,
     periodStartsAt: timestamp,
@@ -38,7 +41,9 @@ export const orgUsage = z
     overageMachineHours: amount.describe('Hours of the org beyond what its plan includes.'),
     estimatedOverageUsd: amount
       .nullable()
-      .describe("What those cost by the plan; null where the plan has no price for them. An estimate: bills are the payment provider's."),
+      .describe(
+        "What those cost by the plan; null where the plan has no price for them. An estimate: bills are the payment provider's.",
+      ),
   })
   .meta({
     id: 'OrgUsage',
@@ -60,7 +65,8 @@ const orgParams = z.object({ orgId: idText });
 
 export const getOrgUsage = defineRoute({
   name: 'getOrgUsage',
-  summary: 'Machine hours of the org, or of one of its projects or end users, in the present billing period, against the cap',
+  summary:
+    'Machine hours of the org, or of one of its projects or end users, in the present billing period, against the cap',
   method: 'GET',
   path: '/v1/orgs/{orgId}/usage',
   auth: ['session', 'api_key'],
@@ -81,13 +87,17 @@ export const getOrgUsage = defineRoute({
 
 export const getEndUserUsage = defineRoute({
   name: 'getEndUserUsage',
-  summary: 'Machine hours of each end user in the present billing period, most first; what ran for no end user is left out',
+  summary:
+    'Machine hours of each end user in the present billing period, most first; what ran for no end user is left out',
   method: 'GET',
   path: '/v1/orgs/{orgId}/usage/end-users',
   auth: ['session', 'api_key'],
   permission: 'billing.read',
   request: { params: orgParams },
-  response: { status: 200, body: z.strictObject({ periodStartsAt: timestamp, periodEndsAt: timestamp, endUsers: z.array(endUserUsage) }) },
+  response: {
+    status: 200,
+    body: z.strictObject({ periodStartsAt: timestamp, periodEndsAt: timestamp, endUsers: z.array(endUserUsage) }),
+  },
   errors: ['no_active_plan'],
   activity: null,
   published: true,

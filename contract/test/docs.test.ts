@@ -1,4 +1,5 @@
-// The two documents of promises name real tests: each row of each table ends in files of tests, and each title it quotes is one of theirs.
+// The two documents of promises name real tests: each row of each table ends in files of tests, and
+// each title it quotes is one of theirs.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -43,7 +44,10 @@ function filesAt(path: string): string[] | undefined {
     .map((name) => join(full, name));
 }
 
-/** Titles of the tests in a file, whoever runs them: the first argument of `test(`, `it(` or `check(`, or the field `title`. */
+/**
+ * Titles of the tests in a file, whoever runs them: the first argument of `test(`, `it(` or
+ * `check(`, or the field `title`.
+ */
 function titlesIn(file: string): string[] {
   const calls = readFileSync(file, 'utf8').matchAll(
     /(?:\b(?:test|it|check)\(|\btitle:)\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g,
@@ -62,8 +66,11 @@ function withoutHoles(template: string): string {
       if (depth === 0) text += ANY;
       depth += 1;
       index += 1;
-    } else if (depth > 0 && template[index] === '}') depth -= 1;
-    else if (depth === 0) text += template[index];
+    } else if (depth > 0 && template[index] === '}') {
+      depth -= 1;
+    } else if (depth === 0) {
+      text += template[index];
+    }
   }
   return text;
 }
@@ -89,7 +96,8 @@ for (const document of ['docs/spec-gaps.md', 'docs/limits.md']) {
         if (titles === undefined) wrong.push(`line ${line}: there is no ${path}`);
         for (const [, quoted = ''] of rest.matchAll(/"([^"]+)"/g)) {
           const pattern = quoted.replaceAll('…', ANY);
-          if (!titles?.some((title) => agree(pattern, title))) wrong.push(`line ${line}: no test of ${path} is called "${quoted}"`);
+          if (!titles?.some((title) => agree(pattern, title)))
+            wrong.push(`line ${line}: no test of ${path} is called "${quoted}"`);
         }
       }
     }

@@ -1,4 +1,5 @@
-// The document as it follows from the contract: complete, in the file that is committed, and by the rules of a linter.
+// The document as it follows from the contract: complete, in the file that is committed, and by the
+// rules of a linter.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -125,7 +126,11 @@ test("each published route's example is within its schemas", () => {
     if (example.body !== undefined) request.body?.parse(example.body);
     const query = Object.entries(example.query ?? {}).map(([key, value]) => [key, String(value)]);
     request.query?.parse(Object.fromEntries(query));
-    assert.equal(request.body !== undefined && !request.body.safeParse(undefined).success, example.body !== undefined, name);
+    assert.equal(
+      request.body !== undefined && !request.body.safeParse(undefined).success,
+      example.body !== undefined,
+      name,
+    );
   }
 });
 
@@ -136,14 +141,19 @@ test('a name that means something else in a request than in an answer is two nam
   assert.deepEqual(schemas.of(outer, 'output'), { $ref: '#/components/schemas/TestOuter' });
   assert.deepEqual(schemas.of(outer, 'input'), { $ref: '#/components/schemas/TestOuterInput' });
   assert.deepEqual(Object.keys(schemas.components()), ['TestInner', 'TestInnerInput', 'TestOuter', 'TestOuterInput']);
-  assert.deepEqual(schemas.components()['TestOuterInput']?.['properties'], { inner: { $ref: '#/components/schemas/TestInnerInput' } });
+  assert.deepEqual(schemas.components()['TestOuterInput']?.['properties'], {
+    inner: { $ref: '#/components/schemas/TestInnerInput' },
+  });
 });
 
 /** Places within the part at which an object stands that no name leads to. */
 function nameless(part: unknown, place: string, named = false): string[] {
   if (typeof part !== 'object' || part === null) return [];
   const here = !named && 'properties' in part && 'type' in part ? [place] : [];
-  return [...here, ...Object.entries(part).flatMap(([key, one]) => (key === 'example' ? [] : nameless(one, `${place}/${key}`)))];
+  return [
+    ...here,
+    ...Object.entries(part).flatMap(([key, one]) => (key === 'example' ? [] : nameless(one, `${place}/${key}`))),
+  ];
 }
 
 test('every object of a request or an answer has a name, so that generated clients have a type for it; what errors have in common is told apart by codes', () => {
@@ -155,7 +165,10 @@ test('every object of a request or an answer has a name, so that generated clien
     const within = Object.entries(schemas).flatMap(([name, schema]) => nameless(schema, name, true));
     const around = routes.flatMap((route) => {
       const { requestBody, responses } = operationIn(document, route);
-      return [...nameless(requestBody, `${route.name} request`), ...nameless(responses[route.response.status], `${route.name} answer`)];
+      return [
+        ...nameless(requestBody, `${route.name} request`),
+        ...nameless(responses[route.response.status], `${route.name} answer`),
+      ];
     });
     assert.deepEqual([...within, ...around], []);
   }
@@ -167,14 +180,20 @@ test('an object within another is named after it and its place; two of one name 
   const outer = z.object({ first: inner, maybe: inner.nullable(), many: z.array(inner) });
   assert.deepEqual(schemas.named('TestMade', schemas.of(outer, 'output')), { $ref: '#/components/schemas/TestMade' });
   assert.deepEqual(Object.keys(schemas.components()), ['TestMade', 'TestMadeFirst', 'TestMadeMany', 'TestMadeMaybe']);
-  assert.deepEqual(schemas.named('TestList', schemas.of(z.array(z.string()), 'output')), { type: 'array', items: { type: 'string' } });
+  assert.deepEqual(schemas.named('TestList', schemas.of(z.array(z.string()), 'output')), {
+    type: 'array',
+    items: { type: 'string' },
+  });
   assert.throws(() => schemas.named('TestMade', schemas.of(inner, 'output')), /two schemas would be TestMade/);
 });
 
 test('a route that nobody thought of finds a group of its own, and known ones come first', () => {
-  const tags = ['/v1/orgs/{orgId}/widget-sets/{id}', '/v1/sandboxes/{sandboxId}/exec', '/v1/sandboxes/{sandboxId}/files', '/v1/me'].map(
-    tagOf,
-  );
+  const tags = [
+    '/v1/orgs/{orgId}/widget-sets/{id}',
+    '/v1/sandboxes/{sandboxId}/exec',
+    '/v1/sandboxes/{sandboxId}/files',
+    '/v1/me',
+  ].map(tagOf);
   assert.deepEqual(
     inOrder(tags).map(({ name }) => name),
     ['Identity', 'Sandboxes', 'Files', 'Widget sets'],
@@ -183,12 +202,16 @@ test('a route that nobody thought of finds a group of its own, and known ones co
 
 test("openapi.json passes Redocly's linter by the recommended rules, without a warning", () => {
   const redocly = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
-  const linted = spawnSync(process.execPath, [redocly, 'lint', '--extends', 'recommended-strict', '--format', 'json', 'openapi.json'], {
-    cwd: CHECKOUT,
-    encoding: 'utf8',
-    // It would ask the network for a newer version, and tell that it was used.
-    env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
-  });
+  const linted = spawnSync(
+    process.execPath,
+    [redocly, 'lint', '--extends', 'recommended-strict', '--format', 'json', 'openapi.json'],
+    {
+      cwd: CHECKOUT,
+      encoding: 'utf8',
+      // It would ask the network for a newer version, and tell that it was used.
+      env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
+    },
+  );
   assert.equal(linted.status, 0, linted.stdout + linted.stderr);
   assert.deepEqual((JSON.parse(linted.stdout) as { totals: unknown }).totals, { errors: 0, warnings: 0, ignored: 0 });
 });

@@ -27,11 +27,12 @@ test('what needs no token is the health check, sign-in, the pages and the refere
     ['/v1/openapi.json'],
   );
   const open = ROUTES.filter(({ auth }) => auth.length === 0).map(({ method, path }) => `${method} ${path}`);
-  for (const name of open)
+  for (const name of open) {
     assert.ok(
       OPEN_PATHS.some(({ method, path }) => `${method} ${path}` === name),
       name,
     );
+  }
 });
 
 /** Routes on an org or one of its resources that need membership alone, or no membership yet. */
@@ -95,7 +96,8 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
   const refuses = ({ request }: (typeof ROUTES)[number]): boolean =>
     request.body?.safeParse({ surprise: 1 }).error?.issues.some((issue) => issue.code === 'unrecognized_keys') ?? false;
   const withBody = ROUTES.filter(({ request }) => request.body !== undefined);
-  const names = (refusing: boolean): string[] => withBody.filter((route) => refuses(route) === refusing).map(({ name }) => name);
+  const names = (refusing: boolean): string[] =>
+    withBody.filter((route) => refuses(route) === refusing).map(({ name }) => name);
   assert.deepEqual(names(true), [
     'createAgentToken',
     'createOrg',
@@ -137,21 +139,23 @@ test('operator and viewer lack sandbox.preview.share, the owner has everything, 
   assert.equal(ROLE_PERMISSIONS.owner.size, permission.options.length);
   for (const [index, name] of role.options.entries()) {
     const next = role.options[index + 1];
-    if (next !== undefined)
+    if (next !== undefined) {
       assert.ok(
         [...ROLE_PERMISSIONS[next]].every((permission) => ROLE_PERMISSIONS[name].has(permission)),
         `${next} within ${name}`,
       );
+    }
   }
 });
 
 test('only owner and admin, the org admins of the spec, manage keys, members, billing and caps', () => {
-  for (const name of ['api_keys.manage', 'org.members.manage', 'billing.manage', 'usage_guardrails.manage'] as const)
+  for (const name of ['api_keys.manage', 'org.members.manage', 'billing.manage', 'usage_guardrails.manage'] as const) {
     assert.deepEqual(
       role.options.filter((candidate) => ROLE_PERMISSIONS[candidate].has(name)),
       ['owner', 'admin'],
       name,
     );
+  }
 });
 
 test('the permissions that the spec names all exist', () => {
@@ -176,6 +180,7 @@ test('every profile starts with a known tier, every tier has a profile that star
   const sizes = machineSize.options.map((size) => MACHINE_SIZES[size]);
   for (const [index, size] of sizes.entries()) {
     const next = sizes[index + 1];
-    if (next !== undefined) assert.ok(size.vcpu < next.vcpu && size.memoryGb < next.memoryGb && size.diskGb < next.diskGb);
+    if (next !== undefined)
+      assert.ok(size.vcpu < next.vcpu && size.memoryGb < next.memoryGb && size.diskGb < next.diskGb);
   }
 });

@@ -7,7 +7,10 @@ import { branchName, repository } from '../src/sandbox-fields.ts';
 
 const takes = (schema: typeof repository, value: string): boolean => schema.safeParse(value).success;
 
-/** What git takes as the name of a branch. Outside of any repository, so that nothing is looked up; `@` it takes for HEAD, and as a name it is none. */
+/**
+ * What git takes as the name of a branch. Outside of any repository, so that nothing is looked up;
+ * `@` it takes for HEAD, and as a name it is none.
+ */
 function gitTakes(name: string): boolean {
   if (name === '@') return false;
   const { status, error } = spawnSync('git', ['check-ref-format', '--branch', name], {
@@ -112,7 +115,8 @@ for (const name of [
 }
 
 test('what git takes and people cannot tell apart, or a database cannot hold, is not taken', () => {
-  for (const name of ['a\u00a0b', 'a\u2028b', 'a\u0085b', 'a\ud800']) assert.equal(takes(branchName, name), false, JSON.stringify(name));
+  for (const name of ['a\u00a0b', 'a\u2028b', 'a\u0085b', 'a\ud800'])
+    assert.equal(takes(branchName, name), false, JSON.stringify(name));
 });
 
 for (const value of [

@@ -40,7 +40,14 @@ test('what is awake is metered, holds its machine and takes commands; nothing el
 });
 
 test('a machine is reserved while it is made, awake, captured, restored or ended, and not for what sleeps or failed', () => {
-  assert.deepEqual(statusesThat('holdsMachine'), ['provisioning', 'running', 'ready', 'sleeping', 'waking', 'destroying']);
+  assert.deepEqual(statusesThat('holdsMachine'), [
+    'provisioning',
+    'running',
+    'ready',
+    'sleeping',
+    'waking',
+    'destroying',
+  ]);
 });
 
 test('a disk is reserved until it is gone, and whatever holds a machine holds a disk', () => {

@@ -1,4 +1,5 @@
-// Public key lines: those that ssh-keygen writes are taken, whatever is no whole public key is refused with what is wrong, and nothing of it is repeated.
+// Public key lines: those that ssh-keygen writes are taken, whatever is no whole public key is
+// refused with what is wrong, and nothing of it is repeated.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -70,8 +71,13 @@ for (const [type, bits] of KINDS) {
   test(`a public key of the kind ${type} with ${bits} bits that was cut anywhere in its material is refused`, () => {
     const [kind = '', material = ''] = key(`${type}-${bits}`).line.split(' ');
     for (let length = 0; length < material.length; length += 1) {
-      assert.match(faultOf(`${kind} ${material.slice(0, length)}`) ?? 'it was taken', /not copied whole/, String(length));
+      assert.match(
+        faultOf(`${kind} ${material.slice(0, length)}`) ?? 'it was taken',
+        /not copied whole/,
+        String(length),
+      );
     }
+
     assert.match(faultOf(`${kind} ${material}AAAA`) ?? '', /not copied whole/);
   });
 
@@ -86,7 +92,10 @@ for (const [type, bits] of KINDS) {
       `my key: ${text}`,
       lines.join(' '),
     ]) {
-      assert.match(faultOf(pasted) ?? 'it was taken', /^is a private key and was not taken\. .* replace it wherever it is used\. .*\.pub$/);
+      assert.match(
+        faultOf(pasted) ?? 'it was taken',
+        /^is a private key and was not taken\. .* replace it wherever it is used\. .*\.pub$/,
+      );
     }
   });
 }
@@ -112,17 +121,37 @@ for (const [what, line, expected] of [
   ['white space', () => ' \t\n', /beginning with one of/],
   ['material alone', () => key('ed25519-256').line.split(' ')[1] ?? '', /beginning with one of/],
   ['a kind alone', () => 'ssh-ed25519', /must have its key in base64/],
-  ['another kind than the material’s', () => key('ed25519-256').line.replace('ssh-ed25519', 'ssh-rsa'), /a key of the kind ssh-rsa/],
+  [
+    'another kind than the material’s',
+    () => key('ed25519-256').line.replace('ssh-ed25519', 'ssh-rsa'),
+    /a key of the kind ssh-rsa/,
+  ],
   ['base64 without its padding', () => key('rsa-2048').line.replace(/=+ /, ' '), /in base64|taken/],
   ['a NUL', () => `${key('ed25519-256').line.trim()}\0`, /control characters/],
   ['a tab in the comment', () => `${key('ed25519-256').line.trim()}\tx`, /control characters/],
-  ['a long comment', () => `${key('ed25519-256').line.trim()} ${'x'.repeat(300)}`, /a comment of at most 256 characters/],
+  [
+    'a long comment',
+    () => `${key('ed25519-256').line.trim()} ${'x'.repeat(300)}`,
+    /a comment of at most 256 characters/,
+  ],
   ['a wrong curve', () => lineOf('ecdsa-sha2-nistp256', 'nistp384', POINT), /not copied whole, or changed/],
-  ['a compressed point', () => lineOf('ecdsa-sha2-nistp256', 'nistp256', Buffer.alloc(33, 2)), /not copied whole, or changed/],
+  [
+    'a compressed point',
+    () => lineOf('ecdsa-sha2-nistp256', 'nistp256', Buffer.alloc(33, 2)),
+    /not copied whole, or changed/,
+  ],
   ['a short ed25519 key', () => lineOf('ssh-ed25519', Buffer.alloc(31)), /not copied whole, or changed/],
-  ['a negative modulus', () => lineOf('ssh-rsa', Buffer.from([1, 0, 1]), Buffer.alloc(256, 0xff)), /not copied whole, or changed/],
+  [
+    'a negative modulus',
+    () => lineOf('ssh-rsa', Buffer.from([1, 0, 1]), Buffer.alloc(256, 0xff)),
+    /not copied whole, or changed/,
+  ],
   ['an even exponent', () => lineOf('ssh-rsa', Buffer.from([2]), Buffer.alloc(257, 1)), /not copied whole, or changed/],
-  ['a token key without its application', () => lineOf('sk-ssh-ed25519@openssh.com', Buffer.alloc(32)), /not copied whole, or changed/],
+  [
+    'a token key without its application',
+    () => lineOf('sk-ssh-ed25519@openssh.com', Buffer.alloc(32)),
+    /not copied whole, or changed/,
+  ],
   ['a key of PuTTY', () => 'PuTTY-User-Key-File-3: ssh-ed25519', /is a private key/],
 ] as const) {
   test(`${what} is refused with what is wrong`, () => {
@@ -137,11 +166,13 @@ test('what is no text, or longer than any key, is refused', () => {
 
 test('whatever is sent, it is taken or refused with words that repeat nothing of it, and what is taken is one line', () => {
   const marked = fc.string({ unit: 'binary', maxLength: 400 });
-  const changed = fc.tuple(fc.constantFrom(...KINDS), fc.nat(), fc.string({ maxLength: 8 })).map(([[type, bits], at, text]) => {
-    const { line } = key(`${type}-${bits}`);
-    const place = at % line.length;
-    return line.slice(0, place) + text + line.slice(place);
-  });
+  const changed = fc
+    .tuple(fc.constantFrom(...KINDS), fc.nat(), fc.string({ maxLength: 8 }))
+    .map(([[type, bits], at, text]) => {
+      const { line } = key(`${type}-${bits}`);
+      const place = at % line.length;
+      return line.slice(0, place) + text + line.slice(place);
+    });
   fc.assert(
     fc.property(fc.oneof(marked, changed), (text) => {
       const result = sshPublicKey.safeParse(text);
@@ -151,7 +182,8 @@ test('whatever is sent, it is taken or refused with words that repeat nothing of
         return;
       }
       const material = text.split(/\s+/).find((word) => word.length > 40);
-      for (const { message } of result.error.issues) assert.ok(material === undefined || !message.includes(material.slice(0, 30)));
+      for (const { message } of result.error.issues)
+        assert.ok(material === undefined || !message.includes(material.slice(0, 30)));
     }),
     { numRuns: 2_000 },
   );

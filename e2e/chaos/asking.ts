@@ -1,5 +1,6 @@
-// One call of the public API as a client of the chaos run makes it: with a deadline, its answer held against the contract's schema and error
-// list. What is no answer at all, or a fault of the service, needs an excuse in the weather.
+// One call of the public API as a client of the chaos run makes it: with a deadline, its answer
+// held against the contract's schema and error list. What is no answer at all, or a fault of the
+// service, needs an excuse in the weather.
 import { errorEnvelope, type ErrorCode } from '@berth/contract/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { errorsOf, statusOf, type Route } from '@berth/contract/route.ts';
@@ -49,7 +50,8 @@ export class Asking {
       const times = { sentMs, receivedMs: Date.now() };
       if (answer.status === route.response.status) {
         const parsed = route.response.body.safeParse(answer.body);
-        if (!parsed.success) this.#report.found('contradiction', `${route.name} answered outside its schema: ${parsed.error.message}`);
+        if (!parsed.success)
+          this.#report.found('contradiction', `${route.name} answered outside its schema: ${parsed.error.message}`);
         return { ...times, kind: 'done', body: answer.body, headers: answer.headers };
       }
       const { code, message } = this.#errorOf(route, answer.status, answer.body);
@@ -67,21 +69,32 @@ export class Asking {
 
   #errorOf(route: Route, status: number, body: unknown): { code: ErrorCode; message: string } {
     const { code, message } = errorEnvelope.parse(body).error;
-    if (!errorsOf(route).has(code))
-      this.#report.found('contradiction', `${route.name} answered ${code}, which its contract does not list: ${message}`);
-    if (statusOf(code) !== status) this.#report.found('contradiction', `${route.name} answered ${code} with status ${status}`);
+    if (!errorsOf(route).has(code)) {
+      this.#report.found(
+        'contradiction',
+        `${route.name} answered ${code}, which its contract does not list: ${message}`,
+      );
+    }
+    if (statusOf(code) !== status)
+      this.#report.found('contradiction', `${route.name} answered ${code} with status ${status}`);
     return { code, message };
   }
 
-  #needsExcuse(what: string, { sentMs, receivedMs }: { sentMs: number; receivedMs: number }, { sandboxId }: Question): void {
-    if (this.#weather.excuses([...SHARED_TROUBLES, ...MACHINE_TROUBLES], sentMs, receivedMs, sandboxId ?? null))
+  #needsExcuse(
+    what: string,
+    { sentMs, receivedMs }: { sentMs: number; receivedMs: number },
+    { sandboxId }: Question,
+  ): void {
+    if (this.#weather.excuses([...SHARED_TROUBLES, ...MACHINE_TROUBLES], sentMs, receivedMs, sandboxId ?? null)) {
       this.#report.note(
         what
           .replaceAll(/(sbx|prj|org)_[a-z2-7]+/g, '$1')
           .replaceAll(/req\S*/g, '')
           .slice(0, 140),
       );
-    else this.#report.found('contradiction', `without any trouble, ${what}`);
+    } else {
+      this.#report.found('contradiction', `without any trouble, ${what}`);
+    }
   }
 }
 

@@ -1,4 +1,5 @@
-// One client of the chaos run: carries out the operations of its plan one after the other on sandboxes of its own, and keeps what it learnt.
+// One client of the chaos run: carries out the operations of its plan one after the other on
+// sandboxes of its own, and keeps what it learnt.
 import { setTimeout as delay } from 'node:timers/promises';
 import { SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { ExecResult } from '@berth/contract/exec.ts';
@@ -35,7 +36,13 @@ export class ClientLife {
   #made = 0;
   #files = 0;
 
-  constructor(name: string, asking: Asking, weather: Weather, report: Report, projects: { persistent: string; ephemeral: string }) {
+  constructor(
+    name: string,
+    asking: Asking,
+    weather: Weather,
+    report: Report,
+    projects: { persistent: string; ephemeral: string },
+  ) {
     this.name = name;
     this.#asking = asking;
     this.#weather = weather;
@@ -87,7 +94,8 @@ export class ClientLife {
     if (result === null) return;
     const found = parseReadBack(result.stdout);
     if (found === null) {
-      if (!result.timedOut) this.#report.found('contradiction', `${sandbox.id}: an exec answered ${JSON.stringify(result).slice(0, 500)}`);
+      if (!result.timedOut)
+        this.#report.found('contradiction', `${sandbox.id}: an exec answered ${JSON.stringify(result).slice(0, 500)}`);
       return;
     }
     await this.get(sandbox);
@@ -95,11 +103,12 @@ export class ClientLife {
     if (sandbox.view.statusChangedAt !== before.statusChangedAt) return;
     sandbox.verify(found, Date.now());
     const sized = sandbox.view.pendingAllocation === undefined && sandbox.view.updatedAt === before.updatedAt;
-    if (sized && found.processors !== sandbox.view.allocated_vcpu)
+    if (sized && found.processors !== sandbox.view.allocated_vcpu) {
       this.#report.found(
         'contradiction',
         `${sandbox.id} has ${found.processors} vCPUs inside and is said to have ${sandbox.view.allocated_vcpu}`,
       );
+    }
   }
 
   async verb(sandbox: KnownSandbox, verb: Verb, respondAsync = false): Promise<void> {
@@ -124,7 +133,10 @@ export class ClientLife {
 
   async list(): Promise<void> {
     const before = new Map(
-      this.sandboxes.map((sandbox) => [sandbox, { gone: sandbox.gone && sandbox.status === 'deleted', maybeGone: sandbox.maybeGone }]),
+      this.sandboxes.map((sandbox) => [
+        sandbox,
+        { gone: sandbox.gone && sandbox.status === 'deleted', maybeGone: sandbox.maybeGone },
+      ]),
     );
     const reply = await this.#asking.ask({ route: 'listSandboxes' });
     if (reply.kind !== 'done') return;
@@ -136,7 +148,8 @@ export class ClientLife {
       const view = listed.get(sandbox.id);
       if (view === undefined && !maybeGone && sandbox.expiresAtMs > reply.receivedMs)
         this.#report.found('sandbox-lost', `${sandbox.id} is not in the list, it was ${sandbox.status}`);
-      if (view !== undefined && gone) this.#report.found('contradiction', `${sandbox.id} is in the list as ${view.status}, it was deleted`);
+      if (view !== undefined && gone)
+        this.#report.found('contradiction', `${sandbox.id} is in the list as ${view.status}, it was deleted`);
       if (view !== undefined) sandbox.observe(view, reply.sentMs, reply.receivedMs);
     }
   }
@@ -167,7 +180,10 @@ export class ClientLife {
       }
       if (Date.now() > firstSentMs + CREATE_DEADLINE_MS) {
         this.unansweredKeys.push(key);
-        this.#report.found('contradiction', `a create was not answered within ${CREATE_DEADLINE_MS / 1_000} s: ${reply.message}`);
+        this.#report.found(
+          'contradiction',
+          `a create was not answered within ${CREATE_DEADLINE_MS / 1_000} s: ${reply.message}`,
+        );
         return;
       }
       await delay(500);
@@ -186,12 +202,17 @@ export class ClientLife {
     if (reply.kind === 'unknown') return;
     const what = `the key of ${sandbox.id} with ${otherBody ? 'another' : 'the same'} body`;
     if (otherBody) {
-      if (reply.kind === 'done' || reply.code !== 'idempotency_key_conflict')
-        this.#report.found('contradiction', `${what} was answered ${reply.kind === 'done' ? sandboxIn(reply).id : reply.code}`);
+      if (reply.kind === 'done' || reply.code !== 'idempotency_key_conflict') {
+        this.#report.found(
+          'contradiction',
+          `${what} was answered ${reply.kind === 'done' ? sandboxIn(reply).id : reply.code}`,
+        );
+      }
     } else if (reply.kind === 'refused') {
       this.#report.found('contradiction', `${what} was refused: ${reply.code}: ${reply.message}`);
     } else {
-      if (sandboxIn(reply).id !== sandbox.id) this.#report.found('contradiction', `${what} made ${sandboxIn(reply).id}`);
+      if (sandboxIn(reply).id !== sandbox.id)
+        this.#report.found('contradiction', `${what} made ${sandboxIn(reply).id}`);
       if (reply.headers.get('idempotent-replayed') !== 'true')
         this.#report.found('contradiction', `${what} does not say that it was replayed`);
       sandbox.observe(sandboxIn(reply), reply.sentMs, reply.receivedMs);
@@ -201,7 +222,11 @@ export class ClientLife {
   async #write(sandbox: KnownSandbox, where: Place, bytes: number, number = 1): Promise<void> {
     if (sandbox.life === null && sandbox.is('awake')) await this.#beginLife(sandbox);
     if (sandbox.files.size >= FILES_AT_MOST) return;
-    const files = Array.from({ length: number }, (): Written => ({ name: `${this.name}-${(this.#files += 1)}`, where, bytes }));
+    const files = Array.from({ length: number }, (): Written => ({
+      name: `${this.name}-${(this.#files += 1)}`,
+      where,
+      bytes,
+    }));
     // Also a command that was not answered may have run.
     for (const file of files) sandbox.wrote(file, false);
     const result = await this.#exec(sandbox, files.map((file) => `(${writeFile(file)})`).join(' && '));
@@ -222,26 +247,40 @@ export class ClientLife {
     const statuses = sandbox.statuses();
     const { vcpu, memoryGb } = size;
     const diskGb = Math.max(size.diskGb, sandbox.view.allocated_disk_gb, sandbox.view.pendingAllocation?.diskGb ?? 0);
-    const reply = await this.#asking.ask({ route: 'resizeSandbox', sandboxId: sandbox.id, body: { vcpu, memoryGb, diskGb } });
+    const reply = await this.#asking.ask({
+      route: 'resizeSandbox',
+      sandboxId: sandbox.id,
+      body: { vcpu, memoryGb, diskGb },
+    });
     this.#judge('resize', reply, sandbox, statuses);
     if (reply.kind !== 'done') return;
     const view = sandboxIn(reply);
     sandbox.observe(view, reply.sentMs, reply.receivedMs);
-    const has = view.pendingAllocation ?? { vcpu: view.allocated_vcpu, memoryGb: view.allocated_memory_gb, diskGb: view.allocated_disk_gb };
+    const has = view.pendingAllocation ?? {
+      vcpu: view.allocated_vcpu,
+      memoryGb: view.allocated_memory_gb,
+      diskGb: view.allocated_disk_gb,
+    };
     if (has.vcpu !== vcpu || has.memoryGb !== memoryGb || has.diskGb !== diskGb)
       this.#report.note(`a resize to ${vcpu}/${memoryGb}/${diskGb} was answered with another size`);
   }
 
-  /** Two calls at once about one sandbox: nothing is said about the order in which they come through. */
+  /**
+   * Two calls at once about one sandbox: nothing is said about the order in which they come
+   * through.
+   */
   async #overtake(sandbox: KnownSandbox, { first, second, afterMs }: Operated<'overtake'>): Promise<void> {
     const resize = {
       route: 'resizeSandbox',
       sandboxId: sandbox.id,
       body: { vcpu: 2, memoryGb: 2, diskGb: sandbox.view.allocated_disk_gb + 1 },
     };
-    const intends = (verb: string): verb is 'sleep' | 'wake' | 'destroy' => verb === 'sleep' || verb === 'wake' || verb === 'destroy';
+    const intends = (verb: string): verb is 'sleep' | 'wake' | 'destroy' =>
+      verb === 'sleep' || verb === 'wake' || verb === 'destroy';
     if (intends(first)) sandbox.intend(first, Date.now());
-    const firstReply = this.#asking.ask(first === 'resize' ? resize : { route: `${first}Sandbox`, sandboxId: sandbox.id });
+    const firstReply = this.#asking.ask(
+      first === 'resize' ? resize : { route: `${first}Sandbox`, sandboxId: sandbox.id },
+    );
     await delay(afterMs);
     if (intends(second)) {
       sandbox.intend(second, Date.now());
@@ -264,8 +303,15 @@ export class ClientLife {
     if (reply.kind === 'unknown') await delay(SILENCE_PAUSE_MS);
     if (reply.kind !== 'done') return null;
     const result = reply.body as ExecResult;
-    if (result.timedOut && !this.#weather.excuses(['qemu-hangs', 'guest-hangs', 'disk'], reply.sentMs, reply.receivedMs, sandbox.id))
-      this.#report.found('contradiction', `${sandbox.id}: a command timed out without any trouble: ${command.slice(0, 60)}`);
+    if (
+      result.timedOut &&
+      !this.#weather.excuses(['qemu-hangs', 'guest-hangs', 'disk'], reply.sentMs, reply.receivedMs, sandbox.id)
+    ) {
+      this.#report.found(
+        'contradiction',
+        `${sandbox.id}: a command timed out without any trouble: ${command.slice(0, 60)}`,
+      );
+    }
     return result;
   }
 
@@ -289,7 +335,8 @@ export class ClientLife {
     const action = actions[kind];
     const live = this.sandboxes.filter((sandbox) => !sandbox.gone);
     const candidates = fitting || (live.length > 0 && pick < 0.8) ? live : this.sandboxes.slice(-8);
-    const allows = (status: SandboxStatus): boolean => action === undefined || SANDBOX_ACTION_RULES[action][status] === 'do';
+    const allows = (status: SandboxStatus): boolean =>
+      action === undefined || SANDBOX_ACTION_RULES[action][status] === 'do';
     const worth = candidates.filter((sandbox) => fitting && (kind !== 'renew' || sandbox.ttlSeconds !== null));
     const surely = worth.filter((sandbox) => !sandbox.moving && allows(sandbox.status));
     const fit = surely.length > 0 ? surely : worth.filter((sandbox) => [...sandbox.statuses()].some(allows));

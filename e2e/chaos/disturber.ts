@@ -1,4 +1,5 @@
-// Carries out the disturbances of the plan and notes each in the weather. Everything it breaks is whole again when it ends.
+// Carries out the disturbances of the plan and notes each in the weather. Everything it breaks is
+// whole again when it ends.
 import { setTimeout as delay } from 'node:timers/promises';
 import { processesOfInstance, processesOfVm } from '../leftovers.ts';
 import type { PartName } from '../parts.ts';
@@ -100,12 +101,13 @@ export class Disturber {
   async #cutPower(downMs: number): Promise<void> {
     const { weather, report, disk, keeper, targets } = this.#parts;
     report.note('cut-power');
-    // The moment at which the most depends on what was flushed is right after a sleep was acknowledged, when one comes soon.
+    // The moment at which the most depends on what was flushed is right after a sleep was
+    // acknowledged, when one comes soon.
     const deadline = Date.now() + MOMENT_DEADLINE_MS;
     while (!targets().some(({ justStopped }) => justStopped) && Date.now() < deadline) await delay(10);
     if (targets().some(({ justStopped }) => justStopped)) report.note('cut-power right after a sleep');
-    // Whatever may have a machine loses it; what surely sleeps must not notice. One that slept may have been woken before the last of the
-    // services was gone.
+    // Whatever may have a machine loses it; what surely sleeps must not notice. One that slept may
+    // have been woken before the last of the services was gone.
     const marked = new Set<KnownSandbox>();
     const markAwake = (): void => {
       for (const sandbox of targets()) {
@@ -121,7 +123,11 @@ export class Disturber {
       const pids = await processesOfInstance(disk.folder);
       for (const pid of pids) signalIfThere(pid, 'SIGKILL');
       report.counts.kills += pids.length;
-      await until('every machine has ended', async () => ((await processesOfInstance(disk.folder)).length === 0 ? true : null), 30_000);
+      await until(
+        'every machine has ended',
+        async () => ((await processesOfInstance(disk.folder)).length === 0 ? true : null),
+        30_000,
+      );
       await disk.restorePower();
     }, downMs);
   }

@@ -1,5 +1,6 @@
-// What clients do inside a sandbox: a life that must go on through every sleep (a token in memory and a counting process), and files whose
-// content follows from their name. Shell commands and the reading of their output; knows nothing of statuses.
+// What clients do inside a sandbox: a life that must go on through every sleep (a token in memory
+// and a counting process), and files whose content follows from their name. Shell commands and the
+// reading of their output; knows nothing of statuses.
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
@@ -14,7 +15,9 @@ export interface Written {
   bytes: number;
 }
 
-/** Starts a life under the token: a counter that goes up while the machine runs, and dies with it. */
+/**
+ * Starts a life under the token: a counter that goes up while the machine runs, and dies with it.
+ */
 export function beginLife(token: string): string {
   const count = 'n=0; while :; do n=$((n+1)); echo $n > count.new; mv count.new count; sleep 0.5; done';
   return [
@@ -29,7 +32,8 @@ export function beginLife(token: string): string {
 /** Writes a file whole or not at all; `synced` is on the disk when it ends. */
 export function writeFile({ name, where, bytes }: Written): string {
   const folder = where === 'tmpfs' ? `${MEMORY}/files` : DISK;
-  const sync = where === 'synced' ? [`sync .${name}.new`, `mv .${name}.new ${name}`, 'sync .'] : [`mv .${name}.new ${name}`];
+  const sync =
+    where === 'synced' ? [`sync .${name}.new`, `mv .${name}.new ${name}`, 'sync .'] : [`mv .${name}.new ${name}`];
   return `set -e; mkdir -p ${folder}; cd ${folder}; yes ${name} | head -c ${bytes} > .${name}.new; ${sync.join('; ')}`;
 }
 
@@ -69,7 +73,8 @@ export interface ReadBack {
 export function parseReadBack(stdout: string): ReadBack | null {
   const lines = stdout.trim().split('\n');
   if (lines.at(-1) !== 'end') return null;
-  const after = (word: string): string[] => lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1));
+  const after = (word: string): string[] =>
+    lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1));
   const hashes = (word: string): Map<string, string> =>
     new Map(after(word).map((line) => [line.slice(line.indexOf(' ')).trim(), line.slice(0, line.indexOf(' '))]));
   const token = after('life')[0];
@@ -86,8 +91,9 @@ export function parseReadBack(stdout: string): ReadBack | null {
 }
 
 /**
- * Stops the guest's daemon, the parent of every command, and lets it go on by itself after a while: nobody outside could tell it to.
- * The waiting process has a session of its own, so that it does not end with the command.
+ * Stops the guest's daemon, the parent of every command, and lets it go on by itself after a while:
+ * nobody outside could tell it to. The waiting process has a session of its own, so that it does
+ * not end with the command.
  */
 export function hangDaemon(forMs: number): string {
   return `daemon=$PPID; sudo -n setsid sh -c "(sleep ${(forMs / 1_000).toFixed(1)}; kill -CONT $daemon) >/dev/null 2>&1 & kill -STOP $daemon"`;

@@ -1,4 +1,5 @@
-// Keeps API, host daemon and Postgres running as a supervisor does, kills them when told to, and notes in the weather when each was down.
+// Keeps API, host daemon and Postgres running as a supervisor does, kills them when told to, and
+// notes in the weather when each was down.
 import { setTimeout as delay } from 'node:timers/promises';
 import { PARTS, type PartName, type Parts } from '../parts.ts';
 import type { Report } from './report.ts';

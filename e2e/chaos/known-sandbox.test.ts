@@ -1,4 +1,5 @@
-// The model of a sandbox says nothing while all is as it must be, and reports each contradiction: that is what a run of chaos is worth.
+// The model of a sandbox says nothing while all is as it must be, and reports each contradiction:
+// that is what a run of chaos is worth.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
@@ -94,12 +95,18 @@ const CONTRADICTIONS: Record<string, [string, (made: ReturnType<typeof world>) =
     'file-lost',
     ({ sandbox }) => sandbox.verify(found({ disk: new Map([[FILE.name, 'other']]) }), Date.now()),
   ],
-  'a file in memory that is not there': ['file-lost', ({ sandbox }) => sandbox.verify(found({ tmpfs: new Map() }), Date.now())],
+  'a file in memory that is not there': [
+    'file-lost',
+    ({ sandbox }) => sandbox.verify(found({ tmpfs: new Map() }), Date.now()),
+  ],
   'a file of somebody else': [
     'contradiction',
     ({ sandbox }) => sandbox.verify(found({ disk: new Map([...found().disk, ['c2-9', 'x']]) }), Date.now()),
   ],
-  'processes that are gone': ['contradiction', ({ sandbox }) => sandbox.verify(found({ life: { ...LIFE, alive: false } }), Date.now())],
+  'processes that are gone': [
+    'contradiction',
+    ({ sandbox }) => sandbox.verify(found({ life: { ...LIFE, alive: false } }), Date.now()),
+  ],
   'processes that went back in time': [
     'contradiction',
     ({ sandbox }) => {

@@ -1,5 +1,6 @@
-// What is known of one acknowledged sandbox from the answers its client got: where it may be in its life, what must be in it, when it was surely
-// awake and surely not. A contradiction that nothing in the weather excuses is reported.
+// What is known of one acknowledged sandbox from the answers its client got: where it may be in its
+// life, what must be in it, when it was surely awake and surely not. A contradiction that nothing
+// in the weather excuses is reported.
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
 import { contentHash, placeOf, type ReadBack, type Written } from './guest-work.ts';
@@ -9,7 +10,10 @@ import { MACHINE_TROUBLES, SHARED_TROUBLES, type Trouble, type Weather } from '.
 /** Where a sandbox comes to rest. `gone`: destroying or deleted, from which nothing comes back. */
 export type Rest = 'awake' | 'stopped' | 'failed' | 'gone';
 
-/** A moment for the usage ledger: seen awake or not between the two instants, or `change`: from `fromMs` on it may be either. */
+/**
+ * A moment for the usage ledger: seen awake or not between the two instants, or `change`: from
+ * `fromMs` on it may be either.
+ */
 export interface Fact {
   what: 'awake' | 'not-awake' | 'change';
   fromMs: number;
@@ -80,7 +84,10 @@ export class KnownSandbox {
     return this.#may.has(rest);
   }
 
-  /** It was seen asleep a moment ago: what was written for that may not have reached the disk by itself yet. */
+  /**
+   * It was seen asleep a moment ago: what was written for that may not have reached the disk by
+   * itself yet.
+   */
   get justStopped(): boolean {
     return this.is('stopped') && Date.now() - (this.facts.at(-1)?.toMs ?? 0) < JUST_NOW_MS;
   }
@@ -100,11 +107,15 @@ export class KnownSandbox {
     return statuses;
   }
 
-  /** An intent goes out: what may come of it is possible from now on. Gives back how to take that back when it was refused. */
+  /**
+   * An intent goes out: what may come of it is possible from now on. Gives back how to take that
+   * back when it was refused.
+   */
   intend(intent: 'sleep' | 'wake' | 'destroy', atMs: number): () => void {
     this.#takeInDeaths();
     const before = { may: new Set(this.#may), moving: this.moving };
-    const outcome: Rest = intent === 'wake' ? 'awake' : intent === 'sleep' && this.ttlSeconds === null ? 'stopped' : 'gone';
+    const outcome: Rest =
+      intent === 'wake' ? 'awake' : intent === 'sleep' && this.ttlSeconds === null ? 'stopped' : 'gone';
     if (intent === 'destroy') this.#destroySent = true;
     if (intent === 'wake') this.#wakeSent = true;
     this.#may.add(outcome);
@@ -119,26 +130,45 @@ export class KnownSandbox {
 
   /** The intent was acknowledged: only its outcome is expected from now on. */
   acknowledged(intent: 'sleep' | 'wake' | 'destroy'): void {
-    this.#may = new Set<Rest>([intent === 'wake' ? 'awake' : intent === 'sleep' && this.ttlSeconds === null ? 'stopped' : 'gone']);
+    this.#may = new Set<Rest>([
+      intent === 'wake' ? 'awake' : intent === 'sleep' && this.ttlSeconds === null ? 'stopped' : 'gone',
+    ]);
     this.moving = true;
   }
 
-  /** An answer that shows the sandbox, asked for at `sentMs`. Only one call about it may be under way. */
+  /**
+   * An answer that shows the sandbox, asked for at `sentMs`. Only one call about it may be under
+   * way.
+   */
   observe(view: Sandbox, sentMs: number, receivedMs: number): void {
     this.#takeInDeaths();
     const { status } = view;
-    if (!reachable(this.status, status)) this.#report.found('contradiction', `${this.id} went from ${this.status} to ${status}`);
+    if (!reachable(this.status, status))
+      this.#report.found('contradiction', `${this.id} went from ${this.status} to ${status}`);
     if (!this.statuses().has(status)) this.#unexpected(view, receivedMs);
     const rest = restOf(status);
     this.#checkExpiry(view, sentMs, receivedMs);
-    if (status === 'failed' && view.statusReason === null) this.#report.found('contradiction', `${this.id} failed without a reason`);
+    if (status === 'failed' && view.statusReason === null)
+      this.#report.found('contradiction', `${this.id} failed without a reason`);
     if (view.lastWake !== null && view.lastWake.at !== this.view.lastWake?.at && view.lastWake.from === 'disk')
       this.#lifeLost(view, receivedMs);
-    if (rest === 'stopped' && view.wakesFrom !== 'snapshot' && !this.#excused(['disk', ...MACHINE_TROUBLES], receivedMs))
-      this.#report.found('contradiction', `${this.id} sleeps without a snapshot (wakes from ${String(view.wakesFrom)})`);
+    if (
+      rest === 'stopped' &&
+      view.wakesFrom !== 'snapshot' &&
+      !this.#excused(['disk', ...MACHINE_TROUBLES], receivedMs)
+    ) {
+      this.#report.found(
+        'contradiction',
+        `${this.id} sleeps without a snapshot (wakes from ${String(view.wakesFrom)})`,
+      );
+    }
     // An ephemeral one whose machine died stays dead.
-    if (rest === 'failed' && this.#everAwake && view.wakesFrom === null && this.ttlSeconds === null)
-      this.#report.found('sandbox-lost', `${this.id} failed and nothing wakes it: ${JSON.stringify(view.statusReason)}`);
+    if (rest === 'failed' && this.#everAwake && view.wakesFrom === null && this.ttlSeconds === null) {
+      this.#report.found(
+        'sandbox-lost',
+        `${this.id} failed and nothing wakes it: ${JSON.stringify(view.statusReason)}`,
+      );
+    }
     this.status = status;
     this.view = view;
     if (rest === null) return;
@@ -202,7 +232,8 @@ export class KnownSandbox {
   /** Its machine's process was killed, or its expiry passed: it may be failed, or gone, by now. */
   #takeInDeaths(): void {
     const now = Date.now();
-    // An answer that came soon after a death may not know of it yet; nobody notices one while the host daemon is away.
+    // An answer that came soon after a death may not know of it yet; nobody notices one while the
+    // host daemon is away.
     const sinceMs = this.#weather.unnoticedSince(['api', 'host', 'database'], this.#confirmedMs, DEATH_TOLERANCE_MS);
     const deaths = this.#weather.beganBetween('qemu-killed', sinceMs, now, this.id);
     if (deaths.length > 0 && !this.gone) {
@@ -221,7 +252,10 @@ export class KnownSandbox {
     const expiredMs = Date.parse(view.expiresAt);
     if (sentMs <= expiredMs + EXPIRY_TOLERANCE_MS) return;
     if (this.#weather.excuses([...SHARED_TROUBLES, ...MACHINE_TROUBLES], expiredMs, receivedMs, this.id)) return;
-    this.#report.found('contradiction', `${this.id} is ${view.status} ${((sentMs - expiredMs) / 1_000).toFixed(1)} s after its expiry`);
+    this.#report.found(
+      'contradiction',
+      `${this.id} is ${view.status} ${((sentMs - expiredMs) / 1_000).toFixed(1)} s after its expiry`,
+    );
   }
 
   #unexpected(view: Sandbox, receivedMs: number): void {
@@ -236,7 +270,8 @@ export class KnownSandbox {
     // What fell back to where it was says why.
     const troubles: Trouble[] = ['disk', ...MACHINE_TROUBLES];
     if (!this.#everAwake) troubles.push('api', 'host', 'database');
-    if (rest !== 'gone' && this.#excused(troubles, receivedMs)) this.#report.note(`unexpected but excused: ${view.status}${reason}`);
+    if (rest !== 'gone' && this.#excused(troubles, receivedMs))
+      this.#report.note(`unexpected but excused: ${view.status}${reason}`);
     else this.#report.found('contradiction', what);
   }
 
@@ -248,7 +283,10 @@ export class KnownSandbox {
     this.#forgetMemory(what, atMs);
   }
 
-  /** The machine's memory is lost, with what was only in it. A contradiction unless something ended the machine. */
+  /**
+   * The machine's memory is lost, with what was only in it. A contradiction unless something ended
+   * the machine.
+   */
   #forgetMemory(what: string, atMs: number): void {
     const sinceMs = Math.max(this.#lifeConfirmedMs, 0);
     if (this.life !== null && !this.#weather.excuses(['disk', ...MACHINE_TROUBLES], sinceMs, atMs, this.id))

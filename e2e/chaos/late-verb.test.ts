@@ -1,4 +1,5 @@
-// A late message never has an epoch that its host may still act on, and only a refusal for its epoch is a right answer to it.
+// A late message never has an epoch that its host may still act on, and only a refusal for its
+// epoch is a right answer to it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { vmCreate, vmDestroyQuery, vmId, vmResize, vmSleep, vmWake } from '@berth/protocol/host.ts';
@@ -12,7 +13,9 @@ const BODIES = { create: vmCreate, sleep: vmSleep, wake: vmWake, resize: vmResiz
 
 function planned(count: number): LateVerb[] {
   const disturbances = disturbancesOf(new Random('late'), 1_000, ['late-verb']);
-  return Array.from({ length: count }, () => disturbances.next().value).flatMap((each) => (each.kind === 'late-verb' ? each.messages : []));
+  return Array.from({ length: count }, () => disturbances.next().value).flatMap((each) =>
+    each.kind === 'late-verb' ? each.messages : [],
+  );
 }
 
 function fenced(epoch: number, status: Fenced['status']): Fenced {
@@ -27,7 +30,8 @@ test('every late verb is one of the protocol, with an epoch older than the one i
     assert.ok(request !== null && request.epoch >= 1 && request.epoch < 4, JSON.stringify(request));
     const { pathname, searchParams } = new URL(request.path, 'http://host');
     vmId.parse(pathname.split('/')[2]);
-    if (late.verb === 'destroy') assert.equal(vmDestroyQuery.parse(Object.fromEntries(searchParams)).epoch, request.epoch);
+    if (late.verb === 'destroy')
+      assert.equal(vmDestroyQuery.parse(Object.fromEntries(searchParams)).epoch, request.epoch);
     else assert.equal(BODIES[late.verb].parse(request.body).epoch, request.epoch);
     verbs.add(late.verb);
     epochs.add(request.epoch);

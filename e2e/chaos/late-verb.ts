@@ -1,5 +1,7 @@
-// A message to the host daemon that was held up in the network and comes late: a verb of the host protocol with an epoch that the host knows to be over.
-// A right host answers `stale_epoch` to each and does nothing, whatever else is under way; anything else is reported. Excuses no answer that says "done".
+// A message to the host daemon that was held up in the network and comes late: a verb of the host
+// protocol with an epoch that the host knows to be over. A right host answers `stale_epoch` to each
+// and does nothing, whatever else is under way; anything else is reported. Excuses no answer that
+// says "done".
 import { readFile } from 'node:fs/promises';
 import http from 'node:http';
 import { hostError, vmList, vmView, type VmSpec, type VmView } from '@berth/protocol/host.ts';
@@ -24,15 +26,25 @@ export interface LateRequest {
   epoch: number;
 }
 
-/** The message, for that VM as its host shows it; null when there is no epoch that is surely over. */
-export function lateRequest({ verb, age, vcpu, memoryGb, diskGb }: LateVerb, { id, epoch, status, spec }: Fenced): LateRequest | null {
+/**
+ * The message, for that VM as its host shows it; null when there is no epoch that is surely over.
+ */
+export function lateRequest(
+  { verb, age, vcpu, memoryGb, diskGb }: LateVerb,
+  { id, epoch, status, spec }: Fenced,
+): LateRequest | null {
   // A destroy may be repeated under its own epoch; nothing else comes after it.
   const newest = status === 'destroyed' && verb !== 'destroy' ? epoch : epoch - 1;
   if (newest < 1) return null;
   const late = newest - Math.floor(age * newest);
   const size = { vcpu, memoryMib: memoryGb * MIB_PER_GIB, diskGib: diskGb };
   const path = `/vms/${id}`;
-  const post = (what: string, body: object): LateRequest => ({ method: 'POST', path: `${path}/${what}`, body, epoch: late });
+  const post = (what: string, body: object): LateRequest => ({
+    method: 'POST',
+    path: `${path}/${what}`,
+    body,
+    epoch: late,
+  });
   switch (verb) {
     case 'create':
       // The first create as it was, as far as the host still says how.
@@ -48,7 +60,10 @@ export function lateRequest({ verb, age, vcpu, memoryGb, diskGb }: LateVerb, { i
   }
 }
 
-/** What is wrong with the host's answer to a late message: null when it refused it for its epoch. `done`: it says that it did it. */
+/**
+ * What is wrong with the host's answer to a late message: null when it refused it for its epoch.
+ * `done`: it says that it did it.
+ */
 export function lateFault({ status, text }: Answer): 'done' | 'other' | null {
   if (status >= 200 && status < 300) return 'done';
   try {
@@ -83,7 +98,8 @@ export class LateVerbs {
   async send(late: LateVerb): Promise<void> {
     const { paths, report, weather } = this.#parts;
     const token = (await readFile(paths.hostToken, 'utf8')).trim();
-    // What was read is only true of the daemon that said it: a new one may know of an epoch less, when the last had not been written down.
+    // What was read is only true of the daemon that said it: a new one may know of an epoch less,
+    // when the last had not been written down.
     const daemon = new OneDaemon(paths.hostSocket, token);
     const sentMs = Date.now();
     let request: LateRequest | null = null;
@@ -107,7 +123,8 @@ export class LateVerbs {
     } catch (error) {
       const what = `late-verb ${late.verb}: no answer (${(error as Error).message})`;
       if (weather.excuses(SHARED_TROUBLES, sentMs, Date.now())) report.note(what);
-      else report.found('contradiction', `without any trouble, ${what}${request === null ? '' : ` to ${request.path}`}`);
+      else
+        report.found('contradiction', `without any trouble, ${what}${request === null ? '' : ` to ${request.path}`}`);
     } finally {
       daemon.leave();
     }
@@ -162,7 +179,9 @@ class OneDaemon {
         path,
         headers: {
           authorization: `Bearer ${this.#token}`,
-          ...(payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+          ...(payload === undefined
+            ? {}
+            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
         },
         signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
       });

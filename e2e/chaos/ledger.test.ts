@@ -53,7 +53,11 @@ test('one interval for each awake stretch is right, also when a resize cut it in
 test('each kind of wrong interval is found', () => {
   assert.deepEqual(findings(LIFE, interval(8, 57), interval(56, 58), interval(104, null)), ['interval-overlapping']);
   assert.deepEqual(findings({ ...LIFE, awake: false }, interval(8, 57), interval(104, null)), ['interval-unclosed']);
-  assert.deepEqual(findings(LIFE, interval(8, 57)), ['interval-wrong', 'interval-wrong'], 'the second stretch, and none is open');
+  assert.deepEqual(
+    findings(LIFE, interval(8, 57)),
+    ['interval-wrong', 'interval-wrong'],
+    'the second stretch, and none is open',
+  );
   assert.deepEqual(findings(LIFE, interval(8, 40), interval(104, null)), ['interval-wrong'], 'ended 10 s early');
   assert.deepEqual(findings(LIFE, interval(8, 80), interval(104, null)), ['interval-wrong'], 'ended 20 s late');
   assert.deepEqual(findings(LIFE, interval(8, null)), ['interval-wrong'], 'never closed while it slept');

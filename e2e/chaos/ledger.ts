@@ -1,10 +1,13 @@
-// Holds the metered intervals against what the clients saw: none twice, none left open, none while a sandbox was surely not awake, and none
-// missing while it surely was. Pure; times in milliseconds since 1970.
+// Holds the metered intervals against what the clients saw: none twice, none left open, none while
+// a sandbox was surely not awake, and none missing while it surely was. Pure; times in milliseconds
+// since 1970.
 import type { UsageInterval } from '../database.ts';
 import { DEATH_TOLERANCE_MS, type Fact } from './known-sandbox.ts';
 import type { Finding } from './report.ts';
 
-/** Between a change and the answer that tells of it, clocks and transactions may lie this far apart. */
+/**
+ * Between a change and the answer that tells of it, clocks and transactions may lie this far apart.
+ */
 const TOLERANCE_MS = 1_000;
 
 export interface Span {
@@ -17,7 +20,10 @@ export interface LedgerSubject {
   facts: readonly Fact[];
   /** When its machine was killed, and for each how long nobody had been there to see it alive. */
   deaths: readonly { atMs: number; lastWatchedMs: number }[];
-  /** Whether it is awake now, when all is at rest; null when its expiry passed since it was last seen: it may be either. */
+  /**
+   * Whether it is awake now, when all is at rest; null when its expiry passed since it was last
+   * seen: it may be either.
+   */
   awake: boolean | null;
 }
 
@@ -27,7 +33,11 @@ export interface LedgerFinding {
 }
 
 /** @param nowMs a moment at which all is at rest */
-export function checkLedger(subject: LedgerSubject, intervals: readonly UsageInterval[], nowMs: number): LedgerFinding[] {
+export function checkLedger(
+  subject: LedgerSubject,
+  intervals: readonly UsageInterval[],
+  nowMs: number,
+): LedgerFinding[] {
   const own = intervals.filter(({ sandboxId }) => sandboxId === subject.id).sort((a, b) => a.fromMs - b.fromMs);
   const findings: LedgerFinding[] = [];
   const say = (finding: Finding, what: string): void => void findings.push({ finding, what: `${subject.id}: ${what}` });
@@ -47,13 +57,18 @@ export function checkLedger(subject: LedgerSubject, intervals: readonly UsageInt
     for (const span of missing) say('interval-wrong', `was awake and not metered ${shown(span)}`);
   }
   for (const asleep of surelyNotAwake(subject, nowMs)) {
-    const wrong = metered.map((span) => common(span, asleep)).filter(({ fromMs, toMs }) => toMs - fromMs > TOLERANCE_MS);
+    const wrong = metered
+      .map((span) => common(span, asleep))
+      .filter(({ fromMs, toMs }) => toMs - fromMs > TOLERANCE_MS);
     for (const span of wrong) say('interval-wrong', `was not awake and metered ${shown(span)}`);
   }
   return findings;
 }
 
-/** From one answer that showed it awake to the next, with nothing in between that could have changed it. */
+/**
+ * From one answer that showed it awake to the next, with nothing in between that could have changed
+ * it.
+ */
 export function surelyAwake({ facts, deaths }: Pick<LedgerSubject, 'facts' | 'deaths'>): Span[] {
   const spans: Span[] = [];
   let current: Span | null = null;
@@ -67,11 +82,14 @@ export function surelyAwake({ facts, deaths }: Pick<LedgerSubject, 'facts' | 'de
     else current.toMs = Math.max(current.toMs, fact.fromMs);
   }
   close();
-  // What a machine did right before its end may not be metered: its interval ends at the last proof of life.
+  // What a machine did right before its end may not be metered: its interval ends at the last proof
+  // of life.
   return deaths.reduce(
     (left, { atMs, lastWatchedMs }) =>
       left.flatMap((span) =>
-        without(span, [{ fromMs: Math.min(atMs, lastWatchedMs) - DEATH_TOLERANCE_MS, toMs: atMs + DEATH_TOLERANCE_MS }]),
+        without(span, [
+          { fromMs: Math.min(atMs, lastWatchedMs) - DEATH_TOLERANCE_MS, toMs: atMs + DEATH_TOLERANCE_MS },
+        ]),
       ),
     spans,
   );

@@ -1,8 +1,17 @@
-// Holds the answer of an action against the contract's state table, for every status that the sandbox may have had.
-import { REFUSAL_CODES, SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
+// Holds the answer of an action against the contract's state table, for every status that the
+// sandbox may have had.
+import {
+  REFUSAL_CODES,
+  SANDBOX_ACTION_RULES,
+  type SandboxAction,
+  type SandboxStatus,
+} from '@berth/contract/sandbox-state.ts';
 import type { Reply } from './asking.ts';
 
-/** What is wrong with the answer; null when the table has it so in one of the statuses. `statuses`: all it may have had while the call was under way. */
+/**
+ * What is wrong with the answer; null when the table has it so in one of the statuses. `statuses`:
+ * all it may have had while the call was under way.
+ */
 export function illegality(action: SandboxAction, reply: Reply, statuses: ReadonlySet<SandboxStatus>): string | null {
   if (reply.kind === 'unknown') return null;
   const verdicts = [...statuses].map((status) => SANDBOX_ACTION_RULES[action][status]);

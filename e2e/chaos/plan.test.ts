@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { DISTURBANCE_KINDS, disturbancesOf, operationsOf } from './plan.ts';
 import { Random } from './random.ts';
 
-const first = <T>(steps: Generator<T, never>, count: number): T[] => Array.from({ length: count }, () => steps.next().value);
+const first = <T>(steps: Generator<T, never>, count: number): T[] =>
+  Array.from({ length: count }, () => steps.next().value);
 
 test('the same seed gives the same operations and disturbances', () => {
   const plan = (seed: string): unknown => {

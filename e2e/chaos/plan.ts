@@ -1,8 +1,12 @@
-// What a run of chaos does, as data that follows from the seed alone: the operations of each client and the disturbances, one after the
-// other without end. Which sandbox an operation meets is decided when its turn comes, from `pick`.
+// What a run of chaos does, as data that follows from the seed alone: the operations of each client
+// and the disturbances, one after the other without end. Which sandbox an operation meets is
+// decided when its turn comes, from `pick`.
 import type { Random } from './random.ts';
 
-/** `pick`: where among the client's sandboxes, 0 to 1. `fitting`: take one whose status allows it when there is one. */
+/**
+ * `pick`: where among the client's sandboxes, 0 to 1. `fitting`: take one whose status allows it
+ * when there is one.
+ */
 interface Target {
   pick: number;
   fitting: boolean;
@@ -19,13 +23,21 @@ export type Operation = { pauseMs: number } & (
   | { kind: 'list' }
   | ({ kind: Verb; respondAsync: boolean } & Target)
   | ({ kind: 'resize'; vcpu: number; memoryGb: number; diskGb: number } & Target)
-  | ({ kind: 'overtake'; first: 'sleep' | 'wake' | 'resize'; second: 'destroy' | 'sleep' | 'write'; afterMs: number } & Target)
+  | ({
+      kind: 'overtake';
+      first: 'sleep' | 'wake' | 'resize';
+      second: 'destroy' | 'sleep' | 'write';
+      afterMs: number;
+    } & Target)
 );
 export type OperationKind = Operation['kind'];
 
 export const LATE_VERBS = ['create', 'sleep', 'wake', 'resize', 'destroy'] as const;
 
-/** A message to the host daemon that comes late. `age`: how old its epoch is among those that are over, 0 the newest. */
+/**
+ * A message to the host daemon that comes late. `age`: how old its epoch is among those that are
+ * over, 0 the newest.
+ */
 export interface LateVerb {
   verb: (typeof LATE_VERBS)[number];
   ofDestroyed: boolean;
@@ -73,8 +85,18 @@ const OPERATION_WEIGHTS: Readonly<Record<OperationKind, number>> = {
   overtake: 5,
 };
 
-/** Kills are most of it, and what is held up is seldom held up once: each round of the bag has every kind once and these again. */
-const MORE_OFTEN: readonly DisturbanceKind[] = ['kill-api', 'kill-host', 'kill-host', 'kill-database', 'kill-qemu', 'late-verb'];
+/**
+ * Kills are most of it, and what is held up is seldom held up once: each round of the bag has every
+ * kind once and these again.
+ */
+const MORE_OFTEN: readonly DisturbanceKind[] = [
+  'kill-api',
+  'kill-host',
+  'kill-host',
+  'kill-database',
+  'kill-qemu',
+  'late-verb',
+];
 
 /** The operations of one client. */
 export function* operationsOf(random: Random): Generator<Operation, never> {
@@ -87,7 +109,12 @@ function operation(random: Random): Operation {
   const target: Target = { pick: random.next(), fitting: random.chance(0.85) };
   switch (kind) {
     case 'create':
-      return { kind, pauseMs, ttlSeconds: random.chance(0.25) ? random.integer(8, 60) : null, respondAsync: random.chance(0.3) };
+      return {
+        kind,
+        pauseMs,
+        ttlSeconds: random.chance(0.25) ? random.integer(8, 60) : null,
+        respondAsync: random.chance(0.3),
+      };
     case 'replay':
       return { kind, pauseMs, pick: target.pick, otherBody: random.chance(0.3) };
     case 'write':
@@ -105,7 +132,14 @@ function operation(random: Random): Operation {
     case 'destroy':
       return { kind, pauseMs, ...target, respondAsync: random.chance(0.25) };
     case 'resize':
-      return { kind, pauseMs, ...target, vcpu: random.integer(1, 3), memoryGb: random.integer(1, 3), diskGb: random.integer(10, 14) };
+      return {
+        kind,
+        pauseMs,
+        ...target,
+        vcpu: random.integer(1, 3),
+        memoryGb: random.integer(1, 3),
+        diskGb: random.integer(10, 14),
+      };
     case 'overtake': {
       const first = random.pick(['sleep', 'wake', 'resize'] as const);
       return {
@@ -122,7 +156,10 @@ function operation(random: Random): Operation {
   }
 }
 
-/** The disturbances, of these kinds. `meanMs`: time from the start of one to the start of the next, in the mean. */
+/**
+ * The disturbances, of these kinds. `meanMs`: time from the start of one to the start of the next,
+ * in the mean.
+ */
 export function* disturbancesOf(
   random: Random,
   meanMs: number,
@@ -130,9 +167,7 @@ export function* disturbancesOf(
 ): Generator<Disturbance, never> {
   const bag = [...DISTURBANCE_KINDS, ...MORE_OFTEN].filter((kind) => kinds.includes(kind));
   if (bag.length === 0) throw new Error('there is no kind of disturbance');
-  for (;;) {
-    for (const kind of random.shuffled(bag)) yield disturbance(kind, random, meanMs);
-  }
+  for (;;) for (const kind of random.shuffled(bag)) yield disturbance(kind, random, meanMs);
 }
 
 function disturbance(kind: DisturbanceKind, random: Random, meanMs: number): Disturbance {

@@ -1,4 +1,5 @@
-// Numbers that follow from a seed alone: the same seed and name give the same sequence on every machine. Not for secrets.
+// Numbers that follow from a seed alone: the same seed and name give the same sequence on every
+// machine. Not for secrets.
 import { createHash } from 'node:crypto';
 
 export class Random {

@@ -1,4 +1,5 @@
-// What a run of chaos counts, and every contradiction it met. Owns the last line and whether it is a success.
+// What a run of chaos counts, and every contradiction it met. Owns the last line and whether it is
+// a success.
 
 export type Finding =
   | 'sandbox-lost'
@@ -57,7 +58,9 @@ export class Report {
 
   /** How often each noted thing came, most often first. */
   tally(): string[] {
-    return [...this.#tally].sort(([, a], [, b]) => b - a).map(([what, times]) => `${String(times).padStart(6)}  ${what}`);
+    return [...this.#tally]
+      .sort(([, a], [, b]) => b - a)
+      .map(([what, times]) => `${String(times).padStart(6)}  ${what}`);
   }
 
   lastLine(seed: string, minutes: number): string {

@@ -1,5 +1,5 @@
-// The end of a run: everything is let come to rest, then what the clients know, what the service says and what is on the machine are compared;
-// then all is destroyed, and nothing may be left.
+// The end of a run: everything is let come to rest, then what the clients know, what the service
+// says and what is on the machine are compared; then all is destroyed, and nothing may be left.
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -31,24 +31,29 @@ export async function compareAtRest(world: RestParts): Promise<void> {
   const { parts, clients, report } = world;
   report.say('everything runs; waiting until every sandbox is at rest');
   const settledBy = Date.now() + SETTLE_DEADLINE_MS;
-  for (const client of clients) for (const sandbox of client.sandboxes) await settle(client, sandbox, settledBy, report);
+  for (const client of clients)
+    for (const sandbox of client.sandboxes) await settle(client, sandbox, settledBy, report);
   report.say('waking what sleeps, and reading everything back');
   for (const client of clients) {
-    for (const sandbox of client.sandboxes.filter((candidate) => !candidate.gone)) await lookInside(client, sandbox, report);
+    for (const sandbox of client.sandboxes.filter((candidate) => !candidate.gone))
+      await lookInside(client, sandbox, report);
   }
+
   await compareLists(world);
   await compareMachines(world);
   await compareLedger(world);
 
   report.say('destroying everything');
-  for (const client of clients) for (const sandbox of client.sandboxes.filter(({ gone }) => !gone)) await client.verb(sandbox, 'destroy');
+  for (const client of clients)
+    for (const sandbox of client.sandboxes.filter(({ gone }) => !gone)) await client.verb(sandbox, 'destroy');
   for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
   const left = await settledLeftovers(parts.dataFolder);
   for (const what of left) report.found('leaked', what);
   for (const client of clients) {
     for (const sandbox of client.sandboxes) {
       await client.get(sandbox);
-      if (sandbox.status !== 'deleted') report.found('contradiction', `${sandbox.id} is ${sandbox.status} after it was destroyed`);
+      if (sandbox.status !== 'deleted')
+        report.found('contradiction', `${sandbox.id} is ${sandbox.status} after it was destroyed`);
     }
   }
   await compareLedger(world);
@@ -95,9 +100,14 @@ async function compareLists({ parts, clients, report }: RestParts): Promise<void
   }
 }
 
-/** One machine for each awake sandbox, none for another; a folder on the host for each that is not gone. */
+/**
+ * One machine for each awake sandbox, none for another; a folder on the host for each that is not
+ * gone.
+ */
 async function compareMachines({ parts, clients, report }: RestParts): Promise<void> {
-  const awake = new Set((await listSandboxes(parts.caller)).filter(({ status }) => SANDBOX_STATES[status].awake).map(({ id }) => id));
+  const awake = new Set(
+    (await listSandboxes(parts.caller)).filter(({ status }) => SANDBOX_STATES[status].awake).map(({ id }) => id),
+  );
   const deadline = Date.now() + CLEARED_DEADLINE_MS;
   let strays: string[] = [];
   do {
@@ -107,13 +117,14 @@ async function compareMachines({ parts, clients, report }: RestParts): Promise<v
   for (const id of strays) report.found('leaked', `the machine of ${id}, which is not awake`);
   for (const id of awake) {
     const processes = (await processesOfVm(id)).length;
-    if (processes !== 1) report.found(processes === 0 ? 'sandbox-lost' : 'leaked', `${id} is awake with ${processes} QEMU processes`);
+    if (processes !== 1)
+      report.found(processes === 0 ? 'sandbox-lost' : 'leaked', `${id} is awake with ${processes} QEMU processes`);
   }
   const folders = await readdir(join(parts.dataFolder, 'host', 'vms'));
   const kept = new Set(clients.flatMap(({ sandboxes }) => sandboxes.filter(({ gone }) => !gone).map(({ id }) => id)));
-  for (const id of folders.filter((name) => !kept.has(name))) {
+  for (const id of folders.filter((name) => !kept.has(name)))
     if (!awake.has(id)) report.found('leaked', `the folder of ${id}`);
-  }
+
   for (const id of folders.filter((name) => awake.has(name))) {
     if ((await readdir(join(parts.dataFolder, 'host', 'vms', id))).includes('snapshot'))
       report.found('leaked', `the snapshot of ${id}, which is awake`);
@@ -133,19 +144,25 @@ async function compareLedger({ parts, clients, weather, report }: RestParts): Pr
     // An ephemeral one may have ended since it was last looked at.
     const seenAwake = SANDBOX_STATES[sandbox.status].awake;
     const awake = seenAwake && sandbox.expiresAtMs <= readMs ? null : seenAwake;
-    for (const { finding, what } of checkLedger({ id: sandbox.id, facts: sandbox.facts, deaths, awake }, intervals, nowMs)) {
+    for (const { finding, what } of checkLedger(
+      { id: sandbox.id, facts: sandbox.facts, deaths, awake },
+      intervals,
+      nowMs,
+    )) {
       // The ledger is looked at twice.
       if (!report.findings.some((entry) => entry.what === what)) report.found(finding, what);
     }
   }
   for (const { sandboxId, toMs } of intervals) {
-    if (!known.has(sandboxId) && toMs === null) report.found('interval-unclosed', `of ${sandboxId}, which nobody was told of`);
+    if (!known.has(sandboxId) && toMs === null)
+      report.found('interval-unclosed', `of ${sandboxId}, which nobody was told of`);
   }
 }
 
 async function settledLeftovers(dataFolder: string): Promise<string[]> {
   const deadline = Date.now() + CLEARED_DEADLINE_MS;
   let left: string[];
-  while ((left = await leftoversOf(dataFolder, { idle: false })).length > 0 && Date.now() < deadline) await delay(POLL_MS);
+  while ((left = await leftoversOf(dataFolder, { idle: false })).length > 0 && Date.now() < deadline)
+    await delay(POLL_MS);
   return left;
 }

@@ -1,4 +1,5 @@
-// One run of chaos from its seed: an installation on a small disk, clients at work, disturbances, rest, comparison. Owns the order of it all.
+// One run of chaos from its seed: an installation on a small disk, clients at work, disturbances,
+// rest, comparison. Owns the order of it all.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createProject } from '../client.ts';
 import { leftoversOf, processesOfInstance } from '../leftovers.ts';
@@ -41,7 +42,12 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
   let parts: Parts | null = null;
   try {
     report.say('starting an installation on a disk of its own');
-    const environment = { BERTH_DISK_OVERCOMMIT: '200', BERTH_DISK_RESERVE_GIB: '0.1', BERTH_POOL_MIN: '1', BERTH_POOL_MAX: '3' };
+    const environment = {
+      BERTH_DISK_OVERCOMMIT: '200',
+      BERTH_DISK_RESERVE_GIB: '0.1',
+      BERTH_POOL_MIN: '1',
+      BERTH_POOL_MAX: '3',
+    };
     parts = await Parts.start({
       dataFolder: disk.folder,
       environment: { ...environment, BERTH_LOG_LEVEL: 'info' },
@@ -53,7 +59,8 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
     parts = null;
   } finally {
     await parts?.stop();
-    // After a failure of the run itself there may be machines left; their slots are freed by the next host daemon that misses their data folder.
+    // After a failure of the run itself there may be machines left; their slots are freed by the
+    // next host daemon that misses their data folder.
     for (const pid of await processesOfInstance(disk.folder)) process.kill(pid, 'SIGKILL');
     await disk.remove();
   }
@@ -73,9 +80,13 @@ async function disturbedLife(options: ChaosOptions, { report, weather, disk, par
   const projects = { persistent: caller.projectId, ephemeral: external.id };
   const random = new Random(options.seed);
   const asking = new Asking(caller, weather, report);
-  const clients = Array.from({ length: options.clients }, (_, index) => new ClientLife(`c${index + 1}`, asking, weather, report, projects));
+  const clients = Array.from(
+    { length: options.clients },
+    (_, index) => new ClientLife(`c${index + 1}`, asking, weather, report, projects),
+  );
   const keeper = new Keeper(parts, weather, report);
-  const targets = (): ClientLife['sandboxes'] => clients.flatMap(({ sandboxes }) => sandboxes.filter((sandbox) => !sandbox.gone));
+  const targets = (): ClientLife['sandboxes'] =>
+    clients.flatMap(({ sandboxes }) => sandboxes.filter((sandbox) => !sandbox.gone));
   const all = (): ClientLife['sandboxes'] => clients.flatMap(({ sandboxes }) => sandboxes);
   const lateVerbs = new LateVerbs({ paths: parts.paths, weather, report, sandboxes: all });
   const disturber = new Disturber({ keeper, disk, weather, report, asking, lateVerbs, targets });

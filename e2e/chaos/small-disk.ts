@@ -1,4 +1,5 @@
-// A data folder on a small file system of its own, so that it can be filled without harm to the machine. Needs root and a loop device.
+// A data folder on a small file system of its own, so that it can be filled without harm to the
+// machine. Needs root and a loop device.
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -60,18 +61,20 @@ export class SmallDisk {
   }
 
   /**
-   * As if the machine lost its power: what was not flushed is gone. Whoever has files open gets errors from now on, and must be gone before
-   * {@link restorePower}.
+   * As if the machine lost its power: what was not flushed is gone. Whoever has files open gets
+   * errors from now on, and must be gone before {@link restorePower}.
    */
   async cutPower(): Promise<void> {
-    // Perl is on every Debian, and can call what no tool does: EXT4_IOC_SHUTDOWN without flushing the journal.
-    const shutdown = 'open(my $d, "<", $ARGV[0]) or die $!; my $how = pack("L", 2); ioctl($d, 0x8004587D, $how) or die $!';
+    // Perl is on every Debian, and can call what no tool does: EXT4_IOC_SHUTDOWN without flushing
+    // the journal.
+    const shutdown =
+      'open(my $d, "<", $ARGV[0]) or die $!; my $how = pack("L", 2); ioctl($d, 0x8004587D, $how) or die $!';
     await tool('perl', ['-e', shutdown, this.#mountPoint]);
   }
 
   /**
-   * Mounts what is left, as the start of a machine does. A copy of it: the file system that was cut off lives on for as long as anybody on the machine
-   * has it in a mount namespace of their own.
+   * Mounts what is left, as the start of a machine does. A copy of it: the file system that was cut
+   * off lives on for as long as anybody on the machine has it in a mount namespace of their own.
    */
   async restorePower(): Promise<void> {
     const before = this.#image;

@@ -1,4 +1,5 @@
-// openapi.json as the fuzzer reads it, and nothing else of the project: operations with their references resolved, and what judges an answer.
+// openapi.json as the fuzzer reads it, and nothing else of the project: operations with their
+// references resolved, and what judges an answer.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -29,7 +30,9 @@ export interface Operation {
 
 type Json = Record<string, unknown>;
 
-/** Reads the operations of a document. Throws at a reference that leads nowhere or round in a ring. */
+/**
+ * Reads the operations of a document. Throws at a reference that leads nowhere or round in a ring.
+ */
 export function readOperations(text: string): Operation[] {
   const document = JSON.parse(text) as Json;
   const ajv = new Ajv2020({ strict: false, allErrors: false, validateFormats: false });
@@ -71,7 +74,9 @@ export function committedDocument(): string {
 
 function bodyOf(requestBody: Json | undefined, ajv: Ajv2020): Operation['body'] {
   const schema = requestBody === undefined ? undefined : schemaOf(requestBody);
-  return schema === undefined ? null : { required: requestBody?.['required'] === true, schema, isValid: ajv.compile(schema) };
+  return schema === undefined
+    ? null
+    : { required: requestBody?.['required'] === true, schema, isValid: ajv.compile(schema) };
 }
 
 function schemaOf(part: Json): Schema | undefined {
@@ -93,13 +98,17 @@ function resolve(document: Json, part: unknown, within: readonly string[]): unkn
   return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, resolve(document, value, within)]));
 }
 
-/** A schema of an answer in which nothing may be that it does not name: what the service answers, its document says. */
+/**
+ * A schema of an answer in which nothing may be that it does not name: what the service answers,
+ * its document says.
+ */
 function closed<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map((one: unknown) => closed(one)) as T;
   if (typeof schema !== 'object' || schema === null || 'allOf' in schema) return schema;
   const entries = Object.entries(schema).map(([key, value]): [string, unknown] => {
     if (key === 'enum' || key === 'const' || key === 'examples' || key === 'default') return [key, value];
-    if (key === 'properties') return [key, Object.fromEntries(Object.entries(value as Json).map(([name, one]) => [name, closed(one)]))];
+    if (key === 'properties')
+      return [key, Object.fromEntries(Object.entries(value as Json).map(([name, one]) => [name, closed(one)]))];
     return [key, closed(value)];
   });
   const open = 'properties' in schema && !('additionalProperties' in schema);

@@ -1,8 +1,12 @@
-// Whether an answer is one that the document has: its status, its form, its schema. A fault of the service is never one.
+// Whether an answer is one that the document has: its status, its form, its schema. A fault of the
+// service is never one.
 import type { Operation } from './document.ts';
 import type { ReadyRequest } from './request.ts';
 
-/** `fault`: 500. `undocumented`: a status that the operation does not have. `schema`: outside what the document gives for the status. `taken`: what it forbids. */
+/**
+ * `fault`: 500. `undocumented`: a status that the operation does not have. `schema`: outside what
+ * the document gives for the status. `taken`: what it forbids.
+ */
 export type Fault = 'fault' | 'hung' | 'undocumented' | 'schema' | 'taken';
 
 export interface SentAnswer {
@@ -18,7 +22,11 @@ export interface Verdict {
   value: unknown;
 }
 
-export function judge(operation: Operation, request: Pick<ReadyRequest, 'fits'>, { status, type, text }: SentAnswer): Verdict {
+export function judge(
+  operation: Operation,
+  request: Pick<ReadyRequest, 'fits'>,
+  { status, type, text }: SentAnswer,
+): Verdict {
   const bad = (kind: Fault, why: string, value?: unknown): Verdict => ({ fault: { kind, why }, value });
   if (status === 500) return bad('fault', 'a fault of the service');
   const isValid = operation.answers.get(status);
@@ -32,9 +40,15 @@ export function judge(operation: Operation, request: Pick<ReadyRequest, 'fits'>,
   }
   if (!isValid(value)) {
     const [first] = isValid.errors ?? [];
-    return bad('schema', `${first?.instancePath ?? ''} ${first?.message ?? ''} ${JSON.stringify(first?.params)}`, value);
+    return bad(
+      'schema',
+      `${first?.instancePath ?? ''} ${first?.message ?? ''} ${JSON.stringify(first?.params)}`,
+      value,
+    );
   }
-  // A body that the document refuses is to be refused; where an operation takes none, what is sent may be left unread.
-  if (status < 300 && !request.fits && operation.body !== null) return bad('taken', 'the document does not take this body', value);
+  // A body that the document refuses is to be refused; where an operation takes none, what is sent
+  // may be left unread.
+  if (status < 300 && !request.fits && operation.body !== null)
+    return bad('taken', 'the document does not take this body', value);
   return { fault: null, value };
 }

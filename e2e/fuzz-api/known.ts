@@ -7,7 +7,10 @@ const KEPT = 6;
 export class Known {
   readonly #ids = new Map<string, string[]>();
 
-  /** Notes the ids in an answer: of an object below a name (`sandbox`, or one of `sandboxes`) its `id`, and fields such as `orgId`. Cursors and paths as well. */
+  /**
+   * Notes the ids in an answer: of an object below a name (`sandbox`, or one of `sandboxes`) its
+   * `id`, and fields such as `orgId`. Cursors and paths as well.
+   */
   learn(answer: unknown, name = ''): void {
     if (Array.isArray(answer)) {
       for (const one of answer) this.learn(one, name.replace(/ies$/, 'y').replace(/s$/, '').replace(/boxe$/, 'box'));
@@ -18,7 +21,9 @@ export class Known {
       if (typeof value === 'string' && value !== '') {
         if (key === 'id') this.#note(`${name}Id`, value);
         else if (key.endsWith('Id') || key === 'nextCursor' || key === 'path') this.#note(key, value);
-      } else this.learn(value, key);
+      } else {
+        this.learn(value, key);
+      }
     }
   }
 

@@ -1,5 +1,6 @@
-// `npm run fuzz:api -- --seed S [--runs N] [--real]`: one run of the fuzzer that knows openapi.json and nothing else, against a service of its own. The last line
-// counts; the exit status is 0 when every answer was one of the document. With `--real` there are real machines behind it.
+// `npm run fuzz:api -- --seed S [--runs N] [--real]`: one run of the fuzzer that knows openapi.json
+// and nothing else, against a service of its own. The last line counts; the exit status is 0 when
+// every answer was one of the document. With `--real` there are real machines behind it.
 import { parseArgs } from 'node:util';
 import type { ApiFuzzReport } from './report.ts';
 import { runApiFuzz } from './run.ts';
@@ -30,7 +31,14 @@ const world = await ApiFuzzWorld.start(values.real ? 'qemu' : 'fake');
 let report: ApiFuzzReport;
 let left: string[];
 try {
-  report = await runApiFuzz({ seed: values.seed, runs, clients, target: world, say: (line) => console.log(line), signal: stop.signal });
+  report = await runApiFuzz({
+    seed: values.seed,
+    runs,
+    clients,
+    target: world,
+    say: (line) => console.log(line),
+    signal: stop.signal,
+  });
 } finally {
   left = await world.end();
 }

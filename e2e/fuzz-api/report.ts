@@ -42,7 +42,9 @@ export class ApiFuzzReport {
 
   /** How often each operation ended how, most often first. */
   tally(): string[] {
-    return [...this.#answers].toSorted(([, a], [, b]) => b - a).map(([what, times]) => `${String(times).padStart(6)}  ${what}`);
+    return [...this.#answers]
+      .toSorted(([, a], [, b]) => b - a)
+      .map(([what, times]) => `${String(times).padStart(6)}  ${what}`);
   }
 
   lastLine(seed: string): string {

@@ -1,4 +1,5 @@
-// Requests to an operation, as they follow from its part of the document: most of them right, some wrong in one place.
+// Requests to an operation, as they follow from its part of the document: most of them right, some
+// wrong in one place.
 import fc, { type Arbitrary } from 'fast-check';
 import type { Operation, Parameter } from './document.ts';
 import type { Known } from './known.ts';
@@ -24,7 +25,12 @@ export interface ReadyRequest {
 
 /** Requests to any of the operations. */
 export function requests(operations: readonly Operation[]): Arbitrary<PlannedRequest> {
-  return fc.oneof(...operations.map((operation) => ({ arbitrary: requestsTo(operation), weight: operation.answers.has(201) ? 2 : 1 })));
+  return fc.oneof(
+    ...operations.map((operation) => ({
+      arbitrary: requestsTo(operation),
+      weight: operation.answers.has(201) ? 2 : 1,
+    })),
+  );
 }
 
 function requestsTo(operation: Operation): Arbitrary<PlannedRequest> {
@@ -57,7 +63,10 @@ function requestsTo(operation: Operation): Arbitrary<PlannedRequest> {
     { arbitrary: fc.constant({ pick: 0, kind: 'missing' as const }), weight: 1 },
     { arbitrary: fc.constant({ pick: 0, kind: 'unknown' as const }), weight: 1 },
   );
-  const planned = (values: Arbitrary<[Parameter, unknown][]>, bodies: Arbitrary<PlannedRequest['body']>): Arbitrary<PlannedRequest> =>
+  const planned = (
+    values: Arbitrary<[Parameter, unknown][]>,
+    bodies: Arbitrary<PlannedRequest['body']>,
+  ): Arbitrary<PlannedRequest> =>
     fc.record({ operation: fc.constant(operation), parameters: values, body: bodies, credential });
   return fc.oneof(
     { arbitrary: planned(right, rightBody), weight: 6 },
@@ -94,8 +103,18 @@ export function ready(
   const content = contentOf(body, known);
   if (content !== null) headers['content-type'] = content.type;
   const fits =
-    operation.body === null ? content === null : content === null ? !operation.body.required : content.fits(operation.body.isValid);
-  return { method: operation.method, target: query.size === 0 ? path : `${path}?${query.toString()}`, headers, body: content?.text, fits };
+    operation.body === null
+      ? content === null
+      : content === null
+        ? !operation.body.required
+        : content.fits(operation.body.isValid);
+  return {
+    method: operation.method,
+    target: query.size === 0 ? path : `${path}?${query.toString()}`,
+    headers,
+    body: content?.text,
+    fits,
+  };
 }
 
 function tokenFor(

@@ -1,4 +1,5 @@
-// One run from its seed: requests made of the document alone are sent to a service, and every answer is held against the document.
+// One run from its seed: requests made of the document alone are sent to a service, and every
+// answer is held against the document.
 import fc from 'fast-check';
 import { committedDocument, readOperations } from './document.ts';
 import { judge, type SentAnswer } from './judge.ts';
@@ -10,7 +11,9 @@ export interface Target {
   url: string;
   /** By the names of the document's security schemes. */
   tokens: Readonly<Record<string, string>>;
-  /** Called between batches of requests; gives what there is to ask about, as an answer shows it. */
+  /**
+   * Called between batches of requests; gives what there is to ask about, as an answer shows it.
+   */
   tidy(): Promise<unknown>;
 }
 
@@ -37,9 +40,15 @@ export async function runApiFuzz(options: ApiFuzzOptions): Promise<ApiFuzzReport
   const known = new Known();
   const arbitrary = requests(operations);
   for (let batch = 0; report.requests < runs && !signal.aborted; batch += 1) {
-    const planned = fc.sample(arbitrary, { seed: numberOf(`${seed}.${batch}`), numRuns: Math.min(BATCH, runs - report.requests) });
+    const planned = fc.sample(arbitrary, {
+      seed: numberOf(`${seed}.${batch}`),
+      numRuns: Math.min(BATCH, runs - report.requests),
+    });
     // First of all what shows ids: without them nothing can be asked about.
-    if (batch === 0) for (const operation of operations) if (operation.method === 'GET') planned.unshift({ ...plainRequest(operation) });
+    if (batch === 0) {
+      for (const operation of operations)
+        if (operation.method === 'GET') planned.unshift({ ...plainRequest(operation) });
+    }
     const next = planned.values();
     await Promise.all(
       Array.from({ length: clients }, async () => {
@@ -74,7 +83,8 @@ async function sendOne(planned: PlannedRequest, known: Known, target: Target, re
   }
   const { fault, value } = judge(operation, request, answer);
   report.answered(operation, answer.status, answer.status < 400 ? '' : ` ${codeOf(value)}`);
-  if (fault !== null) report.found(fault.kind, `${what}: ${answer.status}, ${fault.why}: ${answer.text.slice(0, SHOWN_CHARACTERS)}`);
+  if (fault !== null)
+    report.found(fault.kind, `${what}: ${answer.status}, ${fault.why}: ${answer.text.slice(0, SHOWN_CHARACTERS)}`);
   known.learn(value);
 }
 

@@ -1,8 +1,12 @@
-// Values that fit a schema of the document, and values that do not. What a name asks for (an id) is filled in when the request is sent: see known.ts.
+// Values that fit a schema of the document, and values that do not. What a name asks for (an id) is
+// filled in when the request is sent: see known.ts.
 import fc, { type Arbitrary } from 'fast-check';
 import type { Schema } from './document.ts';
 
-/** Stands for a value that an answer has shown, such as an id: which one is decided when the request is sent. */
+/**
+ * Stands for a value that an answer has shown, such as an id: which one is decided when the request
+ * is sent.
+ */
 export class Wanted {
   /** As the field or parameter is called. */
   readonly name: string;
@@ -16,7 +20,9 @@ export class Wanted {
   }
 }
 
-/** Fields and parameters, besides ids, for which an answer shows values, and where in the answer. */
+/**
+ * Fields and parameters, besides ids, for which an answer shows values, and where in the answer.
+ */
 const SHOWN: Readonly<Record<string, string>> = { after: 'nextCursor', path: 'path' };
 
 /** Said of a value, not asked of it. */
@@ -46,7 +52,18 @@ const KNOWN = new Set([
     'minProperties',
     'maxProperties',
   ],
-  ...['items', 'minItems', 'maxItems', 'minLength', 'maxLength', 'pattern', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'],
+  ...[
+    'items',
+    'minItems',
+    'maxItems',
+    'minLength',
+    'maxLength',
+    'pattern',
+    'minimum',
+    'maximum',
+    'exclusiveMinimum',
+    'exclusiveMaximum',
+  ],
 ]);
 const LONGEST_TEXT = 200;
 const LARGEST_NUMBER = 2 ** 40;
@@ -56,12 +73,32 @@ const PLAIN = fc.stringMatching(/^[a-z][a-z0-9]{0,7}(\/[a-z][a-z0-9]{0,7}){0,2}$
 /** Anything that JSON can say. */
 export const anything: Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
-  fc.constantFrom<unknown>(null, '', 0, -1, 1.5, true, [], {}, '\u0000', 2 ** 53, 1e308, ['x'], { a: { b: 1 } }, 'x'.repeat(5_000)),
+  fc.constantFrom<unknown>(
+    null,
+    '',
+    0,
+    -1,
+    1.5,
+    true,
+    [],
+    {},
+    '\u0000',
+    2 ** 53,
+    1e308,
+    ['x'],
+    { a: { b: 1 } },
+    'x'.repeat(5_000),
+  ),
 );
 
-/** Values that fit the schema. Throws at a keyword that it does not know, so that none is passed over. */
+/**
+ * Values that fit the schema. Throws at a keyword that it does not know, so that none is passed
+ * over.
+ */
 export function fitting(schema: Schema, name = ''): Arbitrary<unknown> {
-  const unknown = Object.keys(schema).filter((keyword) => !KNOWN.has(keyword) && !ANNOTATIONS.has(keyword) && !keyword.startsWith('x-'));
+  const unknown = Object.keys(schema).filter(
+    (keyword) => !KNOWN.has(keyword) && !ANNOTATIONS.has(keyword) && !keyword.startsWith('x-'),
+  );
   if (unknown.length > 0) throw new Error(`the fuzzer knows nothing of ${unknown.join(', ')} (at ${name})`);
   if ('const' in schema) return fc.constant(schema['const']);
   if (Array.isArray(schema['enum'])) return fc.constantFrom<unknown>(...(schema['enum'] as unknown[]));
@@ -98,7 +135,8 @@ export function misfitting(schema: Schema, name = ''): Arbitrary<unknown> {
   const around: Arbitrary<unknown>[] = [anything];
   for (const keyword of ['minimum', 'maximum'] as const) {
     const bound = schema[keyword];
-    if (typeof bound === 'number') around.push(fc.constantFrom<unknown>(bound - 1, bound + 1, bound + 0.5, String(bound)));
+    if (typeof bound === 'number')
+      around.push(fc.constantFrom<unknown>(bound - 1, bound + 1, bound + 0.5, String(bound)));
   }
   for (const keyword of ['minLength', 'maxLength'] as const) {
     const bound = schema[keyword];
@@ -119,10 +157,14 @@ export function misfitting(schema: Schema, name = ''): Arbitrary<unknown> {
       around.push(
         fc
           .constantFrom(...properties)
-          .chain(([key, part]) => fc.tuple(base, misfitting(part, key)).map(([value, odd]) => ({ ...value, [key]: odd }))),
+          .chain(([key, part]) =>
+            fc.tuple(base, misfitting(part, key)).map(([value, odd]) => ({ ...value, [key]: odd })),
+          ),
         fc
           .constantFrom(...properties)
-          .chain(([key]) => base.map((value) => Object.fromEntries(Object.entries(value).filter(([one]) => one !== key)))),
+          .chain(([key]) =>
+            base.map((value) => Object.fromEntries(Object.entries(value).filter(([one]) => one !== key))),
+          ),
       );
     }
   }
@@ -146,11 +188,14 @@ function texts(schema: Schema, name: string): Arbitrary<unknown> {
     { arbitrary: fc.nat(max - min).map((more) => 'a'.repeat(min + more)), weight: 1 },
     ...(shown.length === 0 ? [] : [{ arbitrary: fc.constantFrom(...shown), weight: 2 }]),
   );
-  // Where it does not fit its pattern, a plain one or one that is shown: what a pattern leaves is found without knowing what patterns mean.
+  // Where it does not fit its pattern, a plain one or one that is shown: what a pattern leaves is
+  // found without knowing what patterns mean.
   const fit =
     pattern === null
       ? text
-      : fc.tuple(text, plain, fc.constantFrom(...shown, '')).map((some) => some.find((one) => pattern.test(one)) ?? some[0]);
+      : fc
+          .tuple(text, plain, fc.constantFrom(...shown, ''))
+          .map((some) => some.find((one) => pattern.test(one)) ?? some[0]);
   const kind = /id$/i.test(name) ? name : SHOWN[name];
   if (kind === undefined) return fit;
   // Of what answers have shown mostly; of paths half, as others are to be made.
@@ -163,7 +208,11 @@ function texts(schema: Schema, name: string): Arbitrary<unknown> {
 /** Made once each: the library makes tables for them. */
 const madeTexts = new Map<string, Arbitrary<string>>();
 
-function someText(unit: 'grapheme-ascii' | 'grapheme' | 'binary', minLength: number, maxLength: number): Arbitrary<string> {
+function someText(
+  unit: 'grapheme-ascii' | 'grapheme' | 'binary',
+  minLength: number,
+  maxLength: number,
+): Arbitrary<string> {
   const key = `${unit} ${minLength} ${maxLength}`;
   const made = madeTexts.get(key) ?? fc.string({ unit, minLength, maxLength });
   madeTexts.set(key, made);
@@ -171,7 +220,8 @@ function someText(unit: 'grapheme-ascii' | 'grapheme' | 'binary', minLength: num
 }
 
 function numbers(schema: Schema, whole: boolean): Arbitrary<number> {
-  const bound = (keyword: string, otherwise: number): number => (typeof schema[keyword] === 'number' ? schema[keyword] : otherwise);
+  const bound = (keyword: string, otherwise: number): number =>
+    typeof schema[keyword] === 'number' ? schema[keyword] : otherwise;
   const min = Math.max(bound('minimum', -LARGEST_NUMBER), bound('exclusiveMinimum', -LARGEST_NUMBER) + (whole ? 1 : 0));
   const max = Math.min(bound('maximum', LARGEST_NUMBER), bound('exclusiveMaximum', LARGEST_NUMBER) - (whole ? 1 : 0));
   const ends = fc.constantFrom(min, max);
@@ -186,7 +236,8 @@ function objects(schema: Schema): Arbitrary<unknown> {
   const all = fc.record(parts(Object.keys(properties)), { requiredKeys: required });
   const named = fc.oneof({ arbitrary: all, weight: 2 }, { arbitrary: fc.record(parts(required)), weight: 1 });
   const more = schema['additionalProperties'];
-  if (typeof more !== 'object' || more === null) return atLeast(named, (schema['minProperties'] as number | undefined) ?? 0, properties);
+  if (typeof more !== 'object' || more === null)
+    return atLeast(named, (schema['minProperties'] as number | undefined) ?? 0, properties);
   const names = fitting({ type: 'string', ...(schema['propertyNames'] as Schema | undefined) }) as Arbitrary<string>;
   const rest = fc.dictionary(names, fitting(more as Schema), {
     maxKeys: Math.min((schema['maxProperties'] as number | undefined) ?? 5, 5),
@@ -200,5 +251,7 @@ function atLeast(objects: Arbitrary<object>, count: number, properties: Record<s
   if (count === 0 || names.length === 0) return objects;
   return fc
     .constantFrom(...names)
-    .chain((name) => fc.tuple(objects, fitting(properties[name] ?? {}, name)).map(([value, one]) => ({ ...value, [name]: one })));
+    .chain((name) =>
+      fc.tuple(objects, fitting(properties[name] ?? {}, name)).map(([value, one]) => ({ ...value, [name]: one })),
+    );
 }

@@ -1,4 +1,5 @@
-// The installation that a run sends to: started for it, with a session and a key of its owner, and kept at a few sandboxes.
+// The installation that a run sends to: started for it, with a session and a key of its owner, and
+// kept at a few sandboxes.
 import { join } from 'node:path';
 import { newToken, tokenSha256 } from '@berth/api/services/bearer-token.ts';
 import { openDatabase } from '@berth/api/store/database.ts';
@@ -42,7 +43,10 @@ export class ApiFuzzWorld {
     }
   }
 
-  /** Destroys what is too many, and sees to it that some are awake and that the key is good. Gives those that are awake. */
+  /**
+   * Destroys what is too many, and sees to it that some are awake and that the key is good. Gives
+   * those that are awake.
+   */
   async tidy(): Promise<{ sandboxes: Sandbox[] }> {
     const caller = { ...this.#parts.caller, token: this.tokens.session };
     // A request of the run may have revoked it.
@@ -82,7 +86,11 @@ async function ownerSession({ dataFolder }: Parts): Promise<string> {
     onIdleError: () => undefined,
   });
   try {
-    const { user_id: userId } = await db.selectFrom('membership').select('user_id').where('role', '=', 'owner').executeTakeFirstOrThrow();
+    const { user_id: userId } = await db
+      .selectFrom('membership')
+      .select('user_id')
+      .where('role', '=', 'owner')
+      .executeTakeFirstOrThrow();
     const loginId = newId('signIn');
     const token = newToken('session');
     const times = { expiresAt: new Date(Date.now() + SESSION_MINUTES * 60_000), updatedAt: new Date() };

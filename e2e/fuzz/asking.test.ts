@@ -24,7 +24,11 @@ async function ask(
     server.close();
   });
   const report = new FuzzReport(() => {});
-  const asking = new Asking({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: 't' }, report, 500);
+  const asking = new Asking(
+    { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: 't' },
+    report,
+    500,
+  );
   const answered = await asking.send('c1.1', request);
   return { answered: answered?.status ?? null, findings: report.findings.map(({ finding }) => finding), report };
 }
@@ -66,6 +70,9 @@ test('a request without an answer is hung, one whose connection breaks is answer
   assert.deepEqual((await ask(t, READ, () => {})).findings, ['hung']);
   const { findings, report } = await ask(t, READ, (request) => void request.socket.destroy());
   assert.deepEqual(findings, ['wrong']);
-  assert.match(report.lastLine('7'), /^fuzz: seed 7: 1 requests in \d+ s \(\); answers of 500: 0, hung requests: 0, wrong answers: 1$/);
+  assert.match(
+    report.lastLine('7'),
+    /^fuzz: seed 7: 1 requests in \d+ s \(\); answers of 500: 0, hung requests: 0, wrong answers: 1$/,
+  );
   assert.equal(report.clean, false);
 });

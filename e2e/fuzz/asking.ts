@@ -1,4 +1,5 @@
-// Sends one request of the fuzzer, with a deadline, and holds the answer against the contract: schema, envelope, status, list of errors.
+// Sends one request of the fuzzer, with a deadline, and holds the answer against the contract:
+// schema, envelope, status, list of errors.
 import { request as httpRequest } from 'node:http';
 import { errorEnvelope, type ErrorCode } from '@berth/contract/errors.ts';
 import { errorsOf, statusOf, type Route } from '@berth/contract/route.ts';
@@ -43,7 +44,10 @@ export class Asking {
       answer = await exchange(this.#caller, request, this.#hungAfterMs);
     } catch (error) {
       const hung = (error as Error).name === 'TimeoutError';
-      this.#report.found(hung ? 'hung' : 'wrong', `${what}: ${hung ? `no answer within ${this.#hungAfterMs} ms` : String(error)}`);
+      this.#report.found(
+        hung ? 'hung' : 'wrong',
+        `${what}: ${hung ? `no answer within ${this.#hungAfterMs} ms` : String(error)}`,
+      );
       return null;
     }
     const route = routeOf(request);
@@ -61,7 +65,11 @@ export class Asking {
 }
 
 /** What is wrong with an answer; null: nothing. */
-function faultIn({ method }: FuzzRequest, route: Route | undefined, { status, text }: { status: number; text: string }): string | null {
+function faultIn(
+  { method }: FuzzRequest,
+  route: Route | undefined,
+  { status, text }: { status: number; text: string },
+): string | null {
   if (method === 'HEAD') return text === '' && status < 500 ? null : 'no answer to HEAD';
   let body: unknown;
   try {
@@ -85,7 +93,9 @@ function faultIn({ method }: FuzzRequest, route: Route | undefined, { status, te
 function routeOf({ method, target }: FuzzRequest): Route | undefined {
   const path = target.split('?', 1)[0] ?? '';
   const asked = method === 'HEAD' ? 'GET' : method;
-  return ROUTES.find((route) => route.method === asked && new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path));
+  return ROUTES.find(
+    (route) => route.method === asked && new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path),
+  );
 }
 
 function codeIn(text: string): string {
@@ -105,7 +115,8 @@ function exchange(
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(caller.url);
-    const length = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+    const length =
+      body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
     const sent = httpRequest({
       hostname,
       port,
@@ -115,12 +126,16 @@ function exchange(
       headers: { authorization: `Bearer ${caller.token}`, ...length, ...headers },
       signal: AbortSignal.timeout(hungAfterMs),
     });
-    sent.once('error', (error: Error & { cause?: unknown }) => reject(error.cause instanceof Error ? error.cause : error));
+    sent.once('error', (error: Error & { cause?: unknown }) =>
+      reject(error.cause instanceof Error ? error.cause : error),
+    );
     sent.once('response', (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.once('error', reject);
-      response.once('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }));
+      response.once('end', () =>
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
+      );
     });
     sent.end(body);
   });

@@ -1,4 +1,5 @@
-// What a kind of request is to a run of the fuzzer. A new one is a file that gives a FuzzKind, and a line in kinds.ts.
+// What a kind of request is to a run of the fuzzer. A new one is a file that gives a FuzzKind, and
+// a line in kinds.ts.
 import type { Random } from '../chaos/random.ts';
 import type { Caller } from '../client.ts';
 import type { FuzzVisit, PreviewDoors } from './visit.ts';
@@ -28,13 +29,18 @@ export interface FuzzWorld {
   previews: PreviewDoors;
 }
 
-/** One turn of one client. Everything random in it comes from `random`, so that it can be had again. */
+/**
+ * One turn of one client. Everything random in it comes from `random`, so that it can be had again.
+ */
 export interface Turn {
   /** Of the run, such as `c2.17`; unique. */
   name: string;
   random: Random;
   world: FuzzWorld;
-  /** Sends a request and judges what comes. Null: no answer, or none as the contract says; it is noted already. */
+  /**
+   * Sends a request and judges what comes. Null: no answer, or none as the contract says; it is
+   * noted already.
+   */
   send(this: void, request: FuzzRequest): Promise<FuzzAnswer | null>;
   /** Sends requests to previews and judges what comes; what is wrong is noted. */
   visit(this: void, visit: FuzzVisit): Promise<void>;

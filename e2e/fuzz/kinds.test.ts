@@ -7,7 +7,11 @@ import type { Door, FuzzVisit, PreviewDoors } from './visit.ts';
 import { FUZZ_KINDS } from './kinds.ts';
 
 function doors(): PreviewDoors {
-  const door = (id: string): Door => ({ host: `3000-${id.repeat(24)}.localhost:1`, token: `bpt_${id}.x`, cookie: `bpc_${id}.x` });
+  const door = (id: string): Door => ({
+    host: `3000-${id.repeat(24)}.localhost:1`,
+    token: `bpt_${id}.x`,
+    cookie: `bpc_${id}.x`,
+  });
   const [app, asleep, gone] = [door('b'), door('c'), door('d')];
   const silent = { ...app, host: app.host.replace('3000', '9') };
   return {
@@ -65,8 +69,18 @@ test('the same seed gives the same requests, another one others', async () => {
 test('every request can be sent: what cannot stand in its head is escaped', async () => {
   const { sent: requests, visits } = await requestsOf('1');
   for (const { target } of requests) assert.match(target, /^\/[\x21-\x7e]*$/);
-  const routes = new Set(requests.map(({ method, target }) => `${method} ${target.split('?', 1)[0]?.split('/').slice(4).join('/')}`));
-  for (const route of ['GET files', 'GET files/snapshot', 'GET file', 'PUT file', 'POST exec', 'POST previews', 'GET previews'])
+  const routes = new Set(
+    requests.map(({ method, target }) => `${method} ${target.split('?', 1)[0]?.split('/').slice(4).join('/')}`),
+  );
+  for (const route of [
+    'GET files',
+    'GET files/snapshot',
+    'GET file',
+    'PUT file',
+    'POST exec',
+    'POST previews',
+    'GET previews',
+  ])
     assert.ok(routes.has(route), route);
   const whats = new Set(visits.map(({ what }) => what));
   for (const what of [

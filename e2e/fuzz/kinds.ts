@@ -7,4 +7,11 @@ import { previewBytes } from './preview-bytes.ts';
 import { previewLinks } from './preview-links.ts';
 import { previewRequests } from './preview-requests.ts';
 
-export const FUZZ_KINDS: readonly FuzzKind[] = [fileRequests, fileRoundTrips, guestCommands, previewRequests, previewBytes, previewLinks];
+export const FUZZ_KINDS: readonly FuzzKind[] = [
+  fileRequests,
+  fileRoundTrips,
+  guestCommands,
+  previewRequests,
+  previewBytes,
+  previewLinks,
+];

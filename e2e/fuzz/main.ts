@@ -1,5 +1,6 @@
-// `npm run fuzz -- --seed S`: one run of the fuzzer. The last line counts answers and what was found; the exit status is 0 when no answer was a 500, none was
-// missing and none was other than the contract says. `--only KIND` (may be repeated) leaves out the other kinds of requests.
+// `npm run fuzz -- --seed S`: one run of the fuzzer. The last line counts answers and what was
+// found; the exit status is 0 when no answer was a 500, none was missing and none was other than
+// the contract says. `--only KIND` (may be repeated) leaves out the other kinds of requests.
 import { parseArgs } from 'node:util';
 import { FUZZ_KINDS } from './kinds.ts';
 import { runFuzz } from './run.ts';
@@ -22,7 +23,8 @@ const whole = (name: 'requests' | 'clients', max: number): number => {
 };
 const kinds = values.only.map((name) => {
   const kind = FUZZ_KINDS.find((known) => known.name === name);
-  if (kind === undefined) throw new Error(`--only: '${name}' is none of ${FUZZ_KINDS.map((known) => known.name).join(', ')}`);
+  if (kind === undefined)
+    throw new Error(`--only: '${name}' is none of ${FUZZ_KINDS.map((known) => known.name).join(', ')}`);
   return kind;
 });
 const { driver, seed } = values;

@@ -1,8 +1,23 @@
-// Odd text, paths and contents for requests: most are of the kind that people send, the rest is what breaks programs.
+// Odd text, paths and contents for requests: most are of the kind that people send, the rest is
+// what breaks programs.
 import { createCipheriv, createHash } from 'node:crypto';
 import type { Random } from '../chaos/random.ts';
 
-const COMMON_NAMES = ['a', 'b', 'c.txt', 'dir', 'deep', 'link', 'ring', 'fifo', 'socket', 'closed', 'growing', 'sparse', 'many'] as const;
+const COMMON_NAMES = [
+  'a',
+  'b',
+  'c.txt',
+  'dir',
+  'deep',
+  'link',
+  'ring',
+  'fifo',
+  'socket',
+  'closed',
+  'growing',
+  'sparse',
+  'many',
+] as const;
 const ODD_NAMES = [
   '',
   '.',
@@ -90,7 +105,9 @@ export function oddName(random: Random): string {
     case 'long':
       return random.pick(['x', 'é', '🦭'] as const).repeat(random.pick([127, 128, 255, 256, 1_100] as const));
     default:
-      return Array.from({ length: random.integer(1, 20) }, () => String.fromCodePoint(randomCodePoint(random))).join('');
+      return Array.from({ length: random.integer(1, 20) }, () => String.fromCodePoint(randomCodePoint(random))).join(
+        '',
+      );
   }
 }
 

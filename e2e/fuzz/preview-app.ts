@@ -1,5 +1,6 @@
-// The app behind the fuzzer's previews: a program for the guest's Python that takes HTTP apart by itself, says in each answer what it was given, byte for byte, and notes
-// whatever looks like a secret of ours, or like a request that was smuggled past the service.
+// The app behind the fuzzer's previews: a program for the guest's Python that takes HTTP apart by
+// itself, says in each answer what it was given, byte for byte, and notes whatever looks like a
+// secret of ours, or like a request that was smuggled past the service.
 
 /** Where it is and what it writes, below the folder of a sandbox's files. */
 export const APP_FOLDER = 'fuzz-app';
@@ -8,7 +9,18 @@ export const APP_HEADER = 'x-fuzz-app';
 export const APP_SENT_HEADER = 'x-fuzz-sent';
 /** Tells it how to answer: status, way and bytes of padding. */
 export const APP_TOLD_HEADER = 'x-fuzz-do';
-export const APP_WAYS = ['length', 'chunked', 'close', 'odd', 'hints', 'early', 'break', 'nothing', 'garbage', 'upgrade'] as const;
+export const APP_WAYS = [
+  'length',
+  'chunked',
+  'close',
+  'odd',
+  'hints',
+  'early',
+  'break',
+  'nothing',
+  'garbage',
+  'upgrade',
+] as const;
 export type AppWay = (typeof APP_WAYS)[number];
 
 export const PREVIEW_APP = `

@@ -1,4 +1,5 @@
-// Bytes to a preview's host that no client would send: heads and framings that mean two things, requests that break off, and good requests with some of their bytes changed.
+// Bytes to a preview's host that no client would send: heads and framings that mean two things,
+// requests that break off, and good requests with some of their bytes changed.
 import type { ErrorCode } from '@berth/contract/errors.ts';
 import type { Random } from '../chaos/random.ts';
 import type { FuzzKind } from './kind.ts';
@@ -26,20 +27,25 @@ export const previewBytes: FuzzKind = {
 
 /** What two readers may take for two things is refused; the app never sees it. */
 function odd(random: Random, { app }: PreviewDoors): FuzzVisit {
-  const head = (lines: readonly string[], first = `${random.pick(['POST', 'GET', 'DELETE', 'PUT'] as const)} /a HTTP/1.1`): string =>
-    [first, `host: ${app.host}`, `cookie: berth_preview=${app.cookie}`, ...lines, '', ''].join('\r\n');
+  const head = (
+    lines: readonly string[],
+    first = `${random.pick(['POST', 'GET', 'DELETE', 'PUT'] as const)} /a HTTP/1.1`,
+  ): string => [first, `host: ${app.host}`, `cookie: berth_preview=${app.cookie}`, ...lines, '', ''].join('\r\n');
   const first = (line: string): string => head(['connection: close'], line);
   const text = random.pick([
     head(['content-length: 4', 'transfer-encoding: chunked']) + `0\r\n\r\n${SMUGGLED}`,
     head(['transfer-encoding: chunked', 'content-length: 4']) + `0\r\n\r\n${SMUGGLED}`,
     head(['content-length: 4', 'content-length: 5']) + `abcde${SMUGGLED}`,
     head(['content-length: 4, 4']) + `abcd${SMUGGLED}`,
-    head([`content-length: ${random.pick(['-1', '+4', '0x4', '4.0', '', ' ', '1e1', '99999999999999999999999', '٤'] as const)}`]) + 'abcd',
+    head([
+      `content-length: ${random.pick(['-1', '+4', '0x4', '4.0', '', ' ', '1e1', '99999999999999999999999', '٤'] as const)}`,
+    ]) + 'abcd',
     head([
       `transfer-encoding: ${random.pick(['xchunked', 'gzip, chunked', 'chunked, chunked', 'identity', 'chunked;a=b', '\x0bchunked', ''] as const)}`,
     ]) + `0\r\n\r\n${SMUGGLED}`,
     head(['transfer-encoding: chunked', 'transfer-encoding: identity']) + `0\r\n\r\n${SMUGGLED}`,
-    head([`x-a: b${random.pick(['\r\n ', '\n', '\r', '\0', '\r\n\t', '\x01'] as const)}transfer-encoding: chunked`]) + SMUGGLED,
+    head([`x-a: b${random.pick(['\r\n ', '\n', '\r', '\0', '\r\n\t', '\x01'] as const)}transfer-encoding: chunked`]) +
+      SMUGGLED,
     head([random.pick(['content-length : 4', ' x: y', ': y', 'x', 'x y: z', 'é: x', '"x": y'] as const)]) + 'abcd',
     head(['transfer-encoding: chunked']) +
       random.pick([
@@ -80,7 +86,8 @@ function odd(random: Random, { app }: PreviewDoors): FuzzVisit {
     ),
     `CONNECT ${app.host} HTTP/1.1\r\nhost: ${app.host}\r\n\r\n${SMUGGLED}`,
     head(['upgrade: websocket', 'connection: upgrade', 'content-length: 4'], 'GET /a HTTP/1.1') + `abcd${SMUGGLED}`,
-    head(['upgrade: websocket', 'connection: upgrade', 'transfer-encoding: chunked'], 'GET /a HTTP/1.1') + `0\r\n\r\n${SMUGGLED}`,
+    head(['upgrade: websocket', 'connection: upgrade', 'transfer-encoding: chunked'], 'GET /a HTTP/1.1') +
+      `0\r\n\r\n${SMUGGLED}`,
     head(['content-length: 1000']) + 'abcd',
     head(['transfer-encoding: chunked']) + '5\r\nab',
     head([]).slice(0, random.integer(1, 60)),

@@ -1,4 +1,5 @@
-// Makes what the fuzzer's visits are about: the app in a sandbox, and links to it and past it that are good, revoked, expired and dead.
+// Makes what the fuzzer's visits are about: the app in a sandbox, and links to it and past it that
+// are good, revoked, expired and dead.
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { call, exec, type Caller } from '../client.ts';
@@ -19,7 +20,11 @@ export interface Sandboxes {
   deleted: string;
 }
 
-export async function makeDoors(caller: Caller, { awake, stopped, deleted }: Sandboxes, seed: string): Promise<PreviewDoors> {
+export async function makeDoors(
+  caller: Caller,
+  { awake, stopped, deleted }: Sandboxes,
+  seed: string,
+): Promise<PreviewDoors> {
   const word = createHash('sha256').update(`app of ${seed}`).digest('hex').slice(0, 16);
   const port = await startApp(caller, awake, word);
   const [app, spare, revoked] = [
@@ -67,13 +72,16 @@ export async function judgeNotes(caller: Caller, doors: PreviewDoors, report: Fu
 
 /** What no app may see: of every link but the spare one. */
 export function secretsOf(doors: PreviewDoors): string[] {
-  return [doors.app, doors.revoked, doors.expired, doors.team, doors.silent, doors.asleep, doors.gone].flatMap(({ token, cookie }) =>
-    cookie === null ? [token] : [token, cookie],
+  return [doors.app, doors.revoked, doors.expired, doors.team, doors.silent, doors.asleep, doors.gone].flatMap(
+    ({ token, cookie }) => (cookie === null ? [token] : [token, cookie]),
   );
 }
 
 async function startApp(caller: Caller, sandboxId: string, word: string): Promise<number> {
-  const written = await call(caller, 'PUT', `/v1/sandboxes/${sandboxId}/file`, { path: `${APP_FOLDER}/app.py`, content: PREVIEW_APP });
+  const written = await call(caller, 'PUT', `/v1/sandboxes/${sandboxId}/file`, {
+    path: `${APP_FOLDER}/app.py`,
+    content: PREVIEW_APP,
+  });
   if (written.status !== 200) throw new Error(`the app could not be written: ${JSON.stringify(written.body)}`);
   const start = `cd ${APP_FOLDER} && touch seen && (setsid python3 app.py ${word} </dev/null >app.log 2>&1 &)`;
   const { stdout } = await exec(
@@ -87,14 +95,21 @@ async function startApp(caller: Caller, sandboxId: string, word: string): Promis
   return port;
 }
 
-async function makeLink(caller: Caller, sandboxId: string, fields: Record<string, unknown>): Promise<{ id: string; door: Door }> {
+async function makeLink(
+  caller: Caller,
+  sandboxId: string,
+  fields: Record<string, unknown>,
+): Promise<{ id: string; door: Door }> {
   const answer = await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/previews`, { audience: 'public', ...fields });
   if (answer.status !== 201) throw new Error(`no link: ${JSON.stringify(answer.body)}`);
   const { id, url } = (answer.body as { preview: { id: string; url: string } }).preview;
   return { id, door: doorOf(url) };
 }
 
-async function statusAndCookie(caller: Caller, { host, token }: Door): Promise<{ status: number; cookie: string | null }> {
+async function statusAndCookie(
+  caller: Caller,
+  { host, token }: Door,
+): Promise<{ status: number; cookie: string | null }> {
   const bytes = Buffer.from(`GET /?token=${token} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
   const { answers } = await exchangeBytes(caller.url, { pieces: [bytes], methods: ['GET'] });
   const cookies = answers[0]?.headers.get('set-cookie') ?? [];

@@ -1,4 +1,5 @@
-// Links to previews: made with bodies that are valid and not, listed, revoked, and opened meanwhile.
+// Links to previews: made with bodies that are valid and not, listed, revoked, and opened
+// meanwhile.
 import type { Random } from '../chaos/random.ts';
 import type { FuzzKind, FuzzRequest } from './kind.ts';
 import { oddText } from './odd-values.ts';
@@ -15,16 +16,24 @@ export const previewLinks: FuzzKind = {
       await send({ method: random.pick(['GET', 'GET', 'HEAD', 'PUT'] as const), target: `${base}${oddQuery(random)}` });
     if (random.chance(0.1)) await send({ method: 'DELETE', target: `${base}/${random.pick(ODD_IDS)}` });
     const made = await send({ method: 'POST', target: base, ...mintBody(random) });
-    const preview = (made?.body as { preview?: { id: string | null; url: string; audience: string } } | undefined)?.preview;
+    const preview = (made?.body as { preview?: { id: string | null; url: string; audience: string } } | undefined)
+      ?.preview;
     if (made?.status !== 201 || preview === undefined) return;
     const door = doorOf(preview.url);
     const open = async (codes: Expected['codes'], app: boolean): Promise<void> => {
-      const bytes = Buffer.from(`GET /?token=${door.token} HTTP/1.1\r\nhost: ${door.host}\r\nconnection: close\r\n\r\n`);
-      await visit({ what: 'new link', pieces: [bytes], expected: [{ method: 'GET', codes, ...(app ? { app: { target: '/' } } : {}) }] });
+      const bytes = Buffer.from(
+        `GET /?token=${door.token} HTTP/1.1\r\nhost: ${door.host}\r\nconnection: close\r\n\r\n`,
+      );
+      await visit({
+        what: 'new link',
+        pieces: [bytes],
+        expected: [{ method: 'GET', codes, ...(app ? { app: { target: '/' } } : {}) }],
+      });
     };
     const { previews } = world;
     const here = door.host === previews.app.host;
-    // Of the ports that are asked for here, the app's alone has somebody who speaks HTTP; the other sandbox has nobody.
+    // Of the ports that are asked for here, the app's alone has somebody who speaks HTTP; the other
+    // sandbox has nobody.
     const opened = ['port_refused', 'preview_link_expired', 'preview_answer_broken', 'preview_sandbox_asleep'] as const;
     if (preview.audience === 'team') await open(['preview_link_required', 'preview_link_expired'], false);
     else await open(opened, here);
@@ -54,8 +63,11 @@ function oddQuery(random: Random): string {
 }
 
 function mintBody(random: Random): Pick<FuzzRequest, 'body' | 'headers'> {
-  if (random.chance(0.05))
-    return { body: random.pick(['', '{', '[]', 'null', '"x"', '{"port":1e400}', '{"__proto__":{"port":1},"port":9}'] as const) };
+  if (random.chance(0.05)) {
+    return {
+      body: random.pick(['', '{', '[]', 'null', '"x"', '{"port":1e400}', '{"__proto__":{"port":1},"port":9}'] as const),
+    };
+  }
   const wrong = random.chance(0.35);
   const port: unknown = wrong
     ? random.pick([0, -1, 65_536, 1.5, '9', null, 987, 1e21, true, [9], 65_535] as [unknown, ...unknown[]])

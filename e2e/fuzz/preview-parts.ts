@@ -1,4 +1,5 @@
-// Of what the requests to previews are made: paths, queries, headers, bodies and credentials, each with what is known of where it ends up.
+// Of what the requests to previews are made: paths, queries, headers, bodies and credentials, each
+// with what is known of where it ends up.
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '@berth/contract/errors.ts';
 import type { Random } from '../chaos/random.ts';
@@ -70,7 +71,22 @@ const PAIRS = [
 ] as const;
 /** What any reader of HTTP takes in a target. */
 const PLAIN_TARGET = /^[\w\-.~%!$&'()*+,;=:@/?]*$/;
-const STATUSES = ['200', '200', '200', '201', '204', '206', '301', '304', '404', '418', '451', '503', '599', '999'] as const;
+const STATUSES = [
+  '200',
+  '200',
+  '200',
+  '201',
+  '204',
+  '206',
+  '301',
+  '304',
+  '404',
+  '418',
+  '451',
+  '503',
+  '599',
+  '999',
+] as const;
 
 export interface Target {
   /** As it is sent. */
@@ -106,7 +122,9 @@ export function oddTarget(random: Random, token: string | null): Target {
 
 function spelled(random: Random, token: string): string {
   const escapedFirst = (text: string): string => `%${text.charCodeAt(0).toString(16)}${text.slice(1)}`;
-  const name = random.chance(0.9) ? 'token' : random.pick([escapedFirst('token'), 't%6Fken', '%74%6f%6b%65%6e'] as const);
+  const name = random.chance(0.9)
+    ? 'token'
+    : random.pick([escapedFirst('token'), 't%6Fken', '%74%6f%6b%65%6e'] as const);
   return `${name}=${random.chance(0.9) ? token : escapedFirst(token)}`;
 }
 
@@ -125,9 +143,19 @@ export function oddCredential(random: Random, door: Door, doors: PreviewDoors): 
     case 'none':
       return { token: null, cookie: null, good: false, codes: ['preview_link_required'] };
     case 'otherToken':
-      return { token: altered(random, door, doors), cookie: null, good: false, codes: ['preview_link_invalid', 'preview_link_required'] };
+      return {
+        token: altered(random, door, doors),
+        cookie: null,
+        good: false,
+        codes: ['preview_link_invalid', 'preview_link_required'],
+      };
     case 'otherCookie':
-      return { token: null, cookie: alteredText(random, door.cookie ?? door.token), good: false, codes: ['preview_link_required'] };
+      return {
+        token: null,
+        cookie: alteredText(random, door.cookie ?? door.token),
+        good: false,
+        codes: ['preview_link_required'],
+      };
     default:
       return {
         token: kind === 'cookie' && door.cookie !== null ? null : door.token,
@@ -167,7 +195,10 @@ export interface Headers {
   forApp: [string, string][];
 }
 
-/** Headers of an odd request, what opens it among them. `secret`: a token that may stand in a Referer. */
+/**
+ * Headers of an odd request, what opens it among them. `secret`: a token that may stand in a
+ * Referer.
+ */
 export function oddHeaders(random: Random, cookie: string | null, secret: string): Headers {
   const forApp = random
     .shuffled<[string, string]>([
@@ -209,12 +240,15 @@ export function oddHeaders(random: Random, cookie: string | null, secret: string
     ? 'close'
     : random.pick(['Close', 'close, te', 'close,,', 'close, cookie', 'close, content-length, host'] as const);
   sent.push(['connection', hops.some(([name]) => name === 'x-named') ? `${close}, X-Named` : close]);
-  if (random.chance(0.3)) sent.push(['accept', random.pick(['text/html', '*/*', 'text/html;q=0', 'application/json'] as const)]);
+  if (random.chance(0.3))
+    sent.push(['accept', random.pick(['text/html', '*/*', 'text/html;q=0', 'application/json'] as const)]);
   if (random.chance(0.06)) sent.push(['referer', `http://${HOP_MARKER.slice(0, 3)}.test/a?b=c&token=${secret}`]);
   if (random.chance(0.08)) sent.push(['expect', random.pick(['100-continue', '100-Continue', HOP_MARKER] as const)]);
   if (cookie !== null || random.chance(0.1)) {
     const ours = cookie === null ? [] : [`berth_preview=${cookie}`];
-    const others = random.shuffled(['a=b', 'c="d', '', '=', 'berth', 'x=berth_previe', 'é=\xe9'] as const).slice(0, random.integer(0, 2));
+    const others = random
+      .shuffled(['a=b', 'c="d', '', '=', 'berth', 'x=berth_previe', 'é=\xe9'] as const)
+      .slice(0, random.integer(0, 2));
     sent.push(['cookie', random.shuffled([...ours, ...others]).join(random.pick(['; ', ';', ' ; '] as const))]);
   }
   return { sent: random.shuffled(sent), forApp };
@@ -231,7 +265,12 @@ export function oddBody(random: Random): Body {
   const digestOf = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
   const kind = random.weighted({ none: 55, empty: 4, length: 22, chunked: 20 });
   if (kind === 'none') return { headers: [], pieces: [], digest: digestOf(Buffer.alloc(0)), bytes: 0 };
-  const length = kind === 'empty' ? 0 : random.weighted({ 1: 8, 0: 2 }) === '1' ? random.integer(1, 300) : random.integer(1_000, 250_000);
+  const length =
+    kind === 'empty'
+      ? 0
+      : random.weighted({ 1: 8, 0: 2 }) === '1'
+        ? random.integer(1, 300)
+        : random.integer(1_000, 250_000);
   // Some look like a request to whoever loses count.
   const bytes = random.chance(0.2)
     ? Buffer.from('GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(Math.ceil(length / 35)).slice(0, length))
@@ -245,7 +284,8 @@ export function oddBody(random: Random): Body {
     }
     return parts;
   };
-  if (kind !== 'chunked') return { headers: [['content-length', String(length)]], pieces: cut(), digest: digestOf(bytes), bytes: length };
+  if (kind !== 'chunked')
+    return { headers: [['content-length', String(length)]], pieces: cut(), digest: digestOf(bytes), bytes: length };
   const chunks = cut().map((part) => {
     const extension = random.chance(0.1) ? ';a=b' : '';
     const size = part.byteLength.toString(16);

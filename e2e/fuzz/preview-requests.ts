@@ -1,5 +1,6 @@
-// Requests to previews one by one, or some behind each other on one connection: good and bad credentials, hosts of every spelling, and all that a target, a header and a
-// body can be. Whatever they are, they are answered by who may, and the app is given what it may be.
+// Requests to previews one by one, or some behind each other on one connection: good and bad
+// credentials, hosts of every spelling, and all that a target, a header and a body can be. Whatever
+// they are, they are answered by who may, and the app is given what it may be.
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '@berth/contract/errors.ts';
 import { GUEST_PORT } from '@berth/protocol/guest-limits.ts';
@@ -49,7 +50,9 @@ interface Place {
 
 function oddPlace(random: Random, doors: PreviewDoors): Place {
   const at = (name: string, door: Door, ...codes: ErrorCode[]): Place => ({ name, door, opened: { codes } });
-  switch (random.weighted({ app: 60, silent: 8, revoked: 5, expired: 4, team: 5, asleep: 4, gone: 3, guest: 4, nobody: 3 })) {
+  switch (
+    random.weighted({ app: 60, silent: 8, revoked: 5, expired: 4, team: 5, asleep: 4, gone: 3, guest: 4, nobody: 3 })
+  ) {
     case 'silent':
       return at('no listener', doors.silent, 'port_refused');
     case 'revoked':
@@ -128,12 +131,18 @@ interface Asked {
   mayBeUnreadable: boolean;
 }
 
-/** One request; `plain` ones have nothing odd about their host, head and framing, and keep their connection when told to. */
+/**
+ * One request; `plain` ones have nothing odd about their host, head and framing, and keep their
+ * connection when told to.
+ */
 function ask({ random, world }: Turn, plain?: { keep: boolean }): Asked {
   const doors = world.previews;
-  const place = plain === undefined ? oddPlace(random, doors) : { name: 'app', door: doors.app, opened: { codes: [], app: {} } };
+  const place =
+    plain === undefined ? oddPlace(random, doors) : { name: 'app', door: doors.app, opened: { codes: [], app: {} } };
   const spelling =
-    plain === undefined ? oddHost(random, place.door.host) : { hosts: [place.door.host], authority: '', becomes: 'same' as const };
+    plain === undefined
+      ? oddHost(random, place.door.host)
+      : { hosts: [place.door.host], authority: '', becomes: 'same' as const };
   const credential = oddCredential(random, place.door, doors);
   const method = random.pick(METHODS);
   const target = oddTarget(random, credential.token);
@@ -152,7 +161,9 @@ function ask({ random, world }: Turn, plain?: { keep: boolean }): Asked {
   const bytes = Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1');
   const expects = headers.sent.some(([name]) => name === 'expect');
   const app: FromApp = {
-    ...(['nothing', 'garbage', 'break'].includes(answer.way) || answer.way === 'upgrade' ? {} : { status: answer.status }),
+    ...(['nothing', 'garbage', 'break'].includes(answer.way) || answer.way === 'upgrade'
+      ? {}
+      : { status: answer.status }),
     target: target.forApp,
     digest: body.digest,
     // Node writes the head of a request with Expect in UTF-8.
@@ -166,7 +177,8 @@ function ask({ random, world }: Turn, plain?: { keep: boolean }): Asked {
   const codes = [...expected.codes];
   if (target.odd) codes.push('invalid_request');
   if (isLong) codes.push('request_header_too_large');
-  if (expected.app !== undefined && ['nothing', 'garbage', 'early', 'break'].includes(answer.way)) codes.push('preview_answer_broken');
+  if (expected.app !== undefined && ['nothing', 'garbage', 'early', 'break'].includes(answer.way))
+    codes.push('preview_answer_broken');
   return {
     name: spelling.becomes === 'same' ? place.name : `${spelling.becomes} host`,
     bytes: [bytes, ...body.pieces],
@@ -200,7 +212,9 @@ function behindEachOther(turn: Turn): FuzzVisit {
   const asked = Array.from({ length: count }, (_, index) => ask(turn, { keep: index < count - 1 }));
   return {
     what: 'behind each other',
-    pieces: turn.random.chance(0.5) ? [Buffer.concat(asked.flatMap(({ bytes }) => bytes))] : asked.flatMap(({ bytes }) => bytes),
+    pieces: turn.random.chance(0.5)
+      ? [Buffer.concat(asked.flatMap(({ bytes }) => bytes))]
+      : asked.flatMap(({ bytes }) => bytes),
     // Where one cannot be read, those before it may lose their answers with the connection.
     expected: asked.map(({ expected }) => ({ ...expected, nothing: asked.some((one) => one.mayBeUnreadable) })) as [
       Expected,

@@ -1,4 +1,5 @@
-// Takes the bytes of a connection apart into HTTP answers, as strictly as what may be sent through it is odd. Knows nothing of who answered.
+// Takes the bytes of a connection apart into HTTP answers, as strictly as what may be sent through
+// it is odd. Knows nothing of who answered.
 
 export interface RawAnswer {
   status: number;
@@ -9,8 +10,15 @@ export interface RawAnswer {
   whole: boolean;
 }
 
-/** The answers so far to requests of these methods, interim ones left out, and what follows the last one. Throws for what is no HTTP. */
-export function readAnswers(bytes: Buffer, methods: readonly string[], closed: boolean): { answers: RawAnswer[]; rest: Buffer } {
+/**
+ * The answers so far to requests of these methods, interim ones left out, and what follows the last
+ * one. Throws for what is no HTTP.
+ */
+export function readAnswers(
+  bytes: Buffer,
+  methods: readonly string[],
+  closed: boolean,
+): { answers: RawAnswer[]; rest: Buffer } {
   const answers: RawAnswer[] = [];
   let rest = bytes;
   for (const method of methods) {
@@ -37,10 +45,11 @@ function readAnswer(bytes: Buffer, method: string, closed: boolean): { answer: R
     rest = rest.subarray(end + 4);
     if (status < 200 && status !== 101) continue;
     const headers = headersOf(lines);
-    const framed = status === 101 ? { body: Buffer.alloc(0), rest } : readBody(rest, { method, status, headers, closed });
-    if (framed === null) {
+    const framed =
+      status === 101 ? { body: Buffer.alloc(0), rest } : readBody(rest, { method, status, headers, closed });
+    if (framed === null)
       return closed ? { answer: { status, headers, body: rest, whole: false }, rest: Buffer.alloc(0) } : null;
-    }
+
     return { answer: { status, headers, body: framed.body, whole: true }, rest: framed.rest };
   }
 }
@@ -68,9 +77,12 @@ interface Framing {
 function readBody(bytes: Buffer, { method, status, headers, closed }: Framing): { body: Buffer; rest: Buffer } | null {
   const length = headers.get('content-length');
   const coding = headers.get('transfer-encoding');
-  if (length !== undefined && (coding !== undefined || length.length !== 1)) throw new Error('an answer with two framings');
-  // Who cannot read a request does not know that it is HEAD, and answers with a body before it closes.
-  if (method === 'HEAD' && (status === 400 || status === 431)) return closed ? { body: bytes, rest: Buffer.alloc(0) } : null;
+  if (length !== undefined && (coding !== undefined || length.length !== 1))
+    throw new Error('an answer with two framings');
+  // Who cannot read a request does not know that it is HEAD, and answers with a body before it
+  // closes.
+  if (method === 'HEAD' && (status === 400 || status === 431))
+    return closed ? { body: bytes, rest: Buffer.alloc(0) } : null;
   if (method === 'HEAD' || status === 204 || status === 304) return { body: Buffer.alloc(0), rest: bytes };
   if (coding !== undefined) return readChunks(bytes);
   if (length === undefined) return closed ? { body: bytes, rest: Buffer.alloc(0) } : null;

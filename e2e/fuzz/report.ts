@@ -1,6 +1,10 @@
-// What a run of the fuzzer counts, and what it found. Owns the last line and whether the run is a success.
+// What a run of the fuzzer counts, and what it found. Owns the last line and whether the run is a
+// success.
 
-/** `fault`: an answer of 500. `hung`: no answer in time. `wrong`: anything else that the contract does not say. */
+/**
+ * `fault`: an answer of 500. `hung`: no answer in time. `wrong`: anything else that the contract
+ * does not say.
+ */
 export type Finding = 'fault' | 'hung' | 'wrong';
 
 export class FuzzReport {
@@ -41,7 +45,9 @@ export class FuzzReport {
 
   /** How often each operation ended how, most often first. */
   tally(): string[] {
-    return [...this.#codes].sort(([, a], [, b]) => b - a).map(([what, times]) => `${String(times).padStart(6)}  ${what}`);
+    return [...this.#codes]
+      .sort(([, a], [, b]) => b - a)
+      .map(([what, times]) => `${String(times).padStart(6)}  ${what}`);
   }
 
   lastLine(seed: string): string {

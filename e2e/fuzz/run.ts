@@ -1,4 +1,5 @@
-// One run of the fuzzer from its seed: an installation of its own, sandboxes, clients that send, and the end of it all.
+// One run of the fuzzer from its seed: an installation of its own, sandboxes, clients that send,
+// and the end of it all.
 import { Random } from '../chaos/random.ts';
 import { awakeSandbox, destroySandbox, listSandboxes, sleepSandbox } from '../client.ts';
 import { leftoversOf, processesOfInstance } from '../leftovers.ts';
@@ -53,7 +54,10 @@ async function sendAll(options: FuzzOptions, { caller }: Parts, report: FuzzRepo
   const asking = new Asking(caller, report);
   const visiting = new Visiting(caller.url, { word: previews.word, secrets: secretsOf(previews) }, report);
   const random = new Random(options.seed);
-  const progress = setInterval(() => report.say(`${report.requests} requests, ${report.findings.length} findings`), PROGRESS_MS);
+  const progress = setInterval(
+    () => report.say(`${report.requests} requests, ${report.findings.length} findings`),
+    PROGRESS_MS,
+  );
   const weights = Object.fromEntries(options.kinds.map(({ name, weight }) => [name, weight]));
   const client = async (name: string): Promise<void> => {
     for (let number = 1; report.requests < options.requests && !options.signal.aborted; number += 1) {

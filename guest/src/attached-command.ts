@@ -1,5 +1,6 @@
-// One command without a terminal that a caller is connected to: its three pipes, signals, and its end. As with exec the end is the shell's, never that of the pipes; without
-// its caller it is ended with all of its session.
+// One command without a terminal that a caller is connected to: its three pipes, signals, and its
+// end. As with exec the end is the shell's, never that of the pipes; without its caller it is ended
+// with all of its session.
 import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { TerminalExit, TerminalOrder } from '@berth/protocol/guest.ts';
@@ -25,7 +26,9 @@ export class AttachedCommand implements Program {
   readonly #outputs: readonly OutputPipe[];
   readonly #sessions: Sessions;
   readonly #gone = Promise.withResolvers<void>();
-  /** Nobody takes anything yet: the first of each output is kept, and the rest is left in its pipe. */
+  /**
+   * Nobody takes anything yet: the first of each output is kept, and the rest is left in its pipe.
+   */
   #early: Uint8Array[] = [];
   #take: TakeFrames = (frames) => {
     this.#early.push(frames);
@@ -34,7 +37,10 @@ export class AttachedCommand implements Program {
   #running = true;
   #hungUp = false;
 
-  /** The child leads a session of its own and was started just now: nothing came out of its pipes yet. */
+  /**
+   * The child leads a session of its own and was started just now: nothing came out of its pipes
+   * yet.
+   */
   constructor(child: ChildProcess, { stdin, stdout, stderr }: CommandPipes, sessions: Sessions) {
     this.#leader = child.pid as number;
     this.#sessions = sessions;
@@ -49,9 +55,7 @@ export class AttachedCommand implements Program {
         this.#outputs.forEach((output) => output.finish());
         stdin.destroy();
         resolve(exitOf(code, signal));
-        if (!this.#hungUp) {
-          this.#gone.resolve();
-        }
+        if (!this.#hungUp) this.#gone.resolve();
       });
     });
   }
@@ -61,9 +65,7 @@ export class AttachedCommand implements Program {
     const early = this.#early;
     this.#early = [];
     // Each of them held its output back.
-    if (early.map((frames) => take(frames)).every(Boolean)) {
-      this.goOn();
-    }
+    if (early.map((frames) => take(frames)).every(Boolean)) this.goOn();
   }
 
   goOn(): void {
@@ -75,9 +77,7 @@ export class AttachedCommand implements Program {
       this.input.end();
     } else if ('signal' in order) {
       // Once the shell was waited for, the id of its group may be another's.
-      if (this.#running) {
-        signalGroup(this.#leader, order.signal);
-      }
+      if (this.#running) signalGroup(this.#leader, order.signal);
     } else {
       return false;
     }
@@ -94,9 +94,8 @@ export class AttachedCommand implements Program {
   }
 
   #end(graceMs?: number): void {
-    if (!this.#running && !this.#hungUp) {
-      return;
-    }
+    if (!this.#running && !this.#hungUp) return;
+
     this.#hungUp = true;
     // What nobody will see must not hold it back.
     this.#outputs.forEach((output) => output.discard());

@@ -1,4 +1,5 @@
-// Bundles the guest daemon into one ESM file, for the image build and the fake driver. Writes nothing. Not part of what runs in the guest.
+// Bundles the guest daemon into one ESM file, for the image build and the fake driver. Writes
+// nothing. Not part of what runs in the guest.
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { build, stop } from 'esbuild';
@@ -47,8 +48,7 @@ async function bundle(entry: string): Promise<GuestDaemonBundle> {
     logLevel: 'silent',
   });
   const code = result.outputFiles[0]?.contents;
-  if (code === undefined) {
-    throw new Error('esbuild gave no output');
-  }
+  if (code === undefined) throw new Error('esbuild gave no output');
+
   return { code, sha256: createHash('sha256').update(code).digest('hex') };
 }

@@ -1,4 +1,5 @@
-// How many calls are worked on at once: the rest waits in line, and what comes when the line is full is refused. Knows no call.
+// How many calls are worked on at once: the rest waits in line, and what comes when the line is
+// full is refused. Knows no call.
 
 /** The line is full. */
 export class LineFull extends Error {
@@ -16,18 +17,15 @@ export class CallSlots {
   }
 
   /**
-   * Resolves when it is the caller's turn, with what gives the slot back. Rejects with {@link LineFull}, or with the signal's reason, which has to be an error;
-   * nothing is held then.
+   * Resolves when it is the caller's turn, with what gives the slot back. Rejects with {@link
+   * LineFull}, or with the signal's reason, which has to be an error; nothing is held then.
    */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
-    if (this.#free > 0) {
-      this.#free -= 1;
-    } else if (this.#line.length < this.#waiting) {
-      await this.#turn(signal);
-    } else {
-      throw new LineFull('too many calls at once');
-    }
+    if (this.#free > 0) this.#free -= 1;
+    else if (this.#line.length < this.#waiting) await this.#turn(signal);
+    else throw new LineFull('too many calls at once');
+
     let held = true;
     return () => {
       if (held) {
@@ -55,10 +53,7 @@ export class CallSlots {
   /** To the next in line, who then holds it. */
   #giveBack(): void {
     const next = this.#line.shift();
-    if (next === undefined) {
-      this.#free += 1;
-    } else {
-      next();
-    }
+    if (next === undefined) this.#free += 1;
+    else next();
   }
 }

@@ -1,5 +1,5 @@
-// The request bodies of the guest wire, checked by hand: the same rules as the schemas in protocol/src/guest.ts (a property test holds
-// them together), without zod in the machine.
+// The request bodies of the guest wire, checked by hand: the same rules as the schemas in
+// protocol/src/guest.ts (a property test holds them together), without zod in the machine.
 import {
   CLONE_BOX_LENGTH,
   CLONE_BRANCH_LENGTH,
@@ -31,8 +31,14 @@ export function checkExecRequest(value: unknown): GuestExecRequest {
 /** Body of `POST /clone`. Throws {@link BodyRefused}; no message has a value of the body in it. */
 export function checkClone(value: unknown): GuestClone {
   const body = fields(value, 'the body', ['url', 'branch', 'credentials', 'timeoutSeconds', 'maxMib']);
-  const url = matching(body, 'url', /^https?:\/\/[^\s/@?#\\]+\/[^\s?#\\]+$/, 'an http or https URL without user name, query and fragment');
-  const credentials = body['credentials'] === null ? null : fields(body['credentials'], 'credentials', ['key', 'sender', 'box']);
+  const url = matching(
+    body,
+    'url',
+    /^https?:\/\/[^\s/@?#\\]+\/[^\s?#\\]+$/,
+    'an http or https URL without user name, query and fragment',
+  );
+  const credentials =
+    body['credentials'] === null ? null : fields(body['credentials'], 'credentials', ['key', 'sender', 'box']);
   return {
     url: url.length <= CLONE_URL_LENGTH ? url : text(body, 'url', 1, CLONE_URL_LENGTH),
     branch: body['branch'] === null ? null : text(body, 'branch', 1, CLONE_BRANCH_LENGTH),
@@ -98,45 +104,44 @@ function size(body: Fields): GuestSize {
 }
 
 function fields(value: unknown, name: string, allowed: readonly string[]): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new BodyRefused(`${name} must be an object`);
-  }
+
   const unknown = Object.keys(value).find((field) => !allowed.includes(field));
-  if (unknown !== undefined) {
+  if (unknown !== undefined)
     throw new BodyRefused(`${name} has an unknown field ${JSON.stringify(unknown)}; it takes ${allowed.join(', ')}`);
-  }
+
   return value as Fields;
 }
 
 function text(body: Fields, name: string, minLength: number, maxLength: number): string {
   const value = body[name];
-  if (typeof value !== 'string' || value.length < minLength || value.length > maxLength) {
+  if (typeof value !== 'string' || value.length < minLength || value.length > maxLength)
     throw new BodyRefused(`${name} must be a string of ${minLength} to ${maxLength} characters`);
-  }
+
   return value;
 }
 
 function matching(body: Fields, name: string, pattern: RegExp, meaning: string): string {
   const value = body[name];
-  if (typeof value !== 'string' || !pattern.test(value)) {
-    throw new BodyRefused(`${name} must be ${meaning}`);
-  }
+  if (typeof value !== 'string' || !pattern.test(value)) throw new BodyRefused(`${name} must be ${meaning}`);
+
   return value;
 }
 
 function integer(body: Fields, name: string, min: number, max: number = Number.MAX_SAFE_INTEGER): number {
   const value = body[name];
-  if (!Number.isSafeInteger(value) || (value as number) < min || (value as number) > max) {
+  if (!Number.isSafeInteger(value) || (value as number) < min || (value as number) > max)
     throw new BodyRefused(`${name} must be a whole number from ${min} to ${max}`);
-  }
+
   return value as number;
 }
 
 function lines(body: Fields, name: string, maxCount: number, maxLength: number): string[] {
   const value = body[name];
   const fits = (line: unknown): boolean => typeof line === 'string' && line.length <= maxLength;
-  if (!Array.isArray(value) || value.length > maxCount || !value.every(fits)) {
+  if (!Array.isArray(value) || value.length > maxCount || !value.every(fits))
     throw new BodyRefused(`${name} must be at most ${maxCount} strings of at most ${maxLength} characters`);
-  }
+
   return value as string[];
 }

@@ -1,4 +1,5 @@
-// The machine's clock and random numbers, set by what the host sends: a restored machine wakes in the past, with numbers that it may have had before.
+// The machine's clock and random numbers, set by what the host sends: a restored machine wakes in
+// the past, with numbers that it may have had before.
 import type { KernelCalls } from './kernel-calls.ts';
 
 /** How far the clock may be off after it was set. */
@@ -9,7 +10,10 @@ export class ClockStep {
   readonly now: () => number;
   readonly #entropy: string;
 
-  /** `clockUnixMs` was the host's time when the request was received, at `receivedAt` of `performance.now()`. */
+  /**
+   * `clockUnixMs` was the host's time when the request was received, at `receivedAt` of
+   * `performance.now()`.
+   */
   constructor({ clockUnixMs, entropy }: { clockUnixMs: number; entropy: string }, receivedAt: number) {
     this.now = () => clockUnixMs + performance.now() - receivedAt;
     this.#entropy = entropy;
@@ -23,9 +27,8 @@ export class ClockStep {
   readBack(): number {
     const clockUnixMs = Date.now();
     const offMs = clockUnixMs - this.now();
-    if (Math.abs(offMs) > TOLERANCE_MS) {
-      throw new Error(`the clock is ${Math.round(offMs)} ms off`);
-    }
+    if (Math.abs(offMs) > TOLERANCE_MS) throw new Error(`the clock is ${Math.round(offMs)} ms off`);
+
     return clockUnixMs;
   }
 }

@@ -1,5 +1,6 @@
-// The secret of a clone: given out by its keeper (clone-keeper.ts) over a unix socket, once, to whoever asks as git does for the one host and path. The socket lives as long as
-// the clone does. Nothing of the secret is ever in a file, an argument or an environment.
+// The secret of a clone: given out by its keeper (clone-keeper.ts) over a unix socket, once, to
+// whoever asks as git does for the one host and path. The socket lives as long as the clone does.
+// Nothing of the secret is ever in a file, an argument or an environment.
 import { chmodSync, chownSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -10,8 +11,9 @@ const QUESTION_BYTES = 16_384;
 const QUESTION_DEADLINE_MS = 10_000;
 
 /**
- * Git's credential helper, which only carries question and answer. Perl, because perl-base is in every Debian and starts in no time; without modules. Git adds what it
- * wants (get, store, erase) to the arguments: nothing is stored, and nothing erased.
+ * Git's credential helper, which only carries question and answer. Perl, because perl-base is in
+ * every Debian and starts in no time; without modules. Git adds what it wants (get, store, erase)
+ * to the arguments: nothing is stored, and nothing erased.
  */
 const HELPER = `
 exit 0 if $ARGV[1] ne "get";
@@ -49,8 +51,16 @@ export class CloneCredentials {
     this.#server.maxConnections = 4;
   }
 
-  /** Resolves when git can ask. The folder is made for it, closed to everybody but the user, and removed with it. */
-  static async open(folder: string, owner: { uid: number; gid: number }, url: string, credentials: CloneSecret): Promise<CloneCredentials> {
+  /**
+   * Resolves when git can ask. The folder is made for it, closed to everybody but the user, and
+   * removed with it.
+   */
+  static async open(
+    folder: string,
+    owner: { uid: number; gid: number },
+    url: string,
+    credentials: CloneSecret,
+  ): Promise<CloneCredentials> {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { mode: 0o700 });
     const opened = new CloneCredentials(folder, url, credentials);
@@ -74,9 +84,8 @@ export class CloneCredentials {
   close(): void {
     this.#spent = true;
     this.#answer.fill(0);
-    for (const socket of this.#sockets) {
-      socket.destroy();
-    }
+    for (const socket of this.#sockets) socket.destroy();
+
     this.#server.close(() => undefined);
     rmSync(this.#folder, { recursive: true, force: true });
   }
@@ -90,9 +99,7 @@ export class CloneCredentials {
     asking.setEncoding('utf8');
     asking.on('data', (chunk: string) => {
       question += chunk;
-      if (question.length > QUESTION_BYTES) {
-        asking.destroy();
-      }
+      if (question.length > QUESTION_BYTES) asking.destroy();
     });
     asking.once('end', () => {
       if (this.#spent || !this.#isMeant(question)) {
@@ -108,9 +115,13 @@ export class CloneCredentials {
   }
 
   #isMeant(question: string): boolean {
-    const asked = new Map(question.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
+    const asked = new Map(
+      question.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+    );
     const { protocol, host, path } = this.#target;
-    return asked.get('protocol') === protocol && asked.get('host')?.toLowerCase() === host && asked.get('path') === path;
+    return (
+      asked.get('protocol') === protocol && asked.get('host')?.toLowerCase() === host && asked.get('path') === path
+    );
   }
 }
 
@@ -124,9 +135,8 @@ function decoded(path: string): string {
   try {
     return decodeURIComponent(path);
   } catch (error) {
-    if (error instanceof URIError) {
-      return path;
-    }
+    if (error instanceof URIError) return path;
+
     throw error;
   }
 }

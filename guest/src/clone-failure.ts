@@ -1,7 +1,10 @@
 // What git's last words mean. Pure. They are in English: git is run without a language of its own.
 import type { CloneFailureCode } from '@berth/protocol/guest.ts';
 
-/** The first that fits decides. A full disk shows in many ways, so it comes first; what git says of the network is the most various and comes last. */
+/**
+ * The first that fits decides. A full disk shows in many ways, so it comes first; what git says of
+ * the network is the most various and comes last.
+ */
 const MEANINGS: readonly [RegExp, CloneFailureCode][] = [
   [/No space left on device|Disk quota exceeded/i, 'disk_full'],
   [/Remote branch .* not found in upstream/i, 'branch_not_found'],

@@ -1,5 +1,6 @@
-// How git is run for a clone: as the tenant's user, in a process group of its own that ends with this daemon, with no settings but these, and so that it asks nobody,
-// runs no hook and goes into no submodule. Knows nothing of what becomes of the clone.
+// How git is run for a clone: as the tenant's user, in a process group of its own that ends with
+// this daemon, with no settings but these, and so that it asks nobody, runs no hook and goes into
+// no submodule. Knows nothing of what becomes of the clone.
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,13 +12,19 @@ import { Tail } from './tail.ts';
 
 /** What git says at its end is a few lines; a server that says more is cut. */
 const WORDS_BYTES = 8_192;
-/** How long what a killed program is in may take (an uninterruptible call), and how long its output may stay open after its end. */
+/**
+ * How long what a killed program is in may take (an uninterruptible call), and how long its output
+ * may stay open after its end.
+ */
 const GONE_DEADLINE_MS = 5_000;
 const SIZE_EVERY_MS = 500;
 /** A transfer of fewer bytes a second, for so long, is at its end. */
 const STALLED = { bytesPerSecond: 1, seconds: 120 };
 
-/** With this daemon, however it ends, goes all that it has running: the kernel tells the leader of the group (of a group, it would tell nobody else). */
+/**
+ * With this daemon, however it ends, goes all that it has running: the kernel tells the leader of
+ * the group (of a group, it would tell nobody else).
+ */
 const LEADER = 'trap "kill -s KILL 0" TERM; "$@" & wait $!';
 
 export interface ProgramOptions {
@@ -34,7 +41,10 @@ export interface Ended {
   words: string;
 }
 
-/** Runs a program to its end, and kills its group when the signal aborts; then it rejects with the signal's reason, once nothing of the group runs. */
+/**
+ * Runs a program to its end, and kills its group when the signal aborts; then it rejects with the
+ * signal's reason, once nothing of the group runs.
+ */
 export async function runProgram(program: string, args: readonly string[], options: ProgramOptions): Promise<Ended> {
   const { signal } = options;
   signal.throwIfAborted();
@@ -65,7 +75,11 @@ export async function runProgram(program: string, args: readonly string[], optio
   }
 }
 
-function start(program: string, args: readonly string[], { user, folder, env, protection }: ProgramOptions): ChildProcess {
+function start(
+  program: string,
+  args: readonly string[],
+  { user, folder, env, protection }: ProgramOptions,
+): ChildProcess {
   const options: SpawnOptions = {
     cwd: folder,
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...env },
@@ -81,7 +95,10 @@ function start(program: string, args: readonly string[], { user, folder, env, pr
   }
 }
 
-/** Git's settings for the clone, which are in its environment alone: nothing of them stays in the repository. */
+/**
+ * Git's settings for the clone, which are in its environment alone: nothing of them stays in the
+ * repository.
+ */
 export function environmentOf(clone: GuestClone, home: string, helper: string | null): Record<string, string> {
   const settings: [string, string][] = [
     // An empty one drops those before it.
@@ -117,7 +134,10 @@ export function argumentsOf({ url, branch }: GuestClone, into: string): string[]
   return ['clone', '--no-recurse-submodules', ...(branch === null ? [] : [`--branch=${branch}`]), '--', url, into];
 }
 
-/** Looks again and again at what has been fetched into the repository, and calls back once when it is more than that. Returns how to stop it. */
+/**
+ * Looks again and again at what has been fetched into the repository, and calls back once when it
+ * is more than that. Returns how to stop it.
+ */
 export function watchSize(repository: string, maxBytes: number, tooLarge: () => void): () => void {
   const timer = setInterval(() => {
     if (fetchedBytes(repository) > maxBytes) {
@@ -128,15 +148,20 @@ export function watchSize(repository: string, maxBytes: number, tooLarge: () => 
   return () => clearInterval(timer);
 }
 
-/** A clone keeps what it fetches in packs. What cannot be looked at is as good as nothing: it is the tenant's own doing. */
+/**
+ * A clone keeps what it fetches in packs. What cannot be looked at is as good as nothing: it is the
+ * tenant's own doing.
+ */
 export function fetchedBytes(repository: string): number {
   const packs = join(repository, '.git', 'objects', 'pack');
   try {
-    return readdirSync(packs).reduce((sum, name) => sum + (statSync(join(packs, name), { throwIfNoEntry: false })?.size ?? 0), 0);
+    return readdirSync(packs).reduce(
+      (sum, name) => sum + (statSync(join(packs, name), { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    );
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-      console.error(`${packs} cannot be looked at:`, error);
-    }
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') console.error(`${packs} cannot be looked at:`, error);
+
     return 0;
   }
 }

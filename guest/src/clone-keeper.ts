@@ -1,5 +1,7 @@
-// Keeps the secret of one clone in a process of its own, which ends with the clone: the daemon lives as long as the machine, and what it has read stays in its memory.
-// Owns both sides: how the daemon starts, tells and ends a keeper, and what the keeper does. The daemon passes on what it cannot open.
+// Keeps the secret of one clone in a process of its own, which ends with the clone: the daemon
+// lives as long as the machine, and what it has read stays in its memory. Owns both sides: how the
+// daemon starts, tells and ends a keeper, and what the keeper does. The daemon passes on what it
+// cannot open.
 //
 //   daemon: start ──key──> serve(sealed) ──ready──> end (also when the daemon is killed: the keeper's stdin ends)
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
@@ -110,12 +112,14 @@ export class CloneKeeper {
 
 async function nextOf(answers: AsyncIterator<string>): Promise<string> {
   const late = Promise.withResolvers<never>();
-  const time = setTimeout(() => late.reject(new Error('the keeper of the credentials does not answer')), ANSWER_DEADLINE_MS);
+  const time = setTimeout(
+    () => late.reject(new Error('the keeper of the credentials does not answer')),
+    ANSWER_DEADLINE_MS,
+  );
   try {
     const { done, value } = await Promise.race([answers.next(), late.promise]);
-    if (done === true) {
-      throw new Error('the keeper of the credentials has ended');
-    }
+    if (done === true) throw new Error('the keeper of the credentials has ended');
+
     return value;
   } finally {
     clearTimeout(time);

@@ -1,4 +1,5 @@
-// The key that the secret of the next clone is sealed to: given out on demand, with a keeper (clone-keeper.ts) that waits for that clone and for no other.
+// The key that the secret of the next clone is sealed to: given out on demand, with a keeper
+// (clone-keeper.ts) that waits for that clone and for no other.
 //
 //   (none) ──give──> waiting ──take──> (none), the keeper is the clone's
 //                       └── nobody came in time, forget ──> (none), the keeper is ended
@@ -32,12 +33,14 @@ export class CloneKeys {
     return key;
   }
 
-  /** The keeper with the key, which is the caller's to end. None: the daemon that gave out the key is no more, or another clone has used it. */
+  /**
+   * The keeper with the key, which is the caller's to end. None: the daemon that gave out the key
+   * is no more, or another clone has used it.
+   */
   take(key: string): CloneKeeper | undefined {
     const waiting = this.#waiting;
-    if (waiting?.keeper?.key !== key) {
-      return undefined;
-    }
+    if (waiting?.keeper?.key !== key) return undefined;
+
     this.#drop(waiting);
     return waiting.keeper;
   }
@@ -59,9 +62,7 @@ export class CloneKeys {
 
   #drop(waiting: Waiting): void {
     clearTimeout(waiting.orphaned);
-    if (this.#waiting === waiting) {
-      this.#waiting = undefined;
-    }
+    if (this.#waiting === waiting) this.#waiting = undefined;
   }
 
   async #dismiss(waiting: Waiting | undefined): Promise<void> {

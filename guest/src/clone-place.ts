@@ -1,5 +1,7 @@
-// Moves a finished clone into place, entry by entry with git's own folder last, and remembers how far that came: what is interrupted is gone on with, what is done
-// is never done again. Which folder is cloned into is decided by the caller. Follows whatever the tenant, who is root here, may put in its way.
+// Moves a finished clone into place, entry by entry with git's own folder last, and remembers how
+// far that came: what is interrupted is gone on with, what is done is never done again. Which
+// folder is cloned into is decided by the caller. Follows whatever the tenant, who is root here,
+// may put in its way.
 //
 //   (nothing) ──all of it is there──> moving ──every entry in place──> done
 //                                        └── an entry cannot be moved ──> (nothing)
@@ -30,24 +32,23 @@ export class ClonePlace {
   /** A state that cannot be read is none: the clone starts anew. */
   read(): Place {
     try {
-      const { state, folder } = JSON.parse(readFileSync(this.#stateFile, 'utf8')) as { state?: unknown; folder?: unknown };
-      if (state === 'done') {
-        return { state };
-      }
-      if (state === 'moving' && typeof folder === 'string' && /^[\w.-]+$/.test(folder)) {
-        return { state, folder };
-      }
+      const { state, folder } = JSON.parse(readFileSync(this.#stateFile, 'utf8')) as {
+        state?: unknown;
+        folder?: unknown;
+      };
+      if (state === 'done') return { state };
+
+      if (state === 'moving' && typeof folder === 'string' && /^[\w.-]+$/.test(folder)) return { state, folder };
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
         console.error(`${this.#stateFile} cannot be read:`, error);
-      }
     }
     return { state: 'none' };
   }
 
   /**
-   * Moves what is in `work`, a folder below `folder` of the code folder, and removes it. Throws {@link NameTaken} before anything is moved, unless an entry of that name
-   * came in between.
+   * Moves what is in `work`, a folder below `folder` of the code folder, and removes it. Throws
+   * {@link NameTaken} before anything is moved, unless an entry of that name came in between.
    */
   take(folder: string): void {
     this.#refuseTaken(folder);
@@ -55,7 +56,10 @@ export class ClonePlace {
     this.goOn(folder);
   }
 
-  /** Moves what is left after an interruption. What cannot be moved is thrown, and the state is none then: the rest is for the caller to remove. */
+  /**
+   * Moves what is left after an interruption. What cannot be moved is thrown, and the state is none
+   * then: the rest is for the caller to remove.
+   */
   goOn(folder: string): void {
     try {
       this.#move(folder);
@@ -71,9 +75,9 @@ export class ClonePlace {
     const left = entriesOf(work);
     if (left !== null) {
       this.#refuseTaken(folder);
-      for (const name of left.sort((one, other) => Number(isGit(one)) - Number(isGit(other)))) {
+      for (const name of left.sort((one, other) => Number(isGit(one)) - Number(isGit(other))))
         renameSync(entryOf(work, name), entryOf(this.#codeFolder, name));
-      }
+
       rmdirSync(work);
     }
   }
@@ -82,9 +86,7 @@ export class ClonePlace {
     const taken = entriesOf(join(this.#codeFolder, folder, 'work'))?.find(
       (name) => lstatSync(entryOf(this.#codeFolder, name), { throwIfNoEntry: false }) !== undefined,
     );
-    if (taken !== undefined) {
-      throw new NameTaken(taken);
-    }
+    if (taken !== undefined) throw new NameTaken(taken);
   }
 
   #write(place: Place): void {
@@ -107,9 +109,8 @@ function entriesOf(folder: string): Buffer[] | null {
   try {
     return readdirSync(folder, { encoding: 'buffer' });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return null;
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+
     throw error;
   }
 }

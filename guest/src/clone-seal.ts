@@ -1,5 +1,6 @@
-// How the credentials of a clone pass through the guest daemon without its reading them: the host seals them to a key that only the process has which keeps them for
-// this one clone, and which ends with it. Used by the host daemon too: imports Node's own modules alone.
+// How the credentials of a clone pass through the guest daemon without its reading them: the host
+// seals them to a key that only the process has which keeps them for this one clone, and which ends
+// with it. Used by the host daemon too: imports Node's own modules alone.
 import {
   createCipheriv,
   createDecipheriv,
@@ -15,7 +16,10 @@ export interface CloneSecret {
   token: string;
 }
 
-/** All base64. `key`: whose it is, as its keeper gave it; `sender`: the other half, made for this box alone; `box`: what is sealed, with its tag at the end. */
+/**
+ * All base64. `key`: whose it is, as its keeper gave it; `sender`: the other half, made for this
+ * box alone; `box`: what is sealed, with its tag at the end.
+ */
 export interface SealedSecret {
   key: string;
   sender: string;
@@ -32,7 +36,11 @@ export function sealSecret(key: string, { username, token }: CloneSecret): Seale
   const { publicKey, privateKey } = generateKeyPairSync('x25519');
   const sender = textOf(publicKey);
   const cipher = createCipheriv(CIPHER, agreedKey(privateKey, keyOf(key), [key, sender]), NONCE);
-  const sealed = Buffer.concat([cipher.update(JSON.stringify({ username, token }), 'utf8'), cipher.final(), cipher.getAuthTag()]);
+  const sealed = Buffer.concat([
+    cipher.update(JSON.stringify({ username, token }), 'utf8'),
+    cipher.final(),
+    cipher.getAuthTag(),
+  ]);
   return { key, sender, box: sealed.toString('base64') };
 }
 
@@ -44,7 +52,9 @@ export function newSecretKey(): { key: string; open: (sealed: SealedSecret) => C
     key,
     open: ({ sender, box }) => {
       const bytes = Buffer.from(box, 'base64');
-      const decipher = createDecipheriv(CIPHER, agreedKey(privateKey, keyOf(sender), [key, sender]), NONCE, { authTagLength: TAG_BYTES });
+      const decipher = createDecipheriv(CIPHER, agreedKey(privateKey, keyOf(sender), [key, sender]), NONCE, {
+        authTagLength: TAG_BYTES,
+      });
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
       const text = Buffer.concat([decipher.update(bytes.subarray(0, -TAG_BYTES)), decipher.final()]).toString('utf8');
       return JSON.parse(text) as CloneSecret;
@@ -63,8 +73,7 @@ function textOf(key: KeyObject): string {
 
 function keyOf(text: string): KeyObject {
   const key = createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
-  if (key.asymmetricKeyType !== 'x25519') {
-    throw new Error('the key is not one of x25519');
-  }
+  if (key.asymmetricKeyType !== 'x25519') throw new Error('the key is not one of x25519');
+
   return key;
 }

@@ -1,5 +1,6 @@
-// The clone of the repository into the code folder: one in the life of a machine, whoever asks how often. Owns its run and its end; how git is run, who gets the secret,
-// how it comes into place and what git's words mean are said in clone-*.ts.
+// The clone of the repository into the code folder: one in the life of a machine, whoever asks how
+// often. Owns its run and its end; how git is run, who gets the secret, how it comes into place and
+// what git's words mean are said in clone-*.ts.
 //
 //   (none) ──asked──> under way ──git, flush, move──> done: every later call is answered at once
 //                        └── failed, ended, no caller left, daemon killed ──> what there is of it is removed; the next call begins anew
@@ -69,17 +70,22 @@ export class Clone {
     this.#keys = new CloneKeys(config.cloneOrphanMs, protection);
   }
 
-  /** The key that the credentials of a clone are to be sealed to. It is forgotten when no clone comes that names it. */
+  /**
+   * The key that the credentials of a clone are to be sealed to. It is forgotten when no clone
+   * comes that names it.
+   */
   key(): Promise<string> {
     return this.#keys.give();
   }
 
-  /** Resolves with how it came out. Rejects with {@link CloneEnded} when it was ended, and with the signal's reason when the caller left. */
+  /**
+   * Resolves with how it came out. Rejects with {@link CloneEnded} when it was ended, and with the
+   * signal's reason when the caller left.
+   */
   async run(clone: GuestClone, signal: AbortSignal): Promise<GuestCloneResult> {
     // One that is being ended is no longer to be joined.
-    while (this.#underWay?.abort.signal.aborted === true) {
-      await this.#underWay.result.catch(() => undefined);
-    }
+    while (this.#underWay?.abort.signal.aborted === true) await this.#underWay.result.catch(() => undefined);
+
     signal.throwIfAborted();
     const joined = (this.#underWay ??= this.#begin(clone));
     joined.callers += 1;
@@ -95,7 +101,9 @@ export class Clone {
     }
   }
 
-  /** Ends the clone under way, if there is one. Resolves when git is gone, and the secret with it. */
+  /**
+   * Ends the clone under way, if there is one. Resolves when git is gone, and the secret with it.
+   */
   async end(): Promise<void> {
     const { abort, quiet } = this.#underWay ?? {};
     abort?.abort(new CloneEnded());
@@ -140,7 +148,8 @@ export class Clone {
           // Whoever asks again asks for a key first.
           throw new CloneEnded();
         }
-        // What an earlier daemon left, and what is being removed, takes room that this one may need.
+        // What an earlier daemon left, and what is being removed, takes room that this one may
+        // need.
         await unlessAborted(
           this.#removal.then(() => this.#remove(this.#leftovers())),
           abort.signal,
@@ -152,9 +161,8 @@ export class Clone {
       }
       return { outcome: 'cloned' };
     } catch (error) {
-      if (error instanceof CloneEnded) {
-        throw error;
-      }
+      if (error instanceof CloneEnded) throw error;
+
       return failureOf(error);
     } finally {
       clearTimeout(time);
@@ -167,28 +175,39 @@ export class Clone {
     }
   }
 
-  /** Clones into `work` of the folder, and has it on the disk. Rejects with {@link GitFailed}, or with why it was stopped. */
-  async #fetch(clone: GuestClone, name: string, keeper: CloneKeeper | undefined, abort: AbortController): Promise<void> {
+  /**
+   * Clones into `work` of the folder, and has it on the disk. Rejects with {@link GitFailed}, or
+   * with why it was stopped.
+   */
+  async #fetch(
+    clone: GuestClone,
+    name: string,
+    keeper: CloneKeeper | undefined,
+    abort: AbortController,
+  ): Promise<void> {
     const { user, codeFolder, cloneFolder, appliesIdentity } = this.#config;
     const folder = join(codeFolder, name);
     mkdirSync(folder, { mode: 0o700 });
     chownSync(folder, user.uid, user.gid);
     const work = join(folder, 'work');
     if (clone.credentials !== null) {
-      await keeper?.serve({ sealed: clone.credentials, url: clone.url, folder: cloneFolder, user: { uid: user.uid, gid: user.gid } });
+      await keeper?.serve({
+        sealed: clone.credentials,
+        url: clone.url,
+        folder: cloneFolder,
+        user: { uid: user.uid, gid: user.gid },
+      });
     }
+
     const tooLarge = (): void => abort.abort(new Stopped('too_large', `more than ${clone.maxMib} MiB were fetched`));
     const unwatch = watchSize(work, clone.maxMib * MIB, tooLarge);
     const options = { user, folder, protection: this.#protection, signal: abort.signal };
     try {
       const env = environmentOf(clone, folder, keeper === undefined ? null : credentialHelper(cloneFolder));
       const { code, words } = await runProgram('git', argumentsOf(clone, work), { ...options, env });
-      if (code !== 0) {
-        throw new GitFailed(words);
-      }
-      if (fetchedBytes(work) > clone.maxMib * MIB) {
-        tooLarge();
-      }
+      if (code !== 0) throw new GitFailed(words);
+
+      if (fetchedBytes(work) > clone.maxMib * MIB) tooLarge();
     } finally {
       unwatch();
       await keeper?.end();
@@ -196,9 +215,7 @@ export class Clone {
     if (appliesIdentity) {
       // What is said to be cloned must be there after the machine is gone.
       const { code, words } = await runProgram('sync', ['--file-system', folder], { ...options, env: { LC_ALL: 'C' } });
-      if (code !== 0) {
-        throw new GitFailed(words);
-      }
+      if (code !== 0) throw new GitFailed(words);
     }
     abort.signal.throwIfAborted();
   }
@@ -207,20 +224,20 @@ export class Clone {
     return readdirSync(this.#config.codeFolder).filter((name) => name.startsWith(FOLDER_PREFIX));
   }
 
-  /** As the tenant's user, whose the folders are. Never rejects: what cannot be removed is the tenant's to remove. */
+  /**
+   * As the tenant's user, whose the folders are. Never rejects: what cannot be removed is the
+   * tenant's to remove.
+   */
   async #remove(names: readonly string[]): Promise<void> {
     const { user, codeFolder } = this.#config;
     const there = names.filter((name) => statSync(join(codeFolder, name), { throwIfNoEntry: false }) !== undefined);
-    if (there.length === 0) {
-      return;
-    }
+    if (there.length === 0) return;
+
     try {
       const signal = AbortSignal.timeout(REMOVAL_DEADLINE_MS);
       const options = { user, folder: codeFolder, protection: this.#protection, signal, env: { LC_ALL: 'C' } };
       const { code, words } = await runProgram('rm', ['-rf', '--', ...there], options);
-      if (code !== 0) {
-        console.error(`what a clone left was not removed: ${words}`);
-      }
+      if (code !== 0) console.error(`what a clone left was not removed: ${words}`);
     } catch (error) {
       console.error('what a clone left was not removed:', error);
     }
@@ -249,12 +266,10 @@ function failureOf(error: unknown): GuestCloneResult {
     code,
     message: message.slice(0, MESSAGE_LENGTH),
   });
-  if (error instanceof Stopped) {
-    return failed(error.code, error.message);
-  }
-  if (error instanceof NameTaken) {
-    return failed('folder_not_empty', error.message);
-  }
+  if (error instanceof Stopped) return failed(error.code, error.message);
+
+  if (error instanceof NameTaken) return failed('folder_not_empty', error.message);
+
   if (error instanceof GitFailed) {
     const { code, words } = readFailure(error.message);
     return failed(code, words);

@@ -1,11 +1,15 @@
-// One command that runs: its output, its time and its end. The answer waits for the shell, never for the pipes.
+// One command that runs: its output, its time and its end. The answer waits for the shell, never
+// for the pipes.
 import type { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { GuestExecResult } from '@berth/protocol/guest.ts';
 import type { Output } from './output.ts';
 
 const TIMED_OUT_EXIT_CODE = 124;
-/** How long a killed shell may take to be gone (it may be inside an uninterruptible call) before the answer is given without it. */
+/**
+ * How long a killed shell may take to be gone (it may be inside an uninterruptible call) before the
+ * answer is given without it.
+ */
 const GONE_DEADLINE_MS = 5_000;
 
 export class RunningCommand {
@@ -35,19 +39,20 @@ export class RunningCommand {
     child.once('exit', (code, signal) => this.#end(code, signal));
   }
 
-  /** Ends the whole process group; no effect once the shell has ended: what it left running goes on, and its group's id may be another's. */
+  /**
+   * Ends the whole process group; no effect once the shell has ended: what it left running goes on,
+   * and its group's id may be another's.
+   */
   kill(): void {
-    if (this.#ended || this.#goneTimer !== undefined) {
-      return;
-    }
+    if (this.#ended || this.#goneTimer !== undefined) return;
+
     this.#goneTimer = setTimeout(() => this.#end(null, 'SIGKILL'), GONE_DEADLINE_MS);
     killGroup(this.#child.pid);
   }
 
   #end(code: number | null, signal: NodeJS.Signals | null): void {
-    if (this.#ended) {
-      return;
-    }
+    if (this.#ended) return;
+
     this.#ended = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#goneTimer);
@@ -65,24 +70,23 @@ export class RunningCommand {
   }
 }
 
-/** Kills every process of the group whose leader was not waited for yet, so that the id is still the group's. */
+/**
+ * Kills every process of the group whose leader was not waited for yet, so that the id is still the
+ * group's.
+ */
 export function killGroup(leader: number | undefined): void {
-  if (leader !== undefined) {
-    signalGroup(leader, 'SIGKILL');
-  }
+  if (leader !== undefined) signalGroup(leader, 'SIGKILL');
 }
 
 /** Sends a signal to every process of the group, as far as there is one. */
 export function signalGroup(group: number, signal: NodeJS.Signals): void {
   // 0 and -1 are not groups to the kernel but nearly everybody.
-  if (group <= 1) {
-    throw new Error(`${group} is no process group of a command`);
-  }
+  if (group <= 1) throw new Error(`${group} is no process group of a command`);
+
   try {
     process.kill(-group, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH')
       console.error(`${signal} to process group ${group} failed:`, error);
-    }
   }
 }

@@ -1,5 +1,6 @@
-// Starts the tenant's commands: `/bin/sh -c` in the code folder as the tenant's user, each in a session and process group of its own; for an answer, or with pipes to a
-// caller. Owns how many run at once and how many outputs are still held by what they left running.
+// Starts the tenant's commands: `/bin/sh -c` in the code folder as the tenant's user, each in a
+// session and process group of its own; for an answer, or with pipes to a caller. Owns how many run
+// at once and how many outputs are still held by what they left running.
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { chownSync, closeSync, mkdirSync, openSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -81,7 +82,10 @@ export class Commands {
     };
   }
 
-  /** Starts a command. Rejects with {@link CommandRefused}, or with the signal's reason; nothing runs then. */
+  /**
+   * Starts a command. Rejects with {@link CommandRefused}, or with the signal's reason; nothing
+   * runs then.
+   */
   start({ command, timeoutSeconds }: GuestExecRequest, signal: AbortSignal): Promise<RunningCommand> {
     return this.#begin(command, async (pipes) => {
       const stdout = await opened(pipes.output());
@@ -110,19 +114,21 @@ export class Commands {
 
   /** Ends every command under way. */
   killAll(): void {
-    for (const command of this.#running) {
-      command.kill();
-    }
+    for (const command of this.#running) command.kill();
   }
 
   async #begin<T>(command: string, begin: (pipes: StartingPipes) => Promise<T>): Promise<T> {
-    if (command.includes('\0')) {
+    if (command.includes('\0'))
       throw new CommandRefused(400, 'command contains a NUL character, which no shell command can');
-    }
+
     const { maxRunning } = this.#config;
     if (this.#running.size + this.#starting >= maxRunning) {
-      throw new CommandRefused(429, `${maxRunning} commands are running in this machine already; try again when one has ended`);
+      throw new CommandRefused(
+        429,
+        `${maxRunning} commands are running in this machine already; try again when one has ended`,
+      );
     }
+
     this.#starting += 1;
     const pipes = new StartingPipes(this.#stores.inputs, this.#stores.outputs);
     try {
@@ -145,15 +151,12 @@ export class Commands {
   }
 
   #leave(output: OutputPipe): void {
-    if (output.ended) {
-      return;
-    }
+    if (output.ended) return;
+
     this.#leftOpen.add(output);
     output.onEnded(() => this.#leftOpen.delete(output));
     const [oldest] = this.#leftOpen;
-    if (this.#leftOpen.size > this.#config.maxLeftOpen && oldest !== undefined) {
-      oldest.close();
-    }
+    if (this.#leftOpen.size > this.#config.maxLeftOpen && oldest !== undefined) oldest.close();
   }
 
   async #spawn(command: string, stdio: readonly ('ignore' | number)[]): Promise<ChildProcess> {
@@ -161,9 +164,8 @@ export class Commands {
     let child: ChildProcess;
     this.#protection?.lift();
     try {
-      if (Buffer.byteLength(command) >= MAX_ARGUMENT_BYTES) {
-        scriptFd = this.#scriptFile(command);
-      }
+      if (Buffer.byteLength(command) >= MAX_ARGUMENT_BYTES) scriptFd = this.#scriptFile(command);
+
       child = spawn('/bin/sh', ['-c', scriptFd === undefined ? command : '. /dev/fd/3'], {
         ...this.#options,
         stdio: [...stdio, ...(scriptFd === undefined ? [] : [scriptFd])],
@@ -172,13 +174,11 @@ export class Commands {
       throw this.#notStarted(error);
     } finally {
       this.#protection?.restore();
-      if (scriptFd !== undefined) {
-        closeSync(scriptFd);
-      }
+      if (scriptFd !== undefined) closeSync(scriptFd);
     }
-    if (child.pid === undefined) {
+    if (child.pid === undefined)
       throw this.#notStarted(await new Promise<Error>((resolve) => child.once('error', resolve)));
-    }
+
     child.on('error', (error) => console.error('a command reported', error));
     return child;
   }
@@ -209,7 +209,9 @@ export class Commands {
       ENOSPC: 'no space is left for the command',
     };
     const code = (error as NodeJS.ErrnoException).code ?? '';
-    return new CommandRefused(500, `the command could not be started: ${reasons[code] ?? messageOf(error)}`, { cause: error });
+    return new CommandRefused(500, `the command could not be started: ${reasons[code] ?? messageOf(error)}`, {
+      cause: error,
+    });
   }
 }
 

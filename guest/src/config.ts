@@ -1,5 +1,6 @@
-// The guest daemon's settings: the only reader of its environment. In a machine nothing is set and the defaults are the machine's;
-// tests and the fake driver run the same daemon as a local process with other values.
+// The guest daemon's settings: the only reader of its environment. In a machine nothing is set and
+// the defaults are the machine's; tests and the fake driver run the same daemon as a local process
+// with other values.
 import { GUEST_PORT } from '@berth/protocol/guest-limits.ts';
 
 /** The account that commands run as. */
@@ -22,22 +23,39 @@ export interface GuestConfig {
   runFolder: string;
   /** File on the disk that marks a machine that has its identity. */
   identityMarkerFile: string;
-  /** Folder for the credential socket of a clone, made when there is one: on a tmpfs, its way open to the tenant's user. */
+  /**
+   * Folder for the credential socket of a clone, made when there is one: on a tmpfs, its way open
+   * to the tenant's user.
+   */
   cloneFolder: string;
-  /** File on the disk that says how far the clone has come, when it is being moved into place or is done. */
+  /**
+   * File on the disk that says how far the clone has come, when it is being moved into place or is
+   * done.
+   */
   cloneStateFile: string;
-  /** How long a clone goes on without callers: a host daemon that is started again is back by then, and asks again. */
+  /**
+   * How long a clone goes on without callers: a host daemon that is started again is back by then,
+   * and asks again.
+   */
   cloneOrphanMs: number;
   user: GuestUser;
-  /** Whether an identity is applied to the machine (clock, hostname, keys, disk ...) or only kept: a local process must not touch its machine. */
+  /**
+   * Whether an identity is applied to the machine (clock, hostname, keys, disk ...) or only kept: a
+   * local process must not touch its machine.
+   */
   appliesIdentity: boolean;
   /** Commands under way at once. */
   maxRunning: number;
   /** Terminals open at once. */
   maxTerminals: number;
-  /** Outputs of ended commands that background processes still hold; the oldest beyond it is closed. */
+  /**
+   * Outputs of ended commands that background processes still hold; the oldest beyond it is closed.
+   */
   maxLeftOpen: number;
-  /** While a command runs, its answer gets a space this often, so that nobody on the way takes the connection for dead. */
+  /**
+   * While a command runs, its answer gets a space this often, so that nobody on the way takes the
+   * connection for dead.
+   */
   spaceEveryMs: number;
 }
 
@@ -67,22 +85,30 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): G
   };
 }
 
-function integer(env: Readonly<Record<string, string | undefined>>, name: string, fallback: number, max: number): number {
+function integer(
+  env: Readonly<Record<string, string | undefined>>,
+  name: string,
+  fallback: number,
+  max: number,
+): number {
   const text = env[name];
-  if (text === undefined) {
-    return fallback;
-  }
+  if (text === undefined) return fallback;
+
   const value = Number(text);
-  if (!/^\d+$/.test(text) || value > max) {
+  if (!/^\d+$/.test(text) || value > max)
     throw new Error(`${name} is ${JSON.stringify(text)}; it must be a whole number from 0 to ${max}`);
-  }
+
   return value;
 }
 
-function oneOf(env: Readonly<Record<string, string | undefined>>, name: string, allowed: readonly [string, ...string[]]): string {
+function oneOf(
+  env: Readonly<Record<string, string | undefined>>,
+  name: string,
+  allowed: readonly [string, ...string[]],
+): string {
   const value = env[name] ?? allowed[0];
-  if (!allowed.includes(value)) {
+  if (!allowed.includes(value))
     throw new Error(`${name} is ${JSON.stringify(value)}; it must be one of ${allowed.join(', ')}`);
-  }
+
   return value;
 }

@@ -1,5 +1,5 @@
-// Keeps the helper process for file calls (file-program.ts) running, and opens connections to it, one a call. It is started ahead of time, before the
-// template's snapshot. Knows no call.
+// Keeps the helper process for file calls (file-program.ts) running, and opens connections to it,
+// one a call. It is started ahead of time, before the template's snapshot. Knows no call.
 import { spawn } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -21,7 +21,9 @@ export class FileAgent {
     this.#protection = protection;
   }
 
-  /** Starts it unless it runs, and resolves when it takes calls. Rejects when it ends before that. */
+  /**
+   * Starts it unless it runs, and resolves when it takes calls. Rejects when it ends before that.
+   */
   start(): Promise<void> {
     if (this.#listening === undefined) {
       const listening = this.#spawn(() => this.#forget(listening));
@@ -38,9 +40,8 @@ export class FileAgent {
     try {
       return await dial(this.#options.socket);
     } catch (error) {
-      if (!NOBODY_LISTENS.has((error as NodeJS.ErrnoException).code ?? '')) {
-        throw error;
-      }
+      if (!NOBODY_LISTENS.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+
       // It has ended; the news of that may be on its way still.
       this.#forget(listening);
       await this.start();
@@ -49,9 +50,7 @@ export class FileAgent {
   }
 
   #forget(listening: Promise<void>): void {
-    if (this.#listening === listening) {
-      this.#listening = undefined;
-    }
+    if (this.#listening === listening) this.#listening = undefined;
   }
 
   async #spawn(onGone: () => void): Promise<void> {
@@ -73,7 +72,9 @@ export class FileAgent {
       reject(error);
     };
     child.once('error', gone);
-    child.once('exit', (code, signal) => gone(new Error(`the helper for file calls ended with ${signal ?? `exit code ${code}`}`)));
+    child.once('exit', (code, signal) =>
+      gone(new Error(`the helper for file calls ended with ${signal ?? `exit code ${code}`}`)),
+    );
     child.stdin.on('error', gone);
     child.stdout.once('data', () => resolve());
     await promise;

@@ -1,4 +1,5 @@
-// The part of the helper's program (file-program.ts) that writes: it uses the numbers and words of that one, in a process that is the tenant already.
+// The part of the helper's program (file-program.ts) that writes: it uses the numbers and words of
+// that one, in a process that is the tenant already.
 
 /** Perl: `write_file` PATH CONTENT. */
 export const WRITE_PROGRAM = `

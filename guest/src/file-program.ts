@@ -1,6 +1,7 @@
-// The program of the helper process for file calls. It forks for each call, and the child becomes the tenant before it looks at anything: the kernel decides
-// what it may do, a call that hangs (a dead network file system) hangs alone, and its end frees all it held. Perl for the reasons in kernel-helper.ts; a fork
-// of it costs an emulated machine 10 ms, a start 70.
+// The program of the helper process for file calls. It forks for each call, and the child becomes
+// the tenant before it looks at anything: the kernel decides what it may do, a call that hangs (a
+// dead network file system) hangs alone, and its end frees all it held. Perl for the reasons in
+// kernel-helper.ts; a fork of it costs an emulated machine 10 ms, a start 70.
 import { constants } from 'node:fs';
 import { WRITE_PROGRAM } from './file-program-write.ts';
 
@@ -8,7 +9,10 @@ const O_PATH = 0o10000000;
 
 /** Numbers of system calls, which differ between machines, in the order the program takes them. */
 const CALL_NUMBERS: Readonly<
-  Record<string, readonly [fsync: number, fallocate: number, linkat: number, setgroups: number, setresgid: number, setresuid: number]>
+  Record<
+    string,
+    readonly [fsync: number, fallocate: number, linkat: number, setgroups: number, setresgid: number, setresuid: number]
+  >
 > = {
   x64: [74, 285, 265, 116, 119, 117],
   arm64: [82, 47, 37, 159, 149, 147],
@@ -21,26 +25,31 @@ export interface FileProgramOptions {
   gid: number;
   /** A child that has not ended by then is ended by its own alarm. */
   seconds: number;
-  /** Flag of files without a name; another value than the kernel's makes every new content a file with a temporary name first. */
+  /**
+   * Flag of files without a name; another value than the kernel's makes every new content a file
+   * with a temporary name first.
+   */
   tmpfile?: number;
 }
 
 /** Arguments of {@link FILE_PROGRAM}. */
 export function fileProgramArguments({ socket, uid, gid, seconds, tmpfile }: FileProgramOptions): string[] {
   const numbers = CALL_NUMBERS[process.arch];
-  if (numbers === undefined) {
-    throw new Error(`the numbers of the system calls on ${process.arch} are not known`);
-  }
+  if (numbers === undefined) throw new Error(`the numbers of the system calls on ${process.arch} are not known`);
+
   const { O_DIRECTORY, O_NOFOLLOW, O_NOCTTY, O_NONBLOCK } = constants;
   const flags = [O_PATH, O_DIRECTORY, O_NOFOLLOW, O_NOCTTY | O_NONBLOCK, tmpfile ?? 0o20000000 | O_DIRECTORY];
   return [socket, ...[uid, gid, seconds, ...flags, ...numbers].map(String)];
 }
 
 /**
- * Says `ready`, then serves its socket until its stdin is closed. A call is eight hex digits, so many bytes of fields joined by NUL, and the content of a write:
+ * Says `ready`, then serves its socket until its stdin is closed. A call is eight hex digits, so
+ * many bytes of fields joined by NUL, and the content of a write:
  * - `read` PATH MOST_BYTES: answers `ok LENGTH`, a line feed and the content.
- * - `write` PATH LENGTH, then the content: answers `ok LENGTH`. Nothing is touched before all of it is there.
- * - `list` PATH DEPTH MOST_ENTRIES MOST_BYTES MOST_SECONDS: answers `ok`, a line feed and a listing (protocol/src/files.ts).
+ * - `write` PATH LENGTH, then the content: answers `ok LENGTH`. Nothing is touched before all of it
+ * is there.
+ * - `list` PATH DEPTH MOST_ENTRIES MOST_BYTES MOST_SECONDS: answers `ok`, a line feed and a listing
+ * (protocol/src/files.ts).
  *
  * A refusal is a line `no` with the kernel's error number, or `directory`, `special`, `large`.
  */

@@ -1,5 +1,6 @@
-// File calls, as the tenant's user: reading, writing and listing through the helper process (file-agent.ts), so that nothing here waits for a file system.
-// Owns how many run at once, how long one may take, and what a refusal is called.
+// File calls, as the tenant's user: reading, writing and listing through the helper process
+// (file-agent.ts), so that nothing here waits for a file system. Owns how many run at once, how
+// long one may take, and what a refusal is called.
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
@@ -17,7 +18,10 @@ import type { FileAgent } from './file-agent.ts';
 /** Longer than any first line of the helper. */
 const FIRST_LINE_BYTES = 64;
 
-/** A file call that was refused. `status` is the HTTP status for it, `errno` the name of the kernel's error where no code says it. */
+/**
+ * A file call that was refused. `status` is the HTTP status for it, `errno` the name of the
+ * kernel's error where no code says it.
+ */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused';
   readonly code: FileErrorCode;
@@ -49,13 +53,18 @@ export class Files {
     this.#agent = agent;
   }
 
-  /** A regular file of at most 8 MiB, as it was when it was opened. Each call rejects with {@link FileRefused}; `gone` ends it. */
+  /**
+   * A regular file of at most 8 MiB, as it was when it was opened. Each call rejects with {@link
+   * FileRefused}; `gone` ends it.
+   */
   async read(path: string, gone: AbortSignal): Promise<FileContent> {
     const { said, socket } = await this.#call(['read', path, FILE_READ_BYTES], gone);
     return { bytes: Number(said), stream: socket };
   }
 
-  /** The folder and those below it, `depth` levels in all; the format is in protocol/src/files.ts. */
+  /**
+   * The folder and those below it, `depth` levels in all; the format is in protocol/src/files.ts.
+   */
   async list(path: string, depth: number, gone: AbortSignal): Promise<FileContent> {
     const { entries, textBytes, seconds } = FILE_LIST;
     const { socket } = await this.#call(['list', path, depth, entries, textBytes, seconds], gone);
@@ -68,7 +77,11 @@ export class Files {
     socket.destroy();
   }
 
-  async #call(fields: readonly (string | number)[], gone: AbortSignal, upload?: Readable): Promise<{ said: string; socket: Socket }> {
+  async #call(
+    fields: readonly (string | number)[],
+    gone: AbortSignal,
+    upload?: Readable,
+  ): Promise<{ said: string; socket: Socket }> {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(refusal(String(constants.errno.ETIMEDOUT))), FILE_CALL_SECONDS * 1_000);
     const signal = AbortSignal.any([gone, late.signal]);
@@ -80,7 +93,9 @@ export class Files {
     } catch (error) {
       clearTimeout(timer);
       release();
-      throw error instanceof LineFull ? new FileRefused('guest_busy', 'too many file calls at once in this machine; try again') : error;
+      throw error instanceof LineFull
+        ? new FileRefused('guest_busy', 'too many file calls at once in this machine; try again')
+        : error;
     }
     const stop = (): void => void socket.destroy(signal.reason as Error);
     signal.addEventListener('abort', stop, { once: true });
@@ -99,9 +114,8 @@ export class Files {
       upload?.pipe(socket);
     }
     const [verdict, said = ''] = (await line).split(' ');
-    if (verdict === 'ok') {
-      return { said, socket };
-    }
+    if (verdict === 'ok') return { said, socket };
+
     socket.destroy();
     throw refusal(said);
   }
@@ -117,9 +131,8 @@ function firstLine(socket: Socket): Promise<string> {
       if (end >= 0) {
         socket.off('data', onData);
         socket.pause();
-        if (held.length > end + 1) {
-          socket.unshift(held.subarray(end + 1));
-        }
+        if (held.length > end + 1) socket.unshift(held.subarray(end + 1));
+
         resolve(held.toString('latin1', 0, end));
       } else if (held.length > FIRST_LINE_BYTES) {
         socket.destroy(new Error('the helper for file calls said something else than its protocol'));

@@ -1,5 +1,6 @@
-// Makes what the host plugged in usable: vCPUs and memory blocks through sysfs, the disk by growing the root file system. Reads back what
-// the kernel then has, which is what the machine is billed and trusted for.
+// Makes what the host plugged in usable: vCPUs and memory blocks through sysfs, the disk by growing
+// the root file system. Reads back what the kernel then has, which is what the machine is billed
+// and trusted for.
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -17,8 +18,9 @@ const RESIZE_DEADLINE_MS = 60_000;
 const run = promisify(execFile);
 
 /**
- * Waits until exactly `vcpu` vCPUs are online: brings up what is plugged in, and takes down the last ones when there are more, as the host is about to unplug
- * them. Rejects when the signal aborts first.
+ * Waits until exactly `vcpu` vCPUs are online: brings up what is plugged in, and takes down the
+ * last ones when there are more, as the host is about to unplug them. Rejects when the signal
+ * aborts first.
  */
 export async function onlineCpus(vcpu: number, signal: AbortSignal): Promise<void> {
   await until(
@@ -26,24 +28,25 @@ export async function onlineCpus(vcpu: number, signal: AbortSignal): Promise<voi
     () => `${onlineCpuCount()} vCPUs are online instead of ${vcpu}`,
     () => {
       let excess = onlineCpuCount() - vcpu;
-      if (excess === 0) {
-        return true;
-      }
+      if (excess === 0) return true;
+
       const numbers = readdirSync(CPU_FOLDER)
         .filter((name) => /^cpu\d+$/.test(name))
         .map((name) => Number(name.slice(3)));
       numbers.sort((a, b) => (excess > 0 ? b - a : a - b));
       for (const number of numbers) {
-        if (excess !== 0 && turn(`${CPU_FOLDER}/cpu${number}/online`, excess > 0 ? ['1', '0'] : ['0', '1'])) {
+        if (excess !== 0 && turn(`${CPU_FOLDER}/cpu${number}/online`, excess > 0 ? ['1', '0'] : ['0', '1']))
           excess -= Math.sign(excess);
-        }
       }
       return onlineCpuCount() === vcpu;
     },
   );
 }
 
-/** Brings every present memory block online, until at least `memoryMib` are. Resolves with how much it is. Rejects when the signal aborts first. */
+/**
+ * Brings every present memory block online, until at least `memoryMib` are. Resolves with how much
+ * it is. Rejects when the signal aborts first.
+ */
 export async function onlineMemory(memoryMib: number, signal: AbortSignal): Promise<number> {
   let onlineMib = 0;
   await until(
@@ -52,10 +55,10 @@ export async function onlineMemory(memoryMib: number, signal: AbortSignal): Prom
     () => {
       onlineMib = onlineMemoryMib();
       if (onlineMib < memoryMib) {
-        // The kernel does it by itself as blocks are plugged in; this is for one that it could not bring up then.
-        for (const block of memoryBlocks()) {
-          turn(`${MEMORY_FOLDER}/${block}/state`, ['offline', 'online_movable']);
-        }
+        // The kernel does it by itself as blocks are plugged in; this is for one that it could not
+        // bring up then.
+        for (const block of memoryBlocks()) turn(`${MEMORY_FOLDER}/${block}/state`, ['offline', 'online_movable']);
+
         onlineMib = onlineMemoryMib();
       }
       return onlineMib >= memoryMib;
@@ -64,7 +67,10 @@ export async function onlineMemory(memoryMib: number, signal: AbortSignal): Prom
   return onlineMib;
 }
 
-/** Grows the root file system when it is smaller than the disk is to be. Rejects when the signal aborts first. */
+/**
+ * Grows the root file system when it is smaller than the disk is to be. Rejects when the signal
+ * aborts first.
+ */
 export async function growRoot(diskGib: number, signal: AbortSignal): Promise<void> {
   const wanted = diskGib * GIB;
   const device = rootDevice();
@@ -74,12 +80,11 @@ export async function growRoot(diskGib: number, signal: AbortSignal): Promise<vo
     () => device.bytes() >= wanted,
   );
   // Without its own tables, the file system reports somewhat less than the disk has.
-  if (rootBytes() < wanted * 0.95) {
+  if (rootBytes() < wanted * 0.95)
     await run('resize2fs', [device.path], { signal, timeout: RESIZE_DEADLINE_MS, killSignal: 'SIGKILL' });
-  }
-  if (rootBytes() < wanted * 0.95) {
+
+  if (rootBytes() < wanted * 0.95)
     throw new Error(`the root file system has ${rootBytes() / GIB} GiB after being grown to ${diskGib}`);
-  }
 }
 
 export function onlineCpuCount(): number {
@@ -91,13 +96,16 @@ export function onlineCpuCount(): number {
   return count;
 }
 
-/** One read, however many blocks there are. The firmware keeps the odd page of the first block, so that it is counted up to whole blocks. */
+/**
+ * One read, however many blocks there are. The firmware keeps the odd page of the first block, so
+ * that it is counted up to whole blocks.
+ */
 export function onlineMemoryMib(): number {
   const blockBytes = Number.parseInt(readFileSync(`${MEMORY_FOLDER}/block_size_bytes`, 'latin1'), 16);
   let pages = 0;
-  for (const [, present] of readFileSync('/proc/zoneinfo', 'latin1').matchAll(/^ +present +(\d+)$/gm)) {
+  for (const [, present] of readFileSync('/proc/zoneinfo', 'latin1').matchAll(/^ +present +(\d+)$/gm))
     pages += Number(present);
-  }
+
   return (Math.ceil((pages * PAGE_BYTES) / blockBytes) * blockBytes) / MIB;
 }
 
@@ -117,7 +125,8 @@ function rootBytes(): number {
 
 function rootDevice(): { path: string; bytes: () => number } {
   const { dev } = statSync('/');
-  // Linux's encoding of device numbers: twelve bits of major, twenty of minor with its low byte first.
+  // Linux's encoding of device numbers: twelve bits of major, twenty of minor with its low byte
+  // first.
   const major = (dev >> 8) & 0xfff;
   const minor = (dev & 0xff) | ((dev >> 12) & 0xfff00);
   const folder = `/sys/dev/block/${major}:${minor}`;
@@ -128,30 +137,27 @@ function rootDevice(): { path: string; bytes: () => number } {
 }
 
 /**
- * Writes the second value to a sysfs file that says the first; tells whether it did. A unit that refuses, or goes away meanwhile, shows in the count that is
- * waited for.
+ * Writes the second value to a sysfs file that says the first; tells whether it did. A unit that
+ * refuses, or goes away meanwhile, shows in the count that is waited for.
  */
 function turn(path: string, [from, to]: readonly [string, string]): boolean {
   try {
-    if (readFileSync(path, 'latin1').trim() !== from) {
-      return false;
-    }
+    if (readFileSync(path, 'latin1').trim() !== from) return false;
+
     writeFileSync(path, to);
     return true;
   } catch (error) {
     // The first CPU has no such file.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-      console.error(`${path} did not take ${to}:`, error);
-    }
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') console.error(`${path} did not take ${to}:`, error);
+
     return false;
   }
 }
 
 async function until(signal: AbortSignal, state: () => string, done: () => boolean): Promise<void> {
   while (!done()) {
-    if (signal.aborted) {
-      throw new Error(state(), { cause: signal.reason });
-    }
+    if (signal.aborted) throw new Error(state(), { cause: signal.reason });
+
     await delay(POLL_MS);
   }
 }

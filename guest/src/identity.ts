@@ -1,7 +1,18 @@
-// Makes a restored machine its own: secret, clock, random numbers, names, ssh keys, size. Fails closed: the new secret is in force first, and
-// nothing runs under it before every part was applied and read back. The daemon's own random generators were cloned with the template and
-// are used for nothing.
-import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+// Makes a restored machine its own: secret, clock, random numbers, names, ssh keys, size. Fails
+// closed: the new secret is in force first, and nothing runs under it before every part was applied
+// and read back. The daemon's own random generators were cloned with the template and are used for
+// nothing.
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import type { GuestIdentity, GuestIdentityResult } from '@berth/protocol/guest.ts';
 import type { GuestConfig, GuestUser } from './config.ts';
@@ -21,14 +32,19 @@ export class IdentityStep {
   /** Absent when identities are only kept. */
   readonly #machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined;
 
-  constructor(config: GuestConfig, secret: Secret, machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined) {
+  constructor(
+    config: GuestConfig,
+    secret: Secret,
+    machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined,
+  ) {
     this.#config = config;
     this.#secret = secret;
     this.#machine = machine;
   }
 
   /**
-   * Applies an identity that was received at `receivedAt` (of `performance.now()`). Rejects with a message that names the part that failed.
+   * Applies an identity that was received at `receivedAt` (of `performance.now()`). Rejects with a
+   * message that names the part that failed.
    */
   async apply(identity: GuestIdentity, receivedAt: number, signal: AbortSignal): Promise<GuestIdentityResult> {
     await part('secret', () => this.#secret.begin(identity.secret));
@@ -44,9 +60,8 @@ export class IdentityStep {
   }
 
   async #applyAll(identity: GuestIdentity, receivedAt: number, signal: AbortSignal): Promise<GuestIdentityResult> {
-    if (this.#machine === undefined) {
-      return recorded(identity);
-    }
+    if (this.#machine === undefined) return recorded(identity);
+
     const { kernel, marker } = this.#machine;
     const clock = new ClockStep(identity, receivedAt);
     await part('clock and random numbers', () => clock.apply(kernel));
@@ -73,11 +88,9 @@ function readBack(identity: GuestIdentity, clock: ClockStep, size: Size): GuestI
     clockUnixMs: clock.readBack(),
     ...size,
   };
-  for (const name of ['hostname', 'machineId', 'vcpu', 'memoryMib'] as const) {
-    if (result[name] !== identity[name]) {
-      throw new Error(`${name} is ${result[name]} instead of ${identity[name]}`);
-    }
-  }
+  for (const name of ['hostname', 'machineId', 'vcpu', 'memoryMib'] as const)
+    if (result[name] !== identity[name]) throw new Error(`${name} is ${result[name]} instead of ${identity[name]}`);
+
   return result;
 }
 
@@ -91,11 +104,8 @@ function setHostname(name: string): void {
 
 /** Takes away every ssh host key of the machine. */
 export function removeHostKeys(): void {
-  for (const name of readdirSync(SSH_FOLDER)) {
-    if (/^ssh_host_.*_key(\.pub)?$/.test(name)) {
-      rmSync(`${SSH_FOLDER}/${name}`);
-    }
-  }
+  for (const name of readdirSync(SSH_FOLDER))
+    if (/^ssh_host_.*_key(\.pub)?$/.test(name)) rmSync(`${SSH_FOLDER}/${name}`);
 }
 
 function setHostKey(pair: { privateKey: string; publicKey: string }): void {
@@ -118,14 +128,16 @@ function setAuthorizedKeys(user: GuestUser, keys: readonly string[]): void {
   replaceFile(`${folder}/authorized_keys`, keys.map(endLine).join(''), 0o600, user);
 }
 
-/** Writes a file under another name and moves it into place: a link by that name is replaced, not followed. */
+/**
+ * Writes a file under another name and moves it into place: a link by that name is replaced, not
+ * followed.
+ */
 function replaceFile(path: string, content: string, mode: number, owner?: { uid: number; gid: number }): void {
   const fresh = `${path}.berth-new`;
   rmSync(fresh, { force: true });
   writeFileSync(fresh, content, { mode, flag: 'wx' });
-  if (owner !== undefined) {
-    chownSync(fresh, owner.uid, owner.gid);
-  }
+  if (owner !== undefined) chownSync(fresh, owner.uid, owner.gid);
+
   renameSync(fresh, path);
 }
 

@@ -1,5 +1,7 @@
-// Pipes for the input of commands, without a name and both ends open, made ahead of time. A FIFO will not do: who opens that again as /dev/stdin once all was written waits for
-// a writer for ever; and what Node makes are sockets, which cannot be opened again at all. Perl makes them, for Node cannot, and this process opens them from there.
+// Pipes for the input of commands, without a name and both ends open, made ahead of time. A FIFO
+// will not do: who opens that again as /dev/stdin once all was written waits for a writer for ever;
+// and what Node makes are sockets, which cannot be opened again at all. Perl makes them, for Node
+// cannot, and this process opens them from there.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, constants, fchownSync, openSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
@@ -40,12 +42,12 @@ export class InputPipes {
 
   /** Resolves when the store is full. */
   async full(): Promise<void> {
-    while (this.#pipes.length < FULL) {
-      await this.#fill();
-    }
+    while (this.#pipes.length < FULL) await this.#fill();
   }
 
-  /** Takes one pipe; waits for more to be made when there is none. Rejects when none can be made. */
+  /**
+   * Takes one pipe; waits for more to be made when there is none. Rejects when none can be made.
+   */
   async take(): Promise<InputPipe> {
     for (;;) {
       const pipe = this.#pipes.pop();
@@ -58,9 +60,7 @@ export class InputPipes {
         // Who finds the store empty tries again and gets the error; this taker has its pipe.
         filled.catch((error: unknown) => console.error('making pipes ahead failed:', error));
       }
-      if (pipe !== undefined) {
-        return pipe;
-      }
+      if (pipe !== undefined) return pipe;
     }
   }
 
@@ -76,9 +76,7 @@ export class InputPipes {
     maker.stdin.on('error', () => undefined);
     const timer = setTimeout(() => maker.kill('SIGKILL'), MAKE_DEADLINE_MS);
     try {
-      for (const fd of await saidBy(maker)) {
-        this.#pipes.push(this.#open(`/proc/${maker.pid}/fd/${fd}`));
-      }
+      for (const fd of await saidBy(maker)) this.#pipes.push(this.#open(`/proc/${maker.pid}/fd/${fd}`));
     } finally {
       clearTimeout(timer);
       maker.kill('SIGKILL');
@@ -101,13 +99,14 @@ export class InputPipes {
 async function saidBy(maker: ChildProcess & { stdin: Writable; stdout: Readable }): Promise<string[]> {
   const failed = new Promise<never>((_resolve, reject) => {
     maker.once('error', reject);
-    maker.once('exit', (code, signal) => reject(new Error(`perl, which makes pipes, ended with ${signal ?? `exit code ${code}`}`)));
+    maker.once('exit', (code, signal) =>
+      reject(new Error(`perl, which makes pipes, ended with ${signal ?? `exit code ${code}`}`)),
+    );
   });
   failed.catch(() => undefined);
   const chunks = await Promise.race([maker.stdout.toArray() as Promise<Buffer[]>, failed]);
   const lines = Buffer.concat(chunks).toString('latin1').split('\n').filter(Boolean);
-  if (lines.length === 0) {
-    return await failed;
-  }
+  if (lines.length === 0) return await failed;
+
   return lines;
 }

@@ -1,6 +1,7 @@
-// Kernel calls that Node has not: setting the clock, adding to the kernel's random pool with credit and an immediate reseed, and aborting connections.
-// They are made by a small helper process (kernel-helper.ts) that is started ahead of time, before the template's snapshot, so that a restored machine pays
-// neither a fork nor an exec for them.
+// Kernel calls that Node has not: setting the clock, adding to the kernel's random pool with credit
+// and an immediate reseed, and aborting connections. They are made by a small helper process
+// (kernel-helper.ts) that is started ahead of time, before the template's snapshot, so that a
+// restored machine pays neither a fork nor an exec for them.
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
@@ -24,15 +25,14 @@ export class KernelCalls {
   /** Starts the helper; it is started again when it is needed and gone. */
   start(): void {
     const numbers = HELPER_CALL_NUMBERS[process.arch];
-    if (numbers === undefined) {
-      throw new Error(`the numbers of the system calls on ${process.arch} are not known`);
-    }
-    const helper: Helper = spawn('perl', ['-e', HELPER_PROGRAM, ...numbers.map(String)], { stdio: ['pipe', 'pipe', 'inherit'] });
+    if (numbers === undefined) throw new Error(`the numbers of the system calls on ${process.arch} are not known`);
+
+    const helper: Helper = spawn('perl', ['-e', HELPER_PROGRAM, ...numbers.map(String)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     this.#helper = helper;
     const gone = (): void => {
-      if (this.#helper === helper) {
-        this.#helper = undefined;
-      }
+      if (this.#helper === helper) this.#helper = undefined;
     };
     helper.once('exit', gone);
     helper.on('error', (error) => {
@@ -51,7 +51,8 @@ export class KernelCalls {
   }
 
   /**
-   * Sets the clock, adds the bytes to the kernel's random pool and reseeds its generator. `nowUnixMs` is asked last of all. One call at a time.
+   * Sets the clock, adds the bytes to the kernel's random pool and reseeds its generator.
+   * `nowUnixMs` is asked last of all. One call at a time.
    */
   async setClockAndReseed(nowUnixMs: () => number, entropy: Buffer): Promise<void> {
     const hex = entropy.toString('hex');
@@ -63,21 +64,20 @@ export class KernelCalls {
   }
 
   /**
-   * Aborts every TCP connection that leaves the machine but the one given: whoever waits on one gets an error at once. Listening sockets and connections inside
-   * the machine stay. One call at a time.
+   * Aborts every TCP connection that leaves the machine but the one given: whoever waits on one
+   * gets an error at once. Listening sockets and connections inside the machine stay. One call at a
+   * time.
    */
   async abortConnections({ localPort, remotePort, remoteAddress }: Connection): Promise<void> {
     await this.#call(() => `abort ${localPort} ${remotePort} ${remoteAddress}`);
   }
 
   async #call(line: () => string): Promise<void> {
-    if (this.#helper === undefined) {
-      this.start();
-    }
+    if (this.#helper === undefined) this.start();
+
     const helper = this.#helper;
-    if (helper === undefined) {
-      throw new Error('the helper for kernel calls could not be started');
-    }
+    if (helper === undefined) throw new Error('the helper for kernel calls could not be started');
+
     const done = new AbortController();
     const signal = AbortSignal.any([done.signal, AbortSignal.timeout(ANSWER_DEADLINE_MS)]);
     try {
@@ -87,9 +87,7 @@ export class KernelCalls {
       ]);
       helper.stdin.write(`${line()}\n`);
       const answer = await answered;
-      if (answer !== 'ok') {
-        throw new Error(answer);
-      }
+      if (answer !== 'ok') throw new Error(answer);
     } catch (error) {
       // Its answer could come late and be taken for the next call's.
       this.stop();

@@ -1,9 +1,10 @@
-// The program of the helper process for kernel calls that Node has not. Perl, because perl-base is in every Debian; plain `syscall`, `ioctl` and packed
-// structures, because its modules are not. Runs in the guest as root.
+// The program of the helper process for kernel calls that Node has not. Perl, because perl-base is
+// in every Debian; plain `syscall`, `ioctl` and packed structures, because its modules are not.
+// Runs in the guest as root.
 
 /**
- * Numbers of system calls, which differ between machines, in the order the program takes them. All other numbers in it are the same on every machine that
- * Debian has Node for.
+ * Numbers of system calls, which differ between machines, in the order the program takes them. All
+ * other numbers in it are the same on every machine that Debian has Node for.
  */
 export const HELPER_CALL_NUMBERS: Readonly<Record<string, readonly [clockSettime: number, setns: number]>> = {
   x64: [227, 308],
@@ -12,8 +13,10 @@ export const HELPER_CALL_NUMBERS: Readonly<Record<string, readonly [clockSettime
 
 /**
  * Reads lines, answers each with `ok` or with what failed:
- * - `clock SECONDS NANOSECONDS ENTROPY_HEX`: sets the clock, adds to the random pool with credit, reseeds the generator.
- * - `abort LOCAL_PORT REMOTE_PORT REMOTE_ADDRESS`: aborts every TCP connection that leaves the machine but this one, in every network namespace that a process
+ * - `clock SECONDS NANOSECONDS ENTROPY_HEX`: sets the clock, adds to the random pool with credit,
+ * reseeds the generator.
+ * - `abort LOCAL_PORT REMOTE_PORT REMOTE_ADDRESS`: aborts every TCP connection that leaves the
+ * machine but this one, in every network namespace that a process
  *   is in. Its owner's next or waiting call fails with ECONNABORTED.
  */
 export const HELPER_PROGRAM = `

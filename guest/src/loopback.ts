@@ -1,4 +1,5 @@
-// Connections to the programs of this machine that listen on its loopback alone, as development servers do. Knows no HTTP.
+// Connections to the programs of this machine that listen on its loopback alone, as development
+// servers do. Knows no HTTP.
 import { connect, type Socket } from 'node:net';
 
 /** In this order: most programs that listen on `localhost` take the first that it resolves to. */
@@ -17,13 +18,14 @@ export class NotTaken extends Error {
   override readonly name = 'NotTaken';
 }
 
-/** Resolves with a connection that can be half closed. Rejects with {@link NothingListens}, {@link NotTaken} or the signal's reason. */
+/**
+ * Resolves with a connection that can be half closed. Rejects with {@link NothingListens}, {@link
+ * NotTaken} or the signal's reason.
+ */
 export async function connectLoopback(port: number, signal: AbortSignal): Promise<Socket> {
   for (const host of ADDRESSES) {
     const socket = await dial(host, port, signal);
-    if (socket !== null) {
-      return socket;
-    }
+    if (socket !== null) return socket;
   }
   throw new NothingListens(`nothing listens on port ${port} of this machine's loopback`);
 }

@@ -1,4 +1,5 @@
-// The guest daemon: wires its parts together and serves. Runs as root in the machine, under a supervisor that starts it again.
+// The guest daemon: wires its parts together and serves. Runs as root in the machine, under a
+// supervisor that starts it again.
 import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -56,9 +57,7 @@ if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
     () => undefined,
     (error: unknown) => `the rehearsal of a restore failed: ${error instanceof Error ? error.message : String(error)}`,
   );
-  if (fault !== undefined) {
-    console.error(fault);
-  }
+  if (fault !== undefined) console.error(fault);
 }
 
 const clone = new Clone(config, protection);

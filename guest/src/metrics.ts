@@ -1,5 +1,5 @@
-// What the machine says of itself: a dozen reads from /proc and one statfs, no process, nothing that grows with what the tenant does but the list of
-// processes.
+// What the machine says of itself: a dozen reads from /proc and one statfs, no process, nothing
+// that grows with what the tenant does but the list of processes.
 import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import type { GuestMetrics } from '@berth/protocol/guest.ts';
 import { onlineCpuCount } from './hotplug.ts';
@@ -41,15 +41,18 @@ function memoryMib(): [total: number, available: number] {
   return [kib('MemTotal') / 1_024, kib('MemAvailable') / 1_024];
 }
 
-/** Of the interfaces that are hardware: what goes through a bridge or a tunnel goes through one of those as well, or stays in the machine. */
+/**
+ * Of the interfaces that are hardware: what goes through a bridge or a tunnel goes through one of
+ * those as well, or stays in the machine.
+ */
 function networkBytes(): [received: number, sent: number] {
   let received = 0;
   let sent = 0;
   for (const line of readFileSync('/proc/net/dev', 'latin1').split('\n').slice(2)) {
     const [name = '', counters = ''] = line.split(':');
-    if (counters === '' || statSync(`/sys/class/net/${name.trim()}/device`, { throwIfNoEntry: false }) === undefined) {
+    if (counters === '' || statSync(`/sys/class/net/${name.trim()}/device`, { throwIfNoEntry: false }) === undefined)
       continue;
-    }
+
     const values = counters.trim().split(/ +/).map(Number);
     received += values[0] ?? 0;
     sent += values[8] ?? 0;
@@ -65,14 +68,12 @@ function processCount(): number {
 
 function kernelThreadCount(): number {
   try {
-    if (readFileSync(`${KERNEL_THREADS}/comm`, 'latin1') !== 'kthreadd\n') {
-      return 0;
-    }
+    if (readFileSync(`${KERNEL_THREADS}/comm`, 'latin1') !== 'kthreadd\n') return 0;
+
     return 1 + words(`${KERNEL_THREADS}/task/2/children`).length;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return 0;
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+
     throw error;
   }
 }

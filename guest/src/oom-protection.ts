@@ -1,5 +1,6 @@
-// Keeps the daemon from being the one that the kernel ends when the tenant's processes have used up the memory, and keeps the tenant's
-// processes from inheriting that: the value is lifted for the moment of a fork.
+// Keeps the daemon from being the one that the kernel ends when the tenant's processes have used up
+// the memory, and keeps the tenant's processes from inheriting that: the value is lifted for the
+// moment of a fork.
 import { openSync, writeSync } from 'node:fs';
 
 /** From -1000 (never) to 1000 (first). */

@@ -1,9 +1,13 @@
-// The reading end of one output of a command: hands on what comes for as long as somebody wants it, and throws the rest away, so that what a command left running in the
-// background never blocks on a full pipe. Must not know what becomes of the bytes.
+// The reading end of one output of a command: hands on what comes for as long as somebody wants it,
+// and throws the rest away, so that what a command left running in the background never blocks on a
+// full pipe. Must not know what becomes of the bytes.
 import { closeSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
 
-/** A pipe holds 1 MiB at most, unless root made it larger: what a shell wrote before its end is within that. */
+/**
+ * A pipe holds 1 MiB at most, unless root made it larger: what a shell wrote before its end is
+ * within that.
+ */
 const DRAIN_BYTES = 1_048_576;
 
 /** Longest that is handed on at once. */
@@ -11,7 +15,10 @@ export const OUTPUT_CHUNK_BYTES = 65_535;
 /** Every read lands here first: all of them happen in one thread, and none keeps a reference. */
 const landing = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
 
-/** Takes bytes, which are another's afterwards: who keeps them copies them. False: no more until {@link OutputPipe.goOn}. */
+/**
+ * Takes bytes, which are another's afterwards: who keeps them copies them. False: no more until
+ * {@link OutputPipe.goOn}.
+ */
 export type TakeBytes = (bytes: Buffer) => boolean;
 
 export class OutputPipe {
@@ -19,7 +26,10 @@ export class OutputPipe {
   readonly #socket: Socket;
   #take: TakeBytes = () => true;
 
-  /** Owns `readFd` from now on, a pipe that does not block; when this throws the pipe is closed. What comes before {@link handTo} is thrown away. */
+  /**
+   * Owns `readFd` from now on, a pipe that does not block; when this throws the pipe is closed.
+   * What comes before {@link handTo} is thrown away.
+   */
   constructor(readFd: number) {
     this.#readFd = readFd;
     try {
@@ -52,7 +62,10 @@ export class OutputPipe {
     this.#socket.resume();
   }
 
-  /** Hands on what is in the pipe at this moment, whether it is wanted or not; whatever comes later is thrown away. */
+  /**
+   * Hands on what is in the pipe at this moment, whether it is wanted or not; whatever comes later
+   * is thrown away.
+   */
   finish(): void {
     this.#drain();
     this.discard();
@@ -66,11 +79,8 @@ export class OutputPipe {
 
   /** Resolves, through the callback, when nobody can write to it any more. */
   onEnded(listener: () => void): void {
-    if (this.ended) {
-      listener();
-    } else {
-      this.#socket.once('close', listener);
-    }
+    if (this.ended) listener();
+    else this.#socket.once('close', listener);
   }
 
   /** Closes the pipe: a process that still writes to it gets SIGPIPE. */
@@ -83,9 +93,8 @@ export class OutputPipe {
     // A destroyed socket has closed its descriptor, whose number may be another file's by now.
     while (left > 0 && !this.#socket.destroyed) {
       const length = readNow(this.#readFd);
-      if (length === 0) {
-        return;
-      }
+      if (length === 0) return;
+
       this.#take(landing.subarray(0, length));
       left -= length;
     }
@@ -97,9 +106,8 @@ function readNow(fd: number): number {
   try {
     return readSync(fd, landing);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') {
-      return 0;
-    }
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return 0;
+
     throw error;
   }
 }

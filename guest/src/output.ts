@@ -18,7 +18,10 @@ export class Output {
     return this.#tail.truncated;
   }
 
-  /** Takes what is in the pipe at this moment and gives back the tail; whatever comes later is thrown away. */
+  /**
+   * Takes what is in the pipe at this moment and gives back the tail; whatever comes later is
+   * thrown away.
+   */
   finish(): string {
     this.#pipe.finish();
     return this.#tail.text();

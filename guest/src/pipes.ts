@@ -1,5 +1,6 @@
-// Real pipes for the output of commands. The pipes of Node's spawn are sockets, which `echo x > /dev/stderr` cannot open (ENXIO), so each
-// output gets a FIFO of its own, made ahead of time many at once, unlinked when it is taken and never used again.
+// Real pipes for the output of commands. The pipes of Node's spawn are sockets, which `echo x >
+// /dev/stderr` cannot open (ENXIO), so each output gets a FIFO of its own, made ahead of time many
+// at once, unlinked when it is taken and never used again.
 import { spawn } from 'node:child_process';
 import { chownSync, closeSync, constants, mkdirSync, openSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,12 +36,12 @@ export class PipeStore {
 
   /** Resolves when the store is full. */
   async full(): Promise<void> {
-    while (this.#names.length < FULL) {
-      await this.#fill();
-    }
+    while (this.#names.length < FULL) await this.#fill();
   }
 
-  /** Takes one pipe; waits for more to be made when there is none. Rejects when none can be made. */
+  /**
+   * Takes one pipe; waits for more to be made when there is none. Rejects when none can be made.
+   */
   async take(): Promise<Pipe> {
     for (;;) {
       const name = this.#names.pop();
@@ -53,9 +54,7 @@ export class PipeStore {
         // Who finds the store empty tries again and gets the error; this taker has its pipe.
         filled.catch((error: unknown) => console.error('making pipes ahead failed:', error));
       }
-      if (name !== undefined) {
-        return this.#open(name);
-      }
+      if (name !== undefined) return this.#open(name);
     }
   }
 
@@ -83,9 +82,8 @@ export class PipeStore {
   async #make(count: number): Promise<void> {
     const names = Array.from({ length: count }, () => String(this.#next++));
     await mkfifo(this.#folder, names);
-    for (const name of names) {
-      chownSync(join(this.#folder, name), this.#owner.uid, this.#owner.gid);
-    }
+    for (const name of names) chownSync(join(this.#folder, name), this.#owner.uid, this.#owner.gid);
+
     this.#names.unshift(...names);
   }
 }
@@ -100,11 +98,8 @@ function mkfifo(folder: string, names: readonly string[]): Promise<void> {
     });
     child.once('error', reject);
     child.once('exit', (code, signal) => {
-      if (code === 0) {
-        resolve();
-      } else {
-        reject(new Error(`mkfifo in ${folder} ended with ${signal ?? `exit code ${code}`}`));
-      }
+      if (code === 0) resolve();
+      else reject(new Error(`mkfifo in ${folder} ended with ${signal ?? `exit code ${code}`}`));
     });
   });
 }

@@ -1,4 +1,5 @@
-// What a caller can have a connection to: a program with its input, its output, orders and an end. Must not know how it goes over the wire, but for the frames of its output.
+// What a caller can have a connection to: a program with its input, its output, orders and an end.
+// Must not know how it goes over the wire, but for the frames of its output.
 import { constants } from 'node:os';
 import type { Writable } from 'node:stream';
 import type { TerminalExit, TerminalOrder } from '@berth/protocol/guest.ts';

@@ -14,9 +14,8 @@ export class Refused extends Error {
 
 /** Throws while an identity or a wake is in force by half. */
 export function refuseIncomplete(secret: Secret): void {
-  if (secret.state === 'incomplete') {
+  if (secret.state === 'incomplete')
     throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');
-  }
 }
 
 export function unauthorized(): Refused {

@@ -1,5 +1,7 @@
-// Goes through an identity, a command and file calls once while the daemon of a template starts, with values that change nothing. A restored machine then
-// finds the code of all compiled and the files in memory: under emulation its first identity takes a quarter of the time it takes otherwise.
+// Goes through an identity, a command and file calls once while the daemon of a template starts,
+// with values that change nothing. A restored machine then finds the code of all compiled and the
+// files in memory: under emulation its first identity takes a quarter of the time it takes
+// otherwise.
 import { rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +20,10 @@ import { Secret } from './secret.ts';
 const DEADLINE_MS = 120_000;
 const SECRET = 'r'.repeat(43);
 
-/** Rejects when an identity could not be applied here, a command not be run or a file not be written: a template with this daemon is of no use. */
+/**
+ * Rejects when an identity could not be applied here, a command not be run or a file not be
+ * written: a template with this daemon is of no use.
+ */
 export async function rehearse(
   config: GuestConfig,
   { commands, files }: { commands: Commands; files: Files },
@@ -30,9 +35,8 @@ export async function rehearse(
     const secret = new Secret(path);
     const identity = checkIdentity(JSON.parse(JSON.stringify(presentIdentity())));
     await new IdentityStep(config, secret, machine).apply(identity, performance.now(), signal);
-    if (!secret.accepts(`Bearer ${SECRET}`) || secret.accepts('Bearer another')) {
+    if (!secret.accepts(`Bearer ${SECRET}`) || secret.accepts('Bearer another'))
       throw new Error('secret: it does not tell callers apart');
-    }
   } finally {
     rmSync(path, { force: true });
     machine.marker.remove();
@@ -40,9 +44,8 @@ export async function rehearse(
   }
   const command = await commands.start(checkExecRequest({ command: 'echo', timeoutSeconds: 60 }), signal);
   const { exitCode, stdout } = await command.result;
-  if (exitCode !== 0 || stdout !== '\n') {
-    throw new Error(`a command ended with exit code ${exitCode}`);
-  }
+  if (exitCode !== 0 || stdout !== '\n') throw new Error(`a command ended with exit code ${exitCode}`);
+
   await rehearseFiles(join(config.user.home, '.berth-rehearsal'), files, signal);
 }
 
@@ -52,9 +55,8 @@ async function rehearseFiles(path: string, files: Files, signal: AbortSignal): P
     await files.write(path, content.length, Readable.from([content], { objectMode: false }), signal);
     const { stream } = await files.read(path, signal);
     const read = Buffer.concat((await stream.toArray()) as Buffer[]);
-    if (!read.equals(content)) {
-      throw new Error(`a file of ${content.length} bytes came back with ${read.length}`);
-    }
+    if (!read.equals(content)) throw new Error(`a file of ${content.length} bytes came back with ${read.length}`);
+
     const listing = await files.list('/', 1, signal);
     await listing.stream.toArray();
   } finally {
@@ -62,7 +64,10 @@ async function rehearseFiles(path: string, files: Files, signal: AbortSignal): P
   }
 }
 
-/** What the machine is already. Nothing in it is secret, and every part is replaced by the first real identity. */
+/**
+ * What the machine is already. Nothing in it is secret, and every part is replaced by the first
+ * real identity.
+ */
 function presentIdentity(): GuestIdentity {
   return {
     secret: SECRET,

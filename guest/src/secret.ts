@@ -1,13 +1,15 @@
-// The secret of this machine, of which only a hash is kept, in a file of the daemon alone: a daemon that was restarted never falls back to
-// having none. Fails closed: a file that cannot be understood stops the daemon.
+// The secret of this machine, of which only a hash is kept, in a file of the daemon alone: a daemon
+// that was restarted never falls back to having none. Fails closed: a file that cannot be
+// understood stops the daemon.
 import { hash, timingSafeEqual } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 const SCHEME = 'Bearer ';
 
 /**
- * none: a template, nobody has claimed it yet -- begin() --> incomplete: claimed, its identity is being applied --
- * complete() --> complete: it may be used. begin() (another identity, a wake) leads back to incomplete, forget() to none (a template that was rehearsed).
+ * none: a template, nobody has claimed it yet -- begin() --> incomplete: claimed, its identity is
+ * being applied -- complete() --> complete: it may be used. begin() (another identity, a wake)
+ * leads back to incomplete, forget() to none (a template that was rehearsed).
  */
 export type SecretState = 'none' | 'incomplete' | 'complete';
 
@@ -23,15 +25,13 @@ export class Secret {
     try {
       text = readFileSync(path, 'latin1');
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-        return;
-      }
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+
       throw error;
     }
     const match = /^([0-9a-f]{64}) (incomplete|complete)\n$/.exec(text);
-    if (match?.[1] === undefined) {
-      throw new Error(`${path} is damaged; without it nobody can be let in`);
-    }
+    if (match?.[1] === undefined) throw new Error(`${path} is damaged; without it nobody can be let in`);
+
     this.#digest = Buffer.from(match[1], 'hex');
     this.#state = match[2] as SecretState;
   }
@@ -40,11 +40,13 @@ export class Secret {
     return this.#state;
   }
 
-  /** Whether a request with this Authorization header may enter: with the secret in force, or anyhow while there is none. */
+  /**
+   * Whether a request with this Authorization header may enter: with the secret in force, or anyhow
+   * while there is none.
+   */
   accepts(authorization: string | undefined): boolean {
-    if (this.#digest === undefined) {
-      return true;
-    }
+    if (this.#digest === undefined) return true;
+
     return authorization?.startsWith(SCHEME) === true && this.isInForce(authorization.slice(SCHEME.length));
   }
 
@@ -61,9 +63,8 @@ export class Secret {
 
   /** The identity that came with the secret is applied. */
   complete(): void {
-    if (this.#digest === undefined) {
-      throw new Error('there is no secret to complete');
-    }
+    if (this.#digest === undefined) throw new Error('there is no secret to complete');
+
     this.#save(this.#digest, 'complete');
   }
 

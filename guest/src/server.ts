@@ -1,4 +1,5 @@
-// The guest daemon's HTTP face: finds the route, lets nobody in without the secret, bounds and checks every body, shapes every answer.
+// The guest daemon's HTTP face: finds the route, lets nobody in without the secret, bounds and
+// checks every body, shapes every answer.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { STREAM_HEAD_BYTES } from '@berth/protocol/guest-limits.ts';
 import type { GuestHealth, GuestSizeResult } from '@berth/protocol/guest.ts';
@@ -18,14 +19,25 @@ import type { Terminals } from './terminals.ts';
 import { TurnTaken, type Turn } from './turn.ts';
 import type { WakeStep } from './wake.ts';
 
-/** The longest command of the protocol, every character as a six byte escape, and the rest of its body. */
+/**
+ * The longest command of the protocol, every character as a six byte escape, and the rest of its
+ * body.
+ */
 const BODY_BYTES = 6 * 1_048_576 + 1_024;
 /** For a caller who has not shown the secret yet. */
 const WAKE_BODY_BYTES = 4_096;
-/** A URL and a branch of the protocol's lengths, every character as a six byte escape, and the longest box. */
+/**
+ * A URL and a branch of the protocol's lengths, every character as a six byte escape, and the
+ * longest box.
+ */
 const CLONE_BODY_BYTES = 6 * 8_192 + 163_840;
 const MAX_CONNECTIONS = 1_024;
-const BOUNDS = { keepAliveTimeout: 75_000, headersTimeout: 20_000, requestTimeout: 60_000, maxHeaderSize: STREAM_HEAD_BYTES } as const;
+const BOUNDS = {
+  keepAliveTimeout: 75_000,
+  headersTimeout: 20_000,
+  requestTimeout: 60_000,
+  maxHeaderSize: STREAM_HEAD_BYTES,
+} as const;
 const VERSION = '0.1.0';
 
 export interface GuestParts {
@@ -83,17 +95,21 @@ export function createGuestServer(parts: GuestParts): Server {
   return server;
 }
 
-async function answer(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+async function answer(
+  parts: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
   const [path, query] = (request.url ?? '').split('?', 2);
   const route = `${request.method} ${path}`;
   // A wake may show the secret in force in its body instead.
-  if (!parts.secret.accepts(request.headers.authorization) && route !== 'POST /wake') {
-    throw unauthorized();
-  }
+  if (!parts.secret.accepts(request.headers.authorization) && route !== 'POST /wake') throw unauthorized();
+
   const handler = routes[route];
-  if (handler === undefined) {
+  if (handler === undefined)
     throw new Refused(404, `the guest daemon has no ${route}; it has ${Object.keys(routes).join(', ')}`);
-  }
+
   await handler(parts, request, response, signal, new URLSearchParams(query));
 }
 
@@ -108,9 +124,8 @@ async function exec(
   const command = await commands.start(body, signal);
   const kill = (): void => command.kill();
   signal.addEventListener('abort', kill, { once: true });
-  if (signal.aborted) {
-    command.kill();
-  }
+  if (signal.aborted) command.kill();
+
   response.writeHead(200, { 'content-type': 'application/json' });
   response.flushHeaders();
   const spaces = setInterval(() => response.write(' '), spaceEveryMs);
@@ -119,7 +134,12 @@ async function exec(
   response.end(JSON.stringify(result));
 }
 
-async function clone(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+async function clone(
+  parts: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
   refuseIncomplete(parts.secret);
   const body = checkClone(await readJson(request, CLONE_BODY_BYTES));
   response.writeHead(200, { 'content-type': 'application/json' });
@@ -132,7 +152,11 @@ async function clone(parts: GuestParts, request: IncomingMessage, response: Serv
   }
 }
 
-async function cloneKey({ clone, secret }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function cloneKey(
+  { clone, secret }: GuestParts,
+  _request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   refuseIncomplete(secret);
   send(response, 200, { key: await clone.key() });
 }
@@ -142,34 +166,51 @@ async function endClone({ clone }: GuestParts, _request: IncomingMessage, respon
   send(response, 200, {});
 }
 
-async function health({ pipes, secret, fault }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (fault !== undefined) {
-    throw new Refused(503, fault);
-  }
+async function health(
+  { pipes, secret, fault }: GuestParts,
+  _request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (fault !== undefined) throw new Refused(503, fault);
+
   refuseIncomplete(secret);
   await pipes.full();
   send(response, 200, { ok: true, version: VERSION, uptimeSeconds: process.uptime() } satisfies GuestHealth);
 }
 
-async function identity(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+async function identity(
+  parts: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
   const receivedAt = performance.now();
   const body = checkIdentity(await readJson(request));
   send(response, 200, await parts.turn.run('an identity', () => parts.identity.apply(body, receivedAt, signal)));
 }
 
-async function template({ identity, turn }: GuestParts, _request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function template(
+  { identity, turn }: GuestParts,
+  _request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   await turn.run('the end of an identity', async () => identity.forget());
   send(response, 200, {});
 }
 
-async function wake(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+async function wake(
+  parts: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
   const receivedAt = performance.now();
   const { authorization } = request.headers;
   const body = checkWake(await readJson(request, WAKE_BODY_BYTES));
-  // A call that is repeated finds the secret in force that it brings: the first one may have come this far before its caller gave up.
-  if (!parts.secret.accepts(authorization) && !parts.secret.isInForce(body.secret)) {
-    throw unauthorized();
-  }
+  // A call that is repeated finds the secret in force that it brings: the first one may have come
+  // this far before its caller gave up.
+  if (!parts.secret.accepts(authorization) && !parts.secret.isInForce(body.secret)) throw unauthorized();
+
   // Its connections are long gone. Whoever wants it asks again.
   await parts.clone.end();
   const { localPort = 0, remotePort = 0, remoteAddress = '' } = request.socket;
@@ -177,7 +218,12 @@ async function wake(parts: GuestParts, request: IncomingMessage, response: Serve
   send(response, 200, await parts.turn.run('a wake', () => parts.wake.apply(body, receivedAt, connection, signal)));
 }
 
-async function size(parts: GuestParts, request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
+async function size(
+  parts: GuestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
   refuseIncomplete(parts.secret);
   const body = checkSize(await readJson(request));
   const reached = await parts.turn.run('a size', async () => (parts.changesMachine ? bringToSize(body, signal) : body));
@@ -239,18 +285,18 @@ function refuse(request: IncomingMessage, response: ServerResponse, error: unkno
     return;
   }
   const status = statusOf(error);
-  if (status >= 500 && !(error instanceof FileRefused)) {
-    console.error(`${request.method} ${request.url}:`, error);
-  }
+  if (status >= 500 && !(error instanceof FileRefused)) console.error(`${request.method} ${request.url}:`, error);
+
   const message = (error instanceof Error ? error.message : String(error)).slice(0, 4_096);
   // Without its `errno` when it has none: JSON leaves out what is undefined.
-  send(response, status, { error: error instanceof FileRefused ? { message, code: error.code, errno: error.errno } : { message } });
+  send(response, status, {
+    error: error instanceof FileRefused ? { message, code: error.code, errno: error.errno } : { message },
+  });
 }
 
 function statusOf(error: unknown): number {
-  if (error instanceof Refused || error instanceof CommandRefused || error instanceof FileRefused) {
-    return error.status;
-  }
+  if (error instanceof Refused || error instanceof CommandRefused || error instanceof FileRefused) return error.status;
+
   return error instanceof BodyRefused ? 400 : error instanceof TurnTaken ? 409 : 500;
 }
 
@@ -272,7 +318,8 @@ function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
       if (bytes <= maxBytes) {
         chunks.push(chunk);
       } else {
-        // The rest is read and dropped, within the server's time for a request: a caller that still sends would not see the answer otherwise.
+        // The rest is read and dropped, within the server's time for a request: a caller that still
+        // sends would not see the answer otherwise.
         chunks.length = 0;
         reject(new Refused(413, `the body is longer than ${maxBytes} bytes`));
       }

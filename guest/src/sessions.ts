@@ -1,11 +1,15 @@
-// Ends sessions of processes whole: SIGHUP to every process group, and SIGKILL to those that are there some time later. For commands whose caller is gone. Who has left the
-// session (setsid) is not of it any more, as with any daemon.
+// Ends sessions of processes whole: SIGHUP to every process group, and SIGKILL to those that are
+// there some time later. For commands whose caller is gone. Who has left the session (setsid) is
+// not of it any more, as with any daemon.
 import { readdirSync, readFileSync } from 'node:fs';
 import { signalGroup } from './command.ts';
 
 /** What a program may take to tidy up after SIGHUP. */
 const GRACE_MS = 2_000;
-/** How long a killed process may take to be gone (it may be inside an uninterruptible call) before it is waited for no more. */
+/**
+ * How long a killed process may take to be gone (it may be inside an uninterruptible call) before
+ * it is waited for no more.
+ */
 const GONE_DEADLINE_MS = 5_000;
 const LOOK_EVERY_MS = 50;
 
@@ -19,8 +23,8 @@ export class Sessions {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * Ends the session of this leader, which is running or was until just now. Resolves when no process of it runs any more, or some will not be gone although they were
-   * killed. Never rejects.
+   * Ends the session of this leader, which is running or was until just now. Resolves when no
+   * process of it runs any more, or some will not be gone although they were killed. Never rejects.
    */
   end(leader: number, graceMs: number = GRACE_MS): Promise<void> {
     const killAtMs = performance.now() + graceMs;
@@ -45,9 +49,8 @@ export class Sessions {
     for (const [leader, { killAtMs, gone }] of this.#ending) {
       const left = groups.get(leader);
       if (left === undefined || nowMs > killAtMs + GONE_DEADLINE_MS) {
-        if (left !== undefined) {
-          console.error(`processes of the session ${leader} were killed and are still there`);
-        }
+        if (left !== undefined) console.error(`processes of the session ${leader} were killed and are still there`);
+
         this.#ending.delete(leader);
         gone.resolve();
       } else if (nowMs >= killAtMs) {
@@ -62,17 +65,18 @@ export class Sessions {
   }
 }
 
-/** The process groups of each of the sessions in which something runs. A zombie does not: it waits for its parent, however long. */
+/**
+ * The process groups of each of the sessions in which something runs. A zombie does not: it waits
+ * for its parent, however long.
+ */
 function groupsOf(sessions: ReadonlySet<number>): Map<number, Set<number>> {
   const groups = new Map<number, Set<number>>();
   for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) {
-      continue;
-    }
+    if (!/^\d+$/.test(name)) continue;
+
     const [state, , group = 0, session = 0] = statOf(name);
-    if (state === 'Z' || state === 'X' || !sessions.has(Number(session))) {
-      continue;
-    }
+    if (state === 'Z' || state === 'X' || !sessions.has(Number(session))) continue;
+
     const known = groups.get(Number(session)) ?? new Set();
     groups.set(Number(session), known.add(Number(group)));
   }

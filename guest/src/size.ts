@@ -9,8 +9,9 @@ const HOTPLUG_DEADLINE_MS = 30_000;
 export type Size = Omit<GuestSizeResult, 'clockUnixMs'>;
 
 /**
- * Waits until exactly so many vCPUs, at least so much memory and so large a disk are in use. Resolves with what there is, as read at the end of each
- * part. Rejects with a message that names the part and what there is of it.
+ * Waits until exactly so many vCPUs, at least so much memory and so large a disk are in use.
+ * Resolves with what there is, as read at the end of each part. Rejects with a message that names
+ * the part and what there is of it.
  */
 export async function bringToSize({ vcpu, memoryMib, diskGib }: GuestSize, signal: AbortSignal): Promise<Size> {
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(HOTPLUG_DEADLINE_MS)]);

@@ -1,5 +1,6 @@
-// The ssh server of the machine: off in the image, on from the moment somebody may sign in, and after every boot of its disk from then on. It is a service of the
-// machine's supervisor (runit), which is told through the files that it has for that.
+// The ssh server of the machine: off in the image, on from the moment somebody may sign in, and
+// after every boot of its disk from then on. It is a service of the machine's supervisor (runit),
+// which is told through the files that it has for that.
 import { closeSync, constants, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -16,22 +17,17 @@ const LOOK_EVERY_MS = 20;
 const START_DEADLINE_MS = 15_000;
 
 /**
- * Switches it on or off. Resolves once it listens, so that who was told that the machine is there finds it; one that does not start in time is the log's: the machine is
- * of use without it.
+ * Switches it on or off. Resolves once it listens, so that who was told that the machine is there
+ * finds it; one that does not start in time is the log's: the machine is of use without it.
  */
 export async function switchSshServer(on: boolean, signal: AbortSignal): Promise<void> {
-  if (on === !existsSync(DOWN)) {
-    return;
-  }
-  if (on) {
-    rmSync(DOWN);
-  } else {
-    writeFileSync(DOWN, '');
-  }
+  if (on === !existsSync(DOWN)) return;
+
+  if (on) rmSync(DOWN);
+  else writeFileSync(DOWN, '');
+
   tell(on ? 'u' : 'd');
-  if (on) {
-    await untilListening(signal);
-  }
+  if (on) await untilListening(signal);
 }
 
 async function untilListening(signal: AbortSignal): Promise<void> {

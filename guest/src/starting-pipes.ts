@@ -1,4 +1,5 @@
-// The pipes of a command that is about to start: the ends that become its own, and those that the daemon keeps. Owns their descriptors until the start has succeeded.
+// The pipes of a command that is about to start: the ends that become its own, and those that the
+// daemon keeps. Owns their descriptors until the start has succeeded.
 import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { InputPipes } from './input-pipes.ts';

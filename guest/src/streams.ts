@@ -1,4 +1,5 @@
-// The connections of the guest wire that stop being HTTP: after a 101 they are raw streams of bytes. Lets nobody in without the secret.
+// The connections of the guest wire that stop being HTTP: after a 101 they are raw streams of
+// bytes. Lets nobody in without the secret.
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { HIGHEST_PORT, PORT_STREAM, PORT_TEXT, TERMINAL_STREAM } from '@berth/protocol/guest-limits.ts';
@@ -31,24 +32,25 @@ export function serveStreams(server: Server, parts: StreamParts): void {
   server.on('upgrade', (request, socket, head) => {
     const closed = new AbortController();
     socket.once('close', () => closed.abort());
-    // What becomes of the stream is the business of who answers; before that, a caller that went away is nobody's.
+    // What becomes of the stream is the business of who answers; before that, a caller that went
+    // away is nobody's.
     socket.on('error', () => undefined);
-    if (head.length > 0) {
-      socket.unshift(head);
-    }
+    if (head.length > 0) socket.unshift(head);
+
     const accept = (protocol: string): void => {
       socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${protocol}\r\n\r\n`);
     };
-    serve(parts, { request, caller: socket, signal: closed.signal, accept }).catch((error: unknown) => refuse(request, socket, error));
+    serve(parts, { request, caller: socket, signal: closed.signal, accept }).catch((error: unknown) =>
+      refuse(request, socket, error),
+    );
   });
 }
 
 async function serve(parts: StreamParts, upgrade: Upgrade): Promise<void> {
   const { secret } = parts;
   const { method, url = '', headers } = upgrade.request;
-  if (!secret.accepts(headers.authorization)) {
-    throw unauthorized();
-  }
+  if (!secret.accepts(headers.authorization)) throw unauthorized();
+
   refuseIncomplete(secret);
   const [path = '', query = ''] = url.split('?', 2);
   const port = /^\/ports\/([^/]+)$/.exec(path)?.[1];
@@ -57,11 +59,18 @@ async function serve(parts: StreamParts, upgrade: Upgrade): Promise<void> {
   } else if (method === 'GET' && path === '/terminal') {
     await toTerminal(upgrade, parts, new URLSearchParams(query));
   } else {
-    throw new Refused(404, `the guest daemon has no ${method} ${path} to upgrade; it has GET /ports/{port}, GET /terminal`);
+    throw new Refused(
+      404,
+      `the guest daemon has no ${method} ${path} to upgrade; it has GET /ports/{port}, GET /terminal`,
+    );
   }
 }
 
-async function toTerminal(upgrade: Upgrade, { commands, terminals }: StreamParts, query: URLSearchParams): Promise<void> {
+async function toTerminal(
+  upgrade: Upgrade,
+  { commands, terminals }: StreamParts,
+  query: URLSearchParams,
+): Promise<void> {
   const { request, caller, signal, accept } = upgrade;
   const asked = terminalAskedOf(query);
   requireProtocol(request, TERMINAL_STREAM);
@@ -72,22 +81,20 @@ async function toTerminal(upgrade: Upgrade, { commands, terminals }: StreamParts
 
 async function toPort({ request, caller, signal, accept }: Upgrade, text: string): Promise<void> {
   const port = Number(text);
-  if (!PORT_TEXT.test(text) || port > HIGHEST_PORT) {
+  if (!PORT_TEXT.test(text) || port > HIGHEST_PORT)
     throw new Refused(400, `'${text}' is no port: a whole number from 1 to ${HIGHEST_PORT}`);
-  }
+
   requireProtocol(request, PORT_STREAM);
-  if (port === request.socket.localPort) {
-    throw new Refused(403, "this is the guest daemon's own port");
-  }
+  if (port === request.socket.localPort) throw new Refused(403, "this is the guest daemon's own port");
+
   const program = await connectLoopback(port, signal);
   accept(PORT_STREAM);
   await splice(caller, program);
 }
 
 function requireProtocol(request: IncomingMessage, protocol: string): void {
-  if (request.headers.upgrade?.toLowerCase() !== protocol) {
+  if (request.headers.upgrade?.toLowerCase() !== protocol)
     throw new Refused(400, `this is asked for with Upgrade: ${protocol}`);
-  }
 }
 
 function refuse(request: IncomingMessage, socket: Duplex, error: unknown): void {
@@ -96,9 +103,8 @@ function refuse(request: IncomingMessage, socket: Duplex, error: unknown): void 
     return;
   }
   const status = statusOf(error);
-  if (status === 500) {
-    console.error(`${request.method} ${request.url}:`, error);
-  }
+  if (status === 500) console.error(`${request.method} ${request.url}:`, error);
+
   const message = (error instanceof Error ? error.message : String(error)).slice(0, 4_096);
   const body = JSON.stringify({ error: { message } });
   socket.end(
@@ -108,8 +114,7 @@ function refuse(request: IncomingMessage, socket: Duplex, error: unknown): void 
 }
 
 function statusOf(error: unknown): number {
-  if (error instanceof Refused || error instanceof CommandRefused) {
-    return error.status;
-  }
+  if (error instanceof Refused || error instanceof CommandRefused) return error.status;
+
   return error instanceof NothingListens ? 502 : error instanceof NotTaken ? 504 : 500;
 }

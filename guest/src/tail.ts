@@ -1,4 +1,5 @@
-// The last bytes of a stream, in bounded memory, read back as text that never begins with half a character.
+// The last bytes of a stream, in bounded memory, read back as text that never begins with half a
+// character.
 import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 
 const FIRST_BYTES = 4_096;
@@ -6,7 +7,10 @@ const FIRST_BYTES = 4_096;
 /** Keeps the last `keptBytes` bytes of what is pushed. */
 export class Tail {
   readonly #keptBytes: number;
-  /** Grows to twice what is kept; when that is full its second half moves to the front, so a byte is moved once at most. */
+  /**
+   * Grows to twice what is kept; when that is full its second half moves to the front, so a byte is
+   * moved once at most.
+   */
   #buffer = Buffer.alloc(0);
   #used = 0;
   #truncated = false;
@@ -33,24 +37,23 @@ export class Tail {
   }
 
   /**
-   * What was kept, as text: bytes that are no UTF-8 become U+FFFD. After a cut, the rest of the character that was cut in two is left out.
+   * What was kept, as text: bytes that are no UTF-8 become U+FFFD. After a cut, the rest of the
+   * character that was cut in two is left out.
    */
   text(): string {
     let start = Math.max(0, this.#used - this.#keptBytes);
     if (this.truncated) {
-      // A UTF-8 character is at most four bytes, so at most three continuation bytes (10xxxxxx) belong to one that began before the cut.
+      // A UTF-8 character is at most four bytes, so at most three continuation bytes (10xxxxxx)
+      // belong to one that began before the cut.
       const limit = Math.min(start + 3, this.#used);
-      while (start < limit && ((this.#buffer[start] ?? 0) & 0xc0) === 0x80) {
-        start += 1;
-      }
+      while (start < limit && ((this.#buffer[start] ?? 0) & 0xc0) === 0x80) start += 1;
     }
     return this.#buffer.toString('utf8', start, this.#used);
   }
 
   #makeRoom(added: number): void {
-    if (this.#used + added <= this.#buffer.length) {
-      return;
-    }
+    if (this.#used + added <= this.#buffer.length) return;
+
     const full = 2 * this.#keptBytes;
     if (this.#buffer.length < full) {
       const size = Math.min(full, Math.max(FIRST_BYTES, 2 * this.#buffer.length, this.#used + added));

@@ -1,10 +1,14 @@
-// The program beside each terminal: makes the pseudo-terminal, starts the shell or a command in it, and carries bytes between it and the daemon. In Perl, which every
-// Debian has and cannot lose, and which can make the calls (ioctl) that Node cannot; docs/decisions/terminal.md says why not something else.
-// Runs as the tenant's user. When it ends, in whatever way, the kernel hangs up: the shell and the programs in the foreground get SIGHUP.
+// The program beside each terminal: makes the pseudo-terminal, starts the shell or a command in it,
+// and carries bytes between it and the daemon. In Perl, which every Debian has and cannot lose, and
+// which can make the calls (ioctl) that Node cannot; docs/decisions/terminal.md says why not
+// something else. Runs as the tenant's user. When it ends, in whatever way, the kernel hangs up:
+// the shell and the programs in the foreground get SIGHUP.
 
 /**
- * Arguments: rows, columns, and a command for /bin/sh; without that it starts the login shell. Input and output: bytes of the terminal. On fd 3 it says `ready` and the
- * shell's process id, or `failed` and why, and waits for `go`, so that who has to look at the shell finds it; at the end `ended`, the exit code and the number of the signal; and reads lines:
+ * Arguments: rows, columns, and a command for /bin/sh; without that it starts the login shell.
+ * Input and output: bytes of the terminal. On fd 3 it says `ready` and the shell's process id, or
+ * `failed` and why, and waits for `go`, so that who has to look at the shell finds it; at the end
+ * `ended`, the exit code and the number of the signal; and reads lines:
  * - `size ROWS COLUMNS`: the programs in the foreground are told.
  * - `signal NUMBER`: to the programs in the foreground.
  * Ends when its input does, or when the shell has, once what was written so far is passed on.

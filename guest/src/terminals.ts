@@ -1,5 +1,6 @@
-// Terminals of the tenant's user: a login shell, or a command, in a pseudo-terminal each, made and carried by a helper process (terminal-helper.ts). Owns how many there
-// are, and their ends. Must not know how they go over the wire.
+// Terminals of the tenant's user: a login shell, or a command, in a pseudo-terminal each, made and
+// carried by a helper process (terminal-helper.ts). Owns how many there are, and their ends. Must
+// not know how they go over the wire.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Duplex, Readable, Writable } from 'node:stream';
@@ -36,15 +37,22 @@ export class Terminals {
     this.#protection = protection;
   }
 
-  /** Resolves once the shell is started. Rejects with {@link Refused}, or with the signal's reason; nothing runs then. */
+  /**
+   * Resolves once the shell is started. Rejects with {@link Refused}, or with the signal's reason;
+   * nothing runs then.
+   */
   async open(asked: InTerminal, signal: AbortSignal): Promise<Program> {
     const { maxTerminals } = this.#config;
-    if (asked.command?.includes('\0') === true) {
+    if (asked.command?.includes('\0') === true)
       throw new Refused(400, 'command contains a NUL character, which no shell command can');
-    }
+
     if (this.#open.size + this.#opening >= maxTerminals) {
-      throw new Refused(429, `${maxTerminals} terminals are open in this machine already; try again when one is closed`);
+      throw new Refused(
+        429,
+        `${maxTerminals} terminals are open in this machine already; try again when one is closed`,
+      );
     }
+
     signal.throwIfAborted();
     this.#opening += 1;
     try {
@@ -59,18 +67,15 @@ export class Terminals {
 
   /** Ends every terminal, and every command in one. */
   hangUpAll(): void {
-    for (const terminal of this.#open) {
-      terminal.end(0);
-    }
+    for (const terminal of this.#open) terminal.end(0);
   }
 
   async #start(asked: InTerminal, signal: AbortSignal): Promise<Terminal> {
     const helper = this.#spawn(asked);
     const said = helper.stdio[3] as Duplex;
     // Whoever writes to a helper that has ended finds out by its end.
-    for (const stream of [helper.stdin, helper.stdout, said]) {
-      stream.on('error', () => undefined);
-    }
+    for (const stream of [helper.stdin, helper.stdout, said]) stream.on('error', () => undefined);
+
     const words = new Words(said);
     try {
       const leader = await untilReady(helper, words, signal);
@@ -87,14 +92,18 @@ export class Terminals {
     const environment = environmentOf(user, codeFolder, 'xterm-256color');
     this.#protection?.lift();
     try {
-      return spawn('perl', ['-e', TERMINAL_PROGRAM, String(rows), String(cols), ...(command === null ? [] : [command])], {
-        cwd: codeFolder,
-        // The login shell sets its own SHELL.
-        env: command === null ? { ...environment, COLORTERM: 'truecolor' } : environment,
-        stdio: ['pipe', 'pipe', 'inherit', 'pipe'],
-        detached: true,
-        ...(process.getuid?.() === user.uid ? {} : { uid: user.uid, gid: user.gid }),
-      }) as Helper;
+      return spawn(
+        'perl',
+        ['-e', TERMINAL_PROGRAM, String(rows), String(cols), ...(command === null ? [] : [command])],
+        {
+          cwd: codeFolder,
+          // The login shell sets its own SHELL.
+          env: command === null ? { ...environment, COLORTERM: 'truecolor' } : environment,
+          stdio: ['pipe', 'pipe', 'inherit', 'pipe'],
+          detached: true,
+          ...(process.getuid?.() === user.uid ? {} : { uid: user.uid, gid: user.gid }),
+        },
+      ) as Helper;
     } finally {
       this.#protection?.restore();
     }
@@ -132,7 +141,10 @@ class Terminal implements Program {
   readonly gone: Promise<void>;
   readonly #helper: Helper;
   readonly #words: Words;
-  /** Of a command: what it started ends with it when its caller goes away, or its helper. A login shell has its programs told, and no more. */
+  /**
+   * Of a command: what it started ends with it when its caller goes away, or its helper. A login
+   * shell has its programs told, and no more.
+   */
   readonly #whole: { leader: number; sessions: Sessions } | undefined;
   #onOutput: ((chunk: Buffer) => void) | undefined;
   #killAfterMs: number | undefined;
@@ -173,7 +185,10 @@ class Terminal implements Program {
     this.end();
   }
 
-  /** With the helper goes the terminal: shell and programs get SIGHUP. What is left of a command is killed so much later. */
+  /**
+   * With the helper goes the terminal: shell and programs get SIGHUP. What is left of a command is
+   * killed so much later.
+   */
   end(killAfterMs?: number): void {
     this.#killAfterMs = killAfterMs;
     this.#helper.kill('SIGKILL');
@@ -189,10 +204,15 @@ function endedBy(number: number): TerminalExit {
 }
 
 function lineOf(order: Exclude<TerminalOrder, { end: true }>): string {
-  return 'resize' in order ? `size ${order.resize.rows} ${order.resize.cols}\n` : `signal ${constants.signals[order.signal]} 0\n`;
+  return 'resize' in order
+    ? `size ${order.resize.rows} ${order.resize.cols}\n`
+    : `signal ${constants.signals[order.signal]} 0\n`;
 }
 
-/** Settles with the first line that the helper says: resolves with the id of the process that leads the terminal's session. */
+/**
+ * Settles with the first line that the helper says: resolves with the id of the process that leads
+ * the terminal's session.
+ */
 async function untilReady(helper: Helper, words: Words, signal: AbortSignal): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const failed = (why: string): void => reject(new Refused(500, `the terminal could not be made: ${why}`));
@@ -203,7 +223,10 @@ async function untilReady(helper: Helper, words: Words, signal: AbortSignal): Pr
   };
   helper.once('error', (error) => failed(error.message));
   helper.once('exit', (code, name) => failed(`its helper ended with ${name ?? `exit code ${code}`}`));
-  const timer = setTimeout(() => failed(`its helper was not ready within ${START_DEADLINE_MS / 1_000} s`), START_DEADLINE_MS);
+  const timer = setTimeout(
+    () => failed(`its helper was not ready within ${START_DEADLINE_MS / 1_000} s`),
+    START_DEADLINE_MS,
+  );
   const onAbort = (): void => reject(signal.reason);
   signal.addEventListener('abort', onAbort, { once: true });
   try {

@@ -8,11 +8,12 @@ export class TurnTaken extends Error {
 export class Turn {
   #holder: string | undefined;
 
-  /** Runs the change, named for whoever comes meanwhile: they are refused with {@link TurnTaken}. */
+  /**
+   * Runs the change, named for whoever comes meanwhile: they are refused with {@link TurnTaken}.
+   */
   async run<T>(name: string, change: () => Promise<T>): Promise<T> {
-    if (this.#holder !== undefined) {
-      throw new TurnTaken(`${this.#holder} is being applied; try again when it is done`);
-    }
+    if (this.#holder !== undefined) throw new TurnTaken(`${this.#holder} is being applied; try again when it is done`);
+
     this.#holder = name;
     try {
       return await change();

@@ -1,6 +1,7 @@
-// What a machine needs when it goes on after a sleep, or when its disk was booted: a fresh secret, the time, fresh random numbers, no connection whose
-// other end is long gone, and the size it shall have. Names and keys stay. Fails closed as an identity does: the new secret is in force first, and
-// nothing runs under it before every part was applied and read back.
+// What a machine needs when it goes on after a sleep, or when its disk was booted: a fresh secret,
+// the time, fresh random numbers, no connection whose other end is long gone, and the size it shall
+// have. Names and keys stay. Fails closed as an identity does: the new secret is in force first,
+// and nothing runs under it before every part was applied and read back.
 import type { GuestSizeResult, GuestWake } from '@berth/protocol/guest.ts';
 import { ClockStep } from './clock.ts';
 import type { IdentityMarker } from './identity-marker.ts';
@@ -20,20 +21,30 @@ export class WakeStep {
   }
 
   /**
-   * Applies a wake that was received at `receivedAt` (of `performance.now()`) on a connection that stays. Rejects with a message that names the part that failed.
+   * Applies a wake that was received at `receivedAt` (of `performance.now()`) on a connection that
+   * stays. Rejects with a message that names the part that failed.
    */
-  async apply(wake: GuestWake, receivedAt: number, connection: Connection, signal: AbortSignal): Promise<GuestSizeResult> {
+  async apply(
+    wake: GuestWake,
+    receivedAt: number,
+    connection: Connection,
+    signal: AbortSignal,
+  ): Promise<GuestSizeResult> {
     await part('secret', () => this.#secret.begin(wake.secret));
     const result = await this.#applyAll(wake, receivedAt, connection, signal);
     await part('secret', () => this.#secret.complete());
     return result;
   }
 
-  async #applyAll(wake: GuestWake, receivedAt: number, connection: Connection, signal: AbortSignal): Promise<GuestSizeResult> {
+  async #applyAll(
+    wake: GuestWake,
+    receivedAt: number,
+    connection: Connection,
+    signal: AbortSignal,
+  ): Promise<GuestSizeResult> {
     const { vcpu, memoryMib, diskGib } = wake;
-    if (this.#machine === undefined) {
-      return { clockUnixMs: Date.now(), vcpu, memoryMib, diskGib };
-    }
+    if (this.#machine === undefined) return { clockUnixMs: Date.now(), vcpu, memoryMib, diskGib };
+
     const { kernel, marker } = this.#machine;
     const clock = new ClockStep(wake, receivedAt);
     await part('clock and random numbers', () => clock.apply(kernel));

@@ -1,5 +1,6 @@
-// Which connections a wake ends: those that leave the machine, at once and with an error, and no others. In a network and process namespace of its own, because the
-// helper looks into every network namespace that it can see. Needs root.
+// Which connections a wake ends: those that leave the machine, at once and with an error, and no
+// others. In a network and process namespace of its own, because the helper looks into every
+// network namespace that it can see. Needs root.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -30,24 +31,28 @@ async function sceneOutput(): Promise<Record<string, string>> {
 
 const isRoot = process.getuid?.() === 0;
 
-test('connections that leave the machine fail at once, those within it and the caller stay', { skip: !isRoot }, async () => {
-  assert.deepEqual(await sceneOutput(), {
-    answers: 'ok ok ok',
-    beyond: 'ECONNABORTED',
-    'beyond, IPv6 socket': 'ECONNABORTED',
-    'beyond, from a container': 'ECONNABORTED',
-    'accepted from beyond': 'ECONNABORTED',
-    caller: 'open',
-    loopback: 'open',
-    'loopback, IPv6': 'open',
-    'loopback, IPv4 in IPv6': 'open',
-    'own address': 'open',
-    'to a container': 'open',
-    'loopback of a container': 'open',
-    'connected UDP': 'open',
-    listening: 'takes connections',
-  });
-});
+test(
+  'connections that leave the machine fail at once, those within it and the caller stay',
+  { skip: !isRoot },
+  async () => {
+    assert.deepEqual(await sceneOutput(), {
+      answers: 'ok ok ok',
+      beyond: 'ECONNABORTED',
+      'beyond, IPv6 socket': 'ECONNABORTED',
+      'beyond, from a container': 'ECONNABORTED',
+      'accepted from beyond': 'ECONNABORTED',
+      caller: 'open',
+      loopback: 'open',
+      'loopback, IPv6': 'open',
+      'loopback, IPv4 in IPv6': 'open',
+      'own address': 'open',
+      'to a container': 'open',
+      'loopback of a container': 'open',
+      'connected UDP': 'open',
+      listening: 'takes connections',
+    });
+  },
+);
 
 test('the helper answers what it does not know with a sentence', async () => {
   const child = spawn('perl', ['-e', HELPER_PROGRAM, '0', '0'], { stdio: ['pipe', 'pipe', 'inherit'] });

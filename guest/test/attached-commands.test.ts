@@ -1,4 +1,5 @@
-// Commands that a caller is connected to, with pipes: input, outputs, signals, and each way to an end.
+// Commands that a caller is connected to, with pipes: input, outputs, signals, and each way to an
+// end.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -27,7 +28,10 @@ test('a command runs as exec runs it: same shell, user, folder, environment, a s
   const { text } = await daemon.call('POST', '/exec', { command: script, timeoutSeconds: 60 }, 's'.repeat(43));
   assert.equal(attached.stdout, (JSON.parse(text) as { stdout: string }).stdout);
   // It is opened when all was written, and its end too.
-  const again = await Attached.start(daemon, 'echo out >/dev/stdout; echo err >/dev/stderr; sleep 0.3; cat /dev/stdin; cat </dev/stdin');
+  const again = await Attached.start(
+    daemon,
+    'echo out >/dev/stdout; echo err >/dev/stderr; sleep 0.3; cat /dev/stdin; cat </dev/stdin',
+  );
   again.write('in');
   again.order({ end: true });
   assert.deepEqual([await again.exit(), again.stdout, again.stderr], [{ exit: 0 }, 'out\nin', 'err\n']);
@@ -90,7 +94,8 @@ test('one that is stopped goes on with SIGCONT', async (t) => {
   const daemon = await secured(t);
   const attached = await Attached.start(daemon, 'echo $$ > shell; kill -STOP $$; echo went on');
   const shell = await daemon.number('shell');
-  const state = async (): Promise<string> => /^State:\s+(\w)/m.exec(await readFile(`/proc/${shell}/status`, 'utf8'))?.[1] ?? '';
+  const state = async (): Promise<string> =>
+    /^State:\s+(\w)/m.exec(await readFile(`/proc/${shell}/status`, 'utf8'))?.[1] ?? '';
   await until('it is stopped', async () => (await state()) === 'T');
   attached.order({ signal: 'SIGCONT' });
   assert.deepEqual([await attached.exit(), attached.stdout], [{ exit: 0 }, 'went on\n']);
@@ -228,7 +233,9 @@ test('what a command leaves in the background neither holds back its end nor end
 
 test('a hundred at once are apart, as many as may run are let in, and one more is refused until one has ended', async (t) => {
   const daemon = await secured(t, { BERTH_GUEST_MAX_RUNNING: '100' });
-  const all = await Promise.all(Array.from({ length: 100 }, (_, index) => Attached.start(daemon, `cat; exit ${index}`)));
+  const all = await Promise.all(
+    Array.from({ length: 100 }, (_, index) => Attached.start(daemon, `cat; exit ${index}`)),
+  );
   assert.equal((await refusalOf(daemon, '?tty=false&command=true')).status, 429);
   all.forEach((attached, index) => {
     attached.write(`number ${index}`);
@@ -251,9 +258,9 @@ test('what is no command is refused before anything runs, and what is no frame e
     '?tty=false&command=a%00b',
     '?cols=80&rows=24&command=a%00b',
     '?command=true',
-  ]) {
+  ])
     assert.equal((await refusalOf(daemon, query)).status, 400, query);
-  }
+
   for (const nonsense of [
     Buffer.from([7, 0, 0, 0, 0]),
     controlFrame({ end: 1 }),

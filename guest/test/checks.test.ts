@@ -26,7 +26,28 @@ function schemaOutcome(schema: z.ZodType, value: unknown): Outcome {
 }
 
 const oddities = fc.oneof(
-  fc.constantFrom<unknown>(null, undefined, true, '', -1, 0, 0.5, 1, 64, 65, 127, 128, 600, 601, 2 ** 53, 1e300, [], {}, [1], ['']),
+  fc.constantFrom<unknown>(
+    null,
+    undefined,
+    true,
+    '',
+    -1,
+    0,
+    0.5,
+    1,
+    64,
+    65,
+    127,
+    128,
+    600,
+    601,
+    2 ** 53,
+    1e300,
+    [],
+    {},
+    [1],
+    [''],
+  ),
   fc.integer(),
   fc.string(),
   fc.integer({ min: 0, max: 70 }).map((length) => 'a'.repeat(length)),
@@ -41,7 +62,10 @@ function changed(valid: Record<string, unknown>): fc.Arbitrary<unknown> {
   const field = fc.constantFrom(...Object.keys(valid), 'extra');
   return fc.oneof(
     { weight: 8, arbitrary: fc.tuple(field, oddities).map(([name, value]) => ({ ...valid, [name]: value })) },
-    { weight: 1, arbitrary: field.map((name) => Object.fromEntries(Object.entries(valid).filter(([other]) => other !== name))) },
+    {
+      weight: 1,
+      arbitrary: field.map((name) => Object.fromEntries(Object.entries(valid).filter(([other]) => other !== name))),
+    },
     { weight: 1, arbitrary: oddities },
   );
 }
@@ -114,5 +138,8 @@ test('valid bodies are accepted', () => {
   assert.deepEqual(checkWake(wake), wake);
   assert.deepEqual(checkSize({ vcpu: 64, memoryMib: 128, diskGib: 1 }), { vcpu: 64, memoryMib: 128, diskGib: 1 });
   assert.deepEqual(checkIdentity(identity), identity);
-  assert.deepEqual(checkExecRequest({ command: 'true', timeoutSeconds: 600 }), { command: 'true', timeoutSeconds: 600 });
+  assert.deepEqual(checkExecRequest({ command: 'true', timeoutSeconds: 600 }), {
+    command: 'true',
+    timeoutSeconds: 600,
+  });
 });

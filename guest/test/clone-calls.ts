@@ -1,4 +1,5 @@
-// Clones as the host daemon asks a guest daemon of the tests for them, and what is looked at on its side.
+// Clones as the host daemon asks a guest daemon of the tests for them, and what is looked at on its
+// side.
 import { execFileSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,7 +30,11 @@ export async function aSealedClone(
 }
 
 /** Clones and resolves with how it came out. */
-export async function clone(daemon: TestDaemon, url: string, changes: Partial<PlainClone> = {}): Promise<GuestCloneResult> {
+export async function clone(
+  daemon: TestDaemon,
+  url: string,
+  changes: Partial<PlainClone> = {},
+): Promise<GuestCloneResult> {
   const answer = await daemon.call('POST', '/clone', await aSealedClone(daemon, url, changes));
   if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
   return guestCloneResult.parse(JSON.parse(answer.text));

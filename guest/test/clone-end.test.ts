@@ -1,4 +1,5 @@
-// How a clone ends before it is done: by its callers, from outside, by its time, with the daemon. What is left can be begun anew, or gone on with.
+// How a clone ends before it is done: by its callers, from outside, by its time, with the daemon.
+// What is left can be begun anew, or gone on with.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -53,7 +54,11 @@ test('calls at the same time are one clone, and all are told how it came out', a
 
 test('a clone whose caller left goes on for who asks again', async (t) => {
   const daemon = await hold(t);
-  const left = daemon.open('POST', '/clone', JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })));
+  const left = daemon.open(
+    'POST',
+    '/clone',
+    JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })),
+  );
   left.answer.catch(() => undefined);
   await isHeld();
   left.request.destroy();
@@ -66,7 +71,11 @@ test('a clone whose caller left goes on for who asks again', async (t) => {
 
 test('a clone that nobody waits for any more is ended, with its secret', async (t) => {
   const daemon = await hold(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '50' });
-  const left = daemon.open('POST', '/clone', JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })));
+  const left = daemon.open(
+    'POST',
+    '/clone',
+    JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })),
+  );
   left.answer.catch(() => undefined);
   await isHeld();
   left.request.destroy();
@@ -94,7 +103,12 @@ test('a wake ends what was under way when the machine fell asleep', async (t) =>
   const daemon = await hold(t);
   const { secret } = anIdentity();
   await daemon.call('POST', '/identity', anIdentity());
-  const broken = daemon.call('POST', '/clone', await aSealedClone(daemon, url(), { credentials: CREDENTIALS }, secret), secret);
+  const broken = daemon.call(
+    'POST',
+    '/clone',
+    await aSealedClone(daemon, url(), { credentials: CREDENTIALS }, secret),
+    secret,
+  );
   const rejected = assert.rejects(broken);
   await isHeld();
   assert.equal((await daemon.call('POST', '/wake', aWake({ secret: 'b'.repeat(43) }), secret)).status, 200);
@@ -105,7 +119,8 @@ test('a wake ends what was under way when the machine fell asleep', async (t) =>
 test('nobody clones without the secret of the machine, nor before its identity is complete', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity());
-  for (const path of ['/clone', '/clone/end']) assert.equal((await daemon.call('POST', path, aClone(url()))).status, 401);
+  for (const path of ['/clone', '/clone/end'])
+    assert.equal((await daemon.call('POST', path, aClone(url()))).status, 401);
 });
 
 test('a clone that takes too long is told as that, and git is gone', async (t) => {
@@ -137,11 +152,14 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
 function interrupt(daemon: TestDaemon, moved: number): void {
   const folder = join(daemon.codeFolder, '.berth-clone-0123456789abcdef');
   mkdirSync(join(folder, 'work'), { recursive: true });
-  for (const name of ['README.md', 'docs', 'src', '.git'].slice(moved)) {
+  for (const name of ['README.md', 'docs', 'src', '.git'].slice(moved))
     renameSync(join(daemon.codeFolder, name), join(folder, 'work', name));
-  }
+
   if (moved === 4) rmSync(folder, { recursive: true });
-  writeFileSync(join(daemon.folder, 'clone.json'), JSON.stringify({ state: 'moving', folder: '.berth-clone-0123456789abcdef' }));
+  writeFileSync(
+    join(daemon.folder, 'clone.json'),
+    JSON.stringify({ state: 'moving', folder: '.berth-clone-0123456789abcdef' }),
+  );
 }
 
 for (const moved of [0, 1, 3, 4]) {

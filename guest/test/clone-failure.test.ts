@@ -11,7 +11,10 @@ const TABLE: readonly (readonly [CloneFailureCode, string])[] = [
   ['access_denied', `fatal: could not read Username for '${URL}': terminal prompts disabled`],
   ['access_denied', `remote: Invalid username or token.\nfatal: Authentication failed for '${URL}/'`],
   ['access_denied', `fatal: unable to access '${URL}/': The requested URL returned error: 403`],
-  ['branch_not_found', 'warning: Could not find remote branch x to clone.\nfatal: Remote branch x not found in upstream origin'],
+  [
+    'branch_not_found',
+    'warning: Could not find remote branch x to clone.\nfatal: Remote branch x not found in upstream origin',
+  ],
   ['network', `fatal: unable to access '${URL}/': Could not resolve host: git.example.test`],
   [
     'network',

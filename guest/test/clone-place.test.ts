@@ -1,4 +1,5 @@
-// How a finished clone comes into place: by names that may be any bytes, whole or not at all, and never said to be done when it is not.
+// How a finished clone comes into place: by names that may be any bytes, whole or not at all, and
+// never said to be done when it is not.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

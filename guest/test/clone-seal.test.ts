@@ -45,6 +45,8 @@ test('a box of another key, another sender or with a changed byte is not opened'
 
 test('what is no key is not sealed to', () => {
   // The last one is a point that any two parties agree on.
-  const low = Buffer.concat([Buffer.from(newSecretKey().key, 'base64').subarray(0, 12), Buffer.alloc(32)]).toString('base64');
+  const low = Buffer.concat([Buffer.from(newSecretKey().key, 'base64').subarray(0, 12), Buffer.alloc(32)]).toString(
+    'base64',
+  );
   for (const key of ['', 'A'.repeat(59) + '=', low]) assert.throws(() => sealSecret(key, SECRET), key);
 });

@@ -1,4 +1,5 @@
-// The secret of a clone: git gets it, once, for the one host and path; while the clone runs and afterwards it is in no argument, environment or file of the machine.
+// The secret of a clone: git gets it, once, for the one host and path; while the clone runs and
+// afterwards it is in no argument, environment or file of the machine.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -14,7 +15,12 @@ import { memoryHolding } from './process-memory.ts';
 
 /** Looked for in whatever must not hold it, so it is text that nothing holds by chance. */
 const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere-%40:0123 "456"' };
-const FORMS = [CREDENTIALS.token, CREDENTIALS.username, basic(CREDENTIALS).slice(6), encodeURIComponent(CREDENTIALS.token)];
+const FORMS = [
+  CREDENTIALS.token,
+  CREDENTIALS.username,
+  basic(CREDENTIALS).slice(6),
+  encodeURIComponent(CREDENTIALS.token),
+];
 
 let git: GitServer;
 before(async () => {
@@ -48,7 +54,9 @@ async function keepersOf(daemon: TestDaemon): Promise<number[]> {
   const kept = children
     .split(' ')
     .filter((pid) => pid !== '')
-    .map(async (pid) => ((await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes(KEEPER_ARGUMENT) ? [Number(pid)] : []));
+    .map(async (pid) =>
+      (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes(KEEPER_ARGUMENT) ? [Number(pid)] : [],
+    );
   return (await Promise.all(kept)).flat();
 }
 
@@ -66,7 +74,10 @@ async function ask(socket: string, question: string): Promise<string> {
 test('a repository that wants credentials is cloned with those of the call, and told them once it asks', async (t) => {
   const daemon = await startDaemon(t);
   assert.deepEqual(await clone(daemon, closed(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
-  assert.deepEqual([...new Set(git.requests.map(({ authorization }) => authorization))], [undefined, basic(CREDENTIALS)]);
+  assert.deepEqual(
+    [...new Set(git.requests.map(({ authorization }) => authorization))],
+    [undefined, basic(CREDENTIALS)],
+  );
   assert.equal(git.requests[0]?.authorization, undefined);
   assert.equal(gitIn(daemon, 'config', 'remote.origin.url'), closed());
 });
@@ -75,10 +86,15 @@ test('while the clone runs the secret is in no argument, environment or file; af
   const { daemon, done } = await heldClone(t);
   const running = await processesWith('git');
   assert.ok(running.length >= 2, 'git was not found at work');
-  for (const { text } of running) for (const form of FORMS) assert.ok(!text.includes(form), 'a process shows the secret');
+  for (const { text } of running)
+    for (const form of FORMS) assert.ok(!text.includes(form), 'a process shows the secret');
   assert.deepEqual(filesHolding(daemon.folder, FORMS), []);
   const { host } = new URL(git.url);
-  assert.equal(await ask(socketOf(daemon), `protocol=http\nhost=${host}\npath=acme/closed.git\n\n`), '', 'it was given out a second time');
+  assert.equal(
+    await ask(socketOf(daemon), `protocol=http\nhost=${host}\npath=acme/closed.git\n\n`),
+    '',
+    'it was given out a second time',
+  );
 
   git.release();
   assert.deepEqual(await done, { outcome: 'cloned' });
@@ -154,9 +170,9 @@ test('a question for another host, path or protocol, or one that is none, is not
     `${meant}host=elsewhere.example.test\n`,
     `${meant}path=acme/closed.git/more\n`,
     'x'.repeat(10_000),
-  ]) {
+  ])
     assert.equal(await ask(socketOf(daemon), question), '', question);
-  }
+
   await assert.rejects(ask(socketOf(daemon), 'x'.repeat(1_000_000)), /ECONNRESET|EPIPE/);
   first.resolve();
   assert.deepEqual(await done, { outcome: 'cloned' });
@@ -215,7 +231,12 @@ test("a credential helper of the user's own neither hears of the secret nor answ
 test('a body that is no clone is refused without a word of its secret', async (t) => {
   const daemon = await startDaemon(t);
   const body = JSON.stringify(await aSealedClone(daemon, closed(), { credentials: CREDENTIALS }));
-  for (const wrong of [body.slice(0, -1), `${body}x`, body.replace('"maxMib"', '"more"'), body.replace('"url":"http', '"url":"file')]) {
+  for (const wrong of [
+    body.slice(0, -1),
+    `${body}x`,
+    body.replace('"maxMib"', '"more"'),
+    body.replace('"url":"http', '"url":"file'),
+  ]) {
     const answer = await daemon.open('POST', '/clone', wrong).answer;
     assert.equal(answer.status, 400);
     for (const form of FORMS) assert.ok(!answer.text.includes(form), answer.text);

@@ -1,4 +1,5 @@
-// A repository becomes the content of the code folder: what is there afterwards, what is refused, and how each failure is told. Against a real git host.
+// A repository becomes the content of the code folder: what is there afterwards, what is refused,
+// and how each failure is told. Against a real git host.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chownSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -32,9 +33,9 @@ test('a repository with all its branches and its whole history is the content of
   assert.equal(gitIn(daemon, 'rev-list', '--count', 'HEAD'), '2');
   assert.equal(gitIn(daemon, 'status', '--porcelain'), '');
   assert.equal(gitIn(daemon, 'rev-parse', '--is-shallow-repository'), 'false');
-  for (const path of ['', '.git', '.git/config', 'src', 'src/a.txt']) {
+  for (const path of ['', '.git', '.git/config', 'src', 'src/a.txt'])
     assert.equal(statSync(join(daemon.codeFolder, path)).uid, testUid, path);
-  }
+
   const config = readFileSync(join(daemon.codeFolder, '.git/config'), 'utf8');
   assert.equal(gitIn(daemon, 'config', 'remote.origin.url'), url);
   // What the clone was run with is not what the user works with.
@@ -86,9 +87,27 @@ test("files of the user that the repository does not have stay; one that it has 
 });
 
 for (const [title, path, branch, code, message] of [
-  ['an unknown repository', '/acme/none.git', null, 'repository_not_found', /^fatal: repository '.*\/acme\/none\.git\/' not found$/],
-  ['an unknown branch', '/acme/web.git', 'nope', 'branch_not_found', /^fatal: Remote branch nope not found in upstream origin$/],
-  ['a branch that looks like an option', '/acme/web.git', '--upload-pack=x', 'branch_not_found', /upload-pack=x not found/],
+  [
+    'an unknown repository',
+    '/acme/none.git',
+    null,
+    'repository_not_found',
+    /^fatal: repository '.*\/acme\/none\.git\/' not found$/,
+  ],
+  [
+    'an unknown branch',
+    '/acme/web.git',
+    'nope',
+    'branch_not_found',
+    /^fatal: Remote branch nope not found in upstream origin$/,
+  ],
+  [
+    'a branch that looks like an option',
+    '/acme/web.git',
+    '--upload-pack=x',
+    'branch_not_found',
+    /upload-pack=x not found/,
+  ],
 ] as const) {
   test(`${title} is told as that, and leaves the folder empty`, async (t) => {
     const daemon = await startDaemon(t);
@@ -104,7 +123,10 @@ test('a host that cannot be reached, has no name, or shows a certificate that no
   const daemon = await startDaemon(t);
   const folder = daemon.folder;
   const subject = ['-subj', '/CN=localhost', '-keyout', 'key.pem', '-out', 'cert.pem'];
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...subject], { cwd: folder, stdio: 'ignore' });
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...subject], {
+    cwd: folder,
+    stdio: 'ignore',
+  });
   const read = (name: string): Buffer => readFileSync(join(folder, name));
   const server = createServer({ key: read('key.pem'), cert: read('cert.pem') }, (_request, response) => response.end());
   server.listen(0, '127.0.0.1');
@@ -119,7 +141,9 @@ test('a host that cannot be reached, has no name, or shows a certificate that no
 });
 
 test('more than may be fetched is a failure', async (t) => {
-  git.add('acme/large', { 'noise.bin': execFileSync('head', ['-c', '3000000', '/dev/urandom'], { maxBuffer: 4_000_000 }) });
+  git.add('acme/large', {
+    'noise.bin': execFileSync('head', ['-c', '3000000', '/dev/urandom'], { maxBuffer: 4_000_000 }),
+  });
   const daemon = await startDaemon(t);
   const result = await clone(daemon, `${git.url}/acme/large.git`, { maxMib: 2 });
   assert.deepEqual(result, { outcome: 'failed', code: 'too_large', message: 'more than 2 MiB were fetched' });
@@ -128,7 +152,9 @@ test('more than may be fetched is a failure', async (t) => {
 });
 
 test('a disk without room is told as that, and what was fetched goes', { skip: testUid !== 199_998 }, async (t) => {
-  git.add('acme/wide', { 'noise.bin': execFileSync('head', ['-c', '3000000', '/dev/urandom'], { maxBuffer: 4_000_000 }) });
+  git.add('acme/wide', {
+    'noise.bin': execFileSync('head', ['-c', '3000000', '/dev/urandom'], { maxBuffer: 4_000_000 }),
+  });
   const daemon = await startDaemon(t);
   const { codeFolder } = daemon;
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=2m,uid=${testUid}`, 'tmpfs', codeFolder]);
@@ -146,7 +172,9 @@ test('neither settings of the user nor hooks are used, and no submodule is fetch
   git.add('acme/part');
   git.add('acme/whole', { '.gitmodules': `[submodule "part"]\n\tpath = part\n\turl = ${git.url}/acme/part.git\n` });
   const daemon = await startDaemon(t);
-  await daemon.exec('printf "[url \\"http://127.0.0.1:1/\\"]\\n\\tinsteadOf = http://\\n[submodule]\\n\\trecurse = true\\n" > .gitconfig');
+  await daemon.exec(
+    'printf "[url \\"http://127.0.0.1:1/\\"]\\n\\tinsteadOf = http://\\n[submodule]\\n\\trecurse = true\\n" > .gitconfig',
+  );
   const hooks = join(daemon.folder, 'hooks');
   execFileSync('sh', [
     '-c',

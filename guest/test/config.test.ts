@@ -31,7 +31,6 @@ test('a value that cannot be meant is refused by name', () => {
     ['BERTH_GUEST_UID', '-1'],
     ['BERTH_GUEST_UID', '1e3'],
     ['BERTH_GUEST_IDENTITY', 'maybe'],
-  ] as const) {
+  ] as const)
     assert.throws(() => readConfig({ [name]: value }), new RegExp(name));
-  }
 });

@@ -1,4 +1,5 @@
-// Runs the guest daemon as in a machine, from its bundle and as a process of its own, and talks to it over HTTP. For tests.
+// Runs the guest daemon as in a machine, from its bundle and as a process of its own, and talks to
+// it over HTTP. For tests.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -10,7 +11,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { guestExecResult, type GuestExecResult, type GuestIdentity, type GuestWake } from '@berth/protocol/guest.ts';
 import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
 
-/** As root, commands run as an unprivileged user nobody else is; without root there is only one user. */
+/**
+ * As root, commands run as an unprivileged user nobody else is; without root there is only one
+ * user.
+ */
 export const testUid = process.getuid?.() === 0 ? 199_998 : (process.getuid?.() ?? 0);
 
 export interface Answer {
@@ -74,9 +78,9 @@ export class TestDaemon {
     child.stdout.on('data', (chunk: Buffer) => log.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => log.push(chunk));
     await until('the daemon listens', async () => {
-      if (child.exitCode !== null || child.signalCode !== null) {
+      if (child.exitCode !== null || child.signalCode !== null)
         throw new Error(`the daemon ended: ${Buffer.concat(log).toString()}`);
-      }
+
       this.#port = Number(await readFile(portFile, 'utf8').catch(() => '0'));
       return this.#port > 0;
     });
@@ -131,9 +135,8 @@ export class TestDaemon {
   /** Runs a command; throws when the daemon refuses it. */
   async exec(command: string, timeoutSeconds = 60): Promise<GuestExecResult> {
     const answer = await this.call('POST', '/exec', { command, timeoutSeconds });
-    if (answer.status !== 200) {
-      throw new Error(`${answer.status}: ${answer.text}`);
-    }
+    if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
+
     return guestExecResult.parse(JSON.parse(answer.text));
   }
 
@@ -169,9 +172,8 @@ export async function startDaemon(t: TestContext, env: Record<string, string> = 
 export async function until(what: string, condition: () => Promise<boolean> | boolean): Promise<void> {
   const deadline = performance.now() + 30_000;
   while (!(await condition())) {
-    if (performance.now() > deadline) {
-      throw new Error(`waited 30 s in vain until ${what}`);
-    }
+    if (performance.now() > deadline) throw new Error(`waited 30 s in vain until ${what}`);
+
     await delay(5);
   }
 }

@@ -1,10 +1,14 @@
-// How commands end: by themselves with something left running, by their time, by a caller who goes away.
+// How commands end: by themselves with something left running, by their time, by a caller who goes
+// away.
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { runs, startDaemon, until } from './daemon.ts';
 
-/** The time of a command that is ended by it: it begins before the shell does, which must have come to its `sleep` by then. */
+/**
+ * The time of a command that is ended by it: it begins before the shell does, which must have come
+ * to its `sleep` by then.
+ */
 const SECONDS = 5;
 const SECONDS_FOR_FIFTY = 10;
 
@@ -26,10 +30,15 @@ test('a background child that holds the pipes neither holds back the answer nor 
 
 test('what is left running can go on writing: its output is thrown away', async (t) => {
   const daemon = await startDaemon(t);
-  const result = await daemon.exec('(head -c 3000000 /dev/zero; echo $? > written; exec sleep 1000) & echo $! > child; echo hi >&2');
+  const result = await daemon.exec(
+    '(head -c 3000000 /dev/zero; echo $? > written; exec sleep 1000) & echo $! > child; echo hi >&2',
+  );
   assert.equal(result.stderr, 'hi\n');
   const child = await daemon.number('child');
-  await until('all is written', async () => (await readFile(`${daemon.codeFolder}/written`, 'utf8').catch(() => '')) === '0\n');
+  await until(
+    'all is written',
+    async () => (await readFile(`${daemon.codeFolder}/written`, 'utf8').catch(() => '')) === '0\n',
+  );
   assert.equal(await runs(child), true);
   await daemon.exec(`kill ${child}`);
 });
@@ -97,14 +106,16 @@ for (const [how, leave] of [
 ] as const) {
   test(`a caller who ${how} ends the process group`, async (t) => {
     const daemon = await startDaemon(t);
-    const body = JSON.stringify({ command: 'echo $$ > shell; sleep 1000 & echo $! > child; sleep 1000', timeoutSeconds: 60 });
+    const body = JSON.stringify({
+      command: 'echo $$ > shell; sleep 1000 & echo $! > child; sleep 1000',
+      timeoutSeconds: 60,
+    });
     const { request, answer } = daemon.open('POST', '/exec', body);
     const [shell, child] = [await daemon.number('shell'), await daemon.number('child')];
     const gone = assert.rejects(answer);
     request.socket?.[leave]();
-    for (const pid of [shell, child]) {
-      await until('the group is gone', async () => !(await runs(pid)));
-    }
+    for (const pid of [shell, child]) await until('the group is gone', async () => !(await runs(pid)));
+
     request.destroy();
     await gone;
   });
@@ -112,7 +123,11 @@ for (const [how, leave] of [
 
 test('a caller who goes away after the answer ends nothing', async (t) => {
   const daemon = await startDaemon(t);
-  const { request, answer } = daemon.open('POST', '/exec', JSON.stringify({ command: 'sleep 1000 & echo $! > child', timeoutSeconds: 60 }));
+  const { request, answer } = daemon.open(
+    'POST',
+    '/exec',
+    JSON.stringify({ command: 'sleep 1000 & echo $! > child', timeoutSeconds: 60 }),
+  );
   await answer;
   request.destroy();
   const child = await daemon.number('child');
@@ -144,7 +159,8 @@ test('the headers of an answer come at once, and spaces until the result', async
 
 test('more commands than the bound are refused until one has ended, and a daemon that is stopped ends them all', async (t) => {
   const daemon = await startDaemon(t, { BERTH_GUEST_MAX_RUNNING: '3' });
-  const command = (name: number): string => JSON.stringify({ command: `echo $$ > p${name}; exec sleep 1000`, timeoutSeconds: 60 });
+  const command = (name: number): string =>
+    JSON.stringify({ command: `echo $$ > p${name}; exec sleep 1000`, timeoutSeconds: 60 });
   const running = [0, 1, 2].map((name) => daemon.open('POST', '/exec', command(name)));
   const pids = await Promise.all([0, 1, 2].map((name) => daemon.number(`p${name}`)));
   const refused = await daemon.call('POST', '/exec', { command: 'true', timeoutSeconds: 5 });
@@ -154,12 +170,13 @@ test('more commands than the bound are refused until one has ended, and a daemon
   const [first, ...rest] = running.map(({ answer }) => assert.rejects(answer));
   running[0]?.request.destroy();
   await first;
-  await until('there is room', async () => (await daemon.call('POST', '/exec', { command: 'true', timeoutSeconds: 5 })).status === 200);
+  await until(
+    'there is room',
+    async () => (await daemon.call('POST', '/exec', { command: 'true', timeoutSeconds: 5 })).status === 200,
+  );
   await daemon.stop('SIGTERM');
   await Promise.all(rest);
-  for (const pid of pids) {
-    await until('the command is gone', async () => !(await runs(pid)));
-  }
+  for (const pid of pids) await until('the command is gone', async () => !(await runs(pid)));
 });
 
 test('200 commands at once, more than there are pipes ahead, all answer and leave nothing open', async (t) => {

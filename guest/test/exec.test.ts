@@ -10,7 +10,10 @@ test('a command runs in the code folder as the user, with a clean environment an
   const identity = await daemon.exec('pwd; id -u; id -g; id -G; ps -o pid=,pgid=,sid=,tty= -p $$; umask');
   const [folder, uid, gid, groups, ps = '', umask] = identity.stdout.trim().split('\n');
   const [pid, pgid, sid, tty] = ps.trim().split(/\s+/);
-  assert.deepEqual([folder, uid, gid, groups], [daemon.codeFolder, ...Array.from({ length: 3 }, () => String(testUid))]);
+  assert.deepEqual(
+    [folder, uid, gid, groups],
+    [daemon.codeFolder, ...Array.from({ length: 3 }, () => String(testUid))],
+  );
   assert.deepEqual([pgid, sid, tty, umask], [pid, pid, '?', '0022']);
 
   const environment = (await daemon.exec('env')).stdout.trim().split('\n').sort();
@@ -106,14 +109,21 @@ test('a command of a megabyte runs, however little of it fits an argument', asyn
   for (const length of [131_000, 131_071, 131_072, EXEC_COMMAND_LENGTH]) {
     const command = script(length);
     const result = await daemon.exec(command);
-    assert.deepEqual([command.length, result.stdout, result.stderr, result.exitCode], [length, `${length - 30}\n`, '', 7]);
+    assert.deepEqual(
+      [command.length, result.stdout, result.stderr, result.exitCode],
+      [length, `${length - 30}\n`, '', 7],
+    );
   }
 });
 
 test('50 commands at once all answer, each with its own output', async (t) => {
   const daemon = await startDaemon(t);
-  const results = await Promise.all(Array.from({ length: 50 }, (_, index) => daemon.exec(`sleep 0.1; echo ${index}; echo e${index} >&2`)));
-  results.forEach((result, index) => assert.deepEqual([result.stdout, result.stderr, result.exitCode], [`${index}\n`, `e${index}\n`, 0]));
+  const results = await Promise.all(
+    Array.from({ length: 50 }, (_, index) => daemon.exec(`sleep 0.1; echo ${index}; echo e${index} >&2`)),
+  );
+  results.forEach((result, index) =>
+    assert.deepEqual([result.stdout, result.stderr, result.exitCode], [`${index}\n`, `e${index}\n`, 0]),
+  );
 });
 
 test('a missing code folder is said', async (t) => {

@@ -36,7 +36,8 @@ export class TestFiles {
 
   /** The listing, or the code of a refusal. */
   async list(name: string, depth = 1): Promise<Listing | string> {
-    const answer = await this.#daemon.open('GET', `/files?path=${encodeURIComponent(this.at(name))}&depth=${depth}`).answer;
+    const answer = await this.#daemon.open('GET', `/files?path=${encodeURIComponent(this.at(name))}&depth=${depth}`)
+      .answer;
     const outcome = outcomeOf(answer);
     if (typeof outcome === 'string') return outcome;
     const listing = parseListing(outcome, { root: this.at(name), depth });

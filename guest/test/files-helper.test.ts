@@ -1,4 +1,5 @@
-// What the helper of file calls must hold against: paths that lead elsewhere between two looks, and groups that it has of its daemon.
+// What the helper of file calls must hold against: paths that lead elsewhere between two looks, and
+// groups that it has of its daemon.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +19,12 @@ const SWAP = `while (1) { for my $what ("file", "fifo") { unlink "next"; link $w
 /** Starts the helper alone and gives the path of its socket. */
 async function startHelper(t: TestContext, folder: string, before: readonly string[] = []): Promise<string> {
   const socket = join(folder, 'files.sock');
-  const args = ['perl', '-e', FILE_PROGRAM, ...fileProgramArguments({ socket, uid: testUid, gid: testUid, seconds: 30 })];
+  const args = [
+    'perl',
+    '-e',
+    FILE_PROGRAM,
+    ...fileProgramArguments({ socket, uid: testUid, gid: testUid, seconds: 30 }),
+  ];
   const [program = '', ...rest] = [...before, ...args];
   const helper = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => helper.kill('SIGKILL'));
@@ -76,13 +82,17 @@ test('a folder that becomes a link while it is listed is not followed, and the l
   assert.ok(!answer.includes('of-elsewhere'));
 });
 
-test('groups that the daemon has are not those of a call', { skip: process.getuid?.() !== 0 && 'needs another user' }, async (t) => {
-  const root = await mkdtemp(join(tmpdir(), 'berth-files-groups-'));
-  t.after(() => rm(root, { recursive: true }));
-  await chmod(root, 0o755);
-  await writeFile(join(root, 'of-the-group'), 'g');
-  await chmod(join(root, 'of-the-group'), 0o640);
-  const at = await startHelper(t, root, ['setpriv', '--groups', '0', '--']);
-  const answer = Buffer.concat((await ask(at, 'read', join(root, 'of-the-group'), 100).toArray()) as Buffer[]);
-  assert.equal(answer.toString(), `no ${constants.errno.EACCES}\n`);
-});
+test(
+  'groups that the daemon has are not those of a call',
+  { skip: process.getuid?.() !== 0 && 'needs another user' },
+  async (t) => {
+    const root = await mkdtemp(join(tmpdir(), 'berth-files-groups-'));
+    t.after(() => rm(root, { recursive: true }));
+    await chmod(root, 0o755);
+    await writeFile(join(root, 'of-the-group'), 'g');
+    await chmod(join(root, 'of-the-group'), 0o640);
+    const at = await startHelper(t, root, ['setpriv', '--groups', '0', '--']);
+    const answer = Buffer.concat((await ask(at, 'read', join(root, 'of-the-group'), 100).toArray()) as Buffer[]);
+    assert.equal(answer.toString(), `no ${constants.errno.EACCES}\n`);
+  },
+);

@@ -54,7 +54,26 @@ test('a listing goes as deep as asked, level by level', async (t) => {
 test('names may be anything but a slash and NUL, bytes that are no UTF-8 too', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
-  const odd = ['\n', ' ', '"', "'", '\\', '🦭', '-', 'a\tb', 'D', 'd', 'EC', '_', 'STDIN', '|ls', '>x', '__proto__', 'é', '\u0001'];
+  const odd = [
+    '\n',
+    ' ',
+    '"',
+    "'",
+    '\\',
+    '🦭',
+    '-',
+    'a\tb',
+    'D',
+    'd',
+    'EC',
+    '_',
+    'STDIN',
+    '|ls',
+    '>x',
+    '__proto__',
+    'é',
+    '\u0001',
+  ];
   for (const name of odd) await mkdir(files.at(name));
   assert.deepEqual(await files.names('.'), { '': odd.map((name) => `${name}/`).toSorted() });
   const deep = await files.list('.', 2);
@@ -83,7 +102,10 @@ test(
       truncated: true,
     });
     const shallow = await files.list('.', 2);
-    assert.ok(typeof shallow !== 'string' && !shallow.truncated, 'what lies deeper than asked is nothing that is missing');
+    assert.ok(
+      typeof shallow !== 'string' && !shallow.truncated,
+      'what lies deeper than asked is nothing that is missing',
+    );
     assert.equal(await files.list('open/closed'), '403 file_access_denied');
   },
 );
@@ -147,7 +169,6 @@ test('what is no listing of what was asked for is none', () => {
     ['D\0D\0EC'],
     ['D\0da\0D/../a\0EC'],
     ['D\0da\0D/a\0EC', 1],
-  ] as const) {
+  ] as const)
     assert.equal(parse(text, depth), null, JSON.stringify(text));
-  }
 });

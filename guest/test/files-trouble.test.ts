@@ -1,4 +1,5 @@
-// File calls when something goes wrong: a full disk, callers that leave, too many at once, a helper that is gone.
+// File calls when something goes wrong: a full disk, callers that leave, too many at once, a helper
+// that is gone.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +29,10 @@ async function stalledWrite(daemon: TestDaemon, path: string): Promise<Socket> {
 /** Processes of the helper, itself included. */
 async function helpersOf(daemon: TestDaemon): Promise<number[]> {
   const children = async (pid: number): Promise<number[]> =>
-    (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')).split(' ').filter(Boolean).map(Number);
+    (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => ''))
+      .split(' ')
+      .filter(Boolean)
+      .map(Number);
   const found: number[] = [];
   for (const pid of await children(daemon.pid)) {
     const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
@@ -53,9 +57,9 @@ test(
     await mkdir(join(folder, 'closed'));
     await writeFile(join(folder, 'closed/f'), 'old');
     await chmod(join(folder, 'closed/f'), 0o666);
-    for (const name of ['f', 'new', 'closed/f']) {
+    for (const name of ['f', 'new', 'closed/f'])
       assert.equal(await files.write(join(folder, name), 'n'.repeat(900_000)), '507 guest_disk_full', name);
-    }
+
     assert.equal(await readFile(join(folder, 'f'), 'utf8'), old);
     assert.equal(await readFile(join(folder, 'closed/f'), 'utf8'), 'old');
     assert.deepEqual((await readdir(folder)).toSorted(), ['closed', 'f']);
@@ -79,7 +83,9 @@ test('so many calls are worked on at once, more wait for their turn, and beyond 
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await files.write('f', 'x');
-  const stalled = await Promise.all(Array.from({ length: FILE_CALLS.atOnce }, () => stalledWrite(daemon, files.at('g'))));
+  const stalled = await Promise.all(
+    Array.from({ length: FILE_CALLS.atOnce }, () => stalledWrite(daemon, files.at('g'))),
+  );
   await until('all are worked on', async () => (await helpersOf(daemon)).length === FILE_CALLS.atOnce + 1);
   let answered = 0;
   const waiting = Array.from({ length: FILE_CALLS.waiting }, () => files.text('f').finally(() => (answered += 1)));
@@ -121,7 +127,11 @@ test('on a file system without unnamed files a temporary one takes their place, 
   t.after(() => rm(folder, { recursive: true }));
   const socket = join(folder, 'socket');
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
-  const helper = spawn('perl', ['-e', FILE_PROGRAM, ...fileProgramArguments({ socket, uid, gid, seconds: 30, tmpfile: 0 })]);
+  const helper = spawn('perl', [
+    '-e',
+    FILE_PROGRAM,
+    ...fileProgramArguments({ socket, uid, gid, seconds: 30, tmpfile: 0 }),
+  ]);
   t.after(() => helper.stdin.end());
   await once(helper.stdout, 'data');
   const write = async (path: string, content: string): Promise<string> => {

@@ -1,7 +1,21 @@
-// Reading and writing files through the daemon: contents byte for byte, what is kept of a file that is replaced, and what is refused.
+// Reading and writing files through the daemon: contents byte for byte, what is kept of a file that
+// is replaced, and what is refused.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, lstat, mkdir, open, readFile, readdir, readlink, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  open,
+  readFile,
+  readdir,
+  readlink,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
@@ -65,9 +79,8 @@ test('who reads while others write sees one content or the other, never a mixtur
     for (let round = 0; round < 15; round += 1) await files.write('f', content);
   });
   const written = Promise.all(writers).then(() => true);
-  for (let over = false; !over; over = await Promise.race([written, Promise.resolve(false)])) {
+  for (let over = false; !over; over = await Promise.race([written, Promise.resolve(false)]))
     assert.ok(contents.includes(await files.text('f')));
-  }
 });
 
 test('a link is written through and stays, also where it leads to nothing yet; links in a ring are refused', async (t) => {
@@ -81,7 +94,10 @@ test('a link is written through and stays, also where it leads to nothing yet; l
   await symlink('ring-a', files.at('ring-b'));
   await files.write('link-to-link', 'through');
   await files.write('dangling', 'made');
-  assert.deepEqual([await files.text('target'), await files.text('link'), await files.text('new/place')], ['through', 'through', 'made']);
+  assert.deepEqual(
+    [await files.text('target'), await files.text('link'), await files.text('new/place')],
+    ['through', 'through', 'made'],
+  );
   assert.deepEqual(await Promise.all(['link', 'link-to-link', 'dangling'].map((name) => readlink(files.at(name)))), [
     'target',
     'link',
@@ -94,7 +110,9 @@ test('a link is written through and stays, also where it leads to nothing yet; l
 test('what is no regular file is refused without being opened', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
-  await daemon.exec('mkfifo fifo; (echo x > fifo; echo > opened) & (cat other > read) & mkfifo other; mkdir folder; ln -s folder link');
+  await daemon.exec(
+    'mkfifo fifo; (echo x > fifo; echo > opened) & (cat other > read) & mkfifo other; mkdir folder; ln -s folder link',
+  );
   const server = createServer().listen(files.at('socket'));
   t.after(() => server.close());
   await once(server, 'listening');
@@ -119,7 +137,8 @@ test('calls may do what the tenant may, and no more', { skip: !root && 'needs an
   await writeFile(files.at('closed/in'), 'i');
   assert.equal(await files.read('secret'), '403 file_access_denied');
   assert.equal(await files.text('readable'), 'r');
-  // The folder is the tenant's, so the file could be replaced; a shell could not write to it all the same.
+  // The folder is the tenant's, so the file could be replaced; a shell could not write to it all
+  // the same.
   assert.equal(await files.write('readable', 'x'), '403 file_access_denied');
   assert.equal(await files.read('closed/in'), '403 file_access_denied');
   assert.equal(await files.write('closed/in', ''), '403 file_access_denied');
@@ -149,7 +168,10 @@ test(
       assert.deepEqual([after.ino, after.uid, after.gid, after.mode], [before.ino, 0, 0, before.mode]);
       assert.equal(await readFile(files.at(name), 'utf8'), 'short');
     }
-    assert.deepEqual((await readdir(files.at('sticky'))).concat(await readdir(files.at('closed'))), ['others', 'shared']);
+    assert.deepEqual((await readdir(files.at('sticky'))).concat(await readdir(files.at('closed'))), [
+      'others',
+      'shared',
+    ]);
   },
 );
 
@@ -215,7 +237,9 @@ test('a file that grows is read up to the size it had, one that shrinks to its e
 test('a write that does not say how long it is is refused', async (t) => {
   const daemon = await startDaemon(t);
   const socket = connect(daemon.port, '127.0.0.1');
-  socket.write('PUT /file?path=/tmp/x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\n');
+  socket.write(
+    'PUT /file?path=/tmp/x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\n',
+  );
   assert.match(Buffer.concat(await socket.toArray()).toString(), /^HTTP\/1.1 400 [^]*needs a Content-Length/);
 });
 

@@ -1,5 +1,6 @@
-// A git host of the tests as a process of its own, for a network namespace: started by `startGitServerIn`, told what to do over its IPC channel, ends with its parent.
-// Run as a program: `git-server-process.ts ADDRESS PORT`. Serves `acme/web` to the credentials it is told.
+// A git host of the tests as a process of its own, for a network namespace: started by
+// `startGitServerIn`, told what to do over its IPC channel, ends with its parent. Run as a program:
+// `git-server-process.ts ADDRESS PORT`. Serves `acme/web` to the credentials it is told.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -21,9 +22,15 @@ export interface NamespaceGitServer {
 }
 
 /** Resolves when it serves. */
-export async function startGitServerIn(namespacePath: string, address: string, port: number): Promise<NamespaceGitServer> {
+export async function startGitServerIn(
+  namespacePath: string,
+  address: string,
+  port: number,
+): Promise<NamespaceGitServer> {
   const program = [process.execPath, fileURLToPath(import.meta.url), address, String(port)];
-  const child = spawn('nsenter', [`--net=${namespacePath}`, ...program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const child = spawn('nsenter', [`--net=${namespacePath}`, ...program], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
   const ended = once(child, 'exit');
   const order = async (told: Order): Promise<GitServerState> => {
     child.send(told);
@@ -43,7 +50,9 @@ export async function startGitServerIn(namespacePath: string, address: string, p
 
 if (process.argv[1] === fileURLToPath(import.meta.url) && process.send !== undefined) {
   const git = await GitServer.start(process.argv[2], Number(process.argv[3]));
-  const files = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`src/${index}/file.txt`, `${index}\n`.repeat(500)]));
+  const files = Object.fromEntries(
+    Array.from({ length: 40 }, (_, index) => [`src/${index}/file.txt`, `${index}\n`.repeat(500)]),
+  );
   const commits = git.add('acme/web', { 'README.md': 'read me\n', ...files });
   process.on('message', (order: Order) => {
     if (order.do === 'hold') git.hold();

@@ -1,5 +1,6 @@
-// A git host of the tests: node:http before the real `git http-backend`, open or behind Basic authentication, that holds requests back, redirects or says what a test
-// scripts. Its repositories are made with git. For loopback and for network namespaces (git-server-process.ts).
+// A git host of the tests: node:http before the real `git http-backend`, open or behind Basic
+// authentication, that holds requests back, redirects or says what a test scripts. Its repositories
+// are made with git. For loopback and for network namespaces (git-server-process.ts).
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -63,8 +64,14 @@ export class GitServer {
     rmSync(this.#root, { recursive: true, force: true });
   }
 
-  /** A repository `path` (`owner/name`, served with `.git` after it): on `main` two commits of these files, on `dev` one more. Returns the newest commit of each. */
-  add(path: string, files: Readonly<Record<string, string | Buffer>> = { 'README.md': 'read me\n' }): { main: string; dev: string } {
+  /**
+   * A repository `path` (`owner/name`, served with `.git` after it): on `main` two commits of these
+   * files, on `dev` one more. Returns the newest commit of each.
+   */
+  add(
+    path: string,
+    files: Readonly<Record<string, string | Buffer>> = { 'README.md': 'read me\n' },
+  ): { main: string; dev: string } {
     const bare = join(this.#root, `${path}.git`);
     const work = mkdtempSync(join(this.#root, 'work-'));
     const git = (...args: string[]): string =>
@@ -97,7 +104,9 @@ export class GitServer {
 
   /** A repository without a commit. */
   addEmpty(path: string): void {
-    execFileSync('git', ['init', '--quiet', '--bare', join(this.#root, `${path}.git`)], { stdio: ['ignore', 'ignore', 'pipe'] });
+    execFileSync('git', ['init', '--quiet', '--bare', join(this.#root, `${path}.git`)], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
   }
 
   /** From now on packs are asked for and not sent, until {@link release}. */
@@ -131,9 +140,7 @@ export class GitServer {
       request.socket.once('close', () => (this.#waiting -= 1));
       await this.#held.promise;
     }
-    if (!response.destroyed) {
-      this.#serve(request, response);
-    }
+    if (!response.destroyed) this.#serve(request, response);
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
@@ -179,7 +186,9 @@ export class GitServer {
           .split('\r\n')
           .map((line) => line.split(/: (.*)/, 2) as [string, string]),
       );
-      response.writeHead(Number.parseInt(fields.get('Status') ?? '200', 10), { 'content-type': fields.get('Content-Type') ?? '' });
+      response.writeHead(Number.parseInt(fields.get('Status') ?? '200', 10), {
+        'content-type': fields.get('Content-Type') ?? '',
+      });
       response.write(head.subarray(end + 4));
     });
     backend.stdout.once('end', () => response.end());

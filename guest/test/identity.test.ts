@@ -102,7 +102,13 @@ test('the state of a secret survives only whole', async () => {
         [false, false, false, false, true],
       );
     }
-    for (const damaged of ['', 'x', `${'0'.repeat(64)} complete`, `${'0'.repeat(63)} complete\n`, `${'0'.repeat(64)} none\n`]) {
+    for (const damaged of [
+      '',
+      'x',
+      `${'0'.repeat(64)} complete`,
+      `${'0'.repeat(63)} complete\n`,
+      `${'0'.repeat(64)} none\n`,
+    ]) {
       await writeFile(path, damaged);
       assert.throws(() => new Secret(path), /damaged/);
     }

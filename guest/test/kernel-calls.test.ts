@@ -1,4 +1,5 @@
-// The helper for kernel calls: a stand-in plays it here, because the real one would set the clock of the machine that the tests run on.
+// The helper for kernel calls: a stand-in plays it here, because the real one would set the clock
+// of the machine that the tests run on.
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +14,10 @@ function kernelCalls(t: TestContext): KernelCalls {
   return kernel;
 }
 
-/** Puts a program by the name of `perl` first in the path. It notes every line it is given, and then runs `script` with the line in $line. */
+/**
+ * Puts a program by the name of `perl` first in the path. It notes every line it is given, and then
+ * runs `script` with the line in $line.
+ */
 async function standIn(t: TestContext, script: string): Promise<{ lines: () => Promise<string[]> }> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-kernel-calls-'));
   const notes = join(folder, 'lines');
@@ -36,7 +40,10 @@ test('the helper is given seconds, nanoseconds and the bytes, the time being ask
   let now = 1_700_000_000_250;
   await kernel.setClockAndReseed(() => now++, Buffer.alloc(64, 0xab));
   await kernel.setClockAndReseed(() => now++, Buffer.alloc(64));
-  assert.deepEqual(await lines(), [`clock 1700000000 250000000 ${'ab'.repeat(64)}`, `clock 1700000000 251000000 ${'00'.repeat(64)}`]);
+  assert.deepEqual(await lines(), [
+    `clock 1700000000 250000000 ${'ab'.repeat(64)}`,
+    `clock 1700000000 251000000 ${'00'.repeat(64)}`,
+  ]);
 });
 
 test('a call that fails is named, and the next one gets a helper of its own', async (t) => {

@@ -1,4 +1,5 @@
-// What the daemon does with requests that are not its protocol: it refuses them with a reason and lives on.
+// What the daemon does with requests that are not its protocol: it refuses them with a reason and
+// lives on.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent } from 'node:http';
@@ -15,7 +16,11 @@ test('a body that is not of the protocol is refused with the field and the rule'
     ['/exec', 'null', /must be an object/],
     ['/exec', '{}', /command must be a string of 1 to 1048576 characters/],
     ['/exec', '{"command":"true","timeoutSeconds":601}', /timeoutSeconds must be a whole number from 1 to 600/],
-    ['/exec', '{"command":"true","timeoutSeconds":1,"user":"root"}', /unknown field "user"; it takes command, timeoutSeconds/],
+    [
+      '/exec',
+      '{"command":"true","timeoutSeconds":1,"user":"root"}',
+      /unknown field "user"; it takes command, timeoutSeconds/,
+    ],
     ['/exec', String.raw`{"command":"a\u0000b","timeoutSeconds":1}`, /NUL character/],
     ['/identity', '{}', /sshHostKey must be an object|secret must be/],
     ['/identity', '[]', /must be an object/],
@@ -29,7 +34,8 @@ test('a body that is not of the protocol is refused with the field and the rule'
 
 test('a body beyond all bounds is refused while it is sent', async (t) => {
   const daemon = await startDaemon(t);
-  // As the host daemon calls: a connection that shall end with its answer is reset while the rest of the body is still on its way.
+  // As the host daemon calls: a connection that shall end with its answer is reset while the rest
+  // of the body is still on its way.
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
   const body = JSON.stringify({ command: 'x'.repeat(20_000_000), timeoutSeconds: 5 });

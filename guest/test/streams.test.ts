@@ -15,7 +15,11 @@ interface Opened {
   head: Buffer;
 }
 
-async function ask(daemon: TestDaemon, port: string, { secret = SECRET, protocol = 'tcp' } = {}): Promise<Opened | IncomingMessage> {
+async function ask(
+  daemon: TestDaemon,
+  port: string,
+  { secret = SECRET, protocol = 'tcp' } = {},
+): Promise<Opened | IncomingMessage> {
   const asked = request({
     port: daemon.port,
     path: `/ports/${port}`,
@@ -39,7 +43,11 @@ async function open(daemon: TestDaemon, port: number): Promise<Opened> {
   return answer;
 }
 
-async function refusal(daemon: TestDaemon, port: string, options?: { secret?: string; protocol?: string }): Promise<[number, string]> {
+async function refusal(
+  daemon: TestDaemon,
+  port: string,
+  options?: { secret?: string; protocol?: string },
+): Promise<[number, string]> {
   const answer = await ask(daemon, port, options);
   assert.ok(!('stream' in answer));
   const body = JSON.parse(Buffer.concat(await answer.toArray()).toString()) as { error: { message: string } };
@@ -118,9 +126,8 @@ test('a caller that reads nothing holds the program back', async (t) => {
   let written = 0;
   const port = await program(t, '127.0.0.1', (socket) => {
     const pour = (): void => {
-      while (written < 512 && socket.write(chunk)) {
-        written += 1;
-      }
+      while (written < 512 && socket.write(chunk)) written += 1;
+
       full.resolve(socket);
     };
     socket.on('drain', pour);
@@ -142,9 +149,26 @@ test('a port where nothing listens is 502, the daemon’s own is 403, what is no
       probe.close(() => resolve(port));
     });
   });
-  assert.deepEqual(await refusal(daemon, String(free)), [502, `nothing listens on port ${free} of this machine's loopback`]);
+  assert.deepEqual(await refusal(daemon, String(free)), [
+    502,
+    `nothing listens on port ${free} of this machine's loopback`,
+  ]);
   assert.deepEqual(await refusal(daemon, String(daemon.port)), [403, "this is the guest daemon's own port"]);
-  for (const text of ['0', '00', `0${daemon.port}`, '65536', '99999', '-1', '+80', '80.0', '8e1', '0x50', 'ssh', '80%20', '%38%30']) {
+  for (const text of [
+    '0',
+    '00',
+    `0${daemon.port}`,
+    '65536',
+    '99999',
+    '-1',
+    '+80',
+    '80.0',
+    '8e1',
+    '0x50',
+    'ssh',
+    '80%20',
+    '%38%30',
+  ]) {
     const [status, message] = await refusal(daemon, text);
     assert.equal(status, 400, text);
     assert.match(message, /is no port: a whole number from 1 to 65535/);
@@ -155,7 +179,6 @@ test('a port where nothing listens is 502, the daemon’s own is 403, what is no
 test('nobody gets a stream without the secret', async (t) => {
   const daemon = await secured(t);
   const port = await program(t, '127.0.0.1', () => assert.fail('nobody may come this far'));
-  for (const secret of ['', 'x'.repeat(43), SECRET.slice(1)]) {
+  for (const secret of ['', 'x'.repeat(43), SECRET.slice(1)])
     assert.equal((await refusal(daemon, String(port), { secret }))[0], 401);
-  }
 });

@@ -7,9 +7,8 @@ import { Tail } from '../src/tail.ts';
 function tailOf(bytes: Buffer, kept: number, cuts: readonly number[]): Tail {
   const tail = new Tail(kept);
   const points = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
-  for (let index = 1; index < points.length; index += 1) {
-    tail.push(bytes.subarray(points[index - 1], points[index]));
-  }
+  for (let index = 1; index < points.length; index += 1) tail.push(bytes.subarray(points[index - 1], points[index]));
+
   return tail;
 }
 
@@ -34,9 +33,8 @@ test('of text that does not fit, whole characters are left: as many as fit, and 
       const result = tail.text();
       const characters = Array.from(bytes.toString('utf8'));
       let expected = '';
-      while (Buffer.byteLength(`${characters.at(-1)}${expected}`) <= kept) {
-        expected = `${characters.pop()}${expected}`;
-      }
+      while (Buffer.byteLength(`${characters.at(-1)}${expected}`) <= kept) expected = `${characters.pop()}${expected}`;
+
       assert.equal(tail.truncated, true);
       assert.equal(result, expected);
     }),
@@ -53,9 +51,7 @@ test('any bytes give the text of their last part, less at most three bytes, in b
       const possible = [0, 1, 2, 3].map((skipped) => last.subarray(skipped).toString('utf8'));
       assert.equal(tail.truncated, all.length > kept);
       assert.ok(possible.includes(tail.text()));
-      if (!tail.truncated) {
-        assert.equal(tail.text(), all.toString('utf8'));
-      }
+      if (!tail.truncated) assert.equal(tail.text(), all.toString('utf8'));
     }),
   );
 });

@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import { request, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
-import { bytesFrames, COMMAND_STREAM, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
+import {
+  bytesFrames,
+  COMMAND_STREAM,
+  controlFrame,
+  FrameReader,
+  TERMINAL_FRAME,
+} from '@berth/protocol/terminal-frames.ts';
 import { anIdentity, startDaemon, until, type TestDaemon } from './daemon.ts';
 
 const SECRET = 's'.repeat(43);

@@ -29,23 +29,35 @@ function readAll(chunks: readonly Buffer[]): Read {
 }
 
 test('what was written is read again, in whatever pieces it comes', () => {
-  const message = fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.record({ exit: fc.nat(255) }), fc.record({ signal: fc.string() }));
+  const message = fc.oneof(
+    fc.uint8Array({ maxLength: 300 }),
+    fc.record({ exit: fc.nat(255) }),
+    fc.record({ signal: fc.string() }),
+  );
   fc.assert(
-    fc.property(fc.array(message, { maxLength: 12 }), fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1 }), (messages, cuts) => {
-      const written = Buffer.concat(messages.map((each) => (each instanceof Uint8Array ? bytesFrames(each) : controlFrame(each))));
-      const chunks: Buffer[] = [];
-      for (let at = 0, cut = 0; at < written.length; cut += 1) {
-        const length = cuts[cut % cuts.length] ?? 1;
-        chunks.push(written.subarray(at, at + length));
-        at += length;
-      }
-      const { bytes, controls } = readAll(chunks);
-      assert.deepEqual(bytes, Buffer.concat(messages.filter((each) => each instanceof Uint8Array)));
-      assert.deepEqual(
-        controls,
-        messages.filter((each) => !(each instanceof Uint8Array)).map((each) => JSON.parse(JSON.stringify(each)) as unknown),
-      );
-    }),
+    fc.property(
+      fc.array(message, { maxLength: 12 }),
+      fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1 }),
+      (messages, cuts) => {
+        const written = Buffer.concat(
+          messages.map((each) => (each instanceof Uint8Array ? bytesFrames(each) : controlFrame(each))),
+        );
+        const chunks: Buffer[] = [];
+        for (let at = 0, cut = 0; at < written.length; cut += 1) {
+          const length = cuts[cut % cuts.length] ?? 1;
+          chunks.push(written.subarray(at, at + length));
+          at += length;
+        }
+        const { bytes, controls } = readAll(chunks);
+        assert.deepEqual(bytes, Buffer.concat(messages.filter((each) => each instanceof Uint8Array)));
+        assert.deepEqual(
+          controls,
+          messages
+            .filter((each) => !(each instanceof Uint8Array))
+            .map((each) => JSON.parse(JSON.stringify(each)) as unknown),
+        );
+      },
+    ),
   );
 });
 

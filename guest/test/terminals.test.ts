@@ -47,7 +47,9 @@ class Screen {
     return found;
   }
 
-  /** Runs a command line and gives what it printed and its exit code. The terminal must not echo. */
+  /**
+   * Runs a command line and gives what it printed and its exit code. The terminal must not echo.
+   */
   async run(line: string): Promise<string> {
     const from = this.text.length;
     this.type(`${line}; printf '<%s>' end-$?\n`);
@@ -61,7 +63,9 @@ async function openBare(daemon: TestDaemon, { cols = 80, rows = 24 } = {}): Prom
   return new Screen(await openStream(daemon, { cols: String(cols), rows: String(rows) }));
 }
 
-/** A terminal that shows what programs print and nothing else: without echo, prompt and line editor. */
+/**
+ * A terminal that shows what programs print and nothing else: without echo, prompt and line editor.
+ */
 async function open(daemon: TestDaemon, size?: { cols?: number; rows?: number }): Promise<Screen> {
   const screen = await openBare(daemon, size);
   screen.type("exec bash --norc --noprofile --noediting -i\n stty -echo; PS1='' PS2=''; echo now it is pl''ain\n");
@@ -172,7 +176,11 @@ test('a terminal whose connection ends is hung up: shell and programs get SIGHUP
     const screen = await openBare(daemon);
     screen.type('echo $$ > shell; (sleep 1000 & echo $! > child; wait) &\n');
     screen.type(`nohup sh -c 'echo $$ > kept; exec sleep 1000' >/dev/null 2>&1 &\n`);
-    const [shell, child, kept] = [await daemon.number('shell'), await daemon.number('child'), await daemon.number('kept')];
+    const [shell, child, kept] = [
+      await daemon.number('shell'),
+      await daemon.number('child'),
+      await daemon.number('kept'),
+    ];
     end(screen.socket);
     await until('the shell and its child are gone', async () => !(await runs(shell)) && !(await runs(child)));
     assert.ok(await runs(kept));
@@ -223,9 +231,9 @@ test('what is no size, no protocol or no secret is refused before anything runs,
     '?cols=-1&rows=24',
     '?cols=80.0&rows=24',
     '?cols=1e2&rows=24',
-  ]) {
+  ])
     assert.equal(await refusal(query), 400, query);
-  }
+
   assert.equal(await refusal('?cols=80&rows=24', { protocol: 'tcp' }), 400);
   assert.equal(await refusal('?cols=80&rows=24', { secret: 'x'.repeat(43) }), 401);
 

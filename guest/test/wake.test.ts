@@ -1,4 +1,5 @@
-// A daemon whose machine goes on after a sleep: who may wake it, with which secret, and that nothing runs before it was woken completely.
+// A daemon whose machine goes on after a sleep: who may wake it, with which secret, and that
+// nothing runs before it was woken completely.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -13,9 +14,9 @@ const size = { vcpu: 2, memoryMib: 2_048, diskGib: 20 };
 test('a wake needs the secret in force, puts its own in force, and gives back the size', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
-  for (const wrong of [undefined, second, third]) {
+  for (const wrong of [undefined, second, third])
     assert.equal((await daemon.call('POST', '/wake', aWake({ secret: second }), wrong)).status, 401);
-  }
+
   assert.equal((await daemon.call('POST', '/exec', run, first)).status, 200);
 
   const answer = await daemon.call('POST', '/wake', aWake({ secret: second, ...size }), first);
@@ -31,9 +32,9 @@ test('a wake that is repeated is taken with the old secret as with the new one, 
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
   const wake = aWake({ secret: second });
-  for (const known of [first, first, second, undefined, third]) {
+  for (const known of [first, first, second, undefined, third])
     assert.equal((await daemon.call('POST', '/wake', wake, known)).status, 200, String(known));
-  }
+
   // The old secret lets nobody put a third in force.
   assert.equal((await daemon.call('POST', '/wake', aWake({ secret: third }), first)).status, 401);
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
@@ -57,9 +58,9 @@ test('a machine whose wake was begun and not completed is used by nobody until i
     ['POST', '/size', size],
     ['GET', '/metrics', undefined],
     ['GET', '/health', undefined],
-  ] as const) {
+  ] as const)
     assert.equal((await daemon.call(method, path, body, second)).status, 503, path);
-  }
+
   assert.equal((await daemon.call('POST', '/wake', aWake({ secret: second }), first)).status, 200);
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
 });

@@ -1,5 +1,6 @@
-// Whether one more VM fits on this machine: pure arithmetic over what is promised already, and the reading of the machine's own figures.
-// Must not know how VMs are made; a refusal is typed (`Shortage`), so that a caller can say what is missing and how much there is.
+// Whether one more VM fits on this machine: pure arithmetic over what is promised already, and the
+// reading of the machine's own figures. Must not know how VMs are made; a refusal is typed
+// (`Shortage`), so that a caller can say what is missing and how much there is.
 import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Shortage } from './host-error.ts';
@@ -22,7 +23,10 @@ export interface MachineFigures {
 export interface AdmissionPolicy {
   /** vCPUs promised per core: sandboxes are idle most of the time. */
   cpuOvercommit: number;
-  /** How often the memory that is left for VMs is promised: guests touch little of theirs. What the kernel has available bounds it all the same. */
+  /**
+   * How often the memory that is left for VMs is promised: guests touch little of theirs. What the
+   * kernel has available bounds it all the same.
+   */
   memoryOvercommit: number;
   /** Kept for the system, the control plane and the page cache of the template. */
   memoryReserveMib: number;
@@ -39,16 +43,17 @@ const SMALLEST_VM_MIB = 1_024;
 /** What one VM holds of the machine. */
 export interface HeldVm {
   /**
-   * `growing`: it was let in and does not use its memory yet. `using`: it runs. `added`: what one that runs is about to get on top, and does not use yet.
-   * `disk`: only its disk is left.
+   * `growing`: it was let in and does not use its memory yet. `using`: it runs. `added`: what one
+   * that runs is about to get on top, and does not use yet. `disk`: only its disk is left.
    */
   holds: 'growing' | 'using' | 'added' | 'disk';
   size: Amounts;
 }
 
 /**
- * What the control plane may hand out, in guests' memory: less each VM's overhead if all of them were of the smallest size. Whoever keeps the sum of
- * guests' memory within this is never refused here for memory that was promised.
+ * What the control plane may hand out, in guests' memory: less each VM's overhead if all of them
+ * were of the smallest size. Whoever keeps the sum of guests' memory within this is never refused
+ * here for memory that was promised.
  */
 export function offerOf(machine: MachineFigures, policy: AdmissionPolicy): Amounts {
   const capacity = capacityOf(machine, policy);
@@ -56,7 +61,10 @@ export function offerOf(machine: MachineFigures, policy: AdmissionPolicy): Amoun
   return { ...capacity, memoryMib: Math.floor(capacity.memoryMib * share) };
 }
 
-/** The most that one VM can have of an empty machine, as far as its driver goes. Memory is the guest's. */
+/**
+ * The most that one VM can have of an empty machine, as far as its driver goes. Memory is the
+ * guest's.
+ */
 export function largestOf(machine: MachineFigures, policy: AdmissionPolicy, driver: Amounts): Amounts {
   const { vcpu, memoryMib, diskGib } = capacityOf(machine, policy);
   return {
@@ -89,8 +97,8 @@ export function promisedTo(held: readonly HeldVm[], policy: AdmissionPolicy): Am
 }
 
 /**
- * Null when it fits; otherwise the first resource that is short. Amounts of memory are the guest's, without overhead. `what` is wanted: another machine, or
- * something on top of one that runs.
+ * Null when it fits; otherwise the first resource that is short. Amounts of memory are the guest's,
+ * without overhead. `what` is wanted: another machine, or something on top of one that runs.
  */
 export function shortageFor(
   wanted: Amounts,
@@ -113,15 +121,18 @@ export function shortageFor(
     diskGib: machine.diskFreeGib <= policy.diskReserveGib ? 0 : capacity.diskGib - promised.diskGib,
   };
   for (const resource of ['vcpu', 'memoryMib', 'diskGib'] as const) {
-    // Nothing wanted is nothing short, also of a machine that promised too much under another policy.
-    if (wanted[resource] > 0 && wanted[resource] > available[resource]) {
+    // Nothing wanted is nothing short, also of a machine that promised too much under another
+    // policy.
+    if (wanted[resource] > 0 && wanted[resource] > available[resource])
       return { resource, requested: wanted[resource], available: Math.max(0, Math.floor(available[resource])) };
-    }
   }
   return null;
 }
 
-/** The machine's figures now. Synchronous on purpose: between this look and the promise nothing else may be let in. */
+/**
+ * The machine's figures now. Synchronous on purpose: between this look and the promise nothing else
+ * may be let in.
+ */
 export function readMachine(dataFolder: string): MachineFigures {
   const memory = parseMeminfo(readFileSync('/proc/meminfo', 'latin1'));
   const disk = statfsSync(dataFolder);
@@ -137,9 +148,8 @@ export function readMachine(dataFolder: string): MachineFigures {
 export function parseMeminfo(text: string): Pick<MachineFigures, 'memTotalMib' | 'memAvailableMib'> {
   const kib = (name: string): number => {
     const match = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text);
-    if (match === null) {
-      throw new Error(`/proc/meminfo has no line ${name}`);
-    }
+    if (match === null) throw new Error(`/proc/meminfo has no line ${name}`);
+
     return Number(match[1]);
   };
   return { memTotalMib: Math.floor(kib('MemTotal') / 1024), memAvailableMib: Math.floor(kib('MemAvailable') / 1024) };

@@ -1,4 +1,5 @@
-// What the daemon is told: the only reader of its flags and of the environment. A flag wins over its variable. Wrong values are refused by name.
+// What the daemon is told: the only reader of its flags and of the environment. A flag wins over
+// its variable. Wrong values are refused by name.
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -18,7 +19,9 @@ export interface HostConfig {
   policy: AdmissionPolicy;
   /** Range that the addresses of the network slots come from. */
   guestCidr: string;
-  /** How many restored machines wait for a create: never fewer than `min`, never more than `max`. */
+  /**
+   * How many restored machines wait for a create: never fewer than `min`, never more than `max`.
+   */
   pool: { min: number; max: number };
   createDeadlineMs: number;
   /** Raw streams into guests: how many at once, and how long one may be silent, and live. */
@@ -78,21 +81,25 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
   const number = (name: OptionName, min: number, max: number): number => {
     const given = text(name) ?? '';
     const value = Number(given);
-    if (given.trim() === '' || !Number.isFinite(value) || value < min || value > max) {
+    if (given.trim() === '' || !Number.isFinite(value) || value < min || value > max)
       throw new Error(`${said(name)}: '${given}' is not a number from ${min} to ${max}`);
-    }
+
     return value;
   };
 
-  const dataFolder = resolve(text('dataFolder') ?? defaultFolder(environment, 'XDG_STATE_HOME', '/var/lib/berth', '.local/state'));
+  const dataFolder = resolve(
+    text('dataFolder') ?? defaultFolder(environment, 'XDG_STATE_HOME', '/var/lib/berth', '.local/state'),
+  );
   const driver = text('driver');
-  if (driver !== 'qemu' && driver !== 'fake') {
+  if (driver !== 'qemu' && driver !== 'fake')
     throw new Error(`${said('driver')}: '${driver ?? ''}' is neither qemu nor fake`);
-  }
+
   const imageFolder = text('imageFolder');
   return {
     dataFolder,
-    cacheFolder: resolve(text('cacheFolder') ?? defaultFolder(environment, 'XDG_CACHE_HOME', '/var/cache/berth', '.cache')),
+    cacheFolder: resolve(
+      text('cacheFolder') ?? defaultFolder(environment, 'XDG_CACHE_HOME', '/var/cache/berth', '.cache'),
+    ),
     driver,
     imageFolder: imageFolder === null ? null : resolve(imageFolder),
     listenOn: listenOn(text, number, dataFolder),
@@ -119,12 +126,15 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
   };
 }
 
-/** A maximum of 0 turns the pool off. A minimum beyond any other maximum is refused: one of the two was not meant. */
+/**
+ * A maximum of 0 turns the pool off. A minimum beyond any other maximum is refused: one of the two
+ * was not meant.
+ */
 function poolBounds(number: (name: OptionName, min: number, max: number) => number): HostConfig['pool'] {
   const [min, max] = [Math.floor(number('poolMin', 0, 1_000)), Math.floor(number('poolMax', 0, 1_000))];
-  if (max > 0 && min > max) {
+  if (max > 0 && min > max)
     throw new Error(`${said('poolMin')}: ${min} is more than ${said('poolMax')}, which is ${max}`);
-  }
+
   return { min: Math.min(min, max), max };
 }
 
@@ -137,18 +147,18 @@ function listenOn(
   const listen = text('listen');
   if (listen === null) {
     const socket = text('socket') ?? join(dataFolder, 'run', 'host.sock');
-    if (!isAbsolute(socket) || Buffer.byteLength(socket) > 107) {
+    if (!isAbsolute(socket) || Buffer.byteLength(socket) > 107)
       throw new Error(`${said('socket')}: '${socket}' is not an absolute path of at most 107 bytes`);
-    }
-    const id = (name: 'socketUid' | 'socketGid'): number | null => (text(name) === null ? null : number(name, 0, 4_294_967_294));
+
+    const id = (name: 'socketUid' | 'socketGid'): number | null =>
+      text(name) === null ? null : number(name, 0, 4_294_967_294);
     return { socket, uid: id('socketUid'), gid: id('socketGid') };
   }
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen);
   const address = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
-  if (address === undefined || port > 65_535) {
-    throw new Error(`${said('listen')}: '${listen}' is not ADDRESS:PORT`);
-  }
+  if (address === undefined || port > 65_535) throw new Error(`${said('listen')}: '${listen}' is not ADDRESS:PORT`);
+
   return { address, port };
 }
 
@@ -157,9 +167,8 @@ function said(name: OptionName): string {
 }
 
 function defaultFolder(environment: NodeJS.ProcessEnv, variable: string, asRoot: string, underHome: string): string {
-  if (process.getuid?.() === 0) {
-    return asRoot;
-  }
+  if (process.getuid?.() === 0) return asRoot;
+
   const base = environment[variable];
   return join(base !== undefined && isAbsolute(base) ? base : join(homedir(), underHome), 'berth');
 }

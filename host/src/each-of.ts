@@ -1,12 +1,17 @@
 // Work on many things, a bounded number of them at a time.
 
-/** Resolves when `work` is done for every item, at most `atOnce` of them beside each other. Rejects with the first failure. */
-export async function eachOf<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<unknown>): Promise<void> {
+/**
+ * Resolves when `work` is done for every item, at most `atOnce` of them beside each other. Rejects
+ * with the first failure.
+ */
+export async function eachOf<T>(
+  items: readonly T[],
+  atOnce: number,
+  work: (item: T) => Promise<unknown>,
+): Promise<void> {
   const left = [...items];
   const worker = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) {
-      await work(item);
-    }
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
   };
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
 }

@@ -1,4 +1,5 @@
-// Expected failures of the daemon: a code of the protocol's table with a message. Mapped to HTTP in server/answer.ts alone.
+// Expected failures of the daemon: a code of the protocol's table with a message. Mapped to HTTP in
+// server/answer.ts alone.
 import type { HostErrorBody, HostErrorCode } from '@berth/protocol/host.ts';
 
 export type Shortage = NonNullable<HostErrorBody['error']['shortage']>;
@@ -10,7 +11,11 @@ export class HostError extends Error {
   /** With `file_system_error`: what the guest's kernel said. */
   readonly errno: string | undefined;
 
-  constructor(code: HostErrorCode, message: string, options: { shortage?: Shortage; errno?: string | undefined; cause?: unknown } = {}) {
+  constructor(
+    code: HostErrorCode,
+    message: string,
+    options: { shortage?: Shortage; errno?: string | undefined; cause?: unknown } = {},
+  ) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.code = code;
     this.shortage = options.shortage;
@@ -18,7 +23,10 @@ export class HostError extends Error {
   }
 }
 
-/** The text of anything thrown, for a reason or a log line; bounded, because a guest may have had a say in it. */
+/**
+ * The text of anything thrown, for a reason or a log line; bounded, because a guest may have had a
+ * say in it.
+ */
 export function messageOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.length > 1_000 ? `${text.slice(0, 1_000)}…` : text;

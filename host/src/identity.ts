@@ -1,5 +1,6 @@
-// What makes a restored machine its own: name, machine-id, ssh host key, secret, random bytes and the time. Made here, applied by the guest,
-// read back and compared. Fails closed: a machine whose identity was not confirmed in every part must not be used.
+// What makes a restored machine its own: name, machine-id, ssh host key, secret, random bytes and
+// the time. Made here, applied by the guest, read back and compared. Fails closed: a machine whose
+// identity was not confirmed in every part must not be used.
 import { randomBytes } from 'node:crypto';
 import {
   guestIdentityResult,
@@ -17,11 +18,17 @@ import { makeSshHostKey } from './ssh-host-key.ts';
 
 /** The guest's clock may differ from ours by the time its answer took plus this. */
 const CLOCK_TOLERANCE_MS = 1_000;
-/** A guest of a busy machine may be held up between setting its clock and reading it: it is told the time again, so many times in all. */
+/**
+ * A guest of a busy machine may be held up between setting its clock and reading it: it is told the
+ * time again, so many times in all.
+ */
 const CLOCK_TRIES = 3;
 /** How a guest says that it was held up so. */
 const CLOCK_REFUSAL = /the clock is -?\d+ ms off/;
-/** The kernel keeps part of the memory for itself before it counts (crash kernel, page tables, firmware). */
+/**
+ * The kernel keeps part of the memory for itself before it counts (crash kernel, page tables,
+ * firmware).
+ */
 const MEMORY_SHARE = 0.85;
 /** File system overhead: journal, inode tables. */
 const DISK_SHARE = 0.9;
@@ -41,7 +48,11 @@ export function makeNames(hostname: string): Names {
   return { machineId: randomBytes(16).toString('hex'), sshHostKey: makeSshHostKey(`root@${hostname}`) };
 }
 
-export function makeIdentity(spec: VmSpec, secret: string, { machineId, sshHostKey } = makeNames(spec.hostname)): Identity {
+export function makeIdentity(
+  spec: VmSpec,
+  secret: string,
+  { machineId, sshHostKey } = makeNames(spec.hostname),
+): Identity {
   return {
     secret,
     hostname: spec.hostname,
@@ -56,8 +67,8 @@ export function makeIdentity(spec: VmSpec, secret: string, { machineId, sshHostK
 }
 
 /**
- * Gives the guest its identity as soon as it accepts a connection, and checks what it reads back. When this resolves, the client carries the secret and
- * the guest is as the spec says.
+ * Gives the guest its identity as soon as it accepts a connection, and checks what it reads back.
+ * When this resolves, the client carries the secret and the guest is as the spec says.
  */
 export async function giveIdentity(
   client: GuestClient,
@@ -76,21 +87,24 @@ export async function giveIdentity(
     return { seen: result, told: body, tookMs: performance.now() - sentMs };
   });
   const fault = faultIn(seen, told, tookMs);
-  if (fault !== null) {
-    throw new HostError('guest_unreachable', `the guest did not take its identity: ${fault}`);
-  }
+  if (fault !== null) throw new HostError('guest_unreachable', `the guest did not take its identity: ${fault}`);
+
   return seen;
 }
 
-/** The secrets of a machine that wakes: the one it shall have, and those that it may know until it took it. */
+/**
+ * The secrets of a machine that wakes: the one it shall have, and those that it may know until it
+ * took it.
+ */
 export interface WakeSecrets {
   fresh: string;
   former: readonly string[];
 }
 
 /**
- * Makes a machine that came back its own again, and checks what it reads back: clock, fresh random numbers, fresh secret, size. When this resolves, the client
- * carries the fresh secret. May be repeated after a crash, with whichever secret the guest knows by then.
+ * Makes a machine that came back its own again, and checks what it reads back: clock, fresh random
+ * numbers, fresh secret, size. When this resolves, the client carries the fresh secret. May be
+ * repeated after a crash, with whichever secret the guest knows by then.
  */
 export async function giveWake(
   client: GuestClient,
@@ -105,9 +119,7 @@ export async function giveWake(
     try {
       return await wakeAs(client, secret, secrets.fresh, size, left);
     } catch (error) {
-      if (!(error instanceof GuestRefusal && error.status === 401)) {
-        throw error;
-      }
+      if (!(error instanceof GuestRefusal && error.status === 401)) throw error;
     }
   }
   return wakeAs(client, secrets.fresh, secrets.fresh, size, left);
@@ -130,32 +142,33 @@ async function wakeAs(
     return { seen: result, told: body, tookMs: performance.now() - sentMs };
   });
   const fault = clockFault(seen, told, tookMs) ?? sizeFault(seen, told);
-  if (fault !== null) {
-    throw new HostError('guest_unreachable', `the guest did not wake as it was told: ${fault}`);
-  }
+  if (fault !== null) throw new HostError('guest_unreachable', `the guest did not wake as it was told: ${fault}`);
+
   return seen;
 }
 
 /** Has the guest bring online what was plugged in, and checks what it reads back. */
-export async function giveSize(client: GuestClient, size: GuestSize, { signal, deadlineMs }: CallOptions): Promise<GuestSizeResult> {
+export async function giveSize(
+  client: GuestClient,
+  size: GuestSize,
+  { signal, deadlineMs }: CallOptions,
+): Promise<GuestSizeResult> {
   const { vcpu, memoryMib, diskGib } = size;
   const body: GuestSize = { vcpu, memoryMib, diskGib };
   const seen = await client.json({ method: 'POST', path: '/size', body, answer: guestSizeResult, signal, deadlineMs });
   const fault = sizeFault(seen, size);
-  if (fault !== null) {
+  if (fault !== null)
     throw new HostError('guest_unreachable', `the guest does not have the size it was given: ${fault}`);
-  }
+
   return seen;
 }
 
 /** What differs between what the guest reads back and what it was told; null when it is as told. */
 export function faultIn(seen: GuestIdentityResult, told: GuestIdentity, tookMs: number): string | null {
-  if (seen.hostname !== told.hostname) {
-    return `its hostname is '${seen.hostname}', not '${told.hostname}'`;
-  }
-  if (seen.machineId !== told.machineId) {
-    return 'its machine-id is another';
-  }
+  if (seen.hostname !== told.hostname) return `its hostname is '${seen.hostname}', not '${told.hostname}'`;
+
+  if (seen.machineId !== told.machineId) return 'its machine-id is another';
+
   return clockFault(seen, told, tookMs) ?? sizeFault(seen, told);
 }
 
@@ -168,20 +181,19 @@ interface Answer<Seen, Told> {
   tookMs: number;
 }
 
-/** Tells the guest again while its clock alone is off, as it reads it or as we do. What is wrong in the last answer is for the caller to say. */
+/**
+ * Tells the guest again while its clock alone is off, as it reads it or as we do. What is wrong in
+ * the last answer is for the caller to say.
+ */
 async function untilClockIsSet<Seen extends Clock, Told extends Clock>(
   tell: () => Promise<Answer<Seen, Told>>,
 ): Promise<Answer<Seen, Told>> {
   for (let tries = 1; ; tries += 1) {
     try {
       const answer = await tell();
-      if (tries === CLOCK_TRIES || clockFault(answer.seen, answer.told, answer.tookMs) === null) {
-        return answer;
-      }
+      if (tries === CLOCK_TRIES || clockFault(answer.seen, answer.told, answer.tookMs) === null) return answer;
     } catch (error) {
-      if (tries === CLOCK_TRIES || !(error instanceof GuestRefusal && CLOCK_REFUSAL.test(error.message))) {
-        throw error;
-      }
+      if (tries === CLOCK_TRIES || !(error instanceof GuestRefusal && CLOCK_REFUSAL.test(error.message))) throw error;
     }
   }
 }
@@ -196,15 +208,13 @@ function clockFault(seen: Clock, told: Clock, tookMs: number): string | null {
 
 /** More memory or disk than asked for is no fault: a guest does not always let go of it. */
 function sizeFault(seen: GuestSize, told: GuestSize): string | null {
-  if (seen.vcpu !== told.vcpu) {
-    return `it sees ${seen.vcpu} vCPUs, not ${told.vcpu}`;
-  }
-  if (seen.memoryMib < told.memoryMib * MEMORY_SHARE) {
+  if (seen.vcpu !== told.vcpu) return `it sees ${seen.vcpu} vCPUs, not ${told.vcpu}`;
+
+  if (seen.memoryMib < told.memoryMib * MEMORY_SHARE)
     return `it sees ${seen.memoryMib} MiB of memory, not ${told.memoryMib}`;
-  }
-  if (seen.diskGib < told.diskGib * DISK_SHARE) {
-    return `it sees a disk of ${seen.diskGib} GiB, not ${told.diskGib}`;
-  }
+
+  if (seen.diskGib < told.diskGib * DISK_SHARE) return `it sees a disk of ${seen.diskGib} GiB, not ${told.diskGib}`;
+
   return null;
 }
 

@@ -1,8 +1,10 @@
-// The host daemon: wires its parts, takes over what an earlier daemon left, serves, and leaves its VMs running when told to stop (SIGTERM, SIGINT).
-// Start one for development (the fake driver runs the guest daemon as a local process; it isolates nothing):
+// The host daemon: wires its parts, takes over what an earlier daemon left, serves, and leaves its
+// VMs running when told to stop (SIGTERM, SIGINT). Start one for development (the fake driver runs
+// the guest daemon as a local process; it isolates nothing):
 //   mkdir -p /tmp/berth/secrets && (umask 077; head -c 32 /dev/urandom | base64 -w0 | tr -d '+/=' > /tmp/berth/secrets/host-token)
 //   node_modules/.bin/node host/src/main.ts --driver fake --data-dir /tmp/berth --listen 127.0.0.1:4801
-// Without --listen it serves on the unix socket DATA/run/host.sock. One line with "the host daemon is ready" and its url says that it takes calls.
+// Without --listen it serves on the unix socket DATA/run/host.sock. One line with "the host daemon
+// is ready" and its url says that it takes calls.
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pino, type Logger } from 'pino';
@@ -24,9 +26,11 @@ import { makeDriver } from './vm/make-driver.ts';
 /** How long calls under way get when the daemon is told to stop. */
 const STOP_PATIENCE_MS = 10_000;
 /**
- * How long the verbs may take, and what they then take back or end: less than the control plane waits (315 s for a sleep, 195 s for a wake, 90 s for a resize), so that
- * it is told how it went. A sleep writes the guest's memory to the disk; a wake reads it, or boots an emulated machine and brings its disk in order;
- * a resize waits for the guest to take what was plugged in. An adopted guest answers its first call.
+ * How long the verbs may take, and what they then take back or end: less than the control plane
+ * waits (315 s for a sleep, 195 s for a wake, 90 s for a resize), so that it is told how it went. A
+ * sleep writes the guest's memory to the disk; a wake reads it, or boots an emulated machine and
+ * brings its disk in order; a resize waits for the guest to take what was plugged in. An adopted
+ * guest answers its first call.
  */
 const DEADLINES = { sleepMs: 280_000, wakeMs: 170_000, resizeMs: 60_000, adoptMs: 10_000 };
 
@@ -44,9 +48,8 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   const directory = new VmDirectory(data.vms);
   const fences = new FenceDirectory(data.fences);
   await directory.open();
-  for (const name of await fences.open()) {
-    log.error({ name }, 'a fence could not be understood and was removed');
-  }
+  for (const name of await fences.open()) log.error({ name }, 'a fence could not be understood and was removed');
+
   const pool = makePool(config, data, driver, log, () => lifecycle.capacity());
   const lifecycle: VmLifecycle = new VmLifecycle(
     {
@@ -72,12 +75,20 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
     templateId,
   };
   const routes = routesOf({ lifecycle, pool, host });
-  const server = new HostServer({ routes, streamRoutes: streamRoutesOf(lifecycle), streamBounds: config.streams, token, log });
-  if ('socket' in config.listenOn) {
-    await mkdir(dirname(config.listenOn.socket), { recursive: true, mode: 0o711 });
-  }
+  const server = new HostServer({
+    routes,
+    streamRoutes: streamRoutesOf(lifecycle),
+    streamBounds: config.streams,
+    token,
+    log,
+  });
+  if ('socket' in config.listenOn) await mkdir(dirname(config.listenOn.socket), { recursive: true, mode: 0o711 });
+
   const url = await server.listen(config.listenOn);
-  log.info({ ...host, url, vms: lifecycle.list().length, tookMs: Math.round(performance.now() - startedMs) }, 'the host daemon is ready');
+  log.info(
+    { ...host, url, vms: lifecycle.list().length, tookMs: Math.round(performance.now() - startedMs) },
+    'the host daemon is ready',
+  );
   pool.start();
 
   await stop;
@@ -87,7 +98,10 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   log.info('the host daemon ends; its VMs go on');
 }
 
-/** Resolves at the first SIGTERM or SIGINT. Listening from the start: a stop during recovery must not leave a half-taken-over VM. */
+/**
+ * Resolves at the first SIGTERM or SIGINT. Listening from the start: a stop during recovery must
+ * not leave a half-taken-over VM.
+ */
 function stopSignal(log: Logger): Promise<void> {
   const stop = Promise.withResolvers<void>();
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
@@ -103,9 +117,8 @@ function stopSignal(log: Logger): Promise<void> {
 process.umask(0o022);
 try {
   const config = readConfig(process.argv.slice(2), process.env);
-  if (config.crashAt !== null) {
-    armCrashPoint(config.crashAt);
-  }
+  if (config.crashAt !== null) armCrashPoint(config.crashAt);
+
   const log = pino({ level: config.logLevel, base: { part: 'host' } });
   process.on('uncaughtException', (error) => {
     log.fatal({ err: error }, 'a bug ended the host daemon; the next one takes over its VMs');
@@ -114,6 +127,7 @@ try {
   await run(config, log);
 } catch (error) {
   process.stderr.write(`berth host: ${messageOf(error)}\n`);
-  // Watches over the VMs that it had taken over already would keep it alive. They and the lock of the data folder are the next daemon's.
+  // Watches over the VMs that it had taken over already would keep it alive. They and the lock of
+  // the data folder are the next daemon's.
   process.exit(1);
 }

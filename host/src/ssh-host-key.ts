@@ -1,5 +1,6 @@
-// One ed25519 key pair in the formats of OpenSSH (PROTOCOL.key of openssh-portable: "openssh-key-v1", not encrypted).
-// Node makes the key; only the container is written here, so that no process is started for a key.
+// One ed25519 key pair in the formats of OpenSSH (PROTOCOL.key of openssh-portable:
+// "openssh-key-v1", not encrypted). Node makes the key; only the container is written here, so that
+// no process is started for a key.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 
 export interface SshHostKey {
@@ -16,17 +17,26 @@ const LINE_CHARACTERS = 70;
 
 export function makeSshHostKey(comment: string): SshHostKey {
   const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
-  if (jwk.d === undefined || jwk.x === undefined) {
+  if (jwk.d === undefined || jwk.x === undefined)
     throw new Error('an ed25519 key was exported without its seed or its point');
-  }
+
   const seed = Buffer.from(jwk.d, 'base64url');
   const point = Buffer.from(jwk.x, 'base64url');
   const publicBlob = Buffer.concat([field(KEY_TYPE), field(point)]);
 
   // The same random number twice: how OpenSSH tells a wrong passphrase, here only form.
   const check = randomBytes(4);
-  const secret = Buffer.concat([check, check, field(KEY_TYPE), field(point), field(Buffer.concat([seed, point])), field(comment)]);
-  const padding = Buffer.from(Array.from({ length: (BLOCK_BYTES - (secret.length % BLOCK_BYTES)) % BLOCK_BYTES }, (_, index) => index + 1));
+  const secret = Buffer.concat([
+    check,
+    check,
+    field(KEY_TYPE),
+    field(point),
+    field(Buffer.concat([seed, point])),
+    field(comment),
+  ]);
+  const padding = Buffer.from(
+    Array.from({ length: (BLOCK_BYTES - (secret.length % BLOCK_BYTES)) % BLOCK_BYTES }, (_, index) => index + 1),
+  );
   const container = Buffer.concat([
     Buffer.from('openssh-key-v1\0', 'latin1'),
     field('none'),

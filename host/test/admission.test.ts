@@ -23,7 +23,13 @@ const POLICY: AdmissionPolicy = {
   diskOvercommit: 2,
   diskReserveGib: 10,
 };
-const MACHINE: MachineFigures = { cores: 2, memTotalMib: 5_000, memAvailableMib: 4_500, diskTotalGib: 110, diskFreeGib: 100 };
+const MACHINE: MachineFigures = {
+  cores: 2,
+  memTotalMib: 5_000,
+  memAvailableMib: 4_500,
+  diskTotalGib: 110,
+  diskFreeGib: 100,
+};
 const VM = { vcpu: 1, memoryMib: 1_000, diskGib: 10 };
 
 function held(count: number, holds: HeldVm['holds'] = 'using', size = VM): HeldVm[] {
@@ -74,7 +80,11 @@ describe('admission', () => {
   });
 
   it('names memory that is short, each VM costing its overhead too', () => {
-    assert.deepEqual(shortageFor(VM, held(3), MACHINE, POLICY), { resource: 'memoryMib', requested: 1_000, available: 600 });
+    assert.deepEqual(shortageFor(VM, held(3), MACHINE, POLICY), {
+      resource: 'memoryMib',
+      requested: 1_000,
+      available: 600,
+    });
   });
 
   it('names memory that the kernel does not have, although less is promised', () => {
@@ -106,12 +116,18 @@ describe('admission', () => {
     assert.equal(shortageFor(more, held(3), MACHINE, POLICY, 'added'), null);
     const growing: HeldVm[] = [...held(3), { holds: 'added', size: more }];
     assert.deepEqual(promisedTo(growing, POLICY), { vcpu: 4, memoryMib: 4_000, diskGib: 30 });
-    assert.equal(shortageFor({ ...more, vcpu: 0, memoryMib: 1 }, growing, MACHINE, POLICY, 'added')?.resource, 'memoryMib');
+    assert.equal(
+      shortageFor({ ...more, vcpu: 0, memoryMib: 1 }, growing, MACHINE, POLICY, 'added')?.resource,
+      'memoryMib',
+    );
     assert.equal(shortageFor(more, held(1), { ...MACHINE, memAvailableMib: 600 }, POLICY, 'added')?.available, 600);
   });
 
   it('finds nothing short where nothing is wanted', () => {
-    assert.equal(shortageFor({ vcpu: 0, memoryMib: 0, diskGib: 0 }, held(30), { ...MACHINE, diskFreeGib: 0 }, POLICY, 'added'), null);
+    assert.equal(
+      shortageFor({ vcpu: 0, memoryMib: 0, diskGib: 0 }, held(30), { ...MACHINE, diskFreeGib: 0 }, POLICY, 'added'),
+      null,
+    );
   });
 
   it('says the most that one VM can have, by the machine and by its driver', () => {
@@ -122,8 +138,16 @@ describe('admission', () => {
 
   it('names disk that is short, promised or really', () => {
     const wanted = { ...VM, diskGib: 150 };
-    assert.deepEqual(shortageFor(wanted, held(6, 'disk'), MACHINE, POLICY), { resource: 'diskGib', requested: 150, available: 140 });
-    assert.deepEqual(shortageFor(VM, [], { ...MACHINE, diskFreeGib: 10 }, POLICY), { resource: 'diskGib', requested: 10, available: 0 });
+    assert.deepEqual(shortageFor(wanted, held(6, 'disk'), MACHINE, POLICY), {
+      resource: 'diskGib',
+      requested: 150,
+      available: 140,
+    });
+    assert.deepEqual(shortageFor(VM, [], { ...MACHINE, diskFreeGib: 10 }, POLICY), {
+      resource: 'diskGib',
+      requested: 10,
+      available: 0,
+    });
   });
 
   it('counts only the disk of a VM that died', () => {
@@ -148,12 +172,18 @@ describe('admission', () => {
             const { resource, available } = shortage;
             // What it says is available can be had, as far as that resource goes.
             const less =
-              available === 0 ? null : shortageFor({ vcpu: 0, memoryMib: 0, diskGib: 0, [resource]: available }, inside, MACHINE, POLICY);
+              available === 0
+                ? null
+                : shortageFor({ vcpu: 0, memoryMib: 0, diskGib: 0, [resource]: available }, inside, MACHINE, POLICY);
             assert.notEqual(less?.resource, resource);
           }
         }
         const [promised, capacity] = [promisedTo(inside, POLICY), capacityOf(MACHINE, POLICY)];
-        assert.ok(promised.vcpu <= capacity.vcpu && promised.memoryMib <= capacity.memoryMib && promised.diskGib <= capacity.diskGib);
+        assert.ok(
+          promised.vcpu <= capacity.vcpu &&
+            promised.memoryMib <= capacity.memoryMib &&
+            promised.diskGib <= capacity.diskGib,
+        );
       }),
     );
   });

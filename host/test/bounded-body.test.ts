@@ -43,9 +43,8 @@ describe('a body that is passed on up to a number of bytes', () => {
     for (const body of [
       new Readable({ read: () => void body.destroy(new Error('broken')) }),
       new Readable({ read: () => void body.destroy() }),
-    ]) {
+    ])
       await assert.rejects(atMost(body, 10, () => called).toArray(), called);
-    }
   });
 
   it('tells its failure to who begins to read after it, and harms nobody before', async () => {

@@ -24,7 +24,10 @@ describe('the configuration of the host daemon', () => {
   it('lets a flag win over its variable, and a variable over the default', () => {
     const environment = { BERTH_DATA_DIR: '/from-variable', BERTH_CPU_OVERCOMMIT: '2', BERTH_MEMORY_RESERVE_MIB: '0' };
     const config = readConfig(['--cpu-overcommit', '3'], environment);
-    assert.deepEqual([config.dataFolder, config.policy.cpuOvercommit, config.policy.memoryReserveMib], ['/from-variable', 3, 0]);
+    assert.deepEqual(
+      [config.dataFolder, config.policy.cpuOvercommit, config.policy.memoryReserveMib],
+      ['/from-variable', 3, 0],
+    );
   });
 
   it('takes an address to listen on', () => {
@@ -36,7 +39,10 @@ describe('the configuration of the host daemon', () => {
     [['--driver', 'kvm'], /--driver \(BERTH_DRIVER\): 'kvm' is neither/],
     [['--cpu-overcommit', 'many'], /--cpu-overcommit \(BERTH_CPU_OVERCOMMIT\): 'many' is not a number/],
     [['--memory-reserve-mib', '-1'], /--memory-reserve-mib/],
-    [['--memory-overcommit', '0'], /--memory-overcommit \(BERTH_MEMORY_OVERCOMMIT\): '0' is not a number from 0.1 to 100/],
+    [
+      ['--memory-overcommit', '0'],
+      /--memory-overcommit \(BERTH_MEMORY_OVERCOMMIT\): '0' is not a number from 0.1 to 100/,
+    ],
     [['--pool-min', '3', '--pool-max', '2'], /--pool-min \(BERTH_POOL_MIN\): 3 is more than --pool-max/],
     [['--streams-per-vm', '0'], /--streams-per-vm \(BERTH_STREAMS_PER_VM\): '0' is not a number from 1 to 512/],
     [['--stream-idle-seconds', 'never'], /--stream-idle-seconds \(BERTH_STREAM_IDLE_SECONDS\)/],

@@ -1,5 +1,5 @@
-// Kills the real daemon at every durable step of every verb and looks at what the next one makes of it. Told which driver the daemon uses and
-// how to see that driver's VMs on the machine.
+// Kills the real daemon at every durable step of every verb and looks at what the next one makes of
+// it. Told which driver the daemon uses and how to see that driver's VMs on the machine.
 import assert from 'node:assert/strict';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,7 +18,8 @@ const CREATE_POINTS = CRASH_POINTS.filter((point) => point.startsWith('create:')
 const pointsOf = (verb: string): CrashPoint[] => CRASH_POINTS.filter((point) => point.startsWith(`${verb}:`));
 const DESTROY_POINTS = pointsOf('destroy');
 /** As a create does, a wake and a boot save the driver's state twice. */
-const twice = (point: CrashPoint): string[] => (point.endsWith(':driver-state-saved') ? [point, `${point}#2`] : [point]);
+const twice = (point: CrashPoint): string[] =>
+  point.endsWith(':driver-state-saved') ? [point, `${point}#2`] : [point];
 const LARGER = { vcpu: 2, memoryMib: 2_048, diskGib: 12 };
 const EXEC_SECONDS = 30;
 
@@ -27,9 +28,15 @@ export interface CrashSubject {
   flags: readonly string[];
   /** One entry for each VM of the installation that has a process. */
   vmsOnMachine(instanceId: string): Promise<string[]>;
-  /** Whether a wake saves a state of the driver's, and a sleeping VM has no process: false for the fake, which only stops its processes. */
+  /**
+   * Whether a wake saves a state of the driver's, and a sleeping VM has no process: false for the
+   * fake, which only stops its processes.
+   */
   snapshots: boolean;
-  /** What else a VM may have on the machine: one sentence each, whoever's it is. Empty when there are no VMs and no daemon. */
+  /**
+   * What else a VM may have on the machine: one sentence each, whoever's it is. Empty when there
+   * are no VMs and no daemon.
+   */
   leftovers(): Promise<string[]>;
 }
 
@@ -137,7 +144,8 @@ export function crashSuite(title: string, subject: CrashSubject): void {
 
         assert.equal(await daemon.start(), true);
         const found = await view();
-        // Before the intent is on disk nothing was promised; from there on the next daemon finishes it unasked.
+        // Before the intent is on disk nothing was promised; from there on the next daemon finishes
+        // it unasked.
         assert.equal(found?.status, point === 'destroy:accepted' ? 'running' : 'destroyed');
         await destroyed(epoch + 1);
         const late = await daemon.call('PUT', `/vms/${A}`, { ...CREATE, epoch });
@@ -158,7 +166,10 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         assert.equal(await daemon.start(), true);
         const found = await view();
         const captured = point === 'sleep:captured' || point === 'sleep:asleep-recorded';
-        assert.deepEqual([found?.status, found?.epoch], [captured ? 'asleep' : 'running', point === 'sleep:accepted' ? epoch : epoch + 1]);
+        assert.deepEqual(
+          [found?.status, found?.epoch],
+          [captured ? 'asleep' : 'running', point === 'sleep:accepted' ? epoch : epoch + 1],
+        );
         assert.equal((await must('sleep', { epoch: epoch + 1 })).status, 'asleep');
         assert.equal((await vmsOnMachine()).length, subject.snapshots ? 0 : 1);
         assert.equal((await must('wake', { epoch: epoch + 2, spec: SMALL })).woke?.from, 'snapshot');
@@ -243,7 +254,10 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         assert.deepEqual((await must('resize', { epoch: epoch + 1, size: LARGER })).spec, { ...SMALL, ...LARGER });
         await hasProcess();
         await must('sleep', { epoch: epoch + 2 });
-        assert.deepEqual((await must('wake', { epoch: epoch + 3, spec: { ...SMALL, ...LARGER } })).spec, { ...SMALL, ...LARGER });
+        assert.deepEqual((await must('wake', { epoch: epoch + 3, spec: { ...SMALL, ...LARGER } })).spec, {
+          ...SMALL,
+          ...LARGER,
+        });
         await hasProcess();
         await destroyed(epoch + 4);
         assert.equal(await daemon.end('SIGTERM'), 0);
@@ -258,7 +272,11 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       await must('sleep', { epoch: epoch + 1 });
       await assert.rejects(post('wake', { epoch: epoch + 2, spec: SMALL }));
       await daemon.ended();
-      for (const crashAt of ['wake:identified', 'wake:secret-promoted', 'wake:running-recorded'] satisfies CrashPoint[]) {
+      for (const crashAt of [
+        'wake:identified',
+        'wake:secret-promoted',
+        'wake:running-recorded',
+      ] satisfies CrashPoint[]) {
         // It is finished after the daemon's start, which may or may not be heard of before.
         await daemon.start({ crashAt });
         assert.equal(await daemon.ended(), 'SIGKILL', crashAt);
@@ -283,9 +301,8 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         'destroy:fenced',
         'destroy:removed',
       ];
-      for (const crashAt of later) {
-        assert.equal(await daemon.start({ crashAt }), false, `${crashAt} was not reached`);
-      }
+      for (const crashAt of later) assert.equal(await daemon.start({ crashAt }), false, `${crashAt} was not reached`);
+
       assert.equal(await daemon.start(), true);
       assert.equal((await view())?.status, 'destroyed');
       await destroyed(epoch + 1);

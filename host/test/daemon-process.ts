@@ -1,4 +1,5 @@
-// The real host daemon as a process of its own over a data folder of its own, for tests that kill it. What it leaves on the machine is the test's to look for.
+// The real host daemon as a process of its own over a data folder of its own, for tests that kill
+// it. What it leaves on the machine is the test's to look for.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -44,7 +45,10 @@ export class DaemonFixture {
     return new DaemonFixture(root, token, flags);
   }
 
-  /** Resolves when it takes calls, or with false when it was killed before that, as `crashAt` may have it. */
+  /**
+   * Resolves when it takes calls, or with false when it was killed before that, as `crashAt` may
+   * have it.
+   */
   async start(options: { crashAt?: string } = {}): Promise<boolean> {
     const daemon = spawn(process.execPath, [MAIN, '--data-dir', this.root, ...this.#flags], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -61,17 +65,12 @@ export class DaemonFixture {
     for (const stream of [daemon.stdout, daemon.stderr]) {
       createInterface(stream).on('line', (line) => {
         this.log.push(line);
-        if (line.includes('the host daemon is ready')) {
-          ready.resolve(true);
-        }
+        if (line.includes('the host daemon is ready')) ready.resolve(true);
       });
     }
     void ended.then(([code, signal]) => {
-      if (signal === 'SIGKILL') {
-        ready.resolve(false);
-      } else {
-        ready.reject(new Error(`the daemon ended with ${code ?? signal}: ${this.log.slice(-5).join('\n')}`));
-      }
+      if (signal === 'SIGKILL') ready.resolve(false);
+      else ready.reject(new Error(`the daemon ended with ${code ?? signal}: ${this.log.slice(-5).join('\n')}`));
     });
     const timer = setTimeout(
       () => ready.reject(new Error(`the daemon was not ready in time: ${this.log.slice(-5).join('\n')}`)),

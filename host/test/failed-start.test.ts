@@ -1,4 +1,5 @@
-// A host daemon whose start fails after it took over VMs ends, leaves them running and the data folder to the next.
+// A host daemon whose start fails after it took over VMs ends, leaves them running and the data
+// folder to the next.
 import assert from 'node:assert/strict';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

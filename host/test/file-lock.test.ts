@@ -31,7 +31,9 @@ test('a lock is free again when its holder is killed', async () => {
     await tryLock(${JSON.stringify(path)});
     process.stdout.write('locked');
     setInterval(() => {}, 1000);`;
-  const holder = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const holder = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   await once(holder.stdout, 'data');
   assert.equal(await tryLock(path), null);
   holder.kill('SIGKILL');

@@ -12,9 +12,8 @@ describe('the identity of a guest', () => {
   it('is of the protocol, and shares nothing with another one of the same spec', () => {
     const [one, two] = [makeIdentity(SMALL, makeGuestSecret()), makeIdentity(SMALL, makeGuestSecret())];
     guestIdentity.parse({ ...one, clockUnixMs: Date.now() });
-    for (const part of ['secret', 'machineId', 'entropy'] as const) {
-      assert.notEqual(one[part], two[part]);
-    }
+    for (const part of ['secret', 'machineId', 'entropy'] as const) assert.notEqual(one[part], two[part]);
+
     assert.notEqual(one.sshHostKey.privateKey, two.sshHostKey.privateKey);
   });
 
@@ -25,7 +24,9 @@ describe('the identity of a guest', () => {
       const identity = makeIdentity(SMALL, makeGuestSecret());
       const beforeUnixMs = Date.now();
       await giveIdentity(client, identity, NEVER, 5_000);
-      assert.ok(guest.identity && guest.identity.clockUnixMs >= beforeUnixMs && guest.identity.clockUnixMs <= Date.now());
+      assert.ok(
+        guest.identity && guest.identity.clockUnixMs >= beforeUnixMs && guest.identity.clockUnixMs <= Date.now(),
+      );
       assert.equal((await client.health({ signal: NEVER, deadlineMs: 5_000 })).ok, true);
       assert.deepEqual(
         guest.requests.map(({ authorization }) => authorization),
@@ -59,7 +60,10 @@ describe('the identity of a guest', () => {
     }
   });
 
-  const told = { ...makeIdentity({ ...SMALL, vcpu: 2, memoryMib: 2_048, diskGib: 20 }, makeGuestSecret()), clockUnixMs: 1_000_000 };
+  const told = {
+    ...makeIdentity({ ...SMALL, vcpu: 2, memoryMib: 2_048, diskGib: 20 }, makeGuestSecret()),
+    clockUnixMs: 1_000_000,
+  };
   const right: GuestIdentityResult = {
     hostname: 'berth',
     machineId: told.machineId,
@@ -126,7 +130,10 @@ describe('a guest that wakes', () => {
   ] as const) {
     it(`is refused when it reads ${Object.keys(change)[0]} back as ${Object.values(change)[0]}`, async () => {
       guest.sizeReadBack = (result) => ({ ...result, ...change });
-      await assert.rejects(giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000), { code: 'guest_unreachable', message: fault });
+      await assert.rejects(giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000), {
+        code: 'guest_unreachable',
+        message: fault,
+      });
     });
   }
 
@@ -134,9 +141,8 @@ describe('a guest that wakes', () => {
     let answers = 0;
     guest.sizeReadBack = (result) => {
       answers += 1;
-      if (answers === 2) {
-        throw new Error('clock: the clock is 2100 ms off');
-      }
+      if (answers === 2) throw new Error('clock: the clock is 2100 ms off');
+
       return answers === 1 ? { ...result, clockUnixMs: result.clockUnixMs + 1_360 } : result;
     };
     await giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000);

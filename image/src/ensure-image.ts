@@ -1,4 +1,5 @@
-// Gives the image of this checkout, building it when it is not there: recipe, manifest, packages, stages, disk, publication, in this order.
+// Gives the image of this checkout, building it when it is not there: recipe, manifest, packages,
+// stages, disk, publication, in this order.
 import { copyFile, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ArchiveSource, PrivateApt } from './build/apt.ts';
@@ -43,8 +44,9 @@ function imageIdOf(recipe: Recipe, given: Manifest | null): string {
 }
 
 /**
- * The verified image of this checkout's recipe, built when the cache folder does not have it. Needs root. Safe to call from several processes
- * at once: one builds, the others wait and use what it built.
+ * The verified image of this checkout's recipe, built when the cache folder does not have it. Needs
+ * root. Safe to call from several processes at once: one builds, the others wait and use what it
+ * built.
  */
 export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
   const { cacheFolder, signal, onProgress = () => undefined } = options;
@@ -56,8 +58,11 @@ export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
   if (existing !== null && !(existing instanceof ImageError)) return existing;
 
   if (process.getuid?.() !== 0) {
-    throw new ImageError('Building the image needs root: it sets the owners of the files in it. Run it as root, or with sudo.');
+    throw new ImageError(
+      'Building the image needs root: it sets the owners of the files in it. Run it as root, or with sudo.',
+    );
   }
+
   if (process.arch !== 'x64') throw new ImageError(`Images are built for x86-64 machines; this one is ${process.arch}`);
   await mkdir(cacheFolder, { recursive: true, mode: 0o755 });
   const waiting = (): void => onProgress({ step: 'lock', message: 'Wait for another build of the image' });
@@ -136,7 +141,16 @@ async function buildImage(
     signal,
   });
   const unfinished = join(folders.workFolder, 'image');
-  await makeImage(unfinished, { imageId, recipe, manifest, debPath, debsFolder: join(cacheFolder, 'debs'), folders, onProgress, signal });
+  await makeImage(unfinished, {
+    imageId,
+    recipe,
+    manifest,
+    debPath,
+    debsFolder: join(cacheFolder, 'debs'),
+    folders,
+    onProgress,
+    signal,
+  });
   return publish(unfinished, folder, signal);
 }
 
@@ -162,13 +176,18 @@ async function makeImage(folder: string, inputs: ImageInputs): Promise<void> {
   const timeSeconds = await newestPackageSeconds(manifest.packages.map(debPath));
   const digests = (list: Manifest['packages']): string[] => list.map((each) => each.sha256);
 
-  const toolsKey = await stageKey([digests(toolPackages), digests(kernel)], [source('tools-stage.ts'), source('unpack.ts')]);
+  const toolsKey = await stageKey(
+    [digests(toolPackages), digests(kernel)],
+    [source('tools-stage.ts'), source('unpack.ts')],
+  );
   const toolsFolder = await ensureStage(folders, 'tools', toolsKey, (at) =>
     makeToolsStage(at, { tools: toolPackages, kernel, debPath }, onProgress, signal),
   );
   const tools = await openTools(toolsFolder);
 
-  const scripts = await Promise.all(['dpkg.cfg', 'install.sh', 'configure.sh'].map((name) => readFile(join(recipe.folder, name), 'utf8')));
+  const scripts = await Promise.all(
+    ['dpkg.cfg', 'install.sh', 'configure.sh'].map((name) => readFile(join(recipe.folder, name), 'utf8')),
+  );
   const rootKey = await stageKey(
     [digests(essential), digests(packages), scripts, timeSeconds],
     ['root-stage.ts', 'inside-root.ts', 'unpack.ts'].map(source),
@@ -233,10 +252,15 @@ async function publish(unfinished: string, folder: string, signal: AbortSignal):
 }
 
 /**
- * An image whose files changed is made again from its own manifest, and only put in its place when it is the same image to the byte: disks of
- * machines may stand on it.
+ * An image whose files changed is made again from its own manifest, and only put in its place when
+ * it is the same image to the byte: disks of machines may stand on it.
  */
-async function repairImage(folder: string, fault: ImageError, recipe: Recipe, options: EnsureImageOptions): Promise<Image> {
+async function repairImage(
+  folder: string,
+  fault: ImageError,
+  recipe: Recipe,
+  options: EnsureImageOptions,
+): Promise<Image> {
   const { onProgress = () => undefined } = options;
   onProgress({ step: 'repair', message: `Repair the image (${fault.message})` });
   const unusable = (reason: string, cause: unknown): ImageError =>
@@ -258,7 +282,9 @@ async function repairImage(folder: string, fault: ImageError, recipe: Recipe, op
     throw error instanceof VanishedPackagesError ? unusable(error.message, error) : error;
   });
   for (const name of IMAGE_FILES) {
-    if (repaired.record.files[name].sha256 !== old.files[name]?.sha256) throw unusable(`building it again gives another ${name}`, fault);
+    if (repaired.record.files[name].sha256 !== old.files[name]?.sha256)
+      throw unusable(`building it again gives another ${name}`, fault);
   }
+
   return publish(aside, folder, options.signal);
 }

@@ -1,5 +1,6 @@
-// A published image on disk: what files it has and whether they are still what was built. The one file of this workspace that the host imports;
-// it builds nothing and needs none of the build's tools.
+// A published image on disk: what files it has and whether they are still what was built. The one
+// file of this workspace that the host imports; it builds nothing and needs none of the build's
+// tools.
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
@@ -52,21 +53,29 @@ export interface Image {
   record: ImageRecord;
 }
 
-/** An image that is not there, not whole, or not what was built. The message says which file and how. */
+/**
+ * An image that is not there, not whole, or not what was built. The message says which file and
+ * how.
+ */
 export class ImageError extends Error {
   override readonly name = 'ImageError';
 }
 
 const remembered = z.object({ imageJsonSha256: sha256, files: z.record(z.string(), z.string()) });
 
-/** A file whose inode, size and both times are the same was not written since: the change time cannot be set by a program. */
+/**
+ * A file whose inode, size and both times are the same was not written since: the change time
+ * cannot be set by a program.
+ */
 async function fingerprint(path: string): Promise<string> {
   const found = await stat(path, { bigint: true });
   return [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(':');
 }
 
 async function fingerprints(folder: string): Promise<Record<string, string>> {
-  return Object.fromEntries(await Promise.all(IMAGE_FILES.map(async (name) => [name, await fingerprint(join(folder, name))])));
+  return Object.fromEntries(
+    await Promise.all(IMAGE_FILES.map(async (name) => [name, await fingerprint(join(folder, name))])),
+  );
 }
 
 async function digestOf(folder: string, name: ImageFile, signal: AbortSignal): Promise<string> {
@@ -83,11 +92,15 @@ function isMissing(error: unknown): boolean {
 
 /**
  * Opens the image in a folder and verifies every file by checksum.
- * @param options.verify `remembered`: a file that was verified before and not written since (same inode, size and times) is not read again;
- * `full`: every file is read. Both check presence and sizes.
+ * @param options.verify `remembered`: a file that was verified before and not written since (same
+ * inode, size and times) is not read again; `full`: every file is read. Both check presence and
+ * sizes.
  * @throws {@link ImageError}
  */
-export async function openImage(folder: string, options: { verify: 'remembered' | 'full'; signal?: AbortSignal }): Promise<Image> {
+export async function openImage(
+  folder: string,
+  options: { verify: 'remembered' | 'full'; signal?: AbortSignal },
+): Promise<Image> {
   const signal = options.signal ?? AbortSignal.timeout(300_000);
   const text = await readFile(join(folder, 'image.json'), 'utf8').catch((error: unknown) => {
     if (isMissing(error)) throw new ImageError(`There is no image in ${folder}`, { cause: error });
@@ -100,7 +113,8 @@ export async function openImage(folder: string, options: { verify: 'remembered' 
       throw error;
     });
     const { sizeBytes } = record.files[name];
-    if (found.size !== sizeBytes) throw new ImageError(`${join(folder, name)} has ${found.size} bytes instead of ${sizeBytes}`);
+    if (found.size !== sizeBytes)
+      throw new ImageError(`${join(folder, name)} has ${found.size} bytes instead of ${sizeBytes}`);
   }
   const imageJsonSha256 = createHash('sha256').update(text).digest('hex');
   const before = await fingerprints(folder);
@@ -111,7 +125,8 @@ export async function openImage(folder: string, options: { verify: 'remembered' 
       if (digest !== expected)
         throw new ImageError(`${join(folder, name)} is not what was built: SHA-256 ${digest} instead of ${expected}`);
     }
-    // Taken before the reading: a write meanwhile gives the file other times, and it is read again next time.
+    // Taken before the reading: a write meanwhile gives the file other times, and it is read again
+    // next time.
     await remember(folder, { imageJsonSha256, files: before });
   }
   return {
@@ -136,7 +151,8 @@ function parseRecord(text: string, folder: string): ImageRecord {
     throw new ImageError(`${join(folder, 'image.json')} is not JSON`, { cause: error });
   }
   const result = imageRecord.safeParse(value);
-  if (!result.success) throw new ImageError(`${join(folder, 'image.json')} is not a record of an image: ${z.prettifyError(result.error)}`);
+  if (!result.success)
+    throw new ImageError(`${join(folder, 'image.json')} is not a record of an image: ${z.prettifyError(result.error)}`);
   return result.data;
 }
 
@@ -156,7 +172,9 @@ async function isRemembered(folder: string, imageJsonSha256: string, files: Reco
   }
   const note = remembered.safeParse(value);
   return (
-    note.success && note.data.imageJsonSha256 === imageJsonSha256 && IMAGE_FILES.every((name) => note.data.files[name] === files[name])
+    note.success &&
+    note.data.imageJsonSha256 === imageJsonSha256 &&
+    IMAGE_FILES.every((name) => note.data.files[name] === files[name])
   );
 }
 

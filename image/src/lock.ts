@@ -1,4 +1,5 @@
-// The lock of a cache folder: one builder at a time on this machine. The kernel frees it when its holder dies, however it dies.
+// The lock of a cache folder: one builder at a time on this machine. The kernel frees it when its
+// holder dies, however it dies.
 import { spawn } from 'node:child_process';
 
 /**
@@ -14,12 +15,20 @@ export async function takeLock(path: string, onWaiting: () => void, signal: Abor
   return release;
 }
 
-/** A child holds the lock until its standard input closes: that is, until it is freed or this process is gone. */
-async function holdLock(path: string, options: readonly string[], signal: AbortSignal): Promise<(() => Promise<void>) | null> {
+/**
+ * A child holds the lock until its standard input closes: that is, until it is freed or this
+ * process is gone.
+ */
+async function holdLock(
+  path: string,
+  options: readonly string[],
+  signal: AbortSignal,
+): Promise<(() => Promise<void>) | null> {
   signal.throwIfAborted();
   const child = spawn('flock', [...options, '--no-fork', path, 'sh', '-c', 'echo held; exec cat'], {
     stdio: ['pipe', 'pipe', 'pipe'],
-    // Out of the terminal's process group: an interrupt is this process's to handle, and the lock is held until it has cleaned up.
+    // Out of the terminal's process group: an interrupt is this process's to handle, and the lock
+    // is held until it has cleaned up.
     detached: true,
   });
   let stderr = '';

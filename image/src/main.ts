@@ -1,4 +1,5 @@
-// Command line of the image build: `build` and `verify`. Reads arguments and the environment, prints; all work is elsewhere.
+// Command line of the image build: `build` and `verify`. Reads arguments and the environment,
+// prints; all work is elsewhere.
 import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -26,9 +27,11 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: { manifest: { type: 'string' }, 'cache-dir': { type: 'string' } },
   });
-  const cacheFolder = values['cache-dir'] === undefined ? defaultCacheFolder(process.env) : resolve(values['cache-dir']);
+  const cacheFolder =
+    values['cache-dir'] === undefined ? defaultCacheFolder(process.env) : resolve(values['cache-dir']);
   const stop = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
+  for (const name of ['SIGINT', 'SIGTERM'] as const)
+    process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
   const [command] = positionals;
   if (command === 'build' && positionals.length === 1) {
     const progress = renderProgress(process.stderr);

@@ -1,4 +1,5 @@
-// What a build tells its caller while it runs, and how a terminal or a log shows it. Draws nothing but text; knows no step by name.
+// What a build tells its caller while it runs, and how a terminal or a log shows it. Draws nothing
+// but text; knows no step by name.
 import type { Writable } from 'node:stream';
 
 export interface Progress {
@@ -13,8 +14,14 @@ export interface Progress {
 
 export type OnProgress = (progress: Progress) => void;
 
-/** Shows progress as lines: one when a step begins, one when it ends, and on a terminal a counter that is overwritten in place. */
-export function renderProgress(output: Writable & { isTTY?: boolean; columns?: number }): { report: OnProgress; end: () => void } {
+/**
+ * Shows progress as lines: one when a step begins, one when it ends, and on a terminal a counter
+ * that is overwritten in place.
+ */
+export function renderProgress(output: Writable & { isTTY?: boolean; columns?: number }): {
+  report: OnProgress;
+  end: () => void;
+} {
   let current: { progress: Progress; startedMs: number } | null = null;
   const seconds = (startedMs: number): string => `${((performance.now() - startedMs) / 1000).toFixed(1)} s`;
   const end = (): void => {

@@ -1,4 +1,5 @@
-// A digest of a file that is mostly holes, in the time its data takes: ten gigabytes of which one is there cost one.
+// A digest of a file that is mostly holes, in the time its data takes: ten gigabytes of which one
+// is there cost one.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
@@ -8,8 +9,9 @@ const BLOCK_BYTES = 4096;
 const TAR_BLOCK_BYTES = 512;
 
 /**
- * SHA-256 over the file's size and, in order, the number and the content of each 4 KiB block that is not all zeros. Two files have the same
- * digest when they read the same, whatever part of either is a hole.
+ * SHA-256 over the file's size and, in order, the number and the content of each 4 KiB block that
+ * is not all zeros. Two files have the same digest when they read the same, whatever part of either
+ * is a hole.
  */
 export async function sparseSha256(path: string, signal: AbortSignal): Promise<string> {
   const { size } = await stat(path);
@@ -23,7 +25,8 @@ export async function sparseSha256(path: string, signal: AbortSignal): Promise<s
     number.writeBigUInt64LE(BigInt(index));
     hash.update(number).update(block);
   };
-  // Data may begin and end inside a block: a block is taken when what follows cannot belong to it any more.
+  // Data may begin and end inside a block: a block is taken when what follows cannot belong to it
+  // any more.
   let partial = Buffer.alloc(BLOCK_BYTES);
   let partialIndex = -1;
   const flush = (): void => {
@@ -38,8 +41,9 @@ export async function sparseSha256(path: string, signal: AbortSignal): Promise<s
       const inBlock = position % BLOCK_BYTES;
       const count = Math.min(BLOCK_BYTES - inBlock, bytes.length - at);
       if (index !== partialIndex) flush();
-      if (count === BLOCK_BYTES) take(bytes.subarray(at, at + count), index);
-      else {
+      if (count === BLOCK_BYTES) {
+        take(bytes.subarray(at, at + count), index);
+      } else {
         if (partialIndex === -1) partial = Buffer.alloc(BLOCK_BYTES);
         partialIndex = index;
         bytes.copy(partial, inBlock, at, at + count);
@@ -52,10 +56,15 @@ export async function sparseSha256(path: string, signal: AbortSignal): Promise<s
 }
 
 /**
- * The file's data with its places. Node cannot ask where holes are; GNU tar can, and writes a map of the data followed by the data
- * (format 1.0 of sparse members in pax archives). A file without holes comes as an ordinary member.
+ * The file's data with its places. Node cannot ask where holes are; GNU tar can, and writes a map
+ * of the data followed by the data (format 1.0 of sparse members in pax archives). A file without
+ * holes comes as an ordinary member.
  */
-async function* dataOf(path: string, sizeBytes: number, signal: AbortSignal): AsyncGenerator<{ offset: number; bytes: Buffer }> {
+async function* dataOf(
+  path: string,
+  sizeBytes: number,
+  signal: AbortSignal,
+): AsyncGenerator<{ offset: number; bytes: Buffer }> {
   const args = [
     '--create',
     '--file=-',
@@ -131,7 +140,10 @@ async function memberHeader(take: Take): Promise<{ sparse: boolean; sizeBytes: n
   }
 }
 
-/** Decimal numbers on lines: how many ranges, then offset and length of each; padded to a whole block. */
+/**
+ * Decimal numbers on lines: how many ranges, then offset and length of each; padded to a whole
+ * block.
+ */
 async function sparseMap(take: Take): Promise<{ offset: number; length: number }[]> {
   let text = '';
   const numbers: number[] = [];

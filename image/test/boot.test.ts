@@ -25,7 +25,8 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
 
   // The first test: every command below writes something.
   it('writes nothing to its disk while it is idle', async () => {
-    // Writes of the boot may still be on their way; a quarter of a minute without any must come within two.
+    // Writes of the boot may still be on their way; a quarter of a minute without any must come
+    // within two.
     const deadline = Date.now() + 120_000;
     for (;;) {
       const before = await machine.diskWrites();
@@ -45,7 +46,8 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
   });
 
   it('has what coding agents need', async () => {
-    const programs = 'git curl python3 gcc g++ make rg jq ssh sshd tmux bwrap sudo node npm npx ip ps nano vi less unzip';
+    const programs =
+      'git curl python3 gcc g++ make rg jq ssh sshd tmux bwrap sudo node npm npx ip ps nano vi less unzip';
     const { stdout } = await machine.run(
       `for each in ${programs}; do command -v $each >/dev/null || sudo sh -c "command -v $each" >/dev/null || echo $each; done`,
     );
@@ -78,7 +80,9 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
     const before = await machine.run('pgrep -o -f guestd.mjs');
     const killed = await machine.run('sudo kill -9 $(pgrep -o -f guestd.mjs); sleep 600');
     assert.equal(killed.exitCode, -1, 'the connection ends with the daemon');
-    const { stdout } = await machine.run('pgrep -o -f guestd.mjs; sudo sv status /etc/service/guestd /etc/service/ssh; cat /proc/1/comm');
+    const { stdout } = await machine.run(
+      'pgrep -o -f guestd.mjs; sudo sv status /etc/service/guestd /etc/service/ssh; cat /proc/1/comm',
+    );
     assert.match(stdout, /^\d+\nrun: \/etc\/service\/guestd: .*\ndown: \/etc\/service\/ssh: .*\nrunit\n$/);
     assert.notEqual(stdout.split('\n')[0], before.stdout.trim());
   });
@@ -92,7 +96,13 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
         .trim()
         .split('\n')
         .map((line) => line.trim()),
-      ['169.254.0.21/30', 'default via 169.254.0.22 dev eth0', 'nameserver 169.254.0.22', 'cgroup2fs', 'cpu io memory pids'],
+      [
+        '169.254.0.21/30',
+        'default via 169.254.0.22 dev eth0',
+        'nameserver 169.254.0.22',
+        'cgroup2fs',
+        'cpu io memory pids',
+      ],
     );
   });
 

@@ -1,4 +1,5 @@
-// Boots an image in a QEMU of its own, for tests: emulated CPU, throw-away disk, user-mode network. Not how Berth runs machines.
+// Boots an image in a QEMU of its own, for tests: emulated CPU, throw-away disk, user-mode network.
+// Not how Berth runs machines.
 import { GUEST_NETWORK, GUEST_PORT, guestExecResult, guestHealth } from '@berth/protocol/guest.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +12,10 @@ import { freePort } from '../../protocol/test/free-port.ts';
 import type { Image } from '../src/image-folder.ts';
 
 export interface BootedMachine {
-  /** Runs a command through the guest daemon; a connection that broke gives what is there, and the next call waits for the daemon. */
+  /**
+   * Runs a command through the guest daemon; a connection that broke gives what is there, and the
+   * next call waits for the daemon.
+   */
   run(command: string): Promise<{ stdout: string; stderr: string; exitCode: number }>;
   /** Bytes that the machine has written to its disk. */
   diskWrites(): Promise<number>;
@@ -47,21 +51,38 @@ async function askQemu(path: string, command: string, signal: AbortSignal): Prom
 }
 
 /**
- * Resolves when the guest daemon answers; rejects with the end of the console when the machine ends before that. With `disk`, a qcow2 file that stands on the
- * image's root, the machine keeps what it writes.
+ * Resolves when the guest daemon answers; rejects with the end of the console when the machine ends
+ * before that. With `disk`, a qcow2 file that stands on the image's root, the machine keeps what it
+ * writes.
  */
-export async function bootImage(image: Image, folder: string, signal: AbortSignal, disk?: string): Promise<BootedMachine> {
+export async function bootImage(
+  image: Image,
+  folder: string,
+  signal: AbortSignal,
+  disk?: string,
+): Promise<BootedMachine> {
   const port = await freePort();
   const { address, gateway, mac } = GUEST_NETWORK;
   const console = join(folder, 'console');
   const control = join(folder, 'qmp');
-  // The emulated network needs room for a resolver of its own beside the gateway; the guest sees its own /30 in it.
+  // The emulated network needs room for a resolver of its own beside the gateway; the guest sees
+  // its own /30 in it.
   const network = `user,id=n,net=169.254.0.16/28,host=${gateway},dns=169.254.0.23,restrict=on,hostfwd=tcp:127.0.0.1:${port}-${address}:${GUEST_PORT}`;
   const args = [
-    ['-M', 'q35,hpet=off,vmport=off,smbus=off,sata=off,i8042=off,usb=off,graphics=off', '-accel', 'tcg,tb-size=64', '-cpu', 'max'],
+    [
+      '-M',
+      'q35,hpet=off,vmport=off,smbus=off,sata=off,i8042=off,usb=off,graphics=off',
+      '-accel',
+      'tcg,tb-size=64',
+      '-cpu',
+      'max',
+    ],
     ['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot', '-smp', '1', '-m', '1024'],
     ['-kernel', image.kernelPath, '-initrd', image.initramfsPath, '-append', image.kernelArguments.join(' ')],
-    ['-drive', `if=none,id=d,${disk === undefined ? `file=${image.rootPath},format=raw,snapshot=on` : `file=${disk},format=qcow2`}`],
+    [
+      '-drive',
+      `if=none,id=d,${disk === undefined ? `file=${image.rootPath},format=raw,snapshot=on` : `file=${disk},format=qcow2`}`,
+    ],
     ['-device', 'virtio-blk-pci,drive=d,romfile='],
     ['-netdev', network, '-device', `virtio-net-pci,netdev=n,mac=${mac},romfile=`, '-device', 'virtio-rng-pci'],
     ['-serial', `file:${console}`, '-qmp', `unix:${control},server=on,wait=off`],

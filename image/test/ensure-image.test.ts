@@ -35,7 +35,8 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
   before(async () => {
     const cacheFolder = defaultCacheFolder(process.env);
     published = await ensureImage({ cacheFolder, signal });
-    // Beside the real one: it needs two gigabytes, which /tmp may not have. The packages are shared and only read.
+    // Beside the real one: it needs two gigabytes, which /tmp may not have. The packages are shared
+    // and only read.
     folder = await mkdtemp(join(cacheFolder, 'test-'));
     await symlink(join(cacheFolder, 'debs'), join(folder, 'debs'));
     manifestFile = published.manifestPath;
@@ -79,7 +80,11 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
     const outcomes = await Promise.all(
       [startBuild(), startBuild()].map(async (build) => {
         assert.ok(build.stdout && build.stderr);
-        const [stdout, stderr, [code]] = await Promise.all([text(build.stdout), text(build.stderr), once(build, 'exit')]);
+        const [stdout, stderr, [code]] = await Promise.all([
+          text(build.stdout),
+          text(build.stderr),
+          once(build, 'exit'),
+        ]);
         return { stdout, stderr, code: code as number };
       }),
     );
@@ -103,7 +108,12 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
     await disk.close();
     await assert.rejects(openImage(image.folder, { verify: 'remembered', signal }), ImageError);
     const steps: string[] = [];
-    const repaired = await ensureImage({ cacheFolder: folder, manifestFile, signal, onProgress: ({ step }) => steps.push(step) });
+    const repaired = await ensureImage({
+      cacheFolder: folder,
+      manifestFile,
+      signal,
+      onProgress: ({ step }) => steps.push(step),
+    });
     assert.equal(steps[0], 'repair');
     assert.ok(!steps.includes('root'), 'the installed root is kept and used');
     assert.deepEqual(repaired.record.files, published.record.files);
@@ -112,7 +122,10 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
 
   it('is refused when its files changed and its manifest cannot be trusted, and says what to do', async () => {
     const image = await ensureImage({ cacheFolder: folder, manifestFile, signal });
-    await writeFile(image.manifestPath, (await readFile(image.manifestPath, 'utf8')).replace('"suite": "trixie"', '"suite": "sid"'));
+    await writeFile(
+      image.manifestPath,
+      (await readFile(image.manifestPath, 'utf8')).replace('"suite": "trixie"', '"suite": "sid"'),
+    );
     await assert.rejects(
       ensureImage({ cacheFolder: folder, manifestFile: await copyOfPublished(), signal }),
       /manifest\.json has \d+ bytes instead of \d+\. It cannot be repaired: its manifest was changed\. Remove .* to build a new one/,
@@ -121,7 +134,10 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
 
   it('is refused when the manifest belongs to another recipe, before anything is fetched', async () => {
     const other = join(folder, 'other.json');
-    const manifest = JSON.parse(await readFile(published.manifestPath, 'utf8')) as { recipeHash: string; node: { version: string } };
+    const manifest = JSON.parse(await readFile(published.manifestPath, 'utf8')) as {
+      recipeHash: string;
+      node: { version: string };
+    };
     manifest.recipeHash = 'ab'.repeat(32);
     manifest.node.version = '1.2.3';
     await writeFile(other, JSON.stringify(manifest));

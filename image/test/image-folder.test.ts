@@ -75,7 +75,10 @@ describe('an image folder', () => {
   it('is refused when a file has another size, before anything is read', async () => {
     await openImage(folder, { verify: 'remembered' });
     await truncate(join(folder, 'root.ext4'), 2 ** 30 + 4096);
-    await assert.rejects(openImage(folder, { verify: 'remembered' }), /root\.ext4 has 1073745920 bytes instead of 1073741824/);
+    await assert.rejects(
+      openImage(folder, { verify: 'remembered' }),
+      /root\.ext4 has 1073745920 bytes instead of 1073741824/,
+    );
   });
 
   it('is refused when a file is missing, by name', async () => {
@@ -102,7 +105,9 @@ describe('an image folder', () => {
 
   it('does not trust the note when the record was replaced', async () => {
     await openImage(folder, { verify: 'remembered' });
-    const record = JSON.parse(await readFile(join(folder, 'image.json'), 'utf8')) as { files: { vmlinuz: { sha256: string } } };
+    const record = JSON.parse(await readFile(join(folder, 'image.json'), 'utf8')) as {
+      files: { vmlinuz: { sha256: string } };
+    };
     record.files.vmlinuz.sha256 = HASH;
     await writeFile(join(folder, 'image.json'), JSON.stringify(record));
     await assert.rejects(openImage(folder, { verify: 'remembered' }), /vmlinuz is not what was built/);

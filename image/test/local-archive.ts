@@ -1,4 +1,5 @@
-// A Debian archive of small packages on 127.0.0.1, for tests: real packages, real indices, served by this process. Unsigned.
+// A Debian archive of small packages on 127.0.0.1, for tests: real packages, real indices, served
+// by this process. Unsigned.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -24,7 +25,10 @@ export interface LocalArchive {
 
 const sha256Of = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Serves `folder`, which must be empty. Both archives have the suite `trixie`'s names; packages are in the main one. */
+/**
+ * Serves `folder`, which must be empty. Both archives have the suite `trixie`'s names; packages are
+ * in the main one.
+ */
 export async function serveLocalArchive(folder: string): Promise<LocalArchive> {
   const files = join(folder, 'served');
   const stanzas = new Map<string, string>();
@@ -82,10 +86,23 @@ export async function serveLocalArchive(folder: string): Promise<LocalArchive> {
       const bytes = await readFile(path);
       const sha256 = sha256Of(bytes);
       if (options.listed !== false) {
-        stanzas.set(`${name}=${version}`, `${control}Filename: ${poolPath}\nSize: ${bytes.length}\nSHA256: ${sha256}\n`);
+        stanzas.set(
+          `${name}=${version}`,
+          `${control}Filename: ${poolPath}\nSize: ${bytes.length}\nSHA256: ${sha256}\n`,
+        );
       }
+
       await writeIndices();
-      return { name, version, architecture: 'amd64', archive: 'debian', poolPath, sizeBytes: bytes.length, sha256, uses: ['root'] };
+      return {
+        name,
+        version,
+        architecture: 'amd64',
+        archive: 'debian',
+        poolPath,
+        sizeBytes: bytes.length,
+        sha256,
+        uses: ['root'],
+      };
     },
     async remove(each) {
       stanzas.delete(`${each.name}=${each.version}`);

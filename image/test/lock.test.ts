@@ -40,7 +40,9 @@ describe('the lock of a cache folder', () => {
       await takeLock(${JSON.stringify(path)}, () => undefined, new AbortController().signal);
       console.log('held');
       setInterval(() => undefined, 1000);`;
-    const holder = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const holder = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     await once(holder.stdout, 'data');
     const waits = Promise.withResolvers<void>();
     const mine = takeLock(path, waits.resolve, AbortSignal.timeout(30_000));

@@ -1,4 +1,5 @@
-// A machine whose disk is booted again: with an identity it keeps its names and keys and waits to be woken; without one it is a template.
+// A machine whose disk is booted again: with an identity it keeps its names and keys and waits to
+// be woken; without one it is a template.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -16,7 +17,8 @@ const SIZE = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
 const [first, second] = ['a'.repeat(43), 'b'.repeat(43)] as const;
 const HOSTNAME = 'sandbox-7';
 const MACHINE_ID = '0123456789abcdef0123456789abcdef';
-const NAMES = 'hostname; cat /etc/hostname /etc/machine-id; sudo cat /etc/ssh/ssh_host_ed25519_key /home/berth/.ssh/authorized_keys';
+const NAMES =
+  'hostname; cat /etc/hostname /etc/machine-id; sudo cat /etc/ssh/ssh_host_ed25519_key /home/berth/.ssh/authorized_keys';
 
 describe('a machine whose disk is booted again', { concurrency: false, timeout: 600_000 }, () => {
   const signal = AbortSignal.timeout(600_000);
@@ -31,7 +33,12 @@ describe('a machine whose disk is booted again', { concurrency: false, timeout: 
     machine = await bootImage(image, folder, signal, join(folder, 'disk.qcow2'));
     return machine;
   };
-  const wake = (secret: string) => ({ secret, clockUnixMs: Date.now(), entropy: Buffer.alloc(64, 3).toString('base64'), ...SIZE });
+  const wake = (secret: string) => ({
+    secret,
+    clockUnixMs: Date.now(),
+    entropy: Buffer.alloc(64, 3).toString('base64'),
+    ...SIZE,
+  });
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'berth-second-boot-'));
@@ -57,7 +64,14 @@ describe('a machine whose disk is booted again', { concurrency: false, timeout: 
     assert.equal(given.status, 200, given.text);
     booted.useSecret(first);
     const names = await booted.run(NAMES);
-    assert.deepEqual(names.stdout.split('\n'), [HOSTNAME, HOSTNAME, MACHINE_ID, 'a private key', 'ssh-ed25519 AAAA somebody', '']);
+    assert.deepEqual(names.stdout.split('\n'), [
+      HOSTNAME,
+      HOSTNAME,
+      MACHINE_ID,
+      'a private key',
+      'ssh-ed25519 AAAA somebody',
+      '',
+    ]);
     await booted.run('sync');
 
     booted = await boot();

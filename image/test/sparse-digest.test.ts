@@ -15,7 +15,11 @@ describe('the digest of a sparse file', () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  async function sparse(name: string, sizeBytes: number, parts: [position: number, content: Buffer][]): Promise<string> {
+  async function sparse(
+    name: string,
+    sizeBytes: number,
+    parts: [position: number, content: Buffer][],
+  ): Promise<string> {
     const path = join(folder, name);
     await writeFile(path, '');
     await truncate(path, sizeBytes);

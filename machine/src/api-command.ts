@@ -1,5 +1,5 @@
-// Commands of the API's program that run on the machine and need no running API: the first account and key, further keys, the
-// owner's link, an org's plan.
+// Commands of the API's program that run on the machine and need no running API: the first account
+// and key, further keys, the owner's link, an org's plan.
 import { z } from 'zod';
 import { startConfined } from './child.ts';
 import { OperatorFailure } from './failure.ts';
@@ -8,7 +8,9 @@ import type { ApiServiceOptions } from './services/api.ts';
 
 const DEADLINE_MS = 120_000;
 
-/** Makes the first account, org, project and key of an installation, or tells that they are there. */
+/**
+ * Makes the first account, org, project and key of an installation, or tells that they are there.
+ */
 export const bootstrapResult = z.discriminatedUnion('created', [
   z.object({
     created: z.literal(true),
@@ -37,7 +39,10 @@ export async function createKey(options: ApiServiceOptions, name: string): Promi
   return mintedKey.parse(await runApiCommand(options, ['keys', 'create', '--name', name]));
 }
 
-/** A link with which the owner of the first org can sign in: a welcome to an account without a password, a new password otherwise. */
+/**
+ * A link with which the owner of the first org can sign in: a welcome to an account without a
+ * password, a new password otherwise.
+ */
 export const ownerLink = z.object({
   kind: z.enum(['welcome', 'reset_password']),
   path: z.string().startsWith('/'),
@@ -61,10 +66,15 @@ export type PlanChange = z.infer<typeof planChange>;
 
 /** Puts a plan of the catalogue in force for the org; null: the first. */
 export async function setPlan(options: ApiServiceOptions, org: string | null, plan: string): Promise<PlanChange> {
-  return planChange.parse(await runApiCommand(options, ['plans', 'set', ...(org === null ? [] : ['--org', org]), '--plan', plan]));
+  return planChange.parse(
+    await runApiCommand(options, ['plans', 'set', ...(org === null ? [] : ['--org', org]), '--plan', plan]),
+  );
 }
 
-/** Runs the API's program with these arguments; its last line of output is its JSON answer, the lines before are its log. */
+/**
+ * Runs the API's program with these arguments; its last line of output is its JSON answer, the
+ * lines before are its log.
+ */
 async function runApiCommand(options: ApiServiceOptions, args: readonly string[]): Promise<unknown> {
   let output = '';
   const child = await startConfined(await withPlansOfLastUp(options, await confinedApi(options, args)), (chunk) => {
@@ -74,7 +84,10 @@ async function runApiCommand(options: ApiServiceOptions, args: readonly string[]
   const reason = await child.exited;
   clearTimeout(late);
   if (reason !== 'exit code 0') {
-    throw new OperatorFailure(`the API's command '${args.join(' ')}' failed (${reason}):\n${output.trim().slice(-4_000)}`);
+    throw new OperatorFailure(
+      `the API's command '${args.join(' ')}' failed (${reason}):\n${output.trim().slice(-4_000)}`,
+    );
   }
+
   return JSON.parse(output.trim().split('\n').at(-1) ?? '');
 }

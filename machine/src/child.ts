@@ -1,4 +1,5 @@
-// One started service process: its true pid, its output, its end. Owns nothing of what the service is or when it is started again.
+// One started service process: its true pid, its output, its end. Owns nothing of what the service
+// is or when it is started again.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
@@ -35,10 +36,14 @@ export interface PlainCommand {
   workingFolder: string;
 }
 
-/** Starts a confined service and resolves when its own process runs. Rejects with the end's reason when there is none to be seen. */
+/**
+ * Starts a confined service and resolves when its own process runs. Rejects with the end's reason
+ * when there is none to be seen.
+ */
 export async function startConfined(confined: Confined, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
   const [program, ...args] = confinedArgv(confined);
-  // An own session: a Ctrl-C in the operator's terminal reaches the supervisor alone, which stops the services in their order.
+  // An own session: a Ctrl-C in the operator's terminal reaches the supervisor alone, which stops
+  // the services in their order.
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     detached: true,
@@ -50,7 +55,10 @@ export async function startConfined(confined: Confined, onOutput: (chunk: Buffer
   return describe(process, exited);
 }
 
-/** Starts a service with this process's own rights. It gets SIGTERM when this process dies. Rejects with the end's reason when it ended before it was seen. */
+/**
+ * Starts a service with this process's own rights. It gets SIGTERM when this process dies. Rejects
+ * with the end's reason when it ended before it was seen.
+ */
 export async function startPlain(plain: PlainCommand, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
   const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...plain.command], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -61,9 +69,8 @@ export async function startPlain(plain: PlainCommand, onOutput: (chunk: Buffer) 
   const exited = watchEnd(child);
   forwardOutput(child, onOutput);
   const process = child.pid === undefined ? null : await readProcess(child.pid);
-  if (process === null) {
-    throw new Error(await exited);
-  }
+  if (process === null) throw new Error(await exited);
+
   return describe(process, exited);
 }
 
@@ -86,7 +93,8 @@ function watchEnd(child: ChildProcess): Promise<string> {
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code, signalName) => {
       const reason = describeEnd(code, signalName);
-      // The last lines of output may still be on their way; whoever inherited the pipe must not hold this up.
+      // The last lines of output may still be on their way; whoever inherited the pipe must not
+      // hold this up.
       const late = setTimeout(() => resolve(reason), OUTPUT_GRACE_MS);
       child.once('close', () => {
         clearTimeout(late);
@@ -98,9 +106,8 @@ function watchEnd(child: ChildProcess): Promise<string> {
 
 /** bwrap answers 128 + n for a service that signal n ended. */
 function describeEnd(code: number | null, signalName: NodeJS.Signals | null): string {
-  if (signalName !== null) {
-    return `signal ${signalName}`;
-  }
+  if (signalName !== null) return `signal ${signalName}`;
+
   const ended = Object.entries(constants.signals).find(([, number]) => code === 128 + number);
   return ended === undefined ? `exit code ${code}` : `signal ${ended[0]}`;
 }
@@ -110,15 +117,19 @@ function forwardOutput(child: ChildProcess, onOutput: (chunk: Buffer) => void): 
   child.stderr?.on('data', onOutput);
 }
 
-async function stopChild(process: VmProcess, exited: Promise<string>, signalName: NodeJS.Signals, graceMs: number): Promise<void> {
+async function stopChild(
+  process: VmProcess,
+  exited: Promise<string>,
+  signalName: NodeJS.Signals,
+  graceMs: number,
+): Promise<void> {
   await killProcess(process, signalName);
   const timeout = new AbortController();
   const late = delay(graceMs, 'late' as const, { signal: timeout.signal }).catch(() => 'ended' as const);
   const winner = await Promise.race([exited.then(() => 'ended' as const), late]);
   timeout.abort();
-  if (winner === 'late') {
-    await killProcess(process, 'SIGKILL');
-  }
+  if (winner === 'late') await killProcess(process, 'SIGKILL');
+
   await exited;
 }
 
@@ -135,9 +146,8 @@ async function confinedProcess(child: ChildProcess, exited: Promise<string>): Pr
   const firstPid = reported ?? (await ended);
   for (;;) {
     const process = await serviceBelow(firstPid);
-    if (process !== null) {
-      return process;
-    }
+    if (process !== null) return process;
+
     if (performance.now() > deadline) {
       child.kill('SIGKILL');
       throw new Error(`the service was not started confined within ${START_DEADLINE_MS / 1000} s`);
@@ -154,21 +164,21 @@ function readChildPid(status: Readable): Promise<number | null> {
     status.on('data', (chunk: string) => {
       text += chunk;
       const pid = /"child-pid"\s*:\s*(\d+)/.exec(text)?.[1];
-      if (pid !== undefined) {
-        resolve(Number(pid));
-      }
+      if (pid !== undefined) resolve(Number(pid));
     });
     status.once('end', () => resolve(null));
     status.once('error', reject);
   });
 }
 
-/** The child of bwrap's first process once it has become the service: until its last exec it is called bwrap or setpriv. */
+/**
+ * The child of bwrap's first process once it has become the service: until its last exec it is
+ * called bwrap or setpriv.
+ */
 async function serviceBelow(firstPid: number): Promise<VmProcess | null> {
   for (const entry of readdirSync('/proc')) {
-    if (!/^\d+$/.test(entry)) {
-      continue;
-    }
+    if (!/^\d+$/.test(entry)) continue;
+
     const stat = readStat(Number(entry));
     if (stat !== null && stat.parentPid === firstPid && stat.name !== 'bwrap' && stat.name !== 'setpriv') {
       const process = await readProcess(Number(entry));
@@ -184,9 +194,8 @@ function readStat(pid: number): { name: string; parentPid: number } | null {
     text = readFileSync(`/proc/${pid}/stat`, 'latin1');
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT' || code === 'ESRCH') {
-      return null;
-    }
+    if (code === 'ENOENT' || code === 'ESRCH') return null;
+
     throw error;
   }
   const nameEnd = text.lastIndexOf(')');

@@ -1,4 +1,5 @@
-// What the operator asked for: flags over BERTH_* variables over defaults. The only reader of the environment in this workspace's verbs.
+// What the operator asked for: flags over BERTH_* variables over defaults. The only reader of the
+// environment in this workspace's verbs.
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { OperatorFailure } from './failure.ts';
@@ -50,7 +51,12 @@ interface Setting<T> {
 const wholeNumber = z.string().regex(/^\d+$/).transform(Number);
 
 const SETTINGS = {
-  port: { flag: '--port', variables: ['BERTH_PORT'], schema: wholeNumber.pipe(z.int().min(1).max(65_535)), allowed: 'a port, 1 to 65535' },
+  port: {
+    flag: '--port',
+    variables: ['BERTH_PORT'],
+    schema: wholeNumber.pipe(z.int().min(1).max(65_535)),
+    allowed: 'a port, 1 to 65535',
+  },
   listen: {
     flag: '--listen',
     variables: ['BERTH_LISTEN'],
@@ -108,15 +114,20 @@ const DEFAULTS = {
   driver: 'qemu',
 } as const;
 
-/** Throws an {@link OperatorFailure} that names the flag or variable, the value and what is allowed. */
+/**
+ * Throws an {@link OperatorFailure} that names the flag or variable, the value and what is allowed.
+ */
 export function readConfig(flags: Flags, environment: Readonly<NodeJS.ProcessEnv>): Config {
-  const read = <K extends keyof typeof SETTINGS>(name: K): z.output<(typeof SETTINGS)[K]['schema']> | (typeof DEFAULTS)[K] => {
+  const read = <K extends keyof typeof SETTINGS>(
+    name: K,
+  ): z.output<(typeof SETTINGS)[K]['schema']> | (typeof DEFAULTS)[K] => {
     const setting: Setting<unknown> = SETTINGS[name];
-    const variable = setting.variables.find((candidate) => environment[candidate] !== undefined && environment[candidate] !== '');
+    const variable = setting.variables.find(
+      (candidate) => environment[candidate] !== undefined && environment[candidate] !== '',
+    );
     const text = flags[name] ?? (variable === undefined ? undefined : environment[variable]);
-    if (text === undefined) {
-      return DEFAULTS[name];
-    }
+    if (text === undefined) return DEFAULTS[name];
+
     const parsed = setting.schema.safeParse(text);
     if (!parsed.success) {
       const source = flags[name] === undefined ? variable : setting.flag;
@@ -140,8 +151,7 @@ export function readConfig(flags: Flags, environment: Readonly<NodeJS.ProcessEnv
 }
 
 function folder(flag: string, given: string | undefined, fallback: string): string {
-  if (given === '') {
-    throw new OperatorFailure(`${flag}: the path is empty`);
-  }
+  if (given === '') throw new OperatorFailure(`${flag}: the path is empty`);
+
   return resolve(given ?? fallback);
 }

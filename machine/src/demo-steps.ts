@@ -1,4 +1,5 @@
-// The demo's steps: each is one call of the public API, timed, its answer checked. Owns what is run in the sandbox and what must come out.
+// The demo's steps: each is one call of the public API, timed, its answer checked. Owns what is run
+// in the sandbox and what must come out.
 import { setTimeout as delay } from 'node:timers/promises';
 import { EXEC_LIMITS } from '@berth/contract/limits.ts';
 import type { ExecResult } from '@berth/contract/exec.ts';
@@ -25,7 +26,10 @@ interface Outcome {
   fault: string | null;
 }
 
-/** Runs all steps; one that goes wrong does not keep the sandbox from being destroyed. Never rejects for what the API answers. */
+/**
+ * Runs all steps; one that goes wrong does not keep the sandbox from being destroyed. Never rejects
+ * for what the API answers.
+ */
 export async function demoSteps(api: PublicApi, progress: Progress, signal: AbortSignal): Promise<StepResult[]> {
   const results: StepResult[] = [];
   const step = async (name: string, work: () => Promise<Outcome>): Promise<boolean> => {
@@ -52,9 +56,8 @@ export async function demoSteps(api: PublicApi, progress: Progress, signal: Abor
   });
   const { id } = (sandbox ?? {}) as { id?: string };
   if (created && id !== undefined) {
-    for (const { name, command, timeoutSeconds, check } of COMMANDS) {
+    for (const { name, command, timeoutSeconds, check } of COMMANDS)
       await step(name, async () => check(await api.exec(id, command, timeoutSeconds, signal)));
-    }
   }
   if (id !== undefined) {
     await step('destroy the sandbox', async () => {
@@ -73,7 +76,12 @@ const COMMANDS: { name: string; command: string; timeoutSeconds: number; check: 
     command: 'uname -a; id; nproc; free -m',
     timeoutSeconds: 30,
     check: (result) =>
-      expecting(result, result.stdout.trimEnd(), { exitCode: 0, timedOut: false, truncated: false }, /^Linux .*\nuid=1000\(berth\) /),
+      expecting(
+        result,
+        result.stdout.trimEnd(),
+        { exitCode: 0, timedOut: false, truncated: false },
+        /^Linux .*\nuid=1000\(berth\) /,
+      ),
   },
   {
     name: 'a command that fails',
@@ -134,9 +142,8 @@ async function settled(
   const deadline = performance.now() + limitMs;
   let now = sandbox;
   while (!statuses.includes(now.status)) {
-    if (performance.now() > deadline) {
-      throw new Error(`the sandbox is still ${now.status} after ${limitMs / 1000} s`);
-    }
+    if (performance.now() > deadline) throw new Error(`the sandbox is still ${now.status} after ${limitMs / 1000} s`);
+
     await delay(POLL_MS, undefined, { signal });
     now = await api.getSandbox(sandbox.id, signal);
   }

@@ -6,24 +6,30 @@ import { join } from 'node:path';
 type Environment = Readonly<NodeJS.ProcessEnv>;
 
 /**
- * Who called the launcher, with uid and home: a user for whom it fetched root's rights through sudo (it hands over both), or this process's own user.
- * Everything of an installation belongs to that caller.
+ * Who called the launcher, with uid and home: a user for whom it fetched root's rights through sudo
+ * (it hands over both), or this process's own user. Everything of an installation belongs to that
+ * caller.
  */
 export function findCaller(environment: Environment): { uid: number; home: string } {
   const uid = Number(environment['BERTH_CALLER_UID'] ?? Number.NaN);
   const home = environment['BERTH_CALLER_HOME'];
-  if (Number.isSafeInteger(uid) && home !== undefined && home.startsWith('/')) {
-    return { uid, home };
-  }
+  if (Number.isSafeInteger(uid) && home !== undefined && home.startsWith('/')) return { uid, home };
+
   return { uid: process.getuid?.() ?? 0, home: homedir() };
 }
 
-/** Data folder where no flag names one: `BERTH_DATA_DIR`, /var/lib/berth for root, else the caller's state folder. */
+/**
+ * Data folder where no flag names one: `BERTH_DATA_DIR`, /var/lib/berth for root, else the caller's
+ * state folder.
+ */
 export function defaultDataFolder(environment: Environment): string {
   return environment['BERTH_DATA_DIR'] || pick(environment, '/var/lib/berth', 'XDG_STATE_HOME', '.local/state');
 }
 
-/** Cache folder: `BERTH_CACHE_DIR`, /var/cache/berth for root, else the caller's cache folder. Everything in it can be made again. */
+/**
+ * Cache folder: `BERTH_CACHE_DIR`, /var/cache/berth for root, else the caller's cache folder.
+ * Everything in it can be made again.
+ */
 export function defaultCacheFolder(environment: Environment): string {
   return environment['BERTH_CACHE_DIR'] || pick(environment, '/var/cache/berth', 'XDG_CACHE_HOME', '.cache');
 }

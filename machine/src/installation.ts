@@ -1,5 +1,6 @@
-// A whole Berth on this machine: database, host daemon and API of one data folder under one supervisor.
-// Owns their order, the lock, the logs and what an earlier supervisor may have left; `up` and `demo` are its callers.
+// A whole Berth on this machine: database, host daemon and API of one data folder under one
+// supervisor. Owns their order, the lock, the logs and what an earlier supervisor may have left;
+// `up` and `demo` are its callers.
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +12,14 @@ import { bootstrap } from './api-command.ts';
 import type { BootstrapResult } from './api-command.ts';
 import type { Config } from './config.ts';
 import { OperatorFailure } from './failure.ts';
-import { endRecordedServices, instancePaths, lockInstance, prepareInstance, readInstanceRecord, writeInstanceRecord } from './instance.ts';
+import {
+  endRecordedServices,
+  instancePaths,
+  lockInstance,
+  prepareInstance,
+  readInstanceRecord,
+  writeInstanceRecord,
+} from './instance.ts';
 import type { InstancePaths, InstanceRecord } from './instance.ts';
 import { LogFile } from './log-file.ts';
 import { copyOperatorSecrets } from './operator-secrets.ts';
@@ -56,7 +64,9 @@ export class AlreadyRunning extends OperatorFailure {
   readonly record: InstanceRecord | null;
 
   constructor(dataFolder: string, record: InstanceRecord | null) {
-    super(`Berth already runs with ${dataFolder}${record === null ? '' : ` (pid ${record.supervisor.pid}): ${record.url}`}`);
+    super(
+      `Berth already runs with ${dataFolder}${record === null ? '' : ` (pid ${record.supervisor.pid}): ${record.url}`}`,
+    );
     this.record = record;
   }
 }
@@ -65,16 +75,19 @@ export class AlreadyRunning extends OperatorFailure {
 export const CHECKOUT = join(import.meta.dirname, '../..');
 
 /**
- * Starts everything and resolves when the API answers. Throws {@link AlreadyRunning}, or an {@link OperatorFailure} when a port is taken or a service
- * does not come up; nothing runs then. `signal` gives the start up.
+ * Starts everything and resolves when the API answers. Throws {@link AlreadyRunning}, or an {@link
+ * OperatorFailure} when a port is taken or a service does not come up; nothing runs then. `signal`
+ * gives the start up.
  */
-export async function startInstallation(options: InstallationOptions, signal: AbortSignal): Promise<RunningInstallation> {
+export async function startInstallation(
+  options: InstallationOptions,
+  signal: AbortSignal,
+): Promise<RunningInstallation> {
   const { config } = options;
   const paths = instancePaths(config.dataFolder);
   const lock = await lockInstance(paths);
-  if (lock === null) {
-    throw new AlreadyRunning(config.dataFolder, await readInstanceRecord(paths));
-  }
+  if (lock === null) throw new AlreadyRunning(config.dataFolder, await readInstanceRecord(paths));
+
   try {
     await requireFreePort(config.listen, config.port);
     return await startLocked(options, paths, lock, signal);
@@ -109,9 +122,17 @@ async function startLocked(
   };
   const recording = new Turns();
   let first: BootstrapResult | null = null;
-  const shared = { checkout: options.checkout, config, paths, user, environment: serviceVariables(options.environment) };
+  const shared = {
+    checkout: options.checkout,
+    config,
+    paths,
+    user,
+    environment: serviceVariables(options.environment),
+  };
   const services = [
-    ...(config.databaseUrl === null ? [databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder })] : []),
+    ...(config.databaseUrl === null
+      ? [databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder })]
+      : []),
     hostService(shared),
     apiService(shared),
   ].map((service) => shown(service, progress));
@@ -146,9 +167,8 @@ async function startLocked(
     first = await progress.step('first account and key', () => bootstrap(shared));
   } catch (error) {
     await stop();
-    if (signal.aborted || error instanceof OperatorFailure) {
-      throw error;
-    }
+    if (signal.aborted || error instanceof OperatorFailure) throw error;
+
     throw new OperatorFailure((error as Error).message, {
       remedy: `the logs are in ${paths.log}; ./berth doctor checks the machine`,
       cause: error,
@@ -163,9 +183,8 @@ async function startLocked(
 function shown(service: Service, progress: Progress): Service {
   let started = false;
   const start: Service['start'] = async (onOutput, signal): Promise<RunningService> => {
-    if (started) {
-      return service.start(onOutput, signal);
-    }
+    if (started) return service.start(onOutput, signal);
+
     const running = await progress.step(`start of the ${service.name}`, () => service.start(onOutput, signal));
     started = true;
     return running;
@@ -173,13 +192,15 @@ function shown(service: Service, progress: Progress): Service {
   return { name: service.name, start };
 }
 
-/** The unprivileged user must be able to read the program: a clone made under umask 077 belongs to its maker alone. */
+/**
+ * The unprivileged user must be able to read the program: a clone made under umask 077 belongs to
+ * its maker alone.
+ */
 async function requireReadable(checkout: string, user: ServiceUser): Promise<void> {
   for (const name of ['api/src/main.ts', 'package.json', 'node_modules/.bin/node']) {
     const path = join(checkout, name);
-    if (!existsSync(path)) {
-      throw new OperatorFailure(`${path} is missing: this is no complete checkout of Berth`);
-    }
+    if (!existsSync(path)) throw new OperatorFailure(`${path} is missing: this is no complete checkout of Berth`);
+
     const { mode, uid, gid } = await stat(path);
     const readable = (uid === user.uid ? mode & 0o400 : gid === user.gid ? mode & 0o040 : mode & 0o004) !== 0;
     if (!readable) {
@@ -192,19 +213,27 @@ async function requireReadable(checkout: string, user: ServiceUser): Promise<voi
 
 async function ownProcess(): Promise<VmProcess> {
   const own = await readProcess(process.pid);
-  if (own === null) {
-    throw new Error('this process is not in /proc');
-  }
+  if (own === null) throw new Error('this process is not in /proc');
+
   return own;
 }
 
-/** What the operator set for the services. The database's address goes to the API alone; flags replace the others. */
+/**
+ * What the operator set for the services. The database's address goes to the API alone; flags
+ * replace the others.
+ */
 export function serviceVariables(environment: Readonly<NodeJS.ProcessEnv>): Record<string, string> {
   const kept = Object.entries(environment).filter(
     (entry): entry is [string, string] =>
       entry[1] !== undefined &&
       (entry[0].startsWith('BERTH_') || entry[0] === 'NODE_EXTRA_CA_CERTS') &&
-      !['BERTH_DATABASE_URL', 'BERTH_CALLER_UID', 'BERTH_CALLER_HOME', 'BERTH_HOST_LISTEN', 'BERTH_PLANS_FILE'].includes(entry[0]),
+      ![
+        'BERTH_DATABASE_URL',
+        'BERTH_CALLER_UID',
+        'BERTH_CALLER_HOME',
+        'BERTH_HOST_LISTEN',
+        'BERTH_PLANS_FILE',
+      ].includes(entry[0]),
   );
   return Object.fromEntries(kept);
 }

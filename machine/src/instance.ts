@@ -1,4 +1,5 @@
-// One installation's data folder as the supervisor uses it: its layout, the lock that lets one supervisor in, and the record of the one that runs.
+// One installation's data folder as the supervisor uses it: its layout, the lock that lets one
+// supervisor in, and the record of the one that runs.
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +23,10 @@ export interface InstancePaths {
   secretKey: string;
   /** Where mail lies while there is no mail server. */
   outbox: string;
-  /** The folder of the host daemon's socket, which is shown to the API whole: a new daemon makes a new socket. */
+  /**
+   * The folder of the host daemon's socket, which is shown to the API whole: a new daemon makes a
+   * new socket.
+   */
   hostSocketFolder: string;
   hostSocket: string;
   /** The plan catalogue as the API sees it: a copy, taken when the supervisor starts. */
@@ -33,7 +37,10 @@ export interface InstancePaths {
   record: string;
 }
 
-/** Who supervises this data folder, and what it runs. Kept after its end, for the next one to look for leftovers. */
+/**
+ * Who supervises this data folder, and what it runs. Kept after its end, for the next one to look
+ * for leftovers.
+ */
 export interface InstanceRecord {
   supervisor: VmProcess;
   url: string;
@@ -101,9 +108,8 @@ export async function isSupervised(paths: InstancePaths): Promise<boolean> {
     await lock?.release();
     return lock === null;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return false;
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+
     throw error;
   }
 }
@@ -118,16 +124,15 @@ export async function readInstanceRecord(paths: InstancePaths): Promise<Instance
   try {
     return recordSchema.parse(JSON.parse(await readFile(paths.record, 'utf8')));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return null;
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+
     throw error;
   }
 }
 
 /**
- * Ends the services of a supervisor that is gone and resolves with how many there were. When it was killed they got their signal from the kernel; whoever
- * stayed is ended here.
+ * Ends the services of a supervisor that is gone and resolves with how many there were. When it was
+ * killed they got their signal from the kernel; whoever stayed is ended here.
  */
 export async function endRecordedServices(record: InstanceRecord | null): Promise<number> {
   let ended = 0;
@@ -146,9 +151,7 @@ async function ensureToken(path: string): Promise<void> {
   try {
     await link(draft, path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
-      throw error;
-    }
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
     await rm(draft, { force: true });
   }

@@ -1,4 +1,5 @@
-// Files of the operator that hold one secret each, named by a variable: copied to where the confined API can read them, whoever may read the originals.
+// Files of the operator that hold one secret each, named by a variable: copied to where the
+// confined API can read them, whoever may read the originals.
 import { chown, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeDurably } from '@berth/host/vm/directory/durable-file.ts';
@@ -18,10 +19,15 @@ const FILES = {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Takes the files' content for as long as the supervisor runs: an API that is started again meanwhile reads the same. Copies of files that are
- * named no longer go. Throws an {@link OperatorFailure} that names the variable and the file.
+ * Takes the files' content for as long as the supervisor runs: an API that is started again
+ * meanwhile reads the same. Copies of files that are named no longer go. Throws an {@link
+ * OperatorFailure} that names the variable and the file.
  */
-export async function copyOperatorSecrets(environment: Environment, paths: InstancePaths, user: ServiceUser): Promise<void> {
+export async function copyOperatorSecrets(
+  environment: Environment,
+  paths: InstancePaths,
+  user: ServiceUser,
+): Promise<void> {
   for (const [variable, name] of Object.entries(FILES)) {
     const file = environment[variable];
     const copy = join(paths.secrets, name);
@@ -50,11 +56,15 @@ async function read(variable: string, file: string): Promise<string> {
   try {
     content = await readFile(file, 'utf8');
   } catch (error) {
-    throw new OperatorFailure(`the file of ${variable} is not usable: ${error instanceof Error ? error.message : String(error)}`, {
-      remedy,
-      cause: error,
-    });
+    throw new OperatorFailure(
+      `the file of ${variable} is not usable: ${error instanceof Error ? error.message : String(error)}`,
+      {
+        remedy,
+        cause: error,
+      },
+    );
   }
-  if (content.trim() === '') throw new OperatorFailure(`the file of ${variable} is not usable: ${file} is empty`, { remedy });
+  if (content.trim() === '')
+    throw new OperatorFailure(`the file of ${variable} is not usable: ${file} is empty`, { remedy });
   return content;
 }

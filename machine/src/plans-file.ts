@@ -1,4 +1,5 @@
-// The operator's plan catalogue: checked, and copied to where the confined API can read it whoever may read the original.
+// The operator's plan catalogue: checked, and copied to where the confined API can read it whoever
+// may read the original.
 import { chown, readFile, rm } from 'node:fs/promises';
 import { planCatalogue } from '@berth/contract/plans.ts';
 import { writeDurably } from '@berth/host/vm/directory/durable-file.ts';
@@ -7,8 +8,9 @@ import type { InstancePaths } from './instance.ts';
 import type { ServiceUser } from './service-user.ts';
 
 /**
- * Takes the file's content for as long as the supervisor runs: an API that is started again meanwhile reads the same plans, whatever became of
- * the file. Throws an {@link OperatorFailure} that names the file and what is wrong with it.
+ * Takes the file's content for as long as the supervisor runs: an API that is started again
+ * meanwhile reads the same plans, whatever became of the file. Throws an {@link OperatorFailure}
+ * that names the file and what is wrong with it.
  */
 export async function copyPlansFile(file: string | null, paths: InstancePaths, user: ServiceUser): Promise<void> {
   if (file === null) {
@@ -27,10 +29,12 @@ async function readPlans(file: string): Promise<unknown> {
     throw wrong(file, error instanceof Error ? error.message : String(error), error);
   }
   const catalogue = planCatalogue.safeParse(content);
-  if (catalogue.success) {
-    return catalogue.data;
-  }
-  throw wrong(file, catalogue.error.issues.map(({ path, message }) => `${path.join('.') || 'the whole'}: ${message}`).join('; '));
+  if (catalogue.success) return catalogue.data;
+
+  throw wrong(
+    file,
+    catalogue.error.issues.map(({ path, message }) => `${path.join('.') || 'the whole'}: ${message}`).join('; '),
+  );
 }
 
 function wrong(file: string, why: string, cause?: unknown): OperatorFailure {

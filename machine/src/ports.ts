@@ -6,9 +6,8 @@ import { OperatorFailure } from './failure.ts';
 /** Throws an {@link OperatorFailure} that names the port, who has it and the flag for another. */
 export async function requireFreePort(listen: string, port: number): Promise<void> {
   const code = await tryToListen(listen, port);
-  if (code === null) {
-    return;
-  }
+  if (code === null) return;
+
   if (code === 'EADDRINUSE') {
     const owner = portOwner(port);
     throw new OperatorFailure(`port ${port} on ${listen} is taken${owner === null ? '' : ` by ${owner}`}`, {
@@ -16,8 +15,11 @@ export async function requireFreePort(listen: string, port: number): Promise<voi
     });
   }
   if (code === 'EADDRNOTAVAIL') {
-    throw new OperatorFailure(`${listen} is no address of this machine`, { remedy: 'choose one with --listen (BERTH_LISTEN)' });
+    throw new OperatorFailure(`${listen} is no address of this machine`, {
+      remedy: 'choose one with --listen (BERTH_LISTEN)',
+    });
   }
+
   throw new OperatorFailure(`port ${port} on ${listen} cannot be listened on: ${code}`, {
     remedy: 'choose others with --listen and --port',
   });
@@ -39,9 +41,8 @@ export async function findFreePort(listen: string): Promise<number> {
 /** 'pid 123 (nginx -g ...)', or null when that cannot be seen. */
 export function portOwner(port: number): string | null {
   const inodes = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listeningInodes(file, port)));
-  if (inodes.size === 0) {
-    return null;
-  }
+  if (inodes.size === 0) return null;
+
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     if (socketInodes(pid).some((inode) => inodes.has(inode))) {
       const command = readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
@@ -59,7 +60,10 @@ function tryToListen(listen: string, port: number): Promise<string | null> {
   });
 }
 
-/** Lines of /proc/net/tcp: number, local address:port in hex, remote, state (0A listens), ..., inode as the tenth. */
+/**
+ * Lines of /proc/net/tcp: number, local address:port in hex, remote, state (0A listens), ..., inode
+ * as the tenth.
+ */
 function listeningInodes(file: string, port: number): string[] {
   const wanted = port.toString(16).toUpperCase().padStart(4, '0');
   return readIfThere(file)
@@ -72,11 +76,12 @@ function listeningInodes(file: string, port: number): string[] {
 
 function socketInodes(pid: string): string[] {
   try {
-    return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []);
+    return readdirSync(`/proc/${pid}/fd`).flatMap(
+      (fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? [],
+    );
   } catch (error) {
-    if (isGone(error)) {
-      return [];
-    }
+    if (isGone(error)) return [];
+
     throw error;
   }
 }
@@ -85,9 +90,8 @@ function readIfThere(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if (isGone(error)) {
-      return '';
-    }
+    if (isGone(error)) return '';
+
     throw error;
   }
 }

@@ -1,5 +1,6 @@
-// The embedded PostgreSQL server of one folder: made once, started confined as an unprivileged user, stopped in order, adopted when it already runs.
-// Unix socket only. Owns the folder's layout: data/ (the cluster), socket/, server.json (which process serves it).
+// The embedded PostgreSQL server of one folder: made once, started confined as an unprivileged
+// user, stopped in order, adopted when it already runs. Unix socket only. Owns the folder's layout:
+// data/ (the cluster), socket/, server.json (which process serves it).
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { VmProcess } from '@berth/host/vm/driver.ts';
@@ -18,7 +19,10 @@ import type { ServiceUser } from './service-user.ts';
 const START_DEADLINE_MS = 120_000;
 /** A fast shutdown ends sessions and writes a checkpoint. */
 const STOP_GRACE_MS = 60_000;
-/** sun_path of a unix socket, less the name PostgreSQL gives it (.s.PGSQL.5432) and the closing zero. */
+/**
+ * sun_path of a unix socket, less the name PostgreSQL gives it (.s.PGSQL.5432) and the closing
+ * zero.
+ */
 const SOCKET_FOLDER_MAX_BYTES = 107 - '/.s.PGSQL.5432'.length;
 
 export interface PostgresOptions {
@@ -33,7 +37,9 @@ export interface PostgresOptions {
 }
 
 export interface RunningPostgres {
-  /** Connects root and the server's user, through the socket, to the database `berth` as its owner. */
+  /**
+   * Connects root and the server's user, through the socket, to the database `berth` as its owner.
+   */
   databaseUrl: string;
   socketFolder: string;
   process: VmProcess;
@@ -41,24 +47,30 @@ export interface RunningPostgres {
   adopted: boolean;
   /** Resolves with how it ended. Never rejects. */
   readonly exited: Promise<string>;
-  /** Ends sessions, writes everything down and resolves when the server is gone. Idempotent. Ends an adopted server too. */
+  /**
+   * Ends sessions, writes everything down and resolves when the server is gone. Idempotent. Ends an
+   * adopted server too.
+   */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the PostgreSQL server of a folder and resolves when it answers and has the database `berth`. First use makes the cluster (UTF8, C collation, checksums).
- * It ends with the process that called this. A server that already serves the folder is adopted. Rejects with the server's own last words.
+ * Starts the PostgreSQL server of a folder and resolves when it answers and has the database
+ * `berth`. First use makes the cluster (UTF8, C collation, checksums). It ends with the process
+ * that called this. A server that already serves the folder is adopted. Rejects with the server's
+ * own last words.
  */
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const socketFolder = join(options.folder, 'socket');
   if (Buffer.byteLength(socketFolder) > SOCKET_FOLDER_MAX_BYTES) {
     const most = SOCKET_FOLDER_MAX_BYTES - '/socket'.length;
-    throw new Error(`the path of the database folder is too long for a unix socket: ${options.folder} has more than ${most} bytes`);
+    throw new Error(
+      `the path of the database folder is too long for a unix socket: ${options.folder} has more than ${most} bytes`,
+    );
   }
   const adopted = await adopt(options.folder, socketFolder);
-  if (adopted !== null) {
-    return adopted;
-  }
+  if (adopted !== null) return adopted;
+
   const binaries = await ensurePostgresBinaries(options.cacheFolder ?? defaultCacheFolder(process.env));
   const cluster: Cluster = { folder: options.folder, user: options.user, binaries };
   await prepareFolders(cluster);
@@ -98,21 +110,27 @@ async function launch(options: PostgresOptions, cluster: Cluster, socketFolder: 
     }
     const ended = child.endedBy;
     await child.stop('SIGINT', STOP_GRACE_MS);
-    // Children of a server that was killed a moment ago still hold its shared memory; they notice within seconds.
-    const heldByOld = ended !== null && /pre-existing shared memory block|lock file "postmaster.pid" already exists/.test(tail.text());
+    // Children of a server that was killed a moment ago still hold its shared memory; they notice
+    // within seconds.
+    const heldByOld =
+      ended !== null && /pre-existing shared memory block|lock file "postmaster.pid" already exists/.test(tail.text());
     if (!heldByOld || performance.now() > deadline) {
-      throw new Error(`PostgreSQL did not start (${ended ?? `no answer within ${START_DEADLINE_MS / 1000} s`}):\n${tail.text()}`);
+      throw new Error(
+        `PostgreSQL did not start (${ended ?? `no answer within ${START_DEADLINE_MS / 1000} s`}):\n${tail.text()}`,
+      );
     }
+
     await delay(100);
   }
 }
 
-/** A server that an earlier call started and that answers. One that is just leaving is waited for. */
+/**
+ * A server that an earlier call started and that answers. One that is just leaving is waited for.
+ */
 async function adopt(folder: string, socketFolder: string): Promise<RunningPostgres | null> {
   const process = await readRecord(folder);
-  if (process === null || !(await isSame(process))) {
-    return null;
-  }
+  if (process === null || !(await isSame(process))) return null;
+
   const deadline = performance.now() + START_DEADLINE_MS;
   while (await isSame(process)) {
     if ((await ask(socketFolder)) === 'answers') {
@@ -129,9 +147,9 @@ async function adopt(folder: string, socketFolder: string): Promise<RunningPostg
         stop: () => stopAdopted(process),
       };
     }
-    if (performance.now() > deadline) {
+    if (performance.now() > deadline)
       throw new Error(`the PostgreSQL server of ${folder} (pid ${process.pid}) runs but does not answer`);
-    }
+
     await delay(20);
   }
   return null;

@@ -1,5 +1,5 @@
-// What the operator sees while something takes its time: a line per step, brought up to date. Steps of less than a second stay silent.
-// Written to stderr: a verb's result stands alone on stdout.
+// What the operator sees while something takes its time: a line per step, brought up to date. Steps
+// of less than a second stay silent. Written to stderr: a verb's result stands alone on stdout.
 
 const SILENT_MS = 1_000;
 /** On a terminal the line is rewritten; in a log a new line now and then is enough. */
@@ -24,16 +24,19 @@ export class Progress {
     this.#now = now;
   }
 
-  /** Runs a step and shows it while it runs, once it takes more than a second. What the step throws passes through. */
+  /**
+   * Runs a step and shows it while it runs, once it takes more than a second. What the step throws
+   * passes through.
+   */
   async step<T>(title: string, work: (report: Report) => Promise<T>): Promise<T> {
     const startedAt = this.#now();
     let note = '';
     let shown: string | null = null;
-    const line = (): string => `• ${title}: ${Math.floor((this.#now() - startedAt) / 1000)} s${note === '' ? '' : `, ${note}`}`;
+    const line = (): string =>
+      `• ${title}: ${Math.floor((this.#now() - startedAt) / 1000)} s${note === '' ? '' : `, ${note}`}`;
     const show = (): void => {
-      if (this.#now() - startedAt < SILENT_MS) {
-        return;
-      }
+      if (this.#now() - startedAt < SILENT_MS) return;
+
       shown = line();
       this.#rewrite(shown);
     };
@@ -43,9 +46,9 @@ export class Progress {
       const result = await work((text) => {
         note = text.replaceAll(/\s+/g, ' ').trim();
       });
-      if (shown !== null || this.#now() - startedAt >= SILENT_MS) {
+      if (shown !== null || this.#now() - startedAt >= SILENT_MS)
         this.#finish(`✓ ${title} (${((this.#now() - startedAt) / 1000).toFixed(1)} s)`);
-      }
+
       return result;
     } catch (error) {
       this.#finish(`✗ ${title} (${((this.#now() - startedAt) / 1000).toFixed(1)} s)`);

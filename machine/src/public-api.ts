@@ -1,4 +1,5 @@
-// A client of the public HTTP API with the calls the demo makes. Knows the API by its contract only.
+// A client of the public HTTP API with the calls the demo makes. Knows the API by its contract
+// only.
 import { execInSandbox } from '@berth/contract/exec.ts';
 import type { ExecResult } from '@berth/contract/exec.ts';
 import { listMyOrgs } from '@berth/contract/identity.ts';
@@ -33,18 +34,16 @@ export class PublicApi {
   async firstOrgId(signal: AbortSignal): Promise<string> {
     const { orgs } = listMyOrgs.response.body.parse(await this.#call(listMyOrgs, {}, undefined, signal));
     const orgId = orgs[0]?.id;
-    if (orgId === undefined) {
-      throw new ApiFailure('the key belongs to no org');
-    }
+    if (orgId === undefined) throw new ApiFailure('the key belongs to no org');
+
     return orgId;
   }
 
   async firstProjectId(orgId: string, signal: AbortSignal): Promise<string> {
     const { projects } = listProjects.response.body.parse(await this.#call(listProjects, { orgId }, undefined, signal));
     const projectId = projects[0]?.id;
-    if (projectId === undefined) {
-      throw new ApiFailure('the org has no project');
-    }
+    if (projectId === undefined) throw new ApiFailure('the org has no project');
+
     return projectId;
   }
 
@@ -57,7 +56,8 @@ export class PublicApi {
   }
 
   async destroySandbox(sandboxId: string, signal: AbortSignal): Promise<Sandbox> {
-    return destroySandbox.response.body.parse(await this.#call(destroySandbox, { sandboxId }, undefined, signal)).sandbox;
+    return destroySandbox.response.body.parse(await this.#call(destroySandbox, { sandboxId }, undefined, signal))
+      .sandbox;
   }
 
   async exec(sandboxId: string, command: string, timeoutSeconds: number, signal: AbortSignal): Promise<ExecResult> {
@@ -76,17 +76,26 @@ export class PublicApi {
   ): Promise<unknown> {
     const response = await this.#send(route, params, body, signal, deadlineMs);
     const text = await response.text();
-    if (response.status !== route.response.status) {
+    if (response.status !== route.response.status)
       throw new ApiFailure(`${route.method} ${route.path} answered ${response.status}: ${text.slice(0, 1_000)}`);
-    }
+
     return JSON.parse(text);
   }
 
-  async #send(route: Route, params: Record<string, string>, body: unknown, signal: AbortSignal, deadlineMs: number): Promise<Response> {
+  async #send(
+    route: Route,
+    params: Record<string, string>,
+    body: unknown,
+    signal: AbortSignal,
+    deadlineMs: number,
+  ): Promise<Response> {
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(params[name] ?? ''));
     return fetch(`${this.#url}${path}`, {
       method: route.method,
-      headers: { authorization: `Bearer ${this.#token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${this.#token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]),
     });

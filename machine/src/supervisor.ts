@@ -1,4 +1,5 @@
-// Keeps services running: starts them in order, starts a crashed one again with growing pauses, stops them in the opposite order.
+// Keeps services running: starts them in order, starts a crashed one again with growing pauses,
+// stops them in the opposite order.
 //
 //   starting --answers--> running --ends--> pausing --> starting ...        stop(): any state --> stopped
 //
@@ -43,7 +44,10 @@ export class Supervisor {
     this.#pauses = options.pauses ?? PAUSES;
   }
 
-  /** Starts every service, one after the other's answer. When one fails at its first start, those before it are stopped and the failure is thrown. */
+  /**
+   * Starts every service, one after the other's answer. When one fails at its first start, those
+   * before it are stopped and the failure is thrown.
+   */
   async start(): Promise<void> {
     try {
       for (const service of this.#options.services) {
@@ -67,9 +71,8 @@ export class Supervisor {
       if (running !== undefined) {
         const startedAt = performance.now();
         await running.stop();
-        if (this.#running.delete(service.name)) {
+        if (this.#running.delete(service.name))
           this.#options.onEvent({ kind: 'stopped', service: service.name, tookMs: performance.now() - startedAt });
-        }
       }
     }
     await Promise.all(this.#keepers);
@@ -103,9 +106,8 @@ export class Supervisor {
     while (!this.#stopping.signal.aborted) {
       if (running !== null) {
         const reason = await running.exited;
-        if (this.#stopping.signal.aborted) {
-          return;
-        }
+        if (this.#stopping.signal.aborted) return;
+
         this.#running.delete(service.name);
         pauseMs = performance.now() - startedAt >= settledMs ? firstMs : pauseMs;
         this.#options.onEvent({ kind: 'ended', service: service.name, reason, pauseMs });
@@ -117,9 +119,8 @@ export class Supervisor {
         startedAt = performance.now();
       } catch (error) {
         running = null;
-        if (!this.#stopping.signal.aborted) {
+        if (!this.#stopping.signal.aborted)
           this.#options.onEvent({ kind: 'failed', service: service.name, reason: (error as Error).message, pauseMs });
-        }
       }
     }
   }

@@ -1,5 +1,5 @@
-// A reporter of Node's test runner beside the one that prints the tests: a line for each file that has ended, with its place among all and how long it took with the start
-// of its process.
+// A reporter of Node's test runner beside the one that prints the tests: a line for each file that
+// has ended, with its place among all and how long it took with the start of its process.
 import { relative } from 'node:path';
 import type { EventData } from 'node:test';
 

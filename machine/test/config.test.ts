@@ -29,15 +29,27 @@ test('without flags and variables, root gets the folders of the system and a use
 });
 
 test('a flag wins over its variable, a variable over the default, an empty variable counts as none', () => {
-  const environment = { ...ROOT, BERTH_PORT: '5000', BERTH_DATA_DIR: '/data', DATABASE_URL: 'postgres://other/db', BERTH_LISTEN: '' };
+  const environment = {
+    ...ROOT,
+    BERTH_PORT: '5000',
+    BERTH_DATA_DIR: '/data',
+    DATABASE_URL: 'postgres://other/db',
+    BERTH_LISTEN: '',
+  };
   assert.equal(readConfig({}, environment).port, 5000);
   assert.equal(readConfig({ port: '6000' }, environment).port, 6000);
   assert.equal(readConfig({}, environment).dataFolder, '/data');
   assert.equal(readConfig({ dataDir: '/flag' }, environment).dataFolder, '/flag');
   assert.equal(readConfig({}, environment).databaseUrl, 'postgres://other/db');
-  assert.equal(readConfig({}, { ...environment, BERTH_DATABASE_URL: 'postgresql://own/db' }).databaseUrl, 'postgresql://own/db');
+  assert.equal(
+    readConfig({}, { ...environment, BERTH_DATABASE_URL: 'postgresql://own/db' }).databaseUrl,
+    'postgresql://own/db',
+  );
   assert.equal(readConfig({}, environment).listen, '127.0.0.1');
-  assert.equal(readConfig({}, { ...environment, BERTH_PLANS_FILE: '/etc/berth/plans.json' }).plansFile, '/etc/berth/plans.json');
+  assert.equal(
+    readConfig({}, { ...environment, BERTH_PLANS_FILE: '/etc/berth/plans.json' }).plansFile,
+    '/etc/berth/plans.json',
+  );
   assert.equal(readConfig({ plansFile: 'plans.json' }, environment).plansFile, resolve('plans.json'));
 });
 
@@ -46,8 +58,18 @@ const WRONG: [string, Parameters<typeof readConfig>[0], Record<string, string>, 
   ['port 0', { port: '0' }, {}, /^--port: '0'/],
   ['a port that is no number', {}, { BERTH_PORT: 'http' }, /^BERTH_PORT: 'http'/],
   ['a name for an address', { listen: 'localhost' }, {}, /^--listen: 'localhost' is not an IP address/],
-  ['a database that is no PostgreSQL', {}, { DATABASE_URL: 'mysql://x/y' }, /^DATABASE_URL: its value is not a postgresql:\/\/ URL$/],
-  ['a guest network that is too small', { guestCidr: '10.1.2.0/25' }, {}, /^--guest-cidr: '10.1.2.0\/25' is not an IPv4 network/],
+  [
+    'a database that is no PostgreSQL',
+    {},
+    { DATABASE_URL: 'mysql://x/y' },
+    /^DATABASE_URL: its value is not a postgresql:\/\/ URL$/,
+  ],
+  [
+    'a guest network that is too small',
+    { guestCidr: '10.1.2.0/25' },
+    {},
+    /^--guest-cidr: '10.1.2.0\/25' is not an IPv4 network/,
+  ],
   ['an overcommit below 1', { cpuOvercommit: '0.5' }, {}, /^--cpu-overcommit: '0.5'/],
   ['a negative reserve', {}, { BERTH_MEMORY_RESERVE_MIB: '-1' }, /^BERTH_MEMORY_RESERVE_MIB: '-1'/],
   ['an empty plans file', { plansFile: '' }, {}, /^--plans-file: '' is not the path of a file$/],

@@ -32,9 +32,8 @@ test('secrets are closed, and the shared token is made once, readable by root an
   assert.equal(await readFile(paths.hostToken, 'utf8'), token);
   const file = await stat(paths.hostToken);
   assert.deepEqual([file.mode & 0o777, file.uid, file.gid], [0o640, 0, USER.gid]);
-  for (const folder of [paths.secrets, paths.log, paths.postgres]) {
+  for (const folder of [paths.secrets, paths.log, paths.postgres])
     assert.equal((await stat(folder)).mode & 0o777, 0o700, folder);
-  }
 });
 
 test('a data folder has one supervisor at a time; one that never was has none', async () => {
@@ -52,12 +51,19 @@ test('services of a supervisor that is gone are ended, and only they: a reused p
   const paths = instancePaths(join(root, 'record'));
   await prepareInstance(paths, USER);
   assert.equal(await readInstanceRecord(paths), null);
-  const [service, bystander] = [spawn('sleep', ['600'], { stdio: 'ignore' }), spawn('sleep', ['600'], { stdio: 'ignore' })];
+  const [service, bystander] = [
+    spawn('sleep', ['600'], { stdio: 'ignore' }),
+    spawn('sleep', ['600'], { stdio: 'ignore' }),
+  ];
   try {
     const [left, other] = await Promise.all([readProcess(service.pid ?? 0), readProcess(bystander.pid ?? 0)]);
     assert.ok(left !== null && other !== null);
     const services = { host: left, api: { ...other, startTicks: '1' } };
-    await writeInstanceRecord(paths, { supervisor: { ...other, startTicks: '1' }, url: 'http://127.0.0.1:1', services });
+    await writeInstanceRecord(paths, {
+      supervisor: { ...other, startTicks: '1' },
+      url: 'http://127.0.0.1:1',
+      services,
+    });
     assert.equal(await endRecordedServices(await readInstanceRecord(paths)), 1);
     assert.equal(await isSame(left), false);
     assert.equal(await isSame(other), true);

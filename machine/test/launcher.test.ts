@@ -41,7 +41,11 @@ interface Run {
   stderr: string;
 }
 
-function run(script: string, args: string[], options: { path: string; environment?: Record<string, string> }): Promise<Run> {
+function run(
+  script: string,
+  args: string[],
+  options: { path: string; environment?: Record<string, string> },
+): Promise<Run> {
   const env = { PATH: options.path, HOME: join(folder, 'ada'), ...options.environment };
   return new Promise((resolve) => {
     execFile(script, args, { env, timeout: 60_000 }, (error, stdout, stderr) => {
@@ -54,12 +58,12 @@ function run(script: string, args: string[], options: { path: string; environmen
 async function pathWith(name: string, scripts: Record<string, string>): Promise<string> {
   const path = join(folder, name);
   await mkdir(path);
-  for (const tool of TOOLS.filter((tool) => scripts[tool] === undefined)) {
+  for (const tool of TOOLS.filter((tool) => scripts[tool] === undefined))
     await symlink(`/usr/bin/${tool}`, join(path, tool));
-  }
-  for (const [program, script] of Object.entries(scripts)) {
+
+  for (const [program, script] of Object.entries(scripts))
     await writeFile(join(path, program), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  }
+
   return path;
 }
 
@@ -67,14 +71,15 @@ async function pathWith(name: string, scripts: Record<string, string>): Promise<
 async function freshCheckout(name: string): Promise<string> {
   const checkout = join(folder, name);
   await mkdir(checkout);
-  for (const file of ['berth', 'package-lock.json', '.npmrc']) {
-    await cp(join(CHECKOUT, file), join(checkout, file));
-  }
+  for (const file of ['berth', 'package-lock.json', '.npmrc']) await cp(join(CHECKOUT, file), join(checkout, file));
+
   return join(checkout, 'berth');
 }
 
 test('a machine without Node.js is told what to install', async () => {
-  const { code, stderr } = await run(await freshCheckout('no-node'), ['up'], { path: await pathWith('path-no-node', {}) });
+  const { code, stderr } = await run(await freshCheckout('no-node'), ['up'], {
+    path: await pathWith('path-no-node', {}),
+  });
   assert.equal(code, 1);
   assert.match(stderr, /^berth: Node\.js is missing\. Install Node\.js 20 or newer/);
 });
@@ -83,20 +88,24 @@ test('a Node.js that is too old is named with its version and place', async () =
   const path = await pathWith('path-old-node', { node: 'case $1 in -p) echo 18;; *) echo v18.20.4;; esac' });
   const { code, stderr } = await run(await freshCheckout('old-node'), ['up'], { path });
   assert.equal(code, 1);
-  assert.match(stderr, new RegExp(`^berth: Node\\.js v18\\.20\\.4 is too old: 20 or newer is needed, ${path}/node is not`));
+  assert.match(
+    stderr,
+    new RegExp(`^berth: Node\\.js v18\\.20\\.4 is too old: 20 or newer is needed, ${path}/node is not`),
+  );
 });
 
 test('a machine without npm is told so', async () => {
-  const { code, stderr } = await run(await freshCheckout('no-npm'), ['up'], { path: await pathWith('path-no-npm', { node: 'echo 20' }) });
+  const { code, stderr } = await run(await freshCheckout('no-npm'), ['up'], {
+    path: await pathWith('path-no-npm', { node: 'echo 20' }),
+  });
   assert.equal(code, 1);
   assert.match(stderr, /^berth: npm is missing/);
 });
 
 test('a failed npm ci shows what npm said', async () => {
   const path = await pathWith('path-bad-npm', { node: 'echo 20', npm: 'echo "npm ERR! no such host" >&2; exit 1' });
-  for (const tool of ['sleep', 'du', 'rm']) {
-    await symlink(`/usr/bin/${tool}`, join(path, tool));
-  }
+  for (const tool of ['sleep', 'du', 'rm']) await symlink(`/usr/bin/${tool}`, join(path, tool));
+
   const { code, stderr } = await run(await freshCheckout('bad-npm'), ['up'], { path });
   assert.equal(code, 1);
   assert.match(stderr, /^• npm packages: installing.*\nnpm ERR! no such host\nberth: npm ci failed in /s);
@@ -104,7 +113,11 @@ test('a failed npm ci shows what npm said', async () => {
 
 test('a key of completion installs nothing and says nothing', async () => {
   const path = await pathWith('path-complete', { node: 'echo 20', npm: 'echo "npm was called" >&2; exit 1' });
-  assert.deepEqual(await run(await freshCheckout('complete'), ['__complete', 'bash', 'up'], { path }), { code: 0, stdout: '', stderr: '' });
+  assert.deepEqual(await run(await freshCheckout('complete'), ['__complete', 'bash', 'up'], { path }), {
+    code: 0,
+    stdout: '',
+    stderr: '',
+  });
 });
 
 test('what Node compiled of a client command is kept in the cache folder of the user', async () => {
@@ -128,7 +141,13 @@ test('a user without sudo is told that rights are missing, but gets help', async
   const refused = await run(join(CHECKOUT, 'berth'), ['up'], { path });
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /^berth: root's rights are needed/);
-  for (const words of [['whoami'], ['sandbox', 'ls'], ['ssh', 'sbx_abc'], ['tunnel', 'sbx_abc'], ['known-host', 'sbx_abc']]) {
+  for (const words of [
+    ['whoami'],
+    ['sandbox', 'ls'],
+    ['ssh', 'sbx_abc'],
+    ['tunnel', 'sbx_abc'],
+    ['known-host', 'sbx_abc'],
+  ]) {
     const client = await run(join(CHECKOUT, 'berth'), words, { path });
     assert.match(client.stderr, /^berth: not signed in/, `${words.join(' ')} needs no rights of root`);
   }
@@ -138,16 +157,25 @@ test('a user without sudo is told that rights are missing, but gets help', async
 });
 
 test('a user with sudo: the launcher is called again with the user, the variables by name, and none of their values in the argv', async () => {
-  const path = await pathWith('path-sudo', { ...AS_ADA, sudo: 'echo "argv: $*"; echo "caller: $BERTH_CALLER_UID $BERTH_CALLER_HOME"' });
+  const path = await pathWith('path-sudo', {
+    ...AS_ADA,
+    sudo: 'echo "argv: $*"; echo "caller: $BERTH_CALLER_UID $BERTH_CALLER_HOME"',
+  });
   const environment = { BERTH_DATABASE_URL: 'postgresql://ada:secret@db/berth', BERTH_PORT: '4900' };
   const { code, stdout } = await run(join(CHECKOUT, 'berth'), ['up', '--data-dir', '/a b'], { path, environment });
   assert.equal(code, 0);
   const [argv = '', caller] = stdout.split('\n');
   assert.match(argv, new RegExp(`-- ${CHECKOUT}/berth up --data-dir /a b$`));
   const kept = /--preserve-env=(\S+)/.exec(argv)?.[1]?.split(',') ?? [];
-  for (const name of ['BERTH_DATABASE_URL', 'BERTH_PORT', 'BERTH_CALLER_UID', 'BERTH_CALLER_HOME', 'NODE_EXTRA_CA_CERTS']) {
+  for (const name of [
+    'BERTH_DATABASE_URL',
+    'BERTH_PORT',
+    'BERTH_CALLER_UID',
+    'BERTH_CALLER_HOME',
+    'NODE_EXTRA_CA_CERTS',
+  ])
     assert.ok(kept.includes(name), name);
-  }
+
   assert.doesNotMatch(argv, /secret|4900/);
   assert.equal(caller, `caller: ${ADA} ${join(folder, 'ada')}`);
   assert.ok((await stat(join(folder, 'ada/.local/state'))).isDirectory(), 'made before root does');

@@ -15,14 +15,12 @@ after(() => rm(folder, { recursive: true, force: true }));
 test('a full file makes room and only so many predecessors are kept, the newest as number 1', async () => {
   const path = join(folder, 'service.log');
   const log = new LogFile(path, { maxBytes: 100, keptFiles: 2 });
-  for (let line = 0; line < 50; line += 1) {
-    log.write(Buffer.from(`line ${String(line).padStart(4, '0')}\n`));
-  }
+  for (let line = 0; line < 50; line += 1) log.write(Buffer.from(`line ${String(line).padStart(4, '0')}\n`));
+
   log.close();
   assert.deepEqual((await readdir(folder)).sort(), ['service.log', 'service.log.1', 'service.log.2']);
-  for (const name of await readdir(folder)) {
-    assert.ok((await stat(join(folder, name))).size <= 100, name);
-  }
+  for (const name of await readdir(folder)) assert.ok((await stat(join(folder, name))).size <= 100, name);
+
   assert.match(await readFile(path, 'utf8'), /line 0049\n$/);
   const older = (await readFile(`${path}.1`, 'utf8')).trimEnd().split('\n').at(-1);
   const newer = (await readFile(path, 'utf8')).split('\n')[0];

@@ -35,17 +35,29 @@ test('a secret that only root may read is copied for the API, and the copy goes 
 test('the API sees the copies in their own places, and nothing of files that are not named', () => {
   const api = { user: USER, binds: [], command: ['node'] as [string], environment: { A: 'b' }, workingFolder: '/app' };
   assert.deepEqual(withOperatorSecrets({}, paths, api), api);
-  const seen = withOperatorSecrets({ BERTH_OIDC_CLIENT_SECRET_FILE: '/root/s', BERTH_SMTP_URL_FILE: '/root/m' }, paths, api);
+  const seen = withOperatorSecrets(
+    { BERTH_OIDC_CLIENT_SECRET_FILE: '/root/s', BERTH_SMTP_URL_FILE: '/root/m' },
+    paths,
+    api,
+  );
   assert.deepEqual(seen.binds, [
     { from: join(paths.secrets, 'smtp-url'), to: '/smtp-url' },
     { from: copy, to: '/oidc-client-secret' },
   ]);
-  assert.deepEqual(seen.environment, { A: 'b', BERTH_SMTP_URL_FILE: '/smtp-url', BERTH_OIDC_CLIENT_SECRET_FILE: '/oidc-client-secret' });
+  assert.deepEqual(seen.environment, {
+    A: 'b',
+    BERTH_SMTP_URL_FILE: '/smtp-url',
+    BERTH_OIDC_CLIENT_SECRET_FILE: '/oidc-client-secret',
+  });
 });
 
 test("the payment provider's secrets are among them", () => {
   const api = { user: USER, binds: [], command: ['node'] as [string], environment: {}, workingFolder: '/app' };
-  const seen = withOperatorSecrets({ BERTH_STRIPE_SECRET_KEY_FILE: '/root/k', BERTH_STRIPE_WEBHOOK_SECRET_FILE: '/root/w' }, paths, api);
+  const seen = withOperatorSecrets(
+    { BERTH_STRIPE_SECRET_KEY_FILE: '/root/k', BERTH_STRIPE_WEBHOOK_SECRET_FILE: '/root/w' },
+    paths,
+    api,
+  );
   assert.deepEqual(seen.environment, {
     BERTH_STRIPE_SECRET_KEY_FILE: '/stripe-secret-key',
     BERTH_STRIPE_WEBHOOK_SECRET_FILE: '/stripe-webhook-secret',
@@ -56,7 +68,11 @@ test('a file that is not there or is empty is refused with its variable', async 
   await writeFile(file, '\n');
   for (const wrong of [file, join(folder, 'none')]) {
     await assert.rejects(copyOperatorSecrets({ BERTH_SMTP_URL_FILE: wrong }, paths, USER), (error: Error) => {
-      return error instanceof OperatorFailure && error.message.includes('BERTH_SMTP_URL_FILE') && error.message.includes(wrong);
+      return (
+        error instanceof OperatorFailure &&
+        error.message.includes('BERTH_SMTP_URL_FILE') &&
+        error.message.includes(wrong)
+      );
     });
   }
 });

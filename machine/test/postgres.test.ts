@@ -99,15 +99,18 @@ test('a server ends with whoever started it, and the next start finds its rows',
     const server = await startPostgres(${JSON.stringify({ folder, user })});
     process.stdout.write(JSON.stringify(server.process) + '\\n');
     setInterval(() => {}, 1000);`;
-  const starter = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const line = await new Promise<string>((resolve) => starter.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString())));
+  const starter = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const line = await new Promise<string>((resolve) =>
+    starter.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString())),
+  );
   const server = JSON.parse(line) as VmProcess;
   assert.equal(await isSame(server), true);
   starter.kill('SIGKILL');
   const signal = AbortSignal.timeout(20_000);
-  while (await isSame(server)) {
-    await delay(10, undefined, { signal });
-  }
+  while (await isSame(server)) await delay(10, undefined, { signal });
+
   const next = await startPostgres({ folder, user });
   assert.deepEqual(await query(next.databaseUrl, 'select 1 as one'), [{ one: 1 }]);
   await next.stop();
@@ -120,5 +123,8 @@ test('a folder whose path is too long for a unix socket is refused with the reas
 test('a cluster of another user is refused by name', async () => {
   const folder = newFolder();
   await (await startPostgres({ folder, user })).stop();
-  await assert.rejects(startPostgres({ folder, user: { name: 'nobody', uid: 65_534, gid: 65_534 } }), /belongs to uid \d+, not to nobody/);
+  await assert.rejects(
+    startPostgres({ folder, user: { name: 'nobody', uid: 65_534, gid: 65_534 } }),
+    /belongs to uid \d+, not to nobody/,
+  );
 });

@@ -51,9 +51,8 @@ test('in a log, a long step says that it runs, how far it is now and then, and h
 test('on a terminal, the line is rewritten in place and never wider than the terminal', async () => {
   const text = await runStep(true, 3, 'a very long note that does not fit into the width of this terminal at all');
   assert.ok(!text.slice(0, -1).includes('\n'));
-  for (const line of text.split('\r\u001B[2K')) {
-    assert.ok(line.trimEnd().length < 60, line);
-  }
+  for (const line of text.split('\r\u001B[2K')) assert.ok(line.trimEnd().length < 60, line);
+
   assert.match(text, /✓ image \(3\.0 s\)\n$/);
 });
 

@@ -87,9 +87,7 @@ test('services start one after the other and stop the other way round', async ()
     events.map((event) => `${event.kind} ${event.service}`),
     ['started first', 'started second', 'stopped second', 'stopped first'],
   );
-  for (const event of events.slice(0, 2)) {
-    assert.equal(await isSame(processOf(event)), false);
-  }
+  for (const event of events.slice(0, 2)) assert.equal(await isSame(processOf(event)), false);
 });
 
 test('a service killed by kill -9 is started again as a new process, the others stay as they are', async () => {
@@ -116,10 +114,11 @@ test('the pauses between attempts grow to a bound while a service keeps ending',
     const { supervisor, events, next } = supervise([program('broken', `mkdir ${folder}/once || exit 7; ${WAITING}`)]);
     await supervisor.start();
     process.kill(processOf(events[0]).pid, 'SIGKILL');
-    for (let failures = 0; failures < 4; failures += 1) {
-      await next('failed');
-    }
-    const pauses = events.filter((event) => event.kind === 'ended' || event.kind === 'failed').map((event) => event.pauseMs);
+    for (let failures = 0; failures < 4; failures += 1) await next('failed');
+
+    const pauses = events
+      .filter((event) => event.kind === 'ended' || event.kind === 'failed')
+      .map((event) => event.pauseMs);
     assert.deepEqual(pauses, [20, 40, 80, 80, 80]);
     const failure = events.find((event) => event.kind === 'failed');
     assert.match(failure?.reason ?? '', /^broken did not start \(exit code 7\)/);
@@ -129,7 +128,10 @@ test('the pauses between attempts grow to a bound while a service keeps ending',
 });
 
 test('a service that does not come up at the first start fails the start with its last words, and those before it are stopped', async () => {
-  const { supervisor, events } = supervise([program('first', WAITING), program('second', 'echo no such table >&2; exit 3')]);
+  const { supervisor, events } = supervise([
+    program('first', WAITING),
+    program('second', 'echo no such table >&2; exit 3'),
+  ]);
   await assert.rejects(supervisor.start(), /second did not start \(exit code 3\):\nno such table/);
   assert.deepEqual(
     events.map((event) => `${event.kind} ${event.service}`),
@@ -157,7 +159,10 @@ test('a service that ended before its process was seen fails the start with its 
         signal,
       ),
   };
-  await assert.rejects(supervise([gone]).supervisor.start(), /^Error: gone did not start \(exit code 3\):\nno such table/);
+  await assert.rejects(
+    supervise([gone]).supervisor.start(),
+    /^Error: gone did not start \(exit code 3\):\nno such table/,
+  );
 });
 
 test('a service that ignores SIGTERM is killed when its grace is over', async () => {

@@ -1,5 +1,5 @@
-// Named steps at which tests kill a program as `kill -9` would. Inert unless armed (BERTH_CRASH_AT, read by the program's own config.ts).
-// Knows no step: each program keeps its list.
+// Named steps at which tests kill a program as `kill -9` would. Inert unless armed (BERTH_CRASH_AT,
+// read by the program's own config.ts). Knows no step: each program keeps its list.
 
 export class CrashPoints<Point extends string> {
   readonly #points: readonly Point[];
@@ -9,20 +9,21 @@ export class CrashPoints<Point extends string> {
     this.#points = points;
   }
 
-  /** Arms one point: `name`, or `name#n` for its nth pass. Throws for a name that is not in the list. */
+  /**
+   * Arms one point: `name`, or `name#n` for its nth pass. Throws for a name that is not in the
+   * list.
+   */
   arm(text: string): void {
     const [name, nth = '1'] = text.split('#');
     const point = this.#points.find((known) => known === name);
-    if (point === undefined || !/^[1-9]\d{0,3}$/.test(nth)) {
+    if (point === undefined || !/^[1-9]\d{0,3}$/.test(nth))
       throw new Error(`BERTH_CRASH_AT: '${text}' is none of ${this.#points.join(', ')} (with #n for the nth pass)`);
-    }
+
     this.#armed = { point, passesLeft: Number(nth) };
   }
 
   /** Ends this process without any clean-up when the point is armed and this is its pass. */
   pass(point: Point): void {
-    if (this.#armed?.point === point && --this.#armed.passesLeft === 0) {
-      process.kill(process.pid, 'SIGKILL');
-    }
+    if (this.#armed?.point === point && --this.#armed.passesLeft === 0) process.kill(process.pid, 'SIGKILL');
   }
 }

@@ -1,15 +1,22 @@
-// File calls on the internal wires. They go straight through: API -> host daemon -> guest daemon, with contents and listings as bytes, never as JSON, so that
-// nobody on the way holds or parses them. What the guest answers is bounded on the way and parsed where it is used.
+// File calls on the internal wires. They go straight through: API -> host daemon -> guest daemon,
+// with contents and listings as bytes, never as JSON, so that nobody on the way holds or parses
+// them. What the guest answers is bounded on the way and parsed where it is used.
 //
-// | guest daemon                 | host daemon                           | answers 200 with                                        |
+// | guest daemon                 | host daemon                           | answers 200 with
+//                                |
 // |------------------------------|---------------------------------------|---------------------------------------------------------|
-// | GET /file?path=P             | GET /vms/{id}/file?path=P             | the file's bytes                                        |
-// | PUT /file?path=P             | PUT /vms/{id}/file?path=P             | {@link fileWritten}; the request's body is the content  |
-// | GET /files?path=P&depth=N    | GET /vms/{id}/files?path=P&depth=N    | a listing                                               |
+// | GET /file?path=P             | GET /vms/{id}/file?path=P             | the file's bytes
+//                                |
+// | PUT /file?path=P             | PUT /vms/{id}/file?path=P             | {@link fileWritten}; the
+// request's body is the content  |
+// | GET /files?path=P&depth=N    | GET /vms/{id}/files?path=P&depth=N    | a listing
+//                                |
 //
-// Paths are absolute and without `.` and `..`. Calls act as the user that commands run as. Refusals have one of `FILE_ERRORS` as their code.
+// Paths are absolute and without `.` and `..`. Calls act as the user that commands run as. Refusals
+// have one of `FILE_ERRORS` as their code.
 //
-// A listing is made of records, the folders level by level, each followed by its entries; nothing follows links:
+// A listing is made of records, the folders level by level, each followed by its entries; nothing
+// follows links:
 //   `D` <path below the folder asked for, each name after a slash; empty for that folder itself> NUL
 //   `d` <name of a folder> NUL | `f` <name of anything else> NUL
 //   `E` and `C` (it is whole) or `T` (it was cut off, or a folder could not be looked into): the end, always there
@@ -28,7 +35,10 @@ export {
   type FileErrorCode,
 } from './guest-limits.ts';
 
-/** Longest listing in bytes: its text, the mark and the end of each entry and each folder, and the last entry, which may go beyond the limit. */
+/**
+ * Longest listing in bytes: its text, the mark and the end of each entry and each folder, and the
+ * last entry, which may go beyond the limit.
+ */
 export const FILE_LIST_MAX_BYTES = FILE_LIST.textBytes + 4 * FILE_LIST.entries + 8_192;
 
 /** What the guest says after a write. */

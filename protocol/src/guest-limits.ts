@@ -1,7 +1,11 @@
-// The numbers of the guest wire. Imports nothing: the guest daemon bundles this file alone, because zod would cost every machine 12 MB of
-// memory and its first command some milliseconds. Everybody else imports them from `guest.ts`.
+// The numbers of the guest wire. Imports nothing: the guest daemon bundles this file alone, because
+// zod would cost every machine 12 MB of memory and its first command some milliseconds. Everybody
+// else imports them from `guest.ts`.
 
-/** TCP port of the guest daemon. Below 1024: an unprivileged process of the tenant cannot take it over. */
+/**
+ * TCP port of the guest daemon. Below 1024: an unprivileged process of the tenant cannot take it
+ * over.
+ */
 export const GUEST_PORT = 987;
 
 /** Bytes kept of each of stdout and stderr (spec: Limits, exec output). The tail is kept. */
@@ -27,17 +31,26 @@ export const CLONE_MESSAGE_LENGTH = 2_000;
 
 /** `Upgrade` of a connection that becomes a raw stream of bytes to a TCP port. */
 export const PORT_STREAM = 'tcp';
-/** How a port is written in a path: digits alone, no sign, no leading zero. At most {@link HIGHEST_PORT}. */
+/**
+ * How a port is written in a path: digits alone, no sign, no leading zero. At most {@link
+ * HIGHEST_PORT}.
+ */
 export const PORT_TEXT = /^[1-9]\d{0,4}$/;
 export const HIGHEST_PORT = 65_535;
 
 /** `Upgrade` of a connection that becomes a terminal (terminal-frames.ts). */
 export const TERMINAL_STREAM = 'berth-terminal';
-/** Longest head of a request on the internal wires: a command in the query of a public request (16 KiB), every character escaped once more. */
+/**
+ * Longest head of a request on the internal wires: a command in the query of a public request (16
+ * KiB), every character escaped once more.
+ */
 export const STREAM_HEAD_BYTES = 65_536;
 /** Columns and rows of a terminal. */
 export const TERMINAL_SIZE = { min: 1, max: 1_000 } as const;
-/** What can be sent to the programs in the foreground of a terminal, as far as `berth` may send it to them; and to a command without one. */
+/**
+ * What can be sent to the programs in the foreground of a terminal, as far as `berth` may send it
+ * to them; and to a command without one.
+ */
 export const TERMINAL_SIGNALS = [
   'SIGHUP',
   'SIGINT',
@@ -63,12 +76,16 @@ export const FILE_LIST_DEPTH = { min: 1, max: 5 } as const;
 export const FILE_LIST = { entries: 10_000, textBytes: 2_097_152, seconds: 10 } as const;
 /** Longest that the guest works on one file call, its time in the queue included. */
 export const FILE_CALL_SECONDS = 30;
-/** File calls of one guest: so many are worked on at once, so many more wait for their turn, and the rest is refused. */
+/**
+ * File calls of one guest: so many are worked on at once, so many more wait for their turn, and the
+ * rest is refused.
+ */
 export const FILE_CALLS = { atOnce: 8, waiting: 64 } as const;
 
 /**
- * Why a file call was refused, with its HTTP status on the internal wires. `file_system_error`: anything else that the guest's kernel said no with; `errno`
- * names it. `guest_busy`: more calls at once than {@link FILE_CALLS}.
+ * Why a file call was refused, with its HTTP status on the internal wires. `file_system_error`:
+ * anything else that the guest's kernel said no with; `errno` names it. `guest_busy`: more calls at
+ * once than {@link FILE_CALLS}.
  */
 export const FILE_ERRORS = {
   file_path_invalid: 400,

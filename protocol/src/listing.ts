@@ -1,5 +1,7 @@
-// Reads a listing of folders as a guest sends it (the format is in files.ts). A guest may send anything: what is no listing of what was asked for is null, and so is
-// one beyond the bounds of FILE_LIST, because each entry is shown with its whole path: a few bytes of a listing could be any number of an answer.
+// Reads a listing of folders as a guest sends it (the format is in files.ts). A guest may send
+// anything: what is no listing of what was asked for is null, and so is one beyond the bounds of
+// FILE_LIST, because each entry is shown with its whole path: a few bytes of a listing could be any
+// number of an answer.
 import { FILE_LIST, FILE_PATH_BYTES } from './guest-limits.ts';
 
 const FOLDER = 0x44; // D
@@ -19,7 +21,10 @@ export interface ListedFolder {
 }
 
 export interface Listing {
-  /** The first one is the folder asked for; every other one is an entry of one before it, and each comes once. */
+  /**
+   * The first one is the folder asked for; every other one is an entry of one before it, and each
+   * comes once.
+   */
   folders: ListedFolder[];
   /** Whether there is more than is listed. */
   truncated: boolean;

@@ -1,5 +1,5 @@
-// Makes one connection of two streams of bytes: what comes out of each goes into the other, as fast as that one takes it. For host and guest daemon.
-// Imports nothing: the guest daemon bundles it.
+// Makes one connection of two streams of bytes: what comes out of each goes into the other, as fast
+// as that one takes it. For host and guest daemon. Imports nothing: the guest daemon bundles it.
 
 /** A socket, or whatever behaves like one. */
 export interface ByteStream extends NodeJS.ReadWriteStream {
@@ -21,20 +21,27 @@ export interface SpliceBounds {
   longestMs?: number;
 }
 
-/** `ended`: both directions came to their end. `broken`: one of the streams failed or was closed before. */
+/**
+ * `ended`: both directions came to their end. `broken`: one of the streams failed or was closed
+ * before.
+ */
 export type SpliceEnd = 'ended' | 'broken' | 'idle' | 'longest';
 
 /**
- * Resolves when both streams are closed, never rejects. The end of one direction is passed on and leaves the other open; a stream that breaks takes the other with
- * it. Both must be opened with `allowHalfOpen`. Who destroys one of them destroys both.
+ * Resolves when both streams are closed, never rejects. The end of one direction is passed on and
+ * leaves the other open; a stream that breaks takes the other with it. Both must be opened with
+ * `allowHalfOpen`. Who destroys one of them destroys both.
  */
-export function splice(one: ByteStream, other: ByteStream, { idleMs, longestMs }: SpliceBounds = {}): Promise<SpliceEnd> {
+export function splice(
+  one: ByteStream,
+  other: ByteStream,
+  { idleMs, longestMs }: SpliceBounds = {},
+): Promise<SpliceEnd> {
   const { promise, resolve } = Promise.withResolvers<SpliceEnd>();
   let end: SpliceEnd = 'ended';
   const cut = (why: SpliceEnd): void => {
-    if (end === 'ended') {
-      end = why;
-    }
+    if (end === 'ended') end = why;
+
     sever(one);
     sever(other);
   };
@@ -51,9 +58,8 @@ export function splice(one: ByteStream, other: ByteStream, { idleMs, longestMs }
   const join = (from: ByteStream, to: ByteStream): void => {
     from.on('error', () => cut('broken'));
     from.on('close', () => {
-      if (!from.readableEnded || !from.writableFinished) {
-        cut('broken');
-      }
+      if (!from.readableEnded || !from.writableFinished) cut('broken');
+
       open -= 1;
       if (open === 0) {
         timers.forEach(clearTimeout);
@@ -83,9 +89,7 @@ function pipeRecycling(from: ByteStream, to: ByteStream, recycle: (chunk: Uint8A
 
 /** What was cut off must not look whole at the other end; a unix socket has no way to say so. */
 function sever(stream: ByteStream): void {
-  if (stream.resetAndDestroy !== undefined && stream.remoteFamily !== undefined && !stream.destroyed) {
+  if (stream.resetAndDestroy !== undefined && stream.remoteFamily !== undefined && !stream.destroyed)
     stream.resetAndDestroy();
-  } else {
-    stream.destroy();
-  }
+  else stream.destroy();
 }

@@ -1,8 +1,11 @@
-// How a terminal goes over a raw stream: frames of a byte for the kind, four for the length (the highest first) and what it is about. Imports nothing: the guest daemon
-// bundles it. What control frames say is in guest.ts.
+// How a terminal goes over a raw stream: frames of a byte for the kind, four for the length (the
+// highest first) and what it is about. Imports nothing: the guest daemon bundles it. What control
+// frames say is in guest.ts.
 
 export const TERMINAL_FRAME = {
-  /** Bytes of the terminal. Empty ones mean nothing: they keep a stream from being taken for silent. */
+  /**
+   * Bytes of the terminal. Empty ones mean nothing: they keep a stream from being taken for silent.
+   */
   bytes: 0,
   /** JSON. */
   control: 1,
@@ -25,13 +28,16 @@ export class FrameFault extends Error {
 /** As many frames of bytes as it takes. */
 export function bytesFrames(content: Uint8Array): Uint8Array {
   const frames: Uint8Array[] = [];
-  for (let at = 0; at === 0 || at < content.length; at += TERMINAL_FRAME_BYTES) {
+  for (let at = 0; at === 0 || at < content.length; at += TERMINAL_FRAME_BYTES)
     frames.push(frame(TERMINAL_FRAME.bytes, content.subarray(at, at + TERMINAL_FRAME_BYTES)));
-  }
+
   return frames.length === 1 ? (frames[0] as Uint8Array) : Buffer.concat(frames);
 }
 
-/** A frame of what a command without a terminal wrote to one of its streams: at most {@link TERMINAL_FRAME_BYTES} - 1 bytes. */
+/**
+ * A frame of what a command without a terminal wrote to one of its streams: at most {@link
+ * TERMINAL_FRAME_BYTES} - 1 bytes.
+ */
 export function outputFrame(stream: CommandStream, content: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + 1 + content.length);
   bytes.writeUInt8(TERMINAL_FRAME.bytes, 0);
@@ -68,15 +74,13 @@ export class FrameReader {
     let bytes = this.#left.length === 0 ? chunk : Buffer.concat([this.#left, chunk]);
     while (bytes.length >= HEAD_BYTES) {
       const [kind, length] = [bytes.readUInt8(0), bytes.readUInt32BE(1)];
-      if (kind !== TERMINAL_FRAME.bytes && kind !== TERMINAL_FRAME.control) {
+      if (kind !== TERMINAL_FRAME.bytes && kind !== TERMINAL_FRAME.control)
         throw new FrameFault(`a frame of the unknown kind ${kind}`);
-      }
-      if (length > TERMINAL_FRAME_BYTES) {
-        throw new FrameFault(`a frame of ${length} bytes`);
-      }
-      if (bytes.length < HEAD_BYTES + length) {
-        break;
-      }
+
+      if (length > TERMINAL_FRAME_BYTES) throw new FrameFault(`a frame of ${length} bytes`);
+
+      if (bytes.length < HEAD_BYTES + length) break;
+
       const content = bytes.subarray(HEAD_BYTES, HEAD_BYTES + length);
       bytes = bytes.subarray(HEAD_BYTES + length);
       this.#onFrame(kind, content);

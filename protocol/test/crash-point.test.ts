@@ -3,7 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { CrashPoints } from '../src/crash-point.ts';
 
-/** Signal that ended a program which arms `armed` and then passes `a`, `b`, `a`; null when it came to its end. */
+/**
+ * Signal that ended a program which arms `armed` and then passes `a`, `b`, `a`; null when it came
+ * to its end.
+ */
 function endOf(armed: string): NodeJS.Signals | null {
   const file = JSON.stringify(new URL('../src/crash-point.ts', import.meta.url).href);
   const code = `import { CrashPoints } from ${file};
@@ -21,7 +24,5 @@ test('a program ends by SIGKILL at the armed point, on the pass that was asked f
 
 test('a point that is not in the list is refused with the list', () => {
   const points = new CrashPoints(['a', 'b']);
-  for (const text of ['c', '', 'a#0', 'a#x']) {
-    assert.throws(() => points.arm(text), /is none of a, b/);
-  }
+  for (const text of ['c', '', 'a#0', 'a#x']) assert.throws(() => points.arm(text), /is none of a, b/);
 });

@@ -1,5 +1,6 @@
-// A port for a server that a test starts later. The kernel gives ports of its own choice (listen on port 0, connections to somewhere) out of another range:
-// one of those, free now, may be another test's by the time it is listened on.
+// A port for a server that a test starts later. The kernel gives ports of its own choice (listen on
+// port 0, connections to somewhere) out of another range: one of those, free now, may be another
+// test's by the time it is listened on.
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -14,7 +15,9 @@ export async function freePort(): Promise<number> {
     const server = createServer();
     const isFree = await new Promise<boolean>((resolve, reject) => {
       server.once('listening', () => resolve(true));
-      server.once('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(false) : reject(error)));
+      server.once('error', (error: NodeJS.ErrnoException) =>
+        error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
+      );
       server.listen({ host: '127.0.0.1', port, exclusive: true });
     });
     if (!isFree) continue;

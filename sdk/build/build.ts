@@ -1,4 +1,5 @@
-// `npm run sdk:build`: sdk/dist, which is what is published: JavaScript and types, by the compiler of the checks.
+// `npm run sdk:build`: sdk/dist, which is what is published: JavaScript and types, by the compiler
+// of the checks.
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,7 +12,10 @@ export function build(): void {
   rmSync(join(SDK, 'dist'), { recursive: true, force: true });
   // Not the one beside this package, which the generator needs.
   const compiler = createRequire(join(SDK, '../package.json')).resolve('typescript/package.json');
-  const built = spawnSync(process.execPath, [join(compiler, '../bin/tsc'), '-p', 'tsconfig.build.json'], { cwd: SDK, encoding: 'utf8' });
+  const built = spawnSync(process.execPath, [join(compiler, '../bin/tsc'), '-p', 'tsconfig.build.json'], {
+    cwd: SDK,
+    encoding: 'utf8',
+  });
   if (built.status !== 0) throw new Error(`the SDK could not be built:\n${built.stdout}${built.stderr}`);
 }
 

@@ -1,7 +1,14 @@
-// What the SDK knows of the contract besides the shapes of requests and answers, as the text of a module: numbers for its own waiting, and the rules by which
-// the server of `@berth/sdk/testing` answers. The contract itself needs zod, and the SDK has no dependencies.
+// What the SDK knows of the contract besides the shapes of requests and answers, as the text of a
+// module: numbers for its own waiting, and the rules by which the server of `@berth/sdk/testing`
+// answers. The contract itself needs zod, and the SDK has no dependencies.
 import { ERRORS } from '@berth/contract/errors.ts';
-import { EXEC_LIMITS, FILE_LIMITS, IDEMPOTENCY_KEY, METADATA_LIMITS, REQUESTS_PER_MINUTE } from '@berth/contract/limits.ts';
+import {
+  EXEC_LIMITS,
+  FILE_LIMITS,
+  IDEMPOTENCY_KEY,
+  METADATA_LIMITS,
+  REQUESTS_PER_MINUTE,
+} from '@berth/contract/limits.ts';
 import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/machine-sizes.ts';
 import { fullDocument } from '@berth/contract/openapi.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
@@ -19,14 +26,26 @@ export function contractTables(): string {
     const operation = paths[route.path.replace(/^\/v1/, '')]?.[route.method.toLowerCase()] as Operation;
     const { name, method, path, auth, permission, activity, response } = route;
     return {
-      ...{ name, method, path, auth, permission, activity, status: response.status, idempotent: route.idempotent === true },
+      ...{
+        name,
+        method,
+        path,
+        auth,
+        permission,
+        activity,
+        status: response.status,
+        idempotent: route.idempotent === true,
+      },
       query: (operation.parameters ?? [])
         .filter((one) => one.in === 'query')
         .map(({ name, required, schema }) => ({ name, required, schema })),
       body:
         operation.requestBody === undefined
           ? null
-          : { required: operation.requestBody.required, schema: operation.requestBody.content['application/json'].schema },
+          : {
+              required: operation.requestBody.required,
+              schema: operation.requestBody.content['application/json'].schema,
+            },
     };
   });
   const used = reachable(routes, components.schemas);
@@ -47,6 +66,8 @@ export function contractTables(): string {
     ROUTES: routes,
     SCHEMAS: schemas,
   };
-  const lines = Object.entries(tables).map(([name, value]) => `export const ${name} = ${JSON.stringify(value, null, 2)} as const;\n`);
+  const lines = Object.entries(tables).map(
+    ([name, value]) => `export const ${name} = ${JSON.stringify(value, null, 2)} as const;\n`,
+  );
   return `// Written by npm run sdk:generate from contract/. Do not edit.\n\n${lines.join('\n')}`;
 }

@@ -1,4 +1,5 @@
-// `npm run sdk:generate`: writes sdk/src/generated, what the SDK has from the contract. A test fails when it is not what this writes.
+// `npm run sdk:generate`: writes sdk/src/generated, what the SDK has from the contract. A test
+// fails when it is not what this writes.
 import { registerHooks } from 'node:module';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +14,8 @@ export async function generate(folder: string): Promise<void> {
 }
 
 async function generateRaw(path: string): Promise<void> {
-  // The generator needs the programming interface of TypeScript, which the version of the checks (7) does not have.
+  // The generator needs the programming interface of TypeScript, which the version of the checks
+  // (7) does not have.
   const own = import.meta.resolve('typescript');
   const hooks = registerHooks({
     resolve: (specifier, context, next) =>
@@ -26,7 +28,11 @@ async function generateRaw(path: string): Promise<void> {
     logs: { level: 'silent', file: false },
     plugins: [
       { name: '@hey-api/typescript' },
-      { name: '@hey-api/sdk', responseStyle: 'data', operations: { strategy: 'single', containerName: 'RawClient', methods: 'instance' } },
+      {
+        name: '@hey-api/sdk',
+        responseStyle: 'data',
+        operations: { strategy: 'single', containerName: 'RawClient', methods: 'instance' },
+      },
       { name: '@hey-api/client-fetch', throwOnError: true },
     ],
   });

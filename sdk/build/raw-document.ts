@@ -1,11 +1,15 @@
-// The document that the raw client is generated from: every route but the WebSockets, with what a generator would make too much of taken out.
+// The document that the raw client is generated from: every route but the WebSockets, with what a
+// generator would make too much of taken out.
 import { fullDocument } from '@berth/contract/openapi.ts';
 import { ERRORS } from '@berth/contract/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 
 type Json = Record<string, unknown>;
 
-/** Stands in an enumeration for the values that a later version will have; {@link openEnumerations} makes it `(string & {})`. */
+/**
+ * Stands in an enumeration for the values that a later version will have; {@link openEnumerations}
+ * makes it `(string & {})`.
+ */
 const FURTHER = '__further__';
 const SCHEMAS = '#/components/schemas/';
 
@@ -24,7 +28,9 @@ export function rawDocument(): Json {
   document['servers'] = [{ url: new URL((document['servers'] as { url: string }[])[0]?.url ?? '').origin }];
   const { schemas } = document.components;
   const asked = reachable(
-    Object.values(document.paths).flatMap((item) => Object.values(item).map((one) => [one['requestBody'], one['parameters']])),
+    Object.values(document.paths).flatMap((item) =>
+      Object.values(item).map((one) => [one['requestBody'], one['parameters']]),
+    ),
     schemas,
   );
   for (const item of Object.values(document.paths)) {
@@ -34,14 +40,23 @@ export function rawDocument(): Json {
       const success = Object.entries(responses).find(([status]) => status < '300');
       // Failures are thrown as one class of the SDK.
       operation['responses'] = {
-        ...(success === undefined ? {} : { [success[0]]: { ...(withFurther(success[1], schemas) as Json), headers: undefined } }),
-        default: { description: 'A failure.', content: { 'application/json': { schema: { $ref: `${SCHEMAS}ErrorEnvelope` } } } },
+        ...(success === undefined
+          ? {}
+          : { [success[0]]: { ...(withFurther(success[1], schemas) as Json), headers: undefined } }),
+        default: {
+          description: 'A failure.',
+          content: { 'application/json': { schema: { $ref: `${SCHEMAS}ErrorEnvelope` } } },
+        },
       };
     }
   }
   for (const [name, schema] of Object.entries(schemas))
     if (schema['type'] === 'object' && !asked.has(name)) schemas[name] = withFurther(schema, schemas) as Json;
-  schemas['ErrorCode'] = { type: 'string', description: 'Codes of errors. Further ones will come.', enum: Object.keys(ERRORS) };
+  schemas['ErrorCode'] = {
+    type: 'string',
+    description: 'Codes of errors. Further ones will come.',
+    enum: Object.keys(ERRORS),
+  };
   const envelope = schemas['ErrorEnvelope'] as { properties: { error: { properties: { code: Json } } } };
   envelope.properties.error.properties.code = { anyOf: [{ $ref: `${SCHEMAS}ErrorCode` }, { enum: [FURTHER] }] };
   delete (document.components as Json)['responses'];
@@ -65,7 +80,9 @@ function withFurther(part: unknown, schemas: Record<string, Json>): unknown {
   if (typeof $ref === 'string' && schemas[$ref.slice(SCHEMAS.length)]?.['enum'] !== undefined)
     return { ...told, anyOf: [{ $ref }, { enum: [FURTHER] }] };
   if (Array.isArray(schema['enum'])) return { ...schema, enum: [...(schema['enum'] as unknown[]), FURTHER] };
-  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, key === 'example' ? value : withFurther(value, schemas)]));
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, value]) => [key, key === 'example' ? value : withFurther(value, schemas)]),
+  );
 }
 
 /** Names of the schemas that the parts refer to, and those to others. */

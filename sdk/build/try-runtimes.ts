@@ -1,5 +1,5 @@
-// `npm run sdk:runtimes`: tries the package on Bun and Deno, which are fetched from npm for that (94 MB) and kept nowhere. Owns which versions; what is tried stands in
-// sdk/test/package.test.ts.
+// `npm run sdk:runtimes`: tries the package on Bun and Deno, which are fetched from npm for that
+// (94 MB) and kept nowhere. Owns which versions; what is tried stands in sdk/test/package.test.ts.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,13 +17,22 @@ interface Fetched {
 }
 
 const RUNTIMES: readonly Fetched[] = [
-  { name: 'bun', packages: { x64: '@oven/bun-linux-x64@1.4.5', arm64: '@oven/bun-linux-aarch64@1.4.5' }, path: 'bin/bun' },
-  { name: 'deno', packages: { x64: '@deno/linux-x64-glibc@2.9.6', arm64: '@deno/linux-arm64-glibc@2.9.6' }, path: 'deno' },
+  {
+    name: 'bun',
+    packages: { x64: '@oven/bun-linux-x64@1.4.5', arm64: '@oven/bun-linux-aarch64@1.4.5' },
+    path: 'bin/bun',
+  },
+  {
+    name: 'deno',
+    packages: { x64: '@deno/linux-x64-glibc@2.9.6', arm64: '@deno/linux-arm64-glibc@2.9.6' },
+    path: 'deno',
+  },
 ];
 
 function run(program: string, args: readonly string[], cwd: string): string {
   const done = spawnSync(program, args, { cwd, encoding: 'utf8' });
-  if (done.status !== 0) throw new Error(`${program} ${args.join(' ')}: ${done.error?.message ?? done.stdout + done.stderr}`);
+  if (done.status !== 0)
+    throw new Error(`${program} ${args.join(' ')}: ${done.error?.message ?? done.stdout + done.stderr}`);
   return done.stdout;
 }
 

@@ -29,7 +29,9 @@ export class Activity {
     return await raw.listActivity({ path: { orgId: await this.#calls.orgId(orgId) }, query, ...set(options) });
   }
 
-  /** All entries, newest first, page after page: `for await (const entry of berth.activity.all())`. */
+  /**
+   * All entries, newest first, page after page: `for await (const entry of berth.activity.all())`.
+   */
   async *all(query: ActivityQuery = {}, options: OrgCallOptions = {}): AsyncGenerator<ActivityEntry, void, undefined> {
     for (let after: string | undefined; ;) {
       const page = await this.page({ ...query, ...(after === undefined ? {} : { after }) }, options);

@@ -21,7 +21,10 @@ export class ApiKeys {
   }
 
   /** Makes a key. Its token is given here and never again. */
-  async create(spec: ApiKeySpec, { orgId, ...options }: OrgCallOptions = {}): Promise<{ apiKey: ApiKey; token: string }> {
+  async create(
+    spec: ApiKeySpec,
+    { orgId, ...options }: OrgCallOptions = {},
+  ): Promise<{ apiKey: ApiKey; token: string }> {
     const { raw, with: set } = this.#calls;
     return await raw.createApiKey({ path: { orgId: await this.#calls.orgId(orgId) }, body: spec, ...set(options) });
   }

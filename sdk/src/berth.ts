@@ -15,17 +15,32 @@ export type { Identity, Org };
 
 /** What a client is made of; all of it has a default. */
 export interface BerthOptions {
-  /** An API key or session token, or a function that gives one for each request. By default `BERTH_API_KEY`. */
+  /**
+   * An API key or session token, or a function that gives one for each request. By default
+   * `BERTH_API_KEY`.
+   */
   apiKey?: Credential;
-  /** Where the service is. By default `BERTH_URL`, or `http://127.0.0.1:4800`, where a new installation listens. */
+  /**
+   * Where the service is. By default `BERTH_URL`, or `http://127.0.0.1:4800`, where a new
+   * installation listens.
+   */
   url?: string;
   /** By default `BERTH_ORG_ID`, or the one org of the key. */
   orgId?: string;
-  /** The project that sandboxes are made in when their spec names none. By default `BERTH_PROJECT_ID`. */
+  /**
+   * The project that sandboxes are made in when their spec names none. By default
+   * `BERTH_PROJECT_ID`.
+   */
   projectId?: string;
-  /** Longest a call may take, in milliseconds, unless it says otherwise; by default 30000. Commands and transitions have longer times of their own. */
+  /**
+   * Longest a call may take, in milliseconds, unless it says otherwise; by default 30000. Commands
+   * and transitions have longer times of their own.
+   */
   timeoutMs?: number;
-  /** How often a GET or HEAD is sent again after a failure that passes; by default 3. Writes are never sent again. */
+  /**
+   * How often a GET or HEAD is sent again after a failure that passes; by default 3. Writes are
+   * never sent again.
+   */
   maxRetries?: number;
   /** Instead of the global one. */
   fetch?: typeof globalThis.fetch;
@@ -42,7 +57,10 @@ export class Berth {
   readonly keys: ApiKeys;
   readonly activity: Activity;
   readonly usage: Usage;
-  /** Every route of the API as a function, with its types: for what has no function of its own here. Fails as the rest does, with {@link BerthError}. */
+  /**
+   * Every route of the API as a function, with its types: for what has no function of its own here.
+   * Fails as the rest does, with {@link BerthError}.
+   */
   readonly raw: RawClient;
   /** Where the service is. */
   readonly url: string;
@@ -51,14 +69,19 @@ export class Berth {
   constructor(options: BerthOptions = {}) {
     const credential = options.apiKey ?? readVariable('BERTH_API_KEY');
     if (credential === undefined || credential === '') {
-      throw new BerthError('there is no API key: give apiKey to new Berth(), or set BERTH_API_KEY', { code: 'configuration' });
+      throw new BerthError('there is no API key: give apiKey to new Berth(), or set BERTH_API_KEY', {
+        code: 'configuration',
+      });
     }
+
     this.url = addressOf(options.url ?? readVariable('BERTH_URL') ?? DEFAULT_URL);
     // Looked up for each call, so that one which is replaced later, as in a test, is used.
     const fetch: typeof globalThis.fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
     const { timeoutMs = TIMEOUT_MS, maxRetries = MAX_RETRIES } = options;
     const transport = new Transport({ credential, fetch, timeoutMs, maxRetries });
-    this.raw = new RawClient({ client: createClient({ baseUrl: this.url, fetch: transport.fetchFor(), throwOnError: true }) });
+    this.raw = new RawClient({
+      client: createClient({ baseUrl: this.url, fetch: transport.fetchFor(), throwOnError: true }),
+    });
     this.#calls = new Calls({
       raw: this.raw,
       transport,
@@ -86,7 +109,10 @@ export class Berth {
 /** Without a slash at its end and without `/v1`, which some put there. */
 function addressOf(url: string): string {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new BerthError(`'${url}' is no http or https URL: give url to new Berth(), or set BERTH_URL`, { code: 'configuration' });
+    throw new BerthError(`'${url}' is no http or https URL: give url to new Berth(), or set BERTH_URL`, {
+      code: 'configuration',
+    });
   }
+
   return url.replace(/\/+$/, '').replace(/\/v1$/, '');
 }

@@ -1,4 +1,5 @@
-// What the parts of the SDK call the service with: the raw client, the settings of one call, and the org when none is named.
+// What the parts of the SDK call the service with: the raw client, the settings of one call, and
+// the org when none is named.
 import { BerthError } from './errors.ts';
 import type { RawClient } from './generated/raw/index.ts';
 import type { CallNotes, Transport } from './transport.ts';
@@ -24,9 +25,13 @@ export class Calls {
   }
 
   /** The settings of one call, for the raw client. */
-  readonly with = (notes: CallNotes): { fetch: typeof globalThis.fetch } => ({ fetch: this.#transport.fetchFor(notes) });
+  readonly with = (notes: CallNotes): { fetch: typeof globalThis.fetch } => ({
+    fetch: this.#transport.fetchFor(notes),
+  });
 
-  /** The org that was given, or else the only one of the caller: an API key has one. Asked for once. */
+  /**
+   * The org that was given, or else the only one of the caller: an API key has one. Asked for once.
+   */
   async orgId(given?: string): Promise<string> {
     if (given !== undefined) return given;
     this.#orgId ??= this.#findOrg();
@@ -42,9 +47,12 @@ export class Calls {
   projectId(given: string | undefined): string {
     const projectId = given ?? this.#projectId;
     if (projectId !== undefined) return projectId;
-    throw new BerthError('no project is named: give projectId, to the call or to new Berth(), or set BERTH_PROJECT_ID', {
-      code: 'configuration',
-    });
+    throw new BerthError(
+      'no project is named: give projectId, to the call or to new Berth(), or set BERTH_PROJECT_ID',
+      {
+        code: 'configuration',
+      },
+    );
   }
 
   async #findOrg(): Promise<string> {
@@ -52,8 +60,11 @@ export class Calls {
     const [first, ...others] = orgs;
     if (first !== undefined && others.length === 0) return first.id;
     const names = orgs.map(({ id, name }) => `${id} (${name})`).join(', ');
-    throw new BerthError(`the caller belongs to ${orgs.length === 0 ? 'no org' : `several orgs: ${names}`}; give orgId to new Berth()`, {
-      code: 'configuration',
-    });
+    throw new BerthError(
+      `the caller belongs to ${orgs.length === 0 ? 'no org' : `several orgs: ${names}`}; give orgId to new Berth()`,
+      {
+        code: 'configuration',
+      },
+    );
   }
 }

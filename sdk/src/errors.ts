@@ -3,10 +3,18 @@ import type { ErrorCode } from './generated/raw/index.ts';
 
 /**
  * Codes of failures that the SDK finds by itself:
- * `connection_failed`: no answer came, or not all of it. `timeout`: none in time. `invalid_answer`: what came was no answer of Berth. `configuration`: the client was
- * set up wrongly. `command_failed`: see {@link CommandResult.orThrow}. `unexpected_status`: a sandbox came to another status than was waited for.
+ * `connection_failed`: no answer came, or not all of it. `timeout`: none in time. `invalid_answer`:
+ * what came was no answer of Berth. `configuration`: the client was set up wrongly.
+ * `command_failed`: see {@link CommandResult.orThrow}. `unexpected_status`: a sandbox came to
+ * another status than was waited for.
  */
-export type LocalErrorCode = 'connection_failed' | 'timeout' | 'invalid_answer' | 'configuration' | 'command_failed' | 'unexpected_status';
+export type LocalErrorCode =
+  | 'connection_failed'
+  | 'timeout'
+  | 'invalid_answer'
+  | 'configuration'
+  | 'command_failed'
+  | 'unexpected_status';
 
 /** What a {@link BerthError} is made of. */
 export interface BerthErrorFields {
@@ -18,10 +26,15 @@ export interface BerthErrorFields {
   cause?: unknown;
 }
 
-/** Every failure of a call, whether the service answered it or no answer came. Decide on {@link code}, never on the message. */
+/**
+ * Every failure of a call, whether the service answered it or no answer came. Decide on {@link
+ * code}, never on the message.
+ */
 export class BerthError extends Error {
   override readonly name: string = 'BerthError';
-  /** For programs: a code of the service, or one of {@link LocalErrorCode}. Further ones will come. */
+  /**
+   * For programs: a code of the service, or one of {@link LocalErrorCode}. Further ones will come.
+   */
   readonly code: ErrorCode | LocalErrorCode | (string & {});
   /** HTTP status of the answer; undefined when there was none. */
   readonly status: number | undefined;
@@ -42,7 +55,10 @@ export class BerthError extends Error {
   }
 }
 
-/** Statuses that pass by themselves: too many requests, and a service that is not there for the moment. */
+/**
+ * Statuses that pass by themselves: too many requests, and a service that is not there for the
+ * moment.
+ */
 const PASSING: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /** Codes that say that nothing was begun. */
@@ -54,7 +70,10 @@ const NOTHING_BEGUN: ReadonlySet<string> = new Set<ErrorCode>([
   'insufficient_capacity',
 ]);
 
-/** Whether a call that was answered so may be made again. @param repeatable nothing is done twice by making it twice */
+/**
+ * Whether a call that was answered so may be made again. @param repeatable nothing is done twice by
+ * making it twice
+ */
 export function mayRetry(status: number, code: string, repeatable: boolean): boolean {
   if (!PASSING.has(status)) return false;
   return repeatable || NOTHING_BEGUN.has(code);

@@ -19,7 +19,9 @@ export class SandboxFiles {
     this.#sandboxId = sandboxId;
   }
 
-  /** The text of a file, as UTF-8; of one that is none, what comes of reading it so. At most 8 MiB. */
+  /**
+   * The text of a file, as UTF-8; of one that is none, what comes of reading it so. At most 8 MiB.
+   */
   async read(path: string, options: CallOptions = {}): Promise<string> {
     const file = await this.#read(path, options);
     return file.encoding === 'utf8' ? file.content : new TextDecoder().decode(fromBase64(file.content));
@@ -34,17 +36,30 @@ export class SandboxFiles {
   /** Writes a file whole or not at all, and makes the folders on the way. At most 2 MiB. */
   async write(path: string, data: FileData, options: CallOptions = {}): Promise<WrittenFile> {
     const { raw, with: set } = this.#calls;
-    const content = typeof data === 'string' ? { content: data } : { content: toBase64(new Uint8Array(data)), encoding: 'base64' as const };
+    const content =
+      typeof data === 'string'
+        ? { content: data }
+        : { content: toBase64(new Uint8Array(data)), encoding: 'base64' as const };
     return await raw.writeFile({ path: { sandboxId: this.#sandboxId }, body: { path, ...content }, ...set(options) });
   }
 
-  /** What is in a folder; of /code without a path. Look at `truncated` before you take it for all there is. */
+  /**
+   * What is in a folder; of /code without a path. Look at `truncated` before you take it for all
+   * there is.
+   */
   async list(path?: string, options: CallOptions = {}): Promise<FolderListing> {
     const { raw, with: set } = this.#calls;
-    return await raw.listFiles({ path: { sandboxId: this.#sandboxId }, query: path === undefined ? {} : { path }, ...set(options) });
+    return await raw.listFiles({
+      path: { sandboxId: this.#sandboxId },
+      query: path === undefined ? {} : { path },
+      ...set(options),
+    });
   }
 
-  /** What is in a folder and in those below it, by their paths. @param options `depth`: levels, 1 to 5, by default 3 */
+  /**
+   * What is in a folder and in those below it, by their paths. @param options `depth`: levels, 1 to
+   * 5, by default 3
+   */
   async tree(path?: string, { depth, ...options }: CallOptions & { depth?: number } = {}): Promise<FilesSnapshot> {
     const { raw, with: set } = this.#calls;
     const query = { ...(path === undefined ? {} : { path }), ...(depth === undefined ? {} : { depth }) };
@@ -59,7 +74,8 @@ export class SandboxFiles {
 
 function toBase64(bytes: Uint8Array): string {
   let binary = '';
-  for (let at = 0; at < bytes.length; at += BASE64_PIECE) binary += String.fromCharCode(...bytes.subarray(at, at + BASE64_PIECE));
+  for (let at = 0; at < bytes.length; at += BASE64_PIECE)
+    binary += String.fromCharCode(...bytes.subarray(at, at + BASE64_PIECE));
   return btoa(binary);
 }
 

@@ -4,8 +4,23 @@ export { ApiKeys, type ApiKey, type ApiKeySpec } from './api-keys.ts';
 export { Berth, type BerthOptions, type Identity, type Org } from './berth.ts';
 export { CommandFailed, CommandResult, type RunningCommand } from './command.ts';
 export { BerthError, type BerthErrorFields, type LocalErrorCode } from './errors.ts';
-export { SandboxFiles, type FileData, type FileEntry, type FilesSnapshot, type FolderListing, type WrittenFile } from './files.ts';
-export type { ErrorCode, Profile, MachineSize, Agent, PersistencePolicy, Permission, Role } from './generated/raw/index.ts';
+export {
+  SandboxFiles,
+  type FileData,
+  type FileEntry,
+  type FilesSnapshot,
+  type FolderListing,
+  type WrittenFile,
+} from './files.ts';
+export type {
+  ErrorCode,
+  Profile,
+  MachineSize,
+  Agent,
+  PersistencePolicy,
+  Permission,
+  Role,
+} from './generated/raw/index.ts';
 export type * as api from './generated/raw/types.gen.ts';
 export { RawClient } from './generated/raw/index.ts';
 export { SandboxPreviews, type Preview, type PreviewSpec } from './previews.ts';

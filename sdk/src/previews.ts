@@ -18,11 +18,15 @@ export class SandboxPreviews {
     this.#sandboxId = sandboxId;
   }
 
-  /** Makes a link: of audience `team` for signed-in members of the org, unless another is asked for. */
+  /**
+   * Makes a link: of audience `team` for signed-in members of the org, unless another is asked for.
+   */
   async create(spec: PreviewSpec, options: CallOptions = {}): Promise<Preview> {
     const { raw, with: set } = this.#calls;
     const whenLost = 'The link may have been made all the same: list the links before you make another.';
-    return (await raw.createPreview({ path: { sandboxId: this.#sandboxId }, body: spec, ...set({ ...options, whenLost }) })).preview;
+    return (
+      await raw.createPreview({ path: { sandboxId: this.#sandboxId }, body: spec, ...set({ ...options, whenLost }) })
+    ).preview;
   }
 
   /** The public links that are neither expired nor revoked, newest first. */

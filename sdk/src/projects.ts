@@ -30,7 +30,8 @@ export class Projects {
 
   async get(projectId: string, { orgId, ...options }: OrgCallOptions = {}): Promise<Project> {
     const { raw, with: set } = this.#calls;
-    return (await raw.getProject({ path: { orgId: await this.#calls.orgId(orgId), projectId }, ...set(options) })).project;
+    return (await raw.getProject({ path: { orgId: await this.#calls.orgId(orgId), projectId }, ...set(options) }))
+      .project;
   }
 
   async create(spec: ProjectSpec = {}, { orgId, ...options }: OrgCallOptions = {}): Promise<Project> {
@@ -41,15 +42,25 @@ export class Projects {
   }
 
   /** Changes the fields that are given. */
-  async update(projectId: string, changes: ProjectChanges, { orgId, ...options }: OrgCallOptions = {}): Promise<Project> {
+  async update(
+    projectId: string,
+    changes: ProjectChanges,
+    { orgId, ...options }: OrgCallOptions = {},
+  ): Promise<Project> {
     const { raw, with: set } = this.#calls;
-    return (await raw.updateProject({ path: { orgId: await this.#calls.orgId(orgId), projectId }, body: changes, ...set(options) }))
-      .project;
+    return (
+      await raw.updateProject({
+        path: { orgId: await this.#calls.orgId(orgId), projectId },
+        body: changes,
+        ...set(options),
+      })
+    ).project;
   }
 
   /** Deletes a project that has no sandboxes. Needs a session token: an API key may not. */
   async delete(projectId: string, { orgId, ...options }: OrgCallOptions = {}): Promise<Project> {
     const { raw, with: set } = this.#calls;
-    return (await raw.deleteProject({ path: { orgId: await this.#calls.orgId(orgId), projectId }, ...set(options) })).project;
+    return (await raw.deleteProject({ path: { orgId: await this.#calls.orgId(orgId), projectId }, ...set(options) }))
+      .project;
   }
 }

@@ -32,7 +32,11 @@ export interface Size {
 }
 
 /** A status, several, or a look at the sandbox that says whether it is as it should be. */
-export type Awaited = SandboxStatus | (string & {}) | readonly (SandboxStatus | (string & {}))[] | ((sandbox: SandboxData) => boolean);
+export type Awaited =
+  | SandboxStatus
+  | (string & {})
+  | readonly (SandboxStatus | (string & {}))[]
+  | ((sandbox: SandboxData) => boolean);
 
 const FIRST_LOOK_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
@@ -73,20 +77,27 @@ export class Sandbox {
     return this.#data.name;
   }
 
-  /** As it was answered the last time: see {@link refresh} and {@link waitUntil}. A later version may have further ones. */
+  /**
+   * As it was answered the last time: see {@link refresh} and {@link waitUntil}. A later version
+   * may have further ones.
+   */
   get status(): SandboxData['status'] {
     return this.#data.status;
   }
 
   /** Asks the service how it is now. */
   async refresh(options: CallOptions = {}): Promise<this> {
-    const { sandbox } = await this.#calls.raw.getSandbox({ path: { sandboxId: this.id }, ...this.#calls.with(options) });
+    const { sandbox } = await this.#calls.raw.getSandbox({
+      path: { sandboxId: this.id },
+      ...this.#calls.with(options),
+    });
     return this.#take(sandbox);
   }
 
   /**
-   * Runs a command with /bin/sh in /code and gives its result, whatever the exit code: `(await sandbox.exec('make')).ok`. To have another exit code than 0 thrown:
-   * `await sandbox.exec('make').orThrow()`.
+   * Runs a command with /bin/sh in /code and gives its result, whatever the exit code: `(await
+   * sandbox.exec('make')).ok`. To have another exit code than 0 thrown: `await
+   * sandbox.exec('make').orThrow()`.
    */
   exec(command: string, { timeoutSeconds, ...options }: ExecOptions = {}): RunningCommand {
     return runningCommand(this.#exec(command, timeoutSeconds, options));
@@ -128,7 +139,10 @@ export class Sandbox {
     return await this.#transition(AWAKE, options, (call) => raw.wakeSandbox(call));
   }
 
-  /** Sets its size: at once where that is possible, otherwise as `data.pendingAllocation`, for the next wake. */
+  /**
+   * Sets its size: at once where that is possible, otherwise as `data.pendingAllocation`, for the
+   * next wake.
+   */
   async resize(size: Size, options: CallOptions = {}): Promise<this> {
     const { raw, with: set } = this.#calls;
     return this.#take((await raw.resizeSandbox({ path: { sandboxId: this.id }, body: size, ...set(options) })).sandbox);
@@ -147,8 +161,9 @@ export class Sandbox {
   }
 
   /**
-   * Waits until it has a status (`running` is also reached with `ready`), asking after 100 ms and then ever less often, at most every 2 s. Rejects with
-   * `unexpected_status` when it came to rest in another status than was waited for, with the service's reason in the message.
+   * Waits until it has a status (`running` is also reached with `ready`), asking after 100 ms and
+   * then ever less often, at most every 2 s. Rejects with `unexpected_status` when it came to rest
+   * in another status than was waited for, with the service's reason in the message.
    */
   async waitUntil(wanted: Awaited, { signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CallOptions = {}): Promise<this> {
     const startedMs = Date.now();
@@ -160,7 +175,8 @@ export class Sandbox {
    * As {@link waitUntil}, from what was answered a moment ago.
    *
    * @param startedMs since when the time counts
-   * @param begun whether that was the answer to the call that began the transition: what has come to rest otherwise by then will not come to it
+   * @param begun whether that was the answer to the call that began the transition: what has come
+   * to rest otherwise by then will not come to it
    * @internal
    */
   async settle(
@@ -171,7 +187,11 @@ export class Sandbox {
   ): Promise<this> {
     const isThere = lookFor(wanted);
     const left = Math.max(1, timeoutMs - (Date.now() - startedMs));
-    const deadline = new Deadline(left, `waiting for sandbox ${this.id} to be ${shown(wanted)}, which was ${this.status},`, [signal]);
+    const deadline = new Deadline(
+      left,
+      `waiting for sandbox ${this.id} to be ${shown(wanted)}, which was ${this.status},`,
+      [signal],
+    );
     try {
       let wasMoving = begun;
       for (let pause = FIRST_LOOK_MS; !isThere(this.#data); pause = Math.min(LONGEST_PAUSE_MS, pause * SLOWER_BY)) {
@@ -194,7 +214,9 @@ export class Sandbox {
   #unexpected(wanted: Awaited): BerthError {
     const { statusReason, status } = this.#data;
     const why = statusReason === null ? '' : `: ${statusReason.message} (${statusReason.code})`;
-    return new BerthError(`sandbox ${this.id} is ${status} rather than ${shown(wanted)}${why}`, { code: 'unexpected_status' });
+    return new BerthError(`sandbox ${this.id} is ${status} rather than ${shown(wanted)}${why}`, {
+      code: 'unexpected_status',
+    });
   }
 
   async #transition(

@@ -4,14 +4,16 @@ import type { CreateSandboxData } from './generated/raw/index.ts';
 import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbox.ts';
 import type { CallOptions } from './transport.ts';
 
-/** What a sandbox is made of: the fields of the API, without the project when the client has one. */
+/**
+ * What a sandbox is made of: the fields of the API, without the project when the client has one.
+ */
 export type SandboxSpec = Omit<CreateSandboxData['body'], 'projectId'> & { projectId?: string };
 
 export interface CreateOptions extends TransitionOptions {
   orgId?: string;
   /**
-   * Made up by you for each sandbox to be made, such as the id of an order: the same key with the same fields again, within a day, gives the first sandbox instead of
-   * making another one.
+   * Made up by you for each sandbox to be made, such as the id of an order: the same key with the
+   * same fields again, within a day, gives the first sandbox instead of making another one.
    */
   idempotencyKey?: string;
 }
@@ -25,7 +27,8 @@ export interface ListOptions extends CallOptions {
 const LOST =
   'The sandbox may have been made all the same. List the sandboxes before you create again (`berth.sandboxes.list({ endUserId })`, or by a label in `metadata`), or ' +
   'create with an `idempotencyKey`: then the same call can be made again and gives the first sandbox.';
-const LOST_WITH_KEY = 'Make the same call again, with the same idempotencyKey: it gives the sandbox that was made, or makes it.';
+const LOST_WITH_KEY =
+  'Make the same call again, with the same idempotencyKey: it gives the sandbox that was made, or makes it.';
 
 export class Sandboxes {
   readonly #calls: Calls;
@@ -35,7 +38,9 @@ export class Sandboxes {
     this.#calls = calls;
   }
 
-  /** Makes a sandbox and waits until it is awake; with `wait: false` it may still be `provisioning`. */
+  /**
+   * Makes a sandbox and waits until it is awake; with `wait: false` it may still be `provisioning`.
+   */
   async create(
     spec: SandboxSpec,
     { orgId, idempotencyKey, wait = true, signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CreateOptions = {},
@@ -58,7 +63,11 @@ export class Sandboxes {
   async list({ orgId, endUserId, ...options }: ListOptions = {}): Promise<Sandbox[]> {
     const { raw, with: set } = this.#calls;
     const query = endUserId === undefined ? {} : { endUserId };
-    const { sandboxes } = await raw.listSandboxes({ path: { orgId: await this.#calls.orgId(orgId) }, query, ...set(options) });
+    const { sandboxes } = await raw.listSandboxes({
+      path: { orgId: await this.#calls.orgId(orgId) },
+      query,
+      ...set(options),
+    });
     return sandboxes.map((data) => new Sandbox(this.#calls, data));
   }
 

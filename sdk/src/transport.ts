@@ -1,10 +1,14 @@
-// How a request reaches the service: with the key, within a deadline, and again where nothing is done twice by it. Every failure becomes a BerthError.
+// How a request reaches the service: with the key, within a deadline, and again where nothing is
+// done twice by it. Every failure becomes a BerthError.
 import { BerthError, mayRetry, type BerthErrorFields } from './errors.ts';
 import { Deadline, delay } from './time.ts';
 
 /** What every call takes. */
 export interface CallOptions {
-  /** Ends the call; it then rejects with the signal's reason. What was begun may be carried out all the same. */
+  /**
+   * Ends the call; it then rejects with the signal's reason. What was begun may be carried out all
+   * the same.
+   */
   signal?: AbortSignal | undefined;
   /** Longest the call may take in all, in milliseconds, tries and waiting included. */
   timeoutMs?: number | undefined;
@@ -57,7 +61,8 @@ export class Transport {
       for (let tried = 0; ; tried += 1) {
         const answer = await this.#try(sent, deadline.signal);
         if (!(answer instanceof BerthError)) return answer;
-        const wait = repeatable && tried < this.#options.maxRetries && answer.retryable ? waitBefore(answer, tried) : null;
+        const wait =
+          repeatable && tried < this.#options.maxRetries && answer.retryable ? waitBefore(answer, tried) : null;
         if (wait === null || wait >= deadline.leftMs) throw answer;
         await delay(wait, deadline.signal);
       }
@@ -89,7 +94,8 @@ export class Transport {
     }
     if (response.ok) {
       // A page of a proxy or of a network's sign-in has a good status too.
-      if (text !== '' && !/\bjson\b/.test(response.headers.get('content-type') ?? '')) return somethingElse(what, response.status);
+      if (text !== '' && !/\bjson\b/.test(response.headers.get('content-type') ?? ''))
+        return somethingElse(what, response.status);
       return new Response(text, { status: response.status, headers: response.headers });
     }
     return refused(what, response, text, reads || notes.repeatable === true);
@@ -108,7 +114,12 @@ interface Sent {
 }
 
 /** No answer: nobody knows what came of it. */
-function lost(what: string, cause: unknown, reads: boolean, { whenLost = WHEN_LOST, repeatable = false }: CallNotes): BerthError {
+function lost(
+  what: string,
+  cause: unknown,
+  reads: boolean,
+  { whenLost = WHEN_LOST, repeatable = false }: CallNotes,
+): BerthError {
   const why = cause instanceof Error ? reasonOf(cause) : String(cause);
   const code = cause instanceof BerthError ? cause.code : 'connection_failed';
   const message = code === 'timeout' ? why : `${what}: no answer came: ${why}`;
@@ -125,13 +136,24 @@ function refused(what: string, response: Response, text: string, repeatable: boo
   const retryAfter = secondsOf(response.headers.get('retry-after'));
   const { status } = response;
   const error = envelopeOf(text);
-  if (error === undefined) return somethingElse(what, status, { requestId, retryAfter, retryable: mayRetry(status, '', repeatable) });
+  if (error === undefined)
+    return somethingElse(what, status, { requestId, retryAfter, retryable: mayRetry(status, '', repeatable) });
   const { code, message } = error;
-  return new BerthError(message, { code, status, requestId, retryAfter, retryable: mayRetry(status, code, repeatable) });
+  return new BerthError(message, {
+    code,
+    status,
+    requestId,
+    retryAfter,
+    retryable: mayRetry(status, code, repeatable),
+  });
 }
 
 function somethingElse(what: string, status: number, more: Partial<BerthErrorFields> = {}): BerthError {
-  return new BerthError(`${what} was answered ${status} by something else than Berth`, { code: 'invalid_answer', status, ...more });
+  return new BerthError(`${what} was answered ${status} by something else than Berth`, {
+    code: 'invalid_answer',
+    status,
+    ...more,
+  });
 }
 
 function envelopeOf(text: string): { code: string; message: string } | undefined {
@@ -152,9 +174,14 @@ function secondsOf(header: string | null): number | undefined {
   return Number.isNaN(seconds) ? undefined : Math.max(0, Math.ceil(seconds));
 }
 
-/** Milliseconds to wait before the next try, so that many clients do not come back at once; null: it is not waited for. */
+/**
+ * Milliseconds to wait before the next try, so that many clients do not come back at once; null: it
+ * is not waited for.
+ */
 function waitBefore({ retryAfter }: BerthError, tried: number): number | null {
   const backedOff = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** tried) * (0.5 + Math.random() / 2);
   if (retryAfter === undefined) return backedOff;
-  return retryAfter > LONGEST_RETRY_AFTER_S ? null : Math.max(backedOff, retryAfter * 1_000 + Math.random() * FIRST_WAIT_MS);
+  return retryAfter > LONGEST_RETRY_AFTER_S
+    ? null
+    : Math.max(backedOff, retryAfter * 1_000 + Math.random() * FIRST_WAIT_MS);
 }

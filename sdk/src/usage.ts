@@ -1,6 +1,12 @@
 // Machine hours of an org: what was used, and the caps on it.
 import type { Calls } from './calls.ts';
-import type { EndUserUsage, OrgUsage, Subscription, UpdateUsageGuardrailsData, UsageGuardrails } from './generated/raw/index.ts';
+import type {
+  EndUserUsage,
+  OrgUsage,
+  Subscription,
+  UpdateUsageGuardrailsData,
+  UsageGuardrails,
+} from './generated/raw/index.ts';
 import type { OrgCallOptions } from './projects.ts';
 
 export type { EndUserUsage, OrgUsage, Subscription, UsageGuardrails };
@@ -31,7 +37,10 @@ export class Usage {
     ...options
   }: OrgCallOptions & { projectId?: string; endUserId?: string } = {}): Promise<OrgUsage> {
     const { raw, with: set } = this.#calls;
-    const query = { ...(projectId === undefined ? {} : { projectId }), ...(endUserId === undefined ? {} : { endUserId }) };
+    const query = {
+      ...(projectId === undefined ? {} : { projectId }),
+      ...(endUserId === undefined ? {} : { endUserId }),
+    };
     return await raw.getOrgUsage({ path: { orgId: await this.#calls.orgId(orgId) }, query, ...set(options) });
   }
 
@@ -44,17 +53,31 @@ export class Usage {
   /** The plan of the org, and its billing period. */
   async subscription({ orgId, ...options }: OrgCallOptions = {}): Promise<Subscription> {
     const { raw, with: set } = this.#calls;
-    return (await raw.getSubscription({ path: { orgId: await this.#calls.orgId(orgId) }, ...set(options) })).subscription;
+    return (await raw.getSubscription({ path: { orgId: await this.#calls.orgId(orgId) }, ...set(options) }))
+      .subscription;
   }
 
-  /** Sets the org's cap, and whether work goes on beyond it. Needs a session token of an org admin. */
-  async setGuardrails(changes: UsageGuardrailsChanges, { orgId, ...options }: OrgCallOptions = {}): Promise<UsageGuardrails> {
+  /**
+   * Sets the org's cap, and whether work goes on beyond it. Needs a session token of an org admin.
+   */
+  async setGuardrails(
+    changes: UsageGuardrailsChanges,
+    { orgId, ...options }: OrgCallOptions = {},
+  ): Promise<UsageGuardrails> {
     const { raw, with: set } = this.#calls;
-    return (await raw.updateUsageGuardrails({ path: { orgId: await this.#calls.orgId(orgId) }, body: changes, ...set(options) }))
-      .usageGuardrails;
+    return (
+      await raw.updateUsageGuardrails({
+        path: { orgId: await this.#calls.orgId(orgId) },
+        body: changes,
+        ...set(options),
+      })
+    ).usageGuardrails;
   }
 
-  /** Sets a project's own cap in machine hours a billing period; null removes it. Needs a session token of an org admin. */
+  /**
+   * Sets a project's own cap in machine hours a billing period; null removes it. Needs a session
+   * token of an org admin.
+   */
   async setProjectLimit(
     projectId: string,
     machineHours: number | null,

@@ -1,4 +1,5 @@
-// The SDK on the real service and on the test server, with the same expectations: what users test against behaves as what they run on.
+// The SDK on the real service and on the test server, with the same expectations: what users test
+// against behaves as what they run on.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Sandbox } from '../src/index.ts';
@@ -20,7 +21,8 @@ for (const start of [realWorld, worldInMemory]) {
       berth = world.client();
     });
     after(() => world.close());
-    const make = async (): Promise<Sandbox> => await berth.sandboxes.create({ agent: 'agent_one', machineSize: 'small' });
+    const make = async (): Promise<Sandbox> =>
+      await berth.sandboxes.create({ agent: 'agent_one', machineSize: 'small' });
 
     test('who calls, and the one org of the key', async () => {
       assert.equal(typeof (await berth.me()).id, 'string');
@@ -144,7 +146,10 @@ for (const start of [realWorld, worldInMemory]) {
       await sandbox.sleep();
       await sandbox.resize({ vcpu: 2, memoryGb: 4 });
       const { allocated_vcpu, allocated_memory_gb, allocated_disk_gb, pendingAllocation } = sandbox.data;
-      assert.deepEqual([allocated_vcpu, allocated_memory_gb, allocated_disk_gb, pendingAllocation], [2, 4, 10, undefined]);
+      assert.deepEqual(
+        [allocated_vcpu, allocated_memory_gb, allocated_disk_gb, pendingAllocation],
+        [2, 4, 10, undefined],
+      );
       await assert.rejects(sandbox.resize({ diskGb: 1 }), failing('allocation_out_of_bounds', 400));
       await assert.rejects(sandbox.resize({}), failing('invalid_request', 400));
     });
@@ -158,7 +163,12 @@ for (const start of [realWorld, worldInMemory]) {
       await using persistent = await make();
       await assert.rejects(persistent.renew(), failing('not_ephemeral', 400));
       const internal = await berth.projects.create({ useCase: 'internal' });
-      const create = berth.sandboxes.create({ agent: 'agent_one', projectId: internal.id, mode: 'ephemeral', ttlSeconds: 60 });
+      const create = berth.sandboxes.create({
+        agent: 'agent_one',
+        projectId: internal.id,
+        mode: 'ephemeral',
+        ttlSeconds: 60,
+      });
       await assert.rejects(create, failing('ephemeral_not_allowed', 400));
     });
 
@@ -175,7 +185,12 @@ for (const start of [realWorld, worldInMemory]) {
       await using sandbox = await make();
       const team = await sandbox.previews.create({ port: 3000 });
       assert.deepEqual([team.id, team.audience], [null, 'team']);
-      const open = await sandbox.previews.create({ port: 8080, audience: 'public', expiresInSeconds: 60, label: 'demo' });
+      const open = await sandbox.previews.create({
+        port: 8080,
+        audience: 'public',
+        expiresInSeconds: 60,
+        label: 'demo',
+      });
       assert.match(open.url ?? '', /^http.*token=/);
       assert.deepEqual(
         (await sandbox.previews.list()).map(({ id, label }) => [id, label]),
@@ -200,8 +215,14 @@ for (const start of [realWorld, worldInMemory]) {
 
     test('projects are made, changed and fetched; an API key may not delete one, a session may', async () => {
       const project = await berth.projects.create({ name: 'shop', useCase: 'external', metadata: { team: 'a' } });
-      assert.deepEqual([project.name, project.useCase, project.metadata, project.wakeOnUse], ['shop', 'external', { team: 'a' }, false]);
-      const changed = await berth.projects.update(project.id, { wakeOnUse: true, repoCredentials: { token: 'a secret of a host' } });
+      assert.deepEqual(
+        [project.name, project.useCase, project.metadata, project.wakeOnUse],
+        ['shop', 'external', { team: 'a' }, false],
+      );
+      const changed = await berth.projects.update(project.id, {
+        wakeOnUse: true,
+        repoCredentials: { token: 'a secret of a host' },
+      });
       assert.deepEqual([changed.wakeOnUse, changed.hasRepoCredentials, changed.name], [true, true, 'shop']);
       assert.equal('repoCredentials' in changed, false);
       assert.deepEqual(await berth.projects.get(project.id), changed);
@@ -218,7 +239,11 @@ for (const start of [realWorld, worldInMemory]) {
     test('keys are managed in a session alone; one with scopes may do no more, and a revoked one nothing', async () => {
       await assert.rejects(berth.keys.list(), failing('auth_kind_not_allowed', 403));
       const session = world.client({ apiKey: () => Promise.resolve(world.sessionToken) });
-      const { apiKey, token } = await session.keys.create({ name: 'reader', scopes: ['sandbox.read'], expiresInDays: 1 });
+      const { apiKey, token } = await session.keys.create({
+        name: 'reader',
+        scopes: ['sandbox.read'],
+        expiresInDays: 1,
+      });
       assert.deepEqual([apiKey.name, apiKey.scopes, apiKey.revokedAt], ['reader', ['sandbox.read'], null]);
       assert.ok((await session.keys.list()).some(({ id }) => id === apiKey.id));
       const reader = world.client({ apiKey: token });
@@ -236,7 +261,8 @@ for (const start of [realWorld, worldInMemory]) {
       const all: string[] = [];
       for await (const { kind } of berth.activity.all({ ...query, limit: 2 })) all.push(kind);
       assert.equal(all.at(-1), 'sandbox_created');
-      for (const kind of ['sandbox_exec', 'sandbox_destroy_requested', 'sandbox_deleted']) assert.ok(all.includes(kind), kind);
+      for (const kind of ['sandbox_exec', 'sandbox_destroy_requested', 'sandbox_deleted'])
+        assert.ok(all.includes(kind), kind);
       const page = await berth.activity.page({ ...query, limit: 1 });
       assert.deepEqual([page.activity.map(({ kind }) => kind), page.hasMore], [all.slice(0, 1), true]);
     });
@@ -244,19 +270,28 @@ for (const start of [realWorld, worldInMemory]) {
     test('machine hours are told of the org, a project and each end user, against caps that a session sets', async () => {
       const sandbox = await berth.sandboxes.create({ agent: 'agent_one', endUserId: 'metered' });
       const usage = await berth.usage.get();
-      assert.deepEqual([usage.includedMachineHours, usage.sandboxMachineHourLimit, usage.usageAlert.status], [null, null, 'normal']);
+      assert.deepEqual(
+        [usage.includedMachineHours, usage.sandboxMachineHourLimit, usage.usageAlert.status],
+        [null, null, 'normal'],
+      );
       assert.ok(usage.usedMachineHours >= 0 && Date.parse(usage.periodEndsAt) > Date.parse(usage.periodStartsAt));
       assert.ok((await berth.usage.endUsers()).endUsers.some(({ endUserId }) => endUserId === 'metered'));
       assert.ok((await berth.usage.get({ endUserId: 'metered' })).usedMachineHours <= usage.usedMachineHours + 1);
       await assert.rejects(berth.usage.get({ projectId: 'prj_nothing' }), failing('unknown_project', 400));
-      await assert.rejects(berth.usage.setGuardrails({ sandboxMachineHourLimit: 5 }), failing('auth_kind_not_allowed', 403));
+      await assert.rejects(
+        berth.usage.setGuardrails({ sandboxMachineHourLimit: 5 }),
+        failing('auth_kind_not_allowed', 403),
+      );
       const session = world.client({ apiKey: world.sessionToken });
       assert.equal((await session.usage.setGuardrails({ sandboxMachineHourLimit: 50 })).sandboxMachineHourLimit, 50);
       assert.equal((await berth.usage.get()).sandboxMachineHourLimitOverride, 50);
       assert.equal(await session.usage.setProjectLimit(world.projectId, 20), 20);
       assert.equal((await berth.usage.get({ projectId: world.projectId })).sandboxMachineHourLimit, 20);
       assert.equal(await session.usage.setProjectLimit(world.projectId, null), null);
-      assert.equal((await session.usage.setGuardrails({ sandboxMachineHourLimit: null })).sandboxMachineHourLimit, null);
+      assert.equal(
+        (await session.usage.setGuardrails({ sandboxMachineHourLimit: null })).sandboxMachineHourLimit,
+        null,
+      );
       await sandbox.destroy();
     });
 
@@ -281,10 +316,19 @@ for (const start of [realWorld, worldInMemory]) {
         assert.deepEqual([error.retryable, error.retryAfter], [false, undefined]);
         return true;
       });
-      await assert.rejects(berth.sandboxes.create({ agent: 'agent_one', projectId: 'prj_nothing' }), failing('unknown_project', 400));
+      await assert.rejects(
+        berth.sandboxes.create({ agent: 'agent_one', projectId: 'prj_nothing' }),
+        failing('unknown_project', 400),
+      );
       await assert.rejects(berth.sandboxes.create({ agent: 'nobody' as never }), failing('invalid_request', 400));
-      await assert.rejects(berth.sandboxes.create({ agent: 'agent_one', ttlSeconds: 60 }), failing('invalid_request', 400));
-      await assert.rejects(berth.sandboxes.create({ agent: 'agent_one', surprise: 1 } as never), failing('invalid_request', 400));
+      await assert.rejects(
+        berth.sandboxes.create({ agent: 'agent_one', ttlSeconds: 60 }),
+        failing('invalid_request', 400),
+      );
+      await assert.rejects(
+        berth.sandboxes.create({ agent: 'agent_one', surprise: 1 } as never),
+        failing('invalid_request', 400),
+      );
       await assert.rejects(berth.sandboxes.list({ orgId: 'org_nothing' }), failing('org_not_found', 404));
       await assert.rejects(world.client({ apiKey: 'brt_wrong' }).me(), failing('unauthenticated', 401));
     });

@@ -1,4 +1,5 @@
-// Pauses of the SDK that end at once, and tell how long they would have taken. Its deadlines, which are longer, stay, and so does whatever else waits.
+// Pauses of the SDK that end at once, and tell how long they would have taken. Its deadlines, which
+// are longer, stay, and so does whatever else waits.
 import type { TestContext } from 'node:test';
 
 const LONGEST_PAUSE_MS = 20_000;

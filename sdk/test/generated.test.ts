@@ -12,7 +12,9 @@ const COMMITTED = join(import.meta.dirname, '../src/generated');
 
 async function textsIn(folder: string): Promise<Record<string, string>> {
   const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.ts')).toSorted();
-  return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')])));
+  return Object.fromEntries(
+    await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')])),
+  );
 }
 
 test('sdk/src/generated is what npm run sdk:generate writes', async (t) => {
@@ -21,7 +23,8 @@ test('sdk/src/generated is what npm run sdk:generate writes', async (t) => {
   await generate(folder);
   const [fresh, committed] = [await textsIn(folder), await textsIn(COMMITTED)];
   assert.deepEqual(Object.keys(committed), Object.keys(fresh));
-  for (const [name, text] of Object.entries(fresh)) assert.ok(committed[name] === text, `${name} is another: run npm run sdk:generate`);
+  for (const [name, text] of Object.entries(fresh))
+    assert.ok(committed[name] === text, `${name} is another: run npm run sdk:generate`);
 });
 
 test('the raw client has a function for every route but the WebSockets', () => {

@@ -1,4 +1,5 @@
-// What stands for a guest in the tests, behind the real service and in the test server alike: a few commands.
+// What stands for a guest in the tests, behind the real service and in the test server alike: a few
+// commands.
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Outcome {
@@ -8,7 +9,13 @@ export interface Outcome {
   timedOut: boolean;
 }
 
-const outcome = (changed: Partial<Outcome>): Outcome => ({ exitCode: 0, stdout: '', stderr: '', timedOut: false, ...changed });
+const outcome = (changed: Partial<Outcome>): Outcome => ({
+  exitCode: 0,
+  stdout: '',
+  stderr: '',
+  timedOut: false,
+  ...changed,
+});
 
 export async function runCommand(command: string): Promise<Outcome> {
   const [verb = '', ...rest] = command.split(' ');

@@ -1,5 +1,6 @@
-// The package as it is published: packed, installed into an empty project, and used from there, by the Node of the machine, by ours and by a browser; by Bun and
-// Deno when npm run sdk:runtimes brings them.
+// The package as it is published: packed, installed into an empty project, and used from there, by
+// the Node of the machine, by ours and by a browser; by Bun and Deno when npm run sdk:runtimes
+// brings them.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -29,7 +30,12 @@ before(async () => {
 });
 after(() => rm(project, { recursive: true, force: true }));
 
-function run(program: string, args: readonly string[], cwd: string, environment: Record<string, string> = {}): SpawnSyncReturns<string> {
+function run(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  environment: Record<string, string> = {},
+): SpawnSyncReturns<string> {
   const done = spawnSync(program, args, { cwd, encoding: 'utf8', env: { ...process.env, ...environment } });
   assert.equal(done.status, 0, `${program} ${args.join(' ')}: ${done.stdout}${done.stderr}`);
   return done;
@@ -37,7 +43,9 @@ function run(program: string, args: readonly string[], cwd: string, environment:
 
 /** The Node of the machine, which is another than the one that runs the tests. */
 function otherNodes(): string[] {
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => !folder.startsWith(join(CHECKOUT, 'node_modules')));
+  const folders = (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.startsWith(join(CHECKOUT, 'node_modules')));
   return folders
     .map((folder) => join(folder, 'node'))
     .filter((path) => existsSync(path))
@@ -93,7 +101,8 @@ const RUNTIMES: readonly Runtime[] = [
         {
           name: 'Deno',
           program: join(BROUGHT, 'deno'),
-          // No other right than what a client needs: the service, and the variables that it is set up with.
+          // No other right than what a client needs: the service, and the variables that it is set
+          // up with.
           flags: [
             'run',
             '--no-prompt',
@@ -134,7 +143,14 @@ test('the package holds what is built, and depends on nothing', async () => {
   const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Record<string, unknown>;
   assert.equal(manifest['dependencies'], undefined);
   assert.equal(manifest['peerDependencies'], undefined);
-  for (const file of ['dist/index.js', 'dist/index.d.ts', 'dist/testing/index.js', 'dist/testing/index.d.ts', 'README.md', 'LICENSE'])
+  for (const file of [
+    'dist/index.js',
+    'dist/index.d.ts',
+    'dist/testing/index.js',
+    'dist/testing/index.d.ts',
+    'README.md',
+    'LICENSE',
+  ])
     assert.ok(existsSync(join(root, file)), file);
   assert.ok(!existsSync(join(root, 'src')) && !existsSync(join(root, 'test')));
 });
@@ -158,7 +174,19 @@ test('its types are whole by themselves, for both ways in which TypeScript finds
   ]) {
     run(
       process.execPath,
-      [compiler, '--noEmit', '--strict', '--target', 'es2022', '--lib', 'es2022,dom,esnext.disposable', '--types', '', ...module, 'use.ts'],
+      [
+        compiler,
+        '--noEmit',
+        '--strict',
+        '--target',
+        'es2022',
+        '--lib',
+        'es2022,dom,esnext.disposable',
+        '--types',
+        '',
+        ...module,
+        'use.ts',
+      ],
       project,
     );
   }

@@ -1,4 +1,5 @@
-// A client for another language, generated from openapi.json: what every such client needs of the document is shown by one of them, that for Python.
+// A client for another language, generated from openapi.json: what every such client needs of the
+// document is shown by one of them, that for Python.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -11,7 +12,10 @@ import { publishedDocument } from '@berth/contract/openapi.ts';
 import { realWorld } from './worlds.ts';
 
 const DOCUMENT = join(import.meta.dirname, '../../openapi.json');
-/** Debian's, which has the packages that the tests install; another one before it in the path has not. */
+/**
+ * Debian's, which has the packages that the tests install; another one before it in the path has
+ * not.
+ */
 const PYTHON = '/usr/bin/python3';
 const CHECKER = '/usr/bin/mypy';
 /** So that a program that waits for ever does not hold the tests. */
@@ -23,12 +27,16 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-python-'));
   const generator = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
   const output = join(folder, 'client.ts');
-  const made = spawnSync(process.execPath, [generator, 'generate-client', DOCUMENT, '--generator', 'python', '--output', output], {
-    cwd: folder,
-    encoding: 'utf8',
-    // It would ask the network for a newer version, and tell that it was used.
-    env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
-  });
+  const made = spawnSync(
+    process.execPath,
+    [generator, 'generate-client', DOCUMENT, '--generator', 'python', '--output', output],
+    {
+      cwd: folder,
+      encoding: 'utf8',
+      // It would ask the network for a newer version, and tell that it was used.
+      env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
+    },
+  );
   assert.equal(made.status, 0, made.stdout + made.stderr);
   for (const name of PROGRAMS) await copyFile(join(import.meta.dirname, 'python', name), join(folder, name));
 });
@@ -42,8 +50,11 @@ test("the client for Python has a type for every body and every answer, and Pyth
     signatures.filter((line) => /body: Any|-> (Envelope\[)?Any/.test(line)),
     [],
   );
-  const operations = Object.values(publishedDocument().paths).flatMap((path) => Object.keys(path).filter((key) => key !== 'servers'));
-  // Each twice, the second giving the headers of the answer too; and all of it for asynchronous programs.
+  const operations = Object.values(publishedDocument().paths).flatMap((path) =>
+    Object.keys(path).filter((key) => key !== 'servers'),
+  );
+  // Each twice, the second giving the headers of the answer too; and all of it for asynchronous
+  // programs.
   assert.equal(signatures.filter((line) => line.includes('headers: Optional')).length, operations.length * 4 + 2);
 
   // What it finds in the generator's own runtime is not asked for.
@@ -71,14 +82,20 @@ test('a program in Python makes, finds, uses and destroys a sandbox of the real 
   const world = await realWorld();
   t.after(() => world.close());
   const operations = Object.values(publishedDocument().paths).flatMap((path) =>
-    Object.entries(path).flatMap(([key, one]) => (key === 'servers' ? [] : [(one as { operationId: string }).operationId])),
+    Object.entries(path).flatMap(([key, one]) =>
+      key === 'servers' ? [] : [(one as { operationId: string }).operationId],
+    ),
   );
   // Not waited for by blocking: the service is in this process.
-  const run = promisify(execFile)(PYTHON, ['use.py', world.url, world.apiKey, world.orgId, world.projectId, ...operations], {
-    cwd: folder,
-    timeout: LONGEST_RUN_MS,
-    env: { PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1' },
-  });
+  const run = promisify(execFile)(
+    PYTHON,
+    ['use.py', world.url, world.apiKey, world.orgId, world.projectId, ...operations],
+    {
+      cwd: folder,
+      timeout: LONGEST_RUN_MS,
+      env: { PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1' },
+    },
+  );
   const { stdout } = await run;
   assert.deepEqual(JSON.parse(stdout), {
     me: true,

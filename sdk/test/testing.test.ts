@@ -17,7 +17,9 @@ test('without commands of the test every command says how to have them', async (
 });
 
 test('commands see the sandbox and their time, may be a text alone, and are cut as the service cuts them', async () => {
-  const server = new TestServer({ exec: (command, { sandbox, timeoutSeconds }) => `${command} ${sandbox.name} ${timeoutSeconds}` });
+  const server = new TestServer({
+    exec: (command, { sandbox, timeoutSeconds }) => `${command} ${sandbox.name} ${timeoutSeconds}`,
+  });
   const sandbox = await server.client().sandboxes.create({ agent: 'agent_one', name: 'n' });
   assert.equal((await sandbox.exec('a')).stdout, 'a n 120');
   server.exec = () => ({ stdout: 'x'.repeat(70_000), timedOut: true });
@@ -37,7 +39,10 @@ test('transitions take the time of the server, which is a test’s to move', asy
   assert.equal((await sandbox.sleep({ wait: false })).status, 'sleeping');
   nowMs += 5_000;
   assert.equal((await sandbox.refresh()).status, 'stopped');
-  const ephemeral = await berth.sandboxes.create({ agent: 'agent_one', mode: 'ephemeral', ttlSeconds: 60 }, { wait: false });
+  const ephemeral = await berth.sandboxes.create(
+    { agent: 'agent_one', mode: 'ephemeral', ttlSeconds: 60 },
+    { wait: false },
+  );
   nowMs += 61_000;
   assert.equal((await ephemeral.refresh()).status, 'deleted');
 });
@@ -89,7 +94,10 @@ test('a machine can be lost, and its sandbox woken from its disk', async () => {
   const sandbox = await server.client().sandboxes.create({ agent: 'agent_one' });
   server.loseMachine(sandbox.id, 'guest_panic', 'its kernel stopped');
   await sandbox.refresh();
-  assert.deepEqual([sandbox.status, sandbox.data.statusReason?.code, sandbox.data.wakesFrom], ['failed', 'guest_panic', 'disk']);
+  assert.deepEqual(
+    [sandbox.status, sandbox.data.statusReason?.code, sandbox.data.wakesFrom],
+    ['failed', 'guest_panic', 'disk'],
+  );
   await sandbox.wake();
   assert.deepEqual([sandbox.status, sandbox.data.lastWake?.from, sandbox.data.statusReason], ['ready', 'disk', null]);
 });
@@ -134,7 +142,13 @@ test('every refusal has a code and status of the contract, and every answer of a
         assert.equal(response.status, route.response.status, route.name);
         route.response.body.parse(answer);
         answered.push(route.name);
-      } else assert.equal(response.status, ERRORS[answer.error?.code ?? 'internal'].status, `${route.name}: ${JSON.stringify(answer)}`);
+      } else {
+        assert.equal(
+          response.status,
+          ERRORS[answer.error?.code ?? 'internal'].status,
+          `${route.name}: ${JSON.stringify(answer)}`,
+        );
+      }
     }
   }
   assert.ok(new Set(answered).size >= 20, `only ${[...new Set(answered)].join(', ')}`);
@@ -143,7 +157,10 @@ test('every refusal has a code and status of the contract, and every answer of a
 test('a path, a method and a route that it does not have are refused as such', async () => {
   const server = new TestServer();
   const ask = async (method: string, path: string): Promise<unknown> => {
-    const response = await server.fetch(server.url + path, { method, headers: { authorization: `Bearer ${server.sessionToken}` } });
+    const response = await server.fetch(server.url + path, {
+      method,
+      headers: { authorization: `Bearer ${server.sessionToken}` },
+    });
     return [response.status, ((await response.json()) as { error: { code: string } }).error.code];
   };
   assert.deepEqual(await ask('GET', '/v1/nothing'), [404, 'route_not_found']);

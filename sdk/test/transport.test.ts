@@ -1,4 +1,5 @@
-// How requests are sent: what is sent again and when, what is not, and what an error says of a call whose answer is missing.
+// How requests are sent: what is sent again and when, what is not, and what an error says of a call
+// whose answer is missing.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -13,7 +14,9 @@ type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 const json =
   (status: number, body: unknown, headers: Record<string, string> = {}): Answer =>
   (_, response) =>
-    void response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'req_1', ...headers }).end(JSON.stringify(body));
+    void response
+      .writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'req_1', ...headers })
+      .end(JSON.stringify(body));
 const refusal = (status: number, code: string, headers: Record<string, string> = {}): Answer =>
   json(status, { error: { code, message: `no: ${code}` } }, headers);
 const broken: Answer = (request) => void request.socket.destroy();
@@ -68,7 +71,10 @@ const fieldsOf = ({ code, status, requestId, retryAfter, retryable }: BerthError
 for (const [what, first] of [
   ['a service that stops', refusal(503, 'shutting_down')],
   ['too many requests', refusal(429, 'rate_limited')],
-  ['a gateway without service', (_: IncomingMessage, response: ServerResponse) => void response.writeHead(502).end('<html>')],
+  [
+    'a gateway without service',
+    (_: IncomingMessage, response: ServerResponse) => void response.writeHead(502).end('<html>'),
+  ],
   ['a connection that breaks', broken],
   [
     'an answer that breaks off',
@@ -86,7 +92,8 @@ for (const [what, first] of [
     );
     const waits = pauses.filter((ms) => ms > 0);
     assert.equal(waits.length, 3);
-    for (const [index, ms] of waits.entries()) assert.ok(ms >= 125 * 2 ** index && ms <= 250 * 2 ** index, `${index}: ${ms}`);
+    for (const [index, ms] of waits.entries())
+      assert.ok(ms >= 125 * 2 ** index && ms <= 250 * 2 ** index, `${index}: ${ms}`);
   });
 }
 
@@ -156,7 +163,10 @@ test('a write is never sent again by itself, and says whether it may be', async 
     const { berth, seen } = await against(t, [answer]);
     const error = await failureOf(berth.projects.update('prj_1', { name: 'x' }));
     assert.deepEqual([error.code, error.retryable, seen.length], [code, retryable, 1]);
-    assert.equal(code === 'connection_failed', /It may have been carried out: look at what there is/.test(error.message));
+    assert.equal(
+      code === 'connection_failed',
+      /It may have been carried out: look at what there is/.test(error.message),
+    );
   }
 });
 
@@ -164,7 +174,10 @@ test('a create whose answer is lost says what to do: list before another, or the
   const { berth, seen } = await against(t, [broken]);
   const without = await failureOf(berth.sandboxes.create({ agent: 'agent_one' }));
   assert.deepEqual([without.code, without.retryable], ['connection_failed', false]);
-  assert.match(without.message, /may have been made all the same\. List the sandboxes before you create again .*idempotencyKey/s);
+  assert.match(
+    without.message,
+    /may have been made all the same\. List the sandboxes before you create again .*idempotencyKey/s,
+  );
   const withKey = await failureOf(berth.sandboxes.create({ agent: 'agent_one' }, { idempotencyKey: 'order-1' }));
   assert.deepEqual([withKey.code, withKey.retryable], ['connection_failed', true]);
   assert.match(withKey.message, /Make the same call again, with the same idempotencyKey/);
@@ -184,7 +197,10 @@ test('a create that takes too long says the same', async (t) => {
 test('a command whose answer breaks off after its headers is no success, and may have run', async (t) => {
   const { berth } = await against(t, [
     json(200, { sandbox: exampleSandbox }),
-    (_, response) => void response.writeHead(200, { 'content-type': 'application/json' }).write('  {"error":{}}', () => response.destroy()),
+    (_, response) =>
+      void response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .write('  {"error":{}}', () => response.destroy()),
   ]);
   const sandbox = await berth.sandboxes.get('sbx_1');
   const error = await failureOf(sandbox.exec('make'));
@@ -193,7 +209,9 @@ test('a command whose answer breaks off after its headers is no success, and may
 });
 
 test('the time of a call is that of all its tries', async (t) => {
-  const { berth, seen } = await against(t, [refusal(503, 'shutting_down', { 'retry-after': '2' })], { timeoutMs: 1_000 });
+  const { berth, seen } = await against(t, [refusal(503, 'shutting_down', { 'retry-after': '2' })], {
+    timeoutMs: 1_000,
+  });
   assert.equal((await failureOf(berth.me())).code, 'shutting_down');
   assert.equal(seen.length, 1);
 });
@@ -203,7 +221,13 @@ test('an answer of something else than Berth is an error that says so', async (t
     (_, response) => void response.writeHead(404, { 'content-type': 'text/html' }).end('<h1>nothing here</h1>'),
   ]);
   const error = await failureOf(berth.me());
-  assert.deepEqual(fieldsOf(error), { code: 'invalid_answer', status: 404, requestId: undefined, retryAfter: undefined, retryable: false });
+  assert.deepEqual(fieldsOf(error), {
+    code: 'invalid_answer',
+    status: 404,
+    requestId: undefined,
+    retryAfter: undefined,
+    retryable: false,
+  });
   assert.match(error.message, /GET \/v1\/me was answered 404 by something else than Berth/);
 });
 
@@ -261,7 +285,10 @@ test('what is waited for and cannot come any more is an error with the reason of
   notePauses(t);
   const at = (status: string, reason: object | null = null): Answer =>
     json(200, { sandbox: { ...exampleSandbox, status, statusReason: reason } });
-  const lost = await against(t, [at('provisioning'), at('failed', { code: 'create_failed', message: 'no disk was left' })]);
+  const lost = await against(t, [
+    at('provisioning'),
+    at('failed', { code: 'create_failed', message: 'no disk was left' }),
+  ]);
   const failed = await failureOf(lost.berth.sandboxes.create({ agent: 'agent_one' }));
   assert.equal(failed.code, 'unexpected_status');
   assert.match(failed.message, /is failed rather than running: no disk was left \(create_failed\)/);
@@ -271,7 +298,10 @@ test('what is waited for and cannot come any more is an error with the reason of
     at('ready', { code: 'sleep_failed', message: 'the memory could not be captured' }),
   ]);
   const sandbox = await held.berth.sandboxes.get('sbx_1');
-  assert.match((await failureOf(sandbox.sleep())).message, /is ready rather than stopped or deleted: the memory could not be captured/);
+  assert.match(
+    (await failureOf(sandbox.sleep())).message,
+    /is ready rather than stopped or deleted: the memory could not be captured/,
+  );
 });
 
 test('several statuses can be waited for, or what a look says', async (t) => {
@@ -300,7 +330,9 @@ test('the org of the key is asked for once, and must be named when there are sev
   );
   assert.equal(seen[0]?.headers.authorization, 'Bearer brt_key');
   void berth;
-  const several = await against(t, [json(200, { orgs: [ORGS.orgs[0], { ...ORGS.orgs[0], id: 'org_2', name: 'Two' }] })]);
+  const several = await against(t, [
+    json(200, { orgs: [ORGS.orgs[0], { ...ORGS.orgs[0], id: 'org_2', name: 'Two' }] }),
+  ]);
   const error = await failureOf(new Berth({ url: several.url, apiKey: 'brt_key' }).sandboxes.list());
   assert.equal(error.code, 'configuration');
   assert.match(error.message, /several orgs: org_1 \(One\), org_2 \(Two\); give orgId/);
@@ -320,7 +352,10 @@ test('the environment says key, address, org and project where the client does n
   });
   await new Berth().sandboxes.create({ agent: 'agent_one' }, { wait: false });
   assert.equal(seen[0]?.path, '/v1/orgs/org_of_env/sandboxes');
-  assert.deepEqual([seen[0]?.headers.authorization, seen[0]?.headers['prefer']], ['Bearer brt_of_env', 'respond-async']);
+  assert.deepEqual(
+    [seen[0]?.headers.authorization, seen[0]?.headers['prefer']],
+    ['Bearer brt_of_env', 'respond-async'],
+  );
   assert.deepEqual(JSON.parse(seen[0]?.body ?? ''), { agent: 'agent_one', projectId: 'prj_of_env' });
 });
 

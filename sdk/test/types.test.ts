@@ -1,4 +1,5 @@
-// What the types of the SDK take and give. The checks are the compiler's (npm run check:types): each line below that has an error expected must have one.
+// What the types of the SDK take and give. The checks are the compiler's (npm run check:types):
+// each line below that has an error expected must have one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Agent } from '@berth/contract/sandbox-fields.ts';

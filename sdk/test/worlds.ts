@@ -1,4 +1,5 @@
-// The two services that the SDK is tried on: the real one, with a host that stands in for machines, and the one in memory that the SDK brings for tests.
+// The two services that the SDK is tried on: the real one, with a host that stands in for machines,
+// and the one in memory that the SDK brings for tests.
 import { Berth, type BerthOptions } from '../src/index.ts';
 import { TestFiles } from '../src/testing/files.ts';
 import { Refusal } from '../src/testing/refusal.ts';
@@ -38,7 +39,17 @@ export async function realWorld(): Promise<World> {
   await setExternal(api);
   const fetch: typeof globalThis.fetch = (input, init) => globalThis.fetch(input, init);
   const client = (options: BerthOptions = {}): Berth => new Berth({ url, apiKey, projectId, ...options });
-  return { name: 'the real service', url, orgId, projectId, apiKey, sessionToken, client, fetch, close: () => api.close() };
+  return {
+    name: 'the real service',
+    url,
+    orgId,
+    projectId,
+    apiKey,
+    sessionToken,
+    client,
+    fetch,
+    close: () => api.close(),
+  };
 }
 
 async function setExternal({ db, projectId }: TestApi): Promise<void> {
@@ -74,7 +85,13 @@ export function worldInMemory(): Promise<World> {
     apiKey: server.apiKey,
     sessionToken: server.sessionToken,
     client: (options: BerthOptions = {}) =>
-      new Berth({ url: server.url, apiKey: server.apiKey, projectId: server.projectId, fetch: server.fetch, ...options }),
+      new Berth({
+        url: server.url,
+        apiKey: server.apiKey,
+        projectId: server.projectId,
+        fetch: server.fetch,
+        ...options,
+      }),
     fetch: server.fetch,
     close: () => Promise.resolve(),
   });

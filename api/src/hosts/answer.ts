@@ -3,7 +3,9 @@ import { hostError } from '@berth/protocol/host.ts';
 import { HostError } from './error.ts';
 import type { Exchanged } from './exchange.ts';
 
-/** The JSON of a successful answer; throws the host's refusal, or what is wrong with what it sent. */
+/**
+ * The JSON of a successful answer; throws the host's refusal, or what is wrong with what it sent.
+ */
 export function jsonIn({ status, body, whole }: Exchanged, where: string): unknown {
   let json: unknown;
   try {
@@ -19,7 +21,8 @@ export function jsonIn({ status, body, whole }: Exchanged, where: string): unkno
     throw new HostError(code, message, { shortage, errno });
   }
   if (!whole) throw brokenOff(where);
-  if (status !== 200) throw new HostError('invalid_answer', `${where}: status ${status} without an error the protocol knows`);
+  if (status !== 200)
+    throw new HostError('invalid_answer', `${where}: status ${status} without an error the protocol knows`);
   return json;
 }
 

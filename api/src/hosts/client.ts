@@ -1,9 +1,16 @@
-// The client of the host protocol (protocol/src/host.ts): one object per host, over a unix socket or TCP, with deadlines and checked answers.
-// It knows nothing of sandboxes' rows and never retries a verb whose outcome is unknown, save on a pooled connection that was already closed.
+// The client of the host protocol (protocol/src/host.ts): one object per host, over a unix socket
+// or TCP, with deadlines and checked answers. It knows nothing of sandboxes' rows and never retries
+// a verb whose outcome is unknown, save on a pooled connection that was already closed.
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
-import { FILE_CALL_SECONDS, FILE_LIST_MAX_BYTES, FILE_READ_BYTES, fileWritten, type FileWritten } from '@berth/protocol/files.ts';
+import {
+  FILE_CALL_SECONDS,
+  FILE_LIST_MAX_BYTES,
+  FILE_READ_BYTES,
+  fileWritten,
+  type FileWritten,
+} from '@berth/protocol/files.ts';
 import {
   CLONE_ANSWER_MAX_BYTES,
   EXEC_ANSWER_MAX_BYTES,
@@ -39,8 +46,9 @@ import { exchange, StaleConnectionError, targetOf, type Exchanged, type Payload,
 import { openHostStream } from './stream.ts';
 
 /**
- * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec or clone for its own timeout and this much more. A sleep writes what the guest
- * dirtied of its memory, a wake reads it back, or boots a disk.
+ * Deadlines of the verbs in milliseconds. Each waits longer than its host does, an exec or clone
+ * for its own timeout and this much more. A sleep writes what the guest dirtied of its memory, a
+ * wake reads it back, or boots a disk.
  */
 export const HOST_DEADLINES_MS = {
   read: 5_000,
@@ -66,7 +74,10 @@ export interface HostClientOptions {
 }
 
 export interface CallOptions {
-  /** Ends the call; it then rejects with the signal's reason. Closing the connection of an exec ends its process group. */
+  /**
+   * Ends the call; it then rejects with the signal's reason. Closing the connection of an exec ends
+   * its process group.
+   */
   signal?: AbortSignal | undefined;
   /** Replaces the verb's own deadline, in milliseconds. */
   deadlineMs?: number | undefined;
@@ -87,13 +98,19 @@ interface JsonRequest<S extends z.ZodType> extends Request {
   schema: S;
 }
 
-/** Calls one host. Every method rejects with {@link HostError}, or with the reason of the caller's signal. */
+/**
+ * Calls one host. Every method rejects with {@link HostError}, or with the reason of the caller's
+ * signal.
+ */
 export class HostClient {
   readonly url: string;
   readonly #token: string;
   readonly #target: Target;
   readonly #pooled = new http.Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 0 });
-  /** An exec is not repeatable, so it never meets a pooled connection that its host is closing at that moment. */
+  /**
+   * An exec is not repeatable, so it never meets a pooled connection that its host is closing at
+   * that moment.
+   */
   readonly #single = new http.Agent({ keepAlive: false });
 
   constructor(options: HostClientOptions) {
@@ -124,7 +141,10 @@ export class HostClient {
     return this.#post(id, 'sleep', sleep, HOST_DEADLINES_MS.sleep, options);
   }
 
-  /** Resolves when the VM runs, from its snapshot or by a boot of its disk; `woke` of the answer says which, `spec` what it has. */
+  /**
+   * Resolves when the VM runs, from its snapshot or by a boot of its disk; `woke` of the answer
+   * says which, `spec` what it has.
+   */
   wakeVm(id: string, wake: VmWake, options: CallOptions = {}): Promise<VmView> {
     return this.#post(id, 'wake', wake, HOST_DEADLINES_MS.wake, options);
   }
@@ -140,7 +160,10 @@ export class HostClient {
     return this.#call(this.#verb('DELETE', path, vmView, HOST_DEADLINES_MS.destroy, options));
   }
 
-  /** What the guest says of itself and what its host sees of it. The guest's numbers are of the right kind and no more: they are not to be trusted. */
+  /**
+   * What the guest says of itself and what its host sees of it. The guest's numbers are of the
+   * right kind and no more: they are not to be trusted.
+   */
   metrics(id: string, options: CallOptions = {}): Promise<VmMetrics> {
     const path = `/vms/${encodeURIComponent(id)}/metrics`;
     return this.#call(this.#verb('GET', path, vmMetrics, HOST_DEADLINES_MS.metrics, options));
@@ -152,7 +175,10 @@ export class HostClient {
     return this.#call(this.#verb('GET', path, vmSshHostKey, HOST_DEADLINES_MS.read, options));
   }
 
-  /** Runs one command in the guest. The host answers headers and spaces at once and the result in the end. */
+  /**
+   * Runs one command in the guest. The host answers headers and spaces at once and the result in
+   * the end.
+   */
   exec(id: string, request: GuestExecRequest, options: CallOptions = {}): Promise<GuestExecResult> {
     const path = `/vms/${encodeURIComponent(id)}/exec`;
     const deadlineMs = request.timeoutSeconds * 1_000 + HOST_DEADLINES_MS.execMargin;
@@ -164,7 +190,10 @@ export class HostClient {
     });
   }
 
-  /** Clones a repository in the guest, or finds it cloned. Answered as an exec is; closing the connection leaves the clone to whoever asks again soon. */
+  /**
+   * Clones a repository in the guest, or finds it cloned. Answered as an exec is; closing the
+   * connection leaves the clone to whoever asks again soon.
+   */
   clone(id: string, request: VmClone, options: CallOptions = {}): Promise<GuestCloneResult> {
     const path = `/vms/${encodeURIComponent(id)}/clone`;
     const deadlineMs = request.timeoutSeconds * 1_000 + HOST_DEADLINES_MS.execMargin;
@@ -177,24 +206,35 @@ export class HostClient {
   }
 
   /**
-   * A raw stream to a TCP port of the guest. It can be half closed (`allowHalfOpen`), is the caller's to destroy, and is closed by the host when the VM stops
-   * running. Rejects with `port_refused` when nothing listens there. The signal ends the opening alone.
+   * A raw stream to a TCP port of the guest. It can be half closed (`allowHalfOpen`), is the
+   * caller's to destroy, and is closed by the host when the VM stops running. Rejects with
+   * `port_refused` when nothing listens there. The signal ends the opening alone.
    */
   openPort(id: string, port: number, options: CallOptions = {}): Promise<Duplex> {
     return this.#openStream(id, `ports/${port}`, PORT_STREAM, options);
   }
 
-  /** A new terminal, or command, of the guest, in the frames of protocol/src/terminal-frames.ts; as {@link openPort} otherwise. */
+  /**
+   * A new terminal, or command, of the guest, in the frames of protocol/src/terminal-frames.ts; as
+   * {@link openPort} otherwise.
+   */
   openTerminal(id: string, asked: TerminalAsked, options: CallOptions = {}): Promise<Duplex> {
     return this.#openStream(id, `terminal?${terminalQueryOf(asked)}`, TERMINAL_STREAM, options);
   }
 
   /** The bytes of a regular file of at most 8 MiB. Refused with one of `FILE_ERRORS`. */
   readFile(id: string, path: string, options: CallOptions = {}): Promise<Buffer> {
-    return this.#bytes(`/vms/${encodeURIComponent(id)}/file?${new URLSearchParams({ path }).toString()}`, FILE_READ_BYTES, options);
+    return this.#bytes(
+      `/vms/${encodeURIComponent(id)}/file?${new URLSearchParams({ path }).toString()}`,
+      FILE_READ_BYTES,
+      options,
+    );
   }
 
-  /** A listing of `depth` levels, as the guest sends it: `parseListing` of the protocol reads it. Refused as {@link readFile} is. */
+  /**
+   * A listing of `depth` levels, as the guest sends it: `parseListing` of the protocol reads it.
+   * Refused as {@link readFile} is.
+   */
   listFiles(id: string, path: string, depth: number, options: CallOptions = {}): Promise<Buffer> {
     const query = new URLSearchParams({ path, depth: String(depth) });
     return this.#bytes(`/vms/${encodeURIComponent(id)}/files?${query.toString()}`, FILE_LIST_MAX_BYTES, options);
@@ -204,7 +244,11 @@ export class HostClient {
   writeFile(id: string, path: string, bytes: Buffer, options: CallOptions = {}): Promise<FileWritten> {
     const where = `/vms/${encodeURIComponent(id)}/file?${new URLSearchParams({ path }).toString()}`;
     // Not repeated: what came in between would be written over.
-    return this.#call({ ...this.#verb('PUT', where, fileWritten, HOST_DEADLINES_MS.file, options), bytes, agent: this.#single });
+    return this.#call({
+      ...this.#verb('PUT', where, fileWritten, HOST_DEADLINES_MS.file, options),
+      bytes,
+      agent: this.#single,
+    });
   }
 
   /** Closes idle connections; calls under way end with `host_unreachable`. */
@@ -223,7 +267,13 @@ export class HostClient {
     return openHostStream({ target: this.#target, token: this.#token, path, protocol, deadlineMs, signal });
   }
 
-  #post(id: string, verb: 'sleep' | 'wake' | 'resize', body: unknown, deadlineMs: number, options: CallOptions): Promise<VmView> {
+  #post(
+    id: string,
+    verb: 'sleep' | 'wake' | 'resize',
+    body: unknown,
+    deadlineMs: number,
+    options: CallOptions,
+  ): Promise<VmView> {
     const path = `/vms/${encodeURIComponent(id)}/${verb}`;
     return this.#call({ ...this.#verb('POST', path, vmView, deadlineMs, options), body });
   }
@@ -237,7 +287,13 @@ export class HostClient {
     return answer.body;
   }
 
-  #verb<S extends z.ZodType>(method: Request['method'], path: string, schema: S, deadlineMs: number, options: CallOptions): JsonRequest<S> {
+  #verb<S extends z.ZodType>(
+    method: Request['method'],
+    path: string,
+    schema: S,
+    deadlineMs: number,
+    options: CallOptions,
+  ): JsonRequest<S> {
     return { ...this.#request(method, path, deadlineMs, options), schema };
   }
 
@@ -250,7 +306,10 @@ export class HostClient {
     const parsed = request.schema.safeParse(jsonIn(await this.#exchange(request), where));
     if (parsed.success) return parsed.data;
     const issue = parsed.error.issues[0];
-    throw new HostError('invalid_answer', `${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'unknown fault'}`);
+    throw new HostError(
+      'invalid_answer',
+      `${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'unknown fault'}`,
+    );
   }
 
   async #exchange(request: Request): Promise<Exchanged> {
@@ -268,7 +327,8 @@ export class HostClient {
     try {
       return await exchange({ ...attempt, agent, deadlineMs: request.deadlineMs }, signal);
     } catch (error) {
-      // The host closed an idle connection while the request was on its way: nothing of it was read, so once more on a fresh one.
+      // The host closed an idle connection while the request was on its way: nothing of it was
+      // read, so once more on a fresh one.
       if (!(error instanceof StaleConnectionError)) throw error;
       const deadlineMs = Math.max(1, request.deadlineMs - (performance.now() - startedAt));
       return await exchange({ ...attempt, agent: this.#single, deadlineMs }, signal);

@@ -1,4 +1,5 @@
-// One client per host address, kept for the life of the process. Which host a sandbox is on is asked of the database, not of this.
+// One client per host address, kept for the life of the process. Which host a sandbox is on is
+// asked of the database, not of this.
 import { HostClient } from './client.ts';
 
 export class HostClients {

@@ -1,4 +1,5 @@
-// One HTTP exchange with a host: bytes out, bytes in, within a deadline and a length. Knows no verb and parses nothing.
+// One HTTP exchange with a host: bytes out, bytes in, within a deadline and a length. Knows no verb
+// and parses nothing.
 import http from 'node:http';
 import { HostError } from './error.ts';
 import { GatheredBytes } from './gathered-bytes.ts';
@@ -38,11 +39,15 @@ export class StaleConnectionError extends Error {}
 export function targetOf(url: string): Target {
   if (url.startsWith('unix:/')) return { socketPath: url.slice('unix:'.length) };
   const parsed = URL.parse(url);
-  if (parsed?.protocol !== 'http:') throw new TypeError(`a host's address is unix:/path or http://address:port, not ${url}`);
+  if (parsed?.protocol !== 'http:')
+    throw new TypeError(`a host's address is unix:/path or http://address:port, not ${url}`);
   return { host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'), port: parsed.port === '' ? 80 : Number(parsed.port) };
 }
 
-/** Rejects with {@link HostError}, {@link StaleConnectionError}, or the reason of the signal, which ends the call. */
+/**
+ * Rejects with {@link HostError}, {@link StaleConnectionError}, or the reason of the signal, which
+ * ends the call.
+ */
 export function exchange(call: Exchange, signal: AbortSignal | undefined): Promise<Exchanged> {
   const { target, agent, token, method, path, payload, deadlineMs, maxBytes, where } = call;
   if (signal?.aborted) return Promise.reject(asError(signal.reason));
@@ -67,7 +72,10 @@ export function exchange(call: Exchange, signal: AbortSignal | undefined): Promi
       outgoing.destroy();
       reject(error);
     };
-    const timer = setTimeout(() => fail(new HostError('host_timeout', `no answer to ${where} within ${deadlineMs} ms`)), deadlineMs);
+    const timer = setTimeout(
+      () => fail(new HostError('host_timeout', `no answer to ${where} within ${deadlineMs} ms`)),
+      deadlineMs,
+    );
     const onAbort = (): void => fail(asError(signal?.reason));
     signal?.addEventListener('abort', onAbort, { once: true });
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
@@ -105,7 +113,8 @@ function readBody(response: http.IncomingMessage, maxBytes: number): Promise<Omi
     });
     const settle = (whole: boolean) => (): void => resolve({ body: gathered.whole(), whole });
     response.on('end', settle(true));
-    // After 'error' or a premature close what came so far may still hold the error envelope that explains it.
+    // After 'error' or a premature close what came so far may still hold the error envelope that
+    // explains it.
     response.on('error', settle(false));
     response.on('close', settle(false));
   });

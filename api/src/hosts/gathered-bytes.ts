@@ -1,5 +1,6 @@
-// The bytes of an answer, put together as they come. A guest decides into how many pieces its answer is cut, and each piece that is kept costs a hundred times its one byte
-// and the network buffer that it is in: so the bytes are copied into one buffer, and no piece is kept.
+// The bytes of an answer, put together as they come. A guest decides into how many pieces its
+// answer is cut, and each piece that is kept costs a hundred times its one byte and the network
+// buffer that it is in: so the bytes are copied into one buffer, and no piece is kept.
 
 const FIRST_BYTES = 16_384;
 

@@ -1,5 +1,6 @@
-// Asks a host for a raw stream into a guest (protocol/src/host.ts): an HTTP upgrade that is answered with 101, or with an error of the host.
-// Knows neither sandboxes nor what goes over the stream.
+// Asks a host for a raw stream into a guest (protocol/src/host.ts): an HTTP upgrade that is
+// answered with 101, or with an error of the host. Knows neither sandboxes nor what goes over the
+// stream.
 import http from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -17,11 +18,17 @@ export interface StreamRequest {
   /** Value of the header `Upgrade`. */
   protocol: string;
   deadlineMs: number;
-  /** Ends the opening, which then rejects with the signal's reason. What was opened is the caller's to destroy. */
+  /**
+   * Ends the opening, which then rejects with the signal's reason. What was opened is the caller's
+   * to destroy.
+   */
   signal?: AbortSignal | undefined;
 }
 
-/** Resolves with the stream, which can be half closed. Rejects with {@link HostError} or the signal's reason; nothing stays open then. */
+/**
+ * Resolves with the stream, which can be half closed. Rejects with {@link HostError} or the
+ * signal's reason; nothing stays open then.
+ */
 export async function openHostStream(request: StreamRequest): Promise<Duplex> {
   const { target, token, path, protocol, deadlineMs, signal } = request;
   signal?.throwIfAborted();
@@ -31,7 +38,9 @@ export async function openHostStream(request: StreamRequest): Promise<Duplex> {
     path,
     createConnection: () =>
       connect({
-        ...('socketPath' in target ? { path: target.socketPath } : { host: target.host, port: target.port, noDelay: true }),
+        ...('socketPath' in target
+          ? { path: target.socketPath }
+          : { host: target.host, port: target.port, noDelay: true }),
         allowHalfOpen: true,
       }),
     headers: { host: 'host', connection: 'Upgrade', upgrade: protocol, authorization: `Bearer ${token}` },
@@ -42,7 +51,10 @@ export async function openHostStream(request: StreamRequest): Promise<Duplex> {
   };
   const onAbort = (): void => giveUp(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
-  const timer = setTimeout(() => giveUp(new HostError('host_timeout', `no answer to ${where} within ${deadlineMs} ms`)), deadlineMs);
+  const timer = setTimeout(
+    () => giveUp(new HostError('host_timeout', `no answer to ${where} within ${deadlineMs} ms`)),
+    deadlineMs,
+  );
   outgoing.on('upgrade', (_response, stream, head) => {
     // Until its owner listens for them.
     stream.on('error', () => undefined);
@@ -55,7 +67,9 @@ export async function openHostStream(request: StreamRequest): Promise<Duplex> {
       (error: unknown) => giveUp(error),
     );
   });
-  outgoing.on('error', (error) => reject(new HostError('host_unreachable', `${where}: ${error.message}`, { cause: error })));
+  outgoing.on('error', (error) =>
+    reject(new HostError('host_unreachable', `${where}: ${error.message}`, { cause: error })),
+  );
   outgoing.end();
   try {
     return await promise;

@@ -1,5 +1,6 @@
-// The HTTP server: every request's way from its route value to its answer. Routes are the contract's; nothing is registered beside them. What comes to a preview's host
-// goes another way (src/preview), before any of it.
+// The HTTP server: every request's way from its route value to its answer. Routes are the
+// contract's; nothing is registered beside them. What comes to a preview's host goes another way
+// (src/preview), before any of it.
 //
 //   route found -> authenticate -> count -> access -> body read and parsed -> route's service -> answer
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
@@ -18,7 +19,13 @@ import { BOUND_ROUTES } from '../routes/bound-routes.ts';
 import type { AnyCall, BoundAnswer, BoundRoute } from '../routes/bind.ts';
 import { registerReference } from '../reference/reference.ts';
 import { authorize, namedSandboxId } from '../services/access.ts';
-import { authenticate, readToken, type Actor, type BearerToken, type NamedSandbox } from '../services/authentication.ts';
+import {
+  authenticate,
+  readToken,
+  type Actor,
+  type BearerToken,
+  type NamedSandbox,
+} from '../services/authentication.ts';
 import type { ClientSignIn } from '../services/client-sign-in-port.ts';
 import type { ServiceContext } from '../services/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes.ts';
@@ -60,7 +67,10 @@ declare module 'fastify' {
 export interface AppOptions {
   context: ServiceContext;
   signIn: ClientSignIn;
-  /** Called with every successful answer as the caller will parse it; tests hold it against the route's schema. */
+  /**
+   * Called with every successful answer as the caller will parse it; tests hold it against the
+   * route's schema.
+   */
   onAnswer?: (route: Route, answer: unknown) => void;
   /** When a long exec gets its headers and spaces; the contract's times when absent. */
   keepAlive?: KeepAliveTimes;
@@ -70,7 +80,10 @@ export interface AppOptions {
   bodyArrivesMs?: number;
   /** Of previews; the contract's where absent. */
   previewBounds?: Partial<PreviewBounds>;
-  /** Milliseconds of the clock that requests are counted by; it never goes back. Tests have one of their own. */
+  /**
+   * Milliseconds of the clock that requests are counted by; it never goes back. Tests have one of
+   * their own.
+   */
   now?: () => number;
 }
 
@@ -98,7 +111,8 @@ export function newServer(
     // Node bounds the whole head of a request by 16 KiB; an id of any length is simply not found.
     routerOptions: { maxParamLength: 16_384 },
     serverFactory: (service) => newHttpServer(service, previews, bodyArrivesMs),
-    frameworkErrors: (error, request, reply) => void sendFailure(error, request, reply.headers(headers).header('x-request-id', request.id)),
+    frameworkErrors: (error, request, reply) =>
+      void sendFailure(error, request, reply.headers(headers).header('x-request-id', request.id)),
     clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket, headers, log),
   }) as unknown as FastifyInstance;
   return app;
@@ -111,7 +125,8 @@ function newHttpServer(service: RequestListener, previews: PreviewGate, bodyArri
       requireHostHeader: false,
       shouldUpgradeCallback: asksForWebSocket,
       headersTimeout: RECEIVE_HEAD_MS,
-      // An upload to a preview takes as long as it takes; what the service itself is sent is bounded below.
+      // An upload to a preview takes as long as it takes; what the service itself is sent is
+      // bounded below.
       requestTimeout: 0,
       keepAliveTimeout: KEPT_CONNECTION_MS,
     },
@@ -129,17 +144,25 @@ function newHttpServer(service: RequestListener, previews: PreviewGate, bodyArri
     server.emit('request', request, response);
   });
   // An expectation that is not known may be ignored (RFC 9110); Node would answer it by itself.
-  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => server.emit('request', request, response));
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+    server.emit('request', request, response),
+  );
   return server;
 }
 
-/** Builds the server; it does not listen yet. `close()` refuses new requests and ends when the open ones have. */
+/**
+ * Builds the server; it does not listen yet. `close()` refuses new requests and ends when the open
+ * ones have.
+ */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { settings } = options.context;
   const previews = new PreviewGate({ context: options.context, bounds: options.previewBounds });
   const app = newServer(options.context, previews, options.bodyArrivesMs);
   const headers = securityHeaders(settings.publicUrl);
-  const counting = { perMinute: settings.requestsPerMinute, ...(options.now === undefined ? {} : { now: options.now }) };
+  const counting = {
+    perMinute: settings.requestsPerMinute,
+    ...(options.now === undefined ? {} : { now: options.now }),
+  };
   const limits: Limits = { requests: new RequestLimit(counting), failures: new FailedAuthentications(counting) };
 
   let closing = false;
@@ -164,7 +187,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
     const allowed = allowedMethods([...ROUTES, ...OPEN_PATHS], request.url);
-    if (allowed.length === 0) return sendFailure(new CodedError('route_not_found', `there is no path ${pathOf(request)}`), request, reply);
+    if (allowed.length === 0)
+      return sendFailure(new CodedError('route_not_found', `there is no path ${pathOf(request)}`), request, reply);
     void reply.header('allow', allowed.join(', '));
     const message = `${request.method} is not possible on ${pathOf(request)}; possible: ${allowed.join(', ')}`;
     return sendFailure(new CodedError('method_not_allowed', message), request, reply);
@@ -191,7 +215,13 @@ interface Limits {
   failures: FailedAuthentications;
 }
 
-function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions, limits: Limits, sockets: WebSockets): void {
+function register(
+  app: FastifyInstance,
+  bound: BoundRoute,
+  options: AppOptions,
+  limits: Limits,
+  sockets: WebSockets,
+): void {
   const { route } = bound;
   const { context } = options;
   app.route({
@@ -202,8 +232,15 @@ function register(app: FastifyInstance, bound: BoundRoute, options: AppOptions, 
       const params = request.params as Record<string, string>;
       void reply.headers(deprecationHeaders(route, params));
       if (route.auth.length === 0) return;
-      const authorization = route.websocket === true ? websocketAuthorization(request.raw) : request.headers.authorization;
-      const { actor, bearer, named } = await identify(context, limits.failures, request, authorization, namedSandboxId(params));
+      const authorization =
+        route.websocket === true ? websocketAuthorization(request.raw) : request.headers.authorization;
+      const { actor, bearer, named } = await identify(
+        context,
+        limits.failures,
+        request,
+        authorization,
+        namedSandboxId(params),
+      );
       request.actor = actor;
       request.bearer = bearer;
       const counted = limits.requests.count(actor);
@@ -245,14 +282,17 @@ async function identify(
     failures.count(request.ip);
     throw error;
   }
-  const found = await failures.guard(request.ip, bearer, () => authenticate(context, { bearer, sandboxId, requestId: request.id }));
+  const found = await failures.guard(request.ip, bearer, () =>
+    authenticate(context, { bearer, sandboxId, requestId: request.id }),
+  );
   return { ...found, bearer };
 }
 
 /** Why a request is refused whatever its path; undefined when it is not. */
 function refusalOf({ raw }: FastifyRequest, reply: FastifyReply, closing: boolean): CodedError | undefined {
   // RFC 9112. Node is told not to look at it, as it would answer without our headers.
-  if (raw.headers.host === undefined && raw.httpVersion !== '1.0') return new CodedError('invalid_request', 'the header Host is missing');
+  if (raw.headers.host === undefined && raw.httpVersion !== '1.0')
+    return new CodedError('invalid_request', 'the header Host is missing');
   if (!closing) return undefined;
   void reply.header('connection', 'close');
   return new CodedError('shutting_down', 'this instance is stopping; try again', { retryAfterSeconds: 1 });

@@ -1,5 +1,6 @@
-// The endpoints below /auth/ for programs: OAuth's device grant, refresh and revocation (RFC 6749, 7009, 8628) for clients that hold a refresh
-// token, the same for the console's cookie, and the way to the OIDC provider and back. Shapes and refusals only; sign-in itself is src/sign-in.
+// The endpoints below /auth/ for programs: OAuth's device grant, refresh and revocation (RFC 6749,
+// 7009, 8628) for clients that hold a refresh token, the same for the console's cookie, and the way
+// to the OIDC provider and back. Shapes and refusals only; sign-in itself is src/sign-in.
 import formBody from '@fastify/formbody';
 import { ERRORS } from '@berth/contract/errors.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -21,11 +22,14 @@ export interface AuthEndpointsOptions {
   signIn: ClientSignIn;
 }
 
-/** Puts the endpoints on the server, with their own reading of bodies and their own form of errors. */
+/**
+ * Puts the endpoints on the server, with their own reading of bodies and their own form of errors.
+ */
 export function registerAuthEndpoints(app: FastifyInstance, { context, signIn }: AuthEndpointsOptions): void {
   const { publicUrl } = context.settings;
   void app.register(async (scope) => {
-    if (!scope.hasContentTypeParser('application/x-www-form-urlencoded')) await scope.register(formBody, { bodyLimit: BODY_BYTES });
+    if (!scope.hasContentTypeParser('application/x-www-form-urlencoded'))
+      await scope.register(formBody, { bodyLimit: BODY_BYTES });
     scope.setErrorHandler((error, request, reply) => sendOAuthError(error, request, reply));
     const post = (path: string, answer: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>): void => {
       scope.post(path, { bodyLimit: BODY_BYTES }, answer);
@@ -48,15 +52,22 @@ export function registerAuthEndpoints(app: FastifyInstance, { context, signIn }:
       const parameters = readParameters(request.body, ['grant_type'], ['client_id', 'device_code', 'refresh_token']);
       switch (parameters.grant_type) {
         case DEVICE_GRANT: {
-          const { client_id: clientId, device_code: deviceCode } = readParameters(request.body, ['client_id', 'device_code']);
-          const refreshed = await signIn.redeemDevice({ deviceCode, clientId: requireClient(clientId) }, callerOf(request));
+          const { client_id: clientId, device_code: deviceCode } = readParameters(request.body, [
+            'client_id',
+            'device_code',
+          ]);
+          const refreshed = await signIn.redeemDevice(
+            { deviceCode, clientId: requireClient(clientId) },
+            callerOf(request),
+          );
           return { ...sessionTokenAnswer(refreshed), refresh_token: refreshed.login.credential };
         }
         case 'refresh_token': {
           const { refresh_token: refreshToken } = readParameters(request.body, ['refresh_token']);
           if (parameters.client_id !== undefined) requireClient(parameters.client_id);
           const refreshed = await signIn.refresh(refreshToken);
-          if (refreshed === null) throw new OAuthError('invalid_grant', 'this refresh token is unknown, was signed out, or has expired');
+          if (refreshed === null)
+            throw new OAuthError('invalid_grant', 'this refresh token is unknown, was signed out, or has expired');
           return { ...sessionTokenAnswer(refreshed), refresh_token: refreshed.login.credential };
         }
         default:
@@ -71,7 +82,8 @@ export function registerAuthEndpoints(app: FastifyInstance, { context, signIn }:
     });
 
     post('/auth/session', async (request, reply) => {
-      if (!isOwnPage(request, publicUrl)) throw new OAuthError('access_denied', `only pages of ${publicUrl} may ask for this`, 403);
+      if (!isOwnPage(request, publicUrl))
+        throw new OAuthError('access_denied', `only pages of ${publicUrl} may ask for this`, 403);
       const credential = readLoginCookie(publicUrl, request.headers.cookie);
       const refreshed = credential === null ? null : await signIn.refresh(credential);
       if (refreshed === null) {
@@ -100,7 +112,11 @@ export function registerAuthEndpoints(app: FastifyInstance, { context, signIn }:
         (entry): entry is [string, string] => typeof entry[1] === 'string',
       );
       try {
-        const { login, returnTo } = await signIn.finishOidc(Object.fromEntries(query), request.headers.cookie, callerOf(request));
+        const { login, returnTo } = await signIn.finishOidc(
+          Object.fromEntries(query),
+          request.headers.cookie,
+          callerOf(request),
+        );
         return await reply.header('set-cookie', [spent, loginCookie(publicUrl, login)]).redirect(returnTo, SEE_OTHER);
       } catch (error) {
         return await toSignInPage(error, null, reply.header('set-cookie', [spent]));
@@ -115,17 +131,26 @@ export function registerAuthEndpoints(app: FastifyInstance, { context, signIn }:
   }
 }
 
-/** Back to the page with the button, which says why; a fault of the service is none of its reasons. */
+/**
+ * Back to the page with the button, which says why; a fault of the service is none of its reasons.
+ */
 function toSignInPage(error: unknown, returnTo: string | null, reply: FastifyReply): FastifyReply {
   if (!(error instanceof OidcRefusal)) throw error;
   return reply.redirect(signInRefusedPath(error.refusal, error.returnTo ?? returnTo), SEE_OTHER);
 }
 
-function sessionTokenAnswer({ sessionToken }: Refreshed): { access_token: string; token_type: string; expires_in: number } {
+function sessionTokenAnswer({ sessionToken }: Refreshed): {
+  access_token: string;
+  token_type: string;
+  expires_in: number;
+} {
   return { access_token: sessionToken.token, token_type: 'Bearer', expires_in: sessionToken.expiresInSeconds };
 }
 
-/** Whether a script of the service's own origin asks: browsers say so, and let no page say it for another. */
+/**
+ * Whether a script of the service's own origin asks: browsers say so, and let no page say it for
+ * another.
+ */
 function isOwnPage({ headers }: FastifyRequest, publicUrl: string): boolean {
   return headers['sec-fetch-site'] === 'same-origin' || headers.origin === publicUrl;
 }

@@ -1,4 +1,5 @@
-// Reads bodies: JSON in UTF-8 and nothing else. An empty body is no body, whatever its content type says, as many clients send one so.
+// Reads bodies: JSON in UTF-8 and nothing else. An empty body is no body, whatever its content type
+// says, as many clients send one so.
 import type { FastifyInstance } from 'fastify';
 import { CodedError } from '../rules/coded-error.ts';
 
@@ -28,17 +29,23 @@ export function readJsonBodies(app: FastifyInstance): void {
 }
 
 /**
- * No JSON, in the words of the engine but without its excerpt of the body, which may hold secrets; or JSON with a field name that programs which copy
- * objects would trip over.
+ * No JSON, in the words of the engine but without its excerpt of the body, which may hold secrets;
+ * or JSON with a field name that programs which copy objects would trip over.
  */
 function whyRefused(text: string, cause: Error): CodedError {
   try {
     JSON.parse(text);
   } catch (error) {
     const words = error instanceof Error ? error.message.replace(EXCERPT, '') : '';
-    return new CodedError('invalid_json', words === '' ? 'the body is not JSON' : `the body is not JSON: ${words}`, { cause });
+    return new CodedError('invalid_json', words === '' ? 'the body is not JSON' : `the body is not JSON: ${words}`, {
+      cause,
+    });
   }
-  return new CodedError('invalid_request', 'body: the field names __proto__ and constructor.prototype are not allowed, at any depth', {
-    cause,
-  });
+  return new CodedError(
+    'invalid_request',
+    'body: the field names __proto__ and constructor.prototype are not allowed, at any depth',
+    {
+      cause,
+    },
+  );
 }

@@ -1,4 +1,5 @@
-// The one place where failures become HTTP: status, envelope, headers. A failure without a code is a bug: 500, a request id, a full log.
+// The one place where failures become HTTP: status, envelope, headers. A failure without a code is
+// a bug: 500, a request id, a full log.
 import { ERRORS, type ErrorCode, type ErrorEnvelope } from '@berth/contract/errors.ts';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { CodedError } from '../rules/coded-error.ts';
@@ -12,7 +13,10 @@ export function envelope(code: ErrorCode, message: string): ErrorEnvelope {
   return { error: { message, code } };
 }
 
-/** Any failure as a coded one. What it was is kept as its cause; a bug's message never reaches the caller. */
+/**
+ * Any failure as a coded one. What it was is kept as its cause; a bug's message never reaches the
+ * caller.
+ */
 export function toCodedError(error: unknown, request: FastifyRequest): CodedError {
   if (error instanceof CodedError) return error;
   const { code, statusCode } = error as Partial<FastifyError>;
@@ -25,7 +29,10 @@ export function toCodedError(error: unknown, request: FastifyRequest): CodedErro
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE': {
       const given = request.headers['content-type'];
       const what = given === undefined ? 'has no content type' : `has the content type ${given}`;
-      return new CodedError('unsupported_media_type', `the body ${what}; send the header Content-Type: application/json`);
+      return new CodedError(
+        'unsupported_media_type',
+        `the body ${what}; send the header Content-Type: application/json`,
+      );
     }
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
       return new CodedError('invalid_request', 'the body is not as long as the header Content-Length says');
@@ -34,16 +41,24 @@ export function toCodedError(error: unknown, request: FastifyRequest): CodedErro
     default:
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    return new CodedError('invalid_request', error instanceof Error ? error.message : 'the request could not be read', { cause: error });
+    return new CodedError('invalid_request', error instanceof Error ? error.message : 'the request could not be read', {
+      cause: error,
+    });
   }
+
   return new CodedError('internal', `a fault in the service; the request's id is ${request.id}`, { cause: error });
 }
 
-/** Logs a failure as it deserves: bugs and faults of other parts in full, callers' mistakes not at all (the request's own line has the code). */
+/**
+ * Logs a failure as it deserves: bugs and faults of other parts in full, callers' mistakes not at
+ * all (the request's own line has the code).
+ */
 export function logFailure(error: CodedError, request: FastifyRequest): void {
   if (error.cause instanceof CallerGone) return;
-  if (error.code === 'internal') request.log.error({ err: error.cause ?? error }, 'a request failed by a fault of the service');
-  else if (ERRORS[error.code].status >= 500) request.log.warn({ err: error.cause ?? error, code: error.code }, 'a request failed');
+  if (error.code === 'internal')
+    request.log.error({ err: error.cause ?? error }, 'a request failed by a fault of the service');
+  else if (ERRORS[error.code].status >= 500)
+    request.log.warn({ err: error.cause ?? error, code: error.code }, 'a request failed');
 }
 
 /** Answers with a failure. */

@@ -5,7 +5,10 @@ import { CodedError } from '../rules/coded-error.ts';
 
 const FORM = new RegExp(`^[\\x20-\\x7e]{1,${IDEMPOTENCY_KEY.maxCharacters}}$`);
 
-/** The key that the caller sent, or undefined. Throws `invalid_request` when it has another form or is there twice. */
+/**
+ * The key that the caller sent, or undefined. Throws `invalid_request` when it has another form or
+ * is there twice.
+ */
 export function readIdempotencyKey(request: IncomingMessage): string | undefined {
   const given = request.headersDistinct['idempotency-key'];
   if (given === undefined) return undefined;

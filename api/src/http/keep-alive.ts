@@ -1,6 +1,7 @@
-// Keeps the connection of a long request alive: after a while without a result the headers are sent, then a space at each interval,
-// then the JSON (white space before JSON is JSON). A failure after that cannot change the status any more: it writes the error envelope
-// and breaks the connection off without the end of the body, so that no client takes it for a success.
+// Keeps the connection of a long request alive: after a while without a result the headers are
+// sent, then a space at each interval, then the JSON (white space before JSON is JSON). A failure
+// after that cannot change the status any more: it writes the error envelope and breaks the
+// connection off without the end of the body, so that no client takes it for a success.
 import type { ServerResponse } from 'node:http';
 import { EXEC_KEEPALIVE_MS } from '@berth/contract/limits.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -12,8 +13,9 @@ export interface KeepAliveTimes {
 }
 
 /**
- * Waits for the result. Returns it while the answer is still untouched; otherwise writes it here and returns undefined, with the reply
- * hijacked. Rejects as the result does while the answer is untouched.
+ * Waits for the result. Returns it while the answer is still untouched; otherwise writes it here
+ * and returns undefined, with the reply hijacked. Rejects as the result does while the answer is
+ * untouched.
  */
 export async function answerKeepingAlive(
   result: Promise<unknown>,

@@ -1,6 +1,8 @@
-// How a connection ends whose caller is still sending when its last answer is given. To close it is to reset it: the kernel does so when bytes have arrived that nobody read,
-// or arrive afterwards, and a caller that learns of it while writing never reads the answer. So our direction ends behind the answer, and what still comes is read and thrown
-// away for a while. Must not know what was asked.
+// How a connection ends whose caller is still sending when its last answer is given. To close it is
+// to reset it: the kernel does so when bytes have arrived that nobody read, or arrive afterwards,
+// and a caller that learns of it while writing never reads the answer. So our direction ends behind
+// the answer, and what still comes is read and thrown away for a while. Must not know what was
+// asked.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -17,12 +19,15 @@ export const AFTER_LAST_ANSWER: LastAnswerBounds = { silenceMs: 5_000, longestMs
 
 const ending = new WeakSet<Socket>();
 
-/** Lets connections of the server end so, of which Node writes the last answer (`Connection: close`, HTTP/1.0): it closes them by `destroySoon()`. */
+/**
+ * Lets connections of the server end so, of which Node writes the last answer (`Connection: close`,
+ * HTTP/1.0): it closes them by `destroySoon()`.
+ */
 export function endBehindLastAnswers(server: Server, bounds: LastAnswerBounds = AFTER_LAST_ANSWER): void {
   const latest = new WeakMap<Socket, IncomingMessage>();
-  for (const event of ['request', 'checkContinue', 'checkExpectation', 'upgrade']) {
+  for (const event of ['request', 'checkContinue', 'checkExpectation', 'upgrade'])
     server.prependListener(event, (request: IncomingMessage) => void latest.set(request.socket, request));
-  }
+
   server.on('connection', (socket: Socket) => {
     const destroySoon = socket.destroySoon.bind(socket);
     socket.destroySoon = () => {
@@ -32,7 +37,10 @@ export function endBehindLastAnswers(server: Server, bounds: LastAnswerBounds = 
   });
 }
 
-/** The same for an answer that somebody else wrote: to a handshake, or to what cannot be read, of which nobody knows where it ends. */
+/**
+ * The same for an answer that somebody else wrote: to a handshake, or to what cannot be read, of
+ * which nobody knows where it ends.
+ */
 export function endBehindAnswer(socket: Socket, bounds: LastAnswerBounds = AFTER_LAST_ANSWER): void {
   if (ending.has(socket) || socket.destroyed) return;
   ending.add(socket);
@@ -40,7 +48,10 @@ export function endBehindAnswer(socket: Socket, bounds: LastAnswerBounds = AFTER
   socket.end();
 }
 
-/** Reads and throws away. It ends with the caller's own end, which closes the connection as ours has come before, or with the bounds. */
+/**
+ * Reads and throws away. It ends with the caller's own end, which closes the connection as ours has
+ * come before, or with the bounds.
+ */
 function listenOn(socket: Socket, { silenceMs, longestMs, bytes }: LastAnswerBounds): void {
   const over = (): void => void socket.destroy();
   const silent = setTimeout(over, silenceMs);
@@ -51,7 +62,8 @@ function listenOn(socket: Socket, { silenceMs, longestMs, bytes }: LastAnswerBou
   });
   const parsers = socket.listeners('data') as ((chunk: Buffer) => void)[];
   let left = bytes;
-  // The first of these takes the bytes from Node's parser: what comes behind is no request any more.
+  // The first of these takes the bytes from Node's parser: what comes behind is no request any
+  // more.
   socket.on('data', (chunk: Buffer) => {
     silent.refresh();
     left -= chunk.byteLength;
@@ -59,6 +71,7 @@ function listenOn(socket: Socket, { silenceMs, longestMs, bytes }: LastAnswerBou
   });
   for (const parser of parsers) socket.off('data', parser);
   socket.resume();
-  // Where the request was held back Node had stopped reading by a way of the parser's, which knows of no going on without it.
+  // Where the request was held back Node had stopped reading by a way of the parser's, which knows
+  // of no going on without it.
   socket._read(0);
 }

@@ -1,4 +1,5 @@
-// How OAuth's endpoints read their parameters and say no (RFC 6749, sections 3.2 and 5.2): names, not values, in what they say.
+// How OAuth's endpoints read their parameters and say no (RFC 6749, sections 3.2 and 5.2): names,
+// not values, in what they say.
 import { SignInError } from '../services/sign-in-port.ts';
 
 const LONGEST_VALUE = 4_096;
@@ -22,13 +23,17 @@ export class OAuthError extends Error {
 export function oauthErrorOf(error: unknown): OAuthError | null {
   if (error instanceof OAuthError) return error;
   if (!(error instanceof SignInError)) return null;
-  if (error.refusal === 'too_many_attempts') return new OAuthError('slow_down', error.message, 429, error.retryAfterSeconds);
+  if (error.refusal === 'too_many_attempts')
+    return new OAuthError('slow_down', error.message, 429, error.retryAfterSeconds);
   return new OAuthError('invalid_grant', error.message);
 }
 
 type Parameters<R extends string, O extends string> = { [name in R]: string } & { [name in O]?: string };
 
-/** Parameters of a form or of a JSON object. An empty one counts as absent; others than those named are ignored, as OAuth asks. */
+/**
+ * Parameters of a form or of a JSON object. An empty one counts as absent; others than those named
+ * are ignored, as OAuth asks.
+ */
 export function readParameters<R extends string, O extends string = never>(
   body: unknown,
   required: readonly R[],
@@ -41,10 +46,12 @@ export function readParameters<R extends string, O extends string = never>(
     if (value === undefined || value === '') continue;
     if (Array.isArray(value)) throw new OAuthError('invalid_request', `${name} is there more than once`);
     if (typeof value !== 'string') throw new OAuthError('invalid_request', `${name} must be text`);
-    if (value.length > LONGEST_VALUE) throw new OAuthError('invalid_request', `${name} is longer than ${LONGEST_VALUE} characters`);
+    if (value.length > LONGEST_VALUE)
+      throw new OAuthError('invalid_request', `${name} is longer than ${LONGEST_VALUE} characters`);
     read[name] = value;
   }
   const missing = required.find((name) => read[name] === undefined);
-  if (missing !== undefined) throw new OAuthError('invalid_request', `${missing} is missing; send it in a form or in JSON`);
+  if (missing !== undefined)
+    throw new OAuthError('invalid_request', `${missing} is missing; send it in a form or in JSON`);
   return read as Parameters<R, O>;
 }

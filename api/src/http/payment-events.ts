@@ -1,4 +1,5 @@
-// The path to which the payment provider sends its events. Bodies are left as they came: the signature is over their bytes.
+// The path to which the payment provider sends its events. Bodies are left as they came: the
+// signature is over their bytes.
 import type { FastifyInstance } from 'fastify';
 import { requirePayments } from '../services/billing.ts';
 import type { ServiceContext } from '../services/context.ts';
@@ -8,7 +9,10 @@ const PATH = '/billing/stripe';
 /** Far above what Stripe sends of a subscription or a checkout. */
 const BODY_BYTES = 256 * 1024;
 
-/** Puts the path on the server. It answers 2xx once the event is dealt with: whatever else it answers, the event comes again. */
+/**
+ * Puts the path on the server. It answers 2xx once the event is dealt with: whatever else it
+ * answers, the event comes again.
+ */
 export function registerPaymentEvents(app: FastifyInstance, context: ServiceContext): void {
   void app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
@@ -21,7 +25,11 @@ export function registerPaymentEvents(app: FastifyInstance, context: ServiceCont
         const provider = requirePayments(context);
         const signature = request.headers['stripe-signature'];
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-        await takePaymentEvent(context, provider, provider.readEvent(body, typeof signature === 'string' ? signature : undefined));
+        await takePaymentEvent(
+          context,
+          provider,
+          provider.readEvent(body, typeof signature === 'string' ? signature : undefined),
+        );
         return { received: true };
       },
     });

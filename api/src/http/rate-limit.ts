@@ -1,11 +1,15 @@
-// How often one credential may call this instance, and how often an address may fail to say who it is. In memory: every instance counts for
-// itself (spec: Limits). Who calls is found out elsewhere, and before: what is counted here may still be refused.
+// How often one credential may call this instance, and how often an address may fail to say who it
+// is. In memory: every instance counts for itself (spec: Limits). Who calls is found out elsewhere,
+// and before: what is counted here may still be refused.
 import { addressBlock } from '../rules/address-block.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { FULL_AFTER_MS, giveTokenBack, takeToken, type Bucket, type Taken } from '../rules/token-bucket.ts';
 import type { Actor } from '../services/authentication.ts';
 
-/** What is counted at once at most; beyond it what was used longest ago is forgotten, which is as if its bucket were full. */
+/**
+ * What is counted at once at most; beyond it what was used longest ago is forgotten, which is as if
+ * its bucket were full.
+ */
 const MAX_BUCKETS = 100_000;
 /** How many forgotten ones a call clears away: more than it adds. */
 const CLEARED_A_CALL = 2;
@@ -73,7 +77,10 @@ export class RequestLimit {
     this.#policy = `"default";q=${options.perMinute};w=60`;
   }
 
-  /** Counts a request. Gives the headers of its answer (draft-ietf-httpapi-ratelimit-headers), and the refusal when it is one too many. */
+  /**
+   * Counts a request. Gives the headers of its answer (draft-ietf-httpapi-ratelimit-headers), and
+   * the refusal when it is one too many.
+   */
   count(actor: Actor): { headers: Record<string, string>; refusal: CodedError | undefined } {
     const { allowed, left, fullInSeconds, nextInSeconds } = this.#buckets.take(credentialOf(actor));
     const headers = { 'ratelimit-policy': this.#policy, ratelimit: `"default";r=${left};t=${fullInSeconds}` };
@@ -89,8 +96,9 @@ function credentialOf(actor: Actor): string {
 }
 
 /**
- * Requests whose caller could not be found out, by address, so that guessing costs no unbounded number of queries. Who called from an address
- * before goes on when others use its tries up: a credential that was good the last time needs no try. (It is looked up as ever.)
+ * Requests whose caller could not be found out, by address, so that guessing costs no unbounded
+ * number of queries. Who called from an address before goes on when others use its tries up: a
+ * credential that was good the last time needs no try. (It is looked up as ever.)
  */
 export class FailedAuthentications {
   readonly #tries: Buckets;
@@ -103,12 +111,17 @@ export class FailedAuthentications {
     this.#maxGood = options.maxBuckets ?? MAX_BUCKETS;
   }
 
-  /** Counts a request whose credential cannot be one. Throws `rate_limited` when it is one too many. */
+  /**
+   * Counts a request whose credential cannot be one. Throws `rate_limited` when it is one too many.
+   */
   count(address: string): void {
     this.#try(addressBlock(address));
   }
 
-  /** Looks a credential up, unless too many of the address were none; then throws `rate_limited`. Otherwise gives and throws what `lookUp` does. */
+  /**
+   * Looks a credential up, unless too many of the address were none; then throws `rate_limited`.
+   * Otherwise gives and throws what `lookUp` does.
+   */
   async guard<T>(address: string, credential: { sha256: Buffer }, lookUp: () => Promise<T>): Promise<T> {
     const hash = credential.sha256.toString('base64');
     const wasGood = this.#good.has(hash);

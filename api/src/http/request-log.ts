@@ -2,7 +2,9 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-/** What a line says, as others in the field do, of a caller who hung up before there was an answer. */
+/**
+ * What a line says, as others in the field do, of a caller who hung up before there was an answer.
+ */
 const CALLER_LEFT = 499;
 
 export interface Outcome {

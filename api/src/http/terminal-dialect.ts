@@ -1,5 +1,6 @@
-// How a terminal, and a command without one, speak over their WebSocket: binary frames are bytes, text frames are orders and, last of all, the exit code. Translates to and
-// from the frames of the stream into the sandbox, which is hostile: what it says is checked.
+// How a terminal, and a command without one, speak over their WebSocket: binary frames are bytes,
+// text frames are orders and, last of all, the exit code. Translates to and from the frames of the
+// stream into the sandbox, which is hostile: what it says is checked.
 import { COMMAND_OUTPUT, commandOrder, terminalExit, terminalOrder } from '@berth/contract/terminal.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { bytesFrames, controlFrame, FrameFault, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
@@ -16,14 +17,17 @@ interface Kind {
 
 const TERMINAL: Kind = {
   orders: terminalOrder,
-  notUnderstood: 'a text frame of a terminal is {"resize":{"cols":..,"rows":..}}, {"signal":"SIGINT"} or {"bearer":"..."}',
+  notUnderstood:
+    'a text frame of a terminal is {"resize":{"cols":..,"rows":..}}, {"signal":"SIGINT"} or {"bearer":"..."}',
   isOutput: () => true,
 };
 const COMMAND: Kind = {
   orders: commandOrder,
-  notUnderstood: 'a text frame of a command without a terminal is {"end":true}, {"signal":"SIGINT"} or {"bearer":"..."}',
+  notUnderstood:
+    'a text frame of a command without a terminal is {"end":true}, {"signal":"SIGINT"} or {"bearer":"..."}',
   // The number of a stream, and something of that.
-  isOutput: (content) => content.length > 1 && (content[0] === COMMAND_OUTPUT.stdout || content[0] === COMMAND_OUTPUT.stderr),
+  isOutput: (content) =>
+    content.length > 1 && (content[0] === COMMAND_OUTPUT.stdout || content[0] === COMMAND_OUTPUT.stderr),
 };
 
 /** Of a terminal, whatever runs in it. */

@@ -1,4 +1,5 @@
-// How a tunnel speaks over its WebSocket: binary frames are the bytes, a text frame says that one direction came to its end.
+// How a tunnel speaks over its WebSocket: binary frames are the bytes, a text frame says that one
+// direction came to its end.
 import { tunnelEnd } from '@berth/contract/tunnel.ts';
 import { NotUnderstood, type Dialect } from './websocket-join.ts';
 

@@ -1,4 +1,5 @@
-// Requests that are no HTTP, or of which the head does not end or is too long: answered with the envelope and closed. No route sees them.
+// Requests that are no HTTP, or of which the head does not end or is too long: answered with the
+// envelope and closed. No route sees them.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
@@ -7,7 +8,10 @@ import { envelope } from './errors.ts';
 import { endBehindAnswer } from './last-answer.ts';
 import { newRequestId } from './request-id.ts';
 
-const REASONS = { request_header_too_large: 'Request Header Fields Too Large', invalid_request: 'Bad Request' } as const;
+const REASONS = {
+  request_header_too_large: 'Request Header Fields Too Large',
+  invalid_request: 'Bad Request',
+} as const;
 
 /** Answers on the socket itself; the answer has the given headers and an `x-request-id`. */
 export function answerUnreadable(
@@ -34,7 +38,10 @@ export function answerUnreadable(
     'content-length': String(Buffer.byteLength(text)),
     connection: 'close',
   };
-  const head = [`HTTP/1.1 ${statusOf(code)} ${REASONS[code]}`, ...Object.entries(all).map(([name, value]) => `${name}: ${value}`)];
+  const head = [
+    `HTTP/1.1 ${statusOf(code)} ${REASONS[code]}`,
+    ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
+  ];
   // What was sent is not logged: it may hold a token.
   log.info({ reqId, status: statusOf(code), code, why: error.code }, 'an unreadable request');
   socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
@@ -42,8 +49,9 @@ export function answerUnreadable(
 }
 
 /**
- * Whether the answer under way on the connection is that of a request before this one, or has begun: what is written now would be taken for it, or for a part of it. Node
- * keeps it at the socket.
+ * Whether the answer under way on the connection is that of a request before this one, or has
+ * begun: what is written now would be taken for it, or for a part of it. Node keeps it at the
+ * socket.
  */
 function isAnsweringAnother(socket: Socket): boolean {
   const answer = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;

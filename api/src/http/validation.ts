@@ -1,4 +1,5 @@
-// Parses what a caller sent with the contract's schemas and says what is wrong: where, what was found, what is allowed.
+// Parses what a caller sent with the contract's schemas and says what is wrong: where, what was
+// found, what is allowed.
 import { z } from 'zod';
 import { CodedError } from '../rules/coded-error.ts';
 
@@ -7,8 +8,15 @@ type Issue = z.core.$ZodIssue;
 const MAX_ISSUES_TOLD = 5;
 const MAX_VALUE_CHARACTERS = 60;
 
-/** The parsed value. Throws `invalid_request` naming every fault (at most five); `place` is where it stood: body, query or path. */
-export function parseWith<S extends z.ZodType>(schema: S, value: unknown, place: 'body' | 'query' | 'path'): z.output<S> {
+/**
+ * The parsed value. Throws `invalid_request` naming every fault (at most five); `place` is where it
+ * stood: body, query or path.
+ */
+export function parseWith<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  place: 'body' | 'query' | 'path',
+): z.output<S> {
   const result = schema.safeParse(value, { reportInput: true });
   if (result.success) return result.data;
   const told = result.error.issues.slice(0, MAX_ISSUES_TOLD).map((issue) => sentence(issue, schema, place));
@@ -31,7 +39,9 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
       return `${where} must be ${article(issue.expected)}, not ${shown}`;
     case 'invalid_value': {
       const allowed = issue.values.map((value) => JSON.stringify(value)).join(', ');
-      return issue.input === undefined ? `${where} is required: one of ${allowed}` : `${where} must be one of ${allowed}, not ${shown}`;
+      return issue.input === undefined
+        ? `${where} is required: one of ${allowed}`
+        : `${where} must be one of ${allowed}, not ${shown}`;
     }
     case 'invalid_union':
       return `${where} must be ${alternatives(issue)}, not ${shown}`;
@@ -60,7 +70,10 @@ function fieldsAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   return Object.keys((at as { shape?: object } | undefined)?.shape ?? {});
 }
 
-/** Whether the path leads to, or below, what the contract marks as `writeOnly`: a secret, whose value is never shown, not even to whoever sent it. */
+/**
+ * Whether the path leads to, or below, what the contract marks as `writeOnly`: a secret, whose
+ * value is never shown, not even to whoever sent it.
+ */
 function isSecret(schema: z.ZodType, path: readonly PropertyKey[]): boolean {
   let at: unknown = schema;
   for (const step of [...path, undefined]) {
@@ -77,7 +90,10 @@ function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
   return typeof (schema as { unwrap?: unknown } | undefined)?.unwrap === 'function';
 }
 
-/** A union of plain types is told as a list of them. (A fault within the right type comes as that type's own issue.) */
+/**
+ * A union of plain types is told as a list of them. (A fault within the right type comes as that
+ * type's own issue.)
+ */
 function alternatives(issue: Extract<Issue, { code: 'invalid_union' }>): string {
   const types = issue.errors.flatMap((options) =>
     options.flatMap((option) => (option.code === 'invalid_type' ? [article(option.expected)] : [])),
@@ -100,7 +116,9 @@ function article(expected: string): string {
 }
 
 function bound(origin: string, limit: string, amount: number | bigint): string {
-  return origin === 'string' ? `be ${limit} ${amount} character${Number(amount) === 1 ? '' : 's'} long` : `be ${limit} ${amount}`;
+  return origin === 'string'
+    ? `be ${limit} ${amount} character${Number(amount) === 1 ? '' : 's'} long`
+    : `be ${limit} ${amount}`;
 }
 
 function lengthOf(origin: string, input: unknown): string | null {

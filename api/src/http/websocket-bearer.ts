@@ -1,5 +1,5 @@
-// The bearer token of a WebSocket's handshake: a browser cannot set headers and offers it as a subprotocol. It is never in the URL, which is logged, and never in the
-// answer.
+// The bearer token of a WebSocket's handshake: a browser cannot set headers and offers it as a
+// subprotocol. It is never in the URL, which is logged, and never in the answer.
 import type { IncomingMessage } from 'node:http';
 import { BEARER_SUBPROTOCOL, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/websocket.ts';
 import { CodedError } from '../rules/coded-error.ts';
@@ -7,7 +7,9 @@ import { CodedError } from '../rules/coded-error.ts';
 /** A name as RFC 9110 has it. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** The `Authorization` of a request, or what stands for it among the subprotocols that it offers. */
+/**
+ * The `Authorization` of a request, or what stands for it among the subprotocols that it offers.
+ */
 export function websocketAuthorization({ headers }: IncomingMessage): string | undefined {
   if (headers.authorization !== undefined) return headers.authorization;
   const names = (headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
@@ -15,7 +17,10 @@ export function websocketAuthorization({ headers }: IncomingMessage): string | u
   return offered === undefined ? undefined : `Bearer ${offered.slice(BEARER_SUBPROTOCOL.length)}`;
 }
 
-/** Throws where subprotocols are offered and ours is not among them: a browser gives up on an answer that takes none of what it offered. */
+/**
+ * Throws where subprotocols are offered and ours is not among them: a browser gives up on an answer
+ * that takes none of what it offered.
+ */
 export function requireSubprotocol({ headers }: IncomingMessage): void {
   const header = headers['sec-websocket-protocol'];
   if (header === undefined) return;

@@ -1,5 +1,6 @@
-// Joins a WebSocket with a connection into a sandbox: bytes both ways, each held back by the one that takes them; asks whether the other end is still there; closes with
-// the reason when the connection may not stay. What frames mean is said by a dialect.
+// Joins a WebSocket with a connection into a sandbox: bytes both ways, each held back by the one
+// that takes them; asks whether the other end is still there; closes with the reason when the
+// connection may not stay. What frames mean is said by a dialect.
 import { WEBSOCKET } from '@berth/contract/limits.ts';
 import { closeCodeOf, renewBearer, WEBSOCKET_CLOSE } from '@berth/contract/websocket.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
@@ -10,7 +11,10 @@ import type { SandboxConnection } from '../services/connections.ts';
 
 /** Bytes under way to a slow reader beyond which no more is read for it. */
 const UNSENT_BYTES = 1_048_576;
-/** A connection that is not read does not tell that it broke: while a client is held back, something is written to it this often, which then fails. */
+/**
+ * A connection that is not read does not tell that it broke: while a client is held back, something
+ * is written to it this often, which then fails.
+ */
 const PROBE_MS = 1_000;
 /** Longest reason in a close frame: 123 bytes. */
 const REASON_CHARACTERS = 100;
@@ -20,7 +24,10 @@ export type Inbound = Uint8Array | 'end' | null;
 /** What goes to a client: a binary frame, or a text frame of JSON. */
 export type Outbound = Uint8Array | { json: unknown };
 
-/** How one kind of WebSocket speaks. Each method throws {@link NotUnderstood} for what it does not understand. */
+/**
+ * How one kind of WebSocket speaks. Each method throws {@link NotUnderstood} for what it does not
+ * understand.
+ */
 export interface Dialect {
   binary(frame: Buffer): Inbound;
   text(value: unknown): Inbound;
@@ -28,7 +35,10 @@ export interface Dialect {
   received(chunk: Buffer): Outbound[];
   /** The sandbox's direction came to its end. */
   ended(): { send: Outbound[]; endOurs: boolean };
-  /** Sent as long as the client answers, so that a stream whose user is there does not count as silent; null: nothing. */
+  /**
+   * Sent as long as the client answers, so that a stream whose user is there does not count as
+   * silent; null: nothing.
+   */
   readonly alive: Uint8Array | null;
 }
 
@@ -43,8 +53,16 @@ export class NotUnderstood extends Error {
   override readonly name = 'NotUnderstood';
 }
 
-/** Resolves when the WebSocket is closed, with the close code; the connection is closed then too. Never rejects. */
-export async function join(websocket: WebSocket, connection: SandboxConnection, dialect: Dialect, options: JoinOptions): Promise<number> {
+/**
+ * Resolves when the WebSocket is closed, with the close code; the connection is closed then too.
+ * Never rejects.
+ */
+export async function join(
+  websocket: WebSocket,
+  connection: SandboxConnection,
+  dialect: Dialect,
+  options: JoinOptions,
+): Promise<number> {
   return await new Join(websocket, connection, dialect, options).closed;
 }
 
@@ -59,7 +77,10 @@ class Join {
   /** Since the last ping, something showed that the other end is there. */
   #alive = true;
   #closing = false;
-  /** The sandbox is through with the connection: what the client says from then on finds nobody, through no fault of its own. */
+  /**
+   * The sandbox is through with the connection: what the client says from then on finds nobody,
+   * through no fault of its own.
+   */
   #through = false;
 
   constructor(
@@ -96,7 +117,9 @@ class Join {
     const { stream } = this.#connection;
     stream.on('error', (error) => this.#log.debug({ err: error }, 'a connection into a sandbox failed'));
     stream.on('data', (chunk: Buffer) => {
-      this.#understand(WEBSOCKET_CLOSE.broken, () => this.#dialect.received(chunk).forEach((frame) => this.#send(frame)));
+      this.#understand(WEBSOCKET_CLOSE.broken, () =>
+        this.#dialect.received(chunk).forEach((frame) => this.#send(frame)),
+      );
     });
     stream.once('end', () => {
       this.#understand(WEBSOCKET_CLOSE.broken, () => {

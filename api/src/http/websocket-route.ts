@@ -1,4 +1,5 @@
-// The last part of a WebSocket route's way: what it is joined with is opened first, so that what goes wrong is a JSON error, then the request leaves HTTP.
+// The last part of a WebSocket route's way: what it is joined with is opened first, so that what
+// goes wrong is a JSON error, then the request leaves HTTP.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebSocket } from 'ws';
 import type { BoundWebSocket, Speech } from '../routes/bind.ts';
@@ -33,12 +34,14 @@ export async function answerWebSocket(
 ): Promise<void> {
   const { route } = bound;
   const { actor, bearer, sandbox } = request;
-  if (actor === undefined || bearer === undefined || sandbox === undefined) throw new Error(`${route.name} is open, or names no sandbox`);
+  if (actor === undefined || bearer === undefined || sandbox === undefined)
+    throw new Error(`${route.name} is open, or names no sandbox`);
   const query = route.request.query === undefined ? undefined : parseWith(route.request.query, request.query, 'query');
   sockets.require(request, reply);
   const signal = abortedWhenGone(reply);
   const connection = await bound.connect(context, { route, actor, bearer, sandbox, signal }, query);
-  // All in one turn from here: whatever comes of the connection or of its caller finds somebody who listens.
+  // All in one turn from here: whatever comes of the connection or of its caller finds somebody who
+  // listens.
   const websocket = acceptOrClose(sockets, connection, request, reply);
   logRequest(request, reply, { status: 101 });
   const openedAt = performance.now();
@@ -48,7 +51,12 @@ export async function answerWebSocket(
   });
 }
 
-function acceptOrClose(sockets: WebSockets, connection: SandboxConnection, request: FastifyRequest, reply: FastifyReply): WebSocket {
+function acceptOrClose(
+  sockets: WebSockets,
+  connection: SandboxConnection,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): WebSocket {
   try {
     return sockets.accept(request, reply);
   } catch (error) {

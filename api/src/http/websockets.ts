@@ -1,5 +1,6 @@
-// Requests that ask to become a WebSocket: they go through the server's routes like any other, so that a refusal is the JSON that any route answers, and leave HTTP
-// when their route accepts. Owns the handshake and which WebSockets are open; what goes over them is websocket-join.ts's.
+// Requests that ask to become a WebSocket: they go through the server's routes like any other, so
+// that a refusal is the JSON that any route answers, and leave HTTP when their route accepts. Owns
+// the handshake and which WebSockets are open; what goes over them is websocket-join.ts's.
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WEBSOCKET } from '@berth/contract/limits.ts';
@@ -23,7 +24,10 @@ interface Upgrade {
   head: Buffer;
 }
 
-/** For Node: which requests are handed over with their connection. Every other upgrade is ignored, as a server may (RFC 9110). */
+/**
+ * For Node: which requests are handed over with their connection. Every other upgrade is ignored,
+ * as a server may (RFC 9110).
+ */
 export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.trim().toLowerCase() === 'websocket';
 }
@@ -65,19 +69,25 @@ export class WebSockets {
     const { headers } = request.raw;
     if (!this.#upgrades.has(request.raw)) {
       void reply.header('upgrade', 'websocket').header('connection', 'Upgrade');
-      throw new CodedError('upgrade_required', 'this path is a WebSocket: ask for it with the header Upgrade: websocket');
+      throw new CodedError(
+        'upgrade_required',
+        'this path is a WebSocket: ask for it with the header Upgrade: websocket',
+      );
     }
     if (headers['sec-websocket-version'] !== VERSION) {
       void reply.header('sec-websocket-version', VERSION);
       throw new CodedError('upgrade_required', `the header Sec-WebSocket-Version must be ${VERSION}`);
     }
-    if (!KEY.test(headers['sec-websocket-key'] ?? '')) {
+    if (!KEY.test(headers['sec-websocket-key'] ?? ''))
       throw new CodedError('invalid_request', 'the header Sec-WebSocket-Key must be 16 bytes in base64');
-    }
+
     requireSubprotocol(request.raw);
   }
 
-  /** Answers 101 with the headers that the reply has so far. Throws {@link CallerGone} when the caller is gone. After {@link require}. */
+  /**
+   * Answers 101 with the headers that the reply has so far. Throws {@link CallerGone} when the
+   * caller is gone. After {@link require}.
+   */
   accept(request: FastifyRequest, reply: FastifyReply): WebSocket {
     const upgrade = this.#upgrades.get(request.raw);
     if (upgrade === undefined || !upgrade.socket.readable || !upgrade.socket.writable)

@@ -1,4 +1,5 @@
-// Mail without a mail server: each message is a file (.eml) in a folder that only the service's user can read. For a start on one machine, and for tests.
+// Mail without a mail server: each message is a file (.eml) in a folder that only the service's
+// user can read. For a start on one machine, and for tests.
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

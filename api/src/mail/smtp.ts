@@ -1,4 +1,5 @@
-// Mail through an SMTP server: one connection a message, closed when the message was taken, refused, or the time was up.
+// Mail through an SMTP server: one connection a message, closed when the message was taken,
+// refused, or the time was up.
 import { createTransport } from 'nodemailer';
 import type { Logger } from 'pino';
 import type { MailConfig } from '../config.ts';
@@ -12,23 +13,36 @@ const MAX_ERROR_CHARACTERS = 300;
 /** Commands that come before the message: what a server answers to them cannot repeat any of it. */
 const BEFORE_THE_MESSAGE = /^(EHLO|HELO|STARTTLS|AUTH\b.*|MAIL FROM|RCPT TO)$/;
 
-/** Why a mail server did not take a message, without the message, the recipient or anything that the server may have quoted from it. */
+/**
+ * Why a mail server did not take a message, without the message, the recipient or anything that the
+ * server may have quoted from it.
+ */
 export class MailError extends Error {
   override readonly name = 'MailError';
 }
 
-export function smtpMailer({ url, from }: Extract<MailConfig, { kind: 'smtp' }>, log: Logger, deadlineMs: number): Mailer {
+export function smtpMailer(
+  { url, from }: Extract<MailConfig, { kind: 'smtp' }>,
+  log: Logger,
+  deadlineMs: number,
+): Mailer {
   const server = readServer(url);
   const transport = createTransport({ url, requireTLS: server.requireTls, socketCloseTimeout: CLOSE_MS }, { from });
   return {
     send: async (message, signal) => {
       const late = AbortSignal.timeout(deadlineMs);
       try {
-        await transport.sendMail({ ...composed(message), signal: signal === undefined ? late : AbortSignal.any([signal, late]) });
+        await transport.sendMail({
+          ...composed(message),
+          signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+        });
       } catch (error) {
         signal?.throwIfAborted();
-        if (late.aborted) throw new MailError(`the mail server ${server.name} did not take the message within ${deadlineMs / 1_000} s`);
-        throw new MailError(`the mail server ${server.name} did not take the message: ${reasonOf(error as SmtpFailure, message)}`);
+        if (late.aborted)
+          throw new MailError(`the mail server ${server.name} did not take the message within ${deadlineMs / 1_000} s`);
+        throw new MailError(
+          `the mail server ${server.name} did not take the message: ${reasonOf(error as SmtpFailure, message)}`,
+        );
       }
       log.info({ server: server.name }, 'the mail server took a message');
     },
@@ -39,13 +53,17 @@ export function smtpMailer({ url, from }: Extract<MailConfig, { kind: 'smtp' }>,
 function readServer(text: string): { name: string; requireTls: boolean } {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^smtps?:$/.test(url.protocol) || url.hostname === '') {
-    throw new Error('the environment is not usable: BERTH_SMTP_URL: must be a URL smtp://user:password@host:port, or smtps://');
+    throw new Error(
+      'the environment is not usable: BERTH_SMTP_URL: must be a URL smtp://user:password@host:port, or smtps://',
+    );
   }
+
   const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
   const saysItself = url.searchParams.has('requireTLS') || url.searchParams.has('ignoreTLS');
   return {
     name: url.host,
-    // A password does not travel in the clear because somebody on the way left STARTTLS out of the server's answer.
+    // A password does not travel in the clear because somebody on the way left STARTTLS out of the
+    // server's answer.
     requireTls: url.protocol === 'smtp:' && url.username !== '' && !isLocal && !saysItself,
   };
 }
@@ -62,7 +80,9 @@ interface SmtpFailure extends Error {
 function reasonOf(failure: SmtpFailure, { to }: MailMessage): string {
   const { message, response, responseCode, command } = failure;
   const quotes = typeof response === 'string' && response !== '' && !BEFORE_THE_MESSAGE.test(command ?? '');
-  const own = quotes ? `${message.replaceAll(`: ${response}`, '')}${responseCode === undefined ? '' : ` (${responseCode})`}` : message;
+  const own = quotes
+    ? `${message.replaceAll(`: ${response}`, '')}${responseCode === undefined ? '' : ` (${responseCode})`}`
+    : message;
   const shown = own
     .replaceAll(new RegExp(to.replaceAll(/\W/g, '\\$&'), 'gi'), 'the recipient')
     .replaceAll(/[\s\p{Cc}]+/gu, ' ')

@@ -1,4 +1,5 @@
-// The page that the payment provider leads back to. It knows nothing of the payment: that the provider tells the service itself.
+// The page that the payment provider leads back to. It knows nothing of the payment: that the
+// provider tells the service itself.
 import { html } from '../rules/html.ts';
 import { RETURN_PATH } from '../services/billing.ts';
 import { shown, type Page } from './site.ts';
@@ -9,7 +10,9 @@ export const billingReturnPage: Page = {
     visit.query('state') === 'bought'
       ? shown(
           'Back from the payment page',
-          html`<p>The plan is in force as soon as the payment provider has confirmed the payment, as a rule within a minute.</p>
+          html`<p>
+              The plan is in force as soon as the payment provider has confirmed the payment, as a rule within a minute.
+            </p>
             <p>You can close this page.</p>`,
         )
       : shown(

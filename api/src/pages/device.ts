@@ -1,4 +1,5 @@
-// The page on which a person lets a device sign in as themselves (RFC 8628). It shows the code, so that it can be compared, and says what approval means.
+// The page on which a person lets a device sign in as themselves (RFC 8628). It shows the code, so
+// that it can be compared, and says what approval means.
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
 import { addressKey, userKey } from '../rules/throttle.ts';
@@ -13,7 +14,8 @@ const schema = z.object({ user_code: unseen, decision: z.enum(['approve', 'deny'
 const CODE_CHARACTERS = 20;
 /** A client names itself, and may do so at any length. */
 const CLIENT_CHARACTERS = 60;
-const UNKNOWN = 'No device waits with this code. Codes are good for a few minutes: compare it with what the device shows now.';
+const UNKNOWN =
+  'No device waits with this code. Codes are good for a few minutes: compare it with what the device shows now.';
 
 export const devicePage: Page = {
   path: '/device',
@@ -27,7 +29,12 @@ export const devicePage: Page = {
     const code = typed.trim().slice(0, CODE_CHARACTERS);
     const { visitor } = visit;
     if (visitor === null) return redirect(signInPath(pathWith('/device', { user_code: code })));
-    if (code === '') return codeForm(withError({}, 'user_code', 'Enter the code that the device shows'), { status: 400, failed: true });
+    if (code === '') {
+      return codeForm(withError({}, 'user_code', 'Enter the code that the device shows'), {
+        status: 400,
+        failed: true,
+      });
+    }
     if (decision === '') return redirect(pathWith('/device', { user_code: code }));
     try {
       await throttle(site, visit, visitor);
@@ -47,7 +54,8 @@ async function showDevice(site: Site, visit: Visit, visitor: Visitor, code: stri
   } catch (error) {
     return refused(error, code);
   }
-  if (device === null) return codeForm(withError({ user_code: code }, 'user_code', UNKNOWN), { status: 400, failed: true });
+  if (device === null)
+    return codeForm(withError({ user_code: code }, 'user_code', UNKNOWN), { status: 400, failed: true });
   if (device.status !== 'pending') return DECIDED;
   return decisionForm(device, visitor);
 }
@@ -85,13 +93,16 @@ function decisionForm({ userCode, clientId }: PendingDevice, { user }: Visitor):
     </div>`;
   return shown(
     'Sign in a device',
-    html`<p>Something that calls itself <strong>${client}</strong> asks to act as you, <strong>${user.email}</strong>, in all your orgs.</p>
+    html`<p>
+        Something that calls itself <strong>${client}</strong> asks to act as you, <strong>${user.email}</strong>, in
+        all your orgs.
+      </p>
       <p id="compare">Compare the code with what it shows:</p>
       <p class="code" aria-describedby="compare">${userCode}</p>
       <div class="warning">
         <p>
-          <strong>Approve only what you began yourself</strong>, a moment ago, on a device of yours. If somebody sent you this link or this
-          code, deny it: whoever began it would get your access.
+          <strong>Approve only what you began yourself</strong>, a moment ago, on a device of yours. If somebody sent
+          you this link or this code, deny it: whoever began it would get your access.
         </p>
       </div>
       ${form('/device', fields)}`,
@@ -102,7 +113,8 @@ const APPROVED = shown(
   'The device is signed in',
   html`<p>It goes on by itself within a few seconds. You can close this page.</p>
     <p class="aside">
-      If that was a mistake, <a href="/forgot-password">choose a new password</a>: it ends every sign-in of your account.
+      If that was a mistake, <a href="/forgot-password">choose a new password</a>: it ends every sign-in of your
+      account.
     </p>`,
 );
 

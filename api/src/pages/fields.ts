@@ -7,7 +7,10 @@ import { field, type FormState } from './form.ts';
 /** No line breaks, NUL or other control characters, and nothing that UTF-8 cannot hold. */
 const ONE_LINE = /^[^\p{Cc}\p{Cs}]*$/u;
 const STORABLE = /^[^\0\p{Cs}]*$/u;
-/** Longest password that is looked at for signing in. One that is too long to be set is simply wrong. */
+/**
+ * Longest password that is looked at for signing in. One that is too long to be set is simply
+ * wrong.
+ */
 const ANY_PASSWORD_CHARACTERS = 1_024;
 
 /** One line of text, without what stands around it. */
@@ -20,7 +23,10 @@ function line(missing: string, max: number) {
     .regex(ONE_LINE, 'Leave out line breaks and control characters');
 }
 
-/** The address of an account that may or may not exist: whatever it looks like, it is only looked up. */
+/**
+ * The address of an account that may or may not exist: whatever it looks like, it is only looked
+ * up.
+ */
 export const knownEmail = line('Enter your email address', EMAIL_CHARACTERS).toLowerCase();
 
 export const newEmail = z
@@ -28,7 +34,11 @@ export const newEmail = z
   .trim()
   .min(1, 'Enter your email address')
   .toLowerCase()
-  .pipe(z.email('Enter an email address like name@example.com').max(EMAIL_CHARACTERS, `Use at most ${EMAIL_CHARACTERS} characters`));
+  .pipe(
+    z
+      .email('Enter an email address like name@example.com')
+      .max(EMAIL_CHARACTERS, `Use at most ${EMAIL_CHARACTERS} characters`),
+  );
 
 export const personName = line('Enter your name', NAME_CHARACTERS);
 

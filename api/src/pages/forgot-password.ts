@@ -1,4 +1,5 @@
-// The page on which a person asks for a mail with a link to a new password. It never says whether there is an account, by word or by time.
+// The page on which a person asks for a mail with a link to a new password. It never says whether
+// there is an account, by word or by time.
 import { EMAIL_CHARACTERS, ONE_TIME_LINK_MINUTES } from '@berth/contract/limits.ts';
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
@@ -14,7 +15,8 @@ const schema = z.object({ email: knownEmail });
 
 export const forgotPasswordPage: Page = {
   path: '/forgot-password',
-  get: async (_site, { visitor }) => forgotForm({ ...EMPTY_FORM, values: visitor === null ? {} : { email: visitor.user.email } }, {}),
+  get: async (_site, { visitor }) =>
+    forgotForm({ ...EMPTY_FORM, values: visitor === null ? {} : { email: visitor.user.email } }, {}),
   post: async (site, { form: sent, caller }) => {
     const { read, wrong } = readForm(schema, sent);
     if (wrong !== undefined) return forgotForm(wrong, { status: 400, failed: true });
@@ -28,7 +30,9 @@ export const forgotPasswordPage: Page = {
     site.later('a mail with a link to a new password', () => requestPasswordReset(site.context, email));
     return shown(
       'Look into your mail',
-      html`<p>If there is an account with the address <strong>${email}</strong>, a mail with a link is on its way to it.</p>
+      html`<p>
+          If there is an account with the address <strong>${email}</strong>, a mail with a link is on its way to it.
+        </p>
         <p>The link works once, for ${ONE_TIME_LINK_MINUTES.reset_password} minutes.</p>
         <p class="aside"><a href="/sign-in">Back to sign-in</a></p>`,
     );

@@ -58,10 +58,15 @@ export interface Field {
 }
 
 /** A labelled field, with its hint and its error. Passwords are never shown again. */
-export function field(state: FormState, { name, label, type, autocomplete, maxLength, hint, value, fixed, code }: Field): Html {
+export function field(
+  state: FormState,
+  { name, label, type, autocomplete, maxLength, hint, value, fixed, code }: Field,
+): Html {
   const id = fieldId(name);
   const error = state.errors.find((one) => one.field === name);
-  const told = [hint === undefined ? null : `${id}-hint`, error === undefined ? null : `${id}-error`].filter((one) => one !== null);
+  const told = [hint === undefined ? null : `${id}-hint`, error === undefined ? null : `${id}-error`].filter(
+    (one) => one !== null,
+  );
   const kept = type === 'password' ? '' : fixed === true ? (value ?? '') : (state.values[name] ?? value ?? '');
   return html`<div class="field">
     <label for="${id}">${label}</label>
@@ -93,7 +98,10 @@ export function form(action: string, content: Html): Html {
   return html`<form method="post" action="${action}" novalidate>${content}</form>`;
 }
 
-/** What is wrong, at the top of the page, with links to the fields. It takes the focus, so that it is read first. */
+/**
+ * What is wrong, at the top of the page, with links to the fields. It takes the focus, so that it
+ * is read first.
+ */
 export function errorSummary({ errors }: FormState): Html {
   if (errors.length === 0) return html``;
   return html`<div class="summary" role="alert" tabindex="-1" autofocus>

@@ -1,5 +1,6 @@
-// The page that the mailed link of an invitation opens. Who is signed in with the invited address accepts; who has no account makes one here, whose
-// address counts as verified, because the token came to it by mail; everybody else is told what to do first.
+// The page that the mailed link of an invitation opens. Who is signed in with the invited address
+// accepts; who has no account makes one here, whose address counts as verified, because the token
+// came to it by mail; everybody else is told what to do first.
 import { z } from 'zod';
 import { CodedError } from '../rules/coded-error.ts';
 import { html, type Html } from '../rules/html.ts';
@@ -8,7 +9,16 @@ import { hasAccount, signUpByInvitation } from '../services/accounts.ts';
 import { acceptInvitationAs, findInvitationByToken, type ReceivedInvitationRow } from '../services/invitations.ts';
 import { SignInError } from '../services/sign-in-port.ts';
 import { loginCookie } from '../sign-in/login-cookie.ts';
-import { fixedEmailField, isRepeated, nameField, newPasswordFields, newPasswordShape, personName, REPEATED, unseen } from './fields.ts';
+import {
+  fixedEmailField,
+  isRepeated,
+  nameField,
+  newPasswordFields,
+  newPasswordShape,
+  personName,
+  REPEATED,
+  unseen,
+} from './fields.ts';
 import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './form.ts';
 import { refusedForm, sentence, statusOf } from './refusals.ts';
 import { signInPath } from './sign-in.ts';
@@ -63,7 +73,11 @@ interface Accepting {
   loginId: string;
 }
 
-async function accept({ context }: Site, { requestId }: Visit, { invitation, token, userId, loginId }: Accepting): Promise<ShownPage> {
+async function accept(
+  { context }: Site,
+  { requestId }: Visit,
+  { invitation, token, userId, loginId }: Accepting,
+): Promise<ShownPage> {
   try {
     await acceptInvitationAs(context, { token, userId, actor: { kind: 'session', id: loginId, userId, requestId } });
   } catch (error) {
@@ -88,7 +102,8 @@ function notAccepted(error: CodedError): ShownPage {
   };
   const status = known[error.code];
   if (status === undefined) throw error;
-  const verify = error.code === 'email_not_verified' ? html`<p><a href="/verify-email">Verify your email address</a></p>` : html``;
+  const verify =
+    error.code === 'email_not_verified' ? html`<p><a href="/verify-email">Verify your email address</a></p>` : html``;
   return shown(
     'The invitation was not accepted',
     html`<p>${sentence(error.message)}</p>
@@ -101,7 +116,10 @@ function visitorPage(invitation: ReceivedInvitationRow, token: string, { user }:
   if (user.email.toLowerCase() !== invitation.email) {
     return invitationShown(
       invitation,
-      html`<p>You are signed in as <strong>${user.email}</strong>. Sign out, then go on as <strong>${invitation.email}</strong>.</p>
+      html`<p>
+          You are signed in as <strong>${user.email}</strong>. Sign out, then go on as
+          <strong>${invitation.email}</strong>.
+        </p>
         ${form('/sign-out', html`${hidden('return_to', invitationPath(token))}<button type="submit">Sign out and go on</button>`)}`,
       { status: 403 },
     );
@@ -109,7 +127,10 @@ function visitorPage(invitation: ReceivedInvitationRow, token: string, { user }:
   if (!user.emailVerified) {
     return invitationShown(
       invitation,
-      html`<p>To accept it, <a href="/verify-email">verify your email address</a> first. Then open the link of the invitation again.</p>`,
+      html`<p>
+        To accept it, <a href="/verify-email">verify your email address</a> first. Then open the link of the invitation
+        again.
+      </p>`,
       { status: 403 },
     );
   }
@@ -129,9 +150,14 @@ function signInFirst(invitation: ReceivedInvitationRow, token: string): ShownPag
   );
 }
 
-function accountForm(invitation: ReceivedInvitationRow, token: string, state: FormState, more: Parameters<typeof shown>[2]): ShownPage {
-  const fields = html`${hidden('token', token)} ${fixedEmailField(state, invitation.email)} ${nameField(state)} ${newPasswordFields(state)}
-    <button type="submit">Make the account and accept</button>`;
+function accountForm(
+  invitation: ReceivedInvitationRow,
+  token: string,
+  state: FormState,
+  more: Parameters<typeof shown>[2],
+): ShownPage {
+  const fields = html`${hidden('token', token)} ${fixedEmailField(state, invitation.email)} ${nameField(state)}
+    ${newPasswordFields(state)} <button type="submit">Make the account and accept</button>`;
   const content = html`<p>You have no account yet: make one here.</p>
     ${form('/invitation', fields)}`;
   return invitationShown(invitation, content, more, errorSummary(state));

@@ -35,7 +35,10 @@ function signedInAs({ user }: Visitor): Html {
 /** A boat on the water. */
 const MARK = html`<svg class="mark" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true" focusable="false">
   <rect class="mark-ground" width="32" height="32" rx="8" />
-  <path class="mark-boat" d="M15 5.5v12H6.8zM17.2 9.5v8h6.3zM5.8 19.6h20.4l-2.1 4.2a3 3 0 0 1-2.7 1.7H10.6a3 3 0 0 1-2.7-1.7z" />
+  <path
+    class="mark-boat"
+    d="M15 5.5v12H6.8zM17.2 9.5v8h6.3zM5.8 19.6h20.4l-2.1 4.2a3 3 0 0 1-2.7 1.7H10.6a3 3 0 0 1-2.7-1.7z"
+  />
 </svg>`;
 
 export const BRAND = html`<header class="brand">${MARK}<span>Berth</span></header>`;

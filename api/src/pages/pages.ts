@@ -1,4 +1,5 @@
-// Puts the pages on the server, in a corner of their own: bodies of forms, protection headers, who is signed in, and failures shown as pages.
+// Puts the pages on the server, in a corner of their own: bodies of forms, protection headers, who
+// is signed in, and failures shown as pages.
 //
 //   foreign form refused -> body read -> login found -> page -> answer
 import formBodies from '@fastify/formbody';
@@ -64,11 +65,15 @@ export async function pages(app: FastifyInstance, { context, signIn }: PagesOpti
   await app.register(formBodies, { bodyLimit: FORM_BYTES });
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(PAGE_HEADERS);
-    if (request.method === 'POST' && isForeign(request.headers, context.settings.publicUrl)) await send(reply, FOREIGN, null);
+    if (request.method === 'POST' && isForeign(request.headers, context.settings.publicUrl))
+      await send(reply, FOREIGN, null);
   });
   app.setErrorHandler((error, request, reply) => send(reply, failurePage(error, request), null));
   app.get('/pages.css', (_request, reply) =>
-    reply.header('content-type', 'text/css; charset=utf-8').header('cache-control', 'public, max-age=31536000, immutable').send(STYLE),
+    reply
+      .header('content-type', 'text/css; charset=utf-8')
+      .header('cache-control', 'public, max-age=31536000, immutable')
+      .send(STYLE),
   );
   for (const page of PAGES) register(app, site, page);
 }
@@ -108,7 +113,8 @@ async function send(reply: FastifyReply, answer: PageAnswer, visitor: Visitor | 
   if (answer.cookie !== undefined) void reply.header('set-cookie', answer.cookie);
   if (answer.kind === 'redirect') return reply.redirect(answer.to, 303);
   if (answer.formsLeadTo !== undefined) void reply.header('content-security-policy', contentPolicy(answer.formsLeadTo));
-  if (answer.retryAfterSeconds !== undefined) void reply.header('retry-after', String(Math.max(1, Math.ceil(answer.retryAfterSeconds))));
+  if (answer.retryAfterSeconds !== undefined)
+    void reply.header('retry-after', String(Math.max(1, Math.ceil(answer.retryAfterSeconds))));
   return reply
     .code(answer.status ?? 200)
     .type('text/html; charset=utf-8')
@@ -124,7 +130,8 @@ const FOREIGN = shown(
 
 /** A page for whatever a page does not answer itself. */
 function failurePage(error: unknown, request: FastifyRequest): ShownPage {
-  if (error instanceof SignInError) return shown('That did not work', html`<p>${sentence(error.message)}</p>`, statusOf(error));
+  if (error instanceof SignInError)
+    return shown('That did not work', html`<p>${sentence(error.message)}</p>`, statusOf(error));
   const coded = toCodedError(error, request);
   logFailure(coded, request);
   request.errorCode = coded.code;
@@ -133,7 +140,10 @@ function failurePage(error: unknown, request: FastifyRequest): ShownPage {
     coded.code === 'unsupported_media_type'
       ? html`<p>A form of these pages is expected.</p>`
       : status === 500
-        ? html`<p>Something is wrong with the service. Try again; if it stays so, tell its operator this id: <code>${request.id}</code></p>`
+        ? html`<p>
+            Something is wrong with the service. Try again; if it stays so, tell its operator this id:
+            <code>${request.id}</code>
+          </p>`
         : html`<p>${sentence(coded.message)}</p>`;
   return shown('That did not work', what, { status, retryAfterSeconds: coded.retryAfterSeconds });
 }

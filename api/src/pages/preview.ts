@@ -1,5 +1,6 @@
-// The page that a team link's preview sends a browser to: whoever is a member of the sandbox's org is sent on at once, with the proof of it; who is not signed in signs in
-// first. Shows something only where there is nowhere to go.
+// The page that a team link's preview sends a browser to: whoever is a member of the sandbox's org
+// is sent on at once, with the proof of it; who is not signed in signs in first. Shows something
+// only where there is nowhere to go.
 import { html } from '../rules/html.ts';
 import { PREVIEW_PAGE } from '../rules/preview-path.ts';
 import { letOn, readTeamLink } from '../services/preview-sign-in.ts';
@@ -10,7 +11,12 @@ import { leave, pathWith, redirect, shown, type Page, type ShownPage, type Visit
 export const previewPage: Page = {
   path: PREVIEW_PAGE,
   get: async ({ context }, visit) => {
-    const [link, sandbox, port, path] = [visit.query('link'), visit.query('sandbox'), visit.query('port'), visit.query('path')];
+    const [link, sandbox, port, path] = [
+      visit.query('link'),
+      visit.query('sandbox'),
+      visit.query('port'),
+      visit.query('path'),
+    ];
     const team = readTeamLink(context, { link, sandbox, port });
     if (team === null) return UNKNOWN;
     if (visit.visitor === null) return redirect(signInPath(pathWith(PREVIEW_PAGE, { link, sandbox, port, path })));

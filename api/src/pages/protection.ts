@@ -1,4 +1,5 @@
-// What keeps other sites away from the pages: headers of every answer, and the refusal of forms that another site sends.
+// What keeps other sites away from the pages: headers of every answer, and the refusal of forms
+// that another site sends.
 import type { IncomingHttpHeaders } from 'node:http';
 import { previewOrigin, readPreviewPlace } from '../rules/preview-host.ts';
 import { PREVIEW_PAGE } from '../rules/preview-path.ts';
@@ -14,14 +15,18 @@ export function contentPolicy(elsewhere: readonly string[] = []): string {
 }
 
 /**
- * The way to a provider is a chain of redirects through hosts that nobody here knows (a provider may itself sign people in at another), and browsers hold
- * each of them against the policy of the page that the form was on.
+ * The way to a provider is a chain of redirects through hosts that nobody here knows (a provider
+ * may itself sign people in at another), and browsers hold each of them against the policy of the
+ * page that the form was on.
  */
 export function providerSources(publicUrl: string): string[] {
   return publicUrl.startsWith('https://') ? ['https:'] : ['https:', 'http:'];
 }
 
-/** The way back to a team link's page leads on to its preview, at once: that is the only host of previews that a form may lead to. */
+/**
+ * The way back to a team link's page leads on to its preview, at once: that is the only host of
+ * previews that a form may lead to.
+ */
 export function previewSources(previewUrl: string, returnTo: string | null): string[] {
   const url = returnTo === null ? null : new URL(returnTo, previewUrl);
   if (url === null || url.pathname !== PREVIEW_PAGE) return [];
@@ -30,8 +35,9 @@ export function previewSources(previewUrl: string, returnTo: string | null): str
 }
 
 /**
- * Beside the policy. The referrer stays within the service, because tokens are in addresses: with `no-referrer` browsers would send `Origin: null` with the
- * service's own forms, which nobody can tell from a foreign page's.
+ * Beside the policy. The referrer stays within the service, because tokens are in addresses: with
+ * `no-referrer` browsers would send `Origin: null` with the service's own forms, which nobody can
+ * tell from a foreign page's.
  */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': contentPolicy(),
@@ -43,8 +49,9 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Whether a form was sent by a page of another site. Browsers say where a request comes from: in `Sec-Fetch-Site` where the connection is safe, else in
- * `Origin`. What says neither is no browser, and has no cookies of anybody's.
+ * Whether a form was sent by a page of another site. Browsers say where a request comes from: in
+ * `Sec-Fetch-Site` where the connection is safe, else in `Origin`. What says neither is no browser,
+ * and has no cookies of anybody's.
  */
 export function isForeign(headers: IncomingHttpHeaders, publicUrl: string): boolean {
   const site = headers['sec-fetch-site'];

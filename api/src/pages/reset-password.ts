@@ -16,10 +16,12 @@ export const resetPasswordPage: Page = {
   get: async (site, visit) => await resetForm(site, visit.query('token'), EMPTY_FORM, {}),
   post: async (site, { form: sent, visitor }) => {
     const { read, wrong } = readForm(schema, sent);
-    if (wrong !== undefined) return await resetForm(site, wrong.values['token'] ?? '', wrong, { status: 400, failed: true });
+    if (wrong !== undefined)
+      return await resetForm(site, wrong.values['token'] ?? '', wrong, { status: 400, failed: true });
     try {
       await resetPassword(site.context, site.signIn, read);
-      // Every login of the account has ended. Who was signed in here as somebody else is now at work with this account.
+      // Every login of the account has ended. Who was signed in here as somebody else is now at
+      // work with this account.
       if (visitor !== null) await site.signIn.endLogin(visitor.loginId);
       return redirect('/sign-in?notice=password-set', clearedLoginCookie(site.context.settings.publicUrl));
     } catch (error) {
@@ -29,7 +31,12 @@ export const resetPasswordPage: Page = {
   },
 };
 
-async function resetForm({ context }: Site, token: string, state: FormState, more: Parameters<typeof shown>[2]): Promise<ShownPage> {
+async function resetForm(
+  { context }: Site,
+  token: string,
+  state: FormState,
+  more: Parameters<typeof shown>[2],
+): Promise<ShownPage> {
   const user = await findLinkedAccount(context, 'reset_password', token).catch(linkGone);
   if (user === null) return goneLink(html`<p><a href="/forgot-password">Ask for a new link</a></p>`);
   const fields = html`${hidden('token', token)} ${fixedEmailField(state, user.email)} ${newPasswordFields(state)}

@@ -1,4 +1,5 @@
-// The page to sign in with a password or at the OIDC provider; who is signed in already finds here what can be done.
+// The page to sign in with a password or at the OIDC provider; who is signed in already finds here
+// what can be done.
 import { EMAIL_CHARACTERS } from '@berth/contract/limits.ts';
 import { z } from 'zod';
 import { html, type Html } from '../rules/html.ts';
@@ -43,7 +44,8 @@ export const signInPage: Page = {
   },
   post: async (site, visit) => {
     const { read, wrong } = readForm(schema, visit.form);
-    if (wrong !== undefined) return signInForm(site, wrong, localPath(wrong.values['return_to']), { status: 400, failed: true });
+    if (wrong !== undefined)
+      return signInForm(site, wrong, localPath(wrong.values['return_to']), { status: 400, failed: true });
     const returnTo = localPath(read.return_to);
     try {
       const login = await site.signIn.withPassword({ email: read.email, password: read.password }, visit.caller);
@@ -85,8 +87,8 @@ function signInForm(
       autocomplete: 'username',
       maxLength: EMAIL_CHARACTERS,
     })}
-    ${field(state, { name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', maxLength: 1_024 })} ${back}
-    <button type="submit">Sign in</button>`;
+    ${field(state, { name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', maxLength: 1_024 })}
+    ${back} <button type="submit">Sign in</button>`;
   return shown(
     'Sign in',
     html`${notice === undefined ? '' : html`<p class="notice" role="status">${notice}</p>`} ${errorSummary(state)}

@@ -1,4 +1,5 @@
-// What a page is: a path with an answer to GET and, where it has forms, one to POST, to which they lead. Types only; pages.ts puts them on the server.
+// What a page is: a path with an answer to GET and, where it has forms, one to POST, to which they
+// lead. Types only; pages.ts puts them on the server.
 import type { Html } from '../rules/html.ts';
 import type { UserRow } from '../services/accounts.ts';
 import type { ServiceContext } from '../services/context.ts';
@@ -7,7 +8,10 @@ import type { Caller, SignIn } from '../services/sign-in-port.ts';
 export interface Site {
   context: ServiceContext;
   signIn: SignIn;
-  /** Goes on with the work after the answer, which then does not tell by its time what the work found. Failures are logged; a stop waits for it. */
+  /**
+   * Goes on with the work after the answer, which then does not tell by its time what the work
+   * found. Failures are logged; a stop waits for it.
+   */
   later(what: string, work: () => Promise<void>): void;
 }
 
@@ -58,7 +62,11 @@ export interface Page {
   post?: (site: Site, visit: Visit) => Promise<PageAnswer>;
 }
 
-export function shown(title: string, content: Html, more: Omit<ShownPage, 'kind' | 'title' | 'content'> = {}): ShownPage {
+export function shown(
+  title: string,
+  content: Html,
+  more: Omit<ShownPage, 'kind' | 'title' | 'content'> = {},
+): ShownPage {
   return { kind: 'page', title, content, ...more };
 }
 

@@ -1,4 +1,5 @@
-// The one style sheet. Its address has the content's hash in it, so that browsers may keep it and still see a new one at once.
+// The one style sheet. Its address has the content's hash in it, so that browsers may keep it and
+// still see a new one at once.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 

@@ -1,4 +1,5 @@
-// The page that verifies an account's address. Opening the mailed link shows a button and does nothing yet, because mail scanners open links too.
+// The page that verifies an account's address. Opening the mailed link shows a button and does
+// nothing yet, because mail scanners open links too.
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/limits.ts';
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
@@ -69,7 +70,9 @@ async function sendAgain(site: Site, visit: Visit): Promise<PageAnswer> {
   return shown(
     'Look into your mail',
     html`<p>A mail with a link is on its way to <strong>${user.email}</strong>.</p>
-      <p>The link works once, for ${ONE_TIME_LINK_MINUTES.verify_email / 60} hours. Earlier ones do not work any more.</p>`,
+      <p>
+        The link works once, for ${ONE_TIME_LINK_MINUTES.verify_email / 60} hours. Earlier ones do not work any more.
+      </p>`,
   );
 }
 
@@ -84,5 +87,8 @@ function mailForm(address: string, more: Parameters<typeof shown>[2], failure?: 
 }
 
 function alreadyVerified(address: string): ShownPage {
-  return shown('Your email address is verified', html`<p><strong>${address}</strong> is verified; there is nothing to do.</p>`);
+  return shown(
+    'Your email address is verified',
+    html`<p><strong>${address}</strong> is verified; there is nothing to do.</p>`,
+  );
 }

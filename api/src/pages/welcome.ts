@@ -1,24 +1,37 @@
-// The page of the first start's link: the owner gives the account an address, a name and a password.
+// The page of the first start's link: the owner gives the account an address, a name and a
+// password.
 import { EMAIL_CHARACTERS } from '@berth/contract/limits.ts';
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
 import { findLinkedAccount, welcomeOwner } from '../services/accounts.ts';
 import { SignInError } from '../services/sign-in-port.ts';
 import { loginCookie } from '../sign-in/login-cookie.ts';
-import { isRepeated, nameField, newEmail, newPasswordFields, newPasswordShape, personName, REPEATED, unseen } from './fields.ts';
+import {
+  isRepeated,
+  nameField,
+  newEmail,
+  newPasswordFields,
+  newPasswordShape,
+  personName,
+  REPEATED,
+  unseen,
+} from './fields.ts';
 import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, type FormState } from './form.ts';
 import { goneLink, refusedForm, statusOf } from './refusals.ts';
 import { linkGone } from './reset-password.ts';
 import { redirect, shown, type Page, type ShownPage, type Site } from './site.ts';
 
-const schema = z.object({ token: unseen, email: newEmail, name: personName, ...newPasswordShape }).refine(isRepeated, REPEATED);
+const schema = z
+  .object({ token: unseen, email: newEmail, name: personName, ...newPasswordShape })
+  .refine(isRepeated, REPEATED);
 
 export const welcomePage: Page = {
   path: '/welcome',
   get: async (site, visit) => await welcomeForm(site, visit.query('token'), EMPTY_FORM, {}),
   post: async (site, { form: sent, caller, visitor }) => {
     const { read, wrong } = readForm(schema, sent);
-    if (wrong !== undefined) return await welcomeForm(site, wrong.values['token'] ?? '', wrong, { status: 400, failed: true });
+    if (wrong !== undefined)
+      return await welcomeForm(site, wrong.values['token'] ?? '', wrong, { status: 400, failed: true });
     const { token, email, name, password } = read;
     try {
       const { userId } = await welcomeOwner(site.context, site.signIn, { token, email, name, password });
@@ -32,11 +45,16 @@ export const welcomePage: Page = {
   },
 };
 
-async function welcomeForm({ context }: Site, token: string, state: FormState, more: Parameters<typeof shown>[2]): Promise<ShownPage> {
+async function welcomeForm(
+  { context }: Site,
+  token: string,
+  state: FormState,
+  more: Parameters<typeof shown>[2],
+): Promise<ShownPage> {
   const user = await findLinkedAccount(context, 'welcome', token).catch(linkGone);
-  if (user === null) {
+  if (user === null)
     return goneLink(html`<p>On the machine that Berth runs on, <code>./berth owner-link</code> makes another.</p>`);
-  }
+
   // The account was made with an address that reaches nobody.
   const address = newEmail.safeParse(user.email).data;
   const fields = html`${hidden('token', token)}
@@ -53,7 +71,10 @@ async function welcomeForm({ context }: Site, token: string, state: FormState, m
   return shown(
     'Welcome to Berth',
     html`${errorSummary(state)}
-      <p>This is the owner’s account of a new installation. It may do everything: invite people, make keys, change the plan.</p>
+      <p>
+        This is the owner’s account of a new installation. It may do everything: invite people, make keys, change the
+        plan.
+      </p>
       ${form('/welcome', fields)}`,
     more,
   );

@@ -1,5 +1,6 @@
-// Stripe as the payment provider, through its own SDK. Shapes and failures only: what a payment means for an org is said in the services. The SDK's errors
-// hold whole answers and never leave this file.
+// Stripe as the payment provider, through its own SDK. Shapes and failures only: what a payment
+// means for an org is said in the services. The SDK's errors hold whole answers and never leave
+// this file.
 import type { SubscriptionStatus } from '@berth/contract/billing.ts';
 import { Stripe } from 'stripe';
 import { CodedError } from '../rules/coded-error.ts';
@@ -14,7 +15,10 @@ export interface StripeOptions {
   apiUrl: string | null;
 }
 
-/** Longest wait for one answer; Stripe itself gives up on an event's answer after some twenty seconds. */
+/**
+ * Longest wait for one answer; Stripe itself gives up on an event's answer after some twenty
+ * seconds.
+ */
 const TIMEOUT_MS = 8_000;
 /** How old a signature may be: what was caught on its way is of no use later. */
 const TOLERANCE_SECONDS = 300;
@@ -26,7 +30,12 @@ const ORG = 'berth_org_id';
 
 /** Connects to nothing until it is asked something. */
 export function openStripe({ secretKey, webhookSecret, apiUrl }: StripeOptions): PaymentProvider {
-  const stripe = new Stripe(secretKey, { timeout: TIMEOUT_MS, maxNetworkRetries: 1, telemetry: false, ...addressOf(apiUrl) });
+  const stripe = new Stripe(secretKey, {
+    timeout: TIMEOUT_MS,
+    maxNetworkRetries: 1,
+    telemetry: false,
+    ...addressOf(apiUrl),
+  });
   return {
     createCustomer: async ({ orgId, name }) => {
       const parameters = { name, metadata: { [ORG]: orgId } };
@@ -46,7 +55,10 @@ export function openStripe({ secretKey, webhookSecret, apiUrl }: StripeOptions):
           return_url: returnUrl,
           flow_data: {
             type: 'subscription_update_confirm',
-            subscription_update_confirm: { subscription: subscriptionId, items: [{ id: item.id, price: priceId, quantity: 1 }] },
+            subscription_update_confirm: {
+              subscription: subscriptionId,
+              items: [{ id: item.id, price: priceId, quantity: 1 }],
+            },
             after_completion: confirmed,
           },
         }),
@@ -65,7 +77,10 @@ function addressOf(apiUrl: string | null): { host?: string; port?: string; proto
   return { host: hostname, port: port || (secure ? '443' : '80'), protocol: secure ? 'https' : 'http' };
 }
 
-async function openCheckout(stripe: Stripe, { orgId, customerId, priceId, boughtUrl, leftUrl }: NewCheckout): Promise<OpenCheckout> {
+async function openCheckout(
+  stripe: Stripe,
+  { orgId, customerId, priceId, boughtUrl, leftUrl }: NewCheckout,
+): Promise<OpenCheckout> {
   const session = await asked(
     stripe.checkout.sessions.create({
       mode: 'subscription',
@@ -88,7 +103,8 @@ async function closeCheckout(stripe: Stripe, id: string): Promise<{ subscription
     session = await stripe.checkout.sessions.retrieve(id);
   } catch (error) {
     // It was made with another account, or for tests.
-    if (error instanceof Stripe.errors.StripeError && error.code === 'resource_missing') return { subscriptionId: null };
+    if (error instanceof Stripe.errors.StripeError && error.code === 'resource_missing')
+      return { subscriptionId: null };
     throw unavailable(error);
   }
   if (session.status === 'open') {
@@ -109,7 +125,10 @@ function readEvent(stripe: Stripe, secret: string, body: Buffer, signature: stri
     event = stripe.webhooks.constructEvent(body, signature ?? '', secret, TOLERANCE_SECONDS);
   } catch {
     // Why is not told: it would help whoever tries.
-    throw new CodedError('signature_invalid', 'the header Stripe-Signature does not fit the body, or is older than five minutes');
+    throw new CodedError(
+      'signature_invalid',
+      'the header Stripe-Signature does not fit the body, or is older than five minutes',
+    );
   }
   return { id: event.id, kind: event.type, subscription: subscriptionIn(event) };
 }
@@ -180,11 +199,15 @@ async function asked<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/** What the log is told is put together here: an error of the SDK has headers and the whole answer with it. */
+/**
+ * What the log is told is put together here: an error of the SDK has headers and the whole answer
+ * with it.
+ */
 function unavailable(error: unknown): unknown {
   if (!(error instanceof Stripe.errors.StripeError)) return error;
   const { type, code, statusCode, requestId, message } = error;
-  const refused = statusCode !== undefined && statusCode >= 400 && statusCode < 500 && statusCode !== 409 && statusCode !== 429;
+  const refused =
+    statusCode !== undefined && statusCode >= 400 && statusCode < 500 && statusCode !== 409 && statusCode !== 429;
   const cause = new Error(
     `Stripe: ${type}${code === undefined ? '' : ` (${code})`}, ${statusCode ?? 'no answer'}, ${requestId ?? 'no id'}: ${message}`,
   );

@@ -1,4 +1,5 @@
-// Lets a visitor in: the link or cookie is looked at, and the sandbox behind it is awake, noted as used, or woken where its project says so.
+// Lets a visitor in: the link or cookie is looked at, and the sandbox behind it is awake, noted as
+// used, or woken where its project says so.
 import { SANDBOX_ACTION_RULES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { noteActivity, NOTED_WITHIN_MS } from '../services/activity-signal.ts';
@@ -46,8 +47,15 @@ const REFUSALS: { readonly [why in PreviewRefusal & string]: Refusal } = {
   sandbox_gone: NOT_FOUND,
 };
 
-/** `target` is the path that is asked for, without our tokens; `signal` ends the waiting for a wake. */
-export async function admit(parts: PreviewParts, visit: PreviewVisit, target: string, signal: () => AbortSignal): Promise<Admission> {
+/**
+ * `target` is the path that is asked for, without our tokens; `signal` ends the waiting for a wake.
+ */
+export async function admit(
+  parts: PreviewParts,
+  visit: PreviewVisit,
+  target: string,
+  signal: () => AbortSignal,
+): Promise<Admission> {
   const { context, machines } = parts;
   const opened = await openPreview(context, visit);
   if ('refusal' in opened) {
@@ -64,7 +72,11 @@ export async function admit(parts: PreviewParts, visit: PreviewVisit, target: st
 }
 
 /** The same for a sandbox that turned out not to be as its row said. */
-export async function admitAgain(parts: PreviewParts, access: PreviewAccess, signal: () => AbortSignal): Promise<Admission> {
+export async function admitAgain(
+  parts: PreviewParts,
+  access: PreviewAccess,
+  signal: () => AbortSignal,
+): Promise<Admission> {
   return await takeIntoUse(parts, access, await reread(parts.context, access.sandbox), signal);
 }
 
@@ -100,7 +112,8 @@ async function takeIntoUse(
   const { context, machines } = parts;
   const awake = await awakeFor(parts, access, sandbox, signal);
   if (!('id' in awake)) return { refusal: awake };
-  // Before it is used, so that who is about to put it to sleep for being idle finds this, or this finds that it fell asleep.
+  // Before it is used, so that who is about to put it to sleep for being idle finds this, or this
+  // finds that it fell asleep.
   if (await noteActivity(context, awake, 'preview')) return admitted(machines, access, awake);
   const again = await awakeFor(parts, access, await reread(context, awake), signal);
   return 'id' in again ? admitted(machines, access, again) : { refusal: again };
@@ -122,7 +135,10 @@ async function awakeFor(
 ): Promise<LocatedSandboxRow | Refusal> {
   if (isAwake(sandbox.status)) return sandbox;
   try {
-    const now = refusalOf(sandbox.status, access) === STARTING ? await untilStarted(context, sandbox, startingMs, signal()) : sandbox;
+    const now =
+      refusalOf(sandbox.status, access) === STARTING
+        ? await untilStarted(context, sandbox, startingMs, signal())
+        : sandbox;
     return await awakeForUse(context, wakerOf(access), now, 'connect', signal());
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
@@ -142,7 +158,12 @@ async function untilStarted(
 ): Promise<LocatedSandboxRow> {
   const watch = context.changes.watch(sandbox.id);
   try {
-    await waitWhileUnderWay(context, watch, await reread(context, sandbox), AbortSignal.any([signal, AbortSignal.timeout(forMs)]));
+    await waitWhileUnderWay(
+      context,
+      watch,
+      await reread(context, sandbox),
+      AbortSignal.any([signal, AbortSignal.timeout(forMs)]),
+    );
     signal.throwIfAborted();
     return await reread(context, sandbox);
   } finally {

@@ -1,4 +1,5 @@
-// The head of an app's answer, made fit to be passed on, and what follows its body: the app is hostile, and what Node would refuse to send is not to end the process.
+// The head of an app's answer, made fit to be passed on, and what follows its body: the app is
+// hostile, and what Node would refuse to send is not to end the process.
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import { headersForVisitor } from './headers.ts';
 
@@ -10,8 +11,15 @@ export interface AnswerChanges {
   setCookie: string | null;
 }
 
-/** Begins the response as the answer begins, and says at its end what follows it. False: it cannot be passed on, and nothing was begun. */
-export function sendHead(answer: IncomingMessage, response: ServerResponse, { cookieName, setCookie }: AnswerChanges): boolean {
+/**
+ * Begins the response as the answer begins, and says at its end what follows it. False: it cannot
+ * be passed on, and nothing was begun.
+ */
+export function sendHead(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  { cookieName, setCookie }: AnswerChanges,
+): boolean {
   const status = answer.statusCode ?? 0;
   if (status < 200 || status > 999) return false;
   const reason = answer.statusMessage !== undefined && PRINTABLE.test(answer.statusMessage) ? answer.statusMessage : '';
@@ -19,7 +27,10 @@ export function sendHead(answer: IncomingMessage, response: ServerResponse, { co
   // To HTTP/1.0 the end of the connection is the end of an answer without a length.
   const isKept = response.shouldKeepAlive && response.req.httpVersion !== '1.0';
   try {
-    response.writeHead(status, reason || (STATUS_CODES[status] ?? ''), { ...headers, connection: isKept ? 'keep-alive' : 'close' });
+    response.writeHead(status, reason || (STATUS_CODES[status] ?? ''), {
+      ...headers,
+      connection: isKept ? 'keep-alive' : 'close',
+    });
   } catch {
     // Node takes exception to it.
     return false;

@@ -1,4 +1,5 @@
-// Bodies on their way between a visitor and an app. The memory of what has been written is given back at once: left to the collector, it is most of the work of a long one.
+// Bodies on their way between a visitor and an app. The memory of what has been written is given
+// back at once: left to the collector, it is most of the work of a long one.
 import type { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http';
 import { Stream } from 'node:stream';
 
@@ -16,7 +17,8 @@ export function passBody(from: IncomingMessage, to: OutgoingMessage): void {
     if (!goesOn) from.pause();
   });
   to.on('drain', () => from.resume());
-  // Where the other side is gone what still comes is thrown away, so that the connection comes to the end of it.
+  // Where the other side is gone what still comes is thrown away, so that the connection comes to
+  // the end of it.
   to.once('close', () => from.resume());
   from.once('end', () => to.end());
 }
@@ -26,7 +28,8 @@ export function passAnswer(answer: IncomingMessage, response: ServerResponse): v
   passBody(answer, response);
   if (Number(answer.headers['content-length']) < FREED_BYTES) return;
   const { socket } = answer;
-  // Behind the parser's own listener: what the parser hands out is a copy. Before the next request on this connection, whose parser would come behind this one.
+  // Behind the parser's own listener: what the parser hands out is a copy. Before the next request
+  // on this connection, whose parser would come behind this one.
   const over = (): unknown => socket.off('data', free);
   socket.on('data', free);
   answer.once('end', over);
@@ -35,10 +38,14 @@ export function passAnswer(answer: IncomingMessage, response: ServerResponse): v
 
 /** Unless there is more in the same memory, as in that which Node keeps for small buffers. */
 function free({ buffer, byteLength }: Uint8Array): void {
-  if (byteLength >= FREED_BYTES && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);
+  if (byteLength >= FREED_BYTES && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer)
+    buffer.transfer(0);
 }
 
-/** A visitor's body, in the one way in which the library takes it: as something to be piped into the request that it makes. */
+/**
+ * A visitor's body, in the one way in which the library takes it: as something to be piped into the
+ * request that it makes.
+ */
 export class VisitorsBody extends Stream {
   readonly #request: IncomingMessage | null;
 

@@ -1,4 +1,5 @@
-// Where a request to a preview came from, for its app: the address that the service itself knows, through proxies that the operator trusts, and never what a caller says.
+// Where a request to a preview came from, for its app: the address that the service itself knows,
+// through proxies that the operator trusts, and never what a caller says.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
 

@@ -1,10 +1,14 @@
-// Connections into one sandbox's machine, as Node's HTTP client takes them: opened through the host, kept for the next request for a while, bounded in number.
-// Must not know what is asked over them.
+// Connections into one sandbox's machine, as Node's HTTP client takes them: opened through the
+// host, kept for the next request for a while, bounded in number. Must not know what is asked over
+// them.
 import { Agent, type ClientRequest, type ClientRequestArgs } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** A connection that nobody has used for this long is closed. An app that closes earlier says so, by a header or by doing it. */
+/**
+ * A connection that nobody has used for this long is closed. An app that closes earlier says so, by
+ * a header or by doing it.
+ */
 const KEPT_MS = 15_000;
 /** Of one port, and unused. */
 const KEPT_CONNECTIONS = 64;
@@ -27,7 +31,10 @@ export interface MachineConnectionsOptions {
 }
 
 export class MachineConnections {
-  /** Connections that may have been used before: the app may be closing one at this very moment, so that what is asked must be repeatable. */
+  /**
+   * Connections that may have been used before: the app may be closing one at this very moment, so
+   * that what is asked must be repeatable.
+   */
   readonly pooled: Agent;
   /** A connection of its own for each request. */
   readonly single: Agent;

@@ -1,5 +1,6 @@
-// One request that passes to an app and its answer back, each as fast as the other side takes it. Owns how long they may be silent, what holds the sandbox in use
-// meanwhile, and what a visitor is told when there is no answer.
+// One request that passes to an app and its answer back, each as fast as the other side takes it.
+// Owns how long they may be silent, what holds the sandbox in use meanwhile, and what a visitor is
+// told when there is no answer.
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { ProxyServer } from 'http-proxy-3';
 import { holdActivity } from '../services/activity-signal.ts';
@@ -14,11 +15,15 @@ import { BROKEN_ANSWER, TOO_SLOW, UNREACHABLE, UPLOAD_STALLED } from './refusals
 import type { Visit } from './visit.ts';
 
 /**
- * What may be sent once more when nobody knows whether it arrived (RFC 9110). Not HEAD: of its answer nobody can see whether the app thinks it has come to its end, so that
- * its connection is no other's.
+ * What may be sent once more when nobody knows whether it arrived (RFC 9110). Not HEAD: of its
+ * answer nobody can see whether the app thinks it has come to its end, so that its connection is no
+ * other's.
  */
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'OPTIONS', 'TRACE']);
-/** How long a visitor who was answered while still sending may take to come to the end, for the connection to be kept. */
+/**
+ * How long a visitor who was answered while still sending may take to come to the end, for the
+ * connection to be kept.
+ */
 const LINGER_MS = 2_000;
 
 export class Exchange implements Asking {
@@ -55,7 +60,8 @@ export class Exchange implements Asking {
     const { context, bounds } = this.#parts;
     const { request, response, hasBody, headers, target } = this.#visit;
     const { access } = this.#admitted;
-    // The client writes the head of a request that expects to be told to go on as it is made, before anybody can change it: it is told of that afterwards.
+    // The client writes the head of a request that expects to be told to go on as it is made,
+    // before anybody can change it: it is told of that afterwards.
     this.#expects = headers.expect !== undefined;
     delete headers.expect;
     request.headers = headers;
@@ -68,7 +74,9 @@ export class Exchange implements Asking {
       this.#bound(bounds.uploadSilenceMs, () => this.#stalled());
       request.on('data', () => this.#timer?.refresh());
       request.once('end', () => this.#awaitAnswer());
-    } else this.#awaitAnswer();
+    } else {
+      this.#awaitAnswer();
+    }
     this.#send();
   }
 
@@ -80,7 +88,8 @@ export class Exchange implements Asking {
     if (this.#expects) outgoing.setHeader('expect', '100-continue');
     outgoing.on('continue', () => {
       const { response } = this.#visit;
-      // Behind an answer that is under way Node would put it into the middle of this one, after its head.
+      // Behind an answer that is under way Node would put it into the middle of this one, after its
+      // head.
       const isItsTurn = response.socket !== null && !response.headersSent && !response.destroyed;
       if (isItsTurn) response.writeContinue();
     });
@@ -118,7 +127,8 @@ export class Exchange implements Asking {
       if (!request.complete) this.#listenOn();
     });
     passAnswer(answer, response);
-    // Whoever waits for events is to know that they come, before the first of them. Not by flushHeaders(), which makes UTF-8 of headers that are bytes.
+    // Whoever waits for events is to know that they come, before the first of them. Not by
+    // flushHeaders(), which makes UTF-8 of headers that are bytes.
     setImmediate(() => {
       if (!answer.readableDidRead && !response.writableEnded && !response.destroyed) response.write('', 'latin1');
     });
@@ -143,8 +153,9 @@ export class Exchange implements Asking {
     }
     context.log.debug({ err: error, reqId: visit.id }, 'a request did not get to its app, or no answer back');
     const failure = failureOf(error, visit.place.port);
-    if (failure !== 'not_there') visit.refuse(failure);
-    else {
+    if (failure !== 'not_there') {
+      visit.refuse(failure);
+    } else {
       this.#lookAgain().catch((cause: unknown) => {
         context.log.warn({ err: cause, reqId: visit.id }, 'a sandbox could not be looked at');
         visit.refuse(UNREACHABLE);
@@ -168,7 +179,8 @@ export class Exchange implements Asking {
       // What the library makes the client's options of: the agent finds this exchange in them.
       ssl: { asking: this, maxHeaderSize: this.#parts.bounds.headBytes },
     };
-    // The library takes a body that is sent in chunks for none where the method is one of these; then it would run into the next request.
+    // The library takes a body that is sent in chunks for none where the method is one of these;
+    // then it would run into the next request.
     if (hasBody) request.method = 'POST';
     try {
       // It reports what the client's request does too.
@@ -183,7 +195,8 @@ export class Exchange implements Asking {
     const outgoing = this.#outgoing;
     // An app may answer before there is anything of the body.
     setImmediate(() => {
-      if (outgoing !== undefined && !outgoing.headersSent && !outgoing.destroyed && !socket.destroyed) outgoing.write('', 'latin1');
+      if (outgoing !== undefined && !outgoing.headersSent && !outgoing.destroyed && !socket.destroyed)
+        outgoing.write('', 'latin1');
     });
   }
 
@@ -193,7 +206,10 @@ export class Exchange implements Asking {
     this.#send();
   }
 
-  /** The machine does not run where it was thought to. Nothing has been sent; a body, though, may have been begun to be read. */
+  /**
+   * The machine does not run where it was thought to. Nothing has been sent; a body, though, may
+   * have been begun to be read.
+   */
   async #lookAgain(): Promise<void> {
     const visit = this.#visit;
     const admitted = await visit.letInAgain();
@@ -207,9 +223,8 @@ export class Exchange implements Asking {
   }
 
   #awaitAnswer(): void {
-    if (this.#answer === undefined && !this.#failed) {
+    if (this.#answer === undefined && !this.#failed)
       this.#bound(this.#parts.bounds.answerMs, () => this.#cut({ name: TOO_SLOW.code, refusal: TOO_SLOW }));
-    }
   }
 
   #stalled(): void {

@@ -1,7 +1,14 @@
 // What went wrong on the way to an app or back, as its visitor is told.
 import { HostError } from '../hosts/error.ts';
 import { TooManyConnections } from './connections.ts';
-import { BROKEN_ANSWER, nothingListens, PORT_FORBIDDEN, TOO_MANY_CONNECTIONS, UNREACHABLE, type Refusal } from './refusals.ts';
+import {
+  BROKEN_ANSWER,
+  nothingListens,
+  PORT_FORBIDDEN,
+  TOO_MANY_CONNECTIONS,
+  UNREACHABLE,
+  type Refusal,
+} from './refusals.ts';
 
 /** The app sent no whole answer, or none at all. */
 export class NoAnswer extends Error {

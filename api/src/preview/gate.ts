@@ -1,4 +1,5 @@
-// Where requests to previews leave the service's own way: by their host, before a route, a hook or a parser of the service sees them.
+// Where requests to previews leave the service's own way: by their host, before a route, a hook or
+// a parser of the service sees them.
 //
 //   Host -> link or cookie -> sandbox awake -> connection into it -> request and answer, or WebSocket
 import { ServerResponse, type IncomingMessage } from 'node:http';
@@ -48,7 +49,8 @@ export class PreviewGate {
       cookieName: previewCookieName(previewUrl),
       reachedBy: secure ? { proto: 'https', port: '443' } : { proto: 'http', port: '80' },
     };
-    // Exchanges and WebSockets are told of their own failures; what is left is a visitor who went away.
+    // Exchanges and WebSockets are told of their own failures; what is left is a visitor who went
+    // away.
     this.#proxy.on('error', (error) => context.log.debug({ err: error }, 'a visitor’s connection broke'));
   }
 
@@ -73,7 +75,9 @@ export class PreviewGate {
       response.assignSocket(socket);
       response.once('finish', () => endBehindAnswer(socket));
       this.#refuse(request, response, site === 'refused' ? BAD_HOST : site === 'malformed' ? NOT_FOUND : STOPPING);
-    } else void this.#passUpgrade(request, socket, head, site);
+    } else {
+      void this.#passUpgrade(request, socket, head, site);
+    }
     return true;
   }
 
@@ -114,7 +118,10 @@ export class PreviewGate {
 
   #fault(visit: Visit, error: unknown): void {
     if (visit.gone) return;
-    this.#parts.context.log.error({ err: error, reqId: visit.id }, 'a request to a preview failed by a fault of the service');
+    this.#parts.context.log.error(
+      { err: error, reqId: visit.id },
+      'a request to a preview failed by a fault of the service',
+    );
     visit.refuse(FAULT);
   }
 
@@ -122,7 +129,10 @@ export class PreviewGate {
     const reqId = newRequestId();
     const { method } = request;
     response.once('close', () => {
-      this.#parts.context.log.info({ reqId, method, status: response.statusCode, code: refusal.code }, 'a request to no preview');
+      this.#parts.context.log.info(
+        { reqId, method, status: response.statusCode, code: refusal.code },
+        'a request to no preview',
+      );
     });
     sendRefusal(request, response, refusal, reqId);
   }

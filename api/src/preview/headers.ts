@@ -1,4 +1,5 @@
-// The headers that pass between a visitor and an app, both ways: without those that mean one connection only (RFC 9110), and without ours.
+// The headers that pass between a visitor and an app, both ways: without those that mean one
+// connection only (RFC 9110), and without ours.
 import type { IncomingHttpHeaders } from 'node:http';
 import { takeCookie, takeToken } from '../rules/preview-credentials.ts';
 
@@ -14,10 +15,19 @@ const HOP_BY_HOP = [
   'transfer-encoding',
   'upgrade',
 ] as const;
-/** Put behind the others, whether `Connection` names it or not: of a Content-Disposition that follows it Node sends other bytes, or refuses to. */
+/**
+ * Put behind the others, whether `Connection` names it or not: of a Content-Disposition that
+ * follows it Node sends other bytes, or refuses to.
+ */
 const LENGTH = 'content-length';
 /** A visitor who could set these would speak for whoever stands in between. */
-const NOT_FROM_VISITORS: ReadonlySet<string> = new Set([...HOP_BY_HOP, LENGTH, 'forwarded', 'http2-settings', 'x-real-ip']);
+const NOT_FROM_VISITORS: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
+  LENGTH,
+  'forwarded',
+  'http2-settings',
+  'x-real-ip',
+]);
 const NOT_FROM_APPS: ReadonlySet<string> = new Set([...HOP_BY_HOP, LENGTH]);
 /** Addresses the message: whoever names it in `Connection` does not get rid of it. */
 const NOT_TO_NAME = 'host';
@@ -37,7 +47,8 @@ export function headersForApp(given: IncomingHttpHeaders, method: string, cookie
   const named = namedBy(given.connection);
   const headers: IncomingHttpHeaders = {};
   for (const name in given) {
-    if (NOT_FROM_VISITORS.has(name) || name.startsWith(OURS) || name.startsWith(FORWARDED) || named?.has(name) === true) continue;
+    if (NOT_FROM_VISITORS.has(name) || name.startsWith(OURS) || name.startsWith(FORWARDED) || named?.has(name) === true)
+      continue;
     headers[name] = given[name];
   }
   const length = given[LENGTH];
@@ -62,7 +73,11 @@ export function headersForApp(given: IncomingHttpHeaders, method: string, cookie
 }
 
 /** Of an answer. `setCookie` is ours to add. */
-export function headersForVisitor(given: IncomingHttpHeaders, cookieName: string, setCookie: string | null): IncomingHttpHeaders {
+export function headersForVisitor(
+  given: IncomingHttpHeaders,
+  cookieName: string,
+  setCookie: string | null,
+): IncomingHttpHeaders {
   const named = namedBy(given.connection);
   const headers: IncomingHttpHeaders = {};
   for (const name in given) {

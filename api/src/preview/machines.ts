@@ -1,4 +1,5 @@
-// The machines that previews have connections into, by sandbox. One that was put to sleep and woken, or moved, is another machine: nothing of the former's is used again.
+// The machines that previews have connections into, by sandbox. One that was put to sleep and
+// woken, or moved, is another machine: nothing of the former's is used again.
 import type { HostClients } from '../hosts/clients.ts';
 import { MachineConnections } from './connections.ts';
 
@@ -21,7 +22,8 @@ export class Machines {
   connectionsOf({ sandboxId, epoch, hostUrl }: Machine): MachineConnections {
     const known = this.#bySandbox.get(sandboxId);
     // A row that was read a second ago may be of the machine before.
-    if (known !== undefined && (known.epoch > epoch || (known.epoch === epoch && known.hostUrl === hostUrl))) return known.connections;
+    if (known !== undefined && (known.epoch > epoch || (known.epoch === epoch && known.hostUrl === hostUrl)))
+      return known.connections;
     known?.connections.retire();
     const connections: MachineConnections = new MachineConnections({
       open: (port) => this.#hosts.at(hostUrl).openPort(sandboxId, port),

@@ -1,5 +1,5 @@
-// How a refusal is sent: a small page for people, without scripts and with all of its style in it, as every path of a preview's host is its app's; the error envelope of the
-// API for everybody else.
+// How a refusal is sent: a small page for people, without scripts and with all of its style in it,
+// as every path of a preview's host is its app's; the error envelope of the API for everybody else.
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BRAND } from '../pages/layout.ts';
@@ -17,9 +17,16 @@ const HEADERS: Readonly<Record<string, string>> = {
 };
 
 /** Answers with the refusal; the answer has the id. Nothing was sent before. */
-export function sendRefusal(request: IncomingMessage, response: ServerResponse, refusal: Refusal, requestId: string): void {
+export function sendRefusal(
+  request: IncomingMessage,
+  response: ServerResponse,
+  refusal: Refusal,
+  requestId: string,
+): void {
   const wantsPage = request.headers.accept?.includes('text/html') === true;
-  const body = Buffer.from(wantsPage ? pageOf(refusal) : JSON.stringify({ error: { message: refusal.message, code: refusal.code } }));
+  const body = Buffer.from(
+    wantsPage ? pageOf(refusal) : JSON.stringify({ error: { message: refusal.message, code: refusal.code } }),
+  );
   if (!request.complete) response.shouldKeepAlive = false;
   for (const name of response.getHeaderNames()) response.removeHeader(name);
   response.statusMessage = '';

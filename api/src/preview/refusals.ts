@@ -1,5 +1,6 @@
-// Why a request to a preview is not passed on, or has no answer of its app: code, words and how soon to try again. What a visitor is told is what they may know: before
-// their link was found good, nothing of the sandbox.
+// Why a request to a preview is not passed on, or has no answer of its app: code, words and how
+// soon to try again. What a visitor is told is what they may know: before their link was found
+// good, nothing of the sandbox.
 import { ERRORS, type ErrorCode } from '@berth/contract/errors.ts';
 import { html, type Html } from '../rules/html.ts';
 
@@ -94,7 +95,8 @@ export function asleep(byTeam: boolean): Refusal {
     message: 'the sandbox sleeps: wake it (POST /v1/sandboxes/{sandboxId}/wake), then try again',
     content: byTeam
       ? html`<p>
-            Nothing is lost. Wake it where you manage your sandboxes, or with <code>POST /v1/sandboxes/…/wake</code>, then reload this page.
+            Nothing is lost. Wake it where you manage your sandboxes, or with <code>POST /v1/sandboxes/…/wake</code>,
+            then reload this page.
           </p>
           <p>A project can also let its sandboxes be woken by whoever opens a preview (<code>wakeOnUse</code>).</p>`
       : html`<p>What it showed is not lost. Ask whoever gave you the link to wake it, then reload this page.</p>`,
@@ -114,7 +116,9 @@ export const FAILED: Refusal = {
   code: 'preview_sandbox_failed',
   title: 'The sandbox does not run',
   message: 'the machine of the sandbox was lost, or could not be made',
-  content: html`<p>Its machine was lost, or could not be made. Who manages the sandbox can see why, and may be able to wake it.</p>`,
+  content: html`<p>
+    Its machine was lost, or could not be made. Who manages the sandbox can see why, and may be able to wake it.
+  </p>`,
 };
 
 export const NOT_WOKEN: Refusal = {
@@ -122,7 +126,8 @@ export const NOT_WOKEN: Refusal = {
   title: 'The sandbox could not be woken',
   message: 'the sandbox was to be woken for this, but could not be',
   content: html`<p>
-      It sleeps, and could not be woken just now: there is no room for its machine, or the plan allows no further one awake.
+      It sleeps, and could not be woken just now: there is no room for its machine, or the plan allows no further one
+      awake.
     </p>
     <p>Try again in a while.</p>`,
   retryAfterSeconds: 30,
@@ -157,7 +162,9 @@ export const TOO_MANY_CONNECTIONS: Refusal = {
   code: 'too_many_connections',
   title: 'Too many at once',
   message: 'the sandbox has as many connections open as it may; try again in a few seconds',
-  content: html`<p>The sandbox has as many connections open as it may. Close other tabs that show it, or try again in a few seconds.</p>`,
+  content: html`<p>
+    The sandbox has as many connections open as it may. Close other tabs that show it, or try again in a few seconds.
+  </p>`,
   retryAfterSeconds: 3,
 };
 
@@ -165,7 +172,9 @@ export const BROKEN_ANSWER: Refusal = {
   code: 'preview_answer_broken',
   title: 'The app did not answer',
   message: 'the app closed the connection before it had answered, or answered what is no HTTP',
-  content: html`<p>It closed the connection before it had answered, or answered what is no HTTP. Its own log may say why.</p>`,
+  content: html`<p>
+    It closed the connection before it had answered, or answered what is no HTTP. Its own log may say why.
+  </p>`,
 };
 
 export const TOO_SLOW: Refusal = {

@@ -1,9 +1,12 @@
-// Which site a request is for: the service, or a preview. Decides by the Host header alone, before anything else looks at the request, so that neither is ever reached by the
-// other's name.
+// Which site a request is for: the service, or a preview. Decides by the Host header alone, before
+// anything else looks at the request, so that neither is ever reached by the other's name.
 import type { IncomingMessage } from 'node:http';
 import { parsePreviewHost, type PreviewPlace } from '../rules/preview-host.ts';
 
-/** `malformed`: below the preview host, and no preview. `refused`: whom it is for cannot be told for sure. */
+/**
+ * `malformed`: below the preview host, and no preview. `refused`: whom it is for cannot be told for
+ * sure.
+ */
 export type Site = 'service' | 'malformed' | 'refused' | PreviewPlace;
 
 /** Host headers that were parsed are remembered up to this many. */
@@ -28,7 +31,8 @@ export class Sites {
     const target = request.url ?? '/';
     if (target.startsWith('/')) return site;
     const [, authority, path = ''] = ABSOLUTE_TARGET.exec(target) ?? [];
-    // A server must go by the target rather than by Host (RFC 9112), and others on the way went by Host: where they differ, nobody is right.
+    // A server must go by the target rather than by Host (RFC 9112), and others on the way went by
+    // Host: where they differ, nobody is right.
     if (authority !== undefined && authority.toLowerCase() !== host.toLowerCase()) return 'refused';
     if (authority !== undefined && site !== 'service') request.url = path.startsWith('/') ? path : `/${path}`;
     return site;

@@ -1,5 +1,6 @@
-// One request of a visitor, from its first look to its line in the log: what it brings, how it is let in, and how it is refused. What passes to the app and back is
-// exchange.ts's and web-socket.ts's.
+// One request of a visitor, from its first look to its line in the log: what it brings, how it is
+// let in, and how it is refused. What passes to the app and back is exchange.ts's and
+// web-socket.ts's.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { newRequestId } from '../http/request-id.ts';
 import { outcomeOf } from '../http/request-log.ts';
@@ -35,8 +36,12 @@ export class Visit {
     this.response = response;
     this.place = place;
     // Whatever breaks ends with 'close' too.
-    request.on('error', (error) => parts.context.log.debug({ err: error, reqId: this.id }, 'a visitor’s connection broke'));
-    response.on('error', (error) => parts.context.log.debug({ err: error, reqId: this.id }, 'a visitor’s connection broke'));
+    request.on('error', (error) =>
+      parts.context.log.debug({ err: error, reqId: this.id }, 'a visitor’s connection broke'),
+    );
+    response.on('error', (error) =>
+      parts.context.log.debug({ err: error, reqId: this.id }, 'a visitor’s connection broke'),
+    );
     response.once('close', () => this.#onClose());
   }
 
@@ -93,7 +98,8 @@ export class Visit {
     }
     if ('refusal' in admission) return this.refuse(admission.refusal);
     const { request, response } = this;
-    const byBrowser = (request.method === 'GET' || request.method === 'HEAD') && request.headers.accept?.includes('text/html') === true;
+    const byBrowser =
+      (request.method === 'GET' || request.method === 'HEAD') && request.headers.accept?.includes('text/html') === true;
     if (!byBrowser || request.headers.upgrade !== undefined) return this.refuse(SIGN_IN_FIRST);
     sendElsewhere(response, admission.signInAt, this.id);
     return undefined;
@@ -111,7 +117,9 @@ export class Visit {
     this.log(status, more);
   }
 
-  /** The line that every visit leaves; what was asked for and with which link's token is not in it. */
+  /**
+   * The line that every visit leaves; what was asked for and with which link's token is not in it.
+   */
   log(status: number, more: Readonly<Record<string, unknown>>): void {
     const { request, place, access, code } = this;
     this.#parts.context.log.info(
@@ -132,7 +140,10 @@ export class Visit {
   }
 }
 
-/** Behind other answers it is broken off in its turn, which comes with the connection: of one that has none yet Node only forgets it. */
+/**
+ * Behind other answers it is broken off in its turn, which comes with the connection: of one that
+ * has none yet Node only forgets it.
+ */
 function breakOff(response: ServerResponse): void {
   if (response.socket === null) {
     const assignSocket = response.assignSocket.bind(response);

@@ -1,5 +1,5 @@
-// A visitor's request to become a WebSocket: passed to the app with its connection, and, once the app agrees, all that comes on either side. What the WebSocket's frames
-// mean is theirs alone.
+// A visitor's request to become a WebSocket: passed to the app with its connection, and, once the
+// app agrees, all that comes on either side. What the WebSocket's frames mean is theirs alone.
 import { ServerResponse, type ClientRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -37,7 +37,14 @@ export class WebSocketPassage implements Asking {
   #lease: PreviewLease | undefined;
   #use: { end(): void } | undefined;
 
-  constructor(parts: PreviewParts, proxy: ProxyServer, request: IncomingMessage, socket: Socket, head: Buffer, place: PreviewPlace) {
+  constructor(
+    parts: PreviewParts,
+    proxy: ProxyServer,
+    request: IncomingMessage,
+    socket: Socket,
+    head: Buffer,
+    place: PreviewPlace,
+  ) {
     this.#parts = parts;
     this.#proxy = proxy;
     this.#socket = socket;
@@ -55,7 +62,8 @@ export class WebSocketPassage implements Asking {
     const { request, response } = visit;
     const admitted = await visit.letIn();
     if (admitted === undefined || visit.gone) return;
-    // Of a handshake there is no body; one that says so would leave the app waiting for it, and take what comes next for it.
+    // Of a handshake there is no body; one that says so would leave the app waiting for it, and
+    // take what comes next for it.
     if (request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined) {
       visit.refuse(BAD_FRAMING);
       return;
@@ -92,7 +100,8 @@ export class WebSocketPassage implements Asking {
       ssl: { asking: this, maxHeaderSize: this.#parts.bounds.headBytes },
     };
     this.#proxy.ws(request, this.#socket, this.#head, options, () => undefined);
-    // An app that does not agree is passed on as any answer is: the library would hold all of it that its visitor has not taken.
+    // An app that does not agree is passed on as any answer is: the library would hold all of it
+    // that its visitor has not taken.
     this.#outgoing?.removeAllListeners('response');
     this.#outgoing?.once('response', (answer) => this.#declined(answer));
   }
@@ -123,13 +132,15 @@ export class WebSocketPassage implements Asking {
     stream.allowHalfOpen = true;
     // After the library has set its own.
     setImmediate(() => {
-      for (const end of [socket, stream as Socket]) end.setTimeout(this.#parts.bounds.streamSilenceMs, () => this.#endBoth('silent'));
+      for (const end of [socket, stream as Socket])
+        end.setTimeout(this.#parts.bounds.streamSilenceMs, () => this.#endBoth('silent'));
     });
     let open = 2;
     const closed = (other: Duplex) => (): void => {
       open -= 1;
-      if (open > 0) setTimeout(() => other.destroy(), LINGER_MS).unref();
-      else {
+      if (open > 0) {
+        setTimeout(() => other.destroy(), LINGER_MS).unref();
+      } else {
         this.#close();
         const seconds = Math.round((performance.now() - openedAtMs) / 1_000);
         const { id, place, code } = this.visit;

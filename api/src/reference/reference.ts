@@ -1,4 +1,5 @@
-// The reference of the API: the published OpenAPI document, and a page that shows it. Everything on the page is from here: no other site is asked for anything.
+// The reference of the API: the published OpenAPI document, and a page that shows it. Everything on
+// the page is from here: no other site is asked for anything.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { publishedDocument } from '@berth/contract/openapi.ts';
@@ -30,7 +31,10 @@ const BRIEFLY = 'public, max-age=300';
 const read = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 12);
 
-/** Puts document and page on the server. @param publicUrl by which the service is reached: the document names it */
+/**
+ * Puts document and page on the server. @param publicUrl by which the service is reached: the
+ * document names it
+ */
 export function registerReference(app: FastifyInstance, publicUrl: string): void {
   // Made when somebody asks: most starts of the service are not for reading.
   let document: string | undefined;
@@ -39,14 +43,22 @@ export function registerReference(app: FastifyInstance, publicUrl: string): void
     return reply.type('application/json; charset=utf-8').header('cache-control', BRIEFLY).send(document);
   });
 
-  const files = { [RENDERER_PATH]: read('vendor/redoc.standalone.js'), [START_PATH]: read('start.js'), [STYLE_PATH]: read('docs.css') };
+  const files = {
+    [RENDERER_PATH]: read('vendor/redoc.standalone.js'),
+    [START_PATH]: read('start.js'),
+    [STYLE_PATH]: read('docs.css'),
+  };
   for (const [path, text] of Object.entries(files)) {
     const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
     app.get(path, (_request, reply) => reply.type(type).header('cache-control', FOREVER).send(text));
   }
   const page = pageWith((path) => `${path}?v=${hashOf((files as Record<string, string>)[path] ?? '')}`);
   app.get('/docs', (_request, reply) =>
-    reply.type('text/html; charset=utf-8').header('cache-control', BRIEFLY).header('content-security-policy', POLICY).send(page),
+    reply
+      .type('text/html; charset=utf-8')
+      .header('cache-control', BRIEFLY)
+      .header('content-security-policy', POLICY)
+      .send(page),
   );
 }
 
@@ -64,7 +76,9 @@ function pageWith(versioned: (path: string) => string): string {
       </head>
       <body>
         <main id="reference" data-document="${DOCUMENT_PATH}">
-          <p class="waiting">The reference is being drawn. The document that it shows: <a href="${DOCUMENT_PATH}">${DOCUMENT_PATH}</a></p>
+          <p class="waiting">
+            The reference is being drawn. The document that it shows: <a href="${DOCUMENT_PATH}">${DOCUMENT_PATH}</a>
+          </p>
         </main>
       </body>
     </html>`.toString();

@@ -1,5 +1,10 @@
 // The activity feed on the wire.
-import { activityActorKind, activitySubjectKind, listActivity, type ActivityEntry } from '@berth/contract/activity-feed.ts';
+import {
+  activityActorKind,
+  activitySubjectKind,
+  listActivity,
+  type ActivityEntry,
+} from '@berth/contract/activity-feed.ts';
 import { listActivity as readFeed, type ActivityRow } from '../services/activity-feed.ts';
 import { bind } from './bind.ts';
 
@@ -25,11 +30,15 @@ function viewEntry(row: ActivityRow): ActivityEntry {
   };
 }
 
-/** Why, in words, stands beside the details and not in them; of a reason with a code the code stays there, for programs. */
+/**
+ * Why, in words, stands beside the details and not in them; of a reason with a code the code stays
+ * there, for programs.
+ */
 function viewReason({ reason, ...details }: Record<string, unknown>): Pick<ActivityEntry, 'reason' | 'details'> {
   if (reason == null) return { reason: null, details };
   if (typeof reason === 'string') return { reason, details };
   const { code, message } = reason as { code?: unknown; message?: unknown };
-  if (typeof code === 'string' && typeof message === 'string') return { reason: message, details: { ...details, reasonCode: code } };
+  if (typeof code === 'string' && typeof message === 'string')
+    return { reason: message, details: { ...details, reasonCode: code } };
   return { reason: null, details: { ...details, reason } };
 }

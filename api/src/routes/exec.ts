@@ -4,7 +4,11 @@ import * as exec from '../services/exec.ts';
 import { bind } from './bind.ts';
 
 export const execRoutes = [
-  bind(execInSandbox, (context, { actor, sandbox, body, signal }) => exec.execInSandbox(context, actor, sandbox, body, signal), {
-    keepsAlive: true,
-  }),
+  bind(
+    execInSandbox,
+    (context, { actor, sandbox, body, signal }) => exec.execInSandbox(context, actor, sandbox, body, signal),
+    {
+      keepsAlive: true,
+    },
+  ),
 ];

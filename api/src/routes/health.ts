@@ -1,4 +1,5 @@
-// The health check: the process answers. It asks nothing of the database, so that a fault there does not take every replica away.
+// The health check: the process answers. It asks nothing of the database, so that a fault there
+// does not take every replica away.
 import { getHealth, SERVICE_NAME } from '@berth/contract/health.ts';
 import { bind } from './bind.ts';
 

@@ -10,7 +10,11 @@ export const identityRoutes = [
 ];
 
 function viewIdentity(user: UserRow): Identity {
-  return { id: user.id, email: user.email === '' ? null : user.email, displayName: user.name === '' ? null : user.name };
+  return {
+    id: user.id,
+    email: user.email === '' ? null : user.email,
+    displayName: user.name === '' ? null : user.name,
+  };
 }
 
 function viewOrg(org: MemberOrgRow): Org {

@@ -28,7 +28,11 @@ export const invitationRoutes = [
     invitation: viewReceivedInvitation(await invitations.getInvitation(context, params.token)),
   })),
   bind(acceptInvitation, async (context, { actor, params }) => {
-    const { orgId, member } = await invitations.acceptInvitationAs(context, { token: params.token, userId: actor.userId, actor });
+    const { orgId, member } = await invitations.acceptInvitationAs(context, {
+      token: params.token,
+      userId: actor.userId,
+      actor,
+    });
     return { orgId, member: viewMember(member) };
   }),
 ];

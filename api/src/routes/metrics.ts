@@ -4,7 +4,9 @@ import * as metrics from '../services/metrics.ts';
 import { bind } from './bind.ts';
 
 export const metricsRoutes = [
-  bind(getLiveMetrics, async (context, { sandbox, signal }) => ({ metrics: await metrics.liveMetrics(context, sandbox, signal) })),
+  bind(getLiveMetrics, async (context, { sandbox, signal }) => ({
+    metrics: await metrics.liveMetrics(context, sandbox, signal),
+  })),
   bind(sampleMetrics, async (context, { actor, sandbox, signal }) => ({
     sample: await metrics.sampleMetrics(context, actor, sandbox, signal),
   })),

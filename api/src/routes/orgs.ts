@@ -20,7 +20,9 @@ export const orgRoutes = [
   bind(removeMember, async (context, { actor, params }) => ({
     member: viewMember(await members.removeMember(context, actor, params.orgId, params.userId)),
   })),
-  bind(leaveOrg, async (context, { actor, params }) => ({ member: viewMember(await members.leaveOrg(context, actor, params.orgId)) })),
+  bind(leaveOrg, async (context, { actor, params }) => ({
+    member: viewMember(await members.leaveOrg(context, actor, params.orgId)),
+  })),
 ];
 
 export function viewMember(row: members.MemberRow): Member {

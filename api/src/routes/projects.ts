@@ -1,6 +1,13 @@
 // Projects on the wire.
 import { profile } from '@berth/contract/machine-sizes.ts';
-import { createProject, deleteProject, getProject, listProjects, updateProject, type Project } from '@berth/contract/projects.ts';
+import {
+  createProject,
+  deleteProject,
+  getProject,
+  listProjects,
+  updateProject,
+  type Project,
+} from '@berth/contract/projects.ts';
 import { persistencePolicy } from '@berth/contract/sandbox-fields.ts';
 import * as projects from '../services/projects.ts';
 import { bind } from './bind.ts';

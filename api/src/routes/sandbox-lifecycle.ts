@@ -1,5 +1,12 @@
-// Sleep, wake and resize on the wire, and the two deprecated aliases, which answer as what they stand for.
-import { resizeSandbox, resumeSandbox, sleepSandbox, stopSandbox, wakeSandbox } from '@berth/contract/sandbox-lifecycle.ts';
+// Sleep, wake and resize on the wire, and the two deprecated aliases, which answer as what they
+// stand for.
+import {
+  resizeSandbox,
+  resumeSandbox,
+  sleepSandbox,
+  stopSandbox,
+  wakeSandbox,
+} from '@berth/contract/sandbox-lifecycle.ts';
 import type { Sandbox } from '@berth/contract/sandboxes.ts';
 import * as resizes from '../services/sandbox-resize.ts';
 import * as sleeps from '../services/sandbox-sleep.ts';

@@ -1,5 +1,5 @@
-// The one rule of who may call what: the route's kinds of tokens ∩ what the token grants ∩ its holder's present role in the org.
-// Pure; services/access.ts finds out what it is asked about.
+// The one rule of who may call what: the route's kinds of tokens ∩ what the token grants ∩ its
+// holder's present role in the org. Pure; services/access.ts finds out what it is asked about.
 import { ROLE_PERMISSIONS, type Permission, type Role } from '@berth/contract/permissions.ts';
 import type { AuthKind, Route } from '@berth/contract/route.ts';
 import { CodedError } from './coded-error.ts';
@@ -50,12 +50,19 @@ const KIND_NAMES: { readonly [kind in AuthKind]: string } = {
 export function requireKind(actor: Actor, route: Pick<Route, 'auth'>): void {
   if (route.auth.includes(actor.kind)) return;
   const taken = route.auth.map((kind) => KIND_NAMES[kind]).join(' or ');
-  throw new CodedError('auth_kind_not_allowed', `this route does not take ${KIND_NAMES[actor.kind]}; it takes ${taken}`);
+  throw new CodedError(
+    'auth_kind_not_allowed',
+    `this route does not take ${KIND_NAMES[actor.kind]}; it takes ${taken}`,
+  );
 }
 
-/** Throws unless something of the given org is open to the actor, whose role there is `role`; null: not a member. */
+/**
+ * Throws unless something of the given org is open to the actor, whose role there is `role`; null:
+ * not a member.
+ */
 export function requireMembership(actor: Actor, orgId: string, role: Role | null): Role {
-  if (actor.kind === 'api_key' && orgId !== actor.orgId) throw new CodedError('org_access_denied', 'this API key belongs to another org');
+  if (actor.kind === 'api_key' && orgId !== actor.orgId)
+    throw new CodedError('org_access_denied', 'this API key belongs to another org');
   if (role !== null) return role;
   throw new CodedError(
     'org_access_denied',
@@ -69,13 +76,15 @@ export function requireMembership(actor: Actor, orgId: string, role: Role | null
 export function requirePermission(actor: Actor, role: Role, permission: Permission): void {
   const needed = `the permission ${permission} is needed`;
   if (!ROLE_PERMISSIONS[role].has(permission)) {
-    const whose = actor.kind === 'session' ? 'your role' : `the role of the ${actor.kind === 'api_key' ? "key's" : "token's"} creator`;
+    const whose =
+      actor.kind === 'session'
+        ? 'your role'
+        : `the role of the ${actor.kind === 'api_key' ? "key's" : "token's"} creator`;
     throw new CodedError('permission_denied', `${needed}; ${whose}, ${role}, does not have it`);
   }
-  if (actor.kind === 'api_key' && actor.scopes !== null && !actor.scopes.has(permission)) {
+  if (actor.kind === 'api_key' && actor.scopes !== null && !actor.scopes.has(permission))
     throw new CodedError('permission_denied', `${needed}; this API key's scopes do not include it`);
-  }
-  if (actor.kind === 'agent_token' && !actor.permissions.has(permission)) {
+
+  if (actor.kind === 'agent_token' && !actor.permissions.has(permission))
     throw new CodedError('permission_denied', `${needed}; this personal agent token does not grant it`);
-  }
 }

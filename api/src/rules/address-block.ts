@@ -1,9 +1,13 @@
-// Who is counted as one caller before it has said who it is: an IPv4 address; of IPv6 the network of 64 bits that one subscriber has.
+// Who is counted as one caller before it has said who it is: an IPv4 address; of IPv6 the network
+// of 64 bits that one subscriber has.
 
 /** Longest text of an address with a zone; what a proxy passes on as an address may be anything. */
 const MAX_CHARACTERS = 64;
 
-/** Some proxies pass the port on too, with which each connection would be another caller: `192.0.2.7:5123`, `[2001:db8::1]:5123`. */
+/**
+ * Some proxies pass the port on too, with which each connection would be another caller:
+ * `192.0.2.7:5123`, `[2001:db8::1]:5123`.
+ */
 const WITH_PORT = /^(?:(\d+\.\d+\.\d+\.\d+)|\[([^\]]*)\])(?::\d+)?$/;
 
 /** The address as it is counted. Text that is no address is counted as it is. */

@@ -28,12 +28,16 @@ export interface ChosenAllocation {
   persistencePolicy: PersistencePolicy;
 }
 
-/** An ephemeral sandbox runs, and is billed, until it ends: sleep would end it, so nothing puts it to sleep by itself. */
+/**
+ * An ephemeral sandbox runs, and is billed, until it ends: sleep would end it, so nothing puts it
+ * to sleep by itself.
+ */
 const EPHEMERAL_PERSISTENCE_POLICY: PersistencePolicy = 'always_on';
 
 /**
- * The request's own profile; else that of the machine size asked for (spec: "inferred from the requested machine size"); else the project's
- * default; else `auto`. A machine size overrides the tier of the profile.
+ * The request's own profile; else that of the machine size asked for (spec: "inferred from the
+ * requested machine size"); else the project's default; else `auto`. A machine size overrides the
+ * tier of the profile.
  */
 export function chooseAllocation(request: AllocationRequest, defaults: ProjectDefaults): ChosenAllocation {
   const profile = request.profile ?? inferredProfile(request) ?? defaults.profile ?? DEFAULT_PROFILE;

@@ -1,7 +1,8 @@
 // Billing periods: months counted from an anchor, in UTC. Pure.
 //
-// The periods of an anchor tile all of time: each ends in the millisecond in which the next begins. All are counted from the anchor itself, never from
-// the period before, so that one which begins on the 28th of February for want of a 31st is followed by one that begins on the 31st of March.
+// The periods of an anchor tile all of time: each ends in the millisecond in which the next begins.
+// All are counted from the anchor itself, never from the period before, so that one which begins on
+// the 28th of February for want of a 31st is followed by one that begins on the 31st of March.
 
 /** Half open: `endsAt` is the next one's `startsAt`. */
 export interface BillingPeriod {
@@ -17,7 +18,10 @@ export function periodAt(anchor: Date, at: Date): BillingPeriod {
   return { startsAt: startOf(anchor, first), endsAt: startOf(anchor, first + 1) };
 }
 
-/** When the period begins that is so many months after the anchor's: on the anchor's day, or the month's last when it has no such day. */
+/**
+ * When the period begins that is so many months after the anchor's: on the anchor's day, or the
+ * month's last when it has no such day.
+ */
 function startOf(anchor: Date, months: number): Date {
   const year = anchor.getUTCFullYear();
   const month = anchor.getUTCMonth() + months;

@@ -1,5 +1,6 @@
-// Why a repository could not be cloned: a code for programs and a sentence for people. Git's own words are the guest's, and a hostile host's before that: they are
-// shown bounded, in plain characters, and without what the clone signed in with. Pure.
+// Why a repository could not be cloned: a code for programs and a sentence for people. Git's own
+// words are the guest's, and a hostile host's before that: they are shown bounded, in plain
+// characters, and without what the clone signed in with. Pure.
 import type { Reason } from './machine-death.ts';
 
 const SENTENCES = {
@@ -25,25 +26,38 @@ const WORDS_CHARACTERS = 400;
 const SECRET_CHARACTERS = 4;
 const TAKEN_OUT = '[taken out]';
 
-/** The reason as a sandbox shows it; `words` are git's, `secrets` what they must not have in them, in whatever form. */
+/**
+ * The reason as a sandbox shows it; `words` are git's, `secrets` what they must not have in them,
+ * in whatever form.
+ */
 export function cloneFailure(code: CloneFailure, words = '', secrets: readonly string[] = []): Reason {
   const clean = cleanWords(words, secrets);
   return { code, message: clean === '' ? SENTENCES[code] : `${SENTENCES[code]}: ${clean}` };
 }
 
-/** Text of a stranger as it may be shown: one line of printable characters, bounded, without the secrets. */
+/**
+ * Text of a stranger as it may be shown: one line of printable characters, bounded, without the
+ * secrets.
+ */
 export function cleanWords(words: string, secrets: readonly string[]): string {
   if (secrets.some((secret) => secret !== '' && secret.length < SECRET_CHARACTERS && words.includes(secret))) return '';
   const known = secrets.filter((secret) => secret.length >= SECRET_CHARACTERS);
-  // As they are first, so that none is taken apart by what follows, and again as what follows leaves them.
-  const cleared = withoutAll(withoutAll(words, known).replace(ESCAPES, '').replace(UNPRINTABLE, ' ').replace(/ {2,}/g, ' '), known);
+  // As they are first, so that none is taken apart by what follows, and again as what follows
+  // leaves them.
+  const cleared = withoutAll(
+    withoutAll(words, known).replace(ESCAPES, '').replace(UNPRINTABLE, ' ').replace(/ {2,}/g, ' '),
+    known,
+  );
   const bare = cleared.replace(USER_IN_URL, `$1${TAKEN_OUT}@`).trim();
   return bare.length <= WORDS_CHARACTERS ? bare : `${bare.slice(0, WORDS_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
 // oxlint-disable-next-line no-control-regex
 const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|.)/g;
-/** Control and format characters (those that turn the direction of text among them), line separators, and halves of characters. */
+/**
+ * Control and format characters (those that turn the direction of text among them), line
+ * separators, and halves of characters.
+ */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\u2028\u2029]/gu;
 const USER_IN_URL = /(\w:\/\/)[^\s/@]+@/g;
 

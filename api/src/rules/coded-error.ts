@@ -1,4 +1,5 @@
-// An expected failure: a code of the contract's table and a message for people. Mapped to HTTP in one place, http/errors.ts.
+// An expected failure: a code of the contract's table and a message for people. Mapped to HTTP in
+// one place, http/errors.ts.
 import type { ErrorCode } from '@berth/contract/errors.ts';
 
 export class CodedError extends Error {

@@ -5,7 +5,10 @@ import { CodedError } from './coded-error.ts';
 
 type Encoded = Pick<FileContent, 'content' | 'encoding'>;
 
-/** Throws `invalid_request` for what is not base64, `file_too_large` for more bytes than are written at once. */
+/**
+ * Throws `invalid_request` for what is not base64, `file_too_large` for more bytes than are written
+ * at once.
+ */
 export function bytesOfContent({ content, encoding }: Encoded): Buffer {
   const bytes = Buffer.from(content, encoding);
   // Buffer takes anything for base64 and leaves out what is none.
@@ -24,10 +27,15 @@ export function bytesOfContent({ content, encoding }: Encoded): Buffer {
   return bytes;
 }
 
-/** Text where that loses nothing: valid UTF-8 without NUL, as it is, also with a byte order mark; base64 otherwise. */
+/**
+ * Text where that loses nothing: valid UTF-8 without NUL, as it is, also with a byte order mark;
+ * base64 otherwise.
+ */
 export function contentOfBytes(bytes: Buffer): Encoded {
   const text = bytes.includes(0) ? null : textOf(bytes);
-  return text === null ? { content: bytes.toString('base64'), encoding: 'base64' } : { content: text, encoding: 'utf8' };
+  return text === null
+    ? { content: bytes.toString('base64'), encoding: 'base64' }
+    : { content: text, encoding: 'utf8' };
 }
 
 function textOf(bytes: Buffer): string | null {

@@ -1,4 +1,5 @@
-// HTML that cannot be broken out of: whatever is put into a template is escaped, unless it came out of one itself. Knows no page.
+// HTML that cannot be broken out of: whatever is put into a template is escaped, unless it came out
+// of one itself. Knows no page.
 
 class Markup {
   readonly #text: string;
@@ -15,12 +16,16 @@ class Markup {
 /** Markup that is safe to send. {@link html} alone makes it. */
 export type Html = Markup;
 
-/** What a template takes: text is escaped, nothing (null, undefined, false) is left out, a list is written one after the other. */
+/**
+ * What a template takes: text is escaped, nothing (null, undefined, false) is left out, a list is
+ * written one after the other.
+ */
 export type HtmlValue = Html | string | number | null | undefined | false | readonly HtmlValue[];
 
 /**
- * Markup of a template literal. Values may stand between tags and inside attributes' quotes, and nowhere else: throws when one stands right after `=`,
- * where escaping does not help. Not for scripts and styles, of which the pages have none.
+ * Markup of a template literal. Values may stand between tags and inside attributes' quotes, and
+ * nowhere else: throws when one stands right after `=`, where escaping does not help. Not for
+ * scripts and styles, of which the pages have none.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let text = parts[0] ?? '';
@@ -31,7 +36,13 @@ export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[
   return new Markup(text);
 }
 
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 
 function written(value: HtmlValue): string {
   if (value === null || value === undefined || value === false) return '';

@@ -17,7 +17,8 @@ export function machineHours(ms: number): number {
 
 /** In US dollars, to the millionth. What is summed are whole milliseconds of each resource. */
 export function estimatedCostUsd(times: readonly MachineTime[], rates: MachineRates): number {
-  const sumMs = (amountOf: (time: MachineTime) => number): number => times.reduce((sum, time) => sum + time.ms * amountOf(time), 0);
+  const sumMs = (amountOf: (time: MachineTime) => number): number =>
+    times.reduce((sum, time) => sum + time.ms * amountOf(time), 0);
   const usd =
     machineHours(sumMs(({ vcpu }) => vcpu)) * rates.vcpuHourUsd +
     machineHours(sumMs(({ memoryGb }) => memoryGb)) * rates.memoryGbHourUsd +

@@ -1,4 +1,5 @@
-// What it means that a sandbox's machine is gone: a code for programs and a sentence for people. Pure.
+// What it means that a sandbox's machine is gone: a code for programs and a sentence for people.
+// Pure.
 
 export interface Reason {
   code: string;
@@ -46,7 +47,10 @@ export const HOST_LOST: Reason = { code: 'host_lost', message: 'the host of its 
 export const MACHINE_LOST: Reason = { code: 'machine_lost', message: 'its host no longer has its machine' };
 
 /** The host answers, and has nothing left of a machine that did not run. */
-export const DISK_LOST: Reason = { code: 'disk_lost', message: 'its host has neither a snapshot nor a disk of it any more' };
+export const DISK_LOST: Reason = {
+  code: 'disk_lost',
+  message: 'its host has neither a snapshot nor a disk of it any more',
+};
 
 /** Codes after which the machine may turn up again as if nothing had happened. */
 export const LOST_FROM_SIGHT: ReadonlySet<string> = new Set([HOST_LOST.code, MACHINE_LOST.code]);

@@ -1,5 +1,6 @@
-// Pages of lists: a cursor's text, and what a query with `limit` or `after` asks for and is answered. Pure; the SQL is in store/pages.ts.
-// A cursor is a place in the list's order, so a page goes on after it whatever came or went meanwhile. It opens nothing: access is decided first.
+// Pages of lists: a cursor's text, and what a query with `limit` or `after` asks for and is
+// answered. Pure; the SQL is in store/pages.ts. A cursor is a place in the list's order, so a page
+// goes on after it whatever came or went meanwhile. It opens nothing: access is decided first.
 import { LIST_LIMIT } from '@berth/contract/limits.ts';
 import type { PageQuery } from '@berth/contract/page.ts';
 import { CodedError } from './coded-error.ts';
@@ -41,7 +42,10 @@ export interface Slice<Row> {
   next: Place | null;
 }
 
-/** What stands beside the list in the answer; nothing where no page was asked for (spec: the lists' shapes). */
+/**
+ * What stands beside the list in the answer; nothing where no page was asked for (spec: the lists'
+ * shapes).
+ */
 export interface PageFields {
   nextCursor?: string | null;
   hasMore?: boolean;
@@ -55,19 +59,27 @@ export function writeCursor(list: PagedList, place: Place): string {
 export function readCursor(list: PagedList, cursor: string): Place {
   const parts = /^(\w+)\.(\d{1,16})\.([\w-]+)$/.exec(Buffer.from(cursor, 'base64url').toString());
   const place = { atMicroseconds: Number(parts?.[2]), tie: parts?.[3] ?? '' };
-  // Written again it must be the same: base64url is read leniently, and leading zeros are a number too.
-  const isOwn = Number.isSafeInteger(place.atMicroseconds) && TIES[list].test(place.tie) && writeCursor(list, place) === cursor;
-  if (!isOwn) throw new CodedError('invalid_request', 'query.after must be the nextCursor of an earlier page of this very list');
+  // Written again it must be the same: base64url is read leniently, and leading zeros are a number
+  // too.
+  const isOwn =
+    Number.isSafeInteger(place.atMicroseconds) && TIES[list].test(place.tie) && writeCursor(list, place) === cursor;
+  if (!isOwn)
+    throw new CodedError('invalid_request', 'query.after must be the nextCursor of an earlier page of this very list');
   return place;
 }
 
-/** The page that a query asks for; null: the whole list. With `after` alone, a page is as long as any may be. */
+/**
+ * The page that a query asks for; null: the whole list. With `after` alone, a page is as long as
+ * any may be.
+ */
 export function readPageQuery(list: PagedList, { limit, after }: PageQuery): PageRequest | null {
   if (limit === undefined && after === undefined) return null;
   return { limit: limit ?? LIST_LIMIT.max, after: after === undefined ? null : readCursor(list, after) };
 }
 
-/** Reads a list as the query asks: whole and without fields beside it, or one page of it with them. */
+/**
+ * Reads a list as the query asks: whole and without fields beside it, or one page of it with them.
+ */
 export async function readInPages<Row>(
   list: PagedList,
   query: PageQuery,

@@ -3,7 +3,10 @@ import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
 
 export type Plans = ReadonlyMap<string, Plan>;
 
-/** The configured plans and the self-hosted one, which is always there; a configured plan of its id stands in its place. */
+/**
+ * The configured plans and the self-hosted one, which is always there; a configured plan of its id
+ * stands in its place.
+ */
 export function planCatalogueOf(configured: readonly Plan[] = []): Plans {
   return new Map([SELF_HOSTED_PLAN, ...configured].map((plan) => [plan.id, plan]));
 }

@@ -1,4 +1,5 @@
-// What a plan allows: sizes, sandboxes awake at once, the length of an ephemeral session. Pure; services/plans.ts finds the plan in force.
+// What a plan allows: sizes, sandboxes awake at once, the length of an ephemeral session. Pure;
+// services/plans.ts finds the plan in force.
 import { MACHINE_SIZES, type Allocation } from '@berth/contract/machine-sizes.ts';
 import type { Plan } from '@berth/contract/plans.ts';
 import { CodedError } from './coded-error.ts';
@@ -9,7 +10,10 @@ const AMOUNTS = [
   { field: 'diskGb', unit: 'GB of disk' },
 ] as const satisfies { field: keyof Allocation; unit: string }[];
 
-/** Throws `plan_limit` naming the plan and the limit when an amount of the allocation is above that of the plan's largest size. */
+/**
+ * Throws `plan_limit` naming the plan and the limit when an amount of the allocation is above that
+ * of the plan's largest size.
+ */
 export function requireSizeWithinPlan(plan: Plan, allocation: Allocation): void {
   if (plan.largestSize === null) return;
   const largest = MACHINE_SIZES[plan.largestSize];
@@ -23,11 +27,17 @@ export function requireSizeWithinPlan(plan: Plan, allocation: Allocation): void 
   );
 }
 
-/** Throws `plan_limit` naming the plan and the limit when the time to live alone is longer than the plan's longest session. */
+/**
+ * Throws `plan_limit` naming the plan and the limit when the time to live alone is longer than the
+ * plan's longest session.
+ */
 export function requireTtlWithinPlan(plan: Plan, ttlSeconds: number): void {
   const cap = plan.ephemeralSessionSeconds;
   if (cap === null || ttlSeconds <= cap) return;
-  throw new CodedError('plan_limit', `${describePlan(plan)} allows ephemeral sessions up to ${cap} s; body.ttlSeconds is ${ttlSeconds}`);
+  throw new CodedError(
+    'plan_limit',
+    `${describePlan(plan)} allows ephemeral sessions up to ${cap} s; body.ttlSeconds is ${ttlSeconds}`,
+  );
 }
 
 /** Throws `concurrent_sandbox_limit` naming the limit when one more sandbox would be above it. */

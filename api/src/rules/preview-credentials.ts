@@ -1,7 +1,10 @@
-// What a request to a preview brings of ours, and how it is taken out before the app sees the request: tokens in the query, our cookie. Pure; texts only, nothing is
-// judged here.
+// What a request to a preview brings of ours, and how it is taken out before the app sees the
+// request: tokens in the query, our cookie. Pure; texts only, nothing is judged here.
 
-/** What every token of a preview's URL begins with; an app's own parameter of the same name does not. */
+/**
+ * What every token of a preview's URL begins with; an app's own parameter of the same name does
+ * not.
+ */
 export const PREVIEW_TOKEN_PREFIX = 'bpt_';
 export const PREVIEW_TOKEN_PARAMETER = 'token';
 
@@ -30,28 +33,40 @@ export function takeToken(target: string): TakenToken {
   return { token, target: kept.length === 0 ? path : `${path}?${kept.join('&')}` };
 }
 
-/** A request target with the token as the last of its parameters; what it had of ours is taken out. */
+/**
+ * A request target with the token as the last of its parameters; what it had of ours is taken out.
+ */
 export function withToken(target: string, token: string): string {
   const bare = takeToken(target).target;
   return `${bare}${bare.includes('?') ? '&' : '?'}${PREVIEW_TOKEN_PARAMETER}=${token}`;
 }
 
-/** Name of the cookie that lets a browser go on without the token; `__Host-` where previews are reached by https. */
+/**
+ * Name of the cookie that lets a browser go on without the token; `__Host-` where previews are
+ * reached by https.
+ */
 export function previewCookieName(previewUrl: string): string {
   return previewUrl.startsWith('https:') ? '__Host-berth_preview' : 'berth_preview';
 }
 
 /**
- * A `Set-Cookie` value for it. Where previews are reached by https it goes with a preview that a page of another site has in a frame, to each such site one of its own; by http
- * browsers would not take that.
+ * A `Set-Cookie` value for it. Where previews are reached by https it goes with a preview that a
+ * page of another site has in a frame, to each such site one of its own; by http browsers would not
+ * take that.
  */
 export function setPreviewCookie(previewUrl: string, value: string, secondsLeft: number): string {
   const within = previewUrl.startsWith('https:') ? 'Secure; SameSite=None; Partitioned' : 'SameSite=Lax';
   return `${previewCookieName(previewUrl)}=${value}; Path=/; Max-Age=${Math.max(0, Math.floor(secondsLeft))}; HttpOnly; ${within}`;
 }
 
-/** A `Cookie` header without our cookie, and the first value of it. Other cookies stay as they are; without any there is no header. */
-export function takeCookie(name: string, header: string | undefined): { value: string | null; header: string | undefined } {
+/**
+ * A `Cookie` header without our cookie, and the first value of it. Other cookies stay as they are;
+ * without any there is no header.
+ */
+export function takeCookie(
+  name: string,
+  header: string | undefined,
+): { value: string | null; header: string | undefined } {
   if (header === undefined || !header.includes(name)) return { value: null, header };
   let value: string | null = null;
   const kept = header.split(';').filter((pair) => {

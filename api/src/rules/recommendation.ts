@@ -1,9 +1,11 @@
-// Which allocation fits what a sandbox used lately. Pure: a window of samples in, an allocation and the reason out. Knows neither plans nor hosts; it is
-// given the bounds that follow from them.
+// Which allocation fits what a sandbox used lately. Pure: a window of samples in, an allocation and
+// the reason out. Knows neither plans nor hosts; it is given the bounds that follow from them.
 //
-// Each amount (vCPU, memory, disk) is judged by itself, on the steps that the machine sizes have of it. It goes up when it was nearly full in the short
-// window, and down to a step that would have been half empty in every window. What lies between is the hysteresis: a step that was left because it was nearly
-// full (85 %) cannot be half empty (50 %) at the same use, so no size is taken back that the same load had asked for, and none is asked for again.
+// Each amount (vCPU, memory, disk) is judged by itself, on the steps that the machine sizes have of
+// it. It goes up when it was nearly full in the short window, and down to a step that would have
+// been half empty in every window. What lies between is the hysteresis: a step that was left
+// because it was nearly full (85 %) cannot be half empty (50 %) at the same use, so no size is
+// taken back that the same load had asked for, and none is asked for again.
 import { MACHINE_SIZES, type Allocation } from '@berth/contract/machine-sizes.ts';
 
 /** What a sandbox used at one look. */
@@ -12,7 +14,10 @@ export interface UsageSample {
   at: number;
   /** The allocation of that time; the shares below are of it. */
   allocation: Allocation;
-  /** 0 to 1; of the processors it is the mean since the look before, null where there was none to count from. */
+  /**
+   * 0 to 1; of the processors it is the mean since the look before, null where there was none to
+   * count from.
+   */
   cpuUsed: number | null;
   memoryUsed: number;
   diskUsed: number;
@@ -22,7 +27,10 @@ export interface RecommendationInput {
   now: number;
   /** The allocation in force. */
   current: Allocation;
-  /** The largest allocation that may be asked for. What the sandbox has already is not taken away for being above it. */
+  /**
+   * The largest allocation that may be asked for. What the sandbox has already is not taken away
+   * for being above it.
+   */
   largest: Allocation;
   /** In any order; those older than the long window do not count. */
   samples: readonly UsageSample[];
@@ -53,7 +61,10 @@ const LONG: Window = { name: '24 hours', lengthMs: 24 * 60 * MINUTE_MS, minSampl
 export const WINDOWS: readonly Window[] = [SHORT, MIDDLE, LONG];
 export const SHORTEST_WINDOW_MS = SHORT.lengthMs;
 export const LONGEST_WINDOW_MS = LONG.lengthMs;
-/** A window is quiet only when its oldest sample lies in its first half: a burst of samples does not make a day. */
+/**
+ * A window is quiet only when its oldest sample lies in its first half: a burst of samples does not
+ * make a day.
+ */
 const COVERED_SHARE = 0.5;
 
 interface Judgement {
@@ -61,7 +72,9 @@ interface Judgement {
   reason: string;
 }
 
-/** What the sandbox should have. The same input gives the same answer; more use never gives less. */
+/**
+ * What the sandbox should have. The same input gives the same answer; more use never gives less.
+ */
 export function recommendAllocation(input: RecommendationInput): Recommendation {
   const { current, largest } = input;
   const vcpu = judge(input, {
@@ -85,7 +98,8 @@ export function recommendAllocation(input: RecommendationInput): Recommendation 
     largest: largest.memoryGb,
     steps: stepsOf('memoryGb'),
     used: ({ memoryUsed, allocation }) => memoryUsed * allocation.memoryGb,
-    // Memory that runs out once ends a process: the highest look counts, both ways, and one is enough.
+    // Memory that runs out once ends a process: the highest look counts, both ways, and one is
+    // enough.
     busy: (used) => quantile(used, 1),
     looksToGrow: 1,
     quiet: (used) => quantile(used, 1),
@@ -127,7 +141,10 @@ interface Resource {
 
 function judge(input: RecommendationInput, resource: Resource): Judgement {
   const { what, unit, current } = resource;
-  const stays = (because: string): Judgement => ({ amount: current, reason: `${what} stays at ${current} ${unit}: ${because}.` });
+  const stays = (because: string): Judgement => ({
+    amount: current,
+    reason: `${what} stays at ${current} ${unit}: ${because}.`,
+  });
 
   const lately = looksIn(SHORT, input, resource);
   if (lately.used.length >= resource.looksToGrow) {
@@ -136,22 +153,30 @@ function judge(input: RecommendationInput, resource: Resource): Judgement {
       const share = describeShare(demand, current);
       const larger = resource.steps.filter((step) => step > current && step <= resource.largest);
       const amount = larger.find((step) => demand <= NEARLY_FULL * step) ?? larger.at(-1);
-      if (amount === undefined) return stays(`${share} was in use over the last ${SHORT.name}, but no larger step may be asked for`);
-      return { amount, reason: `${what} goes from ${current} to ${amount} ${unit}: ${share} was in use over the last ${SHORT.name}.` };
+      if (amount === undefined)
+        return stays(`${share} was in use over the last ${SHORT.name}, but no larger step may be asked for`);
+      return {
+        amount,
+        reason: `${what} goes from ${current} to ${amount} ${unit}: ${share} was in use over the last ${SHORT.name}.`,
+      };
     }
   }
 
   const smaller = resource.steps.filter((step) => step < current);
-  if (!resource.shrinks || smaller.length === 0) {
+  if (!resource.shrinks || smaller.length === 0)
     return stays(resource.shrinks ? 'there is no smaller step' : 'there is room, and a disk never shrinks');
-  }
+
   let highest = 0;
   for (const window of WINDOWS) {
     const looks = looksIn(window, input, resource);
     if (looks.used.length < window.minSamples) {
-      return stays(`${looks.used.length} of the ${window.minSamples} samples that it takes to judge ${window.name} are there`);
+      return stays(
+        `${looks.used.length} of the ${window.minSamples} samples that it takes to judge ${window.name} are there`,
+      );
     }
-    if (looks.coveredMs < COVERED_SHARE * window.lengthMs) return stays(`the samples cover too little of ${window.name}`);
+
+    if (looks.coveredMs < COVERED_SHARE * window.lengthMs)
+      return stays(`the samples cover too little of ${window.name}`);
     highest = Math.max(highest, resource.quiet(looks.used));
   }
   const amount = smaller.find((step) => highest <= HALF_EMPTY * step);
@@ -162,8 +187,14 @@ function judge(input: RecommendationInput, resource: Resource): Judgement {
   };
 }
 
-/** What the window's samples say of the resource, ascending, and how far back the oldest of them is. */
-function looksIn(window: Window, { now, samples }: RecommendationInput, resource: Resource): { used: number[]; coveredMs: number } {
+/**
+ * What the window's samples say of the resource, ascending, and how far back the oldest of them is.
+ */
+function looksIn(
+  window: Window,
+  { now, samples }: RecommendationInput,
+  resource: Resource,
+): { used: number[]; coveredMs: number } {
   const used: number[] = [];
   let coveredMs = 0;
   for (const sample of samples) {

@@ -1,5 +1,6 @@
-// What is to be done when a sandbox's row and its machine on a host are held against each other: one answer for each pair of their statuses. Pure.
-// workers/reconciler.ts reads both in the order that makes the answers safe, and carries them out.
+// What is to be done when a sandbox's row and its machine on a host are held against each other:
+// one answer for each pair of their statuses. Pure. workers/reconciler.ts reads both in the order
+// that makes the answers safe, and carries them out.
 //
 //   row \ machine          not listed            running               asleep            dead
 //   awake                  failed (2 looks)      its size              stopped           failed
@@ -41,12 +42,19 @@ export interface MachineFacts {
 }
 
 /**
- * `look-again`: one list alone declares nothing lost. `note`: the status stays; what is left, or why it does not run, is other than the row says. `report`: no
- * mending is safe, a person must look.
+ * `look-again`: one list alone declares nothing lost. `note`: the status stays; what is left, or
+ * why it does not run, is other than the row says. `report`: no mending is safe, a person must
+ * look.
  */
 export type Decision =
   | { do: 'nothing' | 'look-again' }
-  | { do: 'change'; to: 'failed' | 'stopped' | 'ready'; reason: Reason | null; wakesFrom: Remains; size: Allocation | null }
+  | {
+      do: 'change';
+      to: 'failed' | 'stopped' | 'ready';
+      reason: Reason | null;
+      wakesFrom: Remains;
+      size: Allocation | null;
+    }
   | { do: 'note'; wakesFrom: Remains; reason: Reason | null }
   | { do: 'adopt-size'; size: Allocation }
   | { do: 'put-to-sleep' | 'destroy'; epoch: number }
@@ -55,20 +63,24 @@ export type Decision =
 const NOTHING: Decision = { do: 'nothing' };
 
 /**
- * The sandbox's row, if there is one, against the machine that the host lists under its id, if it does. `missedBefore`: the host did not list it at the look
- * before either.
+ * The sandbox's row, if there is one, against the machine that the host lists under its id, if it
+ * does. `missedBefore`: the host did not list it at the look before either.
  */
 export function reconcile(
   sandbox: SandboxFacts | undefined,
   machine: MachineFacts | undefined,
   at: { hostId: string; missedBefore: boolean },
 ): Decision {
-  if (machine === undefined || machine.status === 'destroyed') {
+  if (machine === undefined || machine.status === 'destroyed')
     return sandbox === undefined || sandbox.hostId !== at.hostId ? NOTHING : missing(sandbox, at.missedBefore);
-  }
+
   if (sandbox === undefined) {
-    return { do: 'report', message: 'the database has never heard of its sandbox: it is another than the one it was made under, or older' };
+    return {
+      do: 'report',
+      message: 'the database has never heard of its sandbox: it is another than the one it was made under, or older',
+    };
   }
+
   if (machine.epoch > sandbox.epoch) {
     return {
       do: 'report',
@@ -91,7 +103,8 @@ export function reconcile(
 
 function missing(sandbox: SandboxFacts, missedBefore: boolean): Decision {
   const { awake, settled } = SANDBOX_STATES[sandbox.status];
-  const expected = settled && (awake || sandbox.status === 'stopped' || (sandbox.status === 'failed' && sandbox.wakesFrom !== null));
+  const expected =
+    settled && (awake || sandbox.status === 'stopped' || (sandbox.status === 'failed' && sandbox.wakesFrom !== null));
   if (!expected) return NOTHING;
   if (!missedBefore) return { do: 'look-again' };
   if (sandbox.status === 'failed') return { do: 'note', wakesFrom: null, reason: DISK_LOST };
@@ -156,7 +169,10 @@ function failed(reason: Reason, wakesFrom: Remains): Decision {
   return { do: 'change', to: 'failed', reason, wakesFrom, size: null };
 }
 
-/** What a wake of the machine would start from. An ephemeral sandbox is not woken: of it nothing is left. */
+/**
+ * What a wake of the machine would start from. An ephemeral sandbox is not woken: of it nothing is
+ * left.
+ */
 function remains(sandbox: SandboxFacts, machine: MachineFacts): Remains {
   if (sandbox.mode === 'ephemeral' || machine.keeps === 'nothing') return null;
   return machine.keeps ?? (machine.status === 'asleep' ? 'snapshot' : null);

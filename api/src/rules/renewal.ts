@@ -14,7 +14,10 @@ export function renewedExpiry({ expiresAt, ttlSeconds }: Session): Date {
   return new Date(expiresAt.getTime() + ttlSeconds * 1_000);
 }
 
-/** Throws `session_cap_exhausted` when the renewed session, from its create on, would be longer than the plan allows. */
+/**
+ * Throws `session_cap_exhausted` when the renewed session, from its create on, would be longer than
+ * the plan allows.
+ */
 export function requireRenewalWithinPlan(plan: Plan, session: Session): void {
   const cap = plan.ephemeralSessionSeconds;
   if (cap === null) return;

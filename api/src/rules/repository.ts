@@ -1,4 +1,5 @@
-// Which repository a sandbox gets, where it is cloned from, and whether the credentials of its project are for that place. Pure.
+// Which repository a sandbox gets, where it is cloned from, and whether the credentials of its
+// project are for that place. Pure.
 import { REPOSITORY_URL } from '@berth/contract/sandbox-fields.ts';
 import { CodedError } from './coded-error.ts';
 
@@ -23,28 +24,42 @@ interface Asked {
 }
 
 /**
- * The repository of a create: the request's, else the project's; null for none. The project's branch goes with the project's repository alone; null in the
- * request is none of it. Throws `invalid_request` for a branch of no repository.
+ * The repository of a create: the request's, else the project's; null for none. The project's
+ * branch goes with the project's repository alone; null in the request is none of it. Throws
+ * `invalid_request` for a branch of no repository.
  */
-export function chooseRepository(asked: Asked, defaults: { repository: string | null; branch: string | null }): Repository | null {
+export function chooseRepository(
+  asked: Asked,
+  defaults: { repository: string | null; branch: string | null },
+): Repository | null {
   const own = asked.repository !== undefined;
   const repository = own ? asked.repository : defaults.repository;
-  if (repository !== null && repository !== undefined) {
+  if (repository !== null && repository !== undefined)
     return { repository, branch: asked.branch === undefined ? (own ? null : defaults.branch) : asked.branch };
-  }
+
   if (asked.branch !== null && asked.branch !== undefined) {
-    throw new CodedError('invalid_request', 'body.branch needs a repository: give body.repository, or the project a defaultRepository');
+    throw new CodedError(
+      'invalid_request',
+      'body.branch needs a repository: give body.repository, or the project a defaultRepository',
+    );
   }
+
   return null;
 }
 
-/** Where the repository is cloned from; null for a URL on a host that is not among the allowed ones. */
+/**
+ * Where the repository is cloned from; null for a URL on a host that is not among the allowed ones.
+ */
 export function urlOf(repository: string, hosts: GitHosts): string | null {
-  if (!REPOSITORY_URL.test(repository)) return `${hosts.baseUrl}/${repository}${repository.endsWith('.git') ? '' : '.git'}`;
+  if (!REPOSITORY_URL.test(repository))
+    return `${hosts.baseUrl}/${repository}${repository.endsWith('.git') ? '' : '.git'}`;
   return hosts.allowedOrigins.includes(originOf(repository)) ? repository : null;
 }
 
-/** Throws `invalid_request` for a URL on a host that is not among the allowed ones; `where` names the field. */
+/**
+ * Throws `invalid_request` for a URL on a host that is not among the allowed ones; `where` names
+ * the field.
+ */
 export function requireRepositoryAllowed(repository: string, hosts: GitHosts, where: string): void {
   if (urlOf(repository, hosts) !== null) return;
   const { allowedOrigins } = hosts;
@@ -57,8 +72,9 @@ export function requireRepositoryAllowed(repository: string, hosts: GitHosts, wh
 }
 
 /**
- * Whether a project's credentials are for that URL: they are for the host of its default repository, or without one for the service's own git host, and are
- * sent to no other, whatever a create asks to be cloned.
+ * Whether a project's credentials are for that URL: they are for the host of its default
+ * repository, or without one for the service's own git host, and are sent to no other, whatever a
+ * create asks to be cloned.
  */
 export function areCredentialsFor(url: string, defaultRepository: string | null, hosts: GitHosts): boolean {
   const home = defaultRepository !== null && REPOSITORY_URL.test(defaultRepository) ? defaultRepository : hosts.baseUrl;

@@ -1,6 +1,8 @@
-// What becomes of an org's subscription when the payment provider says how the one that it sold stands. Pure.
+// What becomes of an org's subscription when the payment provider says how the one that it sold
+// stands. Pure.
 //
-// An org has one subscription. It follows the one of the provider that it began last; what is told of others changes nothing.
+// An org has one subscription. It follows the one of the provider that it began last; what is told
+// of others changes nothing.
 import type { SubscriptionStatus } from '@berth/contract/billing.ts';
 
 /** A subscription as the provider has it now. */
@@ -31,7 +33,10 @@ export interface RecordedSubscription {
 
 export type SubscriptionChange =
   | { kind: 'ignore'; why: string }
-  /** `instead`: a subscription of the provider that is in force too and is followed no more: somebody pays twice. */
+  /**
+   * `instead`: a subscription of the provider that is in force too and is followed no more:
+   * somebody pays twice.
+   */
   | { kind: 'follow'; plan: string; status: SubscriptionStatus; instead: string | null }
   /** A price that no plan of the catalogue has. */
   | { kind: 'unknown_price' };
@@ -43,12 +48,12 @@ export function changeOf(
   planOf: (priceId: string) => string | undefined,
 ): SubscriptionChange {
   if (paid.status === 'pending') return { kind: 'ignore', why: 'it is not paid yet' };
-  const another = recorded.paidId !== null && recorded.paidId !== paid.id && recorded.status !== 'canceled' ? recorded.paidId : null;
+  const another =
+    recorded.paidId !== null && recorded.paidId !== paid.id && recorded.status !== 'canceled' ? recorded.paidId : null;
   if (recorded.paidId !== paid.id) {
     if (paid.status === 'canceled') return { kind: 'ignore', why: 'it is over, and not the one that the org has' };
-    if (another !== null && !isNewer(paid, { id: another, createdAt: recorded.startedAt })) {
+    if (another !== null && !isNewer(paid, { id: another, createdAt: recorded.startedAt }))
       return { kind: 'ignore', why: `the org has a newer one, ${another}: somebody pays twice` };
-    }
   }
   const plan = paid.priceIds.map(planOf).find((id) => id !== undefined);
   if (plan !== undefined) return { kind: 'follow', plan, status: paid.status, instead: another };
@@ -59,7 +64,10 @@ export function changeOf(
 
 type Made = Pick<PaidSubscription, 'id' | 'createdAt'>;
 
-/** Of the same second, the later name counts as newer: whichever is told of first, the same one is followed in the end. */
+/**
+ * Of the same second, the later name counts as newer: whichever is told of first, the same one is
+ * followed in the end.
+ */
 function isNewer(one: Made, other: Made): boolean {
   const apart = one.createdAt.getTime() - other.createdAt.getTime();
   return apart > 0 || (apart === 0 && one.id > other.id);

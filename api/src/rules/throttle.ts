@@ -1,4 +1,5 @@
-// How often a thing may be tried: token buckets, refilled continuously, for each account, address and user. Pure; the rows are store/throttle.ts.
+// How often a thing may be tried: token buckets, refilled continuously, for each account, address
+// and user. Pure; the rows are store/throttle.ts.
 import { addressBlock } from './address-block.ts';
 
 /** As many tries at once, and as many again in the time. */
@@ -24,7 +25,10 @@ export const THROTTLES = {
   'device-code': { user: { tries: 20, seconds: QUARTER_HOUR }, address: { tries: 20, seconds: QUARTER_HOUR } },
   /** A device asks for a code, which makes a row. */
   'device-request': { address: { tries: 30, seconds: QUARTER_HOUR } },
-  /** Somebody comes back from the OIDC provider, which is asked whether that is true. Whole offices come from one address. */
+  /**
+   * Somebody comes back from the OIDC provider, which is asked whether that is true. Whole offices
+   * come from one address.
+   */
   'oidc-return': { address: { tries: 200, seconds: QUARTER_HOUR } },
   /** A client that has a login asks for another session token. */
   refresh: { login: { tries: 300, seconds: QUARTER_HOUR } },

@@ -1,5 +1,6 @@
-// A token bucket, as pure arithmetic: it holds as many tokens as are given in a minute, and is refilled continuously. Times are milliseconds of
-// a clock of the caller's choice. All numbers are whole (exact up to a million tokens a minute and far beyond), so rounding adds and takes nothing.
+// A token bucket, as pure arithmetic: it holds as many tokens as are given in a minute, and is
+// refilled continuously. Times are milliseconds of a clock of the caller's choice. All numbers are
+// whole (exact up to a million tokens a minute and far beyond), so rounding adds and takes nothing.
 
 /** A token is this many parts; a rate of `n` tokens a minute is then `n` parts a millisecond. */
 const PARTS = 60_000;

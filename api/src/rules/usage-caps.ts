@@ -1,4 +1,5 @@
-// Caps on machine hours: which cap holds, whether it is reached, and what those are told who meet it. Pure; used time is counted elsewhere.
+// Caps on machine hours: which cap holds, whether it is reached, and what those are told who meet
+// it. Pure; used time is counted elsewhere.
 //
 //   the org's:     limit set ──> the limit │ not set, overage off ──> what the plan includes │ not set, overage on ──> none
 //   a project's:   limit set ──> the limit, inside the org's cap   │ not set ──> none of its own
@@ -78,8 +79,15 @@ export function describeCapReached(standing: CapStanding): string {
   );
 }
 
-/** What people are told of the share of a cap that is used; `stops` null: work goes on beyond the cap. */
-export function describeWarning(standing: CapStanding, percent: WarningPercent, stops: { graceSeconds: number } | null): string {
+/**
+ * What people are told of the share of a cap that is used; `stops` null: work goes on beyond the
+ * cap.
+ */
+export function describeWarning(
+  standing: CapStanding,
+  percent: WarningPercent,
+  stops: { graceSeconds: number } | null,
+): string {
   const { scope, cap, usedMs } = standing;
   const used = `${percent} % reached: ${hoursText(usedMs / HOUR_MS)} of the ${inWords(cap)} that are the cap of ${nameOf(scope)} in this billing period are used.`;
   if (stops === null) return `${used} Overage is on: work goes on beyond the cap and is counted.`;
@@ -98,13 +106,20 @@ export interface SleepCandidate {
 /** A sandbox that could not be captured is tried again after this long. */
 export const SLEEP_AGAIN_AFTER_MS = 60_000;
 
-/** Who is put to sleep, in turns: those that sleep by themselves at other times and those that end anyway, and after them what is to be always on. */
-export function inOrderOfSleep<Candidate extends SleepCandidate>(awake: readonly Candidate[], now: Date): Candidate[][] {
+/**
+ * Who is put to sleep, in turns: those that sleep by themselves at other times and those that end
+ * anyway, and after them what is to be always on.
+ */
+export function inOrderOfSleep<Candidate extends SleepCandidate>(
+  awake: readonly Candidate[],
+  now: Date,
+): Candidate[][] {
   const ready = awake.filter(
     ({ status_reason_code: code, status_changed_at: since }) =>
       code !== 'sleep_failed' || now.getTime() - since.getTime() >= SLEEP_AGAIN_AFTER_MS,
   );
-  const isLast = ({ mode, persistence_policy: policy }: Candidate): boolean => mode !== 'ephemeral' && policy === 'always_on';
+  const isLast = ({ mode, persistence_policy: policy }: Candidate): boolean =>
+    mode !== 'ephemeral' && policy === 'always_on';
   return [ready.filter((candidate) => !isLast(candidate)), ready.filter(isLast)];
 }
 

@@ -1,5 +1,6 @@
-// Finds out whose resource a request names and asks the access rule: 404 when it does not exist, 403 when it is another org's or the
-// permission is missing. Every route goes through here, before its body is read.
+// Finds out whose resource a request names and asks the access rule: 404 when it does not exist,
+// 403 when it is another org's or the permission is missing. Every route goes through here, before
+// its body is read.
 import { role as roleName, type Role } from '@berth/contract/permissions.ts';
 import { NAMED_IN_PATHS, type NamedInPath, type Route } from '@berth/contract/route.ts';
 import { requireKind, requireMembership, requirePermission, type Actor } from '../rules/access.ts';
@@ -19,8 +20,8 @@ export function namedSandboxId({ sandboxId }: PathNames): string | null {
 }
 
 /**
- * Throws unless the actor may use the route with these path parameters; `named` is what was found of their sandbox. Gives the org that was
- * decided about, if any.
+ * Throws unless the actor may use the route with these path parameters; `named` is what was found
+ * of their sandbox. Gives the org that was decided about, if any.
  */
 export async function authorize(
   context: ServiceContext,
@@ -40,9 +41,9 @@ export async function authorize(
   const role = isId('org', orgId) ? await roleIn(context, actor, orgId) : null;
   // Whoever has a role there, and the key of the org, show that it exists.
   const exists = role !== null || (actor.kind === 'api_key' && actor.orgId === orgId);
-  if (!exists && !(isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined)) {
+  if (!exists && !(isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined))
     throw new CodedError('org_not_found', 'there is no org with the id in the path');
-  }
+
   requireAccess(actor, route, orgId, role);
   for (const [name, locate] of Object.entries(OWNED_LOCATORS)) {
     const id = params[name];
@@ -82,10 +83,14 @@ async function roleIn(context: ServiceContext, actor: Actor, orgId: string): Pro
   return roleName.safeParse(await findRole(context.db, orgId, actor.userId)).data ?? null;
 }
 
-/** What is another org's is refused as such, whatever it is, also where the caller is a member of that org too. */
+/**
+ * What is another org's is refused as such, whatever it is, also where the caller is a member of
+ * that org too.
+ */
 function requireOwned(name: NamedInPath, orgId: string, found: OwnedResource | undefined): void {
   if (found === undefined) throw notFound(name);
-  if (found.orgId !== orgId) throw new CodedError('org_access_denied', `the ${NOUNS[name]} with the id in the path belongs to another org`);
+  if (found.orgId !== orgId)
+    throw new CodedError('org_access_denied', `the ${NOUNS[name]} with the id in the path belongs to another org`);
   if (found.gone) throw notFound(name);
 }
 

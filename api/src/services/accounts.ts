@@ -1,5 +1,6 @@
-// What becomes of a person's account by a link that was mailed or printed: a first owner's welcome, a new password, a verified address; and the
-// account that an invitation makes. Each is one transaction with the link's use; passwords themselves are sign-in's.
+// What becomes of a person's account by a link that was mailed or printed: a first owner's welcome,
+// a new password, a verified address; and the account that an invitation makes. Each is one
+// transaction with the link's use; passwords themselves are sign-in's.
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/limits.ts';
 import { deleteUnusedLinks, findUserByEmail, hasPassword, lockUser, updateUser } from '../store/accounts.ts';
 import { insertActivity } from '../store/activity.ts';
@@ -9,7 +10,13 @@ import { emailVerificationMail, passwordResetMail } from './account-mails.ts';
 import { OPERATOR } from './api-keys.ts';
 import type { ServiceContext } from './context.ts';
 import type { ReceivedInvitationRow } from './invitations.ts';
-import { findOneTimeLink, makeOneTimeLink, oneTimeLinkPath, useOneTimeLink, type LinkPurpose } from './one-time-links.ts';
+import {
+  findOneTimeLink,
+  makeOneTimeLink,
+  oneTimeLinkPath,
+  useOneTimeLink,
+  type LinkPurpose,
+} from './one-time-links.ts';
 import { SignInError, type SignIn } from './sign-in-port.ts';
 
 export type { UserRow };
@@ -28,14 +35,21 @@ export async function hasAccount(context: ServiceContext, email: string): Promis
 }
 
 /** Whose account a link opens, without using it up. Throws `link_invalid`. */
-export async function findLinkedAccount(context: ServiceContext, purpose: LinkPurpose, token: string): Promise<UserRow> {
+export async function findLinkedAccount(
+  context: ServiceContext,
+  purpose: LinkPurpose,
+  token: string,
+): Promise<UserRow> {
   const link = TOKEN_FORM.test(token) ? await findOneTimeLink(context.db, purpose, token) : null;
   const user = link === null ? undefined : await findUser(context.db, link.userId);
   if (user === undefined) throw linkInvalid();
   return user;
 }
 
-/** Mails a link for a new password to an account's address; nothing happens when there is no such account. */
+/**
+ * Mails a link for a new password to an account's address; nothing happens when there is no such
+ * account.
+ */
 export async function requestPasswordReset(context: ServiceContext, email: string): Promise<void> {
   const user = await findUserByEmail(context.db, email);
   if (user === undefined) return;
@@ -44,8 +58,8 @@ export async function requestPasswordReset(context: ServiceContext, email: strin
 }
 
 /**
- * Sets a new password with a mailed link, which is used up; the address counts as verified, as the link was mailed to it. Ends every login of the user.
- * Throws `link_invalid`, `password_unfit`.
+ * Sets a new password with a mailed link, which is used up; the address counts as verified, as the
+ * link was mailed to it. Ends every login of the user. Throws `link_invalid`, `password_unfit`.
  */
 export async function resetPassword(
   context: ServiceContext,
@@ -60,13 +74,18 @@ export async function resetPassword(
   });
 }
 
-/** Mails a link that verifies the account's address. Throws when the mail could not be handed over. */
+/**
+ * Mails a link that verifies the account's address. Throws when the mail could not be handed over.
+ */
 export async function sendVerification(context: ServiceContext, user: UserRow): Promise<void> {
   const token = await newLink(context.db, 'verify_email', user.id);
   await context.mailer.send(emailVerificationMail(context.settings.publicUrl, user.email, token));
 }
 
-/** As {@link sendVerification}, to an account with the address that is not verified; nothing happens when there is none. */
+/**
+ * As {@link sendVerification}, to an account with the address that is not verified; nothing happens
+ * when there is none.
+ */
 export async function sendVerificationTo(context: ServiceContext, email: string): Promise<void> {
   const user = await findUserByEmail(context.db, email);
   if (user !== undefined && !user.emailVerified) await sendVerification(context, user);
@@ -84,8 +103,9 @@ export async function verifyEmail(context: ServiceContext, token: string): Promi
 }
 
 /**
- * Gives the account that the first start made its address, name and password. The address counts as verified: whoever has the link has the machine.
- * Throws `link_invalid`, `email_taken`, `password_unfit`.
+ * Gives the account that the first start made its address, name and password. The address counts as
+ * verified: whoever has the link has the machine. Throws `link_invalid`, `email_taken`,
+ * `password_unfit`.
  */
 export async function welcomeOwner(
   context: ServiceContext,
@@ -107,8 +127,10 @@ export async function welcomeOwner(
 }
 
 /**
- * The account of somebody who was invited and has none; the address counts as verified, as the token in the caller's hands was mailed to it. To accept is
- * the next step: whoever is stopped between the two signs in with the new account and accepts. Throws `email_taken`, `password_unfit`.
+ * The account of somebody who was invited and has none; the address counts as verified, as the
+ * token in the caller's hands was mailed to it. To accept is the next step: whoever is stopped
+ * between the two signs in with the new account and accepts. Throws `email_taken`,
+ * `password_unfit`.
  */
 export async function signUpByInvitation(
   signIn: SignIn,
@@ -118,7 +140,10 @@ export async function signUpByInvitation(
   return await signIn.createAccount({ email, name, password, emailVerified: true });
 }
 
-/** A new link for the owner of the first org, who can sign in with it and has no other way; what it is for depends on whether there is a password. */
+/**
+ * A new link for the owner of the first org, who can sign in with it and has no other way; what it
+ * is for depends on whether there is a password.
+ */
 export interface OwnerLink {
   kind: 'welcome' | 'reset_password';
   /** Path of the page, with the token in its query. */
@@ -127,12 +152,16 @@ export interface OwnerLink {
   minutes: number;
 }
 
-/** Makes a link for the operator to give to the owner; earlier ones stop working. Throws when there is no org yet. */
+/**
+ * Makes a link for the operator to give to the owner; earlier ones stop working. Throws when there
+ * is no org yet.
+ */
 export async function makeOwnerLink(db: Database): Promise<OwnerLink> {
   return await db.transaction().execute(async (trx) => {
     const first = await findFirstOrg(trx);
     const owner = first && (await findUser(trx, first.ownerId));
-    if (first === undefined || owner === undefined) throw new Error('there is no org with an owner yet; the first start makes one');
+    if (first === undefined || owner === undefined)
+      throw new Error('there is no org with an owner yet; the first start makes one');
     const kind = (await hasPassword(trx, owner.id)) ? 'reset_password' : 'welcome';
     const minutes = ONE_TIME_LINK_MINUTES[kind];
     const token = await makeOneTimeLink(trx, { purpose: kind, userId: owner.id, minutes });
@@ -148,7 +177,9 @@ export async function makeOwnerLink(db: Database): Promise<OwnerLink> {
 }
 
 async function newLink(db: Database, purpose: LinkPurpose, userId: string): Promise<string> {
-  return await db.transaction().execute((trx) => makeOneTimeLink(trx, { purpose, userId, minutes: ONE_TIME_LINK_MINUTES[purpose] }));
+  return await db
+    .transaction()
+    .execute((trx) => makeOneTimeLink(trx, { purpose, userId, minutes: ONE_TIME_LINK_MINUTES[purpose] }));
 }
 
 async function requireUse(trx: Database, purpose: LinkPurpose, token: string): Promise<{ userId: string }> {

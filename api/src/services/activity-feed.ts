@@ -14,13 +14,20 @@ export interface FeedPage {
   nextCursor: string | null;
 }
 
-/** A page of the org's feed, newest first. A project or sandbox that is not the org's, or is none at all, has no rows in it. */
+/**
+ * A page of the org's feed, newest first. A project or sandbox that is not the org's, or is none at
+ * all, has no rows in it.
+ */
 export async function listActivity(context: ServiceContext, filter: FeedFilter, query: PageQuery): Promise<FeedPage> {
   const after = query.after === undefined ? null : readCursor('activity', query.after);
   const { projectId, sandboxId } = filter;
   // What cannot be an id is not asked for: it may hold what Postgres cannot read.
-  const possible = (projectId === undefined || isId('project', projectId)) && (sandboxId === undefined || isId('sandbox', sandboxId));
+  const possible =
+    (projectId === undefined || isId('project', projectId)) && (sandboxId === undefined || isId('sandbox', sandboxId));
   if (!possible) return { rows: [], nextCursor: null };
-  const { rows, next } = await selectActivity(context.db, filter, { limit: query.limit ?? ACTIVITY_PAGE.default, after });
+  const { rows, next } = await selectActivity(context.db, filter, {
+    limit: query.limit ?? ACTIVITY_PAGE.default,
+    after,
+  });
   return { rows, nextCursor: next && writeCursor('activity', next) };
 }

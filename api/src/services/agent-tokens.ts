@@ -1,5 +1,6 @@
-// Personal agent tokens: listing, making and revoking one's own. A token is good in every org of its holder, so each of them is told in its feed.
-// What a token may do is decided at each of its calls (rules/access.ts).
+// Personal agent tokens: listing, making and revoking one's own. A token is good in every org of
+// its holder, so each of them is told in its feed. What a token may do is decided at each of its
+// calls (rules/access.ts).
 import type { CreateAgentTokenBody } from '@berth/contract/agent-tokens.ts';
 import { AGENT_TOKEN_DAYS } from '@berth/contract/limits.ts';
 import type { PageQuery } from '@berth/contract/page.ts';
@@ -51,17 +52,27 @@ export async function createAgentToken(
       expiresInDays: body.expiresInDays ?? AGENT_TOKEN_DAYS.default,
     });
     const { name, access, can_approve: canApprove, can_wake: canWake } = made;
-    await tellOrgs(trx, actor, 'agent_token_created', made, { name, access, canApprove, canWake, expiresAt: made.expires_at });
+    await tellOrgs(trx, actor, 'agent_token_created', made, {
+      name,
+      access,
+      canApprove,
+      canWake,
+      expiresAt: made.expires_at,
+    });
     return made;
   });
   return { agentToken, token };
 }
 
-/** Revokes a token of the caller: the next request with it is refused, on every replica. One that is revoked stays as it is. */
+/**
+ * Revokes a token of the caller: the next request with it is refused, on every replica. One that is
+ * revoked stays as it is.
+ */
 export async function revokeAgentToken(context: ServiceContext, actor: Actor, tokenId: string): Promise<KnownTokenRow> {
   return await context.db.transaction().execute(async (trx) => {
     const found = isId('agentToken', tokenId) ? await findAgentToken(trx, tokenId) : undefined;
-    if (found === undefined) throw new CodedError('agent_token_not_found', 'there is no personal agent token with the id in the path');
+    if (found === undefined)
+      throw new CodedError('agent_token_not_found', 'there is no personal agent token with the id in the path');
     if (found.user_id !== actor.userId)
       throw new CodedError('agent_token_access_denied', 'this personal agent token belongs to another user');
     const revoked = await writeRevocation(trx, tokenId);

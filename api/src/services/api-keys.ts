@@ -1,5 +1,6 @@
-// API keys: listing, making and revoking them in a signed-in session, and minting them on the machine.
-// What a key may do is decided at each of its calls (rules/access.ts), so nothing of it is judged here.
+// API keys: listing, making and revoking them in a signed-in session, and minting them on the
+// machine. What a key may do is decided at each of its calls (rules/access.ts), so nothing of it is
+// judged here.
 import type { CreateApiKeyBody } from '@berth/contract/api-keys.ts';
 import type { PageQuery } from '@berth/contract/page.ts';
 import type { Actor } from '../rules/access.ts';
@@ -62,17 +63,33 @@ export async function createApiKey(
 ): Promise<{ apiKey: KnownKeyRow; token: string }> {
   // A scope said twice is one scope.
   const scopes = body.scopes == null ? null : [...new Set(body.scopes)];
-  const request = { orgId, createdBy: actor.userId, name: body.name, scopes, expiresInDays: body.expiresInDays ?? null, actor };
+  const request = {
+    orgId,
+    createdBy: actor.userId,
+    name: body.name,
+    scopes,
+    expiresInDays: body.expiresInDays ?? null,
+    actor,
+  };
   return await context.db.transaction().execute((trx) => makeKey(trx, request));
 }
 
-/** Revokes a key of the org: the next request with it is refused, on every replica. One that is revoked stays as it is. */
-export async function revokeApiKey(context: ServiceContext, actor: Actor, orgId: string, keyId: string): Promise<KnownKeyRow> {
+/**
+ * Revokes a key of the org: the next request with it is refused, on every replica. One that is
+ * revoked stays as it is.
+ */
+export async function revokeApiKey(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  keyId: string,
+): Promise<KnownKeyRow> {
   return await context.db.transaction().execute(async (trx) => {
     const revoked = await writeRevocation(trx, orgId, keyId);
     if (revoked === undefined) {
       const already = await findApiKey(trx, orgId, keyId);
-      if (already === undefined) throw new CodedError('api_key_not_found', 'there is no API key with the id in the path');
+      if (already === undefined)
+        throw new CodedError('api_key_not_found', 'there is no API key with the id in the path');
       return already;
     }
     await insertActivity(trx, {
@@ -89,10 +106,19 @@ export async function revokeApiKey(context: ServiceContext, actor: Actor, orgId:
 /** Makes a key and its row in the activity feed. Call it in a transaction. */
 export async function mintApiKey(trx: Database, request: MintRequest): Promise<MintedKey> {
   const { apiKey, token } = await makeKey(trx, request);
-  return { keyId: apiKey.id, orgId: apiKey.org_id, name: apiKey.name, token, expiresAt: apiKey.expires_at?.toISOString() ?? null };
+  return {
+    keyId: apiKey.id,
+    orgId: apiKey.org_id,
+    name: apiKey.name,
+    token,
+    expiresAt: apiKey.expires_at?.toISOString() ?? null,
+  };
 }
 
-async function makeKey(trx: Database, { actor = OPERATOR, ...key }: MintRequest): Promise<{ apiKey: KnownKeyRow; token: string }> {
+async function makeKey(
+  trx: Database,
+  { actor = OPERATOR, ...key }: MintRequest,
+): Promise<{ apiKey: KnownKeyRow; token: string }> {
   const token = newToken('api_key');
   const apiKey = await insertApiKey(trx, {
     ...key,
@@ -110,7 +136,10 @@ async function makeKey(trx: Database, { actor = OPERATOR, ...key }: MintRequest)
   return { apiKey, token };
 }
 
-/** Mints a key that acts as the owner of the given org, or of the installation's first. Throws when there is no such org. */
+/**
+ * Mints a key that acts as the owner of the given org, or of the installation's first. Throws when
+ * there is no such org.
+ */
 export async function mintOwnerKey(
   db: Database,
   request: Omit<MintRequest, 'orgId' | 'createdBy'> & { orgId?: string | undefined },
@@ -119,7 +148,9 @@ export async function mintOwnerKey(
     const org = await findFirstOrg(trx, request.orgId);
     if (org === undefined) {
       throw new Error(
-        request.orgId === undefined ? 'there is no org yet: start the service once' : `there is no org ${request.orgId} with an owner`,
+        request.orgId === undefined
+          ? 'there is no org yet: start the service once'
+          : `there is no org ${request.orgId} with an owner`,
       );
     }
     const { name, scopes, expiresInDays } = request;

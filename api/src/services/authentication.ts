@@ -1,6 +1,7 @@
-// From a bearer token to who calls, with the sandbox that the path names, which the same statement finds. Knows the kinds of tokens; what the
-// caller may do is decided in access.ts. Nothing is cached: a credential that was revoked, or whose holder was demoted, is refused by the very
-// next request on every replica.
+// From a bearer token to who calls, with the sandbox that the path names, which the same statement
+// finds. Knows the kinds of tokens; what the caller may do is decided in access.ts. Nothing is
+// cached: a credential that was revoked, or whose holder was demoted, is refused by the very next
+// request on every replica.
 import { agentTokenPermissions } from '@berth/contract/agent-tokens.ts';
 import { role as roleName, type Role } from '@berth/contract/permissions.ts';
 import type { AuthKind } from '@berth/contract/route.ts';
@@ -21,14 +22,21 @@ export interface BearerToken {
   sha256: Buffer;
 }
 
-/** The token of an `Authorization` header. Throws `unauthenticated`, also when its checksum is wrong: such a token costs no query. */
+/**
+ * The token of an `Authorization` header. Throws `unauthenticated`, also when its checksum is
+ * wrong: such a token costs no query.
+ */
 export function readToken(authorization: string | undefined): BearerToken {
-  if (authorization === undefined) throw unauthenticated('a bearer token is needed: send the header Authorization: Bearer <token>');
+  if (authorization === undefined)
+    throw unauthenticated('a bearer token is needed: send the header Authorization: Bearer <token>');
   const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
   if (token === undefined) throw unauthenticated('the header Authorization must have the form: Bearer <token>');
   const kind = tokenKind(token);
-  if (kind === null)
-    throw unauthenticated('the bearer token is none of this service (brt_..., bst_... or bat_...), or was not copied whole');
+  if (kind === null) {
+    throw unauthenticated(
+      'the bearer token is none of this service (brt_..., bst_... or bat_...), or was not copied whole',
+    );
+  }
   return { kind, sha256: tokenSha256(token) };
 }
 
@@ -40,14 +48,19 @@ export interface Presented {
   requestId: string | null;
 }
 
-/** The sandbox that the path names, if there is one, and the present role of the caller in its org. */
+/**
+ * The sandbox that the path names, if there is one, and the present role of the caller in its org.
+ */
 export interface NamedSandbox {
   sandbox: LocatedSandboxRow | undefined;
   role: Role | null;
 }
 
 /** Who holds a token of the right form. Throws `unauthenticated`. */
-export async function authenticate(context: ServiceContext, presented: Presented): Promise<{ actor: Actor; named: NamedSandbox }> {
+export async function authenticate(
+  context: ServiceContext,
+  presented: Presented,
+): Promise<{ actor: Actor; named: NamedSandbox }> {
   const { bearer, sandboxId, requestId } = presented;
   switch (bearer.kind) {
     case 'api_key': {
@@ -90,22 +103,34 @@ function keyHolder(context: ServiceContext, key: PresentedApiKey | undefined, re
 
 function sessionHolder(session: PresentedSessionToken | undefined, requestId: string | null): Actor {
   if (session === undefined) throw unauthenticated('this session token is unknown, or was signed out');
-  if (session.expired) throw unauthenticated(`this session token expired at ${session.expires_at.toISOString()}; refresh it`);
+  if (session.expired)
+    throw unauthenticated(`this session token expired at ${session.expires_at.toISOString()}; refresh it`);
   return { kind: 'session', id: session.id, userId: session.user_id, requestId, loginId: session.login_id };
 }
 
-function agentTokenHolder(context: ServiceContext, token: PresentedAgentToken | undefined, requestId: string | null): Actor {
+function agentTokenHolder(
+  context: ServiceContext,
+  token: PresentedAgentToken | undefined,
+  requestId: string | null,
+): Actor {
   if (token === undefined) throw unauthenticated('this personal agent token is unknown');
-  if (token.revoked_at !== null) throw unauthenticated(`this personal agent token was revoked at ${token.revoked_at.toISOString()}`);
+  if (token.revoked_at !== null)
+    throw unauthenticated(`this personal agent token was revoked at ${token.revoked_at.toISOString()}`);
   if (token.expired) throw unauthenticated(`this personal agent token expired at ${token.expires_at.toISOString()}`);
   if (!token.used_lately) noteUse(context, token.id, touchAgentToken(context.db, token.id));
-  const permissions = agentTokenPermissions({ access: token.access, canApprove: token.can_approve, canWake: token.can_wake });
+  const permissions = agentTokenPermissions({
+    access: token.access,
+    canApprove: token.can_approve,
+    canWake: token.can_wake,
+  });
   return { kind: 'agent_token', id: token.id, userId: token.user_id, requestId, permissions };
 }
 
 /** Off the answer's path: when it fails, the credential's `last_used_at` is late by one request. */
 function noteUse(context: ServiceContext, credentialId: string, noted: Promise<void>): void {
-  noted.catch((error: unknown) => context.log.warn({ err: error, credentialId }, 'could not note the use of a credential'));
+  noted.catch((error: unknown) =>
+    context.log.warn({ err: error, credentialId }, 'could not note the use of a credential'),
+  );
 }
 
 function unauthenticated(message: string): CodedError {

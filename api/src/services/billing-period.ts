@@ -11,7 +11,10 @@ export interface CurrentPeriod extends BillingPeriod {
   plan: Plan;
 }
 
-/** The period of the org's subscription in which `at` lies. Throws `no_active_plan` when there is none. */
+/**
+ * The period of the org's subscription in which `at` lies. Throws `no_active_plan` when there is
+ * none.
+ */
 export async function requirePeriod(db: Database, plans: Plans, orgId: string, at: Date): Promise<CurrentPeriod> {
   return periodOf(plans, await findSubscription(db, orgId), at);
 }
@@ -22,8 +25,14 @@ export function periodOf(plans: Plans, subscription: SubscriptionRow | undefined
   return { ...current, ...periodOfSubscription(current.subscription, at) };
 }
 
-/** The period's bounds. The first one begins with the subscription, wherever its anchor lies; a clock that is behind is in the first. */
-export function periodOfSubscription({ started_at: startedAt, period_anchor: anchor }: SubscriptionRow, at: Date): BillingPeriod {
+/**
+ * The period's bounds. The first one begins with the subscription, wherever its anchor lies; a
+ * clock that is behind is in the first.
+ */
+export function periodOfSubscription(
+  { started_at: startedAt, period_anchor: anchor }: SubscriptionRow,
+  at: Date,
+): BillingPeriod {
   const { startsAt, endsAt } = periodAt(anchor, at < startedAt ? startedAt : at);
   return { startsAt: startsAt < startedAt ? startedAt : startsAt, endsAt };
 }

@@ -1,4 +1,5 @@
-// What an org pays for, and buying a plan. What the payment provider says afterwards is in paid-subscriptions.ts.
+// What an org pays for, and buying a plan. What the payment provider says afterwards is in
+// paid-subscriptions.ts.
 import type { Plan } from '@berth/contract/plans.ts';
 import type { Actor } from '../rules/access.ts';
 import type { BillingPeriod } from '../rules/billing-period.ts';
@@ -32,7 +33,11 @@ export interface SubscriptionState {
 /** Throws `no_active_plan` when there is none to tell of. */
 export async function getSubscription(context: ServiceContext, orgId: string): Promise<SubscriptionState> {
   const { subscription: row, plan } = namedPlan(context.plans, await findSubscription(context.db, orgId));
-  return { row, plan, period: row.status === 'canceled' ? null : periodOfSubscription(row, await readClock(context.db)) };
+  return {
+    row,
+    plan,
+    period: row.status === 'canceled' ? null : periodOfSubscription(row, await readClock(context.db)),
+  };
 }
 
 /** Throws `billing_not_configured` without one. */
@@ -45,8 +50,9 @@ export function requirePayments({ payments }: Pick<ServiceContext, 'payments'>):
 }
 
 /**
- * A page of the payment provider on which the plan can be bought, or on which the subscription that the org has there is changed to it. An org has one such page
- * at a time: what was begun before cannot be paid any more.
+ * A page of the payment provider on which the plan can be bought, or on which the subscription that
+ * the org has there is changed to it. An org has one such page at a time: what was begun before
+ * cannot be paid any more.
  */
 export async function createCheckout(
   context: ServiceContext,
@@ -60,10 +66,20 @@ export async function createCheckout(
 
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const row = await settled(context, provider, orgId);
-    const { provider_subscription_id: subscriptionId, provider_customer_id: customer, provider_checkout_id: before } = row;
+    const {
+      provider_subscription_id: subscriptionId,
+      provider_customer_id: customer,
+      provider_checkout_id: before,
+    } = row;
     if (subscriptionId !== null && customer !== null && row.status !== 'canceled') {
-      if (row.plan === plan.id) throw new CodedError('plan_already_bought', `this org pays for ${describePlan(plan)} already`);
-      const { url } = await provider.openChange({ customerId: customer, subscriptionId, priceId, returnUrl: returnUrl('bought') });
+      if (row.plan === plan.id)
+        throw new CodedError('plan_already_bought', `this org pays for ${describePlan(plan)} already`);
+      const { url } = await provider.openChange({
+        customerId: customer,
+        subscriptionId,
+        priceId,
+        returnUrl: returnUrl('bought'),
+      });
       await insertActivity(context.db, { orgId, actor, kind: 'checkout_started', details: { plan: plan.id } });
       return { url, expiresAt: null };
     }
@@ -83,7 +99,10 @@ export async function createCheckout(
   });
 }
 
-/** The org's subscription, once nothing can come of the checkout that was begun last: it is made unusable, or what was bought with it is taken over. */
+/**
+ * The org's subscription, once nothing can come of the checkout that was begun last: it is made
+ * unusable, or what was bought with it is taken over.
+ */
 async function settled(context: ServiceContext, provider: PaymentProvider, orgId: string): Promise<SubscriptionRow> {
   const row = await requireRow(context, orgId);
   if (row.provider_checkout_id === null) return row;
@@ -96,7 +115,10 @@ async function settled(context: ServiceContext, provider: PaymentProvider, orgId
 async function requireRow({ db }: ServiceContext, orgId: string): Promise<SubscriptionRow> {
   const row = await findSubscription(db, orgId);
   if (row !== undefined) return row;
-  throw new CodedError('no_active_plan', 'this org has no plan to begin from; the operator of this installation can give it one');
+  throw new CodedError(
+    'no_active_plan',
+    'this org has no plan to begin from; the operator of this installation can give it one',
+  );
 }
 
 async function makeCustomer({ db }: ServiceContext, provider: PaymentProvider, orgId: string): Promise<string> {

@@ -1,5 +1,6 @@
-// What becomes of a scope by how it stands to its cap on machine hours: warnings in the activity feed, a time of grace, and then sleep for what is awake.
-// Holds the rules (rules/usage-caps.ts) against what is found, and does what they say; workers/usage-caps.ts finds.
+// What becomes of a scope by how it stands to its cap on machine hours: warnings in the activity
+// feed, a time of grace, and then sleep for what is awake. Holds the rules (rules/usage-caps.ts)
+// against what is found, and does what they say; workers/usage-caps.ts finds.
 import type { Plans } from '../rules/plan-catalogue.ts';
 import {
   describeCapReached,
@@ -12,7 +13,14 @@ import {
 } from '../rules/usage-caps.ts';
 import { insertActivity, type ActivityActor } from '../store/activity.ts';
 import type { Database } from '../store/schema.ts';
-import { forgetCapReached, listAwakeIn, noteCapReached, noteCapWarning, scopeId, type CapReached } from '../store/usage-caps.ts';
+import {
+  forgetCapReached,
+  listAwakeIn,
+  noteCapReached,
+  noteCapWarning,
+  scopeId,
+  type CapReached,
+} from '../store/usage-caps.ts';
 import type { IntentContext } from './sandbox-intent.ts';
 import { requestSleep } from './sandbox-sleep.ts';
 import { isStillAtCap, type EnforcedStanding } from './usage-caps.ts';
@@ -22,8 +30,15 @@ const HOUR_MS = 3_600_000;
 const AT_ONCE = 4;
 const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
 
-/** Warns, once each, of the shares of the cap that are used. Resolves with those that were not warned of before. */
-export async function warnOfCap(db: Database, standing: EnforcedStanding, graceSeconds: number): Promise<WarningPercent[]> {
+/**
+ * Warns, once each, of the shares of the cap that are used. Resolves with those that were not
+ * warned of before.
+ */
+export async function warnOfCap(
+  db: Database,
+  standing: EnforcedStanding,
+  graceSeconds: number,
+): Promise<WarningPercent[]> {
   const due = warningsDue(standing.usedMs, standing.cap);
   const given: WarningPercent[] = [];
   for (const percent of due) {
@@ -48,7 +63,8 @@ export async function warnOfCap(db: Database, standing: EnforcedStanding, graceS
 }
 
 /**
- * Keeps account of since when the scope is at a cap that is enforced; `known` is what the account has of it. Resolves with that instant, or null when work does not stop.
+ * Keeps account of since when the scope is at a cap that is enforced; `known` is what the account
+ * has of it. Resolves with that instant, or null when work does not stop.
  */
 export async function noteStanding(
   db: Database,
@@ -60,7 +76,8 @@ export async function noteStanding(
     if (known !== undefined) await forgetCapReached(db, scopeId(standing.scope));
     return null;
   }
-  const isSame = known?.capHours === standing.cap && known.periodStartsAt.getTime() === standing.period.startsAt.getTime();
+  const isSame =
+    known?.capHours === standing.cap && known.periodStartsAt.getTime() === standing.period.startsAt.getTime();
   return isSame ? known.since : await noteCapReached(db, standing, at);
 }
 
@@ -71,9 +88,10 @@ export interface EnforcementContext extends IntentContext {
 }
 
 /**
- * Puts to sleep what is awake of the scope: `sleep_resume` sandboxes, ephemeral ones (which end), and when all of those are asked, `always_on` ones. Each is
- * asked by a transaction of its own in which the cap is looked at again: from the answer to a raise on, nothing is put to sleep any more. Calls `slept` after
- * each. Rejects when one could not be asked; the others of its turn were.
+ * Puts to sleep what is awake of the scope: `sleep_resume` sandboxes, ephemeral ones (which end),
+ * and when all of those are asked, `always_on` ones. Each is asked by a transaction of its own in
+ * which the cap is looked at again: from the answer to a raise on, nothing is put to sleep any
+ * more. Calls `slept` after each. Rejects when one could not be asked; the others of its turn were.
  */
 export async function sleepBeyondCap(
   context: EnforcementContext,
@@ -95,7 +113,8 @@ export async function sleepBeyondCap(
     };
     await Promise.all(Array.from({ length: AT_ONCE }, sleepNext));
     // The next turn waits for this one.
-    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} sandboxes beyond a cap could not be put to sleep`);
+    if (failures.length > 0)
+      throw new AggregateError(failures, `${failures.length} sandboxes beyond a cap could not be put to sleep`);
   }
 }
 
@@ -112,7 +131,13 @@ async function sleepOne(context: EnforcementContext, standing: EnforcedStanding,
 }
 
 /** What the feed has of a cap, for programs. */
-function detailsOf({ scope, cap, usedMs, period, enforced }: CapStanding & { enforced: boolean }): Record<string, unknown> {
+function detailsOf({
+  scope,
+  cap,
+  usedMs,
+  period,
+  enforced,
+}: CapStanding & { enforced: boolean }): Record<string, unknown> {
   return {
     capScope: scope.kind,
     capScopeId: scopeId(scope),

@@ -1,5 +1,6 @@
-// Connections into sandboxes, straight through the host: opens them, and holds them against their credential, permission and sandbox for as long as they are open.
-// Must not know what speaks over them, nor over what they came.
+// Connections into sandboxes, straight through the host: opens them, and holds them against their
+// credential, permission and sandbox for as long as they are open. Must not know what speaks over
+// them, nor over what they came.
 import type { Duplex } from 'node:stream';
 import { WEBSOCKET } from '@berth/contract/limits.ts';
 import type { Route } from '@berth/contract/route.ts';
@@ -18,7 +19,9 @@ import { explainHostFailure } from './host-failure.ts';
 import { requireLegal } from './sandbox-action.ts';
 import { takeIntoUse, type SandboxInUse } from './sandbox-use.ts';
 
-/** A connection that could not be checked for this long, because the database is away, is closed. */
+/**
+ * A connection that could not be checked for this long, because the database is away, is closed.
+ */
 const UNCHECKED_MS = 30_000;
 /** Tokens last for minutes at least: another one sooner than this is no renewal. */
 const RENEWAL_MS = 10_000;
@@ -43,7 +46,11 @@ export interface ConnectionTarget {
 
 /** A TCP port of a sandbox. */
 export function toPort(port: number): ConnectionTarget {
-  return { name: `port ${port}`, details: { port }, open: (host, sandboxId, signal) => host.openPort(sandboxId, port, { signal }) };
+  return {
+    name: `port ${port}`,
+    details: { port },
+    open: (host, sandboxId, signal) => host.openPort(sandboxId, port, { signal }),
+  };
 }
 
 /** The login shell in a terminal of its own, or a command in one or with pipes. */
@@ -57,12 +64,23 @@ export function toTerminal(asked: TerminalAsked): ConnectionTarget {
 }
 
 /**
- * Opens a connection into a sandbox that is awake, or is woken for it where its project says so. Throws `sandbox_state_conflict`, `port_refused`, `port_forbidden`,
- * `too_many_connections`, `sandbox_unreachable` or `host_unavailable`, and where it wakes the sandbox, what a wake throws.
+ * Opens a connection into a sandbox that is awake, or is woken for it where its project says so.
+ * Throws `sandbox_state_conflict`, `port_refused`, `port_forbidden`, `too_many_connections`,
+ * `sandbox_unreachable` or `host_unavailable`, and where it wakes the sandbox, what a wake throws.
  */
-export async function connect(context: ServiceContext, connecting: Connecting, target: ConnectionTarget): Promise<SandboxConnection> {
+export async function connect(
+  context: ServiceContext,
+  connecting: Connecting,
+  target: ConnectionTarget,
+): Promise<SandboxConnection> {
   const { actor, signal } = connecting;
-  const sandbox = await takeIntoUse(context, actor, connecting.sandbox, { action: 'connect', signalOfUse: 'connect' }, signal);
+  const sandbox = await takeIntoUse(
+    context,
+    actor,
+    connecting.sandbox,
+    { action: 'connect', signalOfUse: 'connect' },
+    signal,
+  );
   const stream = await openStream(context, sandbox, target, signal);
   try {
     await insertActivity(context.db, {
@@ -80,7 +98,12 @@ export async function connect(context: ServiceContext, connecting: Connecting, t
   return new SandboxConnection(context, connecting, stream);
 }
 
-async function openStream(context: ServiceContext, sandbox: SandboxInUse, target: ConnectionTarget, signal: AbortSignal): Promise<Duplex> {
+async function openStream(
+  context: ServiceContext,
+  sandbox: SandboxInUse,
+  target: ConnectionTarget,
+  signal: AbortSignal,
+): Promise<Duplex> {
   try {
     return await target.open(context.hosts.at(sandbox.host_url), sandbox.id, signal);
   } catch (error) {
@@ -96,7 +119,11 @@ function refusalOf(error: unknown, name: string): CodedError | undefined {
     case 'port_forbidden':
       return new CodedError('port_forbidden', `${name} is one that the sandbox's own service holds`, { cause: error });
     case 'too_many_streams':
-      return new CodedError('too_many_connections', 'the sandbox, or its host, has as many connections open as it may', { cause: error });
+      return new CodedError(
+        'too_many_connections',
+        'the sandbox, or its host, has as many connections open as it may',
+        { cause: error },
+      );
     default:
       return undefined;
   }
@@ -128,22 +155,32 @@ export class SandboxConnection {
     void this.#watch();
   }
 
-  /** From now on it is held against this token. Throws where that is not of the same user, or may not connect; the former stays in force then. */
+  /**
+   * From now on it is held against this token. Throws where that is not of the same user, or may
+   * not connect; the former stays in force then.
+   */
   async renew(token: string): Promise<void> {
-    if (performance.now() - this.#renewedAtMs < RENEWAL_MS) {
+    if (performance.now() - this.#renewedAtMs < RENEWAL_MS)
       throw new CodedError('rate_limited', `a connection takes another token every ${RENEWAL_MS / 1_000} s at most`);
-    }
+
     this.#renewedAtMs = performance.now();
     const bearer = readToken(`Bearer ${token}`);
     const { userId } = await this.#authorized(bearer);
     if (userId !== this.#connecting.actor.userId) {
-      throw new CodedError('unauthenticated', 'the token is of another user than the one that the connection was opened with');
+      throw new CodedError(
+        'unauthenticated',
+        'the token is of another user than the one that the connection was opened with',
+      );
     }
+
     this.#bearer = bearer;
     this.#checkedAtMs = performance.now();
   }
 
-  /** Why the stream broke: an error where it may not stay open any more; null where that is not the reason. */
+  /**
+   * Why the stream broke: an error where it may not stay open any more; null where that is not the
+   * reason.
+   */
   async whyBroken(): Promise<CodedError | null> {
     const refusal = await this.#check();
     return refusal?.code === 'internal' ? null : refusal;

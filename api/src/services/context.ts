@@ -1,4 +1,5 @@
-// What services are given: the database, the lifecycle's queue, the notices of changes, hosts and the plan catalogue. Wired in main.ts.
+// What services are given: the database, the lifecycle's queue, the notices of changes, hosts and
+// the plan catalogue. Wired in main.ts.
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
 import type { Plans } from '../rules/plan-catalogue.ts';

@@ -1,4 +1,5 @@
-// Runs a command in a sandbox: data plane, straight through the host, no queue. A stopped sandbox is woken first where its project says so.
+// Runs a command in a sandbox: data plane, straight through the host, no queue. A stopped sandbox
+// is woken first where its project says so.
 import type { ExecResult } from '@berth/contract/exec.ts';
 import type { Actor } from '../rules/access.ts';
 import { insertActivity } from '../store/activity.ts';
@@ -14,8 +15,9 @@ export interface ExecRequest {
 }
 
 /**
- * Runs one command and resolves with its result, whatever its exit code. The signal ends the command's process group.
- * Throws `sandbox_state_conflict`, `sandbox_unreachable` or `host_unavailable`, and where it wakes the sandbox, what a wake throws.
+ * Runs one command and resolves with its result, whatever its exit code. The signal ends the
+ * command's process group. Throws `sandbox_state_conflict`, `sandbox_unreachable` or
+ * `host_unavailable`, and where it wakes the sandbox, what a wake throws.
  */
 export async function execInSandbox(
   context: ServiceContext,
@@ -38,7 +40,9 @@ export async function execInSandbox(
   noted.catch((error: unknown) => unrecorded.abort(error));
   const use = holdActivity(context, inUse.id, 'exec');
   try {
-    const result = await context.hosts.at(inUse.host_url).exec(inUse.id, request, { signal: AbortSignal.any([signal, unrecorded.signal]) });
+    const result = await context.hosts
+      .at(inUse.host_url)
+      .exec(inUse.id, request, { signal: AbortSignal.any([signal, unrecorded.signal]) });
     await noted;
     return result;
   } catch (error) {

@@ -1,4 +1,5 @@
-// What a refusal of a sandbox's file system means to a caller. Codes come from the host; the words are all ours, as the guest's could be anything.
+// What a refusal of a sandbox's file system means to a caller. Codes come from the host; the words
+// are all ours, as the guest's could be anything.
 import type { ErrorCode } from '@berth/contract/errors.ts';
 import { FILE_LIMITS } from '@berth/contract/limits.ts';
 import type { SandboxAction } from '@berth/contract/sandbox-state.ts';
@@ -30,7 +31,11 @@ export interface FailedFileCall {
 }
 
 /** The failure as the caller is told it. */
-export async function explainFileFailure(context: ServiceContext, call: FailedFileCall, error: unknown): Promise<unknown> {
+export async function explainFileFailure(
+  context: ServiceContext,
+  call: FailedFileCall,
+  error: unknown,
+): Promise<unknown> {
   const { sandboxId, action, path } = call;
   if (!(error instanceof HostError) || !isFileError(error.code)) {
     const consequence = action === 'files_write' ? '; the file may or may not have been written' : '';
@@ -38,10 +43,16 @@ export async function explainFileFailure(context: ServiceContext, call: FailedFi
   }
   if (error.code === 'guest_busy') {
     const options = { retryAfterSeconds: BUSY_RETRY_AFTER_SECONDS, cause: error };
-    return new CodedError('sandbox_busy', 'too many file calls at once in this sandbox; try again in a moment', options);
+    return new CodedError(
+      'sandbox_busy',
+      'too many file calls at once in this sandbox; try again in a moment',
+      options,
+    );
   }
   const errno = error.errno === undefined ? '' : ` (${error.errno})`;
-  return new CodedError(error.code satisfies ErrorCode, `${quotedPath(path)}: ${WORDS[error.code]}${errno}`, { cause: error });
+  return new CodedError(error.code satisfies ErrorCode, `${quotedPath(path)}: ${WORDS[error.code]}${errno}`, {
+    cause: error,
+  });
 }
 
 function isFileError(code: string): code is FileErrorCode {

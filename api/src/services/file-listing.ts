@@ -1,4 +1,5 @@
-// A listing as a caller sees it, from the bytes that a guest sent. Linux's names are bytes; the API's are text.
+// A listing as a caller sees it, from the bytes that a guest sent. Linux's names are bytes; the
+// API's are text.
 import { isUtf8 } from 'node:buffer';
 import type { FileEntry } from '@berth/contract/files.ts';
 import { parseListing } from '@berth/protocol/listing.ts';
@@ -10,8 +11,10 @@ export interface FoldersListed {
 }
 
 /**
- * The folders by path, each with its entries sorted by label. A name that is no UTF-8 is shown with U+FFFD in the place of what is none: it cannot be asked for
- * by that, so a folder with such a name is not looked into, and the listing is said to be truncated. Throws {@link HostError} for what is no listing.
+ * The folders by path, each with its entries sorted by label. A name that is no UTF-8 is shown with
+ * U+FFFD in the place of what is none: it cannot be asked for by that, so a folder with such a name
+ * is not looked into, and the listing is said to be truncated. Throws {@link HostError} for what is
+ * no listing.
  */
 export function readListing(bytes: Buffer, root: string, depth: number): FoldersListed {
   const listing = parseListing(bytes, { root, depth });

@@ -1,4 +1,5 @@
-// Files of a sandbox: data plane, straight through the host, no queue. A stopped sandbox is woken first where its project says so.
+// Files of a sandbox: data plane, straight through the host, no queue. A stopped sandbox is woken
+// first where its project says so.
 import type { FileContent, FilesSnapshot, FolderListing, WrittenFile } from '@berth/contract/files.ts';
 import type { SandboxAction } from '@berth/contract/sandbox-state.ts';
 import type { HostClient } from '../hosts/client.ts';
@@ -19,8 +20,15 @@ export interface FileCall {
   signal: AbortSignal;
 }
 
-/** What is in a folder. Every function here throws what `takeIntoUse` does, and the errors of its route. */
-export async function listFiles(context: ServiceContext, call: FileCall, { path }: { path: string }): Promise<FolderListing> {
+/**
+ * What is in a folder. Every function here throws what `takeIntoUse` does, and the errors of its
+ * route.
+ */
+export async function listFiles(
+  context: ServiceContext,
+  call: FileCall,
+  { path }: { path: string },
+): Promise<FolderListing> {
   const folder = folderPath(path);
   const { truncated, directories } = await listed(context, call, folder, 1);
   return { path: folder, truncated, entries: directories[folder] ?? [] };
@@ -38,12 +46,15 @@ export async function snapshotFiles(
 
 export async function readFile(context: ServiceContext, call: FileCall, given: { path: string }): Promise<FileContent> {
   const path = filePath(given.path);
-  const bytes = await use(context, call, 'files_read', path, (host, { id }) => host.readFile(id, path, { signal: call.signal }));
+  const bytes = await use(context, call, 'files_read', path, (host, { id }) =>
+    host.readFile(id, path, { signal: call.signal }),
+  );
   return { path, ...contentOfBytes(bytes), size: bytes.length };
 }
 
 /**
- * Writes a file whole or not at all. Once the machine was asked, it is carried through and noted in the activity feed, whether its caller stays or not.
+ * Writes a file whole or not at all. Once the machine was asked, it is carried through and noted in
+ * the activity feed, whether its caller stays or not.
  */
 export async function writeFile(
   context: ServiceContext,

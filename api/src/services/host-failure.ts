@@ -1,4 +1,5 @@
-// What a host's failure means to a caller of the data plane: commands, metrics. The one table of it; a failure that is not in it is a fault of the service.
+// What a host's failure means to a caller of the data plane: commands, metrics. The one table of
+// it; a failure that is not in it is a fault of the service.
 import type { SandboxAction } from '@berth/contract/sandbox-state.ts';
 import { HostError, type HostFailureCode } from '../hosts/error.ts';
 import { CodedError } from '../rules/coded-error.ts';
@@ -27,8 +28,8 @@ const WHO: { readonly [meaning in Unanswered]: string } = {
 };
 
 /**
- * The failure as the caller is told it; `consequence` ends the sentence. The sandbox's row is read again: where it is in a status by now in which the action
- * is not legal, that is the answer.
+ * The failure as the caller is told it; `consequence` ends the sentence. The sandbox's row is read
+ * again: where it is in a status by now in which the action is not legal, that is the answer.
  */
 export async function explainHostFailure(
   context: ServiceContext,
@@ -44,7 +45,12 @@ export async function explainHostFailure(
   try {
     if (now !== undefined) requireLegal(action, now.status);
   } catch (refusal) {
-    return refusal instanceof CodedError ? new CodedError(refusal.code, `${refusal.message}${consequence}`, { cause: error }) : refusal;
+    return refusal instanceof CodedError
+      ? new CodedError(refusal.code, `${refusal.message}${consequence}`, { cause: error })
+      : refusal;
   }
-  return new CodedError(meaning, `${WHO[meaning]} did not answer${consequence}`, { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error });
+  return new CodedError(meaning, `${WHO[meaning]} did not answer${consequence}`, {
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+    cause: error,
+  });
 }

@@ -14,7 +14,10 @@ export async function getCaller(context: ServiceContext, actor: Actor): Promise<
   return user;
 }
 
-/** The orgs the caller can act in: with an API key, the key's org alone, as long as its creator is a member. */
+/**
+ * The orgs the caller can act in: with an API key, the key's org alone, as long as its creator is a
+ * member.
+ */
 export async function listCallerOrgs(context: ServiceContext, actor: Actor): Promise<MemberOrgRow[]> {
   return await listOrgsOfUser(context.db, actor.userId, actor.kind === 'api_key' ? actor.orgId : null);
 }

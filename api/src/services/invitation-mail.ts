@@ -1,5 +1,6 @@
-// The mail of an invitation: what it says, the token in it, and the note that it went out. The token is made here and lives in the message alone; what is
-// stored is its hash. The durable step that sends it is workers/invitation-mail.ts.
+// The mail of an invitation: what it says, the token in it, and the note that it went out. The
+// token is made here and lives in the message alone; what is stored is its hash. The durable step
+// that sends it is workers/invitation-mail.ts.
 import { html } from '../rules/html.ts';
 import { insertActivity } from '../store/activity.ts';
 import { markSent, writeInvitationToken, type InvitationForMail } from '../store/invitations.ts';
@@ -15,8 +16,8 @@ export interface PreparedMail {
 }
 
 /**
- * Makes a message with a fresh token, which is the only one that works from the commit on; null when the invitation does not wait for a mail: it is not pending
- * any more, or its mail went out.
+ * Makes a message with a fresh token, which is the only one that works from the commit on; null
+ * when the invitation does not wait for a mail: it is not pending any more, or its mail went out.
  */
 export async function prepareInvitationMail(
   trx: DatabaseTransaction,
@@ -30,8 +31,15 @@ export async function prepareInvitationMail(
   return { message: messageOf(invitation, `${publicUrl}/invitation?token=${token}`), tokenSha256 };
 }
 
-/** Notes that the message with this token went out; false when that is noted already, or a later message has taken its place. */
-export async function noteInvitationSent(trx: DatabaseTransaction, invitationId: string, tokenSha256: Buffer): Promise<boolean> {
+/**
+ * Notes that the message with this token went out; false when that is noted already, or a later
+ * message has taken its place.
+ */
+export async function noteInvitationSent(
+  trx: DatabaseTransaction,
+  invitationId: string,
+  tokenSha256: Buffer,
+): Promise<boolean> {
   const sent = await markSent(trx, invitationId, tokenSha256);
   if (sent === undefined) return false;
   const actor = { kind: 'system', id: null, userId: null } as const;
@@ -52,8 +60,17 @@ export function messageOf(invitation: InvitationForMail, link: string): MailMess
   const inviter = oneLine(invitation.inviter_name ?? '');
   const invited = inviter === '' ? 'You are invited to' : `${inviter} invites you to`;
   const article = /^[aeiou]/.test(invitation.role) ? 'an' : 'a';
-  const facts = { said: `${invited} the org “${org}” as ${article} ${invitation.role}`, until: untilText(invitation.expires_at), link };
-  return { to: invitation.email, subject: `${invited} the org “${org}” on Berth`, text: textOf(facts), html: htmlOf(facts) };
+  const facts = {
+    said: `${invited} the org “${org}” as ${article} ${invitation.role}`,
+    until: untilText(invitation.expires_at),
+    link,
+  };
+  return {
+    to: invitation.email,
+    subject: `${invited} the org “${org}” on Berth`,
+    text: textOf(facts),
+    html: htmlOf(facts),
+  };
 }
 
 const CLOSING = 'If you did not expect this, ignore this message: nothing happens unless you accept.';

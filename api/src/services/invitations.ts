@@ -1,5 +1,6 @@
-// Invitations into an org: making, listing, revoking, looking up and accepting them. Who holds the token has read the invited address's mail; to accept
-// it, the address must be the caller's own besides. The mail is made and sent in invitation-mail.ts.
+// Invitations into an org: making, listing, revoking, looking up and accepting them. Who holds the
+// token has read the invited address's mail; to accept it, the address must be the caller's own
+// besides. The mail is made and sent in invitation-mail.ts.
 import { INVITATION_DAYS, INVITATIONS_PER_HOUR } from '@berth/contract/limits.ts';
 import type { PageQuery } from '@berth/contract/page.ts';
 import type { Role } from '@berth/contract/permissions.ts';
@@ -47,7 +48,10 @@ export async function listInvitations(
   return await readInPages('invitations', query, (page) => listPendingInvitations(context.db, orgId, page));
 }
 
-/** Invites an address, in the place of an invitation of it that is pending; the mail follows by itself. */
+/**
+ * Invites an address, in the place of an invitation of it that is pending; the mail follows by
+ * itself.
+ */
 export async function createInvitation(
   context: ServiceContext,
   actor: Actor,
@@ -58,12 +62,20 @@ export async function createInvitation(
   return await context.db.transaction().execute(async (trx) => {
     await lockMemberships(trx, orgId);
     await requireAlso({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
-    if (await isMemberAddress(trx, orgId, email)) throw new CodedError('already_member', 'a member of the org has this address');
+    if (await isMemberAddress(trx, orgId, email))
+      throw new CodedError('already_member', 'a member of the org has this address');
     // The count is of all orgs: of invitations into several at once, each must see those before it.
     await lockUser(trx, actor.userId);
     await requireFewSent(trx, actor, email);
     const replaced = await revokeEarlier(trx, orgId, email);
-    const invitation = await insertInvitation(trx, { id, orgId, email, role, invitedBy: actor.userId, days: INVITATION_DAYS });
+    const invitation = await insertInvitation(trx, {
+      id,
+      orgId,
+      email,
+      role,
+      invitedBy: actor.userId,
+      days: INVITATION_DAYS,
+    });
     await insertActivity(trx, {
       orgId,
       actor,
@@ -85,7 +97,8 @@ export async function revokeInvitation(
   return await context.db.transaction().execute(async (trx) => {
     await lockMemberships(trx, orgId);
     const invitation = await findInvitation(trx, orgId, invitationId);
-    if (invitation === undefined) throw new CodedError('invitation_not_found', 'there is no invitation with the id in the path');
+    if (invitation === undefined)
+      throw new CodedError('invitation_not_found', 'there is no invitation with the id in the path');
     requirePending(invitation);
     const revoked = await markRevoked(trx, invitationId);
     if (revoked === undefined) throw new Error(`the invitation ${invitationId} is pending and cannot be revoked`);
@@ -95,8 +108,9 @@ export async function revokeInvitation(
 }
 
 /**
- * Revokes what a person sent and could not send any more in the role that is now theirs (null: no member): it would let in whom the org just stopped
- * trusting them to let in. Call it in the transaction that changes the role, behind its lock.
+ * Revokes what a person sent and could not send any more in the role that is now theirs (null: no
+ * member): it would let in whom the org just stopped trusting them to let in. Call it in the
+ * transaction that changes the role, behind its lock.
  */
 export async function revokeOfFormerRole(
   trx: DatabaseTransaction,
@@ -105,7 +119,13 @@ export async function revokeOfFormerRole(
 ): Promise<void> {
   for (const invitation of await revokeSentBy(trx, { orgId, invitedBy: userId, keptRoles: rolesInvitedBy(role) })) {
     const { subject, details } = tellOf(invitation);
-    await insertActivity(trx, { orgId, actor, kind: 'invitation_revoked', subject, details: { ...details, inviter: userId } });
+    await insertActivity(trx, {
+      orgId,
+      actor,
+      kind: 'invitation_revoked',
+      subject,
+      details: { ...details, inviter: userId },
+    });
   }
 }
 
@@ -133,8 +153,9 @@ export interface Acceptance {
 }
 
 /**
- * Makes the user a member in the invited role, and uses the invitation up: of any number of callers at once exactly one succeeds. Throws `invitation_not_found`,
- * `invitation_for_another`, `email_not_verified`, `invitation_not_pending`, `already_member`.
+ * Makes the user a member in the invited role, and uses the invitation up: of any number of callers
+ * at once exactly one succeeds. Throws `invitation_not_found`, `invitation_for_another`,
+ * `email_not_verified`, `invitation_not_pending`, `already_member`.
  */
 export async function acceptInvitationAs(
   context: Pick<ServiceContext, 'db'>,
@@ -145,17 +166,20 @@ export async function acceptInvitationAs(
     const orgId = (await findInvitationByHash(trx, hash))?.org_id;
     if (orgId === undefined) throw unknownToken();
     await lockMemberships(trx, orgId);
-    // Read again behind the lock: by now it may be accepted, revoked or mailed again with another token.
+    // Read again behind the lock: by now it may be accepted, revoked or mailed again with another
+    // token.
     const invitation = await findInvitationByHash(trx, hash);
     if (invitation === undefined) throw unknownToken();
     await requireInvited(trx, userId, invitation);
     requirePending(invitation);
-    if ((await findRole(trx, orgId, userId)) !== undefined) throw new CodedError('already_member', 'you are a member of the org already');
+    if ((await findRole(trx, orgId, userId)) !== undefined)
+      throw new CodedError('already_member', 'you are a member of the org already');
     await insertMembership(trx, { orgId, userId, role: invitation.role });
     await markAccepted(trx, invitation.id, userId);
     await insertActivity(trx, { orgId, actor, kind: 'invitation_accepted', ...tellOf(invitation) });
     const member = await findMember(trx, orgId, userId);
-    if (member === undefined) throw new Error(`the membership of ${userId} in ${orgId} is not there in the transaction that made it`);
+    if (member === undefined)
+      throw new Error(`the membership of ${userId} in ${orgId} is not there in the transaction that made it`);
     return { orgId, member };
   });
 }
@@ -164,9 +188,14 @@ export async function acceptInvitationAs(
 async function requireInvited(trx: DatabaseTransaction, userId: string, { email }: JudgedInvitationRow): Promise<void> {
   const user = await findUser(trx, userId);
   if (user?.email.toLowerCase() !== email) {
-    throw new CodedError('invitation_for_another', 'this invitation is for another email address than that of your account');
+    throw new CodedError(
+      'invitation_for_another',
+      'this invitation is for another email address than that of your account',
+    );
   }
-  if (!user.emailVerified) throw new CodedError('email_not_verified', 'verify your email address first, then accept the invitation');
+
+  if (!user.emailVerified)
+    throw new CodedError('email_not_verified', 'verify your email address first, then accept the invitation');
 }
 
 const WHAT_BECAME: { readonly [status in Exclude<InvitationStatus, 'pending'>]: string } = {
@@ -203,5 +232,8 @@ export function tellOf({ id, email, role }: Pick<JudgedInvitationRow, 'id' | 'em
 }
 
 function unknownToken(): CodedError {
-  return new CodedError('invitation_not_found', 'there is no invitation with this token; a newer mail may have another');
+  return new CodedError(
+    'invitation_not_found',
+    'there is no invitation with this token; a newer mail may have another',
+  );
 }

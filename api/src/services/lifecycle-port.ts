@@ -1,5 +1,6 @@
-// What services need of the durable work: to commit a step together with its intent, and to start it at once after the commit.
-// Types only; src/workers implements them and src/main.ts wires them. Services never import a worker.
+// What services need of the durable work: to commit a step together with its intent, and to start
+// it at once after the commit. Types only; src/workers implements them and src/main.ts wires them.
+// Services never import a worker.
 import type { DatabaseTransaction } from '../store/schema.ts';
 
 export interface LifecycleStep {
@@ -22,11 +23,14 @@ export interface LifecycleQueue {
   /** Commits with the transaction the step that clones the sandbox's repository. */
   enqueueClone(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
   /**
-   * Commits with the transaction the step that mails an invitation; it starts by itself within about a second of the commit. The same `attemptKey` again is the
-   * same step.
+   * Commits with the transaction the step that mails an invitation; it starts by itself within
+   * about a second of the commit. The same `attemptKey` again is the same step.
    */
   enqueueInvitationMail(trx: DatabaseTransaction, invitationId: string, attemptKey: string): Promise<void>;
-  /** To be called right after the commit: starts the enqueued step in this process without waiting for the queue's poll. Never throws. */
+  /**
+   * To be called right after the commit: starts the enqueued step in this process without waiting
+   * for the queue's poll. Never throws.
+   */
   started(step: LifecycleStep): void;
   /** The same for steps that clone. */
   cloneStarted(): void;

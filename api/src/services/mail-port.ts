@@ -9,6 +9,9 @@ export interface MailMessage {
 }
 
 export interface Mailer {
-  /** Resolves when the mail server took the message, or it lies in the outbox folder. Throws when neither worked. Never logs the message. */
+  /**
+   * Resolves when the mail server took the message, or it lies in the outbox folder. Throws when
+   * neither worked. Never logs the message.
+   */
   send(message: MailMessage, signal?: AbortSignal): Promise<void>;
 }

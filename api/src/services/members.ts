@@ -1,5 +1,6 @@
-// Members of an org: listing them, changing their roles, removing them, leaving. Changes of one org's memberships come one after another, and each is
-// held against what the one before left. They are in force with the next request on every replica: roles are never cached.
+// Members of an org: listing them, changing their roles, removing them, leaving. Changes of one
+// org's memberships come one after another, and each is held against what the one before left. They
+// are in force with the next request on every replica: roles are never cached.
 import type { PageQuery } from '@berth/contract/page.ts';
 import { role as roleName, type Role } from '@berth/contract/permissions.ts';
 import type { Actor } from '../rules/access.ts';
@@ -32,8 +33,17 @@ export async function listMembers(
   return await readInPages('members', query, (page) => selectMembers(context.db, orgId, page));
 }
 
-/** Gives a member another role, or the one they have again, which leaves no trace. Pending invitations that the new role could not send end with it. */
-export async function updateMember(context: ServiceContext, actor: Actor, orgId: string, userId: string, role: Role): Promise<MemberRow> {
+/**
+ * Gives a member another role, or the one they have again, which leaves no trace. Pending
+ * invitations that the new role could not send end with it.
+ */
+export async function updateMember(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  userId: string,
+  role: Role,
+): Promise<MemberRow> {
   return await context.db.transaction().execute(async (trx) => {
     const member = await lockMember(trx, orgId, userId);
     const change = { from: roleName.parse(member.role), to: role };
@@ -53,11 +63,24 @@ export async function updateMember(context: ServiceContext, actor: Actor, orgId:
   });
 }
 
-/** Ends a membership; answers what it was. The person's API keys, session tokens and pending invitations grant nothing in the org from now on. */
-export async function removeMember(context: ServiceContext, actor: Actor, orgId: string, userId: string): Promise<MemberRow> {
+/**
+ * Ends a membership; answers what it was. The person's API keys, session tokens and pending
+ * invitations grant nothing in the org from now on.
+ */
+export async function removeMember(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  userId: string,
+): Promise<MemberRow> {
   return await context.db.transaction().execute(async (trx) => {
     const member = await lockMember(trx, orgId, userId);
-    await requireAlso({ ...context, db: trx }, actor, orgId, permissionToChange({ from: roleName.parse(member.role), to: null }));
+    await requireAlso(
+      { ...context, db: trx },
+      actor,
+      orgId,
+      permissionToChange({ from: roleName.parse(member.role), to: null }),
+    );
     return await endMembership(trx, actor, orgId, member, false);
   });
 }
@@ -73,7 +96,13 @@ export async function leaveOrg(context: ServiceContext, actor: Actor, orgId: str
   });
 }
 
-async function endMembership(trx: DatabaseTransaction, actor: Actor, orgId: string, member: MemberRow, left: boolean): Promise<MemberRow> {
+async function endMembership(
+  trx: DatabaseTransaction,
+  actor: Actor,
+  orgId: string,
+  member: MemberRow,
+  left: boolean,
+): Promise<MemberRow> {
   const { user_id: userId, role } = member;
   requireOwnerLeft({ from: roleName.parse(role), to: null }, await countOwners(trx, orgId));
   await deleteMembership(trx, orgId, userId);
@@ -91,6 +120,7 @@ async function endMembership(trx: DatabaseTransaction, actor: Actor, orgId: stri
 async function lockMember(trx: DatabaseTransaction, orgId: string, userId: string): Promise<MemberRow> {
   await lockMemberships(trx, orgId);
   const member = isId('user', userId) ? await findMember(trx, orgId, userId) : undefined;
-  if (member === undefined) throw new CodedError('member_not_found', 'the org has no member with the userId in the path');
+  if (member === undefined)
+    throw new CodedError('member_not_found', 'the org has no member with the userId in the path');
   return member;
 }

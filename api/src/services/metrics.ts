@@ -1,10 +1,16 @@
-// What a sandbox uses: a live look through its host, and the samples from which an allocation is recommended.
+// What a sandbox uses: a live look through its host, and the samples from which an allocation is
+// recommended.
 import { MACHINE_SIZES, type Allocation } from '@berth/contract/machine-sizes.ts';
 import type { LiveMetrics, MetricsSample } from '@berth/contract/metrics.ts';
 import type { Actor } from '../rules/access.ts';
 import { largerOf, sameSize } from '../rules/allocation-target.ts';
 import { CodedError } from '../rules/coded-error.ts';
-import { LONGEST_WINDOW_MS, recommendAllocation, SHORTEST_WINDOW_MS, type UsageSample } from '../rules/recommendation.ts';
+import {
+  LONGEST_WINDOW_MS,
+  recommendAllocation,
+  SHORTEST_WINDOW_MS,
+  type UsageSample,
+} from '../rules/recommendation.ts';
 import { insertActivity } from '../store/activity.ts';
 import { findLargest } from '../store/hosts.ts';
 import {
@@ -14,7 +20,13 @@ import {
   trimMetricsSamples,
   type SampleRetention,
 } from '../store/metrics-samples.ts';
-import { allocationOf, lockSandbox, pendingOf, writeRecommendation, type LocatedSandboxRow } from '../store/sandboxes.ts';
+import {
+  allocationOf,
+  lockSandbox,
+  pendingOf,
+  writeRecommendation,
+  type LocatedSandboxRow,
+} from '../store/sandboxes.ts';
 import type { DatabaseTransaction, MetricsSampleRow, SandboxRow } from '../store/schema.ts';
 import type { ServiceContext } from './context.ts';
 import { explainHostFailure } from './host-failure.ts';
@@ -22,13 +34,26 @@ import { planInForce } from './plans.ts';
 import { requireLegal } from './sandbox-action.ts';
 import { boundFigures, cpuShareBetween, percentOf, type VmFigures } from './vm-figures.ts';
 
-/** Nothing reads older samples. The looks of the short window are kept as they are; before that, one a minute says enough. */
+/**
+ * Nothing reads older samples. The looks of the short window are kept as they are; before that, one
+ * a minute says enough.
+ */
 const RETENTION: SampleRetention = { keptMs: LONGEST_WINDOW_MS, denseMs: SHORTEST_WINDOW_MS, maxSamples: 2_000 };
-/** A sample is worth counting from when it is at least so old, and of the short window: a mean over hours is no live figure. */
+/**
+ * A sample is worth counting from when it is at least so old, and of the short window: a mean over
+ * hours is no live figure.
+ */
 const COUNTED_FROM = { minAgeMs: 1_000, maxAgeMs: SHORTEST_WINDOW_MS };
 
-/** What the sandbox uses at this moment. Throws `sandbox_state_conflict`, `sandbox_unreachable` or `host_unavailable`. */
-export async function liveMetrics(context: ServiceContext, sandbox: LocatedSandboxRow, signal: AbortSignal): Promise<LiveMetrics> {
+/**
+ * What the sandbox uses at this moment. Throws `sandbox_state_conflict`, `sandbox_unreachable` or
+ * `host_unavailable`.
+ */
+export async function liveMetrics(
+  context: ServiceContext,
+  sandbox: LocatedSandboxRow,
+  signal: AbortSignal,
+): Promise<LiveMetrics> {
   const figures = await look(context, sandbox, 'metrics_live', signal);
   const before = await findSampleBefore(context.db, sandbox.id, COUNTED_FROM);
   const share = before === undefined ? null : cpuShareSince(before, figures, allocationOf(sandbox));
@@ -38,8 +63,9 @@ export async function liveMetrics(context: ServiceContext, sandbox: LocatedSandb
 }
 
 /**
- * Notes a sample and answers the allocation in force and the one recommended; of an `auto` sandbox a changed recommendation becomes the pending
- * allocation. Throws as {@link liveMetrics} does, and then notes nothing.
+ * Notes a sample and answers the allocation in force and the one recommended; of an `auto` sandbox
+ * a changed recommendation becomes the pending allocation. Throws as {@link liveMetrics} does, and
+ * then notes nothing.
  */
 export async function sampleMetrics(
   context: ServiceContext,
@@ -109,7 +135,11 @@ function cpuShareSince(before: MetricsSampleRow, { guest }: VmFigures, { vcpu }:
   return cpuShareBetween(earlier, { uptimeSeconds: guest.uptimeSeconds, busySeconds: guest.cpu.busySeconds }, vcpu);
 }
 
-async function noteSample(trx: DatabaseTransaction, sandbox: SandboxRow, figures: VmFigures): Promise<MetricsSampleRow> {
+async function noteSample(
+  trx: DatabaseTransaction,
+  sandbox: SandboxRow,
+  figures: VmFigures,
+): Promise<MetricsSampleRow> {
   const allocation = allocationOf(sandbox);
   const before = await findSampleBefore(trx, sandbox.id, COUNTED_FROM);
   const sample = await insertMetricsSample(trx, {
@@ -125,17 +155,28 @@ async function noteSample(trx: DatabaseTransaction, sandbox: SandboxRow, figures
   return sample;
 }
 
-/** Whether the recommendation is the pending allocation now. What somebody asked for, or what a resize under way aims at, is not touched. */
-async function storeRecommendation(trx: DatabaseTransaction, sandbox: SandboxRow, recommended: Allocation): Promise<boolean> {
+/**
+ * Whether the recommendation is the pending allocation now. What somebody asked for, or what a
+ * resize under way aims at, is not touched.
+ */
+async function storeRecommendation(
+  trx: DatabaseTransaction,
+  sandbox: SandboxRow,
+  recommended: Allocation,
+): Promise<boolean> {
   const pending = pendingOf(sandbox);
-  if (sandbox.profile !== 'auto' || sandbox.resizing || (pending !== null && !sandbox.pending_recommended)) return false;
+  if (sandbox.profile !== 'auto' || sandbox.resizing || (pending !== null && !sandbox.pending_recommended))
+    return false;
   const wanted = sameSize(recommended, allocationOf(sandbox)) ? null : recommended;
   const unchanged = wanted === null ? pending === null : pending !== null && sameSize(wanted, pending);
   if (!unchanged) await writeRecommendation(trx, sandbox.id, wanted);
   return wanted !== null;
 }
 
-/** The largest allocation that may be recommended: the plan's and the host's, each amount the smaller. Without a plan, nothing more than there is. */
+/**
+ * The largest allocation that may be recommended: the plan's and the host's, each amount the
+ * smaller. Without a plan, nothing more than there is.
+ */
 async function largestFor(context: ServiceContext, trx: DatabaseTransaction, sandbox: SandboxRow): Promise<Allocation> {
   let largest: Allocation | null;
   try {

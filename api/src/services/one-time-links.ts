@@ -1,4 +1,5 @@
-// Links that work once: the first start's welcome, a password reset, the verification of an address. Tokens are stored as their hash alone.
+// Links that work once: the first start's welcome, a password reset, the verification of an
+// address. Tokens are stored as their hash alone.
 import { createHash, randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import { lockUser } from '../store/accounts.ts';
@@ -19,7 +20,9 @@ const PAGES: { readonly [purpose in LinkPurpose]: string } = {
   verify_email: '/verify-email',
 };
 
-/** Path of the page that a link opens, with the token in its query; the public URL stands before it. */
+/**
+ * Path of the page that a link opens, with the token in its query; the public URL stands before it.
+ */
 export function oneTimeLinkPath(purpose: LinkPurpose, token: string): string {
   return `${PAGES[purpose]}?token=${token}`;
 }
@@ -28,12 +31,22 @@ export function linkTokenSha256(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** A new link's token; earlier links of the user for the same purpose stop working. Call it in a transaction. */
-export async function makeOneTimeLink(trx: Database, link: { purpose: LinkPurpose; userId: string; minutes: number }): Promise<string> {
+/**
+ * A new link's token; earlier links of the user for the same purpose stop working. Call it in a
+ * transaction.
+ */
+export async function makeOneTimeLink(
+  trx: Database,
+  link: { purpose: LinkPurpose; userId: string; minutes: number },
+): Promise<string> {
   const token = newLinkToken();
   // Two that are made at once would otherwise not see each other, and both stay.
   await lockUser(trx, link.userId);
-  await trx.deleteFrom('one_time_link').where('user_id', '=', link.userId).where('purpose', '=', link.purpose).execute();
+  await trx
+    .deleteFrom('one_time_link')
+    .where('user_id', '=', link.userId)
+    .where('purpose', '=', link.purpose)
+    .execute();
   await trx
     .insertInto('one_time_link')
     .values({
@@ -49,7 +62,11 @@ export async function makeOneTimeLink(trx: Database, link: { purpose: LinkPurpos
 }
 
 /** Whose link it is, without using it up; null when it is unknown, used or expired. */
-export async function findOneTimeLink(db: Database, purpose: LinkPurpose, token: string): Promise<{ userId: string } | null> {
+export async function findOneTimeLink(
+  db: Database,
+  purpose: LinkPurpose,
+  token: string,
+): Promise<{ userId: string } | null> {
   const row = await db
     .selectFrom('one_time_link')
     .select('user_id')
@@ -62,7 +79,11 @@ export async function findOneTimeLink(db: Database, purpose: LinkPurpose, token:
 }
 
 /** Uses the link up: of any number of callers at once exactly one gets the user. */
-export async function useOneTimeLink(trx: Database, purpose: LinkPurpose, token: string): Promise<{ userId: string } | null> {
+export async function useOneTimeLink(
+  trx: Database,
+  purpose: LinkPurpose,
+  token: string,
+): Promise<{ userId: string } | null> {
   const row = await trx
     .updateTable('one_time_link')
     .set({ used_at: sql<Date>`now()` })

@@ -1,5 +1,6 @@
-// What is open at the moment, where much comes and goes: to be looked through, and each taken out by itself. Not a Set or Map: V8 leaves each of their former tables pointing to
-// the next, so that all that was ever in one outlives the small collections of garbage.
+// What is open at the moment, where much comes and goes: to be looked through, and each taken out
+// by itself. Not a Set or Map: V8 leaves each of their former tables pointing to the next, so that
+// all that was ever in one outlives the small collections of garbage.
 
 export interface Opened {
   /** Takes it out. Idempotent. */

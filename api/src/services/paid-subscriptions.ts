@@ -1,8 +1,10 @@
-// An org's subscription follows the one that it has at the payment provider. An event says that something happened, never what: that is asked of the
-// provider, so that events which come late, twice or out of order end in the same as those which do not.
+// An org's subscription follows the one that it has at the payment provider. An event says that
+// something happened, never what: that is asked of the provider, so that events which come late,
+// twice or out of order end in the same as those which do not.
 //
-// The provider is asked outside any transaction. What it said counts only if nothing was taken over from it since it was asked, else it is asked again:
-// of two answers the older one never comes last.
+// The provider is asked outside any transaction. What it said counts only if nothing was taken over
+// from it since it was asked, else it is asked again: of two answers the older one never comes
+// last.
 import type { Plans } from '../rules/plan-catalogue.ts';
 import { changeOf, type PaidSubscription } from '../rules/subscription-change.ts';
 import { insertActivity } from '../store/activity.ts';
@@ -21,19 +23,30 @@ const SYSTEM = { kind: 'system', id: null, userId: null } as const;
 const MOST_TRIES = 8;
 
 /** Deals with an event, once. Throws where the provider shall send it again. */
-export async function takePaymentEvent(context: PaidContext, provider: PaymentProvider, event: PaymentEvent): Promise<void> {
+export async function takePaymentEvent(
+  context: PaidContext,
+  provider: PaymentProvider,
+  event: PaymentEvent,
+): Promise<void> {
   const { id, kind, subscription } = event;
   if (subscription === null || (await hasPaymentEvent(context.db, id))) return;
   const orgId = (await findOrgOfPaid(context.db, subscription.id)) ?? subscription.orgId;
   if (orgId === null) {
-    context.log.info({ kind, subscription: subscription.id }, "the payment provider told of a subscription that is no org's");
+    context.log.info(
+      { kind, subscription: subscription.id },
+      "the payment provider told of a subscription that is no org's",
+    );
     return;
   }
   await followPaidSubscription(context, provider, { orgId, id: subscription.id, event: { id, kind } });
 }
 
 /** Asks the provider how the subscription stands and takes that over, with its rows in the feed. */
-export async function followPaidSubscription(context: PaidContext, provider: PaymentProvider, toFollow: ToFollow): Promise<void> {
+export async function followPaidSubscription(
+  context: PaidContext,
+  provider: PaymentProvider,
+  toFollow: ToFollow,
+): Promise<void> {
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const before = await findSubscription(context.db, toFollow.orgId);
     if (before === undefined) {
@@ -41,9 +54,14 @@ export async function followPaidSubscription(context: PaidContext, provider: Pay
       return;
     }
     const paid = await provider.findSubscription(toFollow.id);
-    if (await context.db.transaction().execute((trx) => takeOver(context, trx, toFollow, before.provider_revision, paid))) return;
+    if (
+      await context.db.transaction().execute((trx) => takeOver(context, trx, toFollow, before.provider_revision, paid))
+    )
+      return;
   }
-  throw new CodedError('payment_provider_unavailable', `the subscription ${toFollow.id} changes too fast`, { retryAfterSeconds: 1 });
+  throw new CodedError('payment_provider_unavailable', `the subscription ${toFollow.id} changes too fast`, {
+    retryAfterSeconds: 1,
+  });
 }
 
 /** False when what was asked is out of date. */
@@ -58,7 +76,12 @@ async function takeOver(
   if (row === undefined) throw new Error(`the subscription of the org ${orgId} has gone`);
   if (row.provider_revision !== revision) return false;
   if (event !== null && !(await notePaymentEvent(trx, event))) return true;
-  const recorded = { plan: row.plan, status: row.status, startedAt: row.started_at, paidId: row.provider_subscription_id };
+  const recorded = {
+    plan: row.plan,
+    status: row.status,
+    startedAt: row.started_at,
+    paidId: row.provider_subscription_id,
+  };
   const change = changeOf(recorded, paid, (priceId) => planOfPrice(plans, priceId));
   if (change.kind === 'ignore') {
     log.warn({ orgId, subscription: id, why: change.why }, 'a subscription at the payment provider was left alone');
@@ -66,7 +89,9 @@ async function takeOver(
   }
   if (change.kind === 'unknown_price') {
     // It will be told again; until then somebody can put the price into the catalogue.
-    throw new Error(`${orgId} pays for ${paid.priceIds.join(', ')}, which is the priceId of no plan of the catalogue (BERTH_PLANS_FILE)`);
+    throw new Error(
+      `${orgId} pays for ${paid.priceIds.join(', ')}, which is the priceId of no plan of the catalogue (BERTH_PLANS_FILE)`,
+    );
   }
   if (change.instead !== null) {
     log.error(
@@ -92,7 +117,8 @@ async function takeOver(
 async function tellOfChange(trx: DatabaseTransaction, before: SubscriptionRow): Promise<void> {
   const orgId = before.org_id;
   const after = await findSubscription(trx, orgId);
-  if (after === undefined) throw new Error(`the subscription of the org ${orgId} is not there in the transaction that wrote it`);
+  if (after === undefined)
+    throw new Error(`the subscription of the org ${orgId} is not there in the transaction that wrote it`);
   if (after.plan !== before.plan) {
     const from = { plan: before.plan, status: before.status };
     await insertActivity(trx, { orgId, actor: SYSTEM, kind: 'plan_changed', details: { from, to: after.plan } });

@@ -1,8 +1,16 @@
-// Reserves room for a machine, within the transaction that creates, wakes or grows it: on any host for a new one, on its own host afterwards.
-// The sandbox's row is the reservation; here is the lock under which it is found to fit.
+// Reserves room for a machine, within the transaction that creates, wakes or grows it: on any host
+// for a new one, on its own host afterwards. The sandbox's row is the reservation; here is the lock
+// under which it is found to fit.
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { CodedError } from '../rules/coded-error.ts';
-import { describeShortage, describeShortageOn, hostsWithRoom, roomFor, type HostCandidate, type HostRoom } from '../rules/placement.ts';
+import {
+  describeShortage,
+  describeShortageOn,
+  hostsWithRoom,
+  roomFor,
+  type HostCandidate,
+  type HostRoom,
+} from '../rules/placement.ts';
 import { listHostsFree, lockHost, unlockHost, type HostFreeRow } from '../store/hosts.ts';
 import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';
 
@@ -11,8 +19,9 @@ export const HOST_SEEN_WITHIN_MS = 30_000;
 const RETRY_AFTER_SECONDS = 10;
 
 /**
- * Chooses a host and locks its row: until the transaction ends nobody else reserves on it, and the sandbox inserted with this host's id
- * is the reservation. Throws `insufficient_capacity` or `host_unavailable`.
+ * Chooses a host and locks its row: until the transaction ends nobody else reserves on it, and the
+ * sandbox inserted with this host's id is the reservation. Throws `insufficient_capacity` or
+ * `host_unavailable`.
  */
 export async function reserveHost(trx: DatabaseTransaction, allocation: Allocation): Promise<string> {
   const needed = roomFor(allocation);
@@ -30,20 +39,26 @@ export async function reserveHost(trx: DatabaseTransaction, allocation: Allocati
     const candidate = row === undefined ? undefined : toCandidate(row);
     if (candidate !== undefined && hostsWithRoom([candidate], needed).length > 0) return id;
     if (candidate !== undefined) latest = latest.map((host) => (host.id === id ? candidate : host));
-    // To hold it while waiting for the next could be a deadlock: another create may try the hosts in another order.
+    // To hold it while waiting for the next could be a deadlock: another create may try the hosts
+    // in another order.
     await unlockHost(trx);
   }
-  throw new CodedError('insufficient_capacity', `no host has room for this machine: it ${describeShortage(latest, needed)}`, {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  });
+  throw new CodedError(
+    'insufficient_capacity',
+    `no host has room for this machine: it ${describeShortage(latest, needed)}`,
+    {
+      retryAfterSeconds: RETRY_AFTER_SECONDS,
+    },
+  );
 }
 
 /** `away`: the host was not heard of lately. `shortage` says for people what is not there. */
 export type RoomOnHost = { kind: 'there' } | { kind: 'away' } | { kind: 'short'; shortage: string };
 
 /**
- * Whether the sandbox's own host has room for what it needs; what the sandbox has reserved already counts as free. The host's row is locked until the
- * transaction ends, and the sandbox's row, changed in it, is the reservation.
+ * Whether the sandbox's own host has room for what it needs; what the sandbox has reserved already
+ * counts as free. The host's row is locked until the transaction ends, and the sandbox's row,
+ * changed in it, is the reservation.
  */
 export async function roomOnOwnHost(
   trx: DatabaseTransaction,
@@ -70,9 +85,13 @@ export function noRoom(room: Exclude<RoomOnHost, { kind: 'there' }>): CodedError
       retryAfterSeconds: RETRY_AFTER_SECONDS,
     });
   }
-  return new CodedError('insufficient_capacity', `the host of the sandbox has no room for its machine: it ${room.shortage}`, {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  });
+  return new CodedError(
+    'insufficient_capacity',
+    `the host of the sandbox has no room for its machine: it ${room.shortage}`,
+    {
+      retryAfterSeconds: RETRY_AFTER_SECONDS,
+    },
+  );
 }
 
 function toCandidate(row: HostFreeRow): HostCandidate {

@@ -1,5 +1,6 @@
-// Who may see a preview: what a request to a preview's host brings, held against its link, its person and its sandbox. Must not know HTTP: api/src/preview asks. What is
-// revoked is so on every replica within two seconds.
+// Who may see a preview: what a request to a preview's host brings, held against its link, its
+// person and its sandbox. Must not know HTTP: api/src/preview asks. What is revoked is so on every
+// replica within two seconds.
 import { setPreviewCookie } from '../rules/preview-credentials.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
 import { withPreviewPath } from '../rules/preview-path.ts';
@@ -12,7 +13,9 @@ import { askForSignIn, type Holder, type PreviewRefusal } from './preview-verdic
 export type { PreviewEnd, PreviewLease } from './preview-desk.ts';
 export type { PreviewRefusal } from './preview-verdict.ts';
 
-/** What a request to a preview's host brings of ours (rules/preview-credentials.ts takes it out). */
+/**
+ * What a request to a preview's host brings of ours (rules/preview-credentials.ts takes it out).
+ */
 export interface PreviewVisit {
   sandboxId: string;
   port: number;
@@ -43,22 +46,34 @@ export async function openPreview(
   if ('refusal' in presented) return presented;
   const { holder, byUrl } = presented;
   const verdict = await desk.ask(holder);
-  if (verdict.refusal !== undefined) {
+  if (verdict.refusal !== undefined)
     return { refusal: typeof verdict.refusal === 'object' ? (presented.orSignIn ?? verdict.refusal) : verdict.refusal };
-  }
+
   const { sandbox, expiresAt } = verdict;
   const link = linkOf(holder);
   const setCookie = byUrl ? setCookieOf(context, desk.key, link, holder, expiresAt) : null;
-  return { access: { link, orgId: sandbox.org_id, projectId: sandbox.project_id, port: holder.port, sandbox, expiresAt, setCookie } };
+  return {
+    access: {
+      link,
+      orgId: sandbox.org_id,
+      projectId: sandbox.project_id,
+      port: holder.port,
+      sandbox,
+      expiresAt,
+      setCookie,
+    },
+  };
 }
 
 /**
- * Holds something open for as long as the access is good and the sandbox awake: take it once it is, and close it with what it held. Cheap: those of one visitor are watched
- * together.
+ * Holds something open for as long as the access is good and the sandbox awake: take it once it is,
+ * and close it with what it held. Cheap: those of one visitor are watched together.
  */
 export function holdPreview(context: ServiceContext, { link, sandbox, port, expiresAt }: PreviewAccess): PreviewLease {
   const place = { sandboxId: sandbox.id, port };
-  return deskOf(context).hold(link.kind === 'public' ? { ...place, ...link } : { ...place, ...link, expiresAtMs: expiresAt.getTime() });
+  return deskOf(context).hold(
+    link.kind === 'public' ? { ...place, ...link } : { ...place, ...link, expiresAtMs: expiresAt.getTime() },
+  );
 }
 
 /** Where a browser signs in, to come back to the path (with its query, without our tokens). */
@@ -71,11 +86,18 @@ interface Presented {
   holder: Holder;
   /** By a token in the URL, which a cookie is to take the place of. */
   byUrl: boolean;
-  /** Where the holder's login is not good: by the link that the visit has, not the one that the cookie came from. */
+  /**
+   * Where the holder's login is not good: by the link that the visit has, not the one that the
+   * cookie came from.
+   */
   orSignIn?: PreviewRefusal;
 }
 
-function presentedBy(context: ServiceContext, desk: PreviewDesk, visit: PreviewVisit): Presented | { refusal: PreviewRefusal } {
+function presentedBy(
+  context: ServiceContext,
+  desk: PreviewDesk,
+  visit: PreviewVisit,
+): Presented | { refusal: PreviewRefusal } {
   const place = { sandboxId: visit.sandboxId, port: visit.port };
   const { key } = desk;
   const nowMs = Date.now();
@@ -94,9 +116,14 @@ function presentedBy(context: ServiceContext, desk: PreviewDesk, visit: PreviewV
   const { expiresAtMs } = token;
   if (expiresAtMs <= nowMs) return { refusal: 'expired' };
   if (token.kind === 'grant' && token.grantedUntilMs > nowMs) {
-    return { holder: { ...place, kind: 'team', loginId: token.loginId, userId: token.userId, expiresAtMs }, byUrl: true };
+    return {
+      holder: { ...place, kind: 'team', loginId: token.loginId, userId: token.userId, expiresAtMs },
+      byUrl: true,
+    };
   }
-  // Whoever is here already, for as long as by this link, needs no way around by the service: a page that is loaded again has its old grant in its URL.
+
+  // Whoever is here already, for as long as by this link, needs no way around by the service: a
+  // page that is loaded again has its old grant in its URL.
   const orSignIn = askForSignIn(context, key, expiresAtMs, place);
   const holder = byCookie();
   const isAsGood = holder?.kind === 'team' && holder.expiresAtMs >= expiresAtMs;

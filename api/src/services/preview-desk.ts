@@ -1,5 +1,6 @@
-// What one process remembers of verdicts about previews: each for a second, so that a request costs no query; and the watches over what is open, of which all that one
-// holder has open of one preview share one. Knows of cookies what they say, and nothing of tokens.
+// What one process remembers of verdicts about previews: each for a second, so that a request costs
+// no query; and the watches over what is open, of which all that one holder has open of one preview
+// share one. Knows of cookies what they say, and nothing of tokens.
 import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import type { ServiceContext } from './context.ts';
@@ -8,7 +9,10 @@ import type { PreviewPlace } from '../rules/preview-host.ts';
 import { readCookie, type PreviewCookie } from './preview-token.ts';
 import { judge, type Holder, type PreviewRefusal, type Verdict } from './preview-verdict.ts';
 
-/** Half of what is promised: a verdict may be as old when it is used, and what it let in is looked at again after as long. */
+/**
+ * Half of what is promised: a verdict may be as old when it is used, and what it let in is looked
+ * at again after as long.
+ */
 const REMEMBERED_MS = PREVIEW_REVOKED_WITHIN_MS / 2;
 /** With time for the query itself, a notice of a change comes sooner. */
 const RECHECK_MS = PREVIEW_REVOKED_WITHIN_MS * 0.75;
@@ -51,8 +55,9 @@ export class PreviewDesk {
   }
 
   /**
-   * What a cookie says, if it was signed here for the place. Whether it was never changes, and a browser sends the same one with each of its requests, so those that are
-   * good are remembered; what they are good for now is asked each time.
+   * What a cookie says, if it was signed here for the place. Whether it was never changes, and a
+   * browser sends the same one with each of its requests, so those that are good are remembered;
+   * what they are good for now is asked each time.
    */
   readCookie(value: string, place: PreviewPlace): PreviewCookie | null {
     const name = `${place.port} ${place.sandboxId} ${value}`;
@@ -91,7 +96,10 @@ export class PreviewDesk {
     }
   }
 
-  /** Looks after what a verdict let in. That may be as old as verdicts are remembered, and counts from when it was asked for. */
+  /**
+   * Looks after what a verdict let in. That may be as old as verdicts are remembered, and counts
+   * from when it was asked for.
+   */
   hold(holder: Holder): PreviewLease {
     const name = nameOf(holder);
     let watch = this.#watches.get(name);
@@ -137,8 +145,9 @@ class Watch {
         if (!changed && this.#dueInMs(askedAtMs) > 0) continue;
         askedAtMs = performance.now();
         const end = await this.#check(checkedAtMs);
-        if (end === 'good') checkedAtMs = askedAtMs;
-        else if (end !== 'unknown') {
+        if (end === 'good') {
+          checkedAtMs = askedAtMs;
+        } else if (end !== 'unknown') {
           for (const resolve of this.#open.items()) resolve(end);
           return;
         }
@@ -160,7 +169,10 @@ class Watch {
       return SANDBOX_STATES[verdict.sandbox.status].awake ? 'good' : 'sandbox_not_awake';
     } catch (error) {
       const uncheckedMs = performance.now() - checkedAtMs;
-      this.#context.log.warn({ err: error, sandboxId: this.#holder.sandboxId, uncheckedMs }, 'an open preview could not be checked');
+      this.#context.log.warn(
+        { err: error, sandboxId: this.#holder.sandboxId, uncheckedMs },
+        'an open preview could not be checked',
+      );
       return uncheckedMs < UNCHECKED_MS ? 'unknown' : 'unchecked';
     }
   }

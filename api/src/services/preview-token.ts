@@ -1,13 +1,15 @@
-// What opens a preview: the tokens in its URL and the cookie that takes their place, each signed under the installation's secret key for one sandbox and port, so for one
-// host. Texts and signatures only: whether a link or a login is still good is in the database.
+// What opens a preview: the tokens in its URL and the cookie that takes their place, each signed
+// under the installation's secret key for one sandbox and port, so for one host. Texts and
+// signatures only: whether a link or a login is still good is in the database.
 //
 //   bpt_<link id without prv_>.<mac>                         a public link; good while its row is
 //   bpt_team.<expiry>.<mac>                                  names a team link; opens nothing by itself
 //   bpt_grant.<login>.<user>.<expiry>.<granted until>.<mac>  what the service sends a signed-in member to the preview with
 //   bpc_public.<link id>.<expiry>.<mac>, bpc_team.<login>.<user>.<expiry>.<mac>   the cookies
 //
-// Times are milliseconds since 1970 in base 36. The mac is HMAC-SHA-256 in base64url over a JSON array of all that stands before it, the sandbox and the port: no two
-// different things have the same text to sign.
+// Times are milliseconds since 1970 in base 36. The mac is HMAC-SHA-256 in base64url over a JSON
+// array of all that stands before it, the sandbox and the port: no two different things have the
+// same text to sign.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { PREVIEW_TOKEN_PREFIX } from '../rules/preview-credentials.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
@@ -41,7 +43,9 @@ export type PreviewToken =
   | ({ kind: 'grant'; expiresAtMs: number; grantedUntilMs: number } & Person);
 
 /** Whom a cookie stands for, and when the link that it came from expires. */
-export type PreviewCookie = ({ kind: 'public'; linkId: string } | ({ kind: 'team' } & Person)) & { expiresAtMs: number };
+export type PreviewCookie = ({ kind: 'public'; linkId: string } | ({ kind: 'team' } & Person)) & {
+  expiresAtMs: number;
+};
 
 export function publicToken(key: Buffer, linkId: string, place: PreviewPlace): string {
   return signed(key, PREVIEW_TOKEN_PREFIX, linkId.slice(LINK_PREFIX.length), place);
@@ -51,9 +55,18 @@ export function teamToken(key: Buffer, expiresAtMs: number, place: PreviewPlace)
   return signed(key, PREVIEW_TOKEN_PREFIX, `team.${expiresAtMs.toString(36)}`, place);
 }
 
-export function grantToken(key: Buffer, grant: Person & { expiresAtMs: number; grantedUntilMs: number }, place: PreviewPlace): string {
+export function grantToken(
+  key: Buffer,
+  grant: Person & { expiresAtMs: number; grantedUntilMs: number },
+  place: PreviewPlace,
+): string {
   const { loginId, userId, expiresAtMs, grantedUntilMs } = grant;
-  return signed(key, PREVIEW_TOKEN_PREFIX, `grant.${loginId}.${userId}.${expiresAtMs.toString(36)}.${grantedUntilMs.toString(36)}`, place);
+  return signed(
+    key,
+    PREVIEW_TOKEN_PREFIX,
+    `grant.${loginId}.${userId}.${expiresAtMs.toString(36)}.${grantedUntilMs.toString(36)}`,
+    place,
+  );
 }
 
 /** Null for whatever was not signed here for this place. */
@@ -70,7 +83,10 @@ export function readToken(key: Buffer, token: string, place: PreviewPlace): Prev
 
 export function cookieValue(key: Buffer, cookie: PreviewCookie, place: PreviewPlace): string {
   const expiry = cookie.expiresAtMs.toString(36);
-  const text = cookie.kind === 'public' ? `public.${cookie.linkId}.${expiry}` : `team.${cookie.loginId}.${cookie.userId}.${expiry}`;
+  const text =
+    cookie.kind === 'public'
+      ? `public.${cookie.linkId}.${expiry}`
+      : `team.${cookie.loginId}.${cookie.userId}.${expiry}`;
   return signed(key, COOKIE_PREFIX, text, place);
 }
 
@@ -101,7 +117,9 @@ function verified(key: Buffer, prefix: string, given: string, place: PreviewPlac
   const text = given.slice(prefix.length, dot);
   // As text: base64url is read leniently. Characters beyond ASCII would make the lengths differ.
   const mac = Buffer.from(given.slice(dot + 1));
-  return mac.byteLength === MAC_CHARACTERS && timingSafeEqual(mac, Buffer.from(macOf(key, prefix, text, place))) ? text : null;
+  return mac.byteLength === MAC_CHARACTERS && timingSafeEqual(mac, Buffer.from(macOf(key, prefix, text, place)))
+    ? text
+    : null;
 }
 
 function macOf(key: Buffer, prefix: string, text: string, { sandboxId, port }: PreviewPlace): string {

@@ -1,4 +1,5 @@
-// Whether who holds a link or a login is let into a preview at this moment: its row, its person, its sandbox. Remembers nothing; one statement a verdict.
+// Whether who holds a link or a login is let into a preview at this moment: its row, its person,
+// its sandbox. Remembers nothing; one statement a verdict.
 import { ROLE_PERMISSIONS, role as roleName } from '@berth/contract/permissions.ts';
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandbox-state.ts';
 import type { PreviewPlace } from '../rules/preview-host.ts';
@@ -8,22 +9,32 @@ import type { LocatedSandboxRow } from '../store/sandboxes.ts';
 import type { ServiceContext } from './context.ts';
 import { teamToken, type Person } from './preview-token.ts';
 
-/** What was shown to be genuine: a public link, or a login that came by a team link which expires then. */
-export type Holder = PreviewPlace & ({ kind: 'public'; linkId: string } | ({ kind: 'team'; expiresAtMs: number } & Person));
+/**
+ * What was shown to be genuine: a public link, or a login that came by a team link which expires
+ * then.
+ */
+export type Holder = PreviewPlace &
+  ({ kind: 'public'; linkId: string } | ({ kind: 'team'; expiresAtMs: number } & Person));
 
 /**
- * `no_link`: nothing of ours was brought. `invalid_link`: it is none of ours, or another host's. `signIn`: a team link, and nobody is known who may use it: a browser is to be
- * sent to `signInUrl` of it (preview-access.ts), which the service's page answers.
+ * `no_link`: nothing of ours was brought. `invalid_link`: it is none of ours, or another host's.
+ * `signIn`: a team link, and nobody is known who may use it: a browser is to be sent to `signInUrl`
+ * of it (preview-access.ts), which the service's page answers.
  */
 export type PreviewRefusal = 'no_link' | 'invalid_link' | 'expired' | 'revoked' | 'sandbox_gone' | { signIn: string };
 
-export type Verdict = { sandbox: LocatedSandboxRow; expiresAt: Date; refusal?: undefined } | { refusal: PreviewRefusal };
+export type Verdict =
+  | { sandbox: LocatedSandboxRow; expiresAt: Date; refusal?: undefined }
+  | { refusal: PreviewRefusal };
 
 export async function judge(context: ServiceContext, key: Buffer, holder: Holder): Promise<Verdict> {
   return holder.kind === 'public' ? await judgePublic(context, holder) : await judgeTeam(context, key, holder);
 }
 
-async function judgePublic(context: ServiceContext, { linkId, sandboxId, port }: Holder & { kind: 'public' }): Promise<Verdict> {
+async function judgePublic(
+  context: ServiceContext,
+  { linkId, sandboxId, port }: Holder & { kind: 'public' },
+): Promise<Verdict> {
   const link = await findPublicVisit(context.db, linkId);
   // It was ours, and rows go long after their link expired.
   if (link === undefined) return { refusal: 'expired' };

@@ -1,4 +1,5 @@
-// Preview links: making, listing and revoking them. Who may see what they lead to is decided at each visit (preview-access.ts).
+// Preview links: making, listing and revoking them. Who may see what they lead to is decided at
+// each visit (preview-access.ts).
 import { PREVIEW_LINKS } from '@berth/contract/limits.ts';
 import type { PageQuery } from '@berth/contract/page.ts';
 import type { CreatePreviewBody } from '@berth/contract/previews.ts';
@@ -43,7 +44,10 @@ export interface PublicLink {
   url: string | null;
 }
 
-/** Makes a link to a port of the sandbox, whether it is awake or not. Throws `port_forbidden`, `sandbox_state_conflict`; of a public one also `preview_link_limit`. */
+/**
+ * Makes a link to a port of the sandbox, whether it is awake or not. Throws `port_forbidden`,
+ * `sandbox_state_conflict`; of a public one also `preview_link_limit`.
+ */
 export async function createPreview(
   context: ServiceContext,
   actor: Actor,
@@ -51,9 +55,9 @@ export async function createPreview(
   body: CreatePreviewBody,
 ): Promise<{ team: TeamLink } | { public: PublicLink }> {
   if (body.audience === 'public') await requireAlso(context, actor, sandbox.org_id, 'sandbox.preview.share');
-  if (body.port === GUEST_PORT) {
+  if (body.port === GUEST_PORT)
     throw new CodedError('port_forbidden', `body.port: ${GUEST_PORT} is one that the sandbox's own service holds`);
-  }
+
   return body.audience === 'public'
     ? { public: await createPublicLink(context, actor, sandbox, body) }
     : { team: await createTeamLink(context, actor, sandbox, body) };
@@ -88,7 +92,8 @@ async function createPublicLink(
 ): Promise<PublicLink> {
   const { label, endUserId } = nullWhereAbsent(told);
   return await context.db.transaction().execute(async (trx) => {
-    // Held until the end: of links that are made at once each is counted by the next, and none is made of a sandbox that is being destroyed.
+    // Held until the end: of links that are made at once each is counted by the next, and none is
+    // made of a sandbox that is being destroyed.
     const sandbox = await lockSandbox(trx, sandboxId);
     if (sandbox === undefined) throw new Error(`the row of ${sandboxId} is gone`);
     requireLegal('preview_link', sandbox.status);
@@ -118,7 +123,10 @@ async function createPublicLink(
   });
 }
 
-/** The sandbox's public links that open something, newest first; without their URLs for a caller who may not share. */
+/**
+ * The sandbox's public links that open something, newest first; without their URLs for a caller who
+ * may not share.
+ */
 export async function listPreviews(
   context: ServiceContext,
   actor: Actor,
@@ -133,7 +141,10 @@ export async function listPreviews(
   return { links: rows.map((row) => ({ row, url: mayShare ? publicUrlOf(context, row) : null })), fields };
 }
 
-/** Revokes a public link of the sandbox, on every replica within seconds. One that is revoked stays as it is. */
+/**
+ * Revokes a public link of the sandbox, on every replica within seconds. One that is revoked stays
+ * as it is.
+ */
 export async function revokePreview(
   context: ServiceContext,
   actor: Actor,
@@ -142,7 +153,8 @@ export async function revokePreview(
 ): Promise<PublicLink> {
   return await context.db.transaction().execute(async (trx) => {
     const found = isId('previewLink', previewId) ? await findPreviewLink(trx, sandbox.id, previewId) : undefined;
-    if (found === undefined) throw new CodedError('preview_link_not_found', 'the sandbox has no public link with the id in the path');
+    if (found === undefined)
+      throw new CodedError('preview_link_not_found', 'the sandbox has no public link with the id in the path');
     const revoked = await writeRevocation(trx, sandbox.id, previewId);
     // Somebody else may have revoked it since it was read.
     if (revoked === undefined) return { row: (await findPreviewLink(trx, sandbox.id, previewId)) ?? found, url: null };

@@ -1,4 +1,5 @@
-// Projects: listing, making, changing and deleting them, and the credentials of their repositories, which leave only to whoever clones.
+// Projects: listing, making, changing and deleting them, and the credentials of their repositories,
+// which leave only to whoever clones.
 import {
   DEFAULT_USE_CASE,
   repoCredentials,
@@ -36,7 +37,12 @@ export async function getProject(context: ServiceContext, orgId: string, project
   return (await store.findProject(context.db, orgId, projectId)) ?? throwNotFound();
 }
 
-export async function createProject(context: ServiceContext, actor: Actor, orgId: string, body: CreateProjectBody): Promise<ProjectRecord> {
+export async function createProject(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  body: CreateProjectBody,
+): Promise<ProjectRecord> {
   requireDefaultAllowed(context, body);
   const id = newId('project');
   return await context.db.transaction().execute(async (trx) => {
@@ -55,14 +61,21 @@ export async function createProject(context: ServiceContext, actor: Actor, orgId
       repo_credentials_sealed: seal(context, id, body.repoCredentials ?? null),
       created_by: actor.userId,
     });
-    await insertActivity(trx, { orgId, projectId: id, actor, kind: 'project_created', details: { name: project.name } });
+    await insertActivity(trx, {
+      orgId,
+      projectId: id,
+      actor,
+      kind: 'project_created',
+      details: { name: project.name },
+    });
     return project;
   });
 }
 
 /**
- * Changes what the body has; absent fields stay. Where all of it is so already, nothing is written. Credentials that are given are always stored
- * anew: whether they are those that are there already is not told. Throws `project_not_found`.
+ * Changes what the body has; absent fields stay. Where all of it is so already, nothing is written.
+ * Credentials that are given are always stored anew: whether they are those that are there already
+ * is not told. Throws `project_not_found`.
  */
 export async function updateProject(
   context: ServiceContext,
@@ -88,16 +101,26 @@ export async function updateProject(
 }
 
 /**
- * Deletes a project and, for good, its credentials; what tells of it stays. Throws `project_not_found`, or `project_has_sandboxes` while it has some.
- * A create holds the project's row as it commits its sandbox (sandbox-create.ts), so either that is counted here or the create finds no project.
+ * Deletes a project and, for good, its credentials; what tells of it stays. Throws
+ * `project_not_found`, or `project_has_sandboxes` while it has some. A create holds the project's
+ * row as it commits its sandbox (sandbox-create.ts), so either that is counted here or the create
+ * finds no project.
  */
-export async function deleteProject(context: ServiceContext, actor: Actor, orgId: string, projectId: string): Promise<ProjectRecord> {
+export async function deleteProject(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  projectId: string,
+): Promise<ProjectRecord> {
   return await context.db.transaction().execute(async (trx) => {
     const before = await lock(trx, orgId, projectId, 'delete');
     const count = await store.countSandboxes(trx, before);
     if (count > 0) {
       const sandboxes = count === 1 ? '1 sandbox that is' : `${count} sandboxes that are`;
-      throw new CodedError('project_has_sandboxes', `the project has ${sandboxes} not deleted; destroy what is in it first`);
+      throw new CodedError(
+        'project_has_sandboxes',
+        `the project has ${sandboxes} not deleted; destroy what is in it first`,
+      );
     }
     const project = await store.markProjectDeleted(trx, projectId);
     await insertActivity(trx, { orgId, projectId, actor, kind: 'project_deleted', details: { name: before.name } });
@@ -109,7 +132,10 @@ function requireDefaultAllowed({ settings }: ServiceContext, { defaultRepository
   if (defaultRepository != null) requireRepositoryAllowed(defaultRepository, settings.git, 'body.defaultRepository');
 }
 
-/** What a clone for a sandbox of the project signs in with; null when it has none. Throws {@link CannotOpen} when what is stored does not open. */
+/**
+ * What a clone for a sandbox of the project signs in with; null when it has none. Throws {@link
+ * CannotOpen} when what is stored does not open.
+ */
 export async function openRepoCredentials(
   context: Pick<ServiceContext, 'db' | 'secretKey'>,
   projectId: string,
@@ -135,16 +161,24 @@ const COLUMNS = {
   defaultIdleMinutes: 'default_idle_minutes',
   wakeOnUse: 'wake_on_use',
   metadata: 'metadata',
-} as const satisfies { [field in Exclude<keyof UpdateProjectBody, 'repoCredentials' | 'sandboxMachineHourLimit'>]-?: keyof ProjectRecord };
+} as const satisfies {
+  [field in Exclude<keyof UpdateProjectBody, 'repoCredentials' | 'sandboxMachineHourLimit'>]-?: keyof ProjectRecord;
+};
 
-/** What of the body is not so yet: the columns to write, and for the feed each field with its values. */
+/**
+ * What of the body is not so yet: the columns to write, and for the feed each field with its
+ * values.
+ */
 function changesOf(
   before: ProjectRecord,
   body: UpdateProjectBody,
 ): { columns: store.ProjectChange; changes: Record<string, { from: unknown; to: unknown }> } {
   const columns: Partial<Record<keyof store.ProjectChange, unknown>> = {};
   const changes: Record<string, { from: unknown; to: unknown }> = {};
-  for (const [field, column] of Object.entries(COLUMNS) as [keyof typeof COLUMNS, (typeof COLUMNS)[keyof typeof COLUMNS]][]) {
+  for (const [field, column] of Object.entries(COLUMNS) as [
+    keyof typeof COLUMNS,
+    (typeof COLUMNS)[keyof typeof COLUMNS],
+  ][]) {
     const [from, to] = [before[column], body[field]];
     if (to === undefined || canonicalJson(from) === canonicalJson(to)) continue;
     columns[column] = column === 'metadata' ? JSON.stringify(to) : to;
@@ -153,7 +187,12 @@ function changesOf(
   return { columns: columns as store.ProjectChange, changes };
 }
 
-async function lock(trx: DatabaseTransaction, orgId: string, projectId: string, strength: 'change' | 'delete'): Promise<ProjectRecord> {
+async function lock(
+  trx: DatabaseTransaction,
+  orgId: string,
+  projectId: string,
+  strength: 'change' | 'delete',
+): Promise<ProjectRecord> {
   return (await store.lockProject(trx, orgId, projectId, strength)) ?? throwNotFound();
 }
 

@@ -1,4 +1,5 @@
-// Whether an action is legal in a sandbox's status, and what a caller is told where it is not. Asks the contract's table and nothing else.
+// Whether an action is legal in a sandbox's status, and what a caller is told where it is not. Asks
+// the contract's table and nothing else.
 import {
   REFUSAL_CODES,
   SANDBOX_ACTION_RULES,
@@ -27,8 +28,9 @@ const NOUNS: { readonly [action in SandboxAction]: string } = {
 };
 
 /**
- * `do`: the action is to be carried out. `done`: nothing is left to do, or it is under way: give the same answer as the first time.
- * Throws the code of {@link REFUSAL_CODES} where it is not legal, naming the status and the ones in which it is.
+ * `do`: the action is to be carried out. `done`: nothing is left to do, or it is under way: give
+ * the same answer as the first time. Throws the code of {@link REFUSAL_CODES} where it is not
+ * legal, naming the status and the ones in which it is.
  */
 export function requireLegal(action: SandboxAction, status: SandboxStatus): Exclude<SandboxVerdict, 'refuse'> {
   const verdict = SANDBOX_ACTION_RULES[action][status];

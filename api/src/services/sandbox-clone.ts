@@ -1,5 +1,6 @@
-// The clone of a sandbox's repository: begun when its machine answers, with what it needs gathered at the moment it is asked for, and over before the sandbox is
-// `ready`. workers/clone.ts asks the host.
+// The clone of a sandbox's repository: begun when its machine answers, with what it needs gathered
+// at the moment it is asked for, and over before the sandbox is `ready`. workers/clone.ts asks the
+// host.
 //
 //   clone_status: pending ── awake ──> a durable step for that epoch (clone_epoch) ──> cloned | failed
 //                    └── falls asleep, or is lost, before the end: pending, and a step for the epoch in which it is awake again
@@ -24,8 +25,9 @@ const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
 const ANY_USERNAME = 'x-access-token';
 
 /**
- * The sandbox's machine answers: it is `ready`, or `running` while there is a repository to be cloned, together with the step that clones it. As
- * {@link transitionSandbox}; a sandbox that comes out `running` is one whose step waits to be started.
+ * The sandbox's machine answers: it is `ready`, or `running` while there is a repository to be
+ * cloned, together with the step that clones it. As {@link transitionSandbox}; a sandbox that comes
+ * out `running` is one whose step waits to be started.
  */
 export async function settleAwake(
   trx: DatabaseTransaction,
@@ -39,7 +41,10 @@ export async function settleAwake(
   return { outcome: 'changed', sandbox: await beginClone(trx, lifecycle, result.sandbox) };
 }
 
-/** Enqueues the step that clones the repository of a sandbox that is awake. The caller holds the row's lock. */
+/**
+ * Enqueues the step that clones the repository of a sandbox that is awake. The caller holds the
+ * row's lock.
+ */
 export async function beginClone(
   trx: DatabaseTransaction,
   lifecycle: Pick<LifecycleQueue, 'enqueueClone'>,
@@ -51,9 +56,14 @@ export async function beginClone(
   return begun;
 }
 
-/** Whether the step is still to be done by the sandbox's row. A resize takes a new epoch and leaves the clone alone. */
+/**
+ * Whether the step is still to be done by the sandbox's row. A resize takes a new epoch and leaves
+ * the clone alone.
+ */
 export function cloneStands(sandbox: SandboxRow, step: LifecycleStep): boolean {
-  return sandbox.clone_status === 'pending' && sandbox.clone_epoch === step.epoch && SANDBOX_STATES[sandbox.status].awake;
+  return (
+    sandbox.clone_status === 'pending' && sandbox.clone_epoch === step.epoch && SANDBOX_STATES[sandbox.status].awake
+  );
 }
 
 /** What the host is asked to clone; `secrets`: what must be in nothing that is shown of it. */
@@ -63,8 +73,14 @@ export interface CloneRequest extends Pick<VmClone, 'url' | 'branch' | 'credenti
 
 type CloneContext = Pick<ServiceContext, 'db' | 'secretKey'> & { git: GitSettings };
 
-/** What is to be cloned, with the project's credentials where they are for that host; or why it cannot be. */
-export async function prepareClone(context: CloneContext, sandbox: SandboxRow): Promise<CloneRequest | { refused: Reason }> {
+/**
+ * What is to be cloned, with the project's credentials where they are for that host; or why it
+ * cannot be.
+ */
+export async function prepareClone(
+  context: CloneContext,
+  sandbox: SandboxRow,
+): Promise<CloneRequest | { refused: Reason }> {
   const { repository, branch } = sandbox;
   if (repository === null) throw new Error(`sandbox ${sandbox.id} has nothing to clone`);
   const url = urlOf(repository, context.git);
@@ -82,18 +98,31 @@ export async function prepareClone(context: CloneContext, sandbox: SandboxRow): 
   }
 }
 
-/** The secret as it may stand in text. A user name of a few letters is no secret, and in many a word. */
+/**
+ * The secret as it may stand in text. A user name of a few letters is no secret, and in many a
+ * word.
+ */
 function formsOf({ username, token }: { username: string; token: string }, given: string | undefined): string[] {
   const pair = Buffer.from(`${username}:${token}`).toString('base64');
-  const forms = [token, encodeURIComponent(token), JSON.stringify(token).slice(1, -1), Buffer.from(token).toString('base64'), pair];
+  const forms = [
+    token,
+    encodeURIComponent(token),
+    JSON.stringify(token).slice(1, -1),
+    Buffer.from(token).toString('base64'),
+    pair,
+  ];
   return given === undefined || given.length < 4 ? forms : [...forms, given, encodeURIComponent(given)];
 }
 
 /**
- * Writes how the step came out, `failure` why the repository could not be cloned, and with it the sandbox is `ready`. `void` when the step is no longer to be done.
- * Repeating it is harmless.
+ * Writes how the step came out, `failure` why the repository could not be cloned, and with it the
+ * sandbox is `ready`. `void` when the step is no longer to be done. Repeating it is harmless.
  */
-export async function settleClone(trx: DatabaseTransaction, step: LifecycleStep, failure: Reason | null): Promise<'changed' | 'void'> {
+export async function settleClone(
+  trx: DatabaseTransaction,
+  step: LifecycleStep,
+  failure: Reason | null,
+): Promise<'changed' | 'void'> {
   const before = await lockSandbox(trx, step.sandboxId);
   if (before === undefined || !cloneStands(before, step)) return 'void';
   const after = await writeCloneEnd(trx, before.id, failure);

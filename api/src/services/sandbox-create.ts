@@ -1,4 +1,5 @@
-// Creating a sandbox: decides what it gets, counts it against the plan, reserves its room, and commits that together with the durable step.
+// Creating a sandbox: decides what it gets, counts it against the plan, reserves its room, and
+// commits that together with the durable step.
 import { profile } from '@berth/contract/machine-sizes.ts';
 import { persistencePolicy } from '@berth/contract/sandbox-fields.ts';
 import type { CreateSandboxBody } from '@berth/contract/sandboxes.ts';
@@ -34,9 +35,10 @@ export interface CreateResult {
 }
 
 /**
- * Creates a sandbox, or finds the one that an earlier create with the same key made. Throws `invalid_request`,
- * `idempotency_key_conflict`, `unknown_project`, `ephemeral_not_allowed`, `no_active_plan`, `plan_limit`, `concurrent_sandbox_limit`,
- * `machine_hour_limit`, `insufficient_capacity` or `host_unavailable`, and then leaves nothing.
+ * Creates a sandbox, or finds the one that an earlier create with the same key made. Throws
+ * `invalid_request`, `idempotency_key_conflict`, `unknown_project`, `ephemeral_not_allowed`,
+ * `no_active_plan`, `plan_limit`, `concurrent_sandbox_limit`, `machine_hour_limit`,
+ * `insufficient_capacity` or `host_unavailable`, and then leaves nothing.
  */
 export async function createSandbox(
   context: ServiceContext,
@@ -56,7 +58,9 @@ export async function createSandbox(
         if (earlier !== undefined) return earlier;
       }
       // Held until the sandbox is committed, so that no project is deleted from under it.
-      const project = isId('project', body.projectId) ? await lockProject(trx, orgId, body.projectId, 'stay') : undefined;
+      const project = isId('project', body.projectId)
+        ? await lockProject(trx, orgId, body.projectId, 'stay')
+        : undefined;
       if (project === undefined) throw new CodedError('unknown_project', 'body.projectId names no project of this org');
       requireModeAllowed(body.mode, project.use_case);
       const chosen = chooseAllocation(body, {
@@ -151,7 +155,10 @@ async function insertNew(
   return sandbox;
 }
 
-/** The sandbox of an earlier create as it is now; waited for like that create's, which may be under way. */
+/**
+ * The sandbox of an earlier create as it is now; waited for like that create's, which may be under
+ * way.
+ */
 async function replay(context: ServiceContext, sandboxId: string, answer: TransitionAnswer): Promise<SandboxRow> {
   const watch = context.changes.watch(sandboxId);
   try {

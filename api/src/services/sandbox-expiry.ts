@@ -1,16 +1,20 @@
-// The end of an ephemeral sandbox whose time is up: in any status but those of an end under way. The row's lock decides between it and a renewal.
+// The end of an ephemeral sandbox whose time is up: in any status but those of an end under way.
+// The row's lock decides between it and a renewal.
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandbox-state.ts';
 import { hasExpired } from '../store/expiry.ts';
 import { commitIntent, type IntentContext } from './sandbox-intent.ts';
 import { transitionSandbox } from './sandbox-transition.ts';
 
-/** Begins to delete the sandbox if it has expired; false when it was renewed, or is ending already. Its machine time ends at its expiry. */
+/**
+ * Begins to delete the sandbox if it has expired; false when it was renewed, or is ending already.
+ * Its machine time ends at its expiry.
+ */
 export async function expireSandbox(context: IntentContext, sandboxId: string): Promise<boolean> {
   let ended = false;
   await commitIntent(context, sandboxId, async (trx, before) => {
-    if (SANDBOX_ACTION_RULES.destroy[before.status] !== 'do' || !(await hasExpired(trx, before.id))) {
+    if (SANDBOX_ACTION_RULES.destroy[before.status] !== 'do' || !(await hasExpired(trx, before.id)))
       return { sandbox: before, enqueued: false };
-    }
+
     const { outcome, sandbox } = await transitionSandbox(trx, {
       sandboxId: before.id,
       epoch: before.epoch,

@@ -1,5 +1,6 @@
-// The one transaction of every request that changes a sandbox's machine: its row locked, what is to become of it decided and written together with its durable
-// step, and the step started right after the commit. What is legal and what it means is said by its callers, one file a verb.
+// The one transaction of every request that changes a sandbox's machine: its row locked, what is to
+// become of it decided and written together with its durable step, and the step started right after
+// the commit. What is legal and what it means is said by its callers, one file a verb.
 import { CodedError } from '../rules/coded-error.ts';
 import { lockSandbox } from '../store/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../store/schema.ts';
@@ -14,7 +15,10 @@ export interface Intent {
   enqueued: boolean;
 }
 
-/** Runs `decide` with the sandbox's row locked, commits, and starts the step if there is one. Throws what `decide` throws, and `sandbox_not_found`. */
+/**
+ * Runs `decide` with the sandbox's row locked, commits, and starts the step if there is one. Throws
+ * what `decide` throws, and `sandbox_not_found`.
+ */
 export async function commitIntent(
   context: IntentContext,
   sandboxId: string,

@@ -1,4 +1,5 @@
-// Renewing an ephemeral sandbox: it ends one time to live later. The row's lock decides between a renewal and the expiry.
+// Renewing an ephemeral sandbox: it ends one time to live later. The row's lock decides between a
+// renewal and the expiry.
 import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { renewedExpiry, requireRenewalWithinPlan, type Session } from '../rules/renewal.ts';
@@ -11,8 +12,9 @@ import { planInForce } from './plans.ts';
 import { requireLegal } from './sandbox-action.ts';
 
 /**
- * Extends the sandbox's expiry by its time to live. Throws `not_ephemeral`, `sandbox_state_conflict` (also when it has expired and only
- * not ended yet), `no_active_plan` or `session_cap_exhausted`, and then changes nothing.
+ * Extends the sandbox's expiry by its time to live. Throws `not_ephemeral`,
+ * `sandbox_state_conflict` (also when it has expired and only not ended yet), `no_active_plan` or
+ * `session_cap_exhausted`, and then changes nothing.
  */
 export async function renewSandbox(context: ServiceContext, actor: Actor, sandboxId: string): Promise<SandboxRow> {
   return await context.db.transaction().execute(async (trx) => {

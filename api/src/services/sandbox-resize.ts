@@ -1,5 +1,5 @@
-// Resize: decides what becomes of a target (at once while stopped; live, or stored for the next wake, while awake) and writes what came of a live step.
-// workers/resize.ts asks the host.
+// Resize: decides what becomes of a target (at once while stopped; live, or stored for the next
+// wake, while awake) and writes what came of a live step. workers/resize.ts asks the host.
 //
 //   stopped, failed ── allocated_* at once
 //   awake ── what grows, and has room ──> resizing (reserved as pending) ── verified inside ──> allocated_*, a new usage interval
@@ -28,8 +28,9 @@ import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
 const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
 
 /**
- * Sets the allocation. Throws `sandbox_state_conflict`, `allocation_out_of_bounds`, `no_active_plan`, `plan_limit`, or `insufficient_capacity` for a disk
- * that its host has no room for while nothing runs; each of them changes nothing.
+ * Sets the allocation. Throws `sandbox_state_conflict`, `allocation_out_of_bounds`,
+ * `no_active_plan`, `plan_limit`, or `insufficient_capacity` for a disk that its host has no room
+ * for while nothing runs; each of them changes nothing.
  */
 export async function resizeSandbox(
   context: ServiceContext,
@@ -51,7 +52,9 @@ export async function resizeSandbox(
       }
       const target = targetOf(allocationOf(before), body);
       await requirePossible(context, trx, before, target);
-      return await (awake ? resizeAwake(context, trx, actor, before, target) : resizeStopped(trx, actor, before, target));
+      return await (awake
+        ? resizeAwake(context, trx, actor, before, target)
+        : resizeStopped(trx, actor, before, target));
     });
     return await waitUntilSettled(context, watch, sandbox, answer);
   } finally {
@@ -59,7 +62,12 @@ export async function resizeSandbox(
   }
 }
 
-async function requirePossible(context: ServiceContext, trx: DatabaseTransaction, before: SandboxRow, target: Allocation): Promise<void> {
+async function requirePossible(
+  context: ServiceContext,
+  trx: DatabaseTransaction,
+  before: SandboxRow,
+  target: Allocation,
+): Promise<void> {
   if (target.diskGb < before.allocated_disk_gb) {
     throw new CodedError(
       'allocation_out_of_bounds',
@@ -72,7 +80,12 @@ async function requirePossible(context: ServiceContext, trx: DatabaseTransaction
   await requireWithinPlan(context, trx, before.org_id, target);
 }
 
-async function resizeStopped(trx: DatabaseTransaction, actor: Actor, before: SandboxRow, target: Allocation): Promise<Intent> {
+async function resizeStopped(
+  trx: DatabaseTransaction,
+  actor: Actor,
+  before: SandboxRow,
+  target: Allocation,
+): Promise<Intent> {
   const present = allocationOf(before);
   // Its vCPUs and memory are reserved by its wake; its disk is reserved all the time.
   const { diskGib } = growth(present, target);
@@ -80,7 +93,12 @@ async function resizeStopped(trx: DatabaseTransaction, actor: Actor, before: San
     const room = await roomOnOwnHost(trx, before, { diskGib }, { evenAway: true });
     if (room.kind !== 'there') throw noRoom(room);
   }
-  const sandbox = await writeSandboxSize(trx, before.id, { epoch: before.epoch, allocated: target, pending: null, resizing: false });
+  const sandbox = await writeSandboxSize(trx, before.id, {
+    epoch: before.epoch,
+    allocated: target,
+    pending: null,
+    resizing: false,
+  });
   await noteRequest(trx, actor, before, target, { applied: 'at_once' });
   return { sandbox, enqueued: false };
 }
@@ -115,7 +133,10 @@ async function resizeAwake(
   return { sandbox, enqueued: true };
 }
 
-/** The size that a live step asks the host for: what grows; what is to be less waits for the next wake. Null when there is no such step. */
+/**
+ * The size that a live step asks the host for: what grows; what is to be less waits for the next
+ * wake. Null when there is no such step.
+ */
 export function liveTargetOf(sandbox: SandboxRow): Allocation | null {
   const pending = pendingOf(sandbox);
   return sandbox.resizing && pending !== null ? largerOf(allocationOf(sandbox), pending) : null;
@@ -124,43 +145,61 @@ export function liveTargetOf(sandbox: SandboxRow): Allocation | null {
 export interface SizeOutcome {
   sandboxId: string;
   epoch: number;
-  /** What the guest was verified to have; null when that is unknown, which leaves the allocation as it is. */
+  /**
+   * What the guest was verified to have; null when that is unknown, which leaves the allocation as
+   * it is.
+   */
   verified: Allocation | null;
   /** Why not all of what was asked for could be done live. */
   deferred: { code: string; message: string } | null;
 }
 
 /**
- * Writes what came of a live step within the given transaction: the size that was verified, a new usage interval when it is another, and what is still
- * pending. `void` when another epoch is in force or the sandbox is no longer awake. Repeating it is harmless.
+ * Writes what came of a live step within the given transaction: the size that was verified, a new
+ * usage interval when it is another, and what is still pending. `void` when another epoch is in
+ * force or the sandbox is no longer awake. Repeating it is harmless.
  */
 export async function settleResize(trx: DatabaseTransaction, outcome: SizeOutcome): Promise<'changed' | 'void'> {
   const before = await lockSandbox(trx, outcome.sandboxId);
-  if (before === undefined || before.epoch !== outcome.epoch || !before.resizing || !SANDBOX_STATES[before.status].awake) return 'void';
+  if (
+    before === undefined ||
+    before.epoch !== outcome.epoch ||
+    !before.resizing ||
+    !SANDBOX_STATES[before.status].awake
+  )
+    return 'void';
   const target = pendingOf(before);
   const verified = outcome.verified ?? allocationOf(before);
   const pending = target === null || sameSize(verified, target) ? null : target;
-  const sandbox = await writeSandboxSize(trx, before.id, { epoch: before.epoch, allocated: verified, pending, resizing: false });
+  const sandbox = await writeSandboxSize(trx, before.id, {
+    epoch: before.epoch,
+    allocated: verified,
+    pending,
+    resizing: false,
+  });
   await noteNewSize(trx, before, sandbox);
   if (outcome.deferred !== null) await noteDeferred(trx, sandbox, outcome.deferred.code, outcome.deferred.message);
   return 'changed';
 }
 
 /**
- * Writes the size that an awake sandbox's machine was found to have, which nobody is changing: a step whose answer was lost had done its work. `void` when
- * another epoch is in force, or a step is at work.
+ * Writes the size that an awake sandbox's machine was found to have, which nobody is changing: a
+ * step whose answer was lost had done its work. `void` when another epoch is in force, or a step is
+ * at work.
  */
 export async function adoptSize(
   trx: DatabaseTransaction,
   found: { sandboxId: string; epoch: number; allocation: Allocation },
 ): Promise<'changed' | 'void'> {
   const before = await lockSandbox(trx, found.sandboxId);
-  if (before === undefined || before.epoch !== found.epoch || before.resizing || !SANDBOX_STATES[before.status].awake) return 'void';
+  if (before === undefined || before.epoch !== found.epoch || before.resizing || !SANDBOX_STATES[before.status].awake)
+    return 'void';
   if (sameSize(allocationOf(before), found.allocation)) return 'void';
   const sandbox = await writeSandboxSize(trx, before.id, {
     epoch: before.epoch,
     allocated: found.allocation,
-    // A step that was taken back may have done its work all the same: the size it was taken back to is still what was asked for.
+    // A step that was taken back may have done its work all the same: the size it was taken back to
+    // is still what was asked for.
     pending: pendingBeside(before, found.allocation),
     resizing: false,
   });
@@ -172,12 +211,24 @@ export async function adoptSize(
 async function noteNewSize(trx: DatabaseTransaction, before: SandboxRow, after: SandboxRow): Promise<void> {
   if (sameSize(allocationOf(before), allocationOf(after))) return;
   await splitUsageInterval(trx, after);
-  await note(trx, SYSTEM, after, 'sandbox_resized', { from: allocationOf(before), to: allocationOf(after), pending: pendingOf(after) });
+  await note(trx, SYSTEM, after, 'sandbox_resized', {
+    from: allocationOf(before),
+    to: allocationOf(after),
+    pending: pendingOf(after),
+  });
 }
 
 /** The activity row of a target that is kept for the next wake against what was asked for. */
-export async function noteDeferred(trx: DatabaseTransaction, sandbox: SandboxRow, code: string, message: string): Promise<void> {
-  await note(trx, SYSTEM, sandbox, 'sandbox_resize_deferred', { pending: pendingOf(sandbox), reason: { code, message } });
+export async function noteDeferred(
+  trx: DatabaseTransaction,
+  sandbox: SandboxRow,
+  code: string,
+  message: string,
+): Promise<void> {
+  await note(trx, SYSTEM, sandbox, 'sandbox_resize_deferred', {
+    pending: pendingOf(sandbox),
+    reason: { code, message },
+  });
 }
 
 async function noteRequest(
@@ -197,5 +248,12 @@ async function note(
   kind: 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred',
   details: Record<string, unknown>,
 ): Promise<void> {
-  await insertActivity(trx, { orgId: sandbox.org_id, projectId: sandbox.project_id, sandboxId: sandbox.id, actor, kind, details });
+  await insertActivity(trx, {
+    orgId: sandbox.org_id,
+    projectId: sandbox.project_id,
+    sandboxId: sandbox.id,
+    actor,
+    kind,
+    details,
+  });
 }

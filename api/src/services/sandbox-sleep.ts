@@ -1,4 +1,5 @@
-// Sleep: a persistent sandbox is captured and its machine released, an ephemeral one ends. Writes intent and durable step; workers/sleep.ts does the rest.
+// Sleep: a persistent sandbox is captured and its machine released, an ephemeral one ends. Writes
+// intent and durable step; workers/sleep.ts does the rest.
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandbox-state.ts';
 import type { Actor } from '../rules/access.ts';
 import type { ActivityActor } from '../store/activity.ts';
@@ -9,7 +10,10 @@ import { commitIntent, type Intent, type IntentContext } from './sandbox-intent.
 import { transitionSandbox } from './sandbox-transition.ts';
 import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
 
-/** Puts a sandbox to sleep; one that sleeps, or is going to, gives the same answer and starts nothing. Throws `sandbox_state_conflict`. */
+/**
+ * Puts a sandbox to sleep; one that sleeps, or is going to, gives the same answer and starts
+ * nothing. Throws `sandbox_state_conflict`.
+ */
 export async function sleepSandbox(
   context: ServiceContext,
   actor: Actor,
@@ -29,13 +33,19 @@ export async function sleepSandbox(
 }
 
 export interface SleepRequest {
-  /** Asked with the sandbox's row locked, in that transaction; false leaves it awake. What was true when it was looked at may be so no more. */
+  /**
+   * Asked with the sandbox's row locked, in that transaction; false leaves it awake. What was true
+   * when it was looked at may be so no more.
+   */
   wanted(sandbox: SandboxRow, trx: DatabaseTransaction): boolean | Promise<boolean>;
   /** What the activity feed says beside the change of status, e.g. why. */
   details?: Record<string, unknown>;
 }
 
-/** Puts a sandbox to sleep without waiting for it. Resolves with its row as it is then: unchanged when it is not awake, or not wanted to sleep. */
+/**
+ * Puts a sandbox to sleep without waiting for it. Resolves with its row as it is then: unchanged
+ * when it is not awake, or not wanted to sleep.
+ */
 export async function requestSleep(
   context: IntentContext,
   actor: ActivityActor,

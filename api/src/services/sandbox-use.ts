@@ -1,4 +1,5 @@
-// Taking a sandbox into use: awake, and noted as used before anything is done with it. Every use that goes straight to the machine begins here.
+// Taking a sandbox into use: awake, and noted as used before anything is done with it. Every use
+// that goes straight to the machine begins here.
 import type { SandboxAction } from '@berth/contract/sandbox-state.ts';
 import type { Actor } from '../rules/access.ts';
 import type { UseSignal } from '../rules/idleness.ts';
@@ -15,7 +16,10 @@ export interface Use {
   signalOfUse: UseSignal;
 }
 
-/** The sandbox, awake and not put to sleep for being idle within the next minute. Throws what `awakeForUse` does. */
+/**
+ * The sandbox, awake and not put to sleep for being idle within the next minute. Throws what
+ * `awakeForUse` does.
+ */
 export async function takeIntoUse(
   context: ServiceContext,
   actor: Actor,
@@ -24,7 +28,8 @@ export async function takeIntoUse(
   signal: AbortSignal,
 ): Promise<SandboxInUse> {
   const awake = await awakeForUse(context, actor, sandbox, action, signal);
-  // Before the use: whoever is about to put it to sleep for being idle finds this sign of it, or this finds that it fell asleep.
+  // Before the use: whoever is about to put it to sleep for being idle finds this sign of it, or
+  // this finds that it fell asleep.
   if (await noteActivity(context, awake, signalOfUse)) return located(awake);
   return located(await awakeForUse(context, actor, await reread(context, awake), action, signal));
 }

@@ -1,4 +1,5 @@
-// Holds a request, bounded, until what it started is done. It never does the work itself: the worker does, here or in another replica.
+// Holds a request, bounded, until what it started is done. It never does the work itself: the
+// worker does, here or in another replica.
 import { TRANSITION_WAIT_MS } from '@berth/contract/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import type { SandboxWatch } from '../store/sandbox-changes.ts';
@@ -15,8 +16,8 @@ export interface TransitionAnswer {
 }
 
 /**
- * The sandbox once nothing is under way for it, or as it is when the time is up or the caller gone. The watch was opened before the
- * change was committed, so that no notice is missed.
+ * The sandbox once nothing is under way for it, or as it is when the time is up or the caller gone.
+ * The watch was opened before the change was committed, so that no notice is missed.
  */
 export async function waitUntilSettled(
   context: ServiceContext,
@@ -25,10 +26,18 @@ export async function waitUntilSettled(
   answer: TransitionAnswer,
 ): Promise<SandboxRow> {
   if (answer.respondAsync) return sandbox;
-  return await waitWhileUnderWay(context, watch, sandbox, AbortSignal.any([answer.signal, AbortSignal.timeout(TRANSITION_WAIT_MS)]));
+  return await waitWhileUnderWay(
+    context,
+    watch,
+    sandbox,
+    AbortSignal.any([answer.signal, AbortSignal.timeout(TRANSITION_WAIT_MS)]),
+  );
 }
 
-/** The same with a deadline of the caller's own: the sandbox once nothing is under way for it, or as it is when the signal aborts. */
+/**
+ * The same with a deadline of the caller's own: the sandbox once nothing is under way for it, or as
+ * it is when the signal aborts.
+ */
 export async function waitWhileUnderWay(
   context: ServiceContext,
   watch: SandboxWatch,

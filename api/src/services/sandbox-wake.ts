@@ -1,5 +1,5 @@
-// Wake: a stopped sandbox, or a failed one whose disk is left, is restored on its host with what is pending. Writes intent and durable step; workers/wake.ts
-// does the rest.
+// Wake: a stopped sandbox, or a failed one whose disk is left, is restored on its host with what is
+// pending. Writes intent and durable step; workers/wake.ts does the rest.
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { Actor } from '../rules/access.ts';
 import { CodedError } from '../rules/coded-error.ts';
@@ -18,9 +18,15 @@ import { waitUntilSettled, type TransitionAnswer } from './sandbox-wait.ts';
 import { requireMachineHours } from './usage-caps.ts';
 
 /**
- * Wakes a sandbox; one that is being woken gives the same answer and starts nothing. Throws `wake_not_possible`, and what {@link requestWake} throws.
+ * Wakes a sandbox; one that is being woken gives the same answer and starts nothing. Throws
+ * `wake_not_possible`, and what {@link requestWake} throws.
  */
-export async function wakeSandbox(context: ServiceContext, actor: Actor, sandboxId: string, answer: TransitionAnswer): Promise<SandboxRow> {
+export async function wakeSandbox(
+  context: ServiceContext,
+  actor: Actor,
+  sandboxId: string,
+  answer: TransitionAnswer,
+): Promise<SandboxRow> {
   const watch = context.changes.watch(sandboxId);
   try {
     return await waitUntilSettled(context, watch, await requestWake(context, actor, sandboxId), answer);
@@ -30,8 +36,9 @@ export async function wakeSandbox(context: ServiceContext, actor: Actor, sandbox
 }
 
 /**
- * Begins to wake a sandbox, without waiting for it (sandbox-wait.ts does that; open the watch first). Throws `wake_not_possible`, `no_active_plan`,
- * `concurrent_sandbox_limit`, `machine_hour_limit`, `insufficient_capacity` or `host_unavailable`, and then changes nothing.
+ * Begins to wake a sandbox, without waiting for it (sandbox-wait.ts does that; open the watch
+ * first). Throws `wake_not_possible`, `no_active_plan`, `concurrent_sandbox_limit`,
+ * `machine_hour_limit`, `insufficient_capacity` or `host_unavailable`, and then changes nothing.
  */
 export async function requestWake(
   context: ServiceContext,
@@ -63,7 +70,8 @@ async function intendWake(
   let pending = pendingOf(before);
   let room = await roomToWake(trx, before, pending);
   if (room.kind === 'short' && before.pending_recommended) {
-    // Nobody asked for it: a wake is not refused for the sake of a recommendation. The next sample may recommend it again.
+    // Nobody asked for it: a wake is not refused for the sake of a recommendation. The next sample
+    // may recommend it again.
     pending = null;
     room = await roomToWake(trx, before, pending);
   }
@@ -84,9 +92,14 @@ async function intendWake(
   return { sandbox, enqueued: true };
 }
 
-async function roomToWake(trx: DatabaseTransaction, before: SandboxRow, pending: Allocation | null): Promise<RoomOnHost> {
+async function roomToWake(
+  trx: DatabaseTransaction,
+  before: SandboxRow,
+  pending: Allocation | null,
+): Promise<RoomOnHost> {
   const allocated = allocationOf(before);
-  // A snapshot can only be restored in the size it has; what is to be less is taken away afterwards.
+  // A snapshot can only be restored in the size it has; what is to be less is taken away
+  // afterwards.
   const target = pending === null ? allocated : largerOf(allocated, pending);
   const { vcpu, memoryMib } = roomFor(target);
   return await roomOnOwnHost(trx, before, { vcpu, memoryMib, ...growth(allocated, target) });

@@ -1,4 +1,5 @@
-// Sandboxes: listing and destroying them. Writes intent and enqueues the durable step in one transaction; the worker does the rest.
+// Sandboxes: listing and destroying them. Writes intent and enqueues the durable step in one
+// transaction; the worker does the rest.
 import type { PageQuery } from '@berth/contract/page.ts';
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandbox-state.ts';
 import type { Actor } from '../rules/access.ts';
@@ -21,7 +22,10 @@ export async function listSandboxes(
   return await readInPages('sandboxes', query, (page) => selectSandboxes(context.db, orgId, query, page));
 }
 
-/** Destroys a sandbox. One that is being destroyed, or is deleted, gives the same answer and starts nothing. */
+/**
+ * Destroys a sandbox. One that is being destroyed, or is deleted, gives the same answer and starts
+ * nothing.
+ */
 export async function destroySandbox(
   context: ServiceContext,
   actor: Actor,
@@ -32,9 +36,16 @@ export async function destroySandbox(
   try {
     const { sandbox, started } = await context.db.transaction().execute(async (trx) => {
       const before = await lockSandbox(trx, sandboxId);
-      if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
+      if (before === undefined)
+        throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
       if (SANDBOX_ACTION_RULES.destroy[before.status] === 'done') return { sandbox: before, started: false };
-      const result = await transitionSandbox(trx, { sandboxId, epoch: before.epoch, to: 'destroying', actor, newEpoch: true });
+      const result = await transitionSandbox(trx, {
+        sandboxId,
+        epoch: before.epoch,
+        to: 'destroying',
+        actor,
+        newEpoch: true,
+      });
       if (result.outcome !== 'changed') throw new Error(`a destroy from ${before.status} was ${result.outcome}`);
       await context.lifecycle.enqueueDestroy(trx, { sandboxId, epoch: result.sandbox.epoch });
       return { sandbox: result.sandbox, started: true };

@@ -1,9 +1,10 @@
-// Text that is stored sealed: AES-256-GCM under a key that is derived from the installation's secret key (secret-key.ts). What is sealed, and
-// under which purpose, is said by the callers.
+// Text that is stored sealed: AES-256-GCM under a key that is derived from the installation's
+// secret key (secret-key.ts). What is sealed, and under which purpose, is said by the callers.
 //
 //   sealed: version (1 byte) | nonce (12 random bytes) | the text in UTF-8, encrypted | tag (16 bytes)
 //
-// The version comes first so that other keys and forms can stand beside this one. With random nonces, one key is good for 2^32 seals.
+// The version comes first so that other keys and forms can stand beside this one. With random
+// nonces, one key is good for 2^32 seals.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
 const ALGORITHM = 'aes-256-gcm';
@@ -12,7 +13,10 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES = 1 + NONCE_BYTES;
 
-/** A sealed value does not open. Why is not to be told apart: whoever altered it would learn from it. */
+/**
+ * A sealed value does not open. Why is not to be told apart: whoever altered it would learn from
+ * it.
+ */
 export class CannotOpen extends Error {
   override readonly name = 'CannotOpen';
 
@@ -24,7 +28,9 @@ export class CannotOpen extends Error {
   }
 }
 
-/** Seals text for its owner: whoever has the value, and says it is somebody else's, cannot open it. */
+/**
+ * Seals text for its owner: whoever has the value, and says it is somebody else's, cannot open it.
+ */
 export function sealText(key: Buffer, owner: string, text: string): Buffer {
   // As UTF-8 it would come back as other text.
   if (!text.isWellFormed()) throw new TypeError('text with lone surrogates cannot be sealed');

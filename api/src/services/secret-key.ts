@@ -1,5 +1,6 @@
-// The installation's secret key, from the configuration, and the keys that are derived from it, one for each purpose: what is known of one tells
-// nothing of the others. Keep it: without it sealed values cannot be opened, and every login and link ends.
+// The installation's secret key, from the configuration, and the keys that are derived from it, one
+// for each purpose: what is known of one tells nothing of the others. Keep it: without it sealed
+// values cannot be opened, and every login and link ends.
 import { hkdfSync } from 'node:crypto';
 
 /** Purposes are part of the derivation: a name that changes is another key. */

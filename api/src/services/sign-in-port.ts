@@ -1,7 +1,8 @@
-// What pages and the endpoints below /auth/ need of sign-in. Types and failures only; src/sign-in implements it over the sign-in library and
-// src/main.ts wires it. Nothing else knows the library.
-// A LOGIN is what a person has after signing in, for weeks; it is held as a cookie or a refresh token. A SESSION TOKEN is the bearer token of
-// the API that a login gets, again and again, for about an hour each.
+// What pages and the endpoints below /auth/ need of sign-in. Types and failures only; src/sign-in
+// implements it over the sign-in library and src/main.ts wires it. Nothing else knows the library.
+// A LOGIN is what a person has after signing in, for weeks; it is held as a cookie or a refresh
+// token. A SESSION TOKEN is the bearer token of the API that a login gets, again and again, for
+// about an hour each.
 import type { ThrottleKey, ThrottleKind } from '../rules/throttle.ts';
 import type { DatabaseTransaction } from '../store/schema.ts';
 
@@ -14,7 +15,10 @@ export interface Caller {
 export interface Login {
   loginId: string;
   userId: string;
-  /** What the holder keeps: the value of the cookie, or a client's refresh token. The database alone does not suffice to make one. */
+  /**
+   * What the holder keeps: the value of the cookie, or a client's refresh token. The database alone
+   * does not suffice to make one.
+   */
   credential: string;
   expiresAt: Date;
 }
@@ -59,34 +63,45 @@ export interface PendingDevice {
 }
 
 export interface SignIn {
-  /** Throttled per account and per address; wrong address and wrong password look the same and take the same time. */
+  /**
+   * Throttled per account and per address; wrong address and wrong password look the same and take
+   * the same time.
+   */
   withPassword(credentials: { email: string; password: string }, caller: Caller): Promise<Login>;
-  /** Makes an account with a password, in the caller's transaction when there is one. Throws `email_taken`, `password_unfit`. */
+  /**
+   * Makes an account with a password, in the caller's transaction when there is one. Throws
+   * `email_taken`, `password_unfit`.
+   */
   createAccount(
     account: { email: string; name: string; password: string; emailVerified: boolean },
     trx?: DatabaseTransaction,
   ): Promise<{ userId: string }>;
   /**
-   * Sets the password, ends every login of the user and takes back the approvals of devices, in the caller's transaction when there is one. Throws
-   * `password_unfit`.
+   * Sets the password, ends every login of the user and takes back the approvals of devices, in the
+   * caller's transaction when there is one. Throws `password_unfit`.
    */
   setPassword(userId: string, password: string, trx?: DatabaseTransaction): Promise<void>;
   /** Signs a user in whose identity was proven otherwise (a one-time link). */
   createLogin(userId: string, caller: Caller): Promise<Login>;
   /** The login that a credential stands for; null when it is none, has ended or expired. */
   findLogin(credential: string): Promise<{ loginId: string; userId: string } | null>;
-  /** Sign-out: the login and all its session tokens are good for nothing from now on, everywhere. */
+  /**
+   * Sign-out: the login and all its session tokens are good for nothing from now on, everywhere.
+   */
   endLogin(loginId: string): Promise<void>;
   /** A new session token of the login. */
   issueSessionToken(login: { loginId: string; userId: string }): Promise<SessionToken>;
 
   /**
-   * Refuses with `too_many_attempts` what was tried too often: `kind` with each of the keys, which rules/throttle.ts makes and gives limits to.
-   * `withPassword` counts itself.
+   * Refuses with `too_many_attempts` what was tried too often: `kind` with each of the keys, which
+   * rules/throttle.ts makes and gives limits to. `withPassword` counts itself.
    */
   throttle(kind: ThrottleKind, keys: readonly ThrottleKey[]): Promise<void>;
 
-  /** A device that waits for approval, by the code a person typed (any case, with or without the hyphen); null when there is none. */
+  /**
+   * A device that waits for approval, by the code a person typed (any case, with or without the
+   * hyphen); null when there is none.
+   */
   findDevice(userCode: string): Promise<PendingDevice | null>;
   /** Throws `link_invalid` when it does not wait any more. */
   decideDevice(userCode: string, userId: string, decision: 'approve' | 'deny'): Promise<void>;

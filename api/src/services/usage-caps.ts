@@ -1,7 +1,9 @@
-// Caps on machine hours: holds what an org and its projects have used against their caps. Whatever makes or wakes a machine asks here, in its own
-// transaction, and so does the watch over what is awake beyond a cap (services/cap-enforcement.ts).
+// Caps on machine hours: holds what an org and its projects have used against their caps. Whatever
+// makes or wakes a machine asks here, in its own transaction, and so does the watch over what is
+// awake beyond a cap (services/cap-enforcement.ts).
 //
-// Order of locks in such a transaction: the project's row and the sandbox's, then the subscription's, then the host's.
+// Order of locks in such a transaction: the project's row and the sandbox's, then the
+// subscription's, then the host's.
 import { CodedError } from '../rules/coded-error.ts';
 import type { Plans } from '../rules/plan-catalogue.ts';
 import {
@@ -39,8 +41,10 @@ interface Cap {
 export type EnforcedStanding = CapStanding & Pick<Cap, 'enforced'>;
 
 /**
- * Throws `machine_hour_limit` when the org or the project is at its cap, or `no_active_plan`. Where there is a cap, the org's subscription stays
- * locked until the transaction ends, which must commit what the room is for. Not for sharing: a change of the cap would wait for ever for creates that overlap.
+ * Throws `machine_hour_limit` when the org or the project is at its cap, or `no_active_plan`. Where
+ * there is a cap, the org's subscription stays locked until the transaction ends, which must commit
+ * what the room is for. Not for sharing: a change of the cap would wait for ever for creates that
+ * overlap.
  */
 export async function requireMachineHours(
   { plans }: { plans: Plans },
@@ -56,7 +60,10 @@ export async function requireMachineHours(
   for (const standing of await standingsOf(trx, enforced, held.subscription, at)) requireBelowCap(standing);
 }
 
-/** How the org, and those of the projects that have a cap, stand to their caps at an instant; none without an active plan. */
+/**
+ * How the org, and those of the projects that have a cap, stand to their caps at an instant; none
+ * without an active plan.
+ */
 export async function standingsAt(
   db: Database,
   plans: Plans,
@@ -69,16 +76,27 @@ export async function standingsAt(
 }
 
 /**
- * Whether work still stops for what was found: within a period, machine time that is used stays used, so only the period and the cap are asked again. The org's
- * subscription stays locked until the transaction ends.
+ * Whether work still stops for what was found: within a period, machine time that is used stays
+ * used, so only the period and the cap are asked again. The org's subscription stays locked until
+ * the transaction ends.
  */
-export async function isStillAtCap(trx: DatabaseTransaction, plans: Plans, found: CapStanding, at: Date): Promise<boolean> {
+export async function isStillAtCap(
+  trx: DatabaseTransaction,
+  plans: Plans,
+  found: CapStanding,
+  at: Date,
+): Promise<boolean> {
   const { scope } = found;
   const current = inForceOrNull(plans, await lockSubscription(trx, scope.orgId));
-  if (current === null || periodOfSubscription(current.subscription, at).startsAt.getTime() !== found.period.startsAt.getTime())
+  if (
+    current === null ||
+    periodOfSubscription(current.subscription, at).startsAt.getTime() !== found.period.startsAt.getTime()
+  )
     return false;
   const caps = await capsOf(trx, current, scope.kind === 'project' ? [scope.projectId] : []);
-  return caps.some(({ scope: { kind }, cap, enforced }) => kind === scope.kind && enforced && isAtCap(found.usedMs, cap));
+  return caps.some(
+    ({ scope: { kind }, cap, enforced }) => kind === scope.kind && enforced && isAtCap(found.usedMs, cap),
+  );
 }
 
 /** The org's cap first, then the projects'. */
@@ -86,22 +104,33 @@ async function capsOf(db: Database, current: PlanInForce, projectIds: readonly s
   const { org_id: orgId } = current.subscription;
   const guardrails = guardrailsOf(current);
   const cap = effectiveCap(guardrails);
-  const ofOrg: Cap[] = cap === null ? [] : [{ scope: { kind: 'org', orgId }, cap, enforced: enforcedCap(guardrails) !== null }];
+  const ofOrg: Cap[] =
+    cap === null ? [] : [{ scope: { kind: 'org', orgId }, cap, enforced: enforcedCap(guardrails) !== null }];
   const limits = await findProjectLimits(db, projectIds);
   return [
     ...ofOrg,
-    ...[...limits].map(([projectId, limit]): Cap => ({ scope: { kind: 'project', orgId, projectId }, cap: limit, enforced: true })),
+    ...[...limits].map(([projectId, limit]): Cap => ({
+      scope: { kind: 'project', orgId, projectId },
+      cap: limit,
+      enforced: true,
+    })),
   ];
 }
 
 /** In the order of the caps, as one statement sees them. */
-async function standingsOf(db: Database, caps: readonly Cap[], subscription: SubscriptionRow, at: Date): Promise<EnforcedStanding[]> {
+async function standingsOf(
+  db: Database,
+  caps: readonly Cap[],
+  subscription: SubscriptionRow,
+  at: Date,
+): Promise<EnforcedStanding[]> {
   const [first, ...others] = caps;
   if (first === undefined) return [];
   const period = periodOfSubscription(subscription, at);
   const window = { orgId: subscription.org_id, from: period.startsAt, to: period.endsAt, at };
   // Of one project less is read than of all.
-  if (others.length === 0) return [{ ...first, period, usedMs: await usedMs(db, { ...window, projectId: projectOf(first) }) }];
+  if (others.length === 0)
+    return [{ ...first, period, usedMs: await usedMs(db, { ...window, projectId: projectOf(first) }) }];
   const { orgMs, projectMs } = await usedByProjects(
     db,
     window,

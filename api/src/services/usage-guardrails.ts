@@ -1,4 +1,5 @@
-// Guardrails on machine hours as org admins set them. What they mean is said in rules/usage-caps.ts; who stops at them, in services/usage-caps.ts.
+// Guardrails on machine hours as org admins set them. What they mean is said in
+// rules/usage-caps.ts; who stops at them, in services/usage-caps.ts.
 import type {
   ProjectUsageGuardrails,
   UpdateProjectUsageGuardrailsBody,
@@ -17,8 +18,9 @@ import { inForce } from './plans.ts';
 import { guardrailsOf } from './usage-caps.ts';
 
 /**
- * Sets the org's cap, and whether work goes on beyond it; an absent field stays. Where all of it is so already, nothing is written. From the answer on, creates
- * and wakes are held against it, and so is what is awake. Throws `no_active_plan`.
+ * Sets the org's cap, and whether work goes on beyond it; an absent field stays. Where all of it is
+ * so already, nothing is written. From the answer on, creates and wakes are held against it, and so
+ * is what is awake. Throws `no_active_plan`.
  */
 export async function updateOrgGuardrails(
   context: ServiceContext,
@@ -29,10 +31,13 @@ export async function updateOrgGuardrails(
   return await context.db.transaction().execute(async (trx) => {
     const { plan, subscription: before } = inForce(context.plans, await lockSubscription(trx, orgId));
     const was = { limit: before.machine_hour_limit, overageEnabled: before.overage_enabled };
-    const { sandboxMachineHourLimit: limit = was.limit, sandboxOverageEnabled: overageEnabled = was.overageEnabled } = body;
+    const { sandboxMachineHourLimit: limit = was.limit, sandboxOverageEnabled: overageEnabled = was.overageEnabled } =
+      body;
     const changes = {
       ...(limit === was.limit ? {} : { sandboxMachineHourLimit: { from: was.limit, to: limit } }),
-      ...(overageEnabled === was.overageEnabled ? {} : { sandboxOverageEnabled: { from: was.overageEnabled, to: overageEnabled } }),
+      ...(overageEnabled === was.overageEnabled
+        ? {}
+        : { sandboxOverageEnabled: { from: was.overageEnabled, to: overageEnabled } }),
     };
     if (Object.keys(changes).length === 0) return view({ plan, ...was });
     const subscription = await writeGuardrails(trx, orgId, { limit, overageEnabled });
@@ -41,7 +46,10 @@ export async function updateOrgGuardrails(
   });
 }
 
-/** Sets a project's own cap; null removes it. Where it is so already, nothing is written. Throws `project_not_found`. */
+/**
+ * Sets a project's own cap; null removes it. Where it is so already, nothing is written. Throws
+ * `project_not_found`.
+ */
 export async function updateProjectGuardrails(
   context: ServiceContext,
   actor: Actor,

@@ -1,4 +1,5 @@
-// What an org has used in its billing period, as it is asked for. Sums are read, never made here; what they mean for work is said in usage-caps.ts.
+// What an org has used in its billing period, as it is asked for. Sums are read, never made here;
+// what they mean for work is said in usage-caps.ts.
 import type { EndUserUsage, OrgUsage } from '@berth/contract/usage.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { estimatedCostUsd, machineHours, toMillionths } from '../rules/machine-cost.ts';
@@ -19,10 +20,15 @@ export interface UsageFilter {
 }
 
 /**
- * The org's usage in the present period; of one project, deleted ones included, with that one's cap; of one end user, beside the cap of the org or the project.
- * Throws `no_active_plan`, or `unknown_project` for one that the org never had.
+ * The org's usage in the present period; of one project, deleted ones included, with that one's
+ * cap; of one end user, beside the cap of the org or the project. Throws `no_active_plan`, or
+ * `unknown_project` for one that the org never had.
  */
-export async function orgUsage(context: UsageContext, orgId: string, { projectId, endUserId }: UsageFilter): Promise<OrgUsage> {
+export async function orgUsage(
+  context: UsageContext,
+  orgId: string,
+  { projectId, endUserId }: UsageFilter,
+): Promise<OrgUsage> {
   const { db, plans } = context;
   const at = await readClock(db);
   const period = await requirePeriod(db, plans, orgId, at);
@@ -44,7 +50,8 @@ export async function orgUsage(context: UsageContext, orgId: string, { projectId
     periodStartsAt: period.startsAt.toISOString(),
     periodEndsAt: period.endsAt.toISOString(),
     overageMachineHours: overageHours,
-    estimatedOverageUsd: plan.overageUsdPerMachineHour === null ? null : toMillionths(overageHours * plan.overageUsdPerMachineHour),
+    estimatedOverageUsd:
+      plan.overageUsdPerMachineHour === null ? null : toMillionths(overageHours * plan.overageUsdPerMachineHour),
   };
 }
 
@@ -57,18 +64,32 @@ interface ScopedCap {
   stops: { graceSeconds: number } | null;
 }
 
-async function capOf({ db, settings }: UsageContext, period: CurrentPeriod, projectId: string | undefined): Promise<ScopedCap> {
+async function capOf(
+  { db, settings }: UsageContext,
+  period: CurrentPeriod,
+  projectId: string | undefined,
+): Promise<ScopedCap> {
   const { org_id: orgId } = period.subscription;
   const guardrails = guardrailsOf(period);
   const grace = { graceSeconds: settings.capGraceSeconds };
   if (projectId === undefined) {
     const { limit, overageEnabled } = guardrails;
-    return { scope: { kind: 'org', orgId }, cap: effectiveCap(guardrails), override: limit, stops: overageEnabled ? null : grace };
+    return {
+      scope: { kind: 'org', orgId },
+      cap: effectiveCap(guardrails),
+      override: limit,
+      stops: overageEnabled ? null : grace,
+    };
   }
   const project = await findProjectEvenDeleted(db, orgId, projectId);
   if (project === undefined) throw new CodedError('unknown_project', 'query.projectId names no project of this org');
   const limit = project.sandbox_machine_hour_limit;
-  return { scope: { kind: 'project', orgId, projectId }, cap: effectiveProjectCap(limit, guardrails), override: limit, stops: grace };
+  return {
+    scope: { kind: 'project', orgId, projectId },
+    cap: effectiveProjectCap(limit, guardrails),
+    override: limit,
+    stops: grace,
+  };
 }
 
 export interface UsageByEndUser {
@@ -77,7 +98,10 @@ export interface UsageByEndUser {
   endUsers: EndUserUsage[];
 }
 
-/** What each end user used in the present period, most first; of equals, by id. Throws `no_active_plan`. */
+/**
+ * What each end user used in the present period, most first; of equals, by id. Throws
+ * `no_active_plan`.
+ */
 export async function endUserUsage({ db, plans, settings }: UsageContext, orgId: string): Promise<UsageByEndUser> {
   const at = await readClock(db);
   const { startsAt, endsAt } = await requirePeriod(db, plans, orgId, at);
@@ -91,6 +115,10 @@ export async function endUserUsage({ db, plans, settings }: UsageContext, orgId:
   return {
     periodStartsAt: startsAt.toISOString(),
     periodEndsAt: endsAt.toISOString(),
-    endUsers: ofEach.map(({ endUserId, ms, estimatedCogsUsd }) => ({ endUserId, machineHours: machineHours(ms), estimatedCogsUsd })),
+    endUsers: ofEach.map(({ endUserId, ms, estimatedCogsUsd }) => ({
+      endUserId,
+      machineHours: machineHours(ms),
+      estimatedCogsUsd,
+    })),
   };
 }

@@ -1,5 +1,6 @@
-// Waking by itself: a stopped sandbox that somebody wants to use is woken first, where its project has said so (`wakeOnUse`). Everywhere else it must be
-// awake already. A failed one is left to a person: what it did not survive may be waiting for it again.
+// Waking by itself: a stopped sandbox that somebody wants to use is woken first, where its project
+// has said so (`wakeOnUse`). Everywhere else it must be awake already. A failed one is left to a
+// person: what it did not survive may be waiting for it again.
 import { WAKE_ON_USE_WAIT_MS } from '@berth/contract/limits.ts';
 import { SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { CodedError } from '../rules/coded-error.ts';
@@ -16,8 +17,9 @@ import { requestWake } from './sandbox-wake.ts';
 const ASLEEP: ReadonlySet<SandboxStatus> = new Set<SandboxStatus>(['sleeping', 'stopped', 'waking']);
 
 /**
- * The sandbox, awake: at once when it is; otherwise, where its project wakes on use, once it was woken, at most `waitMs` later. Throws
- * `sandbox_state_conflict` naming the status, what a wake throws, or the reason of the caller's signal.
+ * The sandbox, awake: at once when it is; otherwise, where its project wakes on use, once it was
+ * woken, at most `waitMs` later. Throws `sandbox_state_conflict` naming the status, what a wake
+ * throws, or the reason of the caller's signal.
  */
 export async function awakeForUse(
   context: ServiceContext,

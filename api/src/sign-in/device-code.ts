@@ -1,5 +1,5 @@
-// The two codes of a device that asks to be let in: the one that it keeps, signed so that who reads the database cannot use what stands there,
-// and the short one that a person types.
+// The two codes of a device that asks to be let in: the one that it keeps, signed so that who reads
+// the database cannot use what stands there, and the short one that a person types.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 const MAC_BYTES = 32;
@@ -25,7 +25,10 @@ export function shownUserCode(stored: string): string {
   return `${stored.slice(0, USER_CODE_CHARACTERS / 2)}-${stored.slice(USER_CODE_CHARACTERS / 2)}`;
 }
 
-/** A user code as it is stored, from what a person typed: any case, with whatever between the characters. Null when it cannot be one. */
+/**
+ * A user code as it is stored, from what a person typed: any case, with whatever between the
+ * characters. Null when it cannot be one.
+ */
 export function storedUserCode(typed: string): string | null {
   if (typed.length > LONGEST_TYPED) return null;
   const code = typed.replaceAll(/[^0-9A-Za-z]/g, '').toUpperCase();

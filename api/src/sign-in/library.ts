@@ -1,5 +1,6 @@
-// The sign-in library (better-auth), set up for this service: its tables in our database, its keys from our secret key, no router of its own.
-// What it is asked is asked by the functions of its `api`; nothing of a request reaches it but what `callerHeaders` and its own cookies hold.
+// The sign-in library (better-auth), set up for this service: its tables in our database, its keys
+// from our secret key, no router of its own. What it is asked is asked by the functions of its
+// `api`; nothing of a request reaches it but what `callerHeaders` and its own cookies hold.
 import { betterAuth, type BetterAuthOptions, type BetterAuthPlugin } from 'better-auth';
 import { createAuthEndpoint } from 'better-auth/api';
 import { makeSignature } from 'better-auth/crypto';
@@ -21,7 +22,10 @@ export const DEVICE_CODE_SECONDS = 900;
 export const DEVICE_POLL_SECONDS = 5;
 
 const DAY_SECONDS = 86_400;
-/** Of a login, from its last refresh. A refresh that comes earlier than a day after the one before changes nothing. */
+/**
+ * Of a login, from its last refresh. A refresh that comes earlier than a day after the one before
+ * changes nothing.
+ */
 const LOGIN_SECONDS = 30 * DAY_SECONDS;
 const LONGEST_USER_AGENT = 512;
 const ADDRESS_HEADER = 'x-berth-caller-address';
@@ -34,12 +38,18 @@ export interface LibraryParts {
   log: Logger;
 }
 
-/** Why an account is not made or linked for somebody whom a provider sends; codes of our own in the library's refusals. */
+/**
+ * Why an account is not made or linked for somebody whom a provider sends; codes of our own in the
+ * library's refusals.
+ */
 export type ProviderRefusal = 'email_not_verified' | 'sign_up_closed';
 
 export type Library = ReturnType<typeof openLibrary>;
 
-/** Nothing is asked of the database or of the provider before the first call, except the provider's discovery document. */
+/**
+ * Nothing is asked of the database or of the provider before the first call, except the provider's
+ * discovery document.
+ */
 export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'oidc'> | null) {
   const { db, settings, secretKey, log } = parts;
   const secret = secretKey.derive('sign-in').toString('base64');
@@ -62,14 +72,19 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
       updateAccountOnSignIn: false,
       accountLinking: { enabled: true, trustedProviders: [], requireLocalEmailVerified: true },
     },
-    databaseHooks: { account: { create: { before: (account) => Promise.resolve({ data: withoutProviderTokens(account) }) } } },
+    databaseHooks: {
+      account: { create: { before: (account) => Promise.resolve({ data: withoutProviderTokens(account) }) } },
+    },
     advanced: {
       database: { generateId: ({ model }) => newId(model === 'user' ? 'user' : 'signIn'), validateSchema: false },
       ipAddress: { ipAddressHeaders: [ADDRESS_HEADER] },
       useSecureCookies: false,
       cookies: {
         session_token: { name: SESSION_COOKIE },
-        oauth_state: { name: stateCookieName(settings.publicUrl), attributes: { secure: settings.publicUrl.startsWith('https://') } },
+        oauth_state: {
+          name: stateCookieName(settings.publicUrl),
+          attributes: { secure: settings.publicUrl.startsWith('https://') },
+        },
       },
     },
     plugins: [
@@ -85,15 +100,25 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
   } satisfies BetterAuthOptions);
   return {
     auth,
-    /** The signed form of a login's token, which its holder keeps. Made of what may stand in a form, a header and a cookie as it is. */
-    credentialOf: async (token: string): Promise<string> => `${token}.${toBase64Url(await makeSignature(token, secret))}`,
-    /** Of a request with the credential, for the library; its signature is looked at before any query. */
+    /**
+     * The signed form of a login's token, which its holder keeps. Made of what may stand in a form,
+     * a header and a cookie as it is.
+     */
+    credentialOf: async (token: string): Promise<string> =>
+      `${token}.${toBase64Url(await makeSignature(token, secret))}`,
+    /**
+     * Of a request with the credential, for the library; its signature is looked at before any
+     * query.
+     */
     headersOf: (credential: string): Headers => {
       const dot = credential.lastIndexOf('.');
       const signed = `${credential.slice(0, dot)}.${toBase64(credential.slice(dot + 1))}`;
       return new Headers({ cookie: `${SESSION_COOKIE}=${encodeURIComponent(signed)}` });
     },
-    /** The credential in what the library wanted to set as its cookie; null when it signed nobody in. */
+    /**
+     * The credential in what the library wanted to set as its cookie; null when it signed nobody
+     * in.
+     */
     credentialIn: (answer: Headers): string | null => {
       const pair = answer
         .getSetCookie()
@@ -108,7 +133,10 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
 
 /** What the library may know of who calls: it notes both with a login. */
 export function callerHeaders(caller: Caller): Headers {
-  return new Headers({ [ADDRESS_HEADER]: caller.address, 'user-agent': (caller.userAgent ?? '').slice(0, LONGEST_USER_AGENT) });
+  return new Headers({
+    [ADDRESS_HEADER]: caller.address,
+    'user-agent': (caller.userAgent ?? '').slice(0, LONGEST_USER_AGENT),
+  });
 }
 
 /** Logins for who has proven otherwise who they are. */
@@ -123,15 +151,19 @@ const loginPlugin = {
   },
 } satisfies BetterAuthPlugin;
 
-/** What is known here of a person whom the provider sends, beside what it says: part of the profile that the library hands on until it has decided. */
+/**
+ * What is known here of a person whom the provider sends, beside what it says: part of the profile
+ * that the library hands on until it has decided.
+ */
 export interface AskedBeforehand {
   /** The person's address in lower case, if an account may be made for it by an invitation. */
   invitedAddress: string | null;
 }
 
 /**
- * Asks what {@link judgeProviderUser} needs to know. The library calls that one in a transaction, which holds a connection: a query there would wait for a second one of
- * the same pool, and with as many callers at once as the pool has connections nobody would get one.
+ * Asks what {@link judgeProviderUser} needs to know. The library calls that one in a transaction,
+ * which holds a connection: a query there would wait for a second one of the same pool, and with as
+ * many callers at once as the pool has connections nobody would get one.
  */
 export async function askBeforehand(
   { db, settings }: Pick<LibraryParts, 'db' | 'settings'>,
@@ -143,8 +175,9 @@ export async function askBeforehand(
 }
 
 /**
- * Whether somebody whom the provider sends may have a new account. Linking and signing in are decided by the library, by the rules it is given. Asks the database nothing:
- * what it has to know stands in the profile.
+ * Whether somebody whom the provider sends may have a new account. Linking and signing in are
+ * decided by the library, by the rules it is given. Asks the database nothing: what it has to know
+ * stands in the profile.
  */
 function judgeProviderUser(
   settings: LibraryParts['settings'],
@@ -152,7 +185,10 @@ function judgeProviderUser(
   {
     action,
     oauth,
-  }: { action: 'create-user' | 'link-account' | 'sign-in'; oauth?: { profile?: Record<string, unknown> | undefined } | undefined },
+  }: {
+    action: 'create-user' | 'link-account' | 'sign-in';
+    oauth?: { profile?: Record<string, unknown> | undefined } | undefined;
+  },
 ): { error: ProviderRefusal } | undefined {
   if (action !== 'create-user') return undefined;
   if (user.emailVerified !== true || user.email === undefined) return { error: 'email_not_verified' };
@@ -174,7 +210,10 @@ function withoutProviderTokens<A extends object>(account: A) {
   };
 }
 
-/** Messages only: what the library logs beside them can hold tokens and addresses. Its errors are mostly callers' mistakes; a fault throws besides. */
+/**
+ * Messages only: what the library logs beside them can hold tokens and addresses. Its errors are
+ * mostly callers' mistakes; a fault throws besides.
+ */
 function libraryLogger(log: Logger): NonNullable<BetterAuthOptions['logger']> {
   const child = log.child({ part: 'sign-in' });
   return {
@@ -182,7 +221,10 @@ function libraryLogger(log: Logger): NonNullable<BetterAuthOptions['logger']> {
     disableColors: true,
     log: (level, message, ...rest) => {
       const cause = rest.find((value) => value instanceof Error);
-      child[level === 'error' ? 'warn' : 'debug']({ ...(cause === undefined ? {} : { cause: cause.message }) }, message);
+      child[level === 'error' ? 'warn' : 'debug'](
+        { ...(cause === undefined ? {} : { cause: cause.message }) },
+        message,
+      );
     },
   };
 }

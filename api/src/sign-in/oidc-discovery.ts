@@ -1,5 +1,6 @@
-// What the OIDC provider says of itself and of a person. Asks it, bounded in time, and believes nothing that does not fit together; the id token's
-// signature, nonce, issuer, audience and age are verified by the library before its claims are read here.
+// What the OIDC provider says of itself and of a person. Asks it, bounded in time, and believes
+// nothing that does not fit together; the id token's signature, nonce, issuer, audience and age are
+// verified by the library before its claims are read here.
 import { NAME_CHARACTERS } from '@berth/contract/limits.ts';
 import { z } from 'zod';
 import type { OidcConfig } from '../config.ts';
@@ -25,7 +26,11 @@ const personClaims = z.object({
   name: z.string().optional(),
   preferred_username: z.string().optional(),
 });
-const idTokenClaims = personClaims.extend({ aud: z.union([z.string(), z.array(z.string())]), azp: z.string().optional(), exp: z.number() });
+const idTokenClaims = personClaims.extend({
+  aud: z.union([z.string(), z.array(z.string())]),
+  azp: z.string().optional(),
+  exp: z.number(),
+});
 
 /** Somebody whom the provider knows. */
 export interface ProviderPerson {
@@ -42,13 +47,16 @@ export function discoveryUrl(issuer: string): string {
 /** Throws when the provider does not answer in time, or with what cannot be used. */
 export async function discover(issuer: string): Promise<DiscoveryDocument> {
   const document = discoveryDocument.parse(await fetchJson(discoveryUrl(issuer), {}));
-  if (withoutSlash(document.issuer) !== withoutSlash(issuer)) {
+  if (withoutSlash(document.issuer) !== withoutSlash(issuer))
     throw new Error(`the provider says that it is ${document.issuer}, not ${issuer}`);
-  }
+
   return document;
 }
 
-/** The person of a verified id token; what it lacks is asked for at the provider's userinfo endpoint. Throws when the two do not fit together. */
+/**
+ * The person of a verified id token; what it lacks is asked for at the provider's userinfo
+ * endpoint. Throws when the two do not fit together.
+ */
 export async function readPerson(
   config: Pick<OidcConfig, 'clientId'>,
   document: DiscoveryDocument,
@@ -57,9 +65,13 @@ export async function readPerson(
   if (tokens.idToken === undefined) throw new Error('the provider gave no id token');
   const payload = Buffer.from(tokens.idToken.split('.')[1] ?? '', 'base64url').toString();
   const { aud, azp, ...claims } = idTokenClaims.parse(JSON.parse(payload));
-  if (Array.isArray(aud) && aud.length > 1 && azp !== config.clientId) throw new Error('the id token was made for another client');
-  if (claims.email !== undefined || document.userinfo_endpoint === undefined || tokens.accessToken === undefined) return person(claims);
-  const more = personClaims.parse(await fetchJson(document.userinfo_endpoint, { authorization: `Bearer ${tokens.accessToken}` }));
+  if (Array.isArray(aud) && aud.length > 1 && azp !== config.clientId)
+    throw new Error('the id token was made for another client');
+  if (claims.email !== undefined || document.userinfo_endpoint === undefined || tokens.accessToken === undefined)
+    return person(claims);
+  const more = personClaims.parse(
+    await fetchJson(document.userinfo_endpoint, { authorization: `Bearer ${tokens.accessToken}` }),
+  );
   if (more.sub !== claims.sub) throw new Error('the userinfo endpoint told of another person than the id token');
   return person({ ...claims, ...more });
 }
@@ -68,7 +80,12 @@ function person(claims: z.output<typeof personClaims>): ProviderPerson {
   const name = [claims.name, claims.preferred_username, claims.email?.split('@', 1)[0], claims.sub]
     .map((text) => text?.trim().slice(0, NAME_CHARACTERS) ?? '')
     .find((text) => text !== '');
-  return { sub: claims.sub, email: claims.email, emailVerified: claims.email_verified ?? false, name: name ?? claims.sub };
+  return {
+    sub: claims.sub,
+    email: claims.email,
+    emailVerified: claims.email_verified ?? false,
+    name: name ?? claims.sub,
+  };
 }
 
 async function fetchJson(url: string, headers: Record<string, string>): Promise<unknown> {

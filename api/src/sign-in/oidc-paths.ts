@@ -12,7 +12,10 @@ export function stateCookieName(publicUrl: string): string {
   return publicUrl.startsWith('https://') ? '__Host-berth_oidc' : 'berth_oidc';
 }
 
-/** The sign-in page, to say there why signing in elsewhere did not succeed, and to go on to where the person wanted to go. */
+/**
+ * The sign-in page, to say there why signing in elsewhere did not succeed, and to go on to where
+ * the person wanted to go.
+ */
 export function signInRefusedPath(refusal: SignInRefusal, returnTo: string | null): string {
   const query = new URLSearchParams({ error: refusal });
   if (returnTo !== null && returnTo !== SIGNED_IN_PATH) query.set('return_to', returnTo);

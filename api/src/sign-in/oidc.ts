@@ -1,5 +1,6 @@
-// Sign-in at the operator's OIDC provider: sends a browser there, and takes it back. The provider is asked for what it is only when somebody
-// wants to sign in there, and again until it has answered once: a provider that is down costs nobody but those who press its button.
+// Sign-in at the operator's OIDC provider: sends a browser there, and takes it back. The provider
+// is asked for what it is only when somebody wants to sign in there, and again until it has
+// answered once: a provider that is down costs nobody but those who press its button.
 import type { OidcConfig } from '../config.ts';
 import { OidcRefusal } from '../services/client-sign-in-port.ts';
 import type { Caller } from '../services/sign-in-port.ts';
@@ -57,14 +58,25 @@ export class OidcSignIn {
     const refused = new URL(REFUSED_PATH, publicUrl);
     refused.searchParams.set('return_to', returnTo);
     const { headers, response } = await auth.api.signInSocial({
-      body: { provider: PROVIDER, callbackURL: publicUrl + returnTo, errorCallbackURL: refused.href, disableRedirect: true },
+      body: {
+        provider: PROVIDER,
+        callbackURL: publicUrl + returnTo,
+        errorCallbackURL: refused.href,
+        disableRedirect: true,
+      },
       returnHeaders: true,
     });
     if (response.url === undefined) throw new Error('the sign-in library knows no way to the provider');
-    return { location: response.url, setCookies: headers.getSetCookie().filter((line) => line.startsWith(this.#stateCookie())) };
+    return {
+      location: response.url,
+      setCookies: headers.getSetCookie().filter((line) => line.startsWith(this.#stateCookie())),
+    };
   }
 
-  /** @param query of the request that the provider sent the browser with. Throws {@link OidcRefusal}. */
+  /**
+   * @param query of the request that the provider sent the browser with. Throws {@link
+   * OidcRefusal}.
+   */
   async finish(query: Record<string, string>, cookieHeader: string | undefined, caller: Caller): Promise<OidcEnd> {
     const library = await this.#open();
     const headers = callerHeaders(caller);
@@ -95,15 +107,23 @@ export class OidcSignIn {
     return await this.#inTime(this.#deadlines.openMs, this.#opening);
   }
 
-  /** What the provider has a part in. Throws `provider_unavailable` when it does not end, or not in time. */
+  /**
+   * What the provider has a part in. Throws `provider_unavailable` when it does not end, or not in
+   * time.
+   */
   async #inTime<T>(deadlineMs: number, asking: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => late.reject(new Error(`no usable answer within ${deadlineMs} ms`)), deadlineMs);
     try {
       return await Promise.race([asking, late.promise]);
     } catch (error) {
-      this.#parts.log.warn({ err: error, issuer: this.#config.issuer }, 'the OIDC provider cannot be used; it will be asked again');
-      throw new OidcRefusal('provider_unavailable', `${this.name} does not answer at the moment; try again later`, { cause: error });
+      this.#parts.log.warn(
+        { err: error, issuer: this.#config.issuer },
+        'the OIDC provider cannot be used; it will be asked again',
+      );
+      throw new OidcRefusal('provider_unavailable', `${this.name} does not answer at the moment; try again later`, {
+        cause: error,
+      });
     } finally {
       clearTimeout(timer);
     }
@@ -120,11 +140,14 @@ export class OidcSignIn {
       requireIdTokenVerification: true,
       clientId,
       clientSecret,
-      tokenEndpointAuth: { method: methods.includes('client_secret_basic') ? 'client_secret_basic' : 'client_secret_post' },
+      tokenEndpointAuth: {
+        method: methods.includes('client_secret_basic') ? 'client_secret_basic' : 'client_secret_post',
+      },
       scopes: ['openid', 'email', 'profile'],
       pkce: true,
       redirectURI: this.#parts.settings.publicUrl + OIDC_CALLBACK_PATH,
-      // With the issuer: another provider, configured later, knows other people by the same subject.
+      // With the issuer: another provider, configured later, knows other people by the same
+      // subject.
       accountSubject: ({ profile }) => `${document.issuer} ${profile.sub}`,
       getUserInfo: async (tokens) => {
         try {
@@ -137,7 +160,8 @@ export class OidcSignIn {
       },
     });
     const { socialProviders } = await library.auth.$context;
-    if (!socialProviders.some(({ id }) => id === PROVIDER)) throw new Error('the discovery document changed while it was read');
+    if (!socialProviders.some(({ id }) => id === PROVIDER))
+      throw new Error('the discovery document changed while it was read');
     this.#library = library;
     return library;
   }
@@ -147,11 +171,17 @@ function refusalOf(code: string, returnTo: string | null): OidcRefusal {
   switch (code) {
     case 'email_not_verified':
     case 'account_not_linked':
-      return new OidcRefusal('email_not_verified', 'your email address is not verified, there or here; verify it first', { returnTo });
+      return new OidcRefusal(
+        'email_not_verified',
+        'your email address is not verified, there or here; verify it first',
+        { returnTo },
+      );
     case 'sign_up_closed':
       return new OidcRefusal('sign_up_closed', 'an account is made only for those who were invited', { returnTo });
     case 'internal_server_error':
-      return new OidcRefusal('provider_unavailable', 'signing in failed by a fault of the service; try again', { returnTo });
+      return new OidcRefusal('provider_unavailable', 'signing in failed by a fault of the service; try again', {
+        returnTo,
+      });
     default:
       return new OidcRefusal('provider_refused', 'signing in there did not succeed; try again', { returnTo });
   }

@@ -3,7 +3,10 @@ import { PASSWORD_CHARACTERS } from '@berth/contract/limits.ts';
 import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { SignInError } from '../services/sign-in-port.ts';
 
-/** Twice as long in JavaScript's units as the longest password in characters; more is not worth the hashing. */
+/**
+ * Twice as long in JavaScript's units as the longest password in characters; more is not worth the
+ * hashing.
+ */
 const LONGEST_HASHED = 2 * PASSWORD_CHARACTERS.max;
 
 /** The hash of a new password. Throws `password_unfit`. */
@@ -11,8 +14,12 @@ export async function fitPasswordHash(password: string): Promise<string> {
   const { min, max } = PASSWORD_CHARACTERS;
   const { length } = Array.from(password);
   if (length < min || length > max) {
-    throw new SignInError('password_unfit', `the password must be ${min} to ${max} characters long; this one has ${length}`);
+    throw new SignInError(
+      'password_unfit',
+      `the password must be ${min} to ${max} characters long; this one has ${length}`,
+    );
   }
+
   return await hashPassword(password);
 }
 
@@ -22,7 +29,10 @@ export async function isPasswordOf(hash: string, password: string): Promise<bool
   return right && password.length <= LONGEST_HASHED;
 }
 
-/** Takes as long as {@link isPasswordOf} where there is no hash, so that the time does not tell whether there is an account. */
+/**
+ * Takes as long as {@link isPasswordOf} where there is no hash, so that the time does not tell
+ * whether there is an account.
+ */
 export async function spendTimeOnPassword(password: string): Promise<void> {
   await hashPassword(password.slice(0, LONGEST_HASHED));
 }

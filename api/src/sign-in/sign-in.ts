@@ -1,5 +1,6 @@
-// Sign-in as the rest of the service knows it, over the sign-in library and the rows beside it. Owns the rules of passwords, what is throttled, and
-// how long session tokens and their logins live; how they look on the wire is the endpoints' and the pages' matter.
+// Sign-in as the rest of the service knows it, over the sign-in library and the rows beside it.
+// Owns the rules of passwords, what is throttled, and how long session tokens and their logins
+// live; how they look on the wire is the endpoints' and the pages' matter.
 import { NAME_CHARACTERS } from '@berth/contract/limits.ts';
 import { isAPIError } from 'better-auth/api';
 import type { OidcConfig } from '../config.ts';
@@ -84,7 +85,8 @@ class LibrarySignIn implements ClientSignIn {
     if (!(await isPasswordOf(passwordHash, password))) throw wrongCredentials();
     if (!known.emailVerified) throw new SignInError('email_not_verified', 'your email address is not verified yet');
     const login = await this.createLogin(userId, caller);
-    // Somebody who changes the password meanwhile ends the logins that they see; this one may have come just after.
+    // Somebody who changes the password meanwhile ends the logins that they see; this one may have
+    // come just after.
     if (await isPassword(this.#parts.db, userId, passwordHash)) return login;
     await this.endLogin(login.loginId);
     throw wrongCredentials();
@@ -109,7 +111,8 @@ class LibrarySignIn implements ClientSignIn {
   async setPassword(userId: string, password: string, trx?: DatabaseTransaction): Promise<void> {
     const passwordHash = await fitPasswordHash(password);
     await this.#within(trx, async (within) => {
-      if (!(await putPassword(within, userId, passwordHash))) throw new Error(`there is no user ${userId} to set a password for`);
+      if (!(await putPassword(within, userId, passwordHash)))
+        throw new Error(`there is no user ${userId} to set a password for`);
       await deleteLoginsOfUser(within, userId);
       await denyApprovedDevices(within, userId);
     });
@@ -129,11 +132,22 @@ class LibrarySignIn implements ClientSignIn {
     await deleteLogin(this.#parts.db, loginId);
   }
 
-  async issueSessionToken({ loginId, userId }: { loginId: string; userId: string }): Promise<Refreshed['sessionToken']> {
+  async issueSessionToken({
+    loginId,
+    userId,
+  }: {
+    loginId: string;
+    userId: string;
+  }): Promise<Refreshed['sessionToken']> {
     const token = newToken('session');
     const minutes = this.#parts.settings.sessionTokenMinutes;
     try {
-      const { expiresAt } = await insertSessionToken(this.#parts.db, { loginId, userId, tokenSha256: tokenSha256(token), minutes });
+      const { expiresAt } = await insertSessionToken(this.#parts.db, {
+        loginId,
+        userId,
+        tokenSha256: tokenSha256(token),
+        minutes,
+      });
       await deleteOldestSessionTokens(this.#parts.db, loginId, MOST_SESSION_TOKENS);
       return { token, expiresAt, expiresInSeconds: minutes * 60 };
     } catch (error) {
@@ -182,9 +196,13 @@ class LibrarySignIn implements ClientSignIn {
     };
   }
 
-  async redeemDevice({ deviceCode, clientId }: { deviceCode: string; clientId: string }, caller: Caller): Promise<Refreshed> {
+  async redeemDevice(
+    { deviceCode, clientId }: { deviceCode: string; clientId: string },
+    caller: Caller,
+  ): Promise<Refreshed> {
     const stored = openDeviceCode(this.#deviceKey, deviceCode);
-    if (stored === null) throw new DeviceRefusal('invalid_grant', 'this device code is none of this service, or was not copied whole');
+    if (stored === null)
+      throw new DeviceRefusal('invalid_grant', 'this device code is none of this service, or was not copied whole');
     const approval = await findApproval(this.#parts.db, stored);
     try {
       const { access_token: token } = await this.#library.auth.api.deviceToken({
@@ -192,8 +210,9 @@ class LibrarySignIn implements ClientSignIn {
         headers: callerHeaders(caller),
       });
       const login = await this.#requireLogin(await this.#library.credentialOf(token));
-      // As with a password: one that is set meanwhile takes the approval back, and this login may have come just after. What was not approved
-      // before it was fetched was approved a moment ago.
+      // As with a password: one that is set meanwhile takes the approval back, and this login may
+      // have come just after. What was not approved before it was fetched was approved a moment
+      // ago.
       if (approval !== undefined && !(await isPassword(this.#parts.db, login.userId, approval.passwordHash))) {
         await this.endLogin(login.loginId);
         throw new DeviceRefusal('access_denied', 'the approval was taken back by a new password; ask again');
@@ -270,7 +289,10 @@ class LibrarySignIn implements ClientSignIn {
   }
 
   /** In the caller's transaction, or in one of its own. */
-  async #within(trx: DatabaseTransaction | undefined, work: (trx: DatabaseTransaction) => Promise<void>): Promise<void> {
+  async #within(
+    trx: DatabaseTransaction | undefined,
+    work: (trx: DatabaseTransaction) => Promise<void>,
+  ): Promise<void> {
     await (trx === undefined ? this.#parts.db.transaction().execute(work) : work(trx));
   }
 }
@@ -278,8 +300,17 @@ class LibrarySignIn implements ClientSignIn {
 /** The library's refusal of a poll, in OAuth's words. */
 function deviceRefusal(error: unknown): DeviceRefusal | null {
   if (!isAPIError(error)) return null;
-  const { error: code, error_description: message } = (error.body ?? {}) as { error?: string; error_description?: string };
-  const known: readonly DeviceRefusalCode[] = ['authorization_pending', 'slow_down', 'access_denied', 'expired_token', 'invalid_grant'];
+  const { error: code, error_description: message } = (error.body ?? {}) as {
+    error?: string;
+    error_description?: string;
+  };
+  const known: readonly DeviceRefusalCode[] = [
+    'authorization_pending',
+    'slow_down',
+    'access_denied',
+    'expired_token',
+    'invalid_grant',
+  ];
   const found = known.find((refusal) => refusal === code);
   return found === undefined ? null : new DeviceRefusal(found, message ?? found);
 }

@@ -1,4 +1,5 @@
-// What becomes of a user's account: found by its address, given its name and address, held to be verified. SQL only; passwords are sign-in's.
+// What becomes of a user's account: found by its address, given its name and address, held to be
+// verified. SQL only; passwords are sign-in's.
 import { sql } from 'kysely';
 import type { Database, UserRow } from './schema.ts';
 import type { OneTimeLinkTable } from './tables-people.ts';
@@ -9,8 +10,9 @@ export async function findUserByEmail(db: Database, email: string): Promise<User
 }
 
 /**
- * Makes changes of the account's password and of its links, and the invitations that the user sends, wait for one another until the transaction ends.
- * Comes before any lock on passwords and links, and after that on an org.
+ * Makes changes of the account's password and of its links, and the invitations that the user
+ * sends, wait for one another until the transaction ends. Comes before any lock on passwords and
+ * links, and after that on an org.
  */
 export async function lockUser(trx: Database, userId: string): Promise<void> {
   await trx.selectFrom('user').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
@@ -41,7 +43,11 @@ export async function hasPassword(db: Database, userId: string): Promise<boolean
 }
 
 /** Removes links of the user that were not used: they stop working with the commit. */
-export async function deleteUnusedLinks(db: Database, userId: string, purposes: readonly OneTimeLinkTable['purpose'][]): Promise<void> {
+export async function deleteUnusedLinks(
+  db: Database,
+  userId: string,
+  purposes: readonly OneTimeLinkTable['purpose'][],
+): Promise<void> {
   await db
     .deleteFrom('one_time_link')
     .where('user_id', '=', userId)

@@ -1,4 +1,5 @@
-// Reads the activity feed: one page is one query, served by the index that fits its filters. SQL only; rows are written by activity.ts.
+// Reads the activity feed: one page is one query, served by the index that fits its filters. SQL
+// only; rows are written by activity.ts.
 import type { PageRequest, Slice } from '../rules/page.ts';
 import { selectSlice } from './pages.ts';
 import type { ActivityRow, Database } from './schema.ts';

@@ -4,8 +4,9 @@ import type { ActivityKind } from '@berth/contract/activity.ts';
 import type { Database } from './schema.ts';
 
 /**
- * Who did it. `session`, `api_key`, `agent_token`: the holder of a credential, by a call. `system`: the service itself, carrying out what somebody asked
- * for or finding a machine lost. `operator`: a person on the machine.
+ * Who did it. `session`, `api_key`, `agent_token`: the holder of a credential, by a call. `system`:
+ * the service itself, carrying out what somebody asked for or finding a machine lost. `operator`: a
+ * person on the machine.
  */
 export type ActivityActor =
   | { kind: 'session' | 'api_key' | 'agent_token'; id: string; userId: string; requestId: string | null }

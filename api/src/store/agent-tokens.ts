@@ -28,7 +28,10 @@ export interface NewAgentToken extends Pick<
   expiresInDays: number;
 }
 
-export async function insertAgentToken(db: Database, { expiresInDays, ...token }: NewAgentToken): Promise<KnownTokenRow> {
+export async function insertAgentToken(
+  db: Database,
+  { expiresInDays, ...token }: NewAgentToken,
+): Promise<KnownTokenRow> {
   return await db
     .insertInto('agent_token')
     .values({ ...token, expires_at: sql<Date>`now() + ${expiresInDays} * interval '1 day'` })
@@ -37,7 +40,11 @@ export async function insertAgentToken(db: Database, { expiresInDays, ...token }
 }
 
 /** A user's tokens, newest first, expired and revoked ones too. */
-export async function listAgentTokens(db: Database, userId: string, page: PageRequest | null): Promise<Slice<KnownTokenRow>> {
+export async function listAgentTokens(
+  db: Database,
+  userId: string,
+  page: PageRequest | null,
+): Promise<Slice<KnownTokenRow>> {
   const query = db.selectFrom('agent_token').select(KNOWN_COLUMNS).where('user_id', '=', userId);
   return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
@@ -47,7 +54,10 @@ export async function findAgentToken(db: Database, tokenId: string): Promise<Kno
   return await db.selectFrom('agent_token').select(KNOWN_COLUMNS).where('id', '=', tokenId).executeTakeFirst();
 }
 
-/** Revokes a token. Of any number of callers, at once or one after another, exactly one gets the row. */
+/**
+ * Revokes a token. Of any number of callers, at once or one after another, exactly one gets the
+ * row.
+ */
 export async function revokeAgentToken(db: Database, tokenId: string): Promise<KnownTokenRow | undefined> {
   return await db
     .updateTable('agent_token')

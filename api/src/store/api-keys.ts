@@ -54,7 +54,10 @@ export async function listApiKeys(db: Database, orgId: string, page: PageRequest
   return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
 
-/** Revokes a key of the org. Of any number of callers, at once or one after another, exactly one gets the row. */
+/**
+ * Revokes a key of the org. Of any number of callers, at once or one after another, exactly one
+ * gets the row.
+ */
 export async function revokeApiKey(db: Database, orgId: string, keyId: string): Promise<KnownKeyRow | undefined> {
   return await db
     .updateTable('api_key')
@@ -68,7 +71,12 @@ export async function revokeApiKey(db: Database, orgId: string, keyId: string): 
 
 /** A key of the org. */
 export async function findApiKey(db: Database, orgId: string, keyId: string): Promise<KnownKeyRow | undefined> {
-  return await db.selectFrom('api_key').select(KNOWN_COLUMNS).where('id', '=', keyId).where('org_id', '=', orgId).executeTakeFirst();
+  return await db
+    .selectFrom('api_key')
+    .select(KNOWN_COLUMNS)
+    .where('id', '=', keyId)
+    .where('org_id', '=', orgId)
+    .executeTakeFirst();
 }
 
 /** Notes that a key was used now. Skips a row that another request is writing. */

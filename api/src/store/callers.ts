@@ -1,5 +1,6 @@
-// Who holds a bearer token, and the sandbox that the path names: one prepared statement and one round trip for each call of the API.
-// Finds only. Nothing is kept between calls: what was revoked, or whose holder was demoted, is so for the very next call on every replica.
+// Who holds a bearer token, and the sandbox that the path names: one prepared statement and one
+// round trip for each call of the API. Finds only. Nothing is kept between calls: what was revoked,
+// or whose holder was demoted, is so for the very next call on every replica.
 import type { Pool } from 'pg';
 import type { LocatedSandboxRow } from './sandboxes.ts';
 import type { SandboxRow } from './schema.ts';
@@ -38,7 +39,10 @@ export interface PresentedAgentToken {
   used_lately: boolean;
 }
 
-/** A credential; and, where a sandbox was named, its row and the present role of the credential's user in its org. */
+/**
+ * A credential; and, where a sandbox was named, its row and the present role of the credential's
+ * user in its org.
+ */
 export interface Found<Credential> {
   credential: Credential | undefined;
   sandbox: LocatedSandboxRow | undefined;
@@ -47,8 +51,13 @@ export interface Found<Credential> {
 
 type Kind = 'key' | 'session' | 'agent_token';
 
-/** What is read of each credential, and where from. `holder` is its user. Times are judged by the database's clock. */
-const CREDENTIALS: { readonly [kind in Kind]: { columns: Readonly<Record<string, string>>; from: string; holder: string } } = {
+/**
+ * What is read of each credential, and where from. `holder` is its user. Times are judged by the
+ * database's clock.
+ */
+const CREDENTIALS: {
+  readonly [kind in Kind]: { columns: Readonly<Record<string, string>>; from: string; holder: string };
+} = {
   key: {
     columns: {
       id: 'c.id',
@@ -110,7 +119,10 @@ const STATEMENTS: { readonly [kind in Kind]: { alone: Statement; withSandbox: St
   agent_token: statementsOf('agent_token'),
 };
 
-/** What Postgres says of a prepared statement whose columns have other types since a newer replica's migration. */
+/**
+ * What Postgres says of a prepared statement whose columns have other types since a newer replica's
+ * migration.
+ */
 const FEATURE_NOT_SUPPORTED = '0A000';
 
 export class Callers {
@@ -143,7 +155,11 @@ export class Callers {
     return { credential, sandbox: locatedRow(sandbox, host_url ?? null), roleInOrgOfSandbox };
   }
 
-  async #row<Credential>(kind: Kind, tokenSha256: Buffer, sandboxId: string | null): Promise<(Credential & WithSandbox) | undefined> {
+  async #row<Credential>(
+    kind: Kind,
+    tokenSha256: Buffer,
+    sandboxId: string | null,
+  ): Promise<(Credential & WithSandbox) | undefined> {
     const values = sandboxId === null ? [tokenSha256] : [tokenSha256, sandboxId];
     const { text, name } = STATEMENTS[kind][sandboxId === null ? 'alone' : 'withSandbox'];
     const ask = async (): Promise<(Credential & WithSandbox) | undefined> =>
@@ -160,7 +176,10 @@ export class Callers {
   }
 }
 
-/** The sandbox comes as one value: its forty columns would each be described and parsed for every call. */
+/**
+ * The sandbox comes as one value: its forty columns would each be described and parsed for every
+ * call.
+ */
 function statementsOf(kind: Kind): { alone: Statement; withSandbox: Statement } {
   const { columns, from, holder } = CREDENTIALS[kind];
   const credential = Object.entries(columns).map(([name, value]) => `${value} as ${name}`);

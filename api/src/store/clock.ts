@@ -1,4 +1,5 @@
-// The database's clock: the one that metered time is counted by, whatever the clocks of the replicas say. SQL only.
+// The database's clock: the one that metered time is counted by, whatever the clocks of the
+// replicas say. SQL only.
 import { sql } from 'kysely';
 import type { Database } from './schema.ts';
 

@@ -14,7 +14,10 @@ export interface DatabaseOptions {
   maxConnections: number;
   /** Longest that one statement may run; null for migrations. */
   statementTimeoutMs: number | null;
-  /** Told of a connection that broke; the pool makes another. A query that was under way on it rejects besides. */
+  /**
+   * Told of a connection that broke; the pool makes another. A query that was under way on it
+   * rejects besides.
+   */
   onIdleError: (error: Error) => void;
 }
 
@@ -28,12 +31,17 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
     // One whose server, or way there, is gone without a word is found out.
     keepAlive: true,
     application_name: 'berth-api',
-    // A lock that is never given, or a transaction left open by a fault, must not stop everyone else.
+    // A lock that is never given, or a transaction left open by a fault, must not stop everyone
+    // else.
     ...(options.statementTimeoutMs === null
       ? {}
-      : { statement_timeout: options.statementTimeoutMs, idle_in_transaction_session_timeout: options.statementTimeoutMs }),
+      : {
+          statement_timeout: options.statementTimeoutMs,
+          idle_in_transaction_session_timeout: options.statementTimeoutMs,
+        }),
   });
-  // The pool listens to idle connections only; one that breaks in a transaction, between two queries, would end the process.
+  // The pool listens to idle connections only; one that breaks in a transaction, between two
+  // queries, would end the process.
   pool.on('connect', (client) => client.on('error', options.onIdleError));
   pool.on('error', options.onIdleError);
   return { db: new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }), pool };

@@ -1,8 +1,12 @@
-// When ephemeral sandboxes end. SQL only; the instants are the database's, so that replicas need not agree on the time.
+// When ephemeral sandboxes end. SQL only; the instants are the database's, so that replicas need
+// not agree on the time.
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction, SandboxRow } from './schema.ts';
 
-/** Sandboxes that expired at least `overdueMs` ago and were not ended yet, the longest overdue first, at most `limit`. */
+/**
+ * Sandboxes that expired at least `overdueMs` ago and were not ended yet, the longest overdue
+ * first, at most `limit`.
+ */
 export async function listExpired(db: Database, overdueMs: number, limit: number): Promise<string[]> {
   const rows = await db
     .selectFrom('sandbox')
@@ -16,7 +20,10 @@ export async function listExpired(db: Database, overdueMs: number, limit: number
   return rows.map((row) => row.id);
 }
 
-/** Whether the sandbox's time is up. To be asked under its row's lock: a renewal may have come in between. */
+/**
+ * Whether the sandbox's time is up. To be asked under its row's lock: a renewal may have come in
+ * between.
+ */
 export async function hasExpired(trx: DatabaseTransaction, sandboxId: string): Promise<boolean> {
   const row = await trx
     .selectFrom('sandbox')
@@ -27,8 +34,15 @@ export async function hasExpired(trx: DatabaseTransaction, sandboxId: string): P
   return row !== undefined;
 }
 
-/** Moves the expiry by one time to live; undefined, with nothing changed, when it has passed. The caller holds the row's lock. */
-export async function extendExpiry(trx: DatabaseTransaction, sandboxId: string, ttlSeconds: number): Promise<SandboxRow | undefined> {
+/**
+ * Moves the expiry by one time to live; undefined, with nothing changed, when it has passed. The
+ * caller holds the row's lock.
+ */
+export async function extendExpiry(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  ttlSeconds: number,
+): Promise<SandboxRow | undefined> {
   return await trx
     .updateTable('sandbox')
     .set({

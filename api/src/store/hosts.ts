@@ -1,4 +1,5 @@
-// The rows of hosts, and how much of each is reserved by sandboxes. SQL only; which host is chosen is said in rules/placement.ts.
+// The rows of hosts, and how much of each is reserved by sandboxes. SQL only; which host is chosen
+// is said in rules/placement.ts.
 import { statusesThat } from '@berth/contract/sandbox-state.ts';
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction } from './schema.ts';
@@ -42,10 +43,17 @@ export async function upsertHost(db: Database, report: HostReport): Promise<void
 }
 
 /** The hosts that were seen at this address, with how long ago that was by the database's clock. */
-export async function listHostsAt(db: Database, url: string): Promise<{ id: string; lastSeenAt: Date; silentMs: number }[]> {
+export async function listHostsAt(
+  db: Database,
+  url: string,
+): Promise<{ id: string; lastSeenAt: Date; silentMs: number }[]> {
   return await db
     .selectFrom('host')
-    .select(['id', 'last_seen_at as lastSeenAt', sql<number>`(extract(epoch from now() - last_seen_at) * 1000)::float8`.as('silentMs')])
+    .select([
+      'id',
+      'last_seen_at as lastSeenAt',
+      sql<number>`(extract(epoch from now() - last_seen_at) * 1000)::float8`.as('silentMs'),
+    ])
     .where('url', '=', url)
     .execute();
 }
@@ -57,7 +65,10 @@ export async function findHostSeen(db: Database, hostId: string): Promise<Date |
 }
 
 /** The largest machine that the host can make, whatever is free. */
-export async function findLargest(db: Database, hostId: string): Promise<{ vcpu: number; memoryMib: number; diskGib: number } | undefined> {
+export async function findLargest(
+  db: Database,
+  hostId: string,
+): Promise<{ vcpu: number; memoryMib: number; diskGib: number } | undefined> {
   return await db
     .selectFrom('host')
     .select([
@@ -86,9 +97,11 @@ export interface HostFreeFilter {
 }
 
 /**
- * What is not reserved on hosts: capacity less what their sandboxes hold, and never more than the largest machine the host can make. A sandbox
- * that holds a machine holds its allocation, and what is pending where that is larger while a step is to reach it (`resizing`); one that holds
- * a disk alone, its disk, unless nothing of it is left; one that is being destroyed, what it held when that began.
+ * What is not reserved on hosts: capacity less what their sandboxes hold, and never more than the
+ * largest machine the host can make. A sandbox that holds a machine holds its allocation, and what
+ * is pending where that is larger while a step is to reach it (`resizing`); one that holds a disk
+ * alone, its disk, unless nothing of it is left; one that is being destroyed, what it held when
+ * that began.
  */
 export async function listHostsFree(db: Database, filter: HostFreeFilter): Promise<HostFreeRow[]> {
   const seenWithinMs = filter.seenWithinMs ?? null;
@@ -114,7 +127,10 @@ export async function listHostsFree(db: Database, filter: HostFreeFilter): Promi
   return result.rows;
 }
 
-/** Locks a host's row until the transaction ends, or `unlockHost` is called: reservations on one host are made one after another. */
+/**
+ * Locks a host's row until the transaction ends, or `unlockHost` is called: reservations on one
+ * host are made one after another.
+ */
 export async function lockHost(trx: DatabaseTransaction, hostId: string): Promise<void> {
   await sql`savepoint host_locked`.execute(trx);
   await trx.selectFrom('host').select('id').where('id', '=', hostId).forNoKeyUpdate().executeTakeFirstOrThrow();

@@ -8,8 +8,8 @@ export type NewIdempotencyKey = Omit<IdempotencyKeyRow, 'created_at'>;
 const OLDEST_KEPT = sql<Date>`now() - make_interval(hours => ${IDEMPOTENCY_KEY.keptHours})`;
 
 /**
- * Notes a key, or takes over one that is too old to count; false when the org used it lately. Waits for whoever notes the same key at this
- * moment, and then holds the row until the transaction ends.
+ * Notes a key, or takes over one that is too old to count; false when the org used it lately. Waits
+ * for whoever notes the same key at this moment, and then holds the row until the transaction ends.
  */
 export async function insertIdempotencyKey(trx: DatabaseTransaction, key: NewIdempotencyKey): Promise<boolean> {
   const noted = await trx
@@ -26,11 +26,23 @@ export async function insertIdempotencyKey(trx: DatabaseTransaction, key: NewIde
   return noted !== undefined;
 }
 
-export async function findIdempotencyKey(db: Database, orgId: string, key: string): Promise<IdempotencyKeyRow | undefined> {
-  return await db.selectFrom('idempotency_key').selectAll().where('org_id', '=', orgId).where('key', '=', key).executeTakeFirst();
+export async function findIdempotencyKey(
+  db: Database,
+  orgId: string,
+  key: string,
+): Promise<IdempotencyKeyRow | undefined> {
+  return await db
+    .selectFrom('idempotency_key')
+    .selectAll()
+    .where('org_id', '=', orgId)
+    .where('key', '=', key)
+    .executeTakeFirst();
 }
 
-/** Removes at most `limit` keys that are too old to count, the oldest first, and passes over those in use. Returns how many. */
+/**
+ * Removes at most `limit` keys that are too old to count, the oldest first, and passes over those
+ * in use. Returns how many.
+ */
 export async function deleteOldIdempotencyKeys(db: Database, limit: number): Promise<number> {
   const result = await sql`
     delete from idempotency_key where ctid = any(array(

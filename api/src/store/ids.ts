@@ -1,4 +1,5 @@
-// Makes ids: a type prefix and 120 random bits in lowercase base32. The one place that does. Bearer tokens are made in services/bearer-token.ts.
+// Makes ids: a type prefix and 120 random bits in lowercase base32. The one place that does. Bearer
+// tokens are made in services/bearer-token.ts.
 import { randomBytes } from 'node:crypto';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
@@ -41,7 +42,10 @@ export function newId(kind: IdKind): string {
   return ID_PREFIXES[kind] + text;
 }
 
-/** Whether the text can be an id of the kind. Anything else is not worth a query (and may hold what Postgres cannot read, such as NUL). */
+/**
+ * Whether the text can be an id of the kind. Anything else is not worth a query (and may hold what
+ * Postgres cannot read, such as NUL).
+ */
 export function isId(kind: IdKind, text: string): boolean {
   return text.startsWith(ID_PREFIXES[kind]) && /^[a-z]{3}_[a-z2-7]{24}$/.test(text);
 }

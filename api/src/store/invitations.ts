@@ -1,5 +1,5 @@
-// The rows of invitations. SQL only; tokens are hashed before they come here. An invitation is pending until it is accepted or revoked, or its time is up,
-// by the database's clock.
+// The rows of invitations. SQL only; tokens are hashed before they come here. An invitation is
+// pending until it is accepted or revoked, or its time is up, by the database's clock.
 import type { Invitation } from '@berth/contract/invitations.ts';
 import { sql, type SelectQueryBuilder } from 'kysely';
 import type { PageRequest, Slice } from '../rules/page.ts';
@@ -22,7 +22,10 @@ export interface NewInvitation {
   days: number;
 }
 
-export async function insertInvitation(trx: DatabaseTransaction, invitation: NewInvitation): Promise<JudgedInvitationRow> {
+export async function insertInvitation(
+  trx: DatabaseTransaction,
+  invitation: NewInvitation,
+): Promise<JudgedInvitationRow> {
   return await trx
     .insertInto('invitation')
     .values({
@@ -39,7 +42,11 @@ export async function insertInvitation(trx: DatabaseTransaction, invitation: New
 }
 
 /** The org's pending invitations, newest first. */
-export async function listPendingInvitations(db: Database, orgId: string, page: PageRequest | null): Promise<Slice<JudgedInvitationRow>> {
+export async function listPendingInvitations(
+  db: Database,
+  orgId: string,
+  page: PageRequest | null,
+): Promise<Slice<JudgedInvitationRow>> {
   const pending = selectJudged(db)
     .where('org_id', '=', orgId)
     .where('accepted_at', 'is', null)
@@ -48,16 +55,29 @@ export async function listPendingInvitations(db: Database, orgId: string, page: 
   return await selectSlice(pending, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
 
-export async function findInvitation(db: Database, orgId: string, invitationId: string): Promise<JudgedInvitationRow | undefined> {
+export async function findInvitation(
+  db: Database,
+  orgId: string,
+  invitationId: string,
+): Promise<JudgedInvitationRow | undefined> {
   return await selectJudged(db).where('org_id', '=', orgId).where('id', '=', invitationId).executeTakeFirst();
 }
 
-export async function findInvitationByHash(db: Database, tokenSha256: Buffer): Promise<JudgedInvitationRow | undefined> {
+export async function findInvitationByHash(
+  db: Database,
+  tokenSha256: Buffer,
+): Promise<JudgedInvitationRow | undefined> {
   return await selectJudged(db).where('token_sha256', '=', tokenSha256).executeTakeFirst();
 }
 
-/** Revokes what was neither accepted nor revoked; its token is kept, to say so to whoever comes with it. */
-export async function markRevoked(trx: DatabaseTransaction, invitationId: string): Promise<JudgedInvitationRow | undefined> {
+/**
+ * Revokes what was neither accepted nor revoked; its token is kept, to say so to whoever comes with
+ * it.
+ */
+export async function markRevoked(
+  trx: DatabaseTransaction,
+  invitationId: string,
+): Promise<JudgedInvitationRow | undefined> {
   return await trx
     .updateTable('invitation')
     .set({ revoked_at: NOW })
@@ -69,8 +89,15 @@ export async function markRevoked(trx: DatabaseTransaction, invitationId: string
     .executeTakeFirst();
 }
 
-/** Revokes the invitation of the address that was neither accepted nor revoked; there is at most one. Gives its id. */
-export async function revokeEarlier(trx: DatabaseTransaction, orgId: string, email: string): Promise<string | undefined> {
+/**
+ * Revokes the invitation of the address that was neither accepted nor revoked; there is at most
+ * one. Gives its id.
+ */
+export async function revokeEarlier(
+  trx: DatabaseTransaction,
+  orgId: string,
+  email: string,
+): Promise<string | undefined> {
   const row = await trx
     .updateTable('invitation')
     .set({ revoked_at: NOW })
@@ -83,7 +110,10 @@ export async function revokeEarlier(trx: DatabaseTransaction, orgId: string, ema
   return row?.id;
 }
 
-/** Revokes the pending invitations that the person sent, but for those of the roles. Gives them, the oldest first. */
+/**
+ * Revokes the pending invitations that the person sent, but for those of the roles. Gives them, the
+ * oldest first.
+ */
 export async function revokeSentBy(
   trx: DatabaseTransaction,
   sent: { orgId: string; invitedBy: string; keptRoles: readonly string[] },
@@ -103,7 +133,11 @@ export async function revokeSentBy(
 }
 
 export async function markAccepted(trx: DatabaseTransaction, invitationId: string, userId: string): Promise<void> {
-  await trx.updateTable('invitation').set({ accepted_at: NOW, accepted_by: userId }).where('id', '=', invitationId).execute();
+  await trx
+    .updateTable('invitation')
+    .set({ accepted_at: NOW, accepted_by: userId })
+    .where('id', '=', invitationId)
+    .execute();
 }
 
 export interface SentLately {
@@ -121,7 +155,9 @@ export async function countSentLately(db: Database, invitedBy: string, email: st
     .select([
       sql<number>`count(*)::int`.as('total'),
       sql<number>`count(*) ${toAddress}::int`.as('sameAddress'),
-      sql<number>`coalesce(ceil(extract(epoch from min(created_at) + interval '1 hour' - now())), 0)::int`.as('secondsLeft'),
+      sql<number>`coalesce(ceil(extract(epoch from min(created_at) + interval '1 hour' - now())), 0)::int`.as(
+        'secondsLeft',
+      ),
     ])
     .where('invited_by', '=', invitedBy)
     .where('created_at', '>', sql<Date>`now() - interval '1 hour'`)
@@ -138,7 +174,10 @@ export interface InvitationForMail {
   inviter_name: string | null;
 }
 
-/** Gives an invitation that waits for its mail a token, which takes the place of an earlier one; undefined when it does not wait (any more). */
+/**
+ * Gives an invitation that waits for its mail a token, which takes the place of an earlier one;
+ * undefined when it does not wait (any more).
+ */
 export async function writeInvitationToken(
   trx: DatabaseTransaction,
   invitationId: string,
@@ -159,13 +198,26 @@ export async function writeInvitationToken(
     .selectFrom('invitation')
     .innerJoin('org', 'org.id', 'invitation.org_id')
     .leftJoin('user', 'user.id', 'invitation.invited_by')
-    .select(['invitation.email', 'invitation.role', 'invitation.expires_at', 'org.name as org_name', 'user.name as inviter_name'])
+    .select([
+      'invitation.email',
+      'invitation.role',
+      'invitation.expires_at',
+      'org.name as org_name',
+      'user.name as inviter_name',
+    ])
     .where('invitation.id', '=', invitationId)
     .executeTakeFirstOrThrow();
 }
 
-/** Notes that the mail with the token went out; undefined when that is noted already, or another token took its place. */
-export async function markSent(trx: DatabaseTransaction, invitationId: string, tokenSha256: Buffer): Promise<InvitationRow | undefined> {
+/**
+ * Notes that the mail with the token went out; undefined when that is noted already, or another
+ * token took its place.
+ */
+export async function markSent(
+  trx: DatabaseTransaction,
+  invitationId: string,
+  tokenSha256: Buffer,
+): Promise<InvitationRow | undefined> {
   return await trx
     .updateTable('invitation')
     .set({ sent_at: NOW })

@@ -1,4 +1,5 @@
-// What the durable work asks of sandboxes' rows and of its own record of steps (schema `dbos`). SQL only, and reads only.
+// What the durable work asks of sandboxes' rows and of its own record of steps (schema `dbos`). SQL
+// only, and reads only.
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { statusesThat, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { sql, type SelectQueryBuilder } from 'kysely';
@@ -26,7 +27,10 @@ export async function listOnHost(db: Database, hostId: string): Promise<SandboxF
 
 /** The host's sandboxes whose guest is believed to answer. */
 export async function listAwakeOnHost(db: Database, hostId: string): Promise<SandboxFence[]> {
-  const rows = await selectFences(db).where('host_id', '=', hostId).where('status', 'in', statusesThat('awake')).execute();
+  const rows = await selectFences(db)
+    .where('host_id', '=', hostId)
+    .where('status', 'in', statusesThat('awake'))
+    .execute();
   return rows.map(toFence);
 }
 
@@ -37,10 +41,18 @@ export async function findFences(db: Database, sandboxIds: string[]): Promise<Ma
   return new Map(rows.map((row) => [row.id, toFence(row)]));
 }
 
-/** Sandboxes with something under way for at least `quietMs`, whose step (`kind:id:epoch`) is neither waiting nor running. */
-export async function listUnattended(db: Database, quietMs: number, stepKinds: readonly string[]): Promise<SandboxFence[]> {
+/**
+ * Sandboxes with something under way for at least `quietMs`, whose step (`kind:id:epoch`) is
+ * neither waiting nor running.
+ */
+export async function listUnattended(
+  db: Database,
+  quietMs: number,
+  stepKinds: readonly string[],
+): Promise<SandboxFence[]> {
   const rows = await selectFences(db)
-    // Says to the planner that an index over living sandboxes will do: deleted ones stay, and become many.
+    // Says to the planner that an index over living sandboxes will do: deleted ones stay, and
+    // become many.
     .where('status', '<>', 'deleted')
     .where((row) => row.or([row('status', 'not in', statusesThat('settled')), row('resizing', '=', true)]))
     .where('updated_at', '<', sql<Date>`now() - make_interval(secs => ${quietMs / 1_000})`)
@@ -54,7 +66,10 @@ export async function listUnattended(db: Database, quietMs: number, stepKinds: r
   return rows.map(toFence);
 }
 
-/** Awake sandboxes whose clone is not over, and whose step (`clone:id:epoch`) is neither waiting nor running, for at least `quietMs`. */
+/**
+ * Awake sandboxes whose clone is not over, and whose step (`clone:id:epoch`) is neither waiting nor
+ * running, for at least `quietMs`.
+ */
 export async function listUnattendedClones(db: Database, quietMs: number, stepKind: string): Promise<string[]> {
   const rows = await db
     .selectFrom('sandbox')
@@ -110,7 +125,9 @@ function toFence(row: FenceRow): SandboxFence {
 /** Executors other than `ownId` that are on record as running a step. */
 export async function listExecutorsAtWork(db: Database, ownId: string): Promise<string[]> {
   const { rows } = await sql<{ executor_id: string }>`
-    select distinct executor_id from dbos.workflow_status where status = 'PENDING' and executor_id <> ${ownId}`.execute(db);
+    select distinct executor_id from dbos.workflow_status where status = 'PENDING' and executor_id <> ${ownId}`.execute(
+    db,
+  );
   return rows.map((row) => row.executor_id);
 }
 

@@ -1,4 +1,5 @@
-// The rows of memberships: who is in an org, in which role. SQL only. New ones are inserted in identity.ts.
+// The rows of memberships: who is in an org, in which role. SQL only. New ones are inserted in
+// identity.ts.
 import { sql, type SelectQueryBuilder } from 'kysely';
 import type { PageRequest, Slice } from '../rules/page.ts';
 import { selectSlice } from './pages.ts';
@@ -13,8 +14,8 @@ export interface MemberRow {
 }
 
 /**
- * Makes changes of the org's memberships and invitations wait for one another until the transaction ends: what is read after this is what the change is held
- * against. Nothing else waits for it.
+ * Makes changes of the org's memberships and invitations wait for one another until the transaction
+ * ends: what is read after this is what the change is held against. Nothing else waits for it.
  */
 export async function lockMemberships(trx: DatabaseTransaction, orgId: string): Promise<void> {
   await trx.selectFrom('org').select('id').where('id', '=', orgId).forNoKeyUpdate().execute();
@@ -22,7 +23,11 @@ export async function lockMemberships(trx: DatabaseTransaction, orgId: string): 
 
 /** The org's members, the longest-standing first. */
 export async function listMembers(db: Database, orgId: string, page: PageRequest | null): Promise<Slice<MemberRow>> {
-  return await selectSlice(selectMembers(db, orgId), { at: 'membership.created_at', tie: 'membership.user_id', direction: 'asc' }, page);
+  return await selectSlice(
+    selectMembers(db, orgId),
+    { at: 'membership.created_at', tie: 'membership.user_id', direction: 'asc' },
+    page,
+  );
 }
 
 export async function findMember(db: Database, orgId: string, userId: string): Promise<MemberRow | undefined> {
@@ -47,7 +52,10 @@ export async function countOwners(db: Database, orgId: string): Promise<number> 
   return count;
 }
 
-export async function updateRole(trx: DatabaseTransaction, membership: { orgId: string; userId: string; role: string }): Promise<void> {
+export async function updateRole(
+  trx: DatabaseTransaction,
+  membership: { orgId: string; userId: string; role: string },
+): Promise<void> {
   await trx
     .updateTable('membership')
     .set({ role: membership.role })

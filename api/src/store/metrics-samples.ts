@@ -1,4 +1,5 @@
-// The rows of metrics samples: what sandboxes used at the looks that were taken at them. SQL only; rules/recommendation.ts reads meaning into them.
+// The rows of metrics samples: what sandboxes used at the looks that were taken at them. SQL only;
+// rules/recommendation.ts reads meaning into them.
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { sql } from 'kysely';
 import { newId } from './ids.ts';
@@ -15,13 +16,17 @@ export interface NewMetricsSample {
   diskUsed: number;
 }
 
-export async function insertMetricsSample(trx: DatabaseTransaction, sample: NewMetricsSample): Promise<MetricsSampleRow> {
+export async function insertMetricsSample(
+  trx: DatabaseTransaction,
+  sample: NewMetricsSample,
+): Promise<MetricsSampleRow> {
   return await trx
     .insertInto('metrics_sample')
     .values({
       id: newId('metricsSample'),
       sandbox_id: sample.sandboxId,
-      // The time of the statement: the transaction may have waited for the sandbox's row since its begin.
+      // The time of the statement: the transaction may have waited for the sandbox's row since its
+      // begin.
       at: sql<Date>`clock_timestamp()`,
       uptime_seconds: sample.uptimeSeconds,
       cpu_busy_ms: sample.cpuBusyMs,
@@ -55,7 +60,12 @@ export async function findSampleBefore(
 
 /** The sandbox's samples that are kept, newest first. */
 export async function listMetricsSamples(db: Database, sandboxId: string): Promise<MetricsSampleRow[]> {
-  return await db.selectFrom('metrics_sample').selectAll().where('sandbox_id', '=', sandboxId).orderBy('at', 'desc').execute();
+  return await db
+    .selectFrom('metrics_sample')
+    .selectAll()
+    .where('sandbox_id', '=', sandboxId)
+    .orderBy('at', 'desc')
+    .execute();
 }
 
 export interface SampleRetention {
@@ -67,7 +77,11 @@ export interface SampleRetention {
 }
 
 /** Deletes the sandbox's samples that are not to be kept. The caller holds the sandbox's row. */
-export async function trimMetricsSamples(trx: DatabaseTransaction, sandboxId: string, retention: SampleRetention): Promise<void> {
+export async function trimMetricsSamples(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  retention: SampleRetention,
+): Promise<void> {
   await sql`
     delete from metrics_sample where id in (
       select id from (
@@ -80,12 +94,18 @@ export async function trimMetricsSamples(trx: DatabaseTransaction, sandboxId: st
     )`.execute(trx);
 }
 
-/** Deletes all samples of the sandbox. The caller holds the sandbox's row, as whoever notes a sample does. */
+/**
+ * Deletes all samples of the sandbox. The caller holds the sandbox's row, as whoever notes a sample
+ * does.
+ */
 export async function deleteMetricsSamples(trx: DatabaseTransaction, sandboxId: string): Promise<void> {
   await trx.deleteFrom('metrics_sample').where('sandbox_id', '=', sandboxId).execute();
 }
 
-/** Removes at most `limit` samples older than `keptMs`, whosoever's, the oldest first, and passes over those in use. Returns how many. */
+/**
+ * Removes at most `limit` samples older than `keptMs`, whosoever's, the oldest first, and passes
+ * over those in use. Returns how many.
+ */
 export async function deleteOldMetricsSamples(db: Database, keptMs: number, limit: number): Promise<number> {
   const result = await sql`
     delete from metrics_sample where id = any(array(

@@ -1,5 +1,6 @@
-// Brings the database to the newest shape. Safe with any number of replicas starting at once: Kysely's migrator holds an advisory
-// lock while it looks and applies, and applies everything in one transaction.
+// Brings the database to the newest shape. Safe with any number of replicas starting at once:
+// Kysely's migrator holds an advisory lock while it looks and applies, and applies everything in
+// one transaction.
 import { Migrator, type Migration } from 'kysely/migration';
 import * as identity from '../../migrations/0001_identity.ts';
 import * as sandboxes from '../../migrations/0002_sandboxes.ts';
@@ -34,7 +35,10 @@ const MIGRATIONS: Record<string, Migration> = {
   '0014_metrics_sample_age': metricsSampleAge,
 };
 
-/** Applies what is missing, over a connection of its own; returns the names applied. Throws when one failed: nothing of this run is then kept. */
+/**
+ * Applies what is missing, over a connection of its own; returns the names applied. Throws when one
+ * failed: nothing of this run is then kept.
+ */
 export async function migrate(url: string): Promise<string[]> {
   let broken: Error | undefined;
   const onIdleError = (error: Error): void => {

@@ -1,4 +1,5 @@
-// To which org something that a path names belongs. SQL only; access is decided by the answer, so each has a row here that paths below an org name.
+// To which org something that a path names belongs. SQL only; access is decided by the answer, so
+// each has a row here that paths below an org name.
 import type { NamedInPath } from '@berth/contract/route.ts';
 import { isId } from './ids.ts';
 import type { Database } from './schema.ts';

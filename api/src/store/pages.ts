@@ -1,5 +1,6 @@
-// The one way a list is read, whole or a page of it: by the instant and then by what orders the rows of one instant, both in the same direction, so that
-// one index serves the order and the place to go on from. SQL only; cursors are made in rules/page.ts.
+// The one way a list is read, whole or a page of it: by the instant and then by what orders the
+// rows of one instant, both in the same direction, so that one index serves the order and the place
+// to go on from. SQL only; cursors are made in rules/page.ts.
 import { sql, type SelectQueryBuilder, type StringReference } from 'kysely';
 import type { PageRequest, Slice } from '../rules/page.ts';
 
@@ -31,7 +32,10 @@ export async function selectSlice<DB, TB extends keyof DB, Row>(
         );
   // extract() is exact here: a numeric. One row more tells whether more follow.
   const found = (await rest
-    .select([sql<string>`(extract(epoch from ${at}) * 1000000)::bigint`.as('place_at'), sql<string>`${tie}::text`.as('place_tie')])
+    .select([
+      sql<string>`(extract(epoch from ${at}) * 1000000)::bigint`.as('place_at'),
+      sql<string>`${tie}::text`.as('place_tie'),
+    ])
     .limit(limit + 1)
     .execute()) as (Row & { place_at: string; place_tie: string })[];
   const last = found.length > limit ? found[limit - 1] : undefined;

@@ -11,8 +11,14 @@ export async function hasPaymentEvent(db: Database, id: string): Promise<boolean
   return (await db.selectFrom('payment_event').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
 }
 
-/** Notes the event in the transaction of what it brings about. False when it is there already; one that is being noted at the same time is waited for. */
-export async function notePaymentEvent(trx: DatabaseTransaction, event: { id: string; kind: string }): Promise<boolean> {
+/**
+ * Notes the event in the transaction of what it brings about. False when it is there already; one
+ * that is being noted at the same time is waited for.
+ */
+export async function notePaymentEvent(
+  trx: DatabaseTransaction,
+  event: { id: string; kind: string },
+): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await trx
     .insertInto('payment_event')
     .values({ id: event.id, kind: event.kind })

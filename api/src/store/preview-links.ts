@@ -1,4 +1,5 @@
-// The rows of public preview links, and what is read to decide about a visit to a preview. SQL only; tokens are derived in services/preview-token.ts and never come here.
+// The rows of public preview links, and what is read to decide about a visit to a preview. SQL
+// only; tokens are derived in services/preview-token.ts and never come here.
 import { PREVIEW_LINKS } from '@berth/contract/limits.ts';
 import { sql } from 'kysely';
 import type { PageRequest, Slice } from '../rules/page.ts';
@@ -16,16 +17,26 @@ export interface NewPreviewLink extends Pick<
   expiresInSeconds: number;
 }
 
-export async function insertPreviewLink(db: Database, { expiresInSeconds, ...link }: NewPreviewLink): Promise<PreviewLinkRow> {
+export async function insertPreviewLink(
+  db: Database,
+  { expiresInSeconds, ...link }: NewPreviewLink,
+): Promise<PreviewLinkRow> {
   return await db
     .insertInto('preview_link')
-    .values({ ...link, expires_at: sql<Date>`date_trunc('milliseconds', now() + make_interval(secs => ${expiresInSeconds}))` })
+    .values({
+      ...link,
+      expires_at: sql<Date>`date_trunc('milliseconds', now() + make_interval(secs => ${expiresInSeconds}))`,
+    })
     .returningAll()
     .executeTakeFirstOrThrow();
 }
 
 /** A sandbox's links that are neither expired nor revoked, newest first. */
-export async function listOutstandingLinks(db: Database, sandboxId: string, page: PageRequest | null): Promise<Slice<PreviewLinkRow>> {
+export async function listOutstandingLinks(
+  db: Database,
+  sandboxId: string,
+  page: PageRequest | null,
+): Promise<Slice<PreviewLinkRow>> {
   const query = selectOutstanding(db, sandboxId).selectAll();
   return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
@@ -45,8 +56,9 @@ function selectOutstanding(db: Database, sandboxId: string) {
 }
 
 /**
- * Removes at most `limit` links that expired long ago, revoked or not, the oldest first, and passes over those in use. Returns how many. Nothing refers to them: the feed
- * keeps what it tells of them itself.
+ * Removes at most `limit` links that expired long ago, revoked or not, the oldest first, and passes
+ * over those in use. Returns how many. Nothing refers to them: the feed keeps what it tells of them
+ * itself.
  */
 export async function deleteOldPreviewLinks(db: Database, limit: number): Promise<number> {
   const result = await sql`
@@ -57,12 +69,28 @@ export async function deleteOldPreviewLinks(db: Database, limit: number): Promis
 }
 
 /** A link of the sandbox. */
-export async function findPreviewLink(db: Database, sandboxId: string, linkId: string): Promise<PreviewLinkRow | undefined> {
-  return await db.selectFrom('preview_link').selectAll().where('id', '=', linkId).where('sandbox_id', '=', sandboxId).executeTakeFirst();
+export async function findPreviewLink(
+  db: Database,
+  sandboxId: string,
+  linkId: string,
+): Promise<PreviewLinkRow | undefined> {
+  return await db
+    .selectFrom('preview_link')
+    .selectAll()
+    .where('id', '=', linkId)
+    .where('sandbox_id', '=', sandboxId)
+    .executeTakeFirst();
 }
 
-/** Revokes a link of the sandbox and tells every replica when the transaction commits. Of any number of callers exactly one gets the row. */
-export async function revokePreviewLink(trx: DatabaseTransaction, sandboxId: string, linkId: string): Promise<PreviewLinkRow | undefined> {
+/**
+ * Revokes a link of the sandbox and tells every replica when the transaction commits. Of any number
+ * of callers exactly one gets the row.
+ */
+export async function revokePreviewLink(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  linkId: string,
+): Promise<PreviewLinkRow | undefined> {
   const row = await trx
     .updateTable('preview_link')
     .set({ revoked_at: sql<Date>`now()` })
@@ -75,7 +103,10 @@ export async function revokePreviewLink(trx: DatabaseTransaction, sandboxId: str
   return row;
 }
 
-/** Notes that a link was used now, unless that was noted within the last minute. Skips a row that somebody else is writing. */
+/**
+ * Notes that a link was used now, unless that was noted within the last minute. Skips a row that
+ * somebody else is writing.
+ */
 export async function touchPreviewLink(db: Database, linkId: string): Promise<void> {
   await sql`update preview_link set last_used_at = now()
     where id = (select id from preview_link where id = ${linkId} for no key update skip locked)
@@ -136,7 +167,9 @@ export async function findTeamVisit(
   const row = await db
     .selectFrom('sandbox')
     .leftJoin('host', 'host.id', 'sandbox.host_id')
-    .leftJoin('membership', (join) => join.onRef('membership.org_id', '=', 'sandbox.org_id').on('membership.user_id', '=', visit.userId))
+    .leftJoin('membership', (join) =>
+      join.onRef('membership.org_id', '=', 'sandbox.org_id').on('membership.user_id', '=', visit.userId),
+    )
     .leftJoin('session', (join) =>
       join
         .on('session.id', '=', visit.loginId)
@@ -144,7 +177,11 @@ export async function findTeamVisit(
         .on('session.expiresAt', '>', sql<Date>`now()`),
     )
     .selectAll('sandbox')
-    .select(['host.url as host_url', 'membership.role as member_role', sql<boolean>`session.id is not null`.as('signed_in')])
+    .select([
+      'host.url as host_url',
+      'membership.role as member_role',
+      sql<boolean>`session.id is not null`.as('signed_in'),
+    ])
     .where('sandbox.id', '=', visit.sandboxId)
     .executeTakeFirst();
   if (row === undefined) return undefined;

@@ -1,4 +1,5 @@
-// The rows of projects. SQL only. Sealed credentials are read by one query of their own, and by nothing that answers, lists or looks up a project.
+// The rows of projects. SQL only. Sealed credentials are read by one query of their own, and by
+// nothing that answers, lists or looks up a project.
 import { sql, type Updateable } from 'kysely';
 import type { PageRequest, Slice } from '../rules/page.ts';
 import { isId } from './ids.ts';
@@ -30,7 +31,10 @@ const SHOWN = [
 
 const HAS_REPO_CREDENTIALS = sql<boolean>`repo_credentials_sealed is not null`.as('has_repo_credentials');
 
-/** The time of the statement, not of its transaction's beginning, which may have waited for the row since: changes of one row are in order. */
+/**
+ * The time of the statement, not of its transaction's beginning, which may have waited for the row
+ * since: changes of one row are in order.
+ */
 const NOW_IN_ORDER = sql<Date>`statement_timestamp()`;
 
 export async function insertProject(db: Database, project: NewProject): Promise<ProjectRecord> {
@@ -58,9 +62,10 @@ export async function findProjectEvenDeleted(
 }
 
 /**
- * The same, locked until the transaction ends. `stay`: it is not deleted, for what is made in it; any number may hold that. `change`: nobody else changes it;
- * what is made in it goes on, for creates that overlap would keep a change waiting for ever. `delete`: alone. Before any other lock that the transaction takes
- * on sandboxes, subscriptions or hosts.
+ * The same, locked until the transaction ends. `stay`: it is not deleted, for what is made in it;
+ * any number may hold that. `change`: nobody else changes it; what is made in it goes on, for
+ * creates that overlap would keep a change waiting for ever. `delete`: alone. Before any other lock
+ * that the transaction takes on sandboxes, subscriptions or hosts.
  */
 export async function lockProject(
   trx: DatabaseTransaction,
@@ -74,7 +79,11 @@ export async function lockProject(
 }
 
 /** An org's projects, newest first, without deleted ones: all of them, or one page. */
-export async function listProjects(db: Database, orgId: string, page: PageRequest | null): Promise<Slice<ProjectRecord>> {
+export async function listProjects(
+  db: Database,
+  orgId: string,
+  page: PageRequest | null,
+): Promise<Slice<ProjectRecord>> {
   const query = db
     .selectFrom('project')
     .select([...SHOWN, HAS_REPO_CREDENTIALS])
@@ -100,14 +109,24 @@ export async function countSandboxes(db: Database, project: Pick<ProjectRow, 'id
   return Number(count);
 }
 
-export type ProjectChange = Omit<Updateable<ProjectTable>, 'id' | 'org_id' | 'created_by' | 'created_at' | 'updated_at' | 'deleted_at'>;
+export type ProjectChange = Omit<
+  Updateable<ProjectTable>,
+  'id' | 'org_id' | 'created_by' | 'created_at' | 'updated_at' | 'deleted_at'
+>;
 
 /** The caller holds the row's lock. */
-export async function updateProject(trx: DatabaseTransaction, projectId: string, change: ProjectChange): Promise<ProjectRecord> {
+export async function updateProject(
+  trx: DatabaseTransaction,
+  projectId: string,
+  change: ProjectChange,
+): Promise<ProjectRecord> {
   return await write(trx, projectId, change);
 }
 
-/** Keeps the row, for what tells of the project, without its credentials. The caller holds the row's lock. */
+/**
+ * Keeps the row, for what tells of the project, without its credentials. The caller holds the row's
+ * lock.
+ */
 export async function markProjectDeleted(trx: DatabaseTransaction, projectId: string): Promise<ProjectRecord> {
   return await write(trx, projectId, { repo_credentials_sealed: null, deleted_at: NOW_IN_ORDER });
 }

@@ -1,18 +1,21 @@
-// Tells whoever waits that a sandbox's row changed, whichever replica changed it: one LISTEN connection a process.
-// It carries no state: a waiter reads the row again. When the connection breaks, every waiter is woken to look for itself.
+// Tells whoever waits that a sandbox's row changed, whichever replica changed it: one LISTEN
+// connection a process. It carries no state: a waiter reads the row again. When the connection
+// breaks, every waiter is woken to look for itself.
 import { Client } from 'pg';
 
 /** Postgres channel; the payload is the sandbox's id. `writeSandboxStatus` notifies on it. */
 export const SANDBOX_CHANGES_CHANNEL = 'berth_sandbox_changes';
 
 const RECONNECT_MS = 500;
-/** A notice can be lost with a connection; no waiter sleeps longer than this without looking again. */
+/**
+ * A notice can be lost with a connection; no waiter sleeps longer than this without looking again.
+ */
 const LOOK_AGAIN_MS = 1_000;
 
 export interface SandboxWatch {
   /**
-   * Resolves at the next change since the last call (at once if there was one), after a while at the latest, or when the signal aborts: with whether there may have been
-   * a change.
+   * Resolves at the next change since the last call (at once if there was one), after a while at
+   * the latest, or when the signal aborts: with whether there may have been a change.
    */
   next(signal: AbortSignal): Promise<boolean>;
   close(): void;
@@ -49,7 +52,9 @@ export class SandboxChanges {
     await client.query(`listen ${SANDBOX_CHANGES_CHANNEL}`);
   }
 
-  /** Starts to note changes of one sandbox. Watch first, then read the row: no change falls between. */
+  /**
+   * Starts to note changes of one sandbox. Watch first, then read the row: no change falls between.
+   */
   watch(sandboxId: string): SandboxWatch {
     let changed = false;
     let resolveNext: (() => void) | undefined;

@@ -1,4 +1,5 @@
-// The rows of sandboxes. SQL only: which transition is legal is asked of the contract's state table, through services/sandbox-transition.ts.
+// The rows of sandboxes. SQL only: which transition is legal is asked of the contract's state
+// table, through services/sandbox-transition.ts.
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { sql, type UpdateObject } from 'kysely';
@@ -7,10 +8,16 @@ import { selectSlice } from './pages.ts';
 import { SANDBOX_CHANGES_CHANNEL } from './sandbox-changes.ts';
 import type { Database, DatabaseTransaction, NewSandbox, SandboxRow, Tables } from './schema.ts';
 
-/** An ephemeral sandbox expires its time to live after `created_at`, which is now() too, unless its expiry is said. */
+/**
+ * An ephemeral sandbox expires its time to live after `created_at`, which is now() too, unless its
+ * expiry is said.
+ */
 export async function insertSandbox(db: Database, sandbox: NewSandbox): Promise<SandboxRow> {
   const { ttl_seconds: ttlSeconds = null, expires_at: said } = sandbox;
-  const expiry = ttlSeconds === null || said !== undefined ? {} : { expires_at: sql<Date>`now() + make_interval(secs => ${ttlSeconds})` };
+  const expiry =
+    ttlSeconds === null || said !== undefined
+      ? {}
+      : { expires_at: sql<Date>`now() + make_interval(secs => ${ttlSeconds})` };
   return await db
     .insertInto('sandbox')
     .values({ ...sandbox, ...expiry })
@@ -36,7 +43,10 @@ export async function lockSandbox(trx: DatabaseTransaction, sandboxId: string): 
   return await trx.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).forUpdate().executeTakeFirst();
 }
 
-/** An org's sandboxes, newest first, without deleted ones; with `endUserId`, only those tagged with exactly it. */
+/**
+ * An org's sandboxes, newest first, without deleted ones; with `endUserId`, only those tagged with
+ * exactly it.
+ */
 export async function listSandboxes(
   db: Database,
   orgId: string,
@@ -51,11 +61,15 @@ export async function listSandboxes(
 type SandboxColumns = UpdateObject<Tables, 'sandbox'>;
 
 /** The size in force. */
-export function allocationOf(row: Pick<SandboxRow, 'allocated_vcpu' | 'allocated_memory_gb' | 'allocated_disk_gb'>): Allocation {
+export function allocationOf(
+  row: Pick<SandboxRow, 'allocated_vcpu' | 'allocated_memory_gb' | 'allocated_disk_gb'>,
+): Allocation {
   return { vcpu: row.allocated_vcpu, memoryGb: row.allocated_memory_gb, diskGb: row.allocated_disk_gb };
 }
 
-/** The size that is stored for the next wake, or that a step under way is to reach; null for none. */
+/**
+ * The size that is stored for the next wake, or that a step under way is to reach; null for none.
+ */
 export function pendingOf(row: SandboxRow): Allocation | null {
   const { pending_vcpu: vcpu, pending_memory_gb: memoryGb, pending_disk_gb: diskGb } = row;
   return vcpu === null || memoryGb === null || diskGb === null ? null : { vcpu, memoryGb, diskGb };
@@ -88,7 +102,10 @@ export interface StatusChange extends SizeChange {
   active: boolean;
 }
 
-/** Writes a status (and its epoch) and tells every replica when the transaction commits. The caller holds the row's lock. */
+/**
+ * Writes a status (and its epoch) and tells every replica when the transaction commits. The caller
+ * holds the row's lock.
+ */
 export async function writeSandboxStatus(trx: DatabaseTransaction, change: StatusChange): Promise<SandboxRow> {
   return await writeSandbox(trx, change.sandboxId, {
     status: change.status,
@@ -108,7 +125,10 @@ export async function writeSandboxStatus(trx: DatabaseTransaction, change: Statu
   });
 }
 
-/** Writes sizes, and whether a step is to reach the pending one, and tells every replica. The caller holds the row's lock. */
+/**
+ * Writes sizes, and whether a step is to reach the pending one, and tells every replica. The caller
+ * holds the row's lock.
+ */
 export async function writeSandboxSize(
   trx: DatabaseTransaction,
   sandboxId: string,
@@ -117,7 +137,10 @@ export async function writeSandboxSize(
   return await writeSandbox(trx, sandboxId, { epoch: change.epoch, resizing: change.resizing, ...sizeColumns(change) });
 }
 
-/** Writes what is left of a machine that does not run, and, unless it is absent, why it does not. The caller holds the row's lock. */
+/**
+ * Writes what is left of a machine that does not run, and, unless it is absent, why it does not.
+ * The caller holds the row's lock.
+ */
 export async function writeSandboxRemains(
   trx: DatabaseTransaction,
   sandboxId: string,
@@ -125,21 +148,36 @@ export async function writeSandboxRemains(
 ): Promise<SandboxRow> {
   return await writeSandbox(trx, sandboxId, {
     wakes_from: remains.wakesFrom,
-    ...(remains.reason === undefined ? {} : { status_reason_code: remains.reason.code, status_reason_message: remains.reason.message }),
+    ...(remains.reason === undefined
+      ? {}
+      : { status_reason_code: remains.reason.code, status_reason_message: remains.reason.message }),
   });
 }
 
-/** Writes the pending allocation as a sample's recommendation, or that there is none, and tells every replica. The caller holds the row's lock. */
-export async function writeRecommendation(trx: DatabaseTransaction, sandboxId: string, pending: Allocation | null): Promise<SandboxRow> {
+/**
+ * Writes the pending allocation as a sample's recommendation, or that there is none, and tells
+ * every replica. The caller holds the row's lock.
+ */
+export async function writeRecommendation(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  pending: Allocation | null,
+): Promise<SandboxRow> {
   return await writeSandbox(trx, sandboxId, { ...sizeColumns({ pending }), pending_recommended: pending !== null });
 }
 
-/** Notes the durable step of the sandbox's clone, and tells every replica. The caller holds the row's lock. */
+/**
+ * Notes the durable step of the sandbox's clone, and tells every replica. The caller holds the
+ * row's lock.
+ */
 export async function writeCloneEpoch(trx: DatabaseTransaction, sandboxId: string, epoch: number): Promise<SandboxRow> {
   return await writeSandbox(trx, sandboxId, { clone_epoch: epoch });
 }
 
-/** Writes how the clone came out, `reason` why it failed, and tells every replica. The caller holds the row's lock. */
+/**
+ * Writes how the clone came out, `reason` why it failed, and tells every replica. The caller holds
+ * the row's lock.
+ */
 export async function writeCloneEnd(
   trx: DatabaseTransaction,
   sandboxId: string,
@@ -167,7 +205,11 @@ function sizeColumns({ allocated, pending }: SizeChange): SandboxColumns {
   return {
     ...(allocated === undefined
       ? {}
-      : { allocated_vcpu: allocated.vcpu, allocated_memory_gb: allocated.memoryGb, allocated_disk_gb: allocated.diskGb }),
+      : {
+          allocated_vcpu: allocated.vcpu,
+          allocated_memory_gb: allocated.memoryGb,
+          allocated_disk_gb: allocated.diskGb,
+        }),
     ...(pending === undefined
       ? {}
       : {

@@ -1,4 +1,5 @@
-// The tables as Kysely sees them, by name, and their rows. Mirrors ../../migrations; the columns are said by subject, in tables-*.ts. Holds no queries.
+// The tables as Kysely sees them, by name, and their rows. Mirrors ../../migrations; the columns
+// are said by subject, in tables-*.ts. Holds no queries.
 import type { Insertable, Kysely, Selectable, Transaction } from 'kysely';
 import type {
   AccountTable,

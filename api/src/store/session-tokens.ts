@@ -1,4 +1,5 @@
-// The rows of session tokens: the bearer tokens of people. SQL only; tokens are hashed before they come here.
+// The rows of session tokens: the bearer tokens of people. SQL only; tokens are hashed before they
+// come here.
 import { sql } from 'kysely';
 import { newId } from './ids.ts';
 import type { Database } from './schema.ts';
@@ -10,7 +11,10 @@ export interface NewSessionToken {
   minutes: number;
 }
 
-export async function insertSessionToken(db: Database, token: NewSessionToken): Promise<{ id: string; expiresAt: Date }> {
+export async function insertSessionToken(
+  db: Database,
+  token: NewSessionToken,
+): Promise<{ id: string; expiresAt: Date }> {
   const row = await db
     .insertInto('session_token')
     .values({
@@ -45,7 +49,10 @@ export async function findSessionTokenByHash(db: Database, tokenSha256: Buffer):
     .executeTakeFirst();
 }
 
-/** Removes a login with all its session tokens: none of them is good for anything from the commit on. */
+/**
+ * Removes a login with all its session tokens: none of them is good for anything from the commit
+ * on.
+ */
 export async function deleteLogin(db: Database, loginId: string): Promise<void> {
   await db.deleteFrom('session').where('id', '=', loginId).execute();
 }

@@ -1,5 +1,5 @@
-// The rows of sign-in that the service writes and reads itself beside the sign-in library: passwords, devices that wait, what has had its time.
-// SQL only.
+// The rows of sign-in that the service writes and reads itself beside the sign-in library:
+// passwords, devices that wait, what has had its time. SQL only.
 import { sql } from 'kysely';
 import { newId } from './ids.ts';
 import type { Database, DatabaseTransaction } from './schema.ts';
@@ -17,7 +17,9 @@ export interface PasswordRow {
 export async function findPassword(db: Database, email: string): Promise<PasswordRow | undefined> {
   const row = await db
     .selectFrom('user')
-    .innerJoin('account', (join) => join.onRef('account.userId', '=', 'user.id').on('account.providerId', '=', PASSWORD_PROVIDER))
+    .innerJoin('account', (join) =>
+      join.onRef('account.userId', '=', 'user.id').on('account.providerId', '=', PASSWORD_PROVIDER),
+    )
     .select(['user.id as userId', 'user.emailVerified', 'account.password as passwordHash'])
     .where('user.email', '=', email)
     .where('account.password', 'is not', null)
@@ -25,9 +27,13 @@ export async function findPassword(db: Database, email: string): Promise<Passwor
   return row === undefined || row.passwordHash === null ? undefined : { ...row, passwordHash: row.passwordHash };
 }
 
-/** Whether the user's password is still this one; null: none. Waits for who changes it at this moment. */
+/**
+ * Whether the user's password is still this one; null: none. Waits for who changes it at this
+ * moment.
+ */
 export async function isPassword(db: Database, userId: string, passwordHash: string | null): Promise<boolean> {
-  // Of the user, as `putPassword` locks it: there may be no password yet that could be waited for. What it wrote is seen by the statement after this.
+  // Of the user, as `putPassword` locks it: there may be no password yet that could be waited for.
+  // What it wrote is seen by the statement after this.
   await db.selectFrom('user').select('id').where('id', '=', userId).forShare().execute();
   const row = await db
     .selectFrom('account')
@@ -82,7 +88,9 @@ export async function deleteLoginsOfUser(db: Database, userId: string): Promise<
   await db.deleteFrom('session').where('userId', '=', userId).execute();
 }
 
-/** Whether somebody invited the address (in lower case), and the invitation can still be accepted. */
+/**
+ * Whether somebody invited the address (in lower case), and the invitation can still be accepted.
+ */
 export async function hasPendingInvitation(db: Database, email: string): Promise<boolean> {
   const row = await db
     .selectFrom('invitation')
@@ -120,8 +128,16 @@ export async function findDevice(db: Database, userCode: string): Promise<Device
     .executeTakeFirst();
 }
 
-/** A person's decision about a device that waits; of any number of decisions the first counts. False when it does not wait. */
-export async function decideDevice(db: Database, userCode: string, userId: string, status: 'approved' | 'denied'): Promise<boolean> {
+/**
+ * A person's decision about a device that waits; of any number of decisions the first counts. False
+ * when it does not wait.
+ */
+export async function decideDevice(
+  db: Database,
+  userCode: string,
+  userId: string,
+  status: 'approved' | 'denied',
+): Promise<boolean> {
   const decided = await db
     .updateTable('deviceCode')
     .set({ status, userId })
@@ -132,7 +148,10 @@ export async function decideDevice(db: Database, userCode: string, userId: strin
   return decided.numUpdatedRows === 1n;
 }
 
-/** Who approved a device that has not come for it yet, and their password; undefined when nobody did. */
+/**
+ * Who approved a device that has not come for it yet, and their password; undefined when nobody
+ * did.
+ */
 export async function findApproval(
   db: Database,
   storedDeviceCode: string,
@@ -140,7 +159,9 @@ export async function findApproval(
   return await db
     .selectFrom('deviceCode')
     .innerJoin('user', 'user.id', 'deviceCode.userId')
-    .leftJoin('account', (join) => join.onRef('account.userId', '=', 'user.id').on('account.providerId', '=', PASSWORD_PROVIDER))
+    .leftJoin('account', (join) =>
+      join.onRef('account.userId', '=', 'user.id').on('account.providerId', '=', PASSWORD_PROVIDER),
+    )
     .select(['user.id as userId', 'account.password as passwordHash'])
     .where('deviceCode.deviceCode', '=', storedDeviceCode)
     .where('deviceCode.status', '=', 'approved')
@@ -149,11 +170,17 @@ export async function findApproval(
 
 /** Takes back what the user approved and no device has come for yet. */
 export async function denyApprovedDevices(trx: DatabaseTransaction, userId: string): Promise<void> {
-  await trx.updateTable('deviceCode').set({ status: 'denied' }).where('userId', '=', userId).where('status', '=', 'approved').execute();
+  await trx
+    .updateTable('deviceCode')
+    .set({ status: 'denied' })
+    .where('userId', '=', userId)
+    .where('status', '=', 'approved')
+    .execute();
 }
 
 /**
- * How long what has had its time is kept: a poll of an expired code, or a call with an expired token, is answered with the reason for a while.
+ * How long what has had its time is kept: a poll of an expired code, or a call with an expired
+ * token, is answered with the reason for a while.
  */
 const KEPT_HOURS = 24;
 
@@ -168,7 +195,10 @@ const EXPIRING = {
 export type ExpiringTable = keyof typeof EXPIRING;
 export const EXPIRING_TABLES = Object.keys(EXPIRING) as ExpiringTable[];
 
-/** Removes at most `limit` rows whose time was up long ago, the oldest first, and passes over those in use. Returns how many. */
+/**
+ * Removes at most `limit` rows whose time was up long ago, the oldest first, and passes over those
+ * in use. Returns how many.
+ */
 export async function deleteExpired(db: Database, table: ExpiringTable, limit: number): Promise<number> {
   const end = sql.ref(EXPIRING[table]);
   const result = await sql`

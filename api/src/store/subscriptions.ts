@@ -1,4 +1,5 @@
-// The rows of subscriptions: which plan an org has. SQL only; what plans allow is said in the catalogue.
+// The rows of subscriptions: which plan an org has. SQL only; what plans allow is said in the
+// catalogue.
 import type { SubscriptionStatus } from '@berth/contract/billing.ts';
 import { statusesThat } from '@berth/contract/sandbox-state.ts';
 import { sql } from 'kysely';
@@ -6,14 +7,27 @@ import type { Database, DatabaseTransaction, SubscriptionRow } from './schema.ts
 
 /** Gives a new org a plan that is in force from now on. */
 export async function insertSubscription(db: Database, subscription: { orgId: string; plan: string }): Promise<void> {
-  await db.insertInto('subscription').values({ org_id: subscription.orgId, plan: subscription.plan, status: 'active' }).execute();
+  await db
+    .insertInto('subscription')
+    .values({ org_id: subscription.orgId, plan: subscription.plan, status: 'active' })
+    .execute();
 }
 
 /** Gives an org another plan, in force from now on, or the one it has again. */
-export async function writeSubscription(trx: DatabaseTransaction, subscription: { orgId: string; plan: string }): Promise<void> {
+export async function writeSubscription(
+  trx: DatabaseTransaction,
+  subscription: { orgId: string; plan: string },
+): Promise<void> {
   const begun = sql<Date>`date_trunc('milliseconds', now())`;
-  const given = { plan: subscription.plan, status: 'active' as const, canceled_at: null, cancels_at: null, provider_subscription_id: null };
-  // The periods of a plan that is in force go on, whatever the plan: what was used of this one stays used.
+  const given = {
+    plan: subscription.plan,
+    status: 'active' as const,
+    canceled_at: null,
+    cancels_at: null,
+    provider_subscription_id: null,
+  };
+  // The periods of a plan that is in force go on, whatever the plan: what was used of this one
+  // stays used.
   const unlessInForce = (column: 'started_at' | 'period_anchor'): ReturnType<typeof sql<Date>> =>
     sql<Date>`case when subscription.status = 'canceled' then ${begun} else ${sql.ref(`subscription.${column}`)} end`;
   await trx
@@ -71,7 +85,10 @@ export async function findOrgOfPaid(db: Database, subscriptionId: string): Promi
   return row?.org_id;
 }
 
-/** Remembers the payment provider's customer of the org, unless there is one; gives the one that there is. */
+/**
+ * Remembers the payment provider's customer of the org, unless there is one; gives the one that
+ * there is.
+ */
 export async function keepCustomer(db: Database, orgId: string, customerId: string): Promise<string> {
   const row = await db
     .updateTable('subscription')
@@ -82,7 +99,10 @@ export async function keepCustomer(db: Database, orgId: string, customerId: stri
   return row.provider_customer_id ?? customerId;
 }
 
-/** Puts a checkout in the place of the one before. False, and nothing done, when there is another by now. */
+/**
+ * Puts a checkout in the place of the one before. False, and nothing done, when there is another by
+ * now.
+ */
 export async function replaceCheckout(
   trx: DatabaseTransaction,
   orgId: string,
@@ -101,9 +121,17 @@ export async function findSubscription(db: Database, orgId: string): Promise<Sub
   return await db.selectFrom('subscription').selectAll().where('org_id', '=', orgId).executeTakeFirst();
 }
 
-/** The row, locked until the transaction ends: whatever counts against the org's plan is counted by one transaction after another. */
+/**
+ * The row, locked until the transaction ends: whatever counts against the org's plan is counted by
+ * one transaction after another.
+ */
 export async function lockSubscription(trx: DatabaseTransaction, orgId: string): Promise<SubscriptionRow | undefined> {
-  return await trx.selectFrom('subscription').selectAll().where('org_id', '=', orgId).forNoKeyUpdate().executeTakeFirst();
+  return await trx
+    .selectFrom('subscription')
+    .selectAll()
+    .where('org_id', '=', orgId)
+    .forNoKeyUpdate()
+    .executeTakeFirst();
 }
 
 /** How many of the org's sandboxes count against its concurrent ones. */

@@ -1,4 +1,5 @@
-// The tables of people and of what they sign in and call with, as Kysely sees them (schema.ts); columns are named as in the database.
+// The tables of people and of what they sign in and call with, as Kysely sees them (schema.ts);
+// columns are named as in the database.
 import type { GeneratedInstant, Instant } from './column-types.ts';
 
 /** The sign-in library's user table: its column names are camelCase. */
@@ -24,7 +25,9 @@ export interface LoginTable {
   userId: string;
 }
 
-/** The sign-in library's: how a user signs in. `password` is a hash, of the provider `credential`. */
+/**
+ * The sign-in library's: how a user signs in. `password` is a hash, of the provider `credential`.
+ */
 export interface AccountTable {
   id: string;
   accountId: string;
@@ -45,7 +48,10 @@ export interface VerificationTable {
   updatedAt: GeneratedInstant;
 }
 
-/** The sign-in library's: a device that asks to be let in. Its `deviceCode` alone opens nothing: devices hold it with a signature. */
+/**
+ * The sign-in library's: a device that asks to be let in. Its `deviceCode` alone opens nothing:
+ * devices hold it with a signature.
+ */
 export interface DeviceCodeTable {
   id: string;
   deviceCode: string;

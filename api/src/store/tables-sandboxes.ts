@@ -1,4 +1,5 @@
-// The tables of hosts, projects and sandboxes and of what happens to them, as Kysely sees them (schema.ts); columns are named as in the database.
+// The tables of hosts, projects and sandboxes and of what happens to them, as Kysely sees them
+// (schema.ts); columns are named as in the database.
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import type { ColumnType, Generated } from 'kysely';
 import type { GeneratedInstant, Instant, Json } from './column-types.ts';
@@ -88,7 +89,10 @@ export interface SandboxTable {
   last_active_at: GeneratedInstant;
   /** The step under way is to reach the pending allocation, which is reserved until it ends. */
   resizing: Generated<boolean>;
-  /** What stays reserved on its host until it is deleted; null unless it is being destroyed, and then, where it is not known, a machine. */
+  /**
+   * What stays reserved on its host until it is deleted; null unless it is being destroyed, and
+   * then, where it is not known, a machine.
+   */
   destroy_holds: 'machine' | 'disk' | 'nothing' | null;
   created_at: GeneratedInstant;
   updated_at: GeneratedInstant;

@@ -1,4 +1,5 @@
-// The tables of plans, payments and metered machine time, as Kysely sees them (schema.ts); columns are named as in the database.
+// The tables of plans, payments and metered machine time, as Kysely sees them (schema.ts); columns
+// are named as in the database.
 import type { SubscriptionStatus } from '@berth/contract/billing.ts';
 import type { Generated } from 'kysely';
 import type { GeneratedInstant, Instant } from './column-types.ts';
@@ -7,13 +8,21 @@ export interface SubscriptionTable {
   org_id: string;
   /** Its name in the plan catalogue. */
   plan: string;
-  /** `past_due`: the payment provider still tries to collect, and the plan stays in force. `canceled`: it is over. */
+  /**
+   * `past_due`: the payment provider still tries to collect, and the plan stays in force.
+   * `canceled`: it is over.
+   */
   status: SubscriptionStatus;
   /** Of one that is paid for: when the provider made it. */
   started_at: GeneratedInstant;
-  /** Periods begin on this instant's day of the month and time of day, in UTC (rules/billing-period.ts); may be ahead, as of a trial. */
+  /**
+   * Periods begin on this instant's day of the month and time of day, in UTC
+   * (rules/billing-period.ts); may be ahead, as of a trial.
+   */
   period_anchor: GeneratedInstant;
-  /** Guardrail of the org's admins: the cap of a period in machine hours; null: none of their own. */
+  /**
+   * Guardrail of the org's admins: the cap of a period in machine hours; null: none of their own.
+   */
   machine_hour_limit: number | null;
   overage_enabled: Generated<boolean>;
   canceled_at: Instant | null;
@@ -21,11 +30,17 @@ export interface SubscriptionTable {
   cancels_at: Instant | null;
   /** The payment provider's customer, who stays when a subscription ends. */
   provider_customer_id: string | null;
-  /** The payment provider's subscription that the row follows; null: the plan is the operator's gift. */
+  /**
+   * The payment provider's subscription that the row follows; null: the plan is the operator's
+   * gift.
+   */
   provider_subscription_id: string | null;
   /** The checkout that was begun last. */
   provider_checkout_id: string | null;
-  /** Goes up with everything taken over from the provider: what was asked of it before is then out of date. */
+  /**
+   * Goes up with everything taken over from the provider: what was asked of it before is then out
+   * of date.
+   */
   provider_revision: Generated<number>;
 }
 
@@ -63,7 +78,10 @@ export interface UsageCutTable {
   at: Instant;
 }
 
-/** A stretch of time whose closed intervals are summed; `first_at` and `last_at` enclose what is in the sums. */
+/**
+ * A stretch of time whose closed intervals are summed; `first_at` and `last_at` enclose what is in
+ * the sums.
+ */
 export interface UsageSpanTable {
   org_id: string;
   level: 'day' | 'period';

@@ -1,4 +1,5 @@
-// The rows of token buckets: what was tried how often. SQL only; what a bucket holds, and of what, is said in rules/throttle.ts.
+// The rows of token buckets: what was tried how often. SQL only; what a bucket holds, and of what,
+// is said in rules/throttle.ts.
 import { sql } from 'kysely';
 import type { Database } from './schema.ts';
 
@@ -14,11 +15,13 @@ export interface EmptyBucket {
 }
 
 /**
- * Takes one try out of the bucket of a key, which is full when it is not there yet; null when it had one to give. One statement, by the
- * database's clock: of any number of callers at once, on any replica, as many get one as there are.
+ * Takes one try out of the bucket of a key, which is full when it is not there yet; null when it
+ * had one to give. One statement, by the database's clock: of any number of callers at once, on any
+ * replica, as many get one as there are.
  */
 export async function takeTry(db: Database, keySha256: Buffer, bucket: ThrottleBucket): Promise<EmptyBucket | null> {
-  // The clock is read before the row is waited for, so it may be behind what another caller has written meanwhile: time never runs backwards here.
+  // The clock is read before the row is waited for, so it may be behind what another caller has
+  // written meanwhile: time never runs backwards here.
   const taken = await sql`
     insert into throttle as held (key_sha256, tokens, refilled_at)
     values (${keySha256}, ${bucket.tries - 1}, clock_timestamp())
@@ -40,7 +43,10 @@ function refilled(bucket: ThrottleBucket, at: ReturnType<typeof sql>) {
     + greatest(0, extract(epoch from ${at} - held.refilled_at)::double precision) * ${bucket.tries / bucket.seconds}::double precision)`;
 }
 
-/** Removes at most `limit` buckets that nobody touched for so long, the oldest first, and passes over those in use. Returns how many. */
+/**
+ * Removes at most `limit` buckets that nobody touched for so long, the oldest first, and passes
+ * over those in use. Returns how many.
+ */
 export async function deleteIdleBuckets(db: Database, idleSeconds: number, limit: number): Promise<number> {
   const result = await sql`
     delete from throttle where key_sha256 = any(array(

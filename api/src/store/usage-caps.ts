@@ -1,5 +1,6 @@
-// What caps on machine hours are held against: guardrails of orgs and projects, who has machines awake, and what the watch over caps has done. SQL only;
-// which cap holds is said in rules/usage-caps.ts.
+// What caps on machine hours are held against: guardrails of orgs and projects, who has machines
+// awake, and what the watch over caps has done. SQL only; which cap holds is said in
+// rules/usage-caps.ts.
 import { statusesThat } from '@berth/contract/sandbox-state.ts';
 import { sql } from 'kysely';
 import type { CapScope, CapStanding, WarningPercent } from '../rules/usage-caps.ts';
@@ -38,8 +39,15 @@ export interface CappedProject {
   projectId: string;
 }
 
-/** Those with machines awake, or all. Of the orgs, those with one of the given plans are capped by it. */
-export async function listCapped(db: Database, cappedPlans: readonly string[], which: 'awake' | 'all'): Promise<CappedProject[]> {
+/**
+ * Those with machines awake, or all. Of the orgs, those with one of the given plans are capped by
+ * it.
+ */
+export async function listCapped(
+  db: Database,
+  cappedPlans: readonly string[],
+  which: 'awake' | 'all',
+): Promise<CappedProject[]> {
   const looked =
     which === 'all'
       ? sql`select org_id, id as project_id from project where deleted_at is null`
@@ -80,7 +88,10 @@ export async function listCapsReached(db: Database): Promise<Map<string, CapReac
   return new Map(rows.map(({ scope_id: scopeId, ...reached }) => [scopeId, reached]));
 }
 
-/** Notes that the scope is at its cap, seen at `at`. Resolves with since when it is at this very cap. */
+/**
+ * Notes that the scope is at its cap, seen at `at`. Resolves with since when it is at this very
+ * cap.
+ */
 export async function noteCapReached(db: Database, { scope, cap, period }: CapStanding, at: Date): Promise<Date> {
   const { rows } = await sql<{ since: Date }>`
     insert into usage_cap_reached as noted (scope_id, org_id, project_id, period_starts_at, cap_hours, since)
@@ -100,7 +111,10 @@ export async function forgetCapReached(db: Database, scope: string): Promise<voi
   await db.deleteFrom('usage_cap_reached').where('scope_id', '=', scope).execute();
 }
 
-/** Notes a warning; false when it was given already, with the same word on whether work stops at the cap. */
+/**
+ * Notes a warning; false when it was given already, with the same word on whether work stops at the
+ * cap.
+ */
 export async function noteCapWarning(
   db: Database,
   { scope, cap, period, enforced }: CapStanding & { enforced: boolean },
@@ -108,7 +122,14 @@ export async function noteCapWarning(
 ): Promise<boolean> {
   const { numInsertedOrUpdatedRows: noted } = await db
     .insertInto('usage_cap_warning')
-    .values({ scope_id: scopeId(scope), period_starts_at: period.startsAt, cap_hours: cap, percent, enforced, org_id: scope.orgId })
+    .values({
+      scope_id: scopeId(scope),
+      period_starts_at: period.startsAt,
+      cap_hours: cap,
+      percent,
+      enforced,
+      org_id: scope.orgId,
+    })
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirstOrThrow();
   return noted === 1n;
@@ -118,12 +139,17 @@ export async function noteCapWarning(
 export async function deleteCapWarnings(db: Database, ageDays: number, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from usage_cap_warning where ctid in (
-      select ctid from usage_cap_warning where warned_at < now() - make_interval(days => ${ageDays}) limit ${limit})`.execute(db);
+      select ctid from usage_cap_warning where warned_at < now() - make_interval(days => ${ageDays}) limit ${limit})`.execute(
+    db,
+  );
   return Number(numAffectedRows ?? 0n);
 }
 
 /** An awake sandbox that a cap may stop. */
-export type AwakeSandbox = Pick<SandboxRow, 'id' | 'mode' | 'persistence_policy' | 'status_reason_code' | 'status_changed_at'>;
+export type AwakeSandbox = Pick<
+  SandboxRow,
+  'id' | 'mode' | 'persistence_policy' | 'status_reason_code' | 'status_changed_at'
+>;
 
 /** The scope's awake sandboxes, those that are awake the longest first. */
 export async function listAwakeIn(db: Database, scope: CapScope): Promise<AwakeSandbox[]> {

@@ -1,7 +1,9 @@
-// The sums of closed intervals: which are in none yet, and adding them. SQL only; usage-sums.ts reads the sums, workers/usage-rollup.ts drives this.
+// The sums of closed intervals: which are in none yet, and adding them. SQL only; usage-sums.ts
+// reads the sums, workers/usage-rollup.ts drives this.
 //
-// An org's days are cut at UTC midnights and at its cuts; its periods at its cuts alone. Every closed interval is in the spans of both levels that it
-// lies in, or it is unrolled and in none. All of this file needs the org's lock.
+// An org's days are cut at UTC midnights and at its cuts; its periods at its cuts alone. Every
+// closed interval is in the spans of both levels that it lies in, or it is unrolled and in none.
+// All of this file needs the org's lock.
 import { sql, type RawBuilder } from 'kysely';
 import type { Database, DatabaseTransaction } from './schema.ts';
 
@@ -17,7 +19,10 @@ export async function nextUnrolledOrg(db: Database, after: string): Promise<stri
   return row?.org_id;
 }
 
-/** Orgs that have sums, and a subscription that began, or has its months counted, from an instant at which they are not cut. */
+/**
+ * Orgs that have sums, and a subscription that began, or has its months counted, from an instant at
+ * which they are not cut.
+ */
 export async function listUncutOrgs(db: Database, most: number): Promise<string[]> {
   const { rows } = await sql<{ org_id: string }>`
     select org_id from subscription
@@ -30,14 +35,20 @@ export async function listUncutOrgs(db: Database, most: number): Promise<string[
   return rows.map((row) => row.org_id);
 }
 
-/** Has this transaction be the only one that changes the org's sums until it ends; false when another is. */
+/**
+ * Has this transaction be the only one that changes the org's sums until it ends; false when
+ * another is.
+ */
 export async function lockUsageSums(trx: DatabaseTransaction, orgId: string): Promise<boolean> {
   const { rows } = await sql<{ locked: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended(${`berth:usage-sums:${orgId}`}, 0)) as locked`.execute(trx);
   return rows[0]?.locked === true;
 }
 
-/** Cuts the org's days and periods at the instant, and sums what lies on either side anew. Repeating it is harmless. */
+/**
+ * Cuts the org's days and periods at the instant, and sums what lies on either side anew. Repeating
+ * it is harmless.
+ */
 export async function cutUsageAt(trx: DatabaseTransaction, orgId: string, at: Date): Promise<void> {
   const { numInsertedOrUpdatedRows: inserted = 0n } = await trx
     .insertInto('usage_cut')
@@ -76,7 +87,12 @@ async function sumPeriodsAround(trx: DatabaseTransaction, orgId: string, at: Dat
   for (const startsAt of [before, at]) {
     if (startsAt === null) continue;
     for (const table of ['usage_span', 'usage_total'] as const) {
-      await trx.deleteFrom(table).where('org_id', '=', orgId).where('level', '=', 'period').where('starts_at', '=', startsAt).execute();
+      await trx
+        .deleteFrom(table)
+        .where('org_id', '=', orgId)
+        .where('level', '=', 'period')
+        .where('starts_at', '=', startsAt)
+        .execute();
     }
   }
   for (const [startsAt, endsAt] of [
@@ -97,7 +113,10 @@ async function sumPeriodsAround(trx: DatabaseTransaction, orgId: string, at: Dat
   }
 }
 
-/** Adds up to so many of the org's unrolled intervals to its sums, those closed first before others; resolves with how many there were. */
+/**
+ * Adds up to so many of the org's unrolled intervals to its sums, those closed first before others;
+ * resolves with how many there were.
+ */
 export async function rollUpUsage(trx: DatabaseTransaction, orgId: string, most: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     with batch as materialized (
@@ -127,7 +146,10 @@ function pieces(from: RawBuilder<unknown>): RawBuilder<unknown> {
     from ${from}`;
 }
 
-/** Common table expressions that add `piece` to the sums of each `span`; a span without an end is none. */
+/**
+ * Common table expressions that add `piece` to the sums of each `span`; a span without an end is
+ * none.
+ */
 function addedParts(orgId: string): RawBuilder<unknown> {
   return sql`
     part as materialized (

@@ -1,7 +1,10 @@
-// How much machine time was used in a window, in whole milliseconds. SQL only; usage-rollup.ts makes the sums that are read here.
+// How much machine time was used in a window, in whole milliseconds. SQL only; usage-rollup.ts
+// makes the sums that are read here.
 //
-// Every instant of the ledger counts as the millisecond it lies in, so parts of an interval add up to the whole wherever it is cut, and what is summed
-// ahead agrees to the millisecond with the intervals themselves. Each question is one statement: it sees an interval either in the sums or beside them.
+// Every instant of the ledger counts as the millisecond it lies in, so parts of an interval add up
+// to the whole wherever it is cut, and what is summed ahead agrees to the millisecond with the
+// intervals themselves. Each question is one statement: it sees an interval either in the sums or
+// beside them.
 import { sql, type RawBuilder } from 'kysely';
 import type { Database } from './schema.ts';
 
@@ -25,13 +28,21 @@ export interface EndUserUsage {
   ms: number;
 }
 
-/** Milliseconds of awake machine time in [from, to), as known at `at`; machines that run are counted until then. */
+/**
+ * Milliseconds of awake machine time in [from, to), as known at `at`; machines that run are counted
+ * until then.
+ */
 export async function usedMs(db: Database, window: UsageWindow): Promise<number> {
-  const { rows } = await sql<{ ms: string }>`${partsIn(window)} select coalesce(sum(ms), 0) as ms from part`.execute(db);
+  const { rows } = await sql<{ ms: string }>`${partsIn(window)} select coalesce(sum(ms), 0) as ms from part`.execute(
+    db,
+  );
   return Number(rows[0]?.ms);
 }
 
-/** What an org used, what one of its projects did, and what one end user did, there or in all of the org; each as {@link usedMs} says it, all seen at once. */
+/**
+ * What an org used, what one of its projects did, and what one end user did, there or in all of the
+ * org; each as {@link usedMs} says it, all seen at once.
+ */
 export interface UsedParts {
   orgMs: number;
   /** Of the project; without one, of the org. */
@@ -52,7 +63,10 @@ export async function usedParts(db: Database, { projectId, endUserId, ...window 
   return { orgMs: Number(org), scopeMs: Number(scope), askedMs: Number(asked) };
 }
 
-/** What an org used, and what each of the projects did, by id; each as {@link usedMs} says it, all seen at once. */
+/**
+ * What an org used, and what each of the projects did, by id; each as {@link usedMs} says it, all
+ * seen at once.
+ */
 export async function usedByProjects(
   db: Database,
   window: Omit<UsageWindow, 'projectId' | 'endUserId'>,
@@ -86,8 +100,9 @@ export async function usageByEndUser(db: Database, window: Omit<UsageWindow, 'en
 }
 
 /**
- * `part`: milliseconds in the window by whom and what they were used. They come from the sums of the periods that lie in the window with all that they
- * hold, then of such days outside of those, and for the rest of the days from the intervals; from what runs, and from what is in no sum yet.
+ * `part`: milliseconds in the window by whom and what they were used. They come from the sums of
+ * the periods that lie in the window with all that they hold, then of such days outside of those,
+ * and for the rest of the days from the intervals; from what runs, and from what is in no sum yet.
  */
 function partsIn({ orgId, projectId, endUserId, from, to, at }: UsageWindow): RawBuilder<unknown> {
   const ofProject = projectId === undefined ? sql`` : sql`and project_id = ${projectId}`;

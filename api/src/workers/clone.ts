@@ -1,5 +1,7 @@
-// The durable step that clones a sandbox's repository: ask the host until it answers for good, then commit what came of it. Its credentials are opened when they are
-// sent and are part of nothing that is recorded. Safe to run again from the start at any point and beside itself: the guest clones once, and so is the commit.
+// The durable step that clones a sandbox's repository: ask the host until it answers for good, then
+// commit what came of it. Its credentials are opened when they are sent and are part of nothing
+// that is recorded. Safe to run again from the start at any point and beside itself: the guest
+// clones once, and so is the commit.
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import { HostError, type HostFailureCode } from '../hosts/error.ts';
 import { cloneFailure, type CloneFailure } from '../rules/clone-failure.ts';
@@ -13,7 +15,10 @@ import { findSandbox, type LocatedSandboxRow } from '../store/sandboxes.ts';
 import { crashPoint } from './crash-point.ts';
 import { parked, pause, untilCommitted, worthLogging, type StepContext } from './step-context.ts';
 
-/** A call that lasted longer than this had reached the guest: the host's silence begins anew with its end. */
+/**
+ * A call that lasted longer than this had reached the guest: the host's silence begins anew with
+ * its end.
+ */
 const REACHED_MS = 5_000;
 
 export interface CloneStepContext extends StepContext {
@@ -24,7 +29,10 @@ export interface CloneStepContext extends StepContext {
 /** `void`: the sandbox sleeps, is lost or gone, or another step is for its clone. */
 type Outcome = { kind: 'void' } | { kind: 'cloned' } | { kind: 'failed'; reason: Reason };
 
-/** Brings a sandbox from `running` to `ready` with its clone cloned or failed, or leaves it alone when that is no longer this step's. */
+/**
+ * Brings a sandbox from `running` to `ready` with its clone cloned or failed, or leaves it alone
+ * when that is no longer this step's.
+ */
 export async function clone(context: CloneStepContext, step: LifecycleStep): Promise<void> {
   crashPoint('clone:claimed');
   const outcome = await DBOS.runStep(() => cloneRepository(context, step), { name: 'cloneRepository' });
@@ -54,7 +62,8 @@ async function cloneRepository(context: CloneStepContext, step: LifecycleStep): 
     } catch (error) {
       if (stopping.aborted) return await parked();
       const code = error instanceof HostError ? error.code : null;
-      // What a guest says in refusing is its own, and it knows the secret: of a host's error the code alone is told.
+      // What a guest says in refusing is its own, and it knows the secret: of a host's error the
+      // code alone is told.
       if (worthLogging(attempt)) {
         log.warn(
           { ...(code === null ? { err: error } : { code }), sandboxId: step.sandboxId, attempt },
@@ -65,7 +74,9 @@ async function cloneRepository(context: CloneStepContext, step: LifecycleStep): 
         const nowMs = performance.now();
         silentSinceMs = silentSinceMs === null || nowMs - askedMs > REACHED_MS ? nowMs : silentSinceMs;
         if (!mayPass(error as HostError) || nowMs - silentSinceMs >= hostPatienceMs) {
-          return failed(TOLD_BY_ROW.has(code) || code === 'guest_unreachable' ? 'sandbox_unreachable' : 'host_unavailable');
+          return failed(
+            TOLD_BY_ROW.has(code) || code === 'guest_unreachable' ? 'sandbox_unreachable' : 'host_unavailable',
+          );
         }
       }
     }
@@ -94,13 +105,22 @@ function failed(code: CloneFailure, words?: string, secrets?: readonly string[])
 }
 
 /** After these the sandbox's row soon says why, or the same call succeeds. */
-const TOLD_BY_ROW: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>(['stale_epoch', 'superseded', 'vm_not_running', 'vm_not_found']);
+const TOLD_BY_ROW: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>([
+  'stale_epoch',
+  'superseded',
+  'vm_not_running',
+  'vm_not_found',
+]);
 
 function mayPass(error: HostError): boolean {
   return error.transient || TOLD_BY_ROW.has(error.code);
 }
 
-async function settle(context: CloneStepContext, step: LifecycleStep, outcome: Exclude<Outcome, { kind: 'void' }>): Promise<string> {
+async function settle(
+  context: CloneStepContext,
+  step: LifecycleStep,
+  outcome: Exclude<Outcome, { kind: 'void' }>,
+): Promise<string> {
   const failure = outcome.kind === 'failed' ? outcome.reason : null;
   const written = await untilCommitted(context, 'settling a clone', () =>
     context.db.transaction().execute(async (trx) => {
@@ -110,6 +130,9 @@ async function settle(context: CloneStepContext, step: LifecycleStep, outcome: E
     }),
   );
   crashPoint('clone:settled');
-  context.log.info({ sandboxId: step.sandboxId, outcome: outcome.kind, code: failure?.code, written }, 'the clone of a repository is over');
+  context.log.info(
+    { sandboxId: step.sandboxId, outcome: outcome.kind, code: failure?.code, written },
+    'the clone of a repository is over',
+  );
   return written;
 }

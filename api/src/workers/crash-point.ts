@@ -1,5 +1,6 @@
-// The named steps at which tests kill this process as `kill -9` would. Inert unless armed (BERTH_CRASH_AT, read by config.ts).
-// Each name stands right after the step it names; those that end in `enqueued` or `written` are inside a transaction, before its commit.
+// The named steps at which tests kill this process as `kill -9` would. Inert unless armed
+// (BERTH_CRASH_AT, read by config.ts). Each name stands right after the step it names; those that
+// end in `enqueued` or `written` are inside a transaction, before its commit.
 import { CrashPoints } from '@berth/protocol/crash-point.ts';
 
 export const CRASH_POINTS = [
@@ -76,7 +77,9 @@ export type CrashPoint = (typeof CRASH_POINTS)[number];
 
 const points = new CrashPoints(CRASH_POINTS);
 
-/** Arms one point: `name`, or `name#n` for its nth pass. Throws for a name that is not in the list. */
+/**
+ * Arms one point: `name`, or `name#n` for its nth pass. Throws for a name that is not in the list.
+ */
 export function armCrashPoint(text: string): void {
   points.arm(text);
 }

@@ -1,5 +1,6 @@
-// The durable step that deletes a sandbox's machine and disk: ask the host until it confirms, however long that takes, then commit.
-// Nothing outranks it: its epoch, given with the request, ends whatever is under way for the sandbox. Safe to run again at any point.
+// The durable step that deletes a sandbox's machine and disk: ask the host until it confirms,
+// however long that takes, then commit. Nothing outranks it: its epoch, given with the request,
+// ends whatever is under way for the sandbox. Safe to run again at any point.
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import type { HostClient } from '../hosts/client.ts';
@@ -34,7 +35,8 @@ async function removeMachine(context: StepContext, step: LifecycleStep): Promise
       return 'gone';
     } catch (error) {
       if (stopping.aborted) return await parked();
-      if (worthLogging(attempt)) log.warn({ err: error, sandboxId: step.sandboxId, attempt }, 'deleting a machine: trying again');
+      if (worthLogging(attempt))
+        log.warn({ err: error, sandboxId: step.sandboxId, attempt }, 'deleting a machine: trying again');
     }
     await pause(attempt, stopping);
   }
@@ -45,7 +47,8 @@ async function removeFrom(host: HostClient, step: LifecycleStep, signal: AbortSi
     await host.destroyVm(step.sandboxId, step.epoch, { signal });
   } catch (error) {
     if (!(error instanceof HostError) || error.code !== 'stale_epoch') throw error;
-    // The host has seen a newer epoch than the database knows of (a restored backup). The sandbox is to be deleted all the same.
+    // The host has seen a newer epoch than the database knows of (a restored backup). The sandbox
+    // is to be deleted all the same.
     const vm = (await host.listVms({ signal })).find((listed) => listed.id === step.sandboxId);
     if (vm !== undefined) await host.destroyVm(vm.id, vm.epoch, { signal });
   }

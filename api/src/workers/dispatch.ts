@@ -1,5 +1,6 @@
-// Starts waiting steps in this process at once, with the queue's own claim: what this and a poll (here or in another replica) both see,
-// exactly one of them gets. The one file that reaches behind the published face of DBOS; its version is pinned for that.
+// Starts waiting steps in this process at once, with the queue's own claim: what this and a poll
+// (here or in another replica) both see, exactly one of them gets. The one file that reaches behind
+// the published face of DBOS; its version is pinned for that.
 import { randomUUID } from 'node:crypto';
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import { DBOSExecutor } from '@dbos-inc/dbos-sdk/internal/dbos-executor';
@@ -19,14 +20,19 @@ export class Dispatch {
     this.#log = log;
   }
 
-  /** Says that something was committed to the queue. Never throws; claims are never beside each other, and none is missed. */
+  /**
+   * Says that something was committed to the queue. Never throws; claims are never beside each
+   * other, and none is missed.
+   */
   wake(): void {
     this.#again = true;
     if (this.#claiming) return;
     this.#claiming = true;
     this.#run()
       // The queue's own poll is the safety net.
-      .catch((error: unknown) => this.#log.warn({ err: error }, 'could not start waiting steps at once; the queue will'))
+      .catch((error: unknown) =>
+        this.#log.warn({ err: error }, 'could not start waiting steps at once; the queue will'),
+      )
       .finally(() => {
         this.#claiming = false;
         if (this.#again) this.wake();
@@ -55,7 +61,10 @@ export class Dispatch {
   }
 }
 
-/** Puts the steps that a dead executor was running back into their queues; what a live one has claimed since is left alone. */
+/**
+ * Puts the steps that a dead executor was running back into their queues; what a live one has
+ * claimed since is left alone.
+ */
 export async function requeueStepsOf(executorId: string): Promise<void> {
   await DBOSExecutor.globalInstance?.recoverPendingWorkflows([executorId]);
 }

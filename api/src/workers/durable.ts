@@ -1,8 +1,10 @@
-// Starts and stops the durable work of one API replica: DBOS on its own pool, the lifecycle steps, and the schedules that watch over
-// them. One per process (DBOS is a singleton). The services see of it only the queue.
+// Starts and stops the durable work of one API replica: DBOS on its own pool, the lifecycle steps,
+// and the schedules that watch over them. One per process (DBOS is a singleton). The services see
+// of it only the queue.
 //
-// Versions: DBOS runs a step only on replicas of the same `applicationVersion`, so it is a constant: a rolling upgrade must not strand
-// what the old replica began. A workflow that changes its steps gets a new name and a new queue instead (queue.ts).
+// Versions: DBOS runs a step only on replicas of the same `applicationVersion`, so it is a
+// constant: a rolling upgrade must not strand what the old replica began. A workflow that changes
+// its steps gets a new name and a new queue instead (queue.ts).
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DBOS, DBOSClient, type DLogger } from '@dbos-inc/dbos-sdk';
@@ -24,7 +26,15 @@ import { HostHealth } from './host-health.ts';
 import { IDLE_EVERY_MS, IdleWatch } from './idle.ts';
 import { invitationMail, MAIL_PATIENCE, type MailPatience, type MailStepContext } from './invitation-mail.ts';
 import { provision } from './provision.ts';
-import { CLONE, CLONE_QUEUE, DurableQueue, INVITATION_MAIL, LIFECYCLE_QUEUE, MAIL_QUEUE, type StepKind } from './queue.ts';
+import {
+  CLONE,
+  CLONE_QUEUE,
+  DurableQueue,
+  INVITATION_MAIL,
+  LIFECYCLE_QUEUE,
+  MAIL_QUEUE,
+  type StepKind,
+} from './queue.ts';
 import { resize } from './resize.ts';
 import { ReplicaSession } from './replica-session.ts';
 import { CAP_WARNING_RETENTION_EVERY_MS, forgetCapWarnings, removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
@@ -72,9 +82,15 @@ export interface DurableOptions {
   log: Logger;
   /** Poll of the lifecycle's queue; the default is a safety net only, and measured to be enough. */
   queuePollMs?: number;
-  /** How long after its request a sandbox waits for a host that does not answer. Default: two minutes. */
+  /**
+   * How long after its request a sandbox waits for a host that does not answer. Default: two
+   * minutes.
+   */
   hostPatienceMs?: number;
-  /** How long a host may be silent before what is awake on it fails as `host_lost`. Default: one minute. */
+  /**
+   * How long a host may be silent before what is awake on it fails as `host_lost`. Default: one
+   * minute.
+   */
   hostSilenceMs?: number;
   /** How a mail is tried again. Default: for a day, with pauses that grow to half an hour. */
   mailPatience?: MailPatience;
@@ -86,11 +102,17 @@ export interface DurableWork {
   queue: LifecycleQueue;
   /** Id of this process among those that run durable steps. */
   executorId: string;
-  /** Claims nothing more, lets running steps end for a moment, and leaves the rest to whoever runs next. */
+  /**
+   * Claims nothing more, lets running steps end for a moment, and leaves the rest to whoever runs
+   * next.
+   */
   stop(): Promise<void>;
 }
 
-/** Brings DBOS's own tables up to date. Any number of replicas may call it at once; must be done before {@link startDurable}. */
+/**
+ * Brings DBOS's own tables up to date. Any number of replicas may call it at once; must be done
+ * before {@link startDurable}.
+ */
 export async function migrateDurable(databaseUrl: string, log: Logger): Promise<void> {
   const pool = openPool(databaseUrl, 2, log);
   try {
@@ -106,7 +128,10 @@ export async function migrateDurable(databaseUrl: string, log: Logger): Promise<
   }
 }
 
-/** Starts the durable work. Rejects when the database cannot be reached; a host that cannot is only logged. */
+/**
+ * Starts the durable work. Rejects when the database cannot be reached; a host that cannot is only
+ * logged.
+ */
 export async function startDurable(options: DurableOptions): Promise<DurableWork> {
   const { databaseUrl, db, hosts, log } = options;
   const executorId = randomUUID();
@@ -162,7 +187,8 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     systemDatabasePool: pool,
     systemDatabaseSchemaName: DBOS_SCHEMA,
     runMigrations: false,
-    // Serves DBOS's messages and events, which nothing here uses; it would cost a connection and 100 ms of start.
+    // Serves DBOS's messages and events, which nothing here uses; it would cost a connection and
+    // 100 ms of start.
     useListenNotify: false,
     listenQueues: [LIFECYCLE_QUEUE, CLONE_QUEUE, MAIL_QUEUE],
     logger: dbosLogger(log),
@@ -186,10 +212,17 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const health = options.hostUrls.map((url) => new HostHealth(context, url));
   const expiry = new Expiry({ context, lifecycle: queue, session });
   const idle = new IdleWatch({ context, lifecycle: queue, session });
-  const caps = new CapWatch({ context, plans: options.plans, lifecycle: queue, session, graceSeconds: options.capGraceSeconds });
+  const caps = new CapWatch({
+    context,
+    plans: options.plans,
+    lifecycle: queue,
+    session,
+    graceSeconds: options.capGraceSeconds,
+  });
   dispatch.wake();
   cloneDispatch.wake();
-  // A first look before the first request: what a killed process left goes on, and the host of the request has a row.
+  // A first look before the first request: what a killed process left goes on, and the host of the
+  // request has a row.
   await Promise.all([takeover.tick(), ...health.map((host) => host.tick())]);
 
   const schedules = [
@@ -198,12 +231,24 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     runEvery({ name: 'idleness', everyMs: IDLE_EVERY_MS, run: () => idle.tick() }, stopping.signal, log),
     runEvery({ name: 'usage caps', everyMs: USAGE_CAPS_EVERY_MS, run: () => caps.tick() }, stopping.signal, log),
     runEvery(
-      { name: 'cap warning retention', everyMs: CAP_WARNING_RETENTION_EVERY_MS, run: () => forgetCapWarnings(context, session) },
+      {
+        name: 'cap warning retention',
+        everyMs: CAP_WARNING_RETENTION_EVERY_MS,
+        run: () => forgetCapWarnings(context, session),
+      },
       stopping.signal,
       log,
     ),
-    runEvery({ name: 'retention', everyMs: RETENTION_EVERY_MS, run: () => removeOldRows(context, session) }, stopping.signal, log),
-    runEvery({ name: 'usage rollup', everyMs: USAGE_ROLLUP_EVERY_MS, run: () => rollUpAllUsage(context, session) }, stopping.signal, log),
+    runEvery(
+      { name: 'retention', everyMs: RETENTION_EVERY_MS, run: () => removeOldRows(context, session) },
+      stopping.signal,
+      log,
+    ),
+    runEvery(
+      { name: 'usage rollup', everyMs: USAGE_ROLLUP_EVERY_MS, run: () => rollUpAllUsage(context, session) },
+      stopping.signal,
+      log,
+    ),
     ...health.map((host) =>
       runEvery(
         {
@@ -236,8 +281,9 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
 }
 
 /**
- * Two first migrations at once deadlock: DBOS builds indexes concurrently, and those wait for every open snapshot. A query that waits for
- * a lock holds one too, so this one asks again and again instead.
+ * Two first migrations at once deadlock: DBOS builds indexes concurrently, and those wait for every
+ * open snapshot. A query that waits for a lock holds one too, so this one asks again and again
+ * instead.
  */
 async function lockMigration(lock: pg.PoolClient): Promise<void> {
   const deadline = Date.now() + MIGRATION_DEADLINE_MS;
@@ -246,7 +292,8 @@ async function lockMigration(lock: pg.PoolClient): Promise<void> {
       `select pg_try_advisory_lock(hashtextextended('berth:migrate-dbos', 0)) as locked`,
     );
     if (rows[0]?.locked === true) return;
-    if (Date.now() > deadline) throw new Error(`another replica has been migrating the database for ${MIGRATION_DEADLINE_MS} ms`);
+    if (Date.now() > deadline)
+      throw new Error(`another replica has been migrating the database for ${MIGRATION_DEADLINE_MS} ms`);
     await delay(MIGRATION_LOOK_EVERY_MS);
   }
 }
@@ -260,7 +307,8 @@ function openPool(databaseUrl: string, max: number, log: Logger): pg.Pool {
     application_name: 'berth-api-durable',
   });
   const broke = (error: Error): void => log.warn({ err: error }, 'a connection of the durable work broke');
-  // The pool listens to idle connections only; one that breaks between two queries of its user would end the process.
+  // The pool listens to idle connections only; one that breaks between two queries of its user
+  // would end the process.
   pool.on('connect', (client) => client.on('error', broke));
   pool.on('error', broke);
   return pool;

@@ -1,5 +1,6 @@
-// Ends ephemeral sandboxes when their time is up. The database knows the time and the due ones, so nothing is lost with a process: whoever
-// looks next finds what is overdue. One replica leads, the others step in for one that leads and does nothing.
+// Ends ephemeral sandboxes when their time is up. The database knows the time and the due ones, so
+// nothing is lost with a process: whoever looks next finds what is overdue. One replica leads, the
+// others step in for one that leads and does nothing.
 import type { IntentContext } from '../services/sandbox-intent.ts';
 import { expireSandbox } from '../services/sandbox-expiry.ts';
 import { listExpired } from '../store/expiry.ts';
@@ -8,7 +9,10 @@ import type { StepContext } from './step-context.ts';
 
 /** How often to look; a sandbox ends this much late at most, and what it takes to commit. */
 export const EXPIRY_EVERY_MS = 250;
-/** A replica that does not lead ends what is overdue by this much. The row's lock makes it harmless that both do. */
+/**
+ * A replica that does not lead ends what is overdue by this much. The row's lock makes it harmless
+ * that both do.
+ */
 const STAND_IN_AFTER_MS = 1_000;
 const BATCH = 100;
 /** Transactions side by side; the pool serves requests too. */
@@ -55,7 +59,8 @@ export class Expiry {
       return await expireSandbox({ db, lifecycle: this.#options.lifecycle }, sandboxId);
     } catch (error) {
       // One that cannot be ended must not keep the others.
-      if (!stopping.aborted) log.warn({ err: error, sandboxId }, 'could not end an expired sandbox; it will be tried again');
+      if (!stopping.aborted)
+        log.warn({ err: error, sandboxId }, 'could not end an expired sandbox; it will be tried again');
       return false;
     }
   }

@@ -1,7 +1,9 @@
-// Looks at one host again and again: keeps its row up to date, has the differences between it and the sandboxes' rows mended (reconciler.ts), and, when it is
-// silent for long, fails the sandboxes that were awake on it. They come back when it does.
+// Looks at one host again and again: keeps its row up to date, has the differences between it and
+// the sandboxes' rows mended (reconciler.ts), and, when it is silent for long, fails the sandboxes
+// that were awake on it. They come back when it does.
 //
-// `last_seen_at` is written at the end of a look that succeeded. What a look finds dead died after it, so it is a proof of life.
+// `last_seen_at` is written at the end of a look that succeeded. What a look finds dead died after
+// it, so it is a proof of life.
 import { HostError, type HostFailureCode } from '../hosts/error.ts';
 import { HOST_LOST } from '../rules/machine-death.ts';
 import { transitionSandbox } from '../services/sandbox-transition.ts';
@@ -19,7 +21,10 @@ export class HostHealth {
   readonly #client: HostClient;
   readonly #reconciler: Reconciler;
   #reachable: boolean | undefined;
-  /** Since when this process has found the host silent: that the service itself was away is no silence of the host. */
+  /**
+   * Since when this process has found the host silent: that the service itself was away is no
+   * silence of the host.
+   */
   #silentSince: number | null = null;
 
   constructor(context: StepContext, hostUrl: string) {
@@ -28,7 +33,10 @@ export class HostHealth {
     this.#reconciler = new Reconciler(context, this.#client);
   }
 
-  /** Asks the host once and acts on it. A host that does not answer is logged when that begins and when it ends. Rejects when the database cannot be asked. */
+  /**
+   * Asks the host once and acts on it. A host that does not answer is logged when that begins and
+   * when it ends. Rejects when the database cannot be asked.
+   */
   async tick(): Promise<void> {
     const { stopping, log } = this.#context;
     try {
@@ -38,7 +46,8 @@ export class HostHealth {
       if (!(error instanceof HostError)) throw error;
       if (this.#reachable !== false) log.warn({ err: error, host: this.#client.url }, 'a host cannot be asked');
       this.#reachable = false;
-      // One that answers something else (another version, another token) is there, and so are its machines.
+      // One that answers something else (another version, another token) is there, and so are its
+      // machines.
       if (!SILENT.has(error.code)) {
         this.#silentSince = null;
         return;
@@ -48,7 +57,10 @@ export class HostHealth {
     }
   }
 
-  /** Another replica looks after the host now: what this one saw until here says nothing about the time until it looks again. */
+  /**
+   * Another replica looks after the host now: what this one saw until here says nothing about the
+   * time until it looks again.
+   */
   rest(): void {
     this.#silentSince = null;
     this.#reconciler.forget();
@@ -72,11 +84,15 @@ export class HostHealth {
     await upsertHost(db, report);
     if (this.#reachable !== true) log.info({ hostId, host: this.#client.url }, 'a host answers');
     this.#reachable = true;
-    // Another host is at this address than before: what was awake on that one is nowhere to be asked for.
+    // Another host is at this address than before: what was awake on that one is nowhere to be
+    // asked for.
     await this.#failSilent(hostId);
   }
 
-  /** Fails what is awake on the hosts known at this address, but the given one, that have been silent for long. */
+  /**
+   * Fails what is awake on the hosts known at this address, but the given one, that have been
+   * silent for long.
+   */
   async #failSilent(exceptHostId: string | null): Promise<void> {
     const { db, hostSilenceMs } = this.#context;
     for (const host of await listHostsAt(db, this.#client.url)) {
@@ -101,6 +117,7 @@ export class HostHealth {
       return written;
     });
     crashPoint('lost:settled');
-    if (result.outcome === 'changed') this.#context.log.warn({ sandboxId: sandbox.id }, 'a sandbox failed: its host is silent');
+    if (result.outcome === 'changed')
+      this.#context.log.warn({ sandboxId: sandbox.id }, 'a sandbox failed: its host is silent');
   }
 }

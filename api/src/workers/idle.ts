@@ -1,5 +1,6 @@
-// Looks, on one replica, at every sandbox that may sleep by itself, and at the processor time of its machine: what it finds idle is put to sleep.
-// Remembers nothing but the last look at each machine's processors; after a change of the leader nothing sleeps before there are two.
+// Looks, on one replica, at every sandbox that may sleep by itself, and at the processor time of
+// its machine: what it finds idle is put to sleep. Remembers nothing but the last look at each
+// machine's processors; after a change of the leader nothing sleeps before there are two.
 import type { IntentContext } from '../services/sandbox-intent.ts';
 import { judgeIdleness } from '../services/idle.ts';
 import { listPossibleSleepers, type SleeperRow } from '../store/activity-signals.ts';
@@ -8,7 +9,10 @@ import type { StepContext } from './step-context.ts';
 
 /** How often to look: a sandbox goes to sleep this much late. */
 export const IDLE_EVERY_MS = 5_000;
-/** Shares of a processor are means over so long at least: an idle guest's own chores are bursts of a second or two. */
+/**
+ * Shares of a processor are means over so long at least: an idle guest's own chores are bursts of a
+ * second or two.
+ */
 const CPU_SPAN_MS = 30_000;
 /** Transactions side by side; the pool serves requests too. */
 const AT_ONCE = 4;
@@ -53,7 +57,10 @@ export class IdleWatch {
     await this.#judgeAll(sleepers);
   }
 
-  /** The looks at the machines of one host; those before where it cannot be asked, with nothing known of this moment. */
+  /**
+   * The looks at the machines of one host; those before where it cannot be asked, with nothing
+   * known of this moment.
+   */
   async #lookAt(url: string, sleepers: SleeperRow[]): Promise<[string, CpuLook][]> {
     const { hosts, log, stopping } = this.#options.context;
     try {
@@ -66,7 +73,8 @@ export class IdleWatch {
         return used === undefined ? [] : [[id, this.#next(this.#looks.get(id), { atMs, cpuMs: used })]];
       });
     } catch (error) {
-      if (!stopping.aborted && !this.#silentHosts.has(url)) log.warn({ err: error, host: url }, 'a host cannot be asked who is at work');
+      if (!stopping.aborted && !this.#silentHosts.has(url))
+        log.warn({ err: error, host: url }, 'a host cannot be asked who is at work');
       this.#silentHosts.add(url);
       return [];
     }
@@ -83,7 +91,8 @@ export class IdleWatch {
     const { stopping } = this.#options.context;
     const waiting = [...sleepers];
     const judgeNext = async (): Promise<void> => {
-      for (let next = waiting.shift(); next !== undefined && !stopping.aborted; next = waiting.shift()) await this.#judge(next);
+      for (let next = waiting.shift(); next !== undefined && !stopping.aborted; next = waiting.shift())
+        await this.#judge(next);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, judgeNext));
   }
@@ -96,10 +105,12 @@ export class IdleWatch {
         sleeper,
         this.#looks.get(sleeper.id)?.share ?? null,
       );
-      if (verdict === 'idle') context.log.info({ sandboxId: sleeper.id, idleSince: sleeper.lastActiveAt }, 'an idle sandbox goes to sleep');
+      if (verdict === 'idle')
+        context.log.info({ sandboxId: sleeper.id, idleSince: sleeper.lastActiveAt }, 'an idle sandbox goes to sleep');
     } catch (error) {
       // One that cannot be put to sleep must not keep the others awake.
-      if (!context.stopping.aborted) context.log.warn({ err: error, sandboxId: sleeper.id }, 'could not put an idle sandbox to sleep');
+      if (!context.stopping.aborted)
+        context.log.warn({ err: error, sandboxId: sleeper.id }, 'could not put an idle sandbox to sleep');
     }
   }
 }

@@ -1,5 +1,7 @@
-// The durable step that mails an invitation: a fresh token, the mail server, the note that it went out. At least once: killed between the last two, it mails
-// again, and the newer message's link is the one that works. No token is part of what the step records. Safe to run again from the start at any point.
+// The durable step that mails an invitation: a fresh token, the mail server, the note that it went
+// out. At least once: killed between the last two, it mails again, and the newer message's link is
+// the one that works. No token is part of what the step records. Safe to run again from the start
+// at any point.
 import { setTimeout as delay } from 'node:timers/promises';
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import { noteInvitationSent, prepareInvitationMail } from '../services/invitation-mail.ts';
@@ -7,7 +9,10 @@ import type { Mailer } from '../services/mail-port.ts';
 import { crashPoint } from './crash-point.ts';
 import { parked, untilCommitted, worthLogging, type StepContext } from './step-context.ts';
 
-/** What the step is recorded with: which invitation, and since when its mail is tried. Never a token. */
+/**
+ * What the step is recorded with: which invitation, and since when its mail is tried. Never a
+ * token.
+ */
 export interface InvitationMailStep {
   invitationId: string;
   /** Milliseconds since 1970. */
@@ -22,7 +27,11 @@ export interface MailPatience {
   giveUpAfterMs: number;
 }
 
-export const MAIL_PATIENCE: MailPatience = { firstPauseMs: 2_000, longestPauseMs: 30 * 60_000, giveUpAfterMs: 24 * 3_600_000 };
+export const MAIL_PATIENCE: MailPatience = {
+  firstPauseMs: 2_000,
+  longestPauseMs: 30 * 60_000,
+  giveUpAfterMs: 24 * 3_600_000,
+};
 
 export interface MailStepContext extends StepContext {
   mailer: Mailer;
@@ -31,7 +40,10 @@ export interface MailStepContext extends StepContext {
   mailPatience: MailPatience;
 }
 
-/** `void`: the invitation is not pending any more, or its mail went out. `overtaken`: another run of the step sent a newer one. */
+/**
+ * `void`: the invitation is not pending any more, or its mail went out. `overtaken`: another run of
+ * the step sent a newer one.
+ */
 type Outcome = 'sent' | 'void' | 'overtaken' | 'given up';
 
 /** Mails a pending invitation whose mail did not go out yet. */
@@ -42,7 +54,10 @@ export async function invitationMail(context: MailStepContext, step: InvitationM
   context.log.debug({ invitationId: step.invitationId, outcome }, 'the mail of an invitation is done');
 }
 
-async function mailUntilSent(context: MailStepContext, { invitationId, askedAtMs }: InvitationMailStep): Promise<Outcome> {
+async function mailUntilSent(
+  context: MailStepContext,
+  { invitationId, askedAtMs }: InvitationMailStep,
+): Promise<Outcome> {
   const { db, log, mailer, mailPatience, publicUrl, stopping } = context;
   for (let attempt = 0; ; attempt += 1) {
     if (stopping.aborted) return await parked();
@@ -61,7 +76,10 @@ async function mailUntilSent(context: MailStepContext, { invitationId, askedAtMs
     } catch (error) {
       if (stopping.aborted) return await parked();
       if (Date.now() >= askedAtMs + mailPatience.giveUpAfterMs) {
-        log.error({ err: error, invitationId, attempt }, 'the mail of an invitation could not be sent and is given up; invite again');
+        log.error(
+          { err: error, invitationId, attempt },
+          'the mail of an invitation could not be sent and is given up; invite again',
+        );
         return 'given up';
       }
       if (worthLogging(attempt))
@@ -83,8 +101,15 @@ async function noteSent(context: MailStepContext, invitationId: string, tokenSha
   return noted ? 'sent' : 'overtaken';
 }
 
-/** With a quarter of jitter, so that mails that wait for one server do not come to it all at once. Ends early when the process stops. */
-async function pauseAfter(attempt: number, { firstPauseMs, longestPauseMs }: MailPatience, stopping: AbortSignal): Promise<void> {
+/**
+ * With a quarter of jitter, so that mails that wait for one server do not come to it all at once.
+ * Ends early when the process stops.
+ */
+async function pauseAfter(
+  attempt: number,
+  { firstPauseMs, longestPauseMs }: MailPatience,
+  stopping: AbortSignal,
+): Promise<void> {
   const waitMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt, 30)) * (0.75 + Math.random() * 0.5);
   try {
     await delay(waitMs, undefined, { signal: stopping });

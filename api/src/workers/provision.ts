@@ -1,5 +1,6 @@
-// The durable step that makes a sandbox's machine: ask the host until it answers for good, then commit what came of it.
-// Safe to run again from the start at any point and beside itself: the host's verb is idempotent and fenced, so is the commit.
+// The durable step that makes a sandbox's machine: ask the host until it answers for good, then
+// commit what came of it. Safe to run again from the start at any point and beside itself: the
+// host's verb is idempotent and fenced, so is the commit.
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import type { LifecycleStep } from '../services/lifecycle-port.ts';
 import { settleAwake } from '../services/sandbox-clone.ts';
@@ -13,7 +14,10 @@ import { vmSpecOf } from './vm-spec.ts';
 /** `void`: a newer intent (a destroy) is in force, or the work is done already. */
 type Made = { kind: 'made' } | { kind: 'void' } | { kind: 'failed'; code: string; message: string };
 
-/** Brings a sandbox from `provisioning` to `ready`, to `running` with the step that clones its repository, or to `failed`, or leaves it alone when its epoch is no longer in force. */
+/**
+ * Brings a sandbox from `provisioning` to `ready`, to `running` with the step that clones its
+ * repository, or to `failed`, or leaves it alone when its epoch is no longer in force.
+ */
 export async function provision(context: StepContext, step: LifecycleStep): Promise<void> {
   crashPoint('provision:claimed');
   const made = await DBOS.runStep(() => makeMachine(context, step), { name: 'makeMachine' });
@@ -39,10 +43,15 @@ async function makeMachine(context: StepContext, step: LifecycleStep): Promise<M
   return { kind: 'failed', code: verdict.code, message: verdict.message };
 }
 
-async function settle(context: StepContext, step: LifecycleStep, made: Exclude<Made, { kind: 'void' }>): Promise<string> {
+async function settle(
+  context: StepContext,
+  step: LifecycleStep,
+  made: Exclude<Made, { kind: 'void' }>,
+): Promise<string> {
   const { outcome, sandbox } = await untilCommitted(context, 'settling a new machine', () =>
     context.db.transaction().execute(async (trx) => {
-      // A failure takes a new epoch: should the host still be at work on the old one, what it makes is void and gets reaped.
+      // A failure takes a new epoch: should the host still be at work on the old one, what it makes
+      // is void and gets reaped.
       const result = await (made.kind === 'made'
         ? settleAwake(trx, context.lifecycle, { ...step, actor: SYSTEM })
         : transitionSandbox(trx, {

@@ -1,5 +1,6 @@
-// Puts durable steps into their queue, in the transaction of their intent, and starts those of the lifecycle right after its commit.
-// The id of a lifecycle step is its kind, its sandbox and its epoch: to enqueue it twice is to enqueue it once.
+// Puts durable steps into their queue, in the transaction of their intent, and starts those of the
+// lifecycle right after its commit. The id of a lifecycle step is its kind, its sandbox and its
+// epoch: to enqueue it twice is to enqueue it once.
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
 import { CompiledQuery } from 'kysely';
 import type { DBOSClient } from '@dbos-inc/dbos-sdk';
@@ -10,7 +11,10 @@ import { crashPoint } from './crash-point.ts';
 import type { Dispatch } from './dispatch.ts';
 import type { InvitationMailStep } from './invitation-mail.ts';
 
-/** A workflow whose steps change in kind or order gets a new name and a new queue, which only replicas that know it listen to. */
+/**
+ * A workflow whose steps change in kind or order gets a new name and a new queue, which only
+ * replicas that know it listen to.
+ */
 export const LIFECYCLE_QUEUE = 'lifecycle';
 
 /** Mails: found by the queue's poll alone, as a second more does not matter to them. */
@@ -95,7 +99,11 @@ export class DurableQueue implements LifecycleQueue {
   async enqueueInvitationMail(trx: DatabaseTransaction, invitationId: string, attemptKey: string): Promise<void> {
     const step: InvitationMailStep = { invitationId, askedAtMs: Date.now() };
     const workflowID = `${INVITATION_MAIL}:${invitationId}:${attemptKey}`;
-    await this.#client.enqueueInTransaction(clientOf(trx), { queueName: MAIL_QUEUE, workflowName: INVITATION_MAIL, workflowID }, step);
+    await this.#client.enqueueInTransaction(
+      clientOf(trx),
+      { queueName: MAIL_QUEUE, workflowName: INVITATION_MAIL, workflowID },
+      step,
+    );
     crashPoint('invitation:enqueued');
   }
 
@@ -117,7 +125,10 @@ export class DurableQueue implements LifecycleQueue {
   }
 }
 
-/** The transaction's connection as DBOS wants it: of a `pg` client it calls `query(text, values)` and reads `rows`, nothing else. */
+/**
+ * The transaction's connection as DBOS wants it: of a `pg` client it calls `query(text, values)`
+ * and reads `rows`, nothing else.
+ */
 function clientOf(trx: DatabaseTransaction): ClientBase {
   const client = {
     query: async (text: string, values: unknown[]) => {

@@ -1,11 +1,13 @@
-// Holds what one host has against what the sandboxes' rows say, both ways, and mends each difference as rules/reconciliation.ts decides. It never
-// touches a machine or a row that a step is at work on.
+// Holds what one host has against what the sandboxes' rows say, both ways, and mends each
+// difference as rules/reconciliation.ts decides. It never touches a machine or a row that a step is
+// at work on.
 //
 // The order of the reads is what makes it safe while sandboxes come and go:
 //   1. the rows of the host's sandboxes   2. the host's list   3. the rows of those listed that are to be destroyed by 1, or are not in it
-// A row says awake, or stopped, only after the host said the same, so what 2 says against 1 happened since, and whatever was asked for since has
-// raised the epoch that every write is fenced by: rows before the list. A machine exists only after its row was committed, so a machine of 2 without
-// a claim in 3 has none: rows after the list.
+// A row says awake, or stopped, only after the host said the same, so what 2 says against 1
+// happened since, and whatever was asked for since has raised the epoch that every write is fenced
+// by: rows before the list. A machine exists only after its row was committed, so a machine of 2
+// without a claim in 3 has none: rows after the list.
 import type { VmView } from '@berth/protocol/host.ts';
 import type { HostClient } from '../hosts/client.ts';
 import { reconcile, type Decision, type MachineFacts } from '../rules/reconciliation.ts';
@@ -20,9 +22,14 @@ import { sizeOf } from './vm-spec.ts';
 export class Reconciler {
   readonly #context: StepContext;
   readonly #client: HostClient;
-  /** What the host should have and did not list last time, with when it was last seen before that. */
+  /**
+   * What the host should have and did not list last time, with when it was last seen before that.
+   */
   #missed = new Map<string, Date | null>();
-  /** Calls of the host that are under way for machines nobody claims, by machine: they take seconds, and a look must not wait for them. */
+  /**
+   * Calls of the host that are under way for machines nobody claims, by machine: they take seconds,
+   * and a look must not wait for them.
+   */
   readonly #errands = new Map<string, Promise<void>>();
   /** Differences that no mending is safe for: logged when they begin. */
   #reported = new Set<string>();
@@ -37,7 +44,10 @@ export class Reconciler {
     return [...this.#reported];
   }
 
-  /** One look. `seenAt`: when the host was last seen before it. Rejects when the host cannot be asked, or the database. */
+  /**
+   * One look. `seenAt`: when the host was last seen before it. Rejects when the host cannot be
+   * asked, or the database.
+   */
   async look(hostId: string, seenAt: Date | null): Promise<void> {
     const rows = await listOnHost(this.#context.db, hostId);
     const listed = await this.#client.listVms({ signal: this.#context.stopping });
@@ -78,7 +88,9 @@ export class Reconciler {
           await this.#change(row, decision, lastAliveAt);
           return;
         case 'note':
-          await this.#context.db.transaction().execute((trx) => writeRemains(trx, { sandboxId: row.id, epoch: row.epoch, ...decision }));
+          await this.#context.db
+            .transaction()
+            .execute((trx) => writeRemains(trx, { sandboxId: row.id, epoch: row.epoch, ...decision }));
           return;
         case 'adopt-size':
           await this.#context.db
@@ -97,7 +109,11 @@ export class Reconciler {
     }
   }
 
-  async #change(row: SandboxFence, decision: Extract<Decision, { do: 'change' }>, lastAliveAt: Date | null): Promise<void> {
+  async #change(
+    row: SandboxFence,
+    decision: Extract<Decision, { do: 'change' }>,
+    lastAliveAt: Date | null,
+  ): Promise<void> {
     const lost = decision.to === 'failed';
     const result = await this.#context.db.transaction().execute(async (trx) => {
       // The epoch is the one read before the list: whatever was asked for since wins.

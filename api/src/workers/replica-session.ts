@@ -1,11 +1,15 @@
-// This process's session with Postgres: while it lives, so do the advisory locks that say "this executor is alive" and "I lead this".
-// Owns one connection, outside every pool, and mends it when it breaks. Locks are only a matter of economy: the work is fenced anyway.
+// This process's session with Postgres: while it lives, so do the advisory locks that say "this
+// executor is alive" and "I lead this". Owns one connection, outside every pool, and mends it when
+// it breaks. Locks are only a matter of economy: the work is fenced anyway.
 import pg from 'pg';
 import type { Logger } from 'pino';
 
 const RECONNECT_MS = 100;
 const QUERY_TIMEOUT_MS = 5_000;
-/** After a break nobody is declared dead for this long: when Postgres itself was away, everyone is mending their session now. */
+/**
+ * After a break nobody is declared dead for this long: when Postgres itself was away, everyone is
+ * mending their session now.
+ */
 const QUIET_AFTER_BREAK_MS = 3_000;
 
 export interface ReplicaSessionOptions {
@@ -22,7 +26,10 @@ export class ReplicaSession {
   #client: pg.Client | undefined;
   /** One that is to be the session. */
   #opening: pg.Client | undefined;
-  /** Settles when the query asked last has ended: several schedules share the one connection, which takes one query at a time. */
+  /**
+   * Settles when the query asked last has ended: several schedules share the one connection, which
+   * takes one query at a time.
+   */
   #lastQuery: Promise<unknown> = Promise.resolve();
   #reconnect: NodeJS.Timeout | undefined;
   #quietUntil = 0;
@@ -40,10 +47,12 @@ export class ReplicaSession {
       connectionTimeoutMillis: QUERY_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
       keepAlive: true,
-      // The server finds out within half a minute that the machine of a replica is gone, and lets go of its locks.
+      // The server finds out within half a minute that the machine of a replica is gone, and lets
+      // go of its locks.
       options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
     });
-    // Until it is this session's it may break at every moment, and that is told here alone: two who mend one session would lock each other out.
+    // Until it is this session's it may break at every moment, and that is told here alone: two who
+    // mend one session would lock each other out.
     let broken: Error | undefined;
     const onBroken = (error: Error): void => {
       broken ??= error;
@@ -54,21 +63,26 @@ export class ReplicaSession {
     this.#opening = client;
     try {
       await client.connect();
-      if (!(await tryLock(client, executorLock(this.#options.executorId)))) {
+      if (!(await tryLock(client, executorLock(this.#options.executorId))))
         throw new Error(`another process runs as executor ${this.#options.executorId}`);
-      }
+
       if (broken !== undefined) throw broken;
       if (this.#closed) throw new Error('this process lets go of its session');
       this.#client = client;
     } catch (error) {
-      await client.end().catch((cause: unknown) => this.#options.log.debug({ err: cause }, 'closing a session that never was'));
+      await client
+        .end()
+        .catch((cause: unknown) => this.#options.log.debug({ err: cause }, 'closing a session that never was'));
       throw error;
     } finally {
       this.#opening = undefined;
     }
   }
 
-  /** True while this replica is the one that does `task`. The first to ask leads until its session ends. */
+  /**
+   * True while this replica is the one that does `task`. The first to ask leads until its session
+   * ends.
+   */
   async leads(task: string): Promise<boolean> {
     const client = this.#client;
     if (client === undefined) return false;
@@ -78,7 +92,10 @@ export class ReplicaSession {
     return this.#client === client;
   }
 
-  /** Runs `takeOver` while it is certain that no live process runs as this executor; false when one does, or nobody can tell now. */
+  /**
+   * Runs `takeOver` while it is certain that no live process runs as this executor; false when one
+   * does, or nobody can tell now.
+   */
   async ifDead(executorId: string, takeOver: () => Promise<void>): Promise<boolean> {
     const client = this.#client;
     if (client === undefined || Date.now() < this.#quietUntil) return false;
@@ -86,7 +103,9 @@ export class ReplicaSession {
     try {
       await takeOver();
     } finally {
-      await this.#inTurn(() => client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [executorLock(executorId)]));
+      await this.#inTurn(() =>
+        client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [executorLock(executorId)]),
+      );
     }
     return true;
   }
@@ -138,6 +157,9 @@ function executorLock(executorId: string): string {
 }
 
 async function tryLock(client: pg.Client, name: string): Promise<boolean> {
-  const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock(hashtextextended($1, 0)) as locked', [name]);
+  const { rows } = await client.query<{ locked: boolean }>(
+    'select pg_try_advisory_lock(hashtextextended($1, 0)) as locked',
+    [name],
+  );
   return rows[0]?.locked === true;
 }

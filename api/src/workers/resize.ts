@@ -1,5 +1,6 @@
-// The durable step that grows a sandbox's machine while it runs: ask the host until it answers for good, commit the size that was verified.
-// Safe to run again from the start at any point and beside itself: the host's verb is idempotent and fenced, so is the commit.
+// The durable step that grows a sandbox's machine while it runs: ask the host until it answers for
+// good, commit the size that was verified. Safe to run again from the start at any point and beside
+// itself: the host's verb is idempotent and fenced, so is the commit.
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import type { Reason } from '../rules/machine-death.ts';
@@ -15,7 +16,10 @@ import { sizeOf } from './vm-spec.ts';
 /** `verified` null: nothing is known but what the allocation says already. */
 type Grown = { kind: 'void' } | { kind: 'grown'; verified: Allocation | null; deferred: Reason | null };
 
-/** Brings an awake sandbox to its pending allocation as far as that grows, or leaves that for the next wake and says why. */
+/**
+ * Brings an awake sandbox to its pending allocation as far as that grows, or leaves that for the
+ * next wake and says why.
+ */
 export async function resize(context: StepContext, step: LifecycleStep): Promise<void> {
   crashPoint('resize:claimed');
   const grown = await DBOS.runStep(() => growMachine(context, step), { name: 'growMachine' });
@@ -47,7 +51,11 @@ async function growMachine(context: StepContext, step: LifecycleStep): Promise<G
   return { kind: 'grown', verified, deferred: { code: verdict.code, message: verdict.message } };
 }
 
-async function settle(context: StepContext, step: LifecycleStep, grown: Exclude<Grown, { kind: 'void' }>): Promise<string> {
+async function settle(
+  context: StepContext,
+  step: LifecycleStep,
+  grown: Exclude<Grown, { kind: 'void' }>,
+): Promise<string> {
   const { verified, deferred } = grown;
   const outcome = await untilCommitted(context, 'settling a resized machine', () =>
     context.db.transaction().execute(async (trx) => {

@@ -1,5 +1,6 @@
-// Removes rows that nobody can use any more: what sign-in kept, idempotency keys, links to previews, samples of metrics, counts of tries. What has expired is refused, or passed
-// over, by itself; this bounds the tables.
+// Removes rows that nobody can use any more: what sign-in kept, idempotency keys, links to
+// previews, samples of metrics, counts of tries. What has expired is refused, or passed over, by
+// itself; this bounds the tables.
 import { LONGEST_WINDOW_MS } from '../rules/recommendation.ts';
 import { LONGEST_REFILL_SECONDS } from '../rules/throttle.ts';
 import { deleteOldIdempotencyKeys } from '../store/idempotency.ts';
@@ -21,7 +22,10 @@ const BATCH = 500;
 const MOST_SAMPLES = 50_000;
 
 /** One look: removes all that has had its time, batch by batch. */
-export async function removeOldRows(context: Pick<StepContext, 'db' | 'stopping'>, session: Pick<ReplicaSession, 'leads'>): Promise<void> {
+export async function removeOldRows(
+  context: Pick<StepContext, 'db' | 'stopping'>,
+  session: Pick<ReplicaSession, 'leads'>,
+): Promise<void> {
   if (!(await session.leads('retention'))) return;
   for (const table of EXPIRING_TABLES) await inBatches(context, () => deleteExpired(context.db, table, BATCH));
   await inBatches(context, () => deleteOldIdempotencyKeys(context.db, BATCH));
@@ -39,7 +43,11 @@ export async function forgetCapWarnings(
   await inBatches(context, () => deleteCapWarnings(context.db, WARNINGS_KEPT_DAYS, BATCH));
 }
 
-async function inBatches({ stopping }: Pick<StepContext, 'stopping'>, removeSome: () => Promise<number>, most = Infinity): Promise<void> {
+async function inBatches(
+  { stopping }: Pick<StepContext, 'stopping'>,
+  removeSome: () => Promise<number>,
+  most = Infinity,
+): Promise<void> {
   let removed = BATCH;
   for (let all = 0; removed === BATCH && all < most && !stopping.aborted; all += removed) removed = await removeSome();
 }

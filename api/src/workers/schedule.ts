@@ -9,7 +9,10 @@ export interface ScheduledTask {
   run: () => Promise<void>;
 }
 
-/** Runs the task until the signal aborts; resolves when its last run has ended. A run that fails is logged and does not end the schedule. */
+/**
+ * Runs the task until the signal aborts; resolves when its last run has ended. A run that fails is
+ * logged and does not end the schedule.
+ */
 export async function runEvery(task: ScheduledTask, signal: AbortSignal, log: Logger): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
@@ -19,7 +22,8 @@ export async function runEvery(task: ScheduledTask, signal: AbortSignal, log: Lo
     } catch (error) {
       failures += 1;
       // The database or a host being away fails every run; one line when it begins is enough.
-      if (!signal.aborted) log[failures === 1 ? 'warn' : 'debug']({ err: error, failures }, `${task.name} failed; it will run again`);
+      if (!signal.aborted)
+        log[failures === 1 ? 'warn' : 'debug']({ err: error, failures }, `${task.name} failed; it will run again`);
     }
     try {
       await delay(task.everyMs, undefined, { signal });

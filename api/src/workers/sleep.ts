@@ -1,5 +1,6 @@
-// The durable step that puts a sandbox's machine to sleep: ask the host until it answers for good, see what is left where it does not, commit what came of it.
-// Safe to run again from the start at any point and beside itself: the host's verb is idempotent and fenced, so is the commit.
+// The durable step that puts a sandbox's machine to sleep: ask the host until it answers for good,
+// see what is left where it does not, commit what came of it. Safe to run again from the start at
+// any point and beside itself: the host's verb is idempotent and fenced, so is the commit.
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { VmView } from '@berth/protocol/host.ts';
 import { DBOS } from '@dbos-inc/dbos-sdk';
@@ -14,14 +15,20 @@ import { stepKindOf } from './queue.ts';
 import { SYSTEM, untilCommitted, type StepContext } from './step-context.ts';
 import { remainsOf, sizeOf } from './vm-spec.ts';
 
-/** `asleep`: captured. `runs-on`: it could not be. `gone`: its machine is no more, or nobody can say what it is. */
+/**
+ * `asleep`: captured. `runs-on`: it could not be. `gone`: its machine is no more, or nobody can say
+ * what it is.
+ */
 type Captured =
   | { kind: 'void' }
   | { kind: 'asleep'; wakesFrom: WakeSource | null; size: Allocation | null }
   | { kind: 'runs-on'; reason: Reason }
   | { kind: 'gone'; reason: Reason; wakesFrom: WakeSource | null };
 
-/** Brings a sandbox from `sleeping` to `stopped`, back to awake, or to `failed`, or leaves it alone when its epoch is no longer in force. */
+/**
+ * Brings a sandbox from `sleeping` to `stopped`, back to awake, or to `failed`, or leaves it alone
+ * when its epoch is no longer in force.
+ */
 export async function sleep(context: StepContext, step: LifecycleStep): Promise<void> {
   crashPoint('sleep:claimed');
   const captured = await DBOS.runStep(() => captureMachine(context, step), { name: 'captureMachine' });
@@ -58,12 +65,19 @@ function judge(vm: VmView | null | undefined, message: string): Captured {
     case 'dead':
       return { kind: 'gone', reason: deathOf(vm), wakesFrom: remainsOf(vm) };
     default:
-      // What a host that does not answer, or is still at it, comes to in the end is seen when it is looked at: workers/host-health.ts.
-      return vm === null ? { kind: 'gone', reason: MACHINE_LOST, wakesFrom: null } : { kind: 'gone', reason: HOST_LOST, wakesFrom: 'disk' };
+      // What a host that does not answer, or is still at it, comes to in the end is seen when it is
+      // looked at: workers/host-health.ts.
+      return vm === null
+        ? { kind: 'gone', reason: MACHINE_LOST, wakesFrom: null }
+        : { kind: 'gone', reason: HOST_LOST, wakesFrom: 'disk' };
   }
 }
 
-async function settle(context: StepContext, step: LifecycleStep, captured: Exclude<Captured, { kind: 'void' }>): Promise<string> {
+async function settle(
+  context: StepContext,
+  step: LifecycleStep,
+  captured: Exclude<Captured, { kind: 'void' }>,
+): Promise<string> {
   const { outcome, sandbox } = await untilCommitted(context, 'settling a machine put to sleep', () =>
     context.db.transaction().execute(async (trx) => {
       const result = await (captured.kind === 'runs-on'
@@ -81,7 +95,8 @@ async function settle(context: StepContext, step: LifecycleStep, captured: Exclu
 function changeOf(
   captured: Extract<Captured, { kind: 'asleep' | 'gone' }>,
 ): Pick<Transition, 'to' | 'reason' | 'wakesFrom' | 'allocated' | 'newEpoch'> {
-  if (captured.kind === 'asleep') return { to: 'stopped', wakesFrom: captured.wakesFrom, allocated: captured.size ?? undefined };
+  if (captured.kind === 'asleep')
+    return { to: 'stopped', wakesFrom: captured.wakesFrom, allocated: captured.size ?? undefined };
   // A failure takes a new epoch: what the host may still be doing under the old one is void.
   return { to: 'failed', newEpoch: true, reason: captured.reason, wakesFrom: captured.wakesFrom };
 }

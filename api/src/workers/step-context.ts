@@ -1,5 +1,5 @@
-// What every durable step works with, and how it waits. A step never ends because this process does: it is parked, stays on
-// record as running, and is taken over by whoever runs next.
+// What every durable step works with, and how it waits. A step never ends because this process
+// does: it is parked, stays on record as running, and is taken over by whoever runs next.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
@@ -24,7 +24,10 @@ export interface StepContext {
   stopping: AbortSignal;
 }
 
-/** Never resolves and keeps nothing alive. To settle a step at shutdown would record that as its outcome. */
+/**
+ * Never resolves and keeps nothing alive. To settle a step at shutdown would record that as its
+ * outcome.
+ */
 export function parked(): Promise<never> {
   return new Promise(() => undefined);
 }
@@ -33,7 +36,10 @@ const FIRST_WAIT_MS = 50;
 /** With its jitter below the 2 s in which an expired sandbox is gone once its host is back. */
 const LONGEST_WAIT_MS = 1_000;
 
-/** Waits before attempt number `attempt` + 1: 50 ms, doubling up to 1 s, with a quarter of jitter. Ends early when the process stops. */
+/**
+ * Waits before attempt number `attempt` + 1: 50 ms, doubling up to 1 s, with a quarter of jitter.
+ * Ends early when the process stops.
+ */
 export async function pause(attempt: number, stopping: AbortSignal): Promise<void> {
   const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(attempt, 10)) * (0.75 + Math.random() * 0.5);
   try {
@@ -43,7 +49,9 @@ export async function pause(attempt: number, stopping: AbortSignal): Promise<voi
   }
 }
 
-/** True for attempts 0, 1, 3, 7, 15 ...: enough for the log of something that is tried for hours. */
+/**
+ * True for attempts 0, 1, 3, 7, 15 ...: enough for the log of something that is tried for hours.
+ */
 export function worthLogging(attempt: number): boolean {
   return (attempt & (attempt + 1)) === 0;
 }
@@ -55,7 +63,8 @@ export async function untilCommitted<T>(context: StepContext, what: string, tran
     try {
       return await transaction();
     } catch (error) {
-      if (!context.stopping.aborted && worthLogging(attempt)) context.log.warn({ err: error, attempt }, `${what}: trying again`);
+      if (!context.stopping.aborted && worthLogging(attempt))
+        context.log.warn({ err: error, attempt }, `${what}: trying again`);
     }
     await pause(attempt, context.stopping);
   }

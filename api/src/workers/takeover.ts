@@ -1,9 +1,16 @@
-// Finds durable steps that nobody runs any more and sees that somebody does: those of dead executors, those this process claimed
-// without starting (Postgres went away in between), and sandboxes whose step is not on record or ended without its work done.
+// Finds durable steps that nobody runs any more and sees that somebody does: those of dead
+// executors, those this process claimed without starting (Postgres went away in between), and
+// sandboxes whose step is not on record or ended without its work done.
 import { DBOS, type DBOSClient } from '@dbos-inc/dbos-sdk';
 import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
 import { beginClone } from '../services/sandbox-clone.ts';
-import { listEndedSteps, listExecutorsAtWork, listQuietSteps, listUnattended, listUnattendedClones } from '../store/lifecycle.ts';
+import {
+  listEndedSteps,
+  listExecutorsAtWork,
+  listQuietSteps,
+  listUnattended,
+  listUnattendedClones,
+} from '../store/lifecycle.ts';
 import { lockSandbox } from '../store/sandboxes.ts';
 import type { Dispatch } from './dispatch.ts';
 import { requeueStepsOf } from './dispatch.ts';
@@ -31,7 +38,10 @@ export interface TakeoverOptions {
 
 export class Takeover {
   readonly #options: TakeoverOptions;
-  /** Own steps that were not here at the last look; one look may fall between a step's end and its record. */
+  /**
+   * Own steps that were not here at the last look; one look may fall between a step's end and its
+   * record.
+   */
   #missing = new Set<string>();
   #nextSlowAt = 0;
   #nextHistoryAt = 0;
@@ -87,11 +97,10 @@ export class Takeover {
       const id = stepId(kind, step);
       context.log.warn({ ...step, status: sandbox.status }, 'a sandbox under way had no step; it gets one');
       const before = await client.getWorkflow(id);
-      if (before === undefined) {
+      if (before === undefined)
         await client.enqueue({ queueName: LIFECYCLE_QUEUE, workflowName: kind, workflowID: id }, step);
-      } else {
-        await DBOS.rewindWorkflow(id, { startStep: 0, queueName: LIFECYCLE_QUEUE });
-      }
+      else await DBOS.rewindWorkflow(id, { startStep: 0, queueName: LIFECYCLE_QUEUE });
+
       dispatch.wake();
     }
     for (const id of await listUnattendedClones(context.db, QUIET_MS, CLONE)) await this.#attendClone(id);
@@ -110,7 +119,8 @@ export class Takeover {
       const id = stepId(CLONE, step);
       context.log.warn({ ...step }, 'a sandbox with a repository to be cloned had no step; it gets one');
       const before = await client.getWorkflow(id);
-      if (before === undefined) await client.enqueue({ queueName: CLONE_QUEUE, workflowName: CLONE, workflowID: id }, step);
+      if (before === undefined)
+        await client.enqueue({ queueName: CLONE_QUEUE, workflowName: CLONE, workflowID: id }, step);
       else await DBOS.rewindWorkflow(id, { startStep: 0, queueName: CLONE_QUEUE });
     }
     context.lifecycle.cloneStarted();

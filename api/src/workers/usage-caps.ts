@@ -1,5 +1,6 @@
-// Holds, on one replica, whoever has machines awake against their caps on machine hours: warns, and when the time of grace is over puts to sleep what is
-// awake. What it has done stands in the database, so nothing is lost or done twice when the replica is killed and another leads.
+// Holds, on one replica, whoever has machines awake against their caps on machine hours: warns, and
+// when the time of grace is over puts to sleep what is awake. What it has done stands in the
+// database, so nothing is lost or done twice when the replica is killed and another leads.
 import type { Plans } from '../rules/plan-catalogue.ts';
 import { noteStanding, sleepBeyondCap, warnOfCap } from '../services/cap-enforcement.ts';
 import type { IntentContext } from '../services/sandbox-intent.ts';
@@ -11,7 +12,10 @@ import { crashPoint } from './crash-point.ts';
 import type { ReplicaSession } from './replica-session.ts';
 import type { StepContext } from './step-context.ts';
 
-/** How often to look. Used time goes on until then: a cap is passed by this, the time of grace, and what it takes to commit. */
+/**
+ * How often to look. Used time goes on until then: a cap is passed by this, the time of grace, and
+ * what it takes to commit.
+ */
 export const USAGE_CAPS_EVERY_MS = 1_000;
 /** Orgs looked at side by side; the pool serves requests too. */
 const AT_ONCE = 4;
@@ -30,7 +34,10 @@ export interface CapWatchOptions {
 export class CapWatch {
   readonly #options: CapWatchOptions;
   readonly #readNow: (db: Database) => Promise<Date>;
-  /** Projects by org that had machines awake at the last look: what they used since counts, also when they sleep now. */
+  /**
+   * Projects by org that had machines awake at the last look: what they used since counts, also
+   * when they sleep now.
+   */
   #before = new Map<string, Set<string>>();
   /** Nobody knows what the leader before this one had left to look at. */
   #isFirst = true;
@@ -61,9 +68,8 @@ export class CapWatch {
 
     const waiting = [...looked];
     const lookNext = async (): Promise<void> => {
-      for (let next = waiting.shift(); next !== undefined && !context.stopping.aborted; next = waiting.shift()) {
+      for (let next = waiting.shift(); next !== undefined && !context.stopping.aborted; next = waiting.shift())
         await this.#lookAt(next[0], [...next[1]], reached);
-      }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lookNext));
   }
@@ -75,7 +81,8 @@ export class CapWatch {
       const at = await this.#readNow(context.db);
       const standings = await standingsAt(context.db, plans, { orgId, projectIds }, at);
       const capped = new Set(standings.map(({ scope }) => scopeId(scope)));
-      for (const [scope, known] of reached) if (known.orgId === orgId && !capped.has(scope)) await forgetCapReached(context.db, scope);
+      for (const [scope, known] of reached)
+        if (known.orgId === orgId && !capped.has(scope)) await forgetCapReached(context.db, scope);
       for (const standing of standings) await this.#judge(standing, reached.get(scopeId(standing.scope)), at);
     } catch (error) {
       if (!context.stopping.aborted)

@@ -1,5 +1,7 @@
-// Adds closed usage intervals to the sums by day and billing period, so that asking for usage costs the same however much there is of it. One replica
-// leads; what makes it exactly once is the transaction that takes an interval off the list and adds it, under the org's lock (store/usage-rollup.ts).
+// Adds closed usage intervals to the sums by day and billing period, so that asking for usage costs
+// the same however much there is of it. One replica leads; what makes it exactly once is the
+// transaction that takes an interval off the list and adds it, under the org's lock
+// (store/usage-rollup.ts).
 import { periodOfSubscription } from '../services/billing-period.ts';
 import { readClock } from '../store/clock.ts';
 import type { Database, DatabaseTransaction } from '../store/schema.ts';
@@ -30,13 +32,16 @@ export async function rollUpAllUsage(
       let orgId = await nextUnrolledOrg(context.db, '');
       orgId !== undefined && !context.stopping.aborted;
       orgId = await nextUnrolledOrg(context.db, orgId)
-    ) {
+    )
       if ((await attempt(context, orgId, batch)) === batch) left = true;
-    }
   }
 }
 
-async function attempt({ db, log, stopping }: Pick<StepContext, 'db' | 'log' | 'stopping'>, orgId: string, most: number): Promise<number> {
+async function attempt(
+  { db, log, stopping }: Pick<StepContext, 'db' | 'log' | 'stopping'>,
+  orgId: string,
+  most: number,
+): Promise<number> {
   try {
     return await rollUpOrgUsage(db, orgId, most);
   } catch (error) {
@@ -46,7 +51,10 @@ async function attempt({ db, log, stopping }: Pick<StepContext, 'db' | 'log' | '
   }
 }
 
-/** Adds up to so many of the org's intervals to its sums; resolves with how many. None while another transaction is at it. */
+/**
+ * Adds up to so many of the org's intervals to its sums; resolves with how many. None while another
+ * transaction is at it.
+ */
 export async function rollUpOrgUsage(db: Database, orgId: string, most: number): Promise<number> {
   const added = await db.transaction().execute(async (trx) => {
     if (!(await lockUsageSums(trx, orgId))) return 0;
@@ -60,10 +68,14 @@ export async function rollUpOrgUsage(db: Database, orgId: string, most: number):
   return added;
 }
 
-/** Where the present billing period begins and ends, and where the subscription and the count of its months begin. */
+/**
+ * Where the present billing period begins and ends, and where the subscription and the count of its
+ * months begin.
+ */
 async function cutAtPeriods(trx: DatabaseTransaction, orgId: string): Promise<void> {
   const subscription = await findSubscription(trx, orgId);
   if (subscription === undefined) return;
   const { startsAt, endsAt } = periodOfSubscription(subscription, await readClock(trx));
-  for (const at of [startsAt, endsAt, subscription.started_at, subscription.period_anchor]) await cutUsageAt(trx, orgId, at);
+  for (const at of [startsAt, endsAt, subscription.started_at, subscription.period_anchor])
+    await cutUsageAt(trx, orgId, at);
 }

@@ -1,11 +1,15 @@
-// A sandbox's machine in the words of the host protocol: what its row asks for, and what the host's answer says it has. Pure.
+// A sandbox's machine in the words of the host protocol: what its row asks for, and what the host's
+// answer says it has. Pure.
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import { roomFor } from '../rules/placement.ts';
 import { allocationOf, type WakeSource } from '../store/sandboxes.ts';
 import type { SandboxRow } from '../store/schema.ts';
 
-/** The machine of the given size, or of the size in force; its hostname is the sandbox's name as far as a DNS label can hold it. */
+/**
+ * The machine of the given size, or of the size in force; its hostname is the sandbox's name as far
+ * as a DNS label can hold it.
+ */
 export function vmSpecOf(sandbox: SandboxRow, allocation: Allocation = allocationOf(sandbox)): VmSpec {
   return {
     ...roomFor(allocation),

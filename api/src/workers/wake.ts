@@ -1,5 +1,6 @@
-// The durable step that wakes a sandbox's machine: ask the host until it answers for good, see what is left where it does not, commit what came of it.
-// Safe to run again from the start at any point and beside itself: the host's verb is idempotent and fenced, so is the commit.
+// The durable step that wakes a sandbox's machine: ask the host until it answers for good, see what
+// is left where it does not, commit what came of it. Safe to run again from the start at any point
+// and beside itself: the host's verb is idempotent and fenced, so is the commit.
 import type { Allocation } from '@berth/contract/machine-sizes.ts';
 import type { VmView, VmWoke } from '@berth/protocol/host.ts';
 import { DBOS } from '@dbos-inc/dbos-sdk';
@@ -22,7 +23,10 @@ type Woken =
   | { kind: 'awake'; woke: VmWoke | null; size: Allocation | null }
   | { kind: 'not-woken'; to: 'stopped' | 'failed'; reason: Reason; wakesFrom: WakeSource | null };
 
-/** Brings a sandbox from `waking` to awake, back to `stopped`, or to `failed`, or leaves it alone when its epoch is no longer in force. */
+/**
+ * Brings a sandbox from `waking` to awake, back to `stopped`, or to `failed`, or leaves it alone
+ * when its epoch is no longer in force.
+ */
 export async function wake(context: StepContext, step: LifecycleStep): Promise<void> {
   crashPoint('wake:claimed');
   const woken = await DBOS.runStep(() => wakeMachine(context, step), { name: 'wakeMachine' });
@@ -47,7 +51,8 @@ async function wakeMachine(context: StepContext, step: LifecycleStep): Promise<W
   });
   if (verdict.kind === 'void') return verdict;
   if (verdict.kind === 'answered') return awake(verdict.answer);
-  if (verdict.code === 'nothing_to_wake') return { kind: 'not-woken', to: 'failed', reason: DISK_LOST, wakesFrom: null };
+  if (verdict.code === 'nothing_to_wake')
+    return { kind: 'not-woken', to: 'failed', reason: DISK_LOST, wakesFrom: null };
   const vm = await lookAtVm(context, verdict.host, step.sandboxId);
   // Only the answer was lost.
   if (vm?.status === 'running' && vm.epoch === step.epoch) return awake(vm);
@@ -64,10 +69,16 @@ function notWoken(vm: VmView | null | undefined, reason: Reason, wakesFrom: Wake
   return { kind: 'not-woken', to: 'stopped', reason, wakesFrom: vm?.status === 'asleep' ? remainsOf(vm) : wakesFrom };
 }
 
-async function settle(context: StepContext, step: LifecycleStep, woken: Exclude<Woken, { kind: 'void' }>): Promise<string> {
+async function settle(
+  context: StepContext,
+  step: LifecycleStep,
+  woken: Exclude<Woken, { kind: 'void' }>,
+): Promise<string> {
   const { outcome, sandbox } = await untilCommitted(context, 'settling a woken machine', () =>
     context.db.transaction().execute(async (trx) => {
-      const result = await (woken.kind === 'awake' ? settleWoken(context, trx, step, woken) : settleNotWoken(trx, step, woken));
+      const result = await (woken.kind === 'awake'
+        ? settleWoken(context, trx, step, woken)
+        : settleNotWoken(trx, step, woken));
       crashPoint('wake:written');
       return result;
     }),
@@ -93,9 +104,9 @@ async function settleWoken(
     woke: woke ?? undefined,
     details: { woke, allocation: allocated },
   });
-  if (result.outcome === 'changed' && pendingOf(result.sandbox) !== null) {
+  if (result.outcome === 'changed' && pendingOf(result.sandbox) !== null)
     await noteDeferred(trx, result.sandbox, 'not_reached', 'the machine did not take this size when it was woken');
-  }
+
   return result;
 }
 
@@ -104,6 +115,7 @@ async function settleNotWoken(
   step: LifecycleStep,
   { to, reason, wakesFrom }: Extract<Woken, { kind: 'not-woken' }>,
 ): Promise<TransitionResult> {
-  // A failure takes a new epoch: should the host still be at work on the old one, what it wakes is void and is put to sleep again.
+  // A failure takes a new epoch: should the host still be at work on the old one, what it wakes is
+  // void and is put to sleep again.
   return await transitionSandbox(trx, { ...step, to, newEpoch: true, actor: SYSTEM, reason, wakesFrom });
 }

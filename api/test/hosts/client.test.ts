@@ -47,7 +47,9 @@ afterEach(async () => {
 
 const json = (status: number, body: unknown): typeof answer => {
   return (request, response) => {
-    request.resume().on('end', () => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body)));
+    request
+      .resume()
+      .on('end', () => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body)));
   };
 };
 const failsWith = (code: string, message = /./) => {
@@ -108,7 +110,10 @@ test('a host over TCP is reached by its http address', async () => {
   server.close();
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const overTcp = new HostClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: 'secret' });
+  const overTcp = new HostClient({
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    token: 'secret',
+  });
   assert.deepEqual(await overTcp.listVms(), [RUNNING]);
   overTcp.close();
 });
@@ -122,7 +127,10 @@ test('a refusal keeps its code, its message and its shortage', async () => {
   answer = json(507, { error: { code: 'insufficient_capacity', message: 'no memory', shortage } });
   await assert.rejects(client.createVm(VM, { epoch: 1, spec: SPEC }), (error) => {
     assert.ok(error instanceof HostError);
-    assert.deepEqual([error.code, error.message, error.shortage, error.transient], ['insufficient_capacity', 'no memory', shortage, false]);
+    assert.deepEqual(
+      [error.code, error.message, error.shortage, error.transient],
+      ['insufficient_capacity', 'no memory', shortage, false],
+    );
     return true;
   });
 });
@@ -139,7 +147,10 @@ test('an answer outside the protocol is invalid_answer: another shape, another s
 
 test('a host that is not there is host_unreachable, and worth another try', async () => {
   const absent = new HostClient({ url: `unix:${join(folder, 'absent')}`, token: 'secret' });
-  await assert.rejects(absent.info(), (error) => failsWith('host_unreachable', /ENOENT/)(error) && (error as HostError).transient);
+  await assert.rejects(
+    absent.info(),
+    (error) => failsWith('host_unreachable', /ENOENT/)(error) && (error as HostError).transient,
+  );
 });
 
 test('no answer within the deadline is host_timeout, and the connection is closed', async () => {
@@ -179,8 +190,9 @@ test('an exec is patient with spaces before its result', async () => {
 test('an exec that breaks after its headers is a failure: with the reason when one was sent, host_unreachable otherwise', async () => {
   answer = (_request, response) => {
     response.write(' ');
-    response.write(JSON.stringify({ error: { code: 'guest_unreachable', message: 'the guest closed the connection' } }), () =>
-      response.destroy(),
+    response.write(
+      JSON.stringify({ error: { code: 'guest_unreachable', message: 'the guest closed the connection' } }),
+      () => response.destroy(),
     );
   };
   await assert.rejects(client.exec(VM, EXEC), failsWith('guest_unreachable', /the guest closed/));
@@ -255,7 +267,9 @@ test('a file that comes in pieces of a byte is put together', async () => {
   const bytes = Buffer.from(Array.from({ length: 40_000 }, (_, at) => at % 251));
   answer = (_request, response) => {
     response.writeHead(200, { 'transfer-encoding': 'chunked' }).flushHeaders();
-    const pieces = [...bytes].map((byte) => Buffer.concat([Buffer.from('1\r\n'), Buffer.from([byte]), Buffer.from('\r\n')]));
+    const pieces = [...bytes].map((byte) =>
+      Buffer.concat([Buffer.from('1\r\n'), Buffer.from([byte]), Buffer.from('\r\n')]),
+    );
     response.socket?.write(Buffer.concat([...pieces, Buffer.from('0\r\n\r\n')]));
   };
   assert.ok((await client.readFile(VM, '/a')).equals(bytes));
@@ -277,9 +291,12 @@ test('a write sends the bytes, on a connection of its own, and gives what the gu
 
 test('a refused file call has the code and the name of the error of the guest', async () => {
   answer = json(500, { error: { code: 'file_system_error', message: 'no', errno: 'EIO' } });
-  for (const call of [client.readFile(VM, '/a'), client.listFiles(VM, '/a', 1), client.writeFile(VM, '/a', Buffer.alloc(1))]) {
+  for (const call of [
+    client.readFile(VM, '/a'),
+    client.listFiles(VM, '/a', 1),
+    client.writeFile(VM, '/a', Buffer.alloc(1)),
+  ])
     await assert.rejects(call, (error: HostError) => error.code === 'file_system_error' && error.errno === 'EIO');
-  }
 });
 
 test('half a file is never taken for one, nor a refusal that is none', async () => {

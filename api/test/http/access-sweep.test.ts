@@ -1,4 +1,5 @@
-// Every route with every kind of credential. What must come is worked out here from the contract's data, apart from the rules of the server.
+// Every route with every kind of credential. What must come is worked out here from the contract's
+// data, apart from the rules of the server.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { ErrorCode } from '@berth/contract/errors.ts';
@@ -46,15 +47,23 @@ async function faultsOf(route: Route, credential: Credential, answer: Answer): P
   const error = answer.body?.error;
   const came = `${answer.status}${error === undefined ? '' : ` ${error.code}`}`;
   if (came !== expected) return [`${came} instead of ${expected}: ${JSON.stringify(answer.body)}`];
-  if (refusal === 'permission_denied' && !String(error.message).includes(`the permission ${route.permission} is needed`))
+  if (
+    refusal === 'permission_denied' &&
+    !String(error.message).includes(`the permission ${route.permission} is needed`)
+  )
     return [`the message does not name ${route.permission}: ${error.message}`];
-  const rows = await api.db.selectFrom('activity').select(['kind', 'actor_kind', 'actor_id', 'actor_user_id', 'request_id']).execute();
+  const rows = await api.db
+    .selectFrom('activity')
+    .select(['kind', 'actor_kind', 'actor_id', 'actor_user_id', 'request_id'])
+    .execute();
   const wanted = refusal !== null || credential.kind === null ? [] : await expectedRows(route, credential, answer);
   const [left, right] = [JSON.stringify(rows), JSON.stringify(wanted)];
   return left === right ? [] : [`the feed has ${left} instead of ${right}`];
 }
 
-/** What a success leaves in the feed: one row, or of a personal token one in each org of its holder. */
+/**
+ * What a success leaves in the feed: one row, or of a personal token one in each org of its holder.
+ */
 async function expectedRows(route: Route, credential: LiveCredential, answer: Answer): Promise<object[]> {
   if (route.activity === null) return [];
   const row = {
@@ -65,16 +74,25 @@ async function expectedRows(route: Route, credential: LiveCredential, answer: An
     request_id: answer.headers.get('x-request-id'),
   };
   if (!route.path.startsWith('/v1/me/agent-tokens')) return [row];
-  const orgs = await api.db.selectFrom('membership').select('org_id').where('user_id', '=', credential.holder.userId).execute();
+  const orgs = await api.db
+    .selectFrom('membership')
+    .select('org_id')
+    .where('user_id', '=', credential.holder.userId)
+    .execute();
   return orgs.map(() => row);
 }
 
 async function ask(route: Route, credential: Credential): Promise<string[]> {
-  const prepared = await prepareRequest(route, { api, org: api, caller: credential.kind === null ? nobody : credential.holder });
+  const prepared = await prepareRequest(route, {
+    api,
+    org: api,
+    caller: credential.kind === null ? nobody : credential.holder,
+  });
   await api.db.deleteFrom('activity').execute();
   const options = callOptionsOf(prepared);
   const headers = { ...options.headers };
-  if (credential.kind === null && credential.authorization !== null) headers['authorization'] = credential.authorization;
+  if (credential.kind === null && credential.authorization !== null)
+    headers['authorization'] = credential.authorization;
   try {
     const answer = await api.call(route.method, filledPath(route, prepared.params), {
       ...options,
@@ -96,11 +114,17 @@ for (const route of ROUTES) {
     }
     assert.deepEqual(faults, []);
     const refusals = new Set(credentials.map((credential) => expectedRefusal(route, credential)));
-    assert.ok(refusals.has(null) && (route.auth.length === 0 || refusals.has('unauthenticated')), 'the credentials do not show this route');
+    assert.ok(
+      refusals.has(null) && (route.auth.length === 0 || refusals.has('unauthenticated')),
+      'the credentials do not show this route',
+    );
   });
 }
 
 test('the credentials show each reason for a refusal', () => {
   const shown = new Set(ROUTES.flatMap((route) => credentials.map((credential) => expectedRefusal(route, credential))));
-  assert.deepEqual(shown, new Set([null, 'unauthenticated', 'auth_kind_not_allowed', 'org_access_denied', 'permission_denied']));
+  assert.deepEqual(
+    shown,
+    new Set([null, 'unauthenticated', 'auth_kind_not_allowed', 'org_access_denied', 'permission_denied']),
+  );
 });

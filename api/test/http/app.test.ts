@@ -1,4 +1,5 @@
-// The server around the routes: the health check, requests that are not HTTP, lengths of bodies, the line in the log, and its end.
+// The server around the routes: the health check, requests that are not HTTP, lengths of bodies,
+// the line in the log, and its end.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -85,7 +86,9 @@ for (const route of ROUTES.filter(({ method }) => method !== 'GET')) {
 async function lineOf(requestId: string | null): Promise<Record<string, unknown>> {
   for (;;) {
     const lines = api.logged().trimEnd().split('\n');
-    const mine = lines.filter((line) => line.includes(`"reqId":"${requestId}"`)).map((line) => JSON.parse(line) as Record<string, unknown>);
+    const mine = lines
+      .filter((line) => line.includes(`"reqId":"${requestId}"`))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
     assert.ok(mine.length <= 1, 'more than one line');
     if (mine[0] !== undefined) return mine[0];
     // It is written when the answer has been.
@@ -96,7 +99,9 @@ async function lineOf(requestId: string | null): Promise<Record<string, unknown>
 test('each request leaves one line: its id, the pattern of its path, how it went, and who called in which org', async () => {
   const { id } = await api.makeSandbox('ready');
   const answer = await api.call('GET', `/v1/sandboxes/${id}?token=abc`, { token });
-  const { method, path, status, code, caller, callerKind, org, ms, msg } = await lineOf(answer.headers.get('x-request-id'));
+  const { method, path, status, code, caller, callerKind, org, ms, msg } = await lineOf(
+    answer.headers.get('x-request-id'),
+  );
   assert.deepEqual(
     { method, path, status, code, org, msg },
     {
@@ -117,10 +122,15 @@ test('the line of a refused request has the code; that of one whose caller is no
   const other = await api.makeOrg();
   const refused = await api.call('GET', `/v1/orgs/${other.orgId}/projects`);
   const line = await lineOf(refused.headers.get('x-request-id'));
-  assert.deepEqual([line['status'], line['code'], line['callerKind'], line['org']], [403, 'org_access_denied', 'api_key', api.orgId]);
+  assert.deepEqual(
+    [line['status'], line['code'], line['callerKind'], line['org']],
+    [403, 'org_access_denied', 'api_key', api.orgId],
+  );
   const unknown = await lineOf((await api.call('GET', '/v1/me', { token: null })).headers.get('x-request-id'));
   assert.deepEqual([unknown['status'], unknown['caller'], unknown['org']], [401, undefined, undefined]);
-  const nowhere = await lineOf((await api.call('GET', '/secret/place?token=x', { token: null })).headers.get('x-request-id'));
+  const nowhere = await lineOf(
+    (await api.call('GET', '/secret/place?token=x', { token: null })).headers.get('x-request-id'),
+  );
   assert.deepEqual([nowhere['status'], nowhere['path']], [404, 'unknown']);
   assert.ok(!api.logged().includes('/secret/place'));
 });
@@ -142,9 +152,12 @@ test('a stopping server lets open requests end, and refuses new ones on open con
     return { exitCode: 0, stdout: 'done', stderr: '', truncated: false, timedOut: false };
   };
   const body = JSON.stringify({ command: 'x' });
-  const head = [`authorization: Bearer ${api.token}`, 'content-type: application/json', `content-length: ${body.length}`, 'host: x'].join(
-    '\r\n',
-  );
+  const head = [
+    `authorization: Bearer ${api.token}`,
+    'content-type: application/json',
+    `content-length: ${body.length}`,
+    'host: x',
+  ].join('\r\n');
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
   let answer = '';
   socket.setEncoding('utf8').on('data', (chunk: string) => (answer += chunk));

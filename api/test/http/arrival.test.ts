@@ -33,7 +33,10 @@ test('a body that does not arrive within the time is 400, and the connection is 
   const [head = '', body = ''] = answer.split('\r\n\r\n');
   assert.match(head, /^HTTP\/1\.1 400 /);
   const { code, message } = errorEnvelope.parse(JSON.parse(body)).error;
-  assert.deepEqual([code, message], ['invalid_request', 'the request is not valid HTTP/1.1, or did not arrive in time']);
+  assert.deepEqual(
+    [code, message],
+    ['invalid_request', 'the request is not valid HTTP/1.1, or did not arrive in time'],
+  );
 });
 
 test('who was answered before the body came is not answered twice', async () => {

@@ -1,5 +1,5 @@
-// Credentials of every kind and state, as the access sweep presents them, with what is true of each: who holds it, with which role, good for what.
-// Nothing here says what a route answers.
+// Credentials of every kind and state, as the access sweep presents them, with what is true of
+// each: who holds it, with which role, good for what. Nothing here says what a route answers.
 import { agentTokenPermissions, type AgentToken } from '@berth/contract/agent-tokens.ts';
 import { permission, role, type Permission, type Role } from '@berth/contract/permissions.ts';
 import { AUTH_KINDS, type AuthKind } from '@berth/contract/route.ts';
@@ -43,14 +43,26 @@ const AGENT_TOKENS: readonly Pick<AgentToken, 'access' | 'canApprove' | 'canWake
 ];
 const EVERY_GRANT = { access: 'read_send', canApprove: true, canWake: true } as const;
 
-/** Live credentials around the API's first org. `other` is another org, of which nobody in the first is a member unless it says so. */
+/**
+ * Live credentials around the API's first org. `other` is another org, of which nobody in the first
+ * is a member unless it says so.
+ */
 export async function makeLiveCredentials(api: TestApi, other: TestOrg): Promise<LiveCredential[]> {
   const made: LiveCredential[] = [];
   const here = (name: Role | null): { readonly [orgId: string]: Role } => (name === null ? {} : { [api.orgId]: name });
 
   const session = async (what: string, holder: Person, holderRole: Role | null): Promise<void> => {
     const { token } = await signInAs(api.db, holder.userId);
-    made.push({ what, kind: 'session', token, holder, credentialId: null, role: holderRole, grants: null, boundElsewhere: false });
+    made.push({
+      what,
+      kind: 'session',
+      token,
+      holder,
+      credentialId: null,
+      role: holderRole,
+      grants: null,
+      boundElsewhere: false,
+    });
   };
   const key = async (
     what: string,
@@ -61,12 +73,35 @@ export async function makeLiveCredentials(api: TestApi, other: TestOrg): Promise
   ): Promise<void> => {
     const { id, token } = await makeKeyRow(api.db, { orgId, createdBy: holder.userId, scopes });
     const grants = scopes === null ? null : new Set(scopes);
-    made.push({ what, kind: 'api_key', token, holder, credentialId: id, role: holderRole, grants, boundElsewhere: orgId !== api.orgId });
+    made.push({
+      what,
+      kind: 'api_key',
+      token,
+      holder,
+      credentialId: id,
+      role: holderRole,
+      grants,
+      boundElsewhere: orgId !== api.orgId,
+    });
   };
-  const agentToken = async (what: string, holder: Person, holderRole: Role | null, given: (typeof AGENT_TOKENS)[number]): Promise<void> => {
+  const agentToken = async (
+    what: string,
+    holder: Person,
+    holderRole: Role | null,
+    given: (typeof AGENT_TOKENS)[number],
+  ): Promise<void> => {
     const { id, token } = await makeAgentTokenRow(api.db, { userId: holder.userId, ...given });
     const grants = agentTokenPermissions(given);
-    made.push({ what, kind: 'agent_token', token, holder, credentialId: id, role: holderRole, grants, boundElsewhere: false });
+    made.push({
+      what,
+      kind: 'agent_token',
+      token,
+      holder,
+      credentialId: id,
+      role: holderRole,
+      grants,
+      boundElsewhere: false,
+    });
   };
 
   for (const name of role.options) {
@@ -84,9 +119,8 @@ export async function makeLiveCredentials(api: TestApi, other: TestOrg): Promise
   for (const [name, holder] of [
     ['owner', owner],
     ['viewer', viewer],
-  ] as const) {
+  ] as const)
     for (const given of AGENT_TOKENS) await agentToken(`${JSON.stringify(given)} of ${name}`, holder, name, given);
-  }
 
   // Everything is judged by the role of this moment, not by that of when it was made.
   const demoted = await makePerson(api.db, here('owner'));
@@ -120,7 +154,8 @@ export async function makeDeadCredentials(api: TestApi): Promise<DeadCredential[
   const { db, orgId } = api;
   const { userId } = await makePerson(db, { [orgId]: 'owner' });
   const dead: DeadCredential[] = [];
-  const header = (what: string, authorization: string | null): void => void dead.push({ what, kind: null, authorization });
+  const header = (what: string, authorization: string | null): void =>
+    void dead.push({ what, kind: null, authorization });
   const bearer = (what: string, token: string): void => header(what, `Bearer ${token}`);
 
   header('no token', null);
@@ -141,7 +176,10 @@ export async function makeDeadCredentials(api: TestApi): Promise<DeadCredential[
   bearer('a live key with a character too many', `${keyToken}0`);
   for (const ending of ['revoked', 'expired'] as const) {
     bearer(`a key that is ${ending}`, (await makeKeyRow(db, { orgId, createdBy: userId, ending })).token);
-    bearer(`a personal token that is ${ending}`, (await makeAgentTokenRow(db, { userId, ending, ...EVERY_GRANT })).token);
+    bearer(
+      `a personal token that is ${ending}`,
+      (await makeAgentTokenRow(db, { userId, ending, ...EVERY_GRANT })).token,
+    );
   }
   bearer('a session token that has expired', (await signInAs(db, userId, -1)).token);
   const late = await signInAs(db, userId);
@@ -152,7 +190,11 @@ export async function makeDeadCredentials(api: TestApi): Promise<DeadCredential[
     .execute();
   bearer('a session token whose login has expired', late.token);
   const signedOut = await signInAs(db, userId);
-  const { token: ownToken } = await db.selectFrom('session').select('token').where('id', '=', late.loginId).executeTakeFirstOrThrow();
+  const { token: ownToken } = await db
+    .selectFrom('session')
+    .select('token')
+    .where('id', '=', late.loginId)
+    .executeTakeFirstOrThrow();
   bearer('what a login is stored under', ownToken);
   await deleteLogin(db, signedOut.loginId);
   bearer('a session token that was signed out', signedOut.token);
@@ -160,7 +202,10 @@ export async function makeDeadCredentials(api: TestApi): Promise<DeadCredential[
   const gone = await makePerson(db, { [orgId]: 'owner' });
   bearer('a session of an account that is gone', (await signInAs(db, gone.userId)).token);
   bearer('a key of an account that is gone', (await makeKeyRow(db, { orgId, createdBy: gone.userId })).token);
-  bearer('a personal token of an account that is gone', (await makeAgentTokenRow(db, { userId: gone.userId, ...EVERY_GRANT })).token);
+  bearer(
+    'a personal token of an account that is gone',
+    (await makeAgentTokenRow(db, { userId: gone.userId, ...EVERY_GRANT })).token,
+  );
   await db.deleteFrom('membership').where('user_id', '=', gone.userId).execute();
   await db.deleteFrom('user').where('id', '=', gone.userId).execute();
   return dead;

@@ -1,5 +1,6 @@
-// What one org can learn of another's things by asking for them: that an id exists (403 instead of 404), and nothing else. Not what state it is in,
-// by the answer's bytes or by the SQL that was run for it.
+// What one org can learn of another's things by asking for them: that an id exists (403 instead of
+// 404), and nothing else. Not what state it is in, by the answer's bytes or by the SQL that was run
+// for it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { errorEnvelope, ERRORS, type ErrorCode } from '@berth/contract/errors.ts';
@@ -38,14 +39,19 @@ before(async () => {
     if (table === 'project') await api.db.deleteFrom('activity').where('org_id', '=', bare.id).execute();
     await api.db.deleteFrom(table).where('org_id', '=', bare.id).execute();
   }
-  foreignOrgs = [{ what: 'an org', id: foreign.orgId }, { what: 'an org with little in it', id: (await api.makeOrg()).orgId }, bare];
+  foreignOrgs = [
+    { what: 'an org', id: foreign.orgId },
+    { what: 'an org with little in it', id: (await api.makeOrg()).orgId },
+    bare,
+  ];
   askers = await makeAskers();
   // Else the first use of each is noted in the midst of a call.
-  for (const table of ['api_key', 'agent_token'] as const)
+  for (const table of ['api_key', 'agent_token'] as const) {
     await api.db
       .updateTable(table)
       .set({ last_used_at: new Date(Date.now() + 3_600_000) })
       .execute();
+  }
 });
 after(() => api.close());
 
@@ -56,8 +62,10 @@ async function makeAskers(): Promise<Asker[]> {
   const both = await makePerson(db, { [own.orgId]: 'owner', [foreign.orgId]: 'owner' });
   const key = async (createdBy: string, scopes: string[] | null = null): Promise<string> =>
     (await makeKeyRow(db, { orgId: own.orgId, createdBy, scopes })).token;
-  const ofOwner = (permission: Route['permission']): boolean => permission === null || ROLE_PERMISSIONS.owner.has(permission);
-  const ofViewer = (permission: Route['permission']): boolean => permission === null || ROLE_PERMISSIONS.viewer.has(permission);
+  const ofOwner = (permission: Route['permission']): boolean =>
+    permission === null || ROLE_PERMISSIONS.owner.has(permission);
+  const ofViewer = (permission: Route['permission']): boolean =>
+    permission === null || ROLE_PERMISSIONS.viewer.has(permission);
   const nothing = (permission: Route['permission']): boolean => permission === null;
   const agentToken = await makeAgentTokenRow(db, { userId: owner.userId, canApprove: true, canWake: true });
   return [
@@ -67,7 +75,12 @@ async function makeAskers(): Promise<Asker[]> {
     { what: "a viewer's key", kind: 'api_key', token: await key(viewer.userId), may: ofViewer },
     { what: 'a key with no scopes', kind: 'api_key', token: await key(owner.userId, []), may: nothing },
     { what: 'a key of an owner of both orgs', kind: 'api_key', token: await key(both.userId), may: ofOwner },
-    { what: 'a personal token', kind: 'agent_token', token: agentToken.token, may: (name) => name === null || name === 'sandbox.wake' },
+    {
+      what: 'a personal token',
+      kind: 'agent_token',
+      token: agentToken.token,
+      may: (name) => name === null || name === 'sandbox.wake',
+    },
   ];
 }
 
@@ -85,14 +98,24 @@ interface Group {
 const casesOf = (name: string, things: readonly Thing[], more: Readonly<Record<string, string>> = {}): Group['cases'] =>
   things.map(({ what, id }) => ({ what, params: { ...more, [name]: id } }));
 
-/** All that can be named with ids of others, or of nothing, in the route's path; by what must be answered. */
+/**
+ * All that can be named with ids of others, or of nothing, in the route's path; by what must be
+ * answered.
+ */
 function groupsOf(route: Route): Group[] {
-  const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as keyof Tenant['things'] | 'orgId' | 'token');
+  const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(
+    ([, name]) => name as keyof Tenant['things'] | 'orgId' | 'token',
+  );
   const [first, second] = names;
   if (first === undefined || first === 'token') return [];
   if (first === 'tokenId') {
     return [
-      { what: "another's", inOwnOrg: false, code: 'agent_token_access_denied', cases: casesOf(first, foreign.things.tokenId) },
+      {
+        what: "another's",
+        inOwnOrg: false,
+        code: 'agent_token_access_denied',
+        cases: casesOf(first, foreign.things.tokenId),
+      },
       { what: 'nothing', inOwnOrg: false, code: 'agent_token_not_found', cases: casesOf(first, idsOfNothing(first)) },
     ];
   }
@@ -101,8 +124,18 @@ function groupsOf(route: Route): Group[] {
     // A link below it is not looked for before access to the sandbox is given.
     const below = route.path.includes('{previewId}') ? { previewId: newId('previewLink') } : {};
     return [
-      { what: 'foreign', inOwnOrg: false, code: 'org_access_denied', cases: casesOf(first, foreign.things[first], below) },
-      { what: 'nothing', inOwnOrg: false, code: NAMED_IN_PATHS[first], cases: casesOf(first, idsOfNothing(first), below) },
+      {
+        what: 'foreign',
+        inOwnOrg: false,
+        code: 'org_access_denied',
+        cases: casesOf(first, foreign.things[first], below),
+      },
+      {
+        what: 'nothing',
+        inOwnOrg: false,
+        code: NAMED_IN_PATHS[first],
+        cases: casesOf(first, idsOfNothing(first), below),
+      },
     ];
   }
   if (second === undefined) {
@@ -120,13 +153,35 @@ function groupsOf(route: Route): Group[] {
   return [
     // A person is no thing of an org: one who is no member is like one who does not exist.
     ...(second === 'userId'
-      ? [{ what: 'no member', inOwnOrg: true, code: 'member_not_found' as const, cases: here([...foreign.things.userId, ...nothing]) }]
+      ? [
+          {
+            what: 'no member',
+            inOwnOrg: true,
+            code: 'member_not_found' as const,
+            cases: here([...foreign.things.userId, ...nothing]),
+          },
+        ]
       : [
-          { what: 'own org, foreign thing', inOwnOrg: true, code: 'org_access_denied' as const, cases: here(foreign.things[second]) },
+          {
+            what: 'own org, foreign thing',
+            inOwnOrg: true,
+            code: 'org_access_denied' as const,
+            cases: here(foreign.things[second]),
+          },
           { what: 'own org, nothing', inOwnOrg: true, code: notFoundCode(second), cases: here(nothing) },
         ]),
-    { what: 'foreign org, anything', inOwnOrg: false, code: 'org_access_denied', cases: foreignOrgs.flatMap(elsewhere) },
-    { what: 'no org, anything', inOwnOrg: false, code: 'org_not_found', cases: idsOfNothing('orgId').flatMap(elsewhere) },
+    {
+      what: 'foreign org, anything',
+      inOwnOrg: false,
+      code: 'org_access_denied',
+      cases: foreignOrgs.flatMap(elsewhere),
+    },
+    {
+      what: 'no org, anything',
+      inOwnOrg: false,
+      code: 'org_not_found',
+      cases: idsOfNothing('orgId').flatMap(elsewhere),
+    },
   ];
 }
 
@@ -216,7 +271,12 @@ test('every route that names something in its path is asked with the ids of othe
 
 test('to a member of both orgs too, what belongs to the other org than that of the path is refused in one way', async () => {
   const both = await makePerson(api.db, { [own.orgId]: 'owner', [foreign.orgId]: 'owner' });
-  const asker: Asker = { what: 'both', kind: 'session', token: (await signInAs(api.db, both.userId)).token, may: () => true };
+  const asker: Asker = {
+    what: 'both',
+    kind: 'session',
+    token: (await signInAs(api.db, both.userId)).token,
+    may: () => true,
+  };
   const rowsBefore = await rowsOfForeign();
   for (const route of ROUTES) {
     for (const { cases, code } of groupsOf(route).filter(({ what }) => what === 'own org, foreign thing')) {
@@ -284,29 +344,48 @@ test("usage filtered by another org's project is answered as by one that does no
     api.db,
   );
   const asker = askers[0] as Asker;
-  const ofEndUser = await look(asker, 'GET', `/v1/orgs/${own.orgId}/usage?endUserId=${encodeURIComponent(endUserId)}`, []);
+  const ofEndUser = await look(
+    asker,
+    'GET',
+    `/v1/orgs/${own.orgId}/usage?endUserId=${encodeURIComponent(endUserId)}`,
+    [],
+  );
   assert.equal(JSON.parse(ofEndUser.text).usedMachineHours, 0);
   assert.ok(!(await look(asker, 'GET', `/v1/orgs/${own.orgId}/usage/end-users`, [])).text.includes(endUserId));
 });
 
 const LISTS = ROUTES.filter(
-  ({ method, path, request }) => method === 'GET' && path.startsWith('/v1/orgs/') && 'limit' in (request.query?.shape ?? {}),
+  ({ method, path, request }) =>
+    method === 'GET' && path.startsWith('/v1/orgs/') && 'limit' in (request.query?.shape ?? {}),
 );
 
 test("no list of an org holds anything of another's, also with a place to go on from that was made there", async () => {
-  const ids = [foreign.orgId, foreign.owner.email, ...Object.values(foreign.things).flatMap((things) => things.map(({ id }) => id))];
+  const ids = [
+    foreign.orgId,
+    foreign.owner.email,
+    ...Object.values(foreign.things).flatMap((things) => things.map(({ id }) => id)),
+  ];
   const { token: foreignToken } = await signInAs(api.db, foreign.owner.userId);
   // So that the feed of either has something.
   for (const { orgId, token } of [
     { orgId: own.orgId, token: askers[0]?.token },
     { orgId: foreign.orgId, token: foreignToken },
-  ])
-    for (const name of ['one', 'two']) await api.call('POST', `/v1/orgs/${orgId}/projects`, { body: { name }, token: token ?? null });
+  ]) {
+    for (const name of ['one', 'two'])
+      await api.call('POST', `/v1/orgs/${orgId}/projects`, { body: { name }, token: token ?? null });
+  }
   assert.ok(LISTS.length >= 6);
   for (const route of LISTS) {
-    const place = await api.call('GET', `${filledPath(route, { orgId: foreign.orgId })}?limit=1`, { token: foreignToken });
+    const place = await api.call('GET', `${filledPath(route, { orgId: foreign.orgId })}?limit=1`, {
+      token: foreignToken,
+    });
     assert.equal(typeof place.body.nextCursor, 'string', `${route.name} has no second page`);
-    for (const query of ['', '?limit=1000', `?after=${place.body.nextCursor}`, `?limit=1&after=${place.body.nextCursor}`]) {
+    for (const query of [
+      '',
+      '?limit=1000',
+      `?after=${place.body.nextCursor}`,
+      `?limit=1&after=${place.body.nextCursor}`,
+    ]) {
       const seen = await look(askers[0] as Asker, 'GET', filledPath(route, { orgId: own.orgId }) + query, []);
       assert.equal(seen.status, 200, seen.text);
       assert.deepEqual(

@@ -1,4 +1,5 @@
-// Each example of the document is sent to a real service, on things that are as the example has them, and answered as it says.
+// Each example of the document is sent to a real service, on things that are as the example has
+// them, and answered as it says.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {
@@ -23,7 +24,8 @@ let token: string;
 before(async () => {
   api = await startApi({ durable: false });
   const folder = exampleFolder.entries.map(({ label, type }) => `${type === 'file' ? 'f' : 'd'}${label}`);
-  api.front.exec = () => Promise.resolve({ exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false, timedOut: false });
+  api.front.exec = () =>
+    Promise.resolve({ exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false, timedOut: false });
   api.front.metrics = () => idleMetrics();
   api.front.files = ({ verb, body }) => {
     if (verb === 'write') return { size: body.length };
@@ -62,15 +64,22 @@ async function makeAsInExample({ projectId }: Readonly<Record<string, string>>):
   });
   await projects.where('id', '=', projectId ?? api.projectId).execute();
   const expires_at = new Date(Date.now() + 86_400_000);
-  await api.db.updateTable('api_key').set({ name: exampleApiKey.name, scopes: exampleApiKey.scopes, expires_at }).execute();
+  await api.db
+    .updateTable('api_key')
+    .set({ name: exampleApiKey.name, scopes: exampleApiKey.scopes, expires_at })
+    .execute();
 }
 
 /** The request with the ids of real things. */
 function withRealIds(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value).replaceAll(EXAMPLE_IDS.projectId, api.projectId).replaceAll(EXAMPLE_IDS.orgId, api.orgId));
+  return JSON.parse(
+    JSON.stringify(value).replaceAll(EXAMPLE_IDS.projectId, api.projectId).replaceAll(EXAMPLE_IDS.orgId, api.orgId),
+  );
 }
 
-/** What differs between runs, and what a transition has not come to here: nothing carries it out. */
+/**
+ * What differs between runs, and what a transition has not come to here: nothing carries it out.
+ */
 const NOT_COMPARED: ReadonlySet<string> = new Set([
   'status',
   'url',
@@ -100,7 +109,9 @@ for (const route of ROUTES) {
     const prepared = await prepareRequest(route, { api, org: api, caller: owner });
     await makeAsInExample(prepared.params);
     const [path = ''] = filledPath(route, prepared.params).split('?');
-    const query = new URLSearchParams(Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]));
+    const query = new URLSearchParams(
+      Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]),
+    );
     const answer = await api.call(route.method, query.size === 0 ? path : `${path}?${query.toString()}`, {
       token,
       headers: { prefer: 'respond-async' },

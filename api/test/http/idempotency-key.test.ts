@@ -5,7 +5,9 @@ import { test } from 'node:test';
 import { readIdempotencyKey } from '../../src/http/idempotency-key.ts';
 
 const read = (...given: string[]): string | undefined =>
-  readIdempotencyKey({ headersDistinct: given.length === 0 ? {} : { 'idempotency-key': given } } as unknown as IncomingMessage);
+  readIdempotencyKey({
+    headersDistinct: given.length === 0 ? {} : { 'idempotency-key': given },
+  } as unknown as IncomingMessage);
 
 test('a key is taken as it is, and none is none', () => {
   assert.equal(read(), undefined);

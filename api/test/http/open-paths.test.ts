@@ -1,4 +1,5 @@
-// What the server answers without a bearer token is the closed list of the contract, on paper too. Asked of everything that it has registered.
+// What the server answers without a bearer token is the closed list of the contract, on paper too.
+// Asked of everything that it has registered.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +24,10 @@ const open = OPEN_PATHS.map(({ method, path }) => `${method} ${path}`);
 
 test('the server has registered the routes of the contract and the open paths, and nothing else', () => {
   const routes = ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`);
-  assert.deepEqual(inOrder(registered.map(({ method, path }) => `${method} ${path}`)), inOrder(withHead([...routes, ...open])));
+  assert.deepEqual(
+    inOrder(registered.map(({ method, path }) => `${method} ${path}`)),
+    inOrder(withHead([...routes, ...open])),
+  );
 });
 
 test('what is answered without a bearer token is exactly the list of open paths', async () => {
@@ -39,7 +43,19 @@ test('what is answered without a bearer token is exactly the list of open paths'
 });
 
 test('a path that was not registered is 404 without a token, in whatever way it is written', async () => {
-  for (const path of ['/v1', '/v1/', '/v1/me/', '/v1//me', '/V1/me', '/v1/Me', '/auth', '/auth/', '/auth/x', '/sign-in/x', '/health/']) {
+  for (const path of [
+    '/v1',
+    '/v1/',
+    '/v1/me/',
+    '/v1//me',
+    '/V1/me',
+    '/v1/Me',
+    '/auth',
+    '/auth/',
+    '/auth/x',
+    '/sign-in/x',
+    '/health/',
+  ]) {
     const { status } = await fetch(api.url + path, { redirect: 'manual' });
     assert.equal(status, 404, path);
   }

@@ -1,5 +1,6 @@
-// The payment provider's events: which are believed, and that they end in the same whatever becomes of them on their way: late, twice, out of order, at
-// once, or while the provider or the database fails.
+// The payment provider's events: which are believed, and that they end in the same whatever becomes
+// of them on their way: late, twice, out of order, at once, or while the provider or the database
+// fails.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
@@ -31,7 +32,10 @@ interface Sent {
   signature?: string;
 }
 
-async function send({ body, signature }: Sent): Promise<{ status: number; answer: { received?: true; error?: { code: string } } }> {
+async function send({
+  body,
+  signature,
+}: Sent): Promise<{ status: number; answer: { received?: true; error?: { code: string } } }> {
   const headers = {
     'content-type': 'application/json; charset=utf-8',
     ...(signature === undefined ? {} : { 'stripe-signature': signature }),
@@ -97,11 +101,18 @@ for (const type of ['checkout.session.completed', 'customer.subscription.created
     assert.deepEqual(await standing(org), NOT_BOUGHT);
     await deliver(stripe.event(type, type.startsWith('checkout') ? stripe.sessionOf(bought.id) : bought));
     assert.deepEqual(await standing(org), PRO_ACTIVE);
-    const row = await api.db.selectFrom('subscription').selectAll().where('org_id', '=', org.orgId).executeTakeFirstOrThrow();
+    const row = await api.db
+      .selectFrom('subscription')
+      .selectAll()
+      .where('org_id', '=', org.orgId)
+      .executeTakeFirstOrThrow();
     const at = new Date(bought.created * 1_000);
     assert.deepEqual([row.started_at, row.period_anchor, row.provider_subscription_id], [at, at, bought.id]);
     const [plan, subscription, ...more] = await changesIn(org.orgId);
-    assert.deepEqual(plan, { kind: 'plan_changed', details: { from: { plan: 'self-hosted', status: 'active' }, to: 'pro' } });
+    assert.deepEqual(plan, {
+      kind: 'plan_changed',
+      details: { from: { plan: 'self-hosted', status: 'active' }, to: 'pro' },
+    });
     assert.equal(subscription?.kind, 'subscription_changed');
     assert.deepEqual([subscription.details['from'].provider, subscription.details['to'].provider], [null, 'stripe']);
     assert.deepEqual(more, []);
@@ -189,7 +200,11 @@ test('an answer of the provider that was overtaken by a newer one is not taken o
   goOn();
   await slow;
   assert.deepEqual(await standing(org), PRO_ACTIVE);
-  const row = await api.db.selectFrom('subscription').select('cancels_at').where('org_id', '=', org.orgId).executeTakeFirstOrThrow();
+  const row = await api.db
+    .selectFrom('subscription')
+    .select('cancels_at')
+    .where('org_id', '=', org.orgId)
+    .executeTakeFirstOrThrow();
   assert.deepEqual(row.cancels_at, new Date((bought.created + 1_000_000) * 1_000));
 });
 
@@ -261,7 +276,9 @@ test('an event is dealt with wholly or not at all: what fails at its last step l
   const { org, bought } = await buy();
   const event = updated(bought);
   await sql`
-    create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused by a test'; end $$`.execute(api.db);
+    create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused by a test'; end $$`.execute(
+    api.db,
+  );
   await sql`create trigger refuse before insert on activity for each row when (new.kind = 'subscription_changed') execute function refuse()`.execute(
     api.db,
   );
@@ -280,16 +297,27 @@ test('events of other kinds, and of subscriptions that are no org of this instal
   const asked = stripe.asked.length;
   await deliver(stripe.event('invoice.paid', { id: 'in_1', object: 'invoice' }));
   await deliver(
-    stripe.event('checkout.session.completed', { id: 'cs_1', object: 'checkout.session', subscription: null, client_reference_id: null }),
+    stripe.event('checkout.session.completed', {
+      id: 'cs_1',
+      object: 'checkout.session',
+      subscription: null,
+      client_reference_id: null,
+    }),
   );
   await deliver(updated(stripe.subscribe({ price: 'price_pro' })));
-  await deliver(updated(stripe.subscribe({ price: 'price_pro', metadata: { berth_org_id: 'org_of_another_installation' } })));
+  await deliver(
+    updated(stripe.subscribe({ price: 'price_pro', metadata: { berth_org_id: 'org_of_another_installation' } })),
+  );
   assert.equal(stripe.asked.length, asked);
 });
 
 test('of two subscriptions that an org pays for the newer one is followed, and the log names the other', async () => {
   const { org, bought } = await buyAndTell();
-  const second = stripe.subscribe({ price: 'price_team', metadata: { berth_org_id: org.orgId }, customer: bought.customer });
+  const second = stripe.subscribe({
+    price: 'price_team',
+    metadata: { berth_org_id: org.orgId },
+    customer: bought.customer,
+  });
   await deliver(updated(second));
   await deliver(updated(bought));
   assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'team' });
@@ -322,7 +350,9 @@ test('an event that changes nothing leaves no row in the feed, and a change of t
 
 test('events are remembered for longer than they can come again, and then forgotten', async () => {
   const kept = async (): Promise<string[]> =>
-    (await api.db.selectFrom('payment_event').select('id').where('id', 'like', 'old_%').orderBy('id').execute()).map(({ id }) => id);
+    (await api.db.selectFrom('payment_event').select('id').where('id', 'like', 'old_%').orderBy('id').execute()).map(
+      ({ id }) => id,
+    );
   await sql`insert into payment_event (id, kind, received_at) values
     ('old_59', 'x', now() - interval '59 days'), ('old_61', 'x', now() - interval '61 days')`.execute(api.db);
   await buyAndTell();

@@ -1,5 +1,5 @@
-// Rows of people and of what they hold, in any state, put into the database as they are: for tests that need many of them, fast. How the service
-// itself makes them is tested where it does.
+// Rows of people and of what they hold, in any state, put into the database as they are: for tests
+// that need many of them, fast. How the service itself makes them is tested where it does.
 import { newToken, tokenPrefix, tokenSha256 } from '../../src/services/bearer-token.ts';
 import { linkTokenSha256, newLinkToken } from '../../src/services/one-time-links.ts';
 import { insertMembership, insertUser } from '../../src/store/identity.ts';

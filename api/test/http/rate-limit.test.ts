@@ -1,4 +1,5 @@
-// How many requests a credential has, on a clock that stands still unless a test moves it; and how many an address has without one.
+// How many requests a credential has, on a clock that stands still unless a test moves it; and how
+// many an address has without one.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import fc from 'fast-check';
@@ -92,9 +93,9 @@ test('every authenticated answer counts and says so: success, 403, 404, 400 and 
 
 test('a request that would be refused anyway is 429 first, so that refused requests are limited too', async () => {
   const token = await api.makeKey({ scopes: [] });
-  for (let call = 0; call < LIMIT; call += 1) {
+  for (let call = 0; call < LIMIT; call += 1)
     assert.equal((await api.call('GET', `/v1/orgs/${api.orgId}/projects`, { token })).status, 403);
-  }
+
   assertLimited(await api.call('GET', `/v1/orgs/${api.orgId}/projects`, { token }), 10);
 });
 
@@ -253,18 +254,23 @@ test('buckets that are full again are forgotten, and there are never more than t
   for (let call = 0; call < 40; call += 1) buckets.take('another');
   assert.equal(buckets.size, 1);
   fc.assert(
-    fc.property(fc.array(fc.tuple(fc.integer({ min: 0, max: 500 }), fc.integer({ min: 0, max: 2_000 })), { maxLength: 500 }), (calls) => {
-      for (const [caller, pauseMs] of calls) {
-        now += pauseMs;
-        buckets.take(`caller ${caller}`);
-        assert.ok(buckets.size <= 50);
-      }
-    }),
+    fc.property(
+      fc.array(fc.tuple(fc.integer({ min: 0, max: 500 }), fc.integer({ min: 0, max: 2_000 })), { maxLength: 500 }),
+      (calls) => {
+        for (const [caller, pauseMs] of calls) {
+          now += pauseMs;
+          buckets.take(`caller ${caller}`);
+          assert.ok(buckets.size <= 50);
+        }
+      },
+    ),
   );
 });
 
 test('forgetting gives nobody a token more: callers come and go, and each has what a bucket of its own would give', () => {
-  const calls = fc.array(fc.tuple(fc.integer({ min: 0, max: 5 }), fc.integer({ min: 0, max: 40_000 })), { maxLength: 200 });
+  const calls = fc.array(fc.tuple(fc.integer({ min: 0, max: 5 }), fc.integer({ min: 0, max: 40_000 })), {
+    maxLength: 200,
+  });
   fc.assert(
     fc.property(calls, (given) => {
       let now = 0;

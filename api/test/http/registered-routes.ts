@@ -1,4 +1,5 @@
-// What a server was told to answer, as the framework saw it: not what a list of ours says that it answers.
+// What a server was told to answer, as the framework saw it: not what a list of ours says that it
+// answers.
 import { subscribe } from 'node:diagnostics_channel';
 import type { FastifyInstance } from 'fastify';
 

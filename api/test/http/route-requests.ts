@@ -1,5 +1,6 @@
-// How each route of the contract is asked so that it succeeds: the path filled, a body, the state that it needs. A route without an entry here
-// fails the type check. Sweeps are made of these requests; what a route must answer is said in them.
+// How each route of the contract is asked so that it succeeds: the path filled, a body, the state
+// that it needs. A route without an entry here fails the type check. Sweeps are made of these
+// requests; what a route must answer is said in them.
 import assert from 'node:assert/strict';
 import type { Route } from '@berth/contract/route.ts';
 import type { RouteName, RouteNamed } from '@berth/contract/routes.ts';
@@ -47,7 +48,11 @@ const onSandbox =
     return { params: { sandboxId: id } };
   };
 const onReady = onSandbox('ready');
-const ephemeral = (): Partial<NewSandbox> => ({ mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() + 60_000) });
+const ephemeral = (): Partial<NewSandbox> => ({
+  mode: 'ephemeral',
+  ttl_seconds: 60,
+  expires_at: new Date(Date.now() + 60_000),
+});
 
 /** A viewer of the org, about whom nobody else asks. */
 async function onMember({ api, org }: Setting): Promise<{ params: { orgId: string; userId: string } }> {
@@ -101,7 +106,8 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
       params: { orgId: org.orgId },
       undo: async () => {
         const stayed = (await findRole(api.db, org.orgId, caller.userId)) !== undefined;
-        if (role !== undefined && !stayed) await insertMembership(api.db, { orgId: org.orgId, userId: caller.userId, role });
+        if (role !== undefined && !stayed)
+          await insertMembership(api.db, { orgId: org.orgId, userId: caller.userId, role });
       },
     };
   },
@@ -144,7 +150,10 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
       await api.db.updateTable('subscription').set(none).where('org_id', '=', org.orgId).execute();
     },
   }),
-  updateProjectUsageGuardrails: async (setting) => ({ ...(await onNewProject(setting)), body: { sandboxMachineHourLimit: 1_000_000 } }),
+  updateProjectUsageGuardrails: async (setting) => ({
+    ...(await onNewProject(setting)),
+    body: { sandboxMachineHourLimit: 1_000_000 },
+  }),
   listSandboxes: inOrg,
   createSandbox: (setting) => ({ ...inOrg(setting), body: { agent: 'agent_one', projectId: setting.org.projectId } }),
   getSandbox: onReady,
@@ -190,7 +199,10 @@ export function filledPath(route: Route, params: Readonly<Record<string, string>
   return path + (QUERIES[route.name as RouteName] ?? '');
 }
 
-/** What `call` sends of a request. Transitions are not waited for: without durable work nothing would end them. */
+/**
+ * What `call` sends of a request. Transitions are not waited for: without durable work nothing
+ * would end them.
+ */
 export function callOptionsOf({ body }: PreparedRequest): CallOptions {
   return { ...(body === undefined ? {} : { body }), headers: { prefer: 'respond-async' } };
 }

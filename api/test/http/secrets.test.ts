@@ -1,5 +1,6 @@
-// Every kind of secret goes through the service, in calls that work, that are refused and that end in a fault, with the real durable work
-// behind it: afterwards none is in the log at its finest, in any row of any table, or in a list of processes.
+// Every kind of secret goes through the service, in calls that work, that are refused and that end
+// in a fault, with the real durable work behind it: afterwards none is in the log at its finest, in
+// any row of any table, or in a list of processes.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -50,7 +51,8 @@ async function whileBroken(table: string, run: () => Promise<void>): Promise<voi
 }
 
 /** Another secret of the same form: its last characters are others. */
-const spoilt = (secret: string): string => api.secret(secret.slice(0, -4) + (secret.endsWith('aaaa') ? 'bbbb' : 'aaaa'), 'a wrong secret');
+const spoilt = (secret: string): string =>
+  api.secret(secret.slice(0, -4) + (secret.endsWith('aaaa') ? 'bbbb' : 'aaaa'), 'a wrong secret');
 const auth = (path: string, fields: Record<string, string>): ReturnType<typeof post> => post(api.url, path, fields);
 
 test('passwords and the console: right, wrong, forgotten, and with the accounts away', async () => {
@@ -79,9 +81,15 @@ test('passwords and the console: right, wrong, forgotten, and with the accounts 
   assert.equal((await visitor.get(`/reset-password?token=${spoilt(link)}`)).status, 410);
   assert.equal((await visitor.get(`/reset-password?token=${link}`)).status, 200);
   await whileBroken('account', async () => {
-    assert.equal((await visitor.post('/reset-password', { token: link, password: NEW_PASSWORD, repeat: NEW_PASSWORD })).status, 500);
+    assert.equal(
+      (await visitor.post('/reset-password', { token: link, password: NEW_PASSWORD, repeat: NEW_PASSWORD })).status,
+      500,
+    );
   });
-  assert.equal((await visitor.post('/reset-password', { token: link, password: NEW_PASSWORD, repeat: NEW_PASSWORD })).status, 303);
+  assert.equal(
+    (await visitor.post('/reset-password', { token: link, password: NEW_PASSWORD, repeat: NEW_PASSWORD })).status,
+    303,
+  );
   await new TestVisitor(api.url).signIn(email, NEW_PASSWORD);
 });
 
@@ -115,7 +123,8 @@ test('a device: its code, its refresh token and session tokens, right, wrong, re
 
 test('API keys and personal agent tokens: made, used, wrong, in the query, revoked, and with their tables away', async () => {
   const owner = await api.makeSession({ role: 'owner' });
-  const made = (await api.call('POST', `/v1/orgs/${api.orgId}/api-keys`, { token: owner.token, body: { name: 'key' } })).body;
+  const made = (await api.call('POST', `/v1/orgs/${api.orgId}/api-keys`, { token: owner.token, body: { name: 'key' } }))
+    .body;
   const key = api.secret(made.token, 'an API key');
   const agent = (await api.call('POST', '/v1/me/agent-tokens', { token: owner.token, body: { name: 'agent' } })).body;
   const agentToken = api.secret(agent.token, 'a personal agent token');
@@ -143,8 +152,12 @@ test('an invitation: mailed by a durable step, looked at, wrong, with its table 
   const mailed = (): boolean => api.mails.some(({ to }) => to === invited.email);
   await api.call('POST', `/v1/orgs/${api.orgId}/invitations`, { token: owner.token, body: { email: invited.email } });
   await untilTrue('the mail of the invitation', mailed);
-  const invitation = api.secret(tokenIn(api.mails.findLast(({ to }) => to === invited.email)), 'the token of an invitation');
-  const look = (token: string): Promise<Answer> => api.call('GET', `/v1/invitations/${token}`, { token: invited.token });
+  const invitation = api.secret(
+    tokenIn(api.mails.findLast(({ to }) => to === invited.email)),
+    'the token of an invitation',
+  );
+  const look = (token: string): Promise<Answer> =>
+    api.call('GET', `/v1/invitations/${token}`, { token: invited.token });
   assert.equal((await look(spoilt(invitation))).status, 404);
   await whileBroken('invitation', async () => {
     assert.equal((await look(invitation)).status, 500);
@@ -162,14 +175,22 @@ test('credentials of a repository: stored, changed, refused, and with the projec
     username: api.secret(`user-${newLinkToken()}`, 'the user name of a repository'),
     token: api.secret(`ghp_${newLinkToken()}`, 'the token of a repository'),
   });
-  const { id } = (await api.call('POST', path, { token, body: { name: 'p', useCase: 'internal', repoCredentials: credentials() } })).body
-    .project;
+  const { id } = (
+    await api.call('POST', path, { token, body: { name: 'p', useCase: 'internal', repoCredentials: credentials() } })
+  ).body.project;
   const changed = credentials();
   assert.equal((await api.call('PATCH', `${path}/${id}`, { token, body: { repoCredentials: changed } })).status, 200);
-  const wrong = await api.call('PATCH', `${path}/${id}`, { token, body: { repoCredentials: { ...changed, token: `${changed.token}\n` } } });
+  const wrong = await api.call('PATCH', `${path}/${id}`, {
+    token,
+    body: { repoCredentials: { ...changed, token: `${changed.token}\n` } },
+  });
   assert.equal(wrong.status, 400);
   await whileBroken('project', async () => {
-    assert.equal((await api.call('POST', path, { token, body: { name: 'p', useCase: 'internal', repoCredentials: changed } })).status, 500);
+    assert.equal(
+      (await api.call('POST', path, { token, body: { name: 'p', useCase: 'internal', repoCredentials: changed } }))
+        .status,
+      500,
+    );
   });
 });
 
@@ -185,7 +206,8 @@ test('preview links: made, opened, listed, revoked, and with their table away', 
   assert.equal(way.status, 303);
   const granted = { ...team, token: tokenOfPreview(api, way.headers.get('location') ?? '') };
   const cookies = [cookieOf(api, await visit(api.context, open)), cookieOf(api, await visit(api.context, granted))];
-  for (const cookie of cookies) assert.ok((await visit(api.context, open, { token: null, cookie })).access !== undefined);
+  for (const cookie of cookies)
+    assert.ok((await visit(api.context, open, { token: null, cookie })).access !== undefined);
   for (const token of [spoilt(open.token), spoilt(team.token)])
     assert.equal((await visit(api.context, open, { token })).refusal, 'invalid_link');
   assert.equal((await visitor.get(page.replace(team.token, spoilt(team.token)))).status, 410);
@@ -280,7 +302,10 @@ for (const [where, start] of [
     const child = start(secret);
     try {
       await once(child, 'spawn');
-      await assert.rejects(scan.check(api.databaseUrl), /the planted secret is in the (cmdline|environ) of the process \d+/);
+      await assert.rejects(
+        scan.check(api.databaseUrl),
+        /the planted secret is in the (cmdline|environ) of the process \d+/,
+      );
     } finally {
       child.kill();
     }

@@ -41,7 +41,9 @@ async function exchange(text: string, url = api.url): Promise<RawAnswer> {
   await once(socket, 'close');
   const [head = '', ...body] = answer.split('\r\n\r\n');
   const [first = '', ...lines] = head.split('\r\n');
-  const headers = new Headers(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]));
+  const headers = new Headers(
+    lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),
+  );
   return { status: Number(first.split(' ')[1]), headers, text: body.join('\r\n\r\n') };
 }
 
@@ -71,17 +73,33 @@ const ANSWERS: [kind: string, status: number, ask: () => Promise<RawAnswer>][] =
   ['404 of a resource', 404, () => get('/v1/sandboxes/sbx_aaaaaaaaaaaaaaaaaaaaaaaa', { headers: authorization() })],
   ['404 of a path', 404, () => get('/v1/nothing')],
   ['405', 405, () => get('/v1/me', { method: 'DELETE' })],
-  ['405 of a method that nothing has', 405, () => exchange('PROPFIND /v1/me HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')],
+  [
+    '405 of a method that nothing has',
+    405,
+    () => exchange('PROPFIND /v1/me HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'),
+  ],
   ['400 of a path that is no valid escape', 400, () => get('/v1/sandboxes/%zz')],
   ['400 of a body', 400, () => post(`/v1/orgs/${api.orgId}/projects`, '{')],
   ['413', 413, () => post(`/v1/orgs/${api.orgId}/projects`, 'x'.repeat(300_000))],
   ['415', 415, () => post(`/v1/orgs/${api.orgId}/projects`, 'x', { 'content-type': 'text/plain' })],
   ['what is no HTTP', 400, () => exchange('nonsense\r\n\r\n')],
   ['a version of HTTP that is none', 400, () => exchange('GET / HTTP/9.9\r\nhost: x\r\n\r\n')],
-  ['a head that is too long', 431, () => exchange(`GET /health HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`)],
+  [
+    'a head that is too long',
+    431,
+    () => exchange(`GET /health HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`),
+  ],
   ['a request without a host', 400, () => exchange('GET /health HTTP/1.1\r\nconnection: close\r\n\r\n')],
-  ['an expectation', 200, () => exchange('GET /health HTTP/1.1\r\nhost: x\r\nexpect: a-miracle\r\nconnection: close\r\n\r\n')],
-  ['a wish to upgrade', 200, () => exchange('GET /health HTTP/1.1\r\nhost: x\r\nconnection: close, upgrade\r\nupgrade: websocket\r\n\r\n')],
+  [
+    'an expectation',
+    200,
+    () => exchange('GET /health HTTP/1.1\r\nhost: x\r\nexpect: a-miracle\r\nconnection: close\r\n\r\n'),
+  ],
+  [
+    'a wish to upgrade',
+    200,
+    () => exchange('GET /health HTTP/1.1\r\nhost: x\r\nconnection: close, upgrade\r\nupgrade: websocket\r\n\r\n'),
+  ],
   ['HTTP/1.0', 200, () => exchange('GET /health HTTP/1.0\r\n\r\n')],
 ];
 
@@ -135,7 +153,11 @@ test('pages have a policy of their own, and the rest of it', async () => {
 test('where people reach the service by https, every answer says that there is nothing else; elsewhere none does', async () => {
   const secure = await startApi({ durable: false, settings: { publicUrl: 'https://berth.example.test' } });
   try {
-    const answers = [await fetch(`${secure.url}/health`), await fetch(`${secure.url}/v1/me`), await fetch(`${secure.url}/nothing`)];
+    const answers = [
+      await fetch(`${secure.url}/health`),
+      await fetch(`${secure.url}/v1/me`),
+      await fetch(`${secure.url}/nothing`),
+    ];
     for (const { headers } of answers) assert.equal(headers.get(TRANSPORT), 'max-age=31536000');
     assert.equal((await exchange('nonsense\r\n\r\n', secure.url)).headers.get(TRANSPORT), 'max-age=31536000');
   } finally {
@@ -170,7 +192,10 @@ test('other origins get nothing: no path answers a preflight, and no answer has 
     for (const name of headers.keys()) assert.doesNotMatch(name, /^access-control-/, path);
   }
   assertHeaders(await get('/v1/me', { headers: { origin, ...authorization() } }));
-  const nowhere = await get('/nothing', { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'GET' } });
+  const nowhere = await get('/nothing', {
+    method: 'OPTIONS',
+    headers: { origin, 'access-control-request-method': 'GET' },
+  });
   assert.equal(nowhere.status, 404);
   assertHeaders(nowhere);
 });

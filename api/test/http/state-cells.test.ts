@@ -1,4 +1,5 @@
-// Every cell of (status x action): what each action does in each status is what the contract's table says.
+// Every cell of (status x action): what each action does in each status is what the contract's
+// table says.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ERRORS } from '@berth/contract/errors.ts';
@@ -47,7 +48,10 @@ before(async () => {
 after(() => api.close());
 
 const post = (id: string, verb: string, body?: object): Promise<Answer> =>
-  api.call('POST', `/v1/sandboxes/${id}/${verb}`, { headers: { prefer: 'respond-async' }, ...(body === undefined ? {} : { body }) });
+  api.call('POST', `/v1/sandboxes/${id}/${verb}`, {
+    headers: { prefer: 'respond-async' },
+    ...(body === undefined ? {} : { body }),
+  });
 
 const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answer> } = {
   exec: (id) => post(id, 'exec', { command: id }),
@@ -65,16 +69,23 @@ const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answe
   destroy: (id) => post(id, 'destroy'),
 };
 
-/** A failed sandbox of which a disk is left, as a wake and a resize need it; an ephemeral one for a renewal. */
+/**
+ * A failed sandbox of which a disk is left, as a wake and a resize need it; an ephemeral one for a
+ * renewal.
+ */
 function fixture(status: SandboxStatus, action: SandboxAction): Partial<NewSandbox> {
   return {
     ...(status === 'failed' ? { wakes_from: 'disk', status_reason_code: 'guest_panic' } : {}),
-    ...(action === 'renew' ? { mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() + 60_000), wakes_from: null } : {}),
+    ...(action === 'renew'
+      ? { mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() + 60_000), wakes_from: null }
+      : {}),
   };
 }
 
 /** What a `do` leaves: the status, the step, and by how much the epoch grew. */
-const CARRIED_OUT: { readonly [action in SandboxAction]: (from: SandboxStatus) => { to: SandboxStatus; step?: string } } = {
+const CARRIED_OUT: {
+  readonly [action in SandboxAction]: (from: SandboxStatus) => { to: SandboxStatus; step?: string };
+} = {
   exec: (from) => ({ to: from }),
   connect: (from) => ({ to: from }),
   ssh_access: (from) => ({ to: from }),
@@ -109,12 +120,17 @@ for (const status of sandboxStatus.options) {
       reached = [];
       api.steps.length = 0;
       const answer = await CALLS[action](sandbox.id);
-      const after = await api.db.selectFrom('sandbox').selectAll().where('id', '=', sandbox.id).executeTakeFirstOrThrow();
+      const after = await api.db
+        .selectFrom('sandbox')
+        .selectAll()
+        .where('id', '=', sandbox.id)
+        .executeTakeFirstOrThrow();
       if (verdict === 'refuse') {
         assert.equal(answer.body.error?.code, REFUSAL_CODES[action], JSON.stringify(answer.body));
         assert.equal(answer.status, ERRORS[REFUSAL_CODES[action]].status);
         assert.match(answer.body.error.message, new RegExp(`the sandbox is ${status}\\b`));
-        for (const legal of statusesAllowing(action)) assert.match(answer.body.error.message, new RegExp(`\\b${legal}\\b`));
+        for (const legal of statusesAllowing(action))
+          assert.match(answer.body.error.message, new RegExp(`\\b${legal}\\b`));
         assert.deepEqual([reached, api.steps, after], [[], [], sandbox]);
         return;
       }
@@ -160,7 +176,11 @@ test('a failed sandbox of which nothing is left is not woken, and has nothing th
 });
 
 test('a sleep of an ephemeral sandbox ends it', async () => {
-  const { id } = await api.makeSandbox('ready', { mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() + 60_000) });
+  const { id } = await api.makeSandbox('ready', {
+    mode: 'ephemeral',
+    ttl_seconds: 60,
+    expires_at: new Date(Date.now() + 60_000),
+  });
   api.steps.length = 0;
   assert.equal((await post(id, 'sleep')).body.sandbox.status, 'destroying');
   assert.deepEqual(api.steps, [{ kind: 'destroy', step: { sandboxId: id, epoch: 2 } }]);

@@ -1,4 +1,5 @@
-// Which SQL a piece of work ran, as the driver was given it: what a caller could learn from how long an answer takes is in there.
+// Which SQL a piece of work ran, as the driver was given it: what a caller could learn from how
+// long an answer takes is in there.
 import { Client } from 'pg';
 
 type Query = (this: Client, ...given: unknown[]) => unknown;

@@ -1,4 +1,5 @@
-// Sweeps generated from the contract: what must hold of every route, so that a new one cannot forget it.
+// Sweeps generated from the contract: what must hold of every route, so that a new one cannot
+// forget it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { AuthKind, Route } from '@berth/contract/route.ts';
@@ -35,18 +36,25 @@ interface Changes extends CallOptions {
   params?: Readonly<Record<string, string>>;
 }
 
-const prepare = (route: Route, org: TestOrg): Promise<PreparedRequest> => prepareRequest(route, { api, org, caller: owner });
+const prepare = (route: Route, org: TestOrg): Promise<PreparedRequest> =>
+  prepareRequest(route, { api, org, caller: owner });
 
 async function send(route: Route, prepared: PreparedRequest, { params, ...changed }: Changes): Promise<Answer> {
   const options = { ...callOptionsOf(prepared), token: tokens.session.token };
   try {
-    return await api.call(route.method, filledPath(route, { ...prepared.params, ...params }), { ...options, ...changed });
+    return await api.call(route.method, filledPath(route, { ...prepared.params, ...params }), {
+      ...options,
+      ...changed,
+    });
   } finally {
     await prepared.undo?.();
   }
 }
 
-/** Calls the route on resources of the org as its owner, in a session; `changed` replaces parts of a request that would succeed. */
+/**
+ * Calls the route on resources of the org as its owner, in a session; `changed` replaces parts of a
+ * request that would succeed.
+ */
 async function callRoute(route: Route, org: TestOrg, changed: Changes = {}): Promise<Answer> {
   return await send(route, await prepare(route, org), changed);
 }
@@ -108,7 +116,8 @@ test("the server's set of routes is the contract's", () => {
     BOUND_ROUTES.map(({ route }) => route),
     BOUND_ROUTES.map(({ route }) => ROUTES.find((known) => known.name === route.name)),
   );
-  const named = (routes: readonly Route[]): string[] => routes.map((route) => `${route.method} ${route.path}`).toSorted();
+  const named = (routes: readonly Route[]): string[] =>
+    routes.map((route) => `${route.method} ${route.path}`).toSorted();
   assert.deepEqual(named(BOUND_ROUTES.map(({ route }) => route)), named(ROUTES));
 });
 
@@ -136,7 +145,9 @@ for (const route of ROUTES) {
       const row = { kind: route.activity, actor_kind: kind, actor_id: credentialId, actor_user_id: owner.userId };
       assert.deepEqual(
         left,
-        route.activity === null ? [] : [{ ...row, subject_kind, subject_id, request_id: answer.headers.get('x-request-id') }],
+        route.activity === null
+          ? []
+          : [{ ...row, subject_kind, subject_id, request_id: answer.headers.get('x-request-id') }],
         `with ${kind}: ${JSON.stringify(answer.body)}`,
       );
     }
@@ -180,10 +191,16 @@ for (const route of closed) {
 }
 
 for (const route of ROUTES.filter(({ request }) => request.body !== undefined)) {
-  const refuses = route.request.body?.safeParse({ surprise: 1 }).error?.issues.some((issue) => issue.code === 'unrecognized_keys') ?? false;
+  const refuses =
+    route.request.body?.safeParse({ surprise: 1 }).error?.issues.some((issue) => issue.code === 'unrecognized_keys') ??
+    false;
   test(`${route.name}: an unknown body field is ${refuses ? 'refused by name' : 'ignored'}`, async () => {
     const prepared = await prepare(route, api);
-    const answer = await send(route, { ...prepared, body: { ...(prepared.body as object | undefined), surprise: 1 } }, {});
+    const answer = await send(
+      route,
+      { ...prepared, body: { ...(prepared.body as object | undefined), surprise: 1 } },
+      {},
+    );
     if (!refuses) {
       assert.equal(answer.status, route.response.status);
       return;
@@ -198,7 +215,11 @@ for (const route of ROUTES.filter(({ request }) => request.body !== undefined)) 
     ['a body that is not UTF-8', { rawBody: new Uint8Array([0x22, 0xff, 0x22]) }, 'invalid_json'],
     ['a field named __proto__', { rawBody: '{"__proto__":{}}' }, 'invalid_request'],
     ['a body that is no object', { rawBody: '[]' }, 'invalid_request'],
-    ['a form', { rawBody: 'a=b', headers: { 'content-type': 'application/x-www-form-urlencoded' } }, 'unsupported_media_type'],
+    [
+      'a form',
+      { rawBody: 'a=b', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+      'unsupported_media_type',
+    ],
     ['plain text', { rawBody: 'a', headers: { 'content-type': 'text/plain' } }, 'unsupported_media_type'],
     ['a body beyond the limit', { rawBody: `{"a":"${'x'.repeat(route.bodyBytes ?? 262_144)}"}` }, 'payload_too_large'],
   ] as const) {
@@ -211,7 +232,9 @@ for (const route of ROUTES.filter(({ request }) => request.body !== undefined)) 
 
 for (const route of ROUTES) {
   const title =
-    route.deprecated === undefined ? 'has no word of deprecation' : 'says since when it is deprecated, and what to call instead';
+    route.deprecated === undefined
+      ? 'has no word of deprecation'
+      : 'says since when it is deprecated, and what to call instead';
   test(`${route.name}: every answer ${title}`, async () => {
     for (const changed of [{}, route.auth.length === 0 ? {} : { token: null }]) {
       const answer = await callRoute(route, api, changed);
@@ -244,7 +267,10 @@ test('every path answers a method it does not have with 405 and the header Allow
     assert.ok(unused !== undefined, `every method is possible on ${path}`);
     const answer = await api.call(unused, path.replaceAll(/\{(\w+)\}/g, 'x'));
     assert.equal(answer.status, 405);
-    assert.deepEqual(answer.headers.get('allow')?.split(', '), [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].toSorted());
+    assert.deepEqual(
+      answer.headers.get('allow')?.split(', '),
+      [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].toSorted(),
+    );
   }
 });
 

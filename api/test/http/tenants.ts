@@ -4,7 +4,14 @@ import { newId } from '../../src/store/ids.ts';
 import { insertProject } from '../../src/store/projects.ts';
 import type { NewSandbox } from '../../src/store/schema.ts';
 import type { TestApi } from '../api.ts';
-import { makeAgentTokenRow, makeInvitationRow, makeKeyRow, makePerson, type Ending, type Person } from './people-rows.ts';
+import {
+  makeAgentTokenRow,
+  makeInvitationRow,
+  makeKeyRow,
+  makePerson,
+  type Ending,
+  type Person,
+} from './people-rows.ts';
 
 export interface Thing {
   what: string;
@@ -17,7 +24,9 @@ export interface Tenant {
   projectId: string;
   owner: Person;
   /** By the name of the parameter that stands for such a thing in a path. */
-  things: { readonly [name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId']: readonly Thing[] };
+  things: {
+    readonly [name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId']: readonly Thing[];
+  };
 }
 
 const ENDINGS: readonly Ending[] = ['live', 'revoked', 'expired'];
@@ -50,15 +59,27 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
     status: (typeof sandboxStatus.options)[number],
     changes: Partial<NewSandbox> = {},
   ): Promise<void> => {
-    const { id } = await api.makeSandbox(status, { org_id: orgId, project_id: projectId, created_by: owner.userId, ...changes });
+    const { id } = await api.makeSandbox(status, {
+      org_id: orgId,
+      project_id: projectId,
+      created_by: owner.userId,
+      ...changes,
+    });
     things.sandboxId.push({ what, id });
   };
   for (const status of sandboxStatus.options) await sandbox(`a sandbox that is ${status}`, status);
   await sandbox('a sandbox that failed with its disk', 'failed', { wakes_from: 'disk' });
-  await sandbox('an ephemeral sandbox', 'ready', { mode: 'ephemeral', ttl_seconds: 3_600, expires_at: new Date(Date.now() + 3_600_000) });
+  await sandbox('an ephemeral sandbox', 'ready', {
+    mode: 'ephemeral',
+    ttl_seconds: 3_600,
+    expires_at: new Date(Date.now() + 3_600_000),
+  });
   await sandbox('a sandbox without a host', 'provisioning', { host_id: null });
   for (const ending of ENDINGS) {
-    things.keyId.push({ what: `a key that is ${ending}`, id: (await makeKeyRow(db, { orgId, createdBy: owner.userId, ending })).id });
+    things.keyId.push({
+      what: `a key that is ${ending}`,
+      id: (await makeKeyRow(db, { orgId, createdBy: owner.userId, ending })).id,
+    });
     const { id } = await makeAgentTokenRow(db, { userId: owner.userId, ending });
     things.tokenId.push({ what: `a personal token that is ${ending}`, id });
   }

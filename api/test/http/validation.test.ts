@@ -24,19 +24,51 @@ const REFUSED: [title: string, body: object, message: RegExp][] = [
   ['no projectId', { projectId: undefined }, /^body\.projectId is required: a string$/],
   ['a projectId that is no text', { projectId: 7 }, /^body\.projectId must be a string, not 7$/],
   ['25 metadata keys', { metadata: keys(25) }, /^body\.metadata must have at most 24 keys, has 25$/],
-  ['nested metadata', { metadata: { a: { b: 1 } } }, /^body\.metadata\.a must be a string, a number or a boolean, not an object$/],
-  ['a list in metadata', { metadata: { a: [] } }, /^body\.metadata\.a must be a string, a number or a boolean, not an array$/],
-  ['null in metadata', { metadata: { a: null } }, /^body\.metadata\.a must be a string, a number or a boolean, not null$/],
+  [
+    'nested metadata',
+    { metadata: { a: { b: 1 } } },
+    /^body\.metadata\.a must be a string, a number or a boolean, not an object$/,
+  ],
+  [
+    'a list in metadata',
+    { metadata: { a: [] } },
+    /^body\.metadata\.a must be a string, a number or a boolean, not an array$/,
+  ],
+  [
+    'null in metadata',
+    { metadata: { a: null } },
+    /^body\.metadata\.a must be a string, a number or a boolean, not null$/,
+  ],
   ['metadata that is text', { metadata: 'a=b' }, /^body\.metadata must be an object, not "a=b"$/],
-  ['an over-long metadata value', { metadata: { a: 'x'.repeat(1_025) } }, /^body\.metadata\.a must be at most 1024 characters long/],
+  [
+    'an over-long metadata value',
+    { metadata: { a: 'x'.repeat(1_025) } },
+    /^body\.metadata\.a must be at most 1024 characters long/,
+  ],
   ['a NUL in a metadata value', { metadata: { a: '\0' } }, /^body\.metadata\.a must not contain NUL/],
   ['a NUL in a metadata key', { metadata: { 'a\0': 1 } }, /^body\.metadata\.a\0 \(its name\) must not contain NUL/],
-  ['an empty metadata key', { metadata: { '': 1 } }, /^body\.metadata\. \(its name\) must be at least 1 character long, not 0$/],
-  ['an over-long metadata key', { metadata: { ['k'.repeat(129)]: 1 } }, /\(its name\) must be at most 128 characters long, not 129$/],
+  [
+    'an empty metadata key',
+    { metadata: { '': 1 } },
+    /^body\.metadata\. \(its name\) must be at least 1 character long, not 0$/,
+  ],
+  [
+    'an over-long metadata key',
+    { metadata: { ['k'.repeat(129)]: 1 } },
+    /\(its name\) must be at most 128 characters long, not 129$/,
+  ],
   ['an unknown field', { size: 'small' }, /^body\.size: unknown field; allowed: agent, projectId, name, repository, /],
   ['a field in the wrong case', { endUserID: 'x' }, /^body\.endUserID: unknown field; allowed: .*endUserId/],
-  ['a wrong profile', { profile: 'huge' }, /^body\.profile must be one of "auto", "agent-small", .*"long-running", not "huge"$/],
-  ['a wrong machineSize', { machineSize: 'tiny' }, /^body\.machineSize must be one of "small", "medium", "large", "xlarge", not "tiny"$/],
+  [
+    'a wrong profile',
+    { profile: 'huge' },
+    /^body\.profile must be one of "auto", "agent-small", .*"long-running", not "huge"$/,
+  ],
+  [
+    'a wrong machineSize',
+    { machineSize: 'tiny' },
+    /^body\.machineSize must be one of "small", "medium", "large", "xlarge", not "tiny"$/,
+  ],
   [
     'a wrong persistencePolicy',
     { persistencePolicy: 'never' },
@@ -45,13 +77,21 @@ const REFUSED: [title: string, body: object, message: RegExp][] = [
   ['an empty name', { name: '' }, /^body\.name must be at least 1 character long, not 0$/],
   ['an over-long name', { name: 'x'.repeat(101) }, /^body\.name must be at most 100 characters long, not 101$/],
   ['an empty endUserId', { endUserId: '' }, /^body\.endUserId must be at least 1 character long, not 0$/],
-  ['a lone surrogate in an endUserId', { endUserId: '\ud800' }, /^body\.endUserId must not contain NUL characters or lone surrogates$/],
+  [
+    'a lone surrogate in an endUserId',
+    { endUserId: '\ud800' },
+    /^body\.endUserId must not contain NUL characters or lone surrogates$/,
+  ],
   ['a repository in another form', { repository: 'just-a-name' }, /^body\.repository must have the form owner\/repo$/],
   ['a wrong mode', { mode: 'persistent' }, /^body\.mode must be one of "ephemeral", not "persistent"$/],
   ['a ttl of no seconds', { ttlSeconds: 0 }, /^body\.ttlSeconds must be at least 1, not 0$/],
   ['a ttl of more than a day', { ttlSeconds: 86_401 }, /^body\.ttlSeconds must be at most 86400, not 86401$/],
   ['a ttl that is no whole number', { ttlSeconds: 1.5 }, /^body\.ttlSeconds must be an integer, not 1\.5$/],
-  ['mode without ttlSeconds', { mode: 'ephemeral' }, /^body\.ttlSeconds is required with mode "ephemeral": an integer from 1 to 86400$/],
+  [
+    'mode without ttlSeconds',
+    { mode: 'ephemeral' },
+    /^body\.ttlSeconds is required with mode "ephemeral": an integer from 1 to 86400$/,
+  ],
   ['ttlSeconds without mode', { ttlSeconds: 60 }, /^body\.ttlSeconds is only for mode "ephemeral"/],
   [
     'mode and a persistencePolicy',
@@ -63,7 +103,11 @@ const REFUSED: [title: string, body: object, message: RegExp][] = [
     { ...keys(30), metadata: { ['k'.repeat(5_000)]: null } },
     /^body\.metadata\.k{60}\.\.\. .{0,200}body\.key0, body\.key1, body\.key2, body\.key3, body\.key4, and 25 more: unknown fields; allowed: /,
   ],
-  ['several faults at once', { agent: 1, name: 2, mood: 3 }, /body\.agent .*; body\.name .*; body\.mood: unknown field/],
+  [
+    'several faults at once',
+    { agent: 1, name: 2, mood: 3 },
+    /body\.agent .*; body\.name .*; body\.mood: unknown field/,
+  ],
 ];
 
 for (const [title, body, message] of REFUSED) {
@@ -85,7 +129,10 @@ test('a number too large to hold and a field named __proto__ are 400 and told as
       rawBody: `{"agent":"agent_one","projectId":"${api.projectId}","metadata":${metadata}}`,
     });
   const large = await createRaw('{"a":1e400}');
-  assert.match(large.body.error.message, /^body\.metadata\.a must be a string, a number or a boolean, not one beyond 1\.8e308$/);
+  assert.match(
+    large.body.error.message,
+    /^body\.metadata\.a must be a string, a number or a boolean, not one beyond 1\.8e308$/,
+  );
   const named = await createRaw('{"__proto__":1}');
   assert.equal(named.body.error.code, 'invalid_request');
   assert.match(named.body.error.message, /^body: the field names __proto__ and constructor\.prototype are not allowed/);
@@ -113,7 +160,11 @@ test('a public key is kept as one line; a private one is refused with a warning,
   const line = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(43)} me@example.test`;
   const taken = await create({ sshPublicKey: `${line}\n` });
   assert.equal(taken.status, 201, JSON.stringify(taken.body));
-  const row = await api.db.selectFrom('sandbox').select('ssh_public_key').where('id', '=', taken.body.sandbox.id).executeTakeFirstOrThrow();
+  const row = await api.db
+    .selectFrom('sandbox')
+    .select('ssh_public_key')
+    .where('id', '=', taken.body.sandbox.id)
+    .executeTakeFirstOrThrow();
   assert.equal(row.ssh_public_key, line);
   assert.ok(!JSON.stringify(taken.body).includes('AAAAC3'), 'it is not answered');
 
@@ -125,7 +176,10 @@ test('a public key is kept as one line; a private one is refused with a warning,
   ]) {
     const refused = await create({ sshPublicKey });
     assert.deepEqual([refused.status, refused.body.error.code], [400, 'invalid_request']);
-    assert.match(refused.body.error.message, /^body\.sshPublicKey is a private key and was not taken\. .*replace it wherever it is used/);
+    assert.match(
+      refused.body.error.message,
+      /^body\.sshPublicKey is a private key and was not taken\. .*replace it wherever it is used/,
+    );
     assert.ok(!refused.body.error.message.includes(secret.slice(0, 20)));
   }
   for (const sshPublicKey of [[secret], { key: secret }, 5, null, secret.repeat(400)]) {
@@ -151,7 +205,10 @@ test('24 metadata keys, text of every script, a profile and a persistence policy
 test('an endUserId filter that is empty or given twice is 400; an unknown query parameter is ignored', async () => {
   const list = (query: string): Promise<Answer> => api.call('GET', `/v1/orgs/${api.orgId}/sandboxes?${query}`);
   assert.match((await list('endUserId=')).body.error.message, /^query\.endUserId must be at least 1 character long/);
-  assert.match((await list('endUserId=a&endUserId=b')).body.error.message, /^query\.endUserId must be a string, not an array$/);
+  assert.match(
+    (await list('endUserId=a&endUserId=b')).body.error.message,
+    /^query\.endUserId must be a string, not an array$/,
+  );
   assert.match((await list('endUserId=%00')).body.error.message, /^query\.endUserId must not contain NUL/);
   assert.equal((await list('page=2')).status, 200);
 });
@@ -185,7 +242,10 @@ test('a project gets the useCase and defaults asked for; unknown fields are igno
   assert.match(bare.name, /^project-[a-z2-7]{8}$/);
   assert.deepEqual([bare.useCase, bare.defaultProfile, bare.sandboxMachineHourLimit], ['internal', null, null]);
   assert.deepEqual([bare.defaultRepository, bare.defaultBranch, bare.defaultPersistencePolicy], [null, null, null]);
-  assert.deepEqual([bare.defaultIdleMinutes, bare.wakeOnUse, bare.metadata, bare.hasRepoCredentials], [null, false, {}, false]);
+  assert.deepEqual(
+    [bare.defaultIdleMinutes, bare.wakeOnUse, bare.metadata, bare.hasRepoCredentials],
+    [null, false, {}, false],
+  );
   const listed = (await api.call('GET', `/v1/orgs/${api.orgId}/projects`)).body.projects;
   assert.deepEqual(listed.slice(0, 2), [bare, project]);
 });
@@ -199,14 +259,22 @@ for (const [title, body, message] of [
   ['an empty useCase', { useCase: '' }, /^body\.useCase must be at least 1 character long, not 0$/],
   ['an over-long useCase', { useCase: 'x'.repeat(65) }, /^body\.useCase must be at most 64 characters long, not 65$/],
   ['a useCase that is null', { useCase: null }, /^body\.useCase must be a string, not null$/],
-  ['a wrong profile', { defaultProfile: 'huge' }, /^body\.defaultProfile must be one of "auto", .*"long-running", not "huge"$/],
+  [
+    'a wrong profile',
+    { defaultProfile: 'huge' },
+    /^body\.defaultProfile must be one of "auto", .*"long-running", not "huge"$/,
+  ],
   ['a profile that is a number', { defaultProfile: 1 }, /^body\.defaultProfile must be one of "auto", .*, not 1$/],
   [
     'a wrong persistence policy',
     { defaultPersistencePolicy: 'never' },
     /^body\.defaultPersistencePolicy must be one of "always_on", "sleep_resume", not "never"$/,
   ],
-  ['a repository without an owner', { defaultRepository: 'web' }, /^body\.defaultRepository must have the form owner\/repo$/],
+  [
+    'a repository without an owner',
+    { defaultRepository: 'web' },
+    /^body\.defaultRepository must have the form owner\/repo$/,
+  ],
   [
     'a repository that is a URL on a host that is not allowed',
     { defaultRepository: 'https://git.test/a/b' },
@@ -217,8 +285,16 @@ for (const [title, body, message] of [
     { defaultRepository: 'https://u:p@other.example.test/a' },
     /^body\.defaultRepository must be the https URL of a repository,/,
   ],
-  ['a repository that leads elsewhere', { defaultRepository: 'acme/..' }, /^body\.defaultRepository must have the form owner\/repo$/],
-  ['a repository that is an option', { defaultRepository: '-o/web' }, /^body\.defaultRepository must have the form owner\/repo$/],
+  [
+    'a repository that leads elsewhere',
+    { defaultRepository: 'acme/..' },
+    /^body\.defaultRepository must have the form owner\/repo$/,
+  ],
+  [
+    'a repository that is an option',
+    { defaultRepository: '-o/web' },
+    /^body\.defaultRepository must have the form owner\/repo$/,
+  ],
   [
     'an over-long repository',
     { defaultRepository: `a/${'x'.repeat(199)}` },
@@ -231,21 +307,49 @@ for (const [title, body, message] of [
     /^body\.defaultBranch must be at least 1 character long, not 0; body\.defaultBranch must be a git /,
   ],
   ['a branch with a space', { defaultBranch: 'my branch' }, /^body\.defaultBranch must be a git branch name$/],
-  ['a branch that is an option', { defaultBranch: '--upload-pack=x' }, /^body\.defaultBranch must be a git branch name$/],
-  ['an over-long branch', { defaultBranch: 'b'.repeat(256) }, /^body\.defaultBranch must be at most 255 characters long, not 256$/],
+  [
+    'a branch that is an option',
+    { defaultBranch: '--upload-pack=x' },
+    /^body\.defaultBranch must be a git branch name$/,
+  ],
+  [
+    'an over-long branch',
+    { defaultBranch: 'b'.repeat(256) },
+    /^body\.defaultBranch must be at most 255 characters long, not 256$/,
+  ],
   ['a branch that is true', { defaultBranch: true }, /^body\.defaultBranch must be a string, not true$/],
   ['a negative idle time', { defaultIdleMinutes: -1 }, /^body\.defaultIdleMinutes must be at least 0, not -1$/],
-  ['an idle time of more than 30 days', { defaultIdleMinutes: 43_201 }, /^body\.defaultIdleMinutes must be at most 43200, not 43201$/],
-  ['an idle time in parts of minutes', { defaultIdleMinutes: 0.5 }, /^body\.defaultIdleMinutes must be an integer, not 0\.5$/],
+  [
+    'an idle time of more than 30 days',
+    { defaultIdleMinutes: 43_201 },
+    /^body\.defaultIdleMinutes must be at most 43200, not 43201$/,
+  ],
+  [
+    'an idle time in parts of minutes',
+    { defaultIdleMinutes: 0.5 },
+    /^body\.defaultIdleMinutes must be an integer, not 0\.5$/,
+  ],
   ['an idle time that is text', { defaultIdleMinutes: '5' }, /^body\.defaultIdleMinutes must be a number, not "5"$/],
   ['a wakeOnUse that is text', { wakeOnUse: 'yes' }, /^body\.wakeOnUse must be a boolean, not "yes"$/],
   ['a wakeOnUse that is null', { wakeOnUse: null }, /^body\.wakeOnUse must be a boolean, not null$/],
   ['metadata that is null', { metadata: null }, /^body\.metadata must be an object, not null$/],
   ['metadata that is a list', { metadata: [] }, /^body\.metadata must be an object, not an array$/],
   ['25 metadata keys', { metadata: keys(25) }, /^body\.metadata must have at most 24 keys, has 25$/],
-  ['nested metadata', { metadata: { a: {} } }, /^body\.metadata\.a must be a string, a number or a boolean, not an object$/],
-  ['an over-long metadata value', { metadata: { a: 'x'.repeat(1_025) } }, /^body\.metadata\.a must be at most 1024 characters long/],
-  ['an over-long metadata key', { metadata: { ['k'.repeat(129)]: 1 } }, /\(its name\) must be at most 128 characters long, not 129$/],
+  [
+    'nested metadata',
+    { metadata: { a: {} } },
+    /^body\.metadata\.a must be a string, a number or a boolean, not an object$/,
+  ],
+  [
+    'an over-long metadata value',
+    { metadata: { a: 'x'.repeat(1_025) } },
+    /^body\.metadata\.a must be at most 1024 characters long/,
+  ],
+  [
+    'an over-long metadata key',
+    { metadata: { ['k'.repeat(129)]: 1 } },
+    /\(its name\) must be at most 128 characters long, not 129$/,
+  ],
   [
     'several faults at once',
     { name: 1, wakeOnUse: 2, defaultBranch: 3 },

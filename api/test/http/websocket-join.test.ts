@@ -1,4 +1,5 @@
-// What is hard to bring about over a network: frames that come in the moment in which a connection ends, and many of them at once.
+// What is hard to bring about over a network: frames that come in the moment in which a connection
+// ends, and many of them at once.
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { Duplex } from 'node:stream';
@@ -47,7 +48,12 @@ function joined(t: TestContext, dialect: Dialect): { websocket: FakeWebSocket; s
     writableHighWaterMark: 1,
   });
   const websocket = new FakeWebSocket();
-  const connection = { stream, over: new Promise(() => undefined), close: () => undefined, whyBroken: async () => null };
+  const connection = {
+    stream,
+    over: new Promise(() => undefined),
+    close: () => undefined,
+    whyBroken: async () => null,
+  };
   const log = { debug: () => undefined } as unknown as FastifyBaseLogger;
   void join(websocket as unknown as WebSocket, connection as unknown as SandboxConnection, dialect, { log });
   t.after(() => websocket.emit('close', 1000));

@@ -19,7 +19,10 @@ export interface MailServer {
   close(): Promise<void>;
 }
 
-/** Starts a server of which `options` are the behaviour; without any it takes everything, without TLS. */
+/**
+ * Starts a server of which `options` are the behaviour; without any it takes everything, without
+ * TLS.
+ */
 export async function startMailServer(options: SMTPServerOptions = {}, port = 0): Promise<MailServer> {
   const received: ReceivedMail[] = [];
   const server = new SMTPServer({

@@ -44,7 +44,10 @@ test('a message is a file that its owner alone can read, in a folder that its ow
   assert.match(content, /^From: Berth <berth@localhost>$/m);
   assert.match(content, /^To: new\.person@example\.test$/m);
   assert.match(content, /^Subject: You are invited$/m);
-  assert.match(content, /^https:\/\/berth\.example\.test\/invitation\?token=3Dthe-token$|^https:\/\/.*token=the-token$/m);
+  assert.match(
+    content,
+    /^https:\/\/berth\.example\.test\/invitation\?token=3Dthe-token$|^https:\/\/.*token=the-token$/m,
+  );
   assert.match(content, /^Content-Type: text\/html/m);
 });
 
@@ -61,7 +64,9 @@ test('the log says where the message lies, and nothing of what is in it or for w
 test('many messages at once are as many files, each of them whole', async () => {
   const folder = join(root, 'many');
   const mailer = mailerInto(folder);
-  await Promise.all(Array.from({ length: 30 }, (_, index) => mailer.send({ ...MESSAGE, to: `person-${index}@example.test` })));
+  await Promise.all(
+    Array.from({ length: 30 }, (_, index) => mailer.send({ ...MESSAGE, to: `person-${index}@example.test` })),
+  );
   const files = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8')));
   const recipients = files.map((content) => /^To: person-(\d+)@/m.exec(content)?.[1]).map(Number);
   assert.deepEqual(

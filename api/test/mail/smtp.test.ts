@@ -1,4 +1,5 @@
-// Mail against a real SMTP server in this process: what arrives, what is refused and how that is told, and that time and connections are bounded.
+// Mail against a real SMTP server in this process: what arrives, what is refused and how that is
+// told, and that time and connections are bounded.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -61,7 +62,11 @@ const log = pino(
 );
 
 function mailerTo(url: string, deadlineMs?: number): Mailer {
-  return openMailer({ kind: 'smtp', url, from: 'Berth <berth@example.test>' }, log, deadlineMs === undefined ? {} : { deadlineMs });
+  return openMailer(
+    { kind: 'smtp', url, from: 'Berth <berth@example.test>' },
+    log,
+    deadlineMs === undefined ? {} : { deadlineMs },
+  );
 }
 
 const failureOf = (sending: Promise<void>): Promise<Error> =>
@@ -70,7 +75,10 @@ const failureOf = (sending: Promise<void>): Promise<Error> =>
     (error: unknown) => error as Error,
   );
 
-/** An error, and whatever a log would make of it, tells neither the recipient nor anything of the message or the password. */
+/**
+ * An error, and whatever a log would make of it, tells neither the recipient nor anything of the
+ * message or the password.
+ */
 function assertTellsNothing(error: Error): void {
   log.error({ err: error }, 'as a log shows it');
   for (const text of [logged.join(''), error.message, String(error.cause)])
@@ -91,7 +99,10 @@ test('a message arrives whole after the login that the URL names, in plain text 
   assert.deepEqual(logins, [['post@berth', 'password-1']]);
   const [received] = server.received;
   assert.ok(received !== undefined);
-  assert.deepEqual([received.from, received.to, received.user, received.secure], ['berth@example.test', [MESSAGE.to], 'post@berth', false]);
+  assert.deepEqual(
+    [received.from, received.to, received.user, received.secure],
+    ['berth@example.test', [MESSAGE.to], 'post@berth', false],
+  );
   assert.match(received.content, /^From: Berth <berth@example\.test>\r$/m);
   assert.match(received.content, /^To: new\.person@example\.test\r$/m);
   assert.match(received.content, /^Subject: =\?UTF-8\?Q\?Zo=C3=AB_invites_you\?=\r$/m);
@@ -144,7 +155,9 @@ test('a login that is refused is told with the server and its words, without the
   const refused = await failureOf(mailerTo(`smtp://post:password-1@127.0.0.1:${server.port}`).send(MESSAGE));
   assert.match(
     refused.message,
-    new RegExp(`^the mail server 127\\.0\\.0\\.1:${server.port} did not take the message: .*535 5\\.7\\.8 no such user`),
+    new RegExp(
+      `^the mail server 127\\.0\\.0\\.1:${server.port} did not take the message: .*535 5\\.7\\.8 no such user`,
+    ),
   );
   assertTellsNothing(refused);
   await untilTrue('the connection is closed', () => server.connections() === 0);
@@ -166,7 +179,11 @@ test('a message that is refused with a quotation of it is told with the code alo
     onData: (stream, _session, done) => {
       stream.resume();
       stream.on('end', () =>
-        done(Object.assign(new Error('5.7.1 listed: https://berth.example.test/invitation?token=the-token'), { responseCode: 554 })),
+        done(
+          Object.assign(new Error('5.7.1 listed: https://berth.example.test/invitation?token=the-token'), {
+            responseCode: 554,
+          }),
+        ),
       );
     },
   });
@@ -233,7 +250,13 @@ test('an address is one address, whatever characters it has', async () => {
   assert.deepEqual(server.received[0]?.to, ["o'neil+x@example.test"]);
 });
 
-for (const url of ['smtp://', 'http://user:password-1@mail.example.test', 'mail.example.test:25', 'smtps://:password-1@', 'direct://x']) {
+for (const url of [
+  'smtp://',
+  'http://user:password-1@mail.example.test',
+  'mail.example.test:25',
+  'smtps://:password-1@',
+  'direct://x',
+]) {
   test(`a URL of a mail server like ${url} stops the start with the variable, and without the URL`, () => {
     assert.throws(
       () => mailerTo(url),

@@ -1,5 +1,5 @@
-// A person's way through the pages in a real browser, with the keyboard alone; every page is looked at as `Person.look` does.
-// With BERTH_TEST_PICTURES=<folder> the pictures are kept.
+// A person's way through the pages in a real browser, with the keyboard alone; every page is looked
+// at as `Person.look` does. With BERTH_TEST_PICTURES=<folder> the pictures are kept.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser } from 'playwright-core';

@@ -1,4 +1,5 @@
-// A real browser for the tests of the pages: driven by the keyboard alone, looked at in light and dark, narrow and wide.
+// A real browser for the tests of the pages: driven by the keyboard alone, looked at in light and
+// dark, narrow and wide.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -26,10 +27,18 @@ const SCHEMES = ['light', 'dark'] as const;
 /** More than any page has to press Tab for. */
 const MOST_TABS = 30;
 
-/** A browser with a profile of its own, to which the service's public name, and further ones, lead to where it listens. */
+/**
+ * A browser with a profile of its own, to which the service's public name, and further ones, lead
+ * to where it listens.
+ */
 export async function openBrowser(publicUrl: string, url: string, names: readonly string[] = []): Promise<Browser> {
   const leads = `--host-resolver-rules=${[new URL(publicUrl).host, ...names].map((name) => `MAP ${name} ${new URL(url).host}`).join(', ')}`;
-  return await chromium.launch({ executablePath: CHROMIUM, headless: true, chromiumSandbox: false, args: [...FLAGS, leads] });
+  return await chromium.launch({
+    executablePath: CHROMIUM,
+    headless: true,
+    chromiumSandbox: false,
+    args: [...FLAGS, leads],
+  });
 }
 
 export class Person {
@@ -43,11 +52,12 @@ export class Person {
     this.#folder = folder;
     page.on('console', (message: ConsoleMessage) => {
       const { url } = message.location();
-      // A page with a status other than 200 is told here too, and that http without TLS, as here, is not to be trusted.
-      const expected = /Failed to load resource: .* status of [45]\d\d|Cross-Origin-Opener-Policy header has been ignored/;
-      if (message.type() === 'error' && !expected.test(message.text())) {
+      // A page with a status other than 200 is told here too, and that http without TLS, as here,
+      // is not to be trusted.
+      const expected =
+        /Failed to load resource: .* status of [45]\d\d|Cross-Origin-Opener-Policy header has been ignored/;
+      if (message.type() === 'error' && !expected.test(message.text()))
         this.complaints.push(`${message.text()} (${url})`);
-      }
     });
     page.on('pageerror', (error) => this.complaints.push(error.message));
   }
@@ -64,7 +74,10 @@ export class Person {
     await this.page.goto(link);
   }
 
-  /** Moves the focus with Tab until it is on what has the name; asserts that the focus can be seen all the way. */
+  /**
+   * Moves the focus with Tab until it is on what has the name; asserts that the focus can be seen
+   * all the way.
+   */
   async tabTo(name: string): Promise<void> {
     const seen: string[] = [];
     for (let pressed = 0; pressed < MOST_TABS; pressed += 1) {
@@ -100,7 +113,10 @@ export class Person {
     return (await this.page.locator('h1').innerText()).trim();
   }
 
-  /** Asserts that this is the page, and that anybody can use it: rules of accessibility, width, light and dark; takes its picture. */
+  /**
+   * Asserts that this is the page, and that anybody can use it: rules of accessibility, width,
+   * light and dark; takes its picture.
+   */
   async look(heading: string, picture: string): Promise<void> {
     assert.equal(await this.heading(), heading);
     assert.equal(await this.page.locator('html').getAttribute('lang'), 'en');
@@ -109,11 +125,16 @@ export class Person {
       for (const colorScheme of SCHEMES) {
         await this.page.emulateMedia({ colorScheme });
         const where = `${picture} at ${size.width} px, ${colorScheme}`;
-        const wide = await this.page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+        const wide = await this.page.evaluate(
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+        );
         assert.equal(wide, 0, `${where}: it scrolls sideways by ${String(wide)} px`);
         assert.deepEqual(await this.#violations(), [], where);
         if (this.#folder !== null) {
-          await this.page.screenshot({ path: join(this.#folder, `${picture}-${size.width}-${colorScheme}.png`), fullPage: true });
+          await this.page.screenshot({
+            path: join(this.#folder, `${picture}-${size.width}-${colorScheme}.png`),
+            fullPage: true,
+          });
         }
       }
     }
@@ -128,7 +149,10 @@ export class Person {
       [...violations, ...incomplete].flatMap(({ id, help, nodes }) => nodes.map(({ html }) => id + ': ' + help + ': ' + html)))`);
   }
 
-  /** What has the focus: its label or text, and whether there is an outline around it; null on the page itself. */
+  /**
+   * What has the focus: its label or text, and whether there is an outline around it; null on the
+   * page itself.
+   */
   async #focused(): Promise<{ name: string; outlined: boolean } | null> {
     return await this.page.evaluate<{ name: string; outlined: boolean } | null>(`(() => {
       const element = document.activeElement;

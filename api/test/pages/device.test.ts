@@ -22,7 +22,10 @@ test('who is not signed in is asked to, and comes back with the code', async () 
   const { userCode } = await site.clients.requestDevice('berth-cli', CALLER);
   const expected = `/sign-in?return_to=${encodeURIComponent(`/device?user_code=${userCode}`)}`;
   assert.equal((await site.visitor().get(`/device?user_code=${userCode}`)).headers.get('location'), expected);
-  assert.equal((await site.visitor().post('/device', { user_code: userCode, decision: 'approve' })).headers.get('location'), expected);
+  assert.equal(
+    (await site.visitor().post('/device', { user_code: userCode, decision: 'approve' })).headers.get('location'),
+    expected,
+  );
   assert.equal((await site.signIn.findDevice(userCode))?.status, 'pending');
 });
 
@@ -35,10 +38,17 @@ test('the page shows the code, what asks and as whom, and warns; approved, the d
   assert.match(shown.text, /<strong>berth-cli<\/strong>/);
   assert.match(shown.text, new RegExp(`as you, <strong>${email}</strong>`));
   assert.match(shown.text, /Approve only what you began yourself/);
-  assert.equal((await site.signIn.findDevice(asked.userCode))?.status, 'pending', 'a link that is opened approves nothing');
+  assert.equal(
+    (await site.signIn.findDevice(asked.userCode))?.status,
+    'pending',
+    'a link that is opened approves nothing',
+  );
   const approved = await visitor.post('/device', { user_code: asked.userCode, decision: 'approve' });
   assert.deepEqual([approved.status, approved.heading], [200, 'The device is signed in']);
-  const { login, sessionToken } = await site.clients.redeemDevice({ deviceCode: asked.deviceCode, clientId: 'berth-cli' }, CALLER);
+  const { login, sessionToken } = await site.clients.redeemDevice(
+    { deviceCode: asked.deviceCode, clientId: 'berth-cli' },
+    CALLER,
+  );
   assert.equal(login.userId, userId);
   assert.equal((await site.api.call('GET', '/v1/me', { token: sessionToken.token })).body.email, email);
   assert.equal((await visitor.post('/device', { user_code: asked.userCode, decision: 'approve' })).status, 410);
@@ -47,7 +57,10 @@ test('the page shows the code, what asks and as whom, and warns; approved, the d
 test('denied, the device gets nothing', async () => {
   const { visitor } = await signedIn();
   const asked = await site.clients.requestDevice('berth-cli', CALLER);
-  assert.equal((await visitor.post('/device', { user_code: asked.userCode, decision: 'deny' })).heading, 'The device was denied');
+  assert.equal(
+    (await visitor.post('/device', { user_code: asked.userCode, decision: 'deny' })).heading,
+    'The device was denied',
+  );
   assert.equal((await visitor.post('/device', { user_code: asked.userCode, decision: 'approve' })).status, 410);
   assert.equal((await visitor.get(`/device?user_code=${asked.userCode}`)).status, 410);
   await assert.rejects(site.clients.redeemDevice({ deviceCode: asked.deviceCode, clientId: 'berth-cli' }, CALLER), {
@@ -61,7 +74,9 @@ test('a code that nobody waits with is told at the field; without a decision not
   assert.equal(unknown.status, 400);
   assert.match(unknown.errors[0] ?? '', /^No device waits with this code/);
   assert.match(unknown.text, /value="BCDF-GHJK"/);
-  assert.deepEqual((await visitor.post('/device', { user_code: ' ' })).errors, ['Enter the code that the device shows']);
+  assert.deepEqual((await visitor.post('/device', { user_code: ' ' })).errors, [
+    'Enter the code that the device shows',
+  ]);
   assert.equal((await visitor.get('/device')).status, 200);
   const { userCode } = await site.clients.requestDevice('berth-cli', CALLER);
   for (const decision of ['', 'yes']) {
@@ -75,7 +90,8 @@ test('codes cannot be guessed: after some tries one person gets 429 with Retry-A
   const { visitor } = await signedIn();
   const { userCode } = await site.clients.requestDevice('berth-cli', CALLER);
   let last = await visitor.get('/device?user_code=BCDF-GHJK');
-  for (let tries = 1; tries < 100 && last.status === 400; tries += 1) last = await visitor.get('/device?user_code=BCDF-GHJK');
+  for (let tries = 1; tries < 100 && last.status === 400; tries += 1)
+    last = await visitor.get('/device?user_code=BCDF-GHJK');
   assert.equal(last.status, 429);
   assert.match(last.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
   assert.equal((await visitor.post('/device', { user_code: userCode, decision: 'approve' })).status, 429);

@@ -138,7 +138,11 @@ test('a revoked, an expired and an unknown invitation are 410 and say which', as
     }
   }
   assert.deepEqual(
-    await site.api.db.selectFrom('user').select('id').where('email', 'in', ['revoked@example.test', 'expired@example.test']).execute(),
+    await site.api.db
+      .selectFrom('user')
+      .select('id')
+      .where('email', 'in', ['revoked@example.test', 'expired@example.test'])
+      .execute(),
     [],
   );
 });
@@ -146,7 +150,9 @@ test('a revoked, an expired and an unknown invitation are 410 and say which', as
 test('what is wrong in the form of a new account is told at its field, and nothing is made', async () => {
   const email = 'careful@example.test';
   const { token } = await site.invite(email);
-  const { status, errors, text } = await site.visitor().post('/invitation', { token, name: 'Cara', password: 'short', repeat: 'short' });
+  const { status, errors, text } = await site
+    .visitor()
+    .post('/invitation', { token, name: 'Cara', password: 'short', repeat: 'short' });
   assert.equal(status, 400);
   assert.deepEqual(errors, ['Use at least 12 characters']);
   assert.match(text, /value="Cara"/);
@@ -156,7 +162,10 @@ test('what is wrong in the form of a new account is told at its field, and nothi
 
 test('a member who is invited again under the same address is told so', async () => {
   const { userId, email } = await site.account();
-  await site.api.db.insertInto('membership').values({ org_id: site.api.orgId, user_id: userId, role: 'viewer' }).execute();
+  await site.api.db
+    .insertInto('membership')
+    .values({ org_id: site.api.orgId, user_id: userId, role: 'viewer' })
+    .execute();
   const { token } = await site.invite(email, { role: 'owner' });
   const visitor = site.visitor();
   await visitor.signIn(email);
@@ -167,7 +176,9 @@ test('a member who is invited again under the same address is told so', async ()
 });
 
 test('accounts are made at most ten times an hour from one address', async () => {
-  const tokens = await Promise.all(Array.from({ length: 12 }, async (_, index) => (await site.invite(`many${index}@example.test`)).token));
+  const tokens = await Promise.all(
+    Array.from({ length: 12 }, async (_, index) => (await site.invite(`many${index}@example.test`)).token),
+  );
   const statuses: number[] = [];
   for (const token of tokens) statuses.push((await site.visitor().post('/invitation', { token, ...ACCOUNT })).status);
   assert.equal(statuses.at(-1), 429);

@@ -120,7 +120,10 @@ test('a newer link takes the place of the older, and one that is 30 minutes old 
   await moveBack(29);
   assert.equal((await site.visitor().get(`/reset-password?token=${newer}`)).status, 200);
   await moveBack(1);
-  assert.equal((await site.visitor().post('/reset-password', { token: newer, password: NEW, repeat: NEW })).status, 410);
+  assert.equal(
+    (await site.visitor().post('/reset-password', { token: newer, password: NEW, repeat: NEW })).status,
+    410,
+  );
   await site.visitor().signIn(email);
 });
 
@@ -200,7 +203,11 @@ test("the owner's link is a reset where the account has a password, and the feed
   const link = await makeOwnerLink(site.api.db);
   assert.deepEqual([link.kind, link.minutes, link.email], ['reset_password', 30, 'owner@example.test']);
   assert.equal((await site.visitor().get(link.path)).heading, 'Set a new password');
-  const told = await site.api.db.selectFrom('activity').selectAll().where('kind', '=', 'owner_link_created').executeTakeFirstOrThrow();
+  const told = await site.api.db
+    .selectFrom('activity')
+    .selectAll()
+    .where('kind', '=', 'owner_link_created')
+    .executeTakeFirstOrThrow();
   assert.deepEqual(
     [told.actor_kind, told.org_id, told.subject_kind, told.subject_id, told.details],
     ['operator', site.api.orgId, 'user', site.api.userId, { purpose: 'reset_password', minutes: 30 }],

@@ -1,5 +1,6 @@
-// A team link in a real browser: from the preview's host to the service's sign-in and back, past the policies of the pages on the way, to the app.
-// With BERTH_TEST_PICTURES=<folder> the pictures are kept.
+// A team link in a real browser: from the preview's host to the service's sign-in and back, past
+// the policies of the pages on the way, to the app. With BERTH_TEST_PICTURES=<folder> the pictures
+// are kept.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';

@@ -1,4 +1,5 @@
-// The page between a team link and its preview: members go on at once, others do not, and nobody is led anywhere else.
+// The page between a team link and its preview: members go on at once, others do not, and nobody is
+// led anywhere else.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Role } from '@berth/contract/permissions.ts';
@@ -19,7 +20,10 @@ async function link(changes: { expiresInSeconds?: number } = {}): Promise<Minted
   return await mintLink(site.api, (await site.api.makeSandbox('ready')).id, changes);
 }
 
-/** Where the preview of the link sends a browser that comes to the path without a cookie: the path of the service's page. */
+/**
+ * Where the preview of the link sends a browser that comes to the path without a cookie: the path
+ * of the service's page.
+ */
 async function pageOf(team: MintedLink, path = '/'): Promise<string> {
   const { refusal } = await visit(site.api.context, team);
   assert.ok(typeof refusal === 'object', JSON.stringify(refusal));
@@ -93,9 +97,8 @@ test("the sign-in form may lead on to that preview's host, and to no other", asy
     `/preview?sandbox=${team.sandboxId}%20*&port=80`,
     `/previews?sandbox=${team.sandboxId}&port=80`,
     `//evil.test/preview?sandbox=${team.sandboxId}&port=80`,
-  ]) {
+  ])
     assert.equal(await sign(other), "'self'", other);
-  }
 });
 
 test('who is no member of the org is told so, whatever became of the sandbox, and may sign out to be another', async () => {
@@ -107,7 +110,11 @@ test('who is no member of the org is told so, whatever became of the sandbox, an
   assert.ok(answer.text.includes(email));
   assert.equal(answer.headers.get('location'), null);
   assert.ok(!answer.text.includes(site.api.orgId) && !answer.text.includes('First org'));
-  await site.api.db.updateTable('sandbox').set({ status: 'deleted', deleted_at: new Date() }).where('id', '=', team.sandboxId).execute();
+  await site.api.db
+    .updateTable('sandbox')
+    .set({ status: 'deleted', deleted_at: new Date() })
+    .where('id', '=', team.sandboxId)
+    .execute();
   assert.equal((await visitor.get(page)).text, answer.text);
 });
 
@@ -151,7 +158,11 @@ test('what is no team link of that sandbox and port is told so, signed in or not
   ]) {
     for (const somebody of [visitor, site.visitor()]) {
       const answer = await somebody.get(wrong);
-      assert.deepEqual([answer.status, answer.heading, answer.headers.get('location')], [410, 'This link does not work', null], wrong);
+      assert.deepEqual(
+        [answer.status, answer.heading, answer.headers.get('location')],
+        [410, 'This link does not work', null],
+        wrong,
+      );
     }
   }
 });
@@ -176,7 +187,10 @@ test('the path leads nowhere but to a path of the preview', async () => {
     const url = leadsTo(await visitor.get(`${page}&path=${encodeURIComponent(path)}`));
     assert.equal(url.origin, originOf(team), path);
     const token = url.searchParams.getAll('token').at(-1) ?? '';
-    assert.equal(url.href, `${originOf(team)}${expected}${expected.includes('?') ? '&' : '?'}token=${site.api.secret(token, 'a grant')}`);
+    assert.equal(
+      url.href,
+      `${originOf(team)}${expected}${expected.includes('?') ? '&' : '?'}token=${site.api.secret(token, 'a grant')}`,
+    );
   }
 });
 

@@ -1,4 +1,5 @@
-// What holds for every page: who may send its forms, what its headers forbid, what it refuses to read.
+// What holds for every page: who may send its forms, what its headers forbid, what it refuses to
+// read.
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';
@@ -21,7 +22,11 @@ test('every page and every form of it answers with HTML in English, a title, one
     const visitor = site.visitor();
     const { status, headers, text } = method === 'GET' ? await visitor.get(path) : await visitor.post(path, {});
     const policy = headers.get('content-security-policy') ?? '';
-    assert.match(policy, /default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'/, path);
+    assert.match(
+      policy,
+      /default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'/,
+      path,
+    );
     assert.equal(headers.get('x-content-type-options'), 'nosniff');
     assert.equal(headers.get('x-frame-options'), 'DENY');
     assert.equal(headers.get('referrer-policy'), 'same-origin');
@@ -51,7 +56,10 @@ test('a form that another site sends is 403 and does nothing, whatever it holds 
       assert.deepEqual([status, heading], [403, 'This form came from elsewhere'], `${path} ${JSON.stringify(headers)}`);
     }
     // Refused though it could not even be read.
-    assert.equal((await visitor.post(path, {}, { 'sec-fetch-site': 'cross-site', 'content-type': 'application/json' })).status, 403);
+    assert.equal(
+      (await visitor.post(path, {}, { 'sec-fetch-site': 'cross-site', 'content-type': 'application/json' })).status,
+      403,
+    );
   }
   assert.deepEqual(await site.api.db.selectFrom('session').select('id').where('userId', '=', userId).execute(), before);
 });
@@ -90,7 +98,11 @@ test('a form of another content type is 415, one that is too long 413, each as a
   const twice = await raw('/forgot-password', 'email=a%40example.test&email=b%40example.test');
   assert.equal(twice.status, 400);
   assert.match(twice.text, /Enter your email address/);
-  const unknown = await visitor.post('/forgot-password', { email: 'nobody@example.test', is_admin: 'true', __proto__x: '1' });
+  const unknown = await visitor.post('/forgot-password', {
+    email: 'nobody@example.test',
+    is_admin: 'true',
+    __proto__x: '1',
+  });
   assert.equal(unknown.status, 200);
   for (const body of ['__proto__=1&email=a%40example.test', '%', '&&&=', 'email=%FF%FE', 'email[]=x']) {
     const { status } = await raw('/forgot-password', body);
@@ -114,7 +126,9 @@ test('a wrong token, return path or notice of whatever length and kind is answer
   for (const path of ['/sign-in', '/reset-password', '/verify-email', '/welcome', '/invitation', '/device']) {
     for (const text of odd) {
       for (const name of ['token', 'return_to', 'notice', 'error', 'user_code']) {
-        const { status, text: page } = await site.visitor().get(`${path}?${new URLSearchParams({ [name]: text }).toString()}`);
+        const { status, text: page } = await site
+          .visitor()
+          .get(`${path}?${new URLSearchParams({ [name]: text }).toString()}`);
         assert.ok(status < 500, `${path} ${name} ${text.slice(0, 40)}: ${status}`);
         assert.doesNotMatch(page, /<script>|"><b>|evil\.test|\[native code\]|\[object/);
       }

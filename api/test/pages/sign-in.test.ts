@@ -13,7 +13,10 @@ after(() => site.close());
 test('the right address in any case and the right password sign in: a cookie out of reach of scripts, and who it is on every page', async () => {
   const { email } = await site.account({ name: 'Ada <b>Lovelace</b>' });
   const visitor = site.visitor();
-  const { status, headers } = await visitor.post('/sign-in', { email: `  ${email.toUpperCase()} `, password: PASSWORD });
+  const { status, headers } = await visitor.post('/sign-in', {
+    email: `  ${email.toUpperCase()} `,
+    password: PASSWORD,
+  });
   assert.equal(status, 303);
   assert.equal(headers.get('location'), '/sign-in');
   const [cookie = '', ...more] = headers.getSetCookie();
@@ -28,7 +31,9 @@ test('the right address in any case and the right password sign in: a cookie out
 test('a wrong password and an address without an account are answered alike: 400, the address kept, the password not', async () => {
   const { email } = await site.account();
   const known = await site.visitor().post('/sign-in', { email, password: 'wrong wrong wrong' });
-  const unknown = await site.visitor().post('/sign-in', { email: 'nobody@example.test', password: 'wrong wrong wrong' });
+  const unknown = await site
+    .visitor()
+    .post('/sign-in', { email: 'nobody@example.test', password: 'wrong wrong wrong' });
   assert.equal(known.status, 400);
   assert.deepEqual(known.errors, ['The email address or the password is wrong.']);
   assert.match(known.text, /<title>Error: Sign in · Berth<\/title>/);
@@ -50,9 +55,9 @@ test('what is missing is told at its field, with a link from the summary', async
 test('too many attempts at one account are 429 with Retry-After, the right password too', async () => {
   const { email } = await site.account();
   let last = await site.visitor().post('/sign-in', { email, password: 'wrong wrong wrong' });
-  for (let tries = 1; tries < 30 && last.status === 400; tries += 1) {
+  for (let tries = 1; tries < 30 && last.status === 400; tries += 1)
     last = await site.visitor().post('/sign-in', { email, password: 'wrong wrong wrong' });
-  }
+
   assert.equal(last.status, 429);
   assert.match(last.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
   assert.match(last.errors[0] ?? '', /^Too many attempts; try again in /);
@@ -62,14 +67,16 @@ test('too many attempts at one account are 429 with Retry-After, the right passw
 test('after signing in one goes on where one was, but to a path of the service alone', async () => {
   const { email } = await site.account();
   const goOn = async (returnTo: string): Promise<string | null> => {
-    const { status, headers } = await site.visitor().post('/sign-in', { email, password: PASSWORD, return_to: returnTo });
+    const { status, headers } = await site
+      .visitor()
+      .post('/sign-in', { email, password: PASSWORD, return_to: returnTo });
     assert.equal(status, 303);
     return headers.get('location');
   };
   assert.equal(await goOn('/device?user_code=ABCD-EFGH'), '/device?user_code=ABCD-EFGH');
-  for (const elsewhere of ['https://evil.test/', '//evil.test', '/\\evil.test', 'javascript:alert(1)', '/\t/evil.test']) {
+  for (const elsewhere of ['https://evil.test/', '//evil.test', '/\\evil.test', 'javascript:alert(1)', '/\t/evil.test'])
     assert.equal(await goOn(elsewhere), '/sign-in', elsewhere);
-  }
+
   const visitor = site.visitor();
   const form = await visitor.get('/sign-in?return_to=/device%3Fuser_code%3DA%22B');
   assert.match(form.text, /name="return_to" value="\/device\?user_code=A%22B"/);
@@ -109,7 +116,10 @@ test('signing out asks first, ends the login with its session tokens everywhere,
   assert.equal((await site.api.call('GET', '/v1/me', { token })).status, 401);
   assert.deepEqual(await site.api.db.selectFrom('session').select('id').where('userId', '=', userId).execute(), []);
   assert.equal((await visitor.get('/sign-out')).status, 303);
-  assert.equal((await visitor.post('/sign-out', { return_to: '//evil.test' })).headers.get('location'), '/sign-in?notice=signed-out');
+  assert.equal(
+    (await visitor.post('/sign-out', { return_to: '//evil.test' })).headers.get('location'),
+    '/sign-in?notice=signed-out',
+  );
 });
 
 test('a cookie that is none of ours, or was changed, is nobody', async () => {
@@ -128,7 +138,9 @@ test('who knows the password of an account whose address is not verified gets a 
   const visitor = site.visitor();
   const { status, errors } = await visitor.post('/sign-in', { email, password: PASSWORD });
   assert.equal(status, 400);
-  assert.deepEqual(errors, ['Your email address is not verified yet. A mail with a link that verifies it is on its way to you.']);
+  assert.deepEqual(errors, [
+    'Your email address is not verified yet. A mail with a link that verifies it is on its way to you.',
+  ]);
   await untilTrue('a mail', () => site.api.mails.some(({ to }) => to === email));
   const token = mailedToken(site.api, email, '/verify-email');
   assert.equal((await visitor.post('/verify-email', { token })).status, 200);

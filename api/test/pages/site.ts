@@ -1,4 +1,5 @@
-// The pages of the tests: the whole server on loopback, its log in memory, and visitors who keep cookies as browsers do.
+// The pages of the tests: the whole server on loopback, its log in memory, and visitors who keep
+// cookies as browsers do.
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { buildApp, listen } from '../../src/http/app.ts';

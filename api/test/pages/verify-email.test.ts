@@ -19,7 +19,8 @@ async function unverified(): Promise<{ visitor: TestVisitor; email: string; user
 }
 
 const isVerified = async (userId: string): Promise<boolean> =>
-  (await site.api.db.selectFrom('user').select('emailVerified').where('id', '=', userId).executeTakeFirstOrThrow()).emailVerified;
+  (await site.api.db.selectFrom('user').select('emailVerified').where('id', '=', userId).executeTakeFirstOrThrow())
+    .emailVerified;
 
 test('a signed-in person has the mail sent; opening its link changes nothing, the button does, once, in whatever browser', async () => {
   const { visitor, email, userId } = await unverified();
@@ -47,9 +48,8 @@ test('a signed-in person has the mail sent; opening its link changes nothing, th
 });
 
 test('who is not signed in is asked to, and comes back', async () => {
-  for (const answer of [await site.visitor().get('/verify-email'), await site.visitor().post('/verify-email', {})]) {
+  for (const answer of [await site.visitor().get('/verify-email'), await site.visitor().post('/verify-email', {})])
     assert.deepEqual([answer.status, answer.headers.get('location')], [303, '/sign-in?return_to=%2Fverify-email']);
-  }
 });
 
 test('the mail is sent at most three times an hour', async () => {

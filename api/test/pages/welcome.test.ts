@@ -15,7 +15,11 @@ after(() => site.close());
 async function freshLink(): Promise<{ path: string; token: string }> {
   const { db, userId } = site.api;
   await db.deleteFrom('account').where('userId', '=', userId).execute();
-  await db.updateTable('user').set({ email: 'owner@localhost', name: 'Owner', emailVerified: false }).where('id', '=', userId).execute();
+  await db
+    .updateTable('user')
+    .set({ email: 'owner@localhost', name: 'Owner', emailVerified: false })
+    .where('id', '=', userId)
+    .execute();
   const { kind, path } = await makeOwnerLink(db);
   assert.equal(kind, 'welcome');
   return { path, token: path.split('token=')[1] ?? '' };
@@ -32,7 +36,11 @@ test('the owner gives address, name and password and is signed in, with the addr
   const taken = await visitor.post('/welcome', { token, ...GIVEN });
   assert.deepEqual([taken.status, taken.headers.get('location')], [303, '/sign-in']);
   assert.match((await visitor.get('/sign-in')).text, /Hello, Olive Ogden\./);
-  const user = await site.api.db.selectFrom('user').selectAll().where('id', '=', site.api.userId).executeTakeFirstOrThrow();
+  const user = await site.api.db
+    .selectFrom('user')
+    .selectAll()
+    .where('id', '=', site.api.userId)
+    .executeTakeFirstOrThrow();
   assert.deepEqual([user.email, user.name, user.emailVerified], ['olive@example.test', 'Olive Ogden', true]);
   for (const gone of [await visitor.get(path), await visitor.post('/welcome', { token, ...GIVEN })]) {
     assert.equal(gone.status, 410);
@@ -68,16 +76,30 @@ test('what is wrong is told at its field, what was typed is kept, and the link s
 
 test('a start that fails half-way leaves the account and the link as they were', async () => {
   const { token } = await freshLink();
-  const failing = { ...site.signIn, setPassword: () => Promise.reject(new SignInError('password_unfit', 'made so by a test')) };
-  await assert.rejects(welcomeOwner(site.api.context, failing, { token, ...GIVEN, email: 'later@example.test' }), /made so by a test/);
-  const user = await site.api.db.selectFrom('user').selectAll().where('id', '=', site.api.userId).executeTakeFirstOrThrow();
+  const failing = {
+    ...site.signIn,
+    setPassword: () => Promise.reject(new SignInError('password_unfit', 'made so by a test')),
+  };
+  await assert.rejects(
+    welcomeOwner(site.api.context, failing, { token, ...GIVEN, email: 'later@example.test' }),
+    /made so by a test/,
+  );
+  const user = await site.api.db
+    .selectFrom('user')
+    .selectAll()
+    .where('id', '=', site.api.userId)
+    .executeTakeFirstOrThrow();
   assert.deepEqual([user.email, user.emailVerified], ['owner@localhost', false]);
   assert.equal((await site.visitor().post('/welcome', { token, ...GIVEN })).status, 303);
 });
 
 test('a password that was set by a mailed link ends the welcome, and the other way round', async () => {
   const { token } = await freshLink();
-  await site.api.db.updateTable('user').set({ email: 'owner@example.test' }).where('id', '=', site.api.userId).execute();
+  await site.api.db
+    .updateTable('user')
+    .set({ email: 'owner@example.test' })
+    .where('id', '=', site.api.userId)
+    .execute();
   const mailed = async (): Promise<string> => {
     const before = site.api.mails.length;
     await requestPasswordReset(site.api.context, 'owner@example.test');
@@ -85,10 +107,17 @@ test('a password that was set by a mailed link ends the welcome, and the other w
     return mailedToken(site.api, 'owner@example.test', '/reset-password');
   };
   const first = await mailed();
-  assert.equal((await site.visitor().post('/reset-password', { token: first, password: PASSWORD, repeat: PASSWORD })).status, 303);
+  assert.equal(
+    (await site.visitor().post('/reset-password', { token: first, password: PASSWORD, repeat: PASSWORD })).status,
+    303,
+  );
   assert.equal((await site.visitor().post('/welcome', { token, ...GIVEN })).status, 410);
   const fresh = await freshLink();
-  await site.api.db.updateTable('user').set({ email: 'owner@example.test' }).where('id', '=', site.api.userId).execute();
+  await site.api.db
+    .updateTable('user')
+    .set({ email: 'owner@example.test' })
+    .where('id', '=', site.api.userId)
+    .execute();
   const second = await mailed();
   assert.equal((await site.visitor().post('/welcome', { ...GIVEN, token: fresh.token })).status, 303);
   assert.equal((await site.visitor().get(`/reset-password?token=${second}`)).status, 410);
@@ -108,9 +137,9 @@ test('of any number of people with the link exactly one becomes the owner', asyn
 
 test('no token, no part of one and no other purpose opens the page; what tokens there are is in no log', async () => {
   const { token } = await freshLink();
-  for (const wrong of ['', token.slice(1), `${token}x`, token.toUpperCase()]) {
+  for (const wrong of ['', token.slice(1), `${token}x`, token.toUpperCase()])
     assert.equal((await site.visitor().get(`/welcome?token=${wrong}`)).status, 410);
-  }
+
   assert.equal((await site.visitor().get(`/welcome?token=${token}`)).status, 200);
   assert.equal(site.log().includes(token), false);
 });

@@ -1,5 +1,6 @@
-// A server on loopback that speaks the shapes of Stripe's API, as far as the service uses it: forms in, JSON out, errors as Stripe's, keys of idempotency
-// kept, events signed. The service reaches it through Stripe's own SDK; nothing here is shared with the code under test.
+// A server on loopback that speaks the shapes of Stripe's API, as far as the service uses it: forms
+// in, JSON out, errors as Stripe's, keys of idempotency kept, events signed. The service reaches it
+// through Stripe's own SDK; nothing here is shared with the code under test.
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -137,7 +138,10 @@ export class StripeServer {
       null,
       2,
     );
-    return { body, signature: `t=${created},v1=${createHmac('sha256', secret).update(`${created}.${body}`).digest('hex')}` };
+    return {
+      body,
+      signature: `t=${created},v1=${createHmac('sha256', secret).update(`${created}.${body}`).digest('hex')}`,
+    };
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -157,8 +161,12 @@ export class StripeServer {
 
   async #choose(authorization: string | undefined, asked: Asked, key: string | undefined): Promise<Answer | 'hang up'> {
     if (authorization !== `Bearer ${this.secretKey}`) {
-      return { status: 401, body: { error: { type: 'invalid_request_error', message: 'Invalid API Key provided: sk_test_***' } } };
+      return {
+        status: 401,
+        body: { error: { type: 'invalid_request_error', message: 'Invalid API Key provided: sk_test_***' } },
+      };
     }
+
     this.asked.push(asked);
     const instead = await this.instead?.(asked);
     if (instead !== undefined) return instead;
@@ -179,14 +187,20 @@ export class StripeServer {
       }
       case 'GET subscriptions': {
         const found = this.subscriptions.get(rest[0] ?? '');
-        return found === undefined ? refusal(404, 'resource_missing', 'No such subscription') : { status: 200, body: found };
+        return found === undefined
+          ? refusal(404, 'resource_missing', 'No such subscription')
+          : { status: 200, body: found };
       }
       case 'POST billing_portal': {
         const subscription = this.subscriptions.get(form['flow_data[subscription_update_confirm][subscription]'] ?? '');
         const item = form['flow_data[subscription_update_confirm][items][0][id]'];
-        if (subscription === undefined || subscription.items.data[0]?.id !== item || subscription.customer !== form['customer']) {
+        if (
+          subscription === undefined ||
+          subscription.items.data[0]?.id !== item ||
+          subscription.customer !== form['customer']
+        )
           return refusal(400, 'resource_missing', 'No such item of a subscription of this customer');
-        }
+
         return {
           status: 200,
           body: { id: word('bps'), object: 'billing_portal.session', url: `https://billing.example.test/${word('p')}` },

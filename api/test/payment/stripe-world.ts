@@ -1,4 +1,5 @@
-// A control plane that sells plans through a server that speaks Stripe's shapes (stripe-server.ts), asked through Stripe's own SDK.
+// A control plane that sells plans through a server that speaks Stripe's shapes (stripe-server.ts),
+// asked through Stripe's own SDK.
 import type { Plan } from '@berth/contract/plans.ts';
 import { openStripe } from '../../src/payment/stripe.ts';
 import { startApi, type TestApi } from '../api.ts';

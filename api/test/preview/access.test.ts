@@ -1,4 +1,5 @@
-// Who gets to an app and who gets a page instead: each refusal in its two forms, what a sandbox that sleeps says and does, and what ends that which is open.
+// Who gets to an app and who gets a page instead: each refusal in its two forms, what a sandbox
+// that sleeps says and does, and what ends that which is open.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -40,8 +41,14 @@ beforeEach(() => {
   onRequest = undefined;
 });
 
-/** Holds both forms of a refusal against one another and the table, and gives what a person reads. */
-async function refusal(code: ErrorCode, path: string, asking: Asking = {}): Promise<{ title: string; text: string; json: Answer }> {
+/**
+ * Holds both forms of a refusal against one another and the table, and gives what a person reads.
+ */
+async function refusal(
+  code: ErrorCode,
+  path: string,
+  asking: Asking = {},
+): Promise<{ title: string; text: string; json: Answer }> {
   const { status } = ERRORS[code];
   const page = await world.ask(path, { ...asking, headers: { accept: 'text/html,*/*;q=0.8', ...asking.headers } });
   assert.equal(page.status, status, page.text);
@@ -57,7 +64,10 @@ async function refusal(code: ErrorCode, path: string, asking: Asking = {}): Prom
   assert.equal(errorEnvelope.parse(JSON.parse(json.text)).error.code, code);
   assert.equal(json.headers['retry-after'], page.headers['retry-after']);
   const head = await world.ask(path, { ...asking, method: 'HEAD' });
-  assert.deepEqual([head.status, head.text, head.headers['content-length']], [status, '', json.headers['content-length']]);
+  assert.deepEqual(
+    [head.status, head.text, head.headers['content-length']],
+    [status, '', json.headers['content-length']],
+  );
   assert.deepEqual(asked, []);
   return { title: /<h1>([^<]*)<\/h1>/.exec(page.text)?.[1] ?? '', text: page.text, json };
 }
@@ -95,9 +105,15 @@ test('without a link the answer is the same, whatever the host, and whether ther
 test('a link that is not whole, is another’s, expired or revoked is a page that says so', async () => {
   const { token, id } = await world.link(3000);
   const other = await world.link(3001);
-  assert.equal((await refusal('preview_link_invalid', `/?token=${token.slice(0, -2)}`)).title, 'This link does not work');
+  assert.equal(
+    (await refusal('preview_link_invalid', `/?token=${token.slice(0, -2)}`)).title,
+    'This link does not work',
+  );
   assert.equal((await refusal('preview_link_invalid', `/?token=${other.token}`)).title, 'This link does not work');
-  assert.equal((await refusal('preview_link_invalid', `/?token=${token}`, { host: other.host })).title, 'This link does not work');
+  assert.equal(
+    (await refusal('preview_link_invalid', `/?token=${token}`, { host: other.host })).title,
+    'This link does not work',
+  );
   assert.equal(
     (await refusal('preview_link_invalid', `/?token=${token}`, { host: hostOf(newId('sandbox'), 3000) })).title,
     'This link does not work',
@@ -120,9 +136,8 @@ test('a host that is no preview is a page of its own, never the service', async 
     'x.previews.example.test',
     '3000-short.previews.example.test',
     `99999-${'a'.repeat(24)}.previews.example.test`,
-  ]) {
+  ])
     assert.equal((await refusal('preview_not_found', '/health', { host })).title, 'There is nothing here');
-  }
 });
 
 for (const [status, code, title] of [
@@ -143,14 +158,20 @@ for (const [status, code, title] of [
       .execute();
     const shown = await refusal(code, `/?token=${token}`, { host });
     assert.equal(shown.title, title);
-    assert.equal(shown.json.headers['retry-after'] !== undefined, code === 'preview_sandbox_starting' || code === 'preview_sandbox_asleep');
+    assert.equal(
+      shown.json.headers['retry-after'] !== undefined,
+      code === 'preview_sandbox_starting' || code === 'preview_sandbox_asleep',
+    );
     assert.deepEqual(world.api.steps, []);
   });
 }
 
 test('a team link sends a browser to sign in, with the path it asked for, and tells everybody else', async () => {
   const made = await world.api.call('POST', `/v1/sandboxes/${world.sandboxId}/previews`, { body: { port: 3000 } });
-  const token = world.api.secret(new URL(made.body.preview.url).searchParams.get('token') ?? '', 'a token of a team link');
+  const token = world.api.secret(
+    new URL(made.body.preview.url).searchParams.get('token') ?? '',
+    'a token of a team link',
+  );
   const sent = await world.ask(`/a/b?c=%20d&token=${token}`, { headers: { accept: 'text/html' } });
   assert.equal(sent.status, 303);
   const to = new URL(sent.headers.location ?? '');
@@ -207,7 +228,8 @@ test('a revoked link ends the WebSocket, the stream and the answer that are open
   const responses: ServerResponse[] = [];
   onRequest = (response) => {
     responses.push(response);
-    if (asked.at(-1) !== '/waiting') response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+    if (asked.at(-1) !== '/waiting')
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
   };
   const socket = await world.webSocket(`/?token=${token}`, { headers: { cookie: 'none=1' } });
   const begun = await world.begin(`/events?token=${token}`, {});
@@ -219,7 +241,10 @@ test('a revoked link ends the WebSocket, the stream and the answer that are open
   await untilTrue('all are open', () => responses.length === 2);
   await world.api.call('DELETE', `/v1/sandboxes/${world.sandboxId}/previews/${id}`);
   await Promise.all([once(socket, 'close'), ended]);
-  assert.deepEqual([(await waiting).status, JSON.parse((await waiting).text).error.code], [410, 'preview_link_revoked']);
+  assert.deepEqual(
+    [(await waiting).status, JSON.parse((await waiting).text).error.code],
+    [410, 'preview_link_revoked'],
+  );
   await untilTrue('the app hears of it', () => responses.every(({ destroyed }) => destroyed));
 });
 
@@ -240,14 +265,22 @@ test('a sandbox that is put to sleep closes what is open into it, and what comes
 test('where its project says so a visit wakes the sandbox, waits for it, and is answered by the app', async () => {
   const { api } = world;
   const projectId = newId('project');
-  await insertProject(api.db, { id: projectId, org_id: api.orgId, name: 'wakes', use_case: 'internal', wake_on_use: true });
+  await insertProject(api.db, {
+    id: projectId,
+    org_id: api.orgId,
+    name: 'wakes',
+    use_case: 'internal',
+    wake_on_use: true,
+  });
   const { id } = await api.makeSandbox('stopped', { project_id: projectId });
   const { stream } = api.front;
   api.front.stream = async (_vmId, target) => await stream(world.sandboxId, target);
   try {
     const { host, token } = await world.link(3000, id);
     const visiting = world.ask(`/woken?token=${token}`, { host });
-    await untilTrue('a wake has begun', () => api.steps.some(({ kind, step }) => kind === 'wake' && step.sandboxId === id));
+    await untilTrue('a wake has begun', () =>
+      api.steps.some(({ kind, step }) => kind === 'wake' && step.sandboxId === id),
+    );
     const [wake] = (await api.call('GET', `/v1/orgs/${api.orgId}/activity?sandboxId=${id}`)).body.activity;
     assert.deepEqual([wake.actor.kind, wake.details.wakeOnUse], ['system', 'connect']);
     await toStatus(id, 'ready');
@@ -264,7 +297,8 @@ test('a visit is a sign of use, noted before it is passed on; of many one is wri
   const { stream } = api.front;
   let noted: Date | undefined;
   const rowOf = async (): Promise<Date> =>
-    (await api.db.selectFrom('sandbox').select('last_active_at').where('id', '=', id).executeTakeFirstOrThrow()).last_active_at;
+    (await api.db.selectFrom('sandbox').select('last_active_at').where('id', '=', id).executeTakeFirstOrThrow())
+      .last_active_at;
   api.front.stream = async (_vmId, target) => {
     noted ??= await rowOf();
     return await stream(world.sandboxId, target);
@@ -292,7 +326,14 @@ test('the log has a line of each request, with its link and without its path, qu
     .filter((line) => line.includes('a request to a preview'))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
   const { reqId, ms, time, pid, hostname, level, msg, ...line } = lines.findLast(({ status }) => status === 200) ?? {};
-  assert.deepEqual(line, { method: 'GET', status: 200, sandboxId: world.sandboxId, port: 3000, link: 'public', linkId: world.linkId });
+  assert.deepEqual(line, {
+    method: 'GET',
+    status: 200,
+    sandboxId: world.sandboxId,
+    port: 3000,
+    link: 'public',
+    linkId: world.linkId,
+  });
   assert.ok([reqId, ms, time, pid, hostname, level, msg].every((value) => value !== undefined));
   assert.ok(lines.some(({ status }) => status === 101));
   assert.doesNotMatch(world.api.logged(), /secret-path|secret-socket|secret=query/);

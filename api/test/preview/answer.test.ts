@@ -25,7 +25,11 @@ test('a head that Node takes exception to begins nothing, and something else can
 
 test('the length is behind all that Node would change behind one', () => {
   const { answer, response } = visit();
-  answer.headers = { 'content-length': '3', 'content-disposition': 'attachment; filename="\u00e4\u00b8\u00ad.pdf"', 'x-b': '1' };
+  answer.headers = {
+    'content-length': '3',
+    'content-disposition': 'attachment; filename="\u00e4\u00b8\u00ad.pdf"',
+    'x-b': '1',
+  };
   const names = Object.keys(headersForVisitor(answer.headers, 'c', 'c=1'));
   assert.ok(names.indexOf('content-length') > names.indexOf('content-disposition'), names.join());
   assert.equal(sendHead(answer, response, CHANGES), true);

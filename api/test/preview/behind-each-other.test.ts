@@ -1,4 +1,5 @@
-// What Node would write where another reads it: answers to what comes behind, to who asks first, and to who is refused while sending; and bytes that are no UTF-8.
+// What Node would write where another reads it: answers to what comes behind, to who asks first,
+// and to who is refused while sending; and bytes that are no UTF-8.
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
@@ -34,17 +35,25 @@ test('what cannot be read behind a request never takes the place of that one’s
   held.resolve();
 });
 
-test('an answer that is broken off behind another is broken off in its turn, and leaves nobody waiting', { timeout: 60_000 }, async () => {
-  const held = Promise.withResolvers<void>();
-  app = (request, response) => {
-    if (request.url === '/held') void held.promise.then(() => response.end('first'));
-    else response.writeHead(200, { 'content-length': 10 }).write('half', () => response.socket?.destroy());
-  };
-  const answered = world.raw((await head([], 'GET /held HTTP/1.1')) + (await head([], 'GET /broken HTTP/1.1')) + (await head([])));
-  await untilTrue('the second is known to be broken', () => world.api.logged().includes('"code":"preview_answer_broken"'));
-  held.resolve();
-  assert.match(await answered, /\r\n\r\nfirst/);
-});
+test(
+  'an answer that is broken off behind another is broken off in its turn, and leaves nobody waiting',
+  { timeout: 60_000 },
+  async () => {
+    const held = Promise.withResolvers<void>();
+    app = (request, response) => {
+      if (request.url === '/held') void held.promise.then(() => response.end('first'));
+      else response.writeHead(200, { 'content-length': 10 }).write('half', () => response.socket?.destroy());
+    };
+    const answered = world.raw(
+      (await head([], 'GET /held HTTP/1.1')) + (await head([], 'GET /broken HTTP/1.1')) + (await head([])),
+    );
+    await untilTrue('the second is known to be broken', () =>
+      world.api.logged().includes('"code":"preview_answer_broken"'),
+    );
+    held.resolve();
+    assert.match(await answered, /\r\n\r\nfirst/);
+  },
+);
 
 test('who asks first behind another is not told in the middle of an answer', async () => {
   app = (_request, response) => void response.end(Buffer.from('the answer'));
@@ -89,9 +98,14 @@ test('bytes of headers that are no UTF-8 arrive as they are, both ways, when a b
 test('who asked first, and sends without waiting, hears why it is refused', async () => {
   const body = Buffer.alloc(1_000_000, 120);
   for (const method of ['PUT', 'HEAD']) {
-    const text = [`${method} / HTTP/1.1`, `host: ${world.host}`, 'expect: 100-continue', `content-length: ${body.byteLength}`, '', ''].join(
-      '\r\n',
-    );
+    const text = [
+      `${method} / HTTP/1.1`,
+      `host: ${world.host}`,
+      'expect: 100-continue',
+      `content-length: ${body.byteLength}`,
+      '',
+      '',
+    ].join('\r\n');
     assert.match(await world.raw(Buffer.concat([Buffer.from(text), body])), /^HTTP\/1\.1 401 /, method);
   }
 });
@@ -101,7 +115,14 @@ test('a handshake to a host that is none is answered like any other request', as
     [[`x.${world.host}`], 'preview_not_found'],
     [[world.host, world.host], 'invalid_request'],
   ] as const) {
-    const lines = ['GET / HTTP/1.1', ...hosts.map((host) => `host: ${host}`), 'connection: upgrade', 'upgrade: websocket', '', ''];
+    const lines = [
+      'GET / HTTP/1.1',
+      ...hosts.map((host) => `host: ${host}`),
+      'connection: upgrade',
+      'upgrade: websocket',
+      '',
+      '',
+    ];
     const answer = await world.raw(lines.join('\r\n'));
     const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
     assert.equal(errorEnvelope.parse(JSON.parse(body)).error.code, code);

@@ -1,8 +1,17 @@
-// Bodies that pass through: they arrive as they were sent, however slowly they are taken, and nothing of their memory is left to the collector.
+// Bodies that pass through: they arrive as they were sent, however slowly they are taken, and
+// nothing of their memory is left to the collector.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { Agent, createServer, request, type IncomingMessage, type OutgoingMessage, type RequestListener, type Server } from 'node:http';
+import {
+  Agent,
+  createServer,
+  request,
+  type IncomingMessage,
+  type OutgoingMessage,
+  type RequestListener,
+  type Server,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -22,7 +31,12 @@ let parts: Uint8Array[];
 before(async () => {
   app = createServer((asked, answer) => answerAs(asked, answer));
   relay = createServer((asked, answer) => {
-    const outgoing = request({ port: portOf(app), agent, method: asked.method, headers: { 'transfer-encoding': 'chunked' } });
+    const outgoing = request({
+      port: portOf(app),
+      agent,
+      method: asked.method,
+      headers: { 'transfer-encoding': 'chunked' },
+    });
     new VisitorsBody(asked.method === 'POST' ? asked : null).pipe(outgoing);
     asked.on('data', (part: Uint8Array) => parts.push(part));
     outgoing.once('response', (answered) => {
@@ -74,14 +88,16 @@ for (const [how, pauseMs] of [
     for (const _ of [1, 2]) assert.equal(sha256(await visit(undefined, pauseMs)), sha256(SENT));
     assert.ok(parts.length > 100 && read.length > 100, `${parts.length} parts of ${read.length}`);
     const before = 2 * 2 * SENT.length;
-    // What came with a head was read before anybody knew how long the answer is; short parts are not worth the while.
+    // What came with a head was read before anybody knew how long the answer is; short parts are
+    // not worth the while.
     assert.ok(held(parts) + held(read) < before / 2, `${held(parts)} and ${held(read)} of ${before} bytes are held`);
   });
 }
 
 test('an answer in chunks, of whatever size, arrives as it was sent', async () => {
   answerAs = (_asked, answer) => {
-    for (let at = 0, size = 1; at < SENT.length; at += size, size = (size * 3) % 200_003) answer.write(SENT.subarray(at, at + size));
+    for (let at = 0, size = 1; at < SENT.length; at += size, size = (size * 3) % 200_003)
+      answer.write(SENT.subarray(at, at + size));
     answer.end();
   };
   const sent = sha256(await visit());

@@ -1,4 +1,5 @@
-// The bounds of what passes through previews, short enough here to be met: silence on either side, and connections into one sandbox. And how an instance stops.
+// The bounds of what passes through previews, short enough here to be met: silence on either side,
+// and connections into one sandbox. And how an instance stops.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -70,14 +71,20 @@ test('a WebSocket that its app does not answer is 504 too', async () => {
 
 test('a body of which nothing more comes is 408; one that an app does not take is 504', async () => {
   app = (request) => void request.resume();
-  const stalled = await world.begin('/', { method: 'POST', headers: { cookie: await world.cookie(), 'content-length': 10 } });
+  const stalled = await world.begin('/', {
+    method: 'POST',
+    headers: { cookie: await world.cookie(), 'content-length': 10 },
+  });
   stalled.request.on('error', () => undefined);
   stalled.request.write('some');
   const late = await readAll(await stalled.answer);
   assert.deepEqual([late.status, codeOf(late.text)], [408, 'preview_upload_stalled']);
 
   app = (request) => void request.pause();
-  const held = await brief.begin('/', { method: 'POST', headers: { cookie: await brief.cookie(), 'content-length': 64 * 1_048_576 } });
+  const held = await brief.begin('/', {
+    method: 'POST',
+    headers: { cookie: await brief.cookie(), 'content-length': 64 * 1_048_576 },
+  });
   held.request.on('error', () => undefined);
   held.request.write(Buffer.alloc(64 * 1_048_576));
   const answer = await held.answer;
@@ -125,7 +132,8 @@ test('an answer of a known length that falls silent is broken off; one without i
   assert.equal((await world.visit('/')).text, 'data: 1\n\ndata: 2\n\n');
   assert.equal(after, 1);
 
-  app = (_request, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+  app = (_request, response) =>
+    void response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
   await assert.rejects(world.visit('/'), /aborted|ECONNRESET/);
 });
 
@@ -142,7 +150,10 @@ test('more connections at once than one sandbox may have are 429; kept ones make
   const answers = [1, 2, 3, 4].map(() => world.visit('/'));
   await untilTrue('all are with the app', () => responses.length === 4);
   const fifth = await world.visit('/');
-  assert.deepEqual([fifth.status, codeOf(fifth.text), fifth.headers['retry-after']], [429, 'too_many_connections', '3']);
+  assert.deepEqual(
+    [fifth.status, codeOf(fifth.text), fifth.headers['retry-after']],
+    [429, 'too_many_connections', '3'],
+  );
   responses.forEach((response) => response.end('app'));
   for (const answer of answers) assert.equal((await answer).status, 200);
 
@@ -178,7 +189,8 @@ test('a visit to a sandbox that is being woken anyhow waits for it, and is answe
 test('an instance that stops lets nobody in, ends streams and WebSockets, and lets answers come to their end', async () => {
   const held: ServerResponse[] = [];
   const stopping = await startPreview((request, response) => {
-    if (request.url === '/events') response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+    if (request.url === '/events')
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
     else if (request.url === '/whole') held.push(response.writeHead(200, { 'content-length': 8 }));
     else response.end();
   });

@@ -1,5 +1,6 @@
-// Previews in a real browser: an app that is opened by its link and goes on by the cookie, and every page that a visitor may get in its place, looked at as `Person.look` does.
-// With BERTH_TEST_PICTURES=<folder> the pictures are kept.
+// Previews in a real browser: an app that is opened by its link and goes on by the cookie, and
+// every page that a visitor may get in its place, looked at as `Person.look` does. With
+// BERTH_TEST_PICTURES=<folder> the pictures are kept.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';

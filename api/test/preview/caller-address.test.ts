@@ -1,4 +1,5 @@
-// Whom an app is told its visitor is: whoever the service itself sees, through proxies that the operator trusts.
+// Whom an app is told its visitor is: whoever the service itself sees, through proxies that the
+// operator trusts.
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';

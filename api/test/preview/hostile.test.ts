@@ -1,4 +1,5 @@
-// Requests that mean one thing to one reader and another to the next, sent as bytes, and apps that answer what no app should.
+// Requests that mean one thing to one reader and another to the next, sent as bytes, and apps that
+// answer what no app should.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { Socket } from 'node:net';
@@ -39,15 +40,24 @@ test('framing that two readers could take for two things is refused before the a
     ['a length in hexadecimal', (await head(['content-length: 0x4'])) + 'abcd'],
     ['a coding that is not chunked', (await head(['transfer-encoding: xchunked'])) + `0\r\n\r\n${smuggled}`],
     ['a coding before chunked', (await head(['transfer-encoding: gzip, chunked'])) + '0\r\n\r\n'],
-    ['chunked twice', (await head(['transfer-encoding: chunked', 'transfer-encoding: chunked'])) + `0\r\n\r\n${smuggled}`],
-    ['chunked and identity', (await head(['transfer-encoding: chunked', 'transfer-encoding: identity'])) + `0\r\n\r\n${smuggled}`],
+    [
+      'chunked twice',
+      (await head(['transfer-encoding: chunked', 'transfer-encoding: chunked'])) + `0\r\n\r\n${smuggled}`,
+    ],
+    [
+      'chunked and identity',
+      (await head(['transfer-encoding: chunked', 'transfer-encoding: identity'])) + `0\r\n\r\n${smuggled}`,
+    ],
     ['a folded header', (await head(['x-a: b\r\n transfer-encoding: chunked'])) + smuggled],
     ['a space before the colon', (await head(['content-length : 4'])) + 'abcd'],
     ['a bare LF', (await head(['x-a: b\nx-c: d'])) + smuggled],
     ['a bare CR', (await head(['x-a: b\rtransfer-encoding: chunked'])) + smuggled],
     ['NUL in a header', (await head(['x-a: b\0c'])) + smuggled],
     ['a chunk without its length', (await head(['transfer-encoding: chunked'])) + `zz\r\nabc\r\n0\r\n\r\n${smuggled}`],
-    ['a chunk that is longer than it says', (await head(['transfer-encoding: chunked'])) + `1\r\nabc\r\n0\r\n\r\n${smuggled}`],
+    [
+      'a chunk that is longer than it says',
+      (await head(['transfer-encoding: chunked'])) + `1\r\nabc\r\n0\r\n\r\n${smuggled}`,
+    ],
     ['a chunk length with a bare LF', (await head(['transfer-encoding: chunked'])) + `1\na\n0\r\n\r\n${smuggled}`],
   ];
   for (const [what, bytes] of requests) {
@@ -62,7 +72,9 @@ test('a body that a reader may take for none never becomes a request of its own'
   const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n';
   for (const method of ['GET', 'HEAD', 'DELETE', 'OPTIONS']) {
     for (const connection of ['close', 'close, content-length', 'close, transfer-encoding', 'close, host']) {
-      const long = (await head([`connection: ${connection}`, `content-length: ${smuggled.length}`], `${method} /a HTTP/1.1`)) + smuggled;
+      const long =
+        (await head([`connection: ${connection}`, `content-length: ${smuggled.length}`], `${method} /a HTTP/1.1`)) +
+        smuggled;
       const chunked =
         (await head([`connection: ${connection}`, 'transfer-encoding: chunked'], `${method} /a HTTP/1.1`)) +
         `${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`;
@@ -88,7 +100,9 @@ test('requests that come one behind the other are answered in their order', asyn
 test('whom a request is for is said once, and the same in its target', async () => {
   const cookie = await world.cookie();
   const ask = (first: string, hosts: string[]): Promise<string> =>
-    world.raw([first, ...hosts.map((host) => `host: ${host}`), `cookie: ${cookie}`, 'connection: close', '', ''].join('\r\n'));
+    world.raw(
+      [first, ...hosts.map((host) => `host: ${host}`), `cookie: ${cookie}`, 'connection: close', '', ''].join('\r\n'),
+    );
   for (const [what, status, answer] of [
     ['two hosts', 400, ask('GET / HTTP/1.1', [world.host, 'berth.example.test'])],
     ['two hosts, the service’s first', 400, ask('GET /health HTTP/1.1', ['berth.example.test', world.host])],
@@ -102,9 +116,9 @@ test('whom a request is for is said once, and the same in its target', async () 
     ['a user', 404, ask('GET / HTTP/1.1', [`a@${world.host}`])],
     ['more below it', 404, ask('GET / HTTP/1.1', [`x.${world.host}`])],
     ['the preview host itself', 404, ask('GET /health HTTP/1.1', ['previews.example.test'])],
-  ] as const) {
+  ] as const)
     assert.match(await answer, new RegExp(`^HTTP/1\\.1 ${status} `), what);
-  }
+
   assert.deepEqual(seen, []);
   assert.match(await ask(`GET http://${world.host.toUpperCase()}/a?b HTTP/1.1`, [world.host]), /^HTTP\/1\.1 200 /);
   assert.match(await ask(`GET http://${world.host}?b HTTP/1.1`, [world.host]), /^HTTP\/1\.1 200 /);
@@ -137,7 +151,10 @@ test('no path of the service is reached by a preview’s host, and no preview by
     `${world.host}.evil.test`,
     'evilpreviews.example.test',
   ]) {
-    const { headers, status } = await world.ask(`/?token=${world.token}`, { host, headers: { cookie: await world.cookie() } });
+    const { headers, status } = await world.ask(`/?token=${world.token}`, {
+      host,
+      headers: { cookie: await world.cookie() },
+    });
     assert.equal(status, 404, host);
     assert.match(String(headers['x-request-id']), /^req_/);
     assert.equal(headers['set-cookie'], undefined);
@@ -159,36 +176,58 @@ test('an app that answers what is no HTTP, too much, or nothing costs its visito
       502,
       (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n'),
     ],
-    ['two lengths', 502, (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\nabcd')],
+    [
+      'two lengths',
+      502,
+      (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\nabcd'),
+    ],
     ['a folded header', 502, (socket) => socket.end('HTTP/1.1 200 OK\r\nx-a: b\r\n c: d\r\ncontent-length: 0\r\n\r\n')],
-    ['a header with a bare CR', 502, (socket) => socket.end('HTTP/1.1 200 OK\r\nx-a: b\rset-cookie: c=d\r\ncontent-length: 0\r\n\r\n')],
+    [
+      'a header with a bare CR',
+      502,
+      (socket) => socket.end('HTTP/1.1 200 OK\r\nx-a: b\rset-cookie: c=d\r\ncontent-length: 0\r\n\r\n'),
+    ],
     ['a status below all', 502, (socket) => socket.end('HTTP/1.1 099 Low\r\ncontent-length: 0\r\n\r\n')],
     ['a status of zero', 502, (socket) => socket.end('HTTP/1.1 000 None\r\ncontent-length: 0\r\n\r\n')],
     [
       'another protocol, unasked',
       502,
-      (socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nabc'),
+      (socket) =>
+        socket.end('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nabc'),
     ],
     ['a 101 without a word', 502, (socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n')],
     ['a reason that is no text', 200, (socket) => socket.end('HTTP/1.1 200 \x01\x7f\r\ncontent-length: 3\r\n\r\napp')],
-    ['a reason in another alphabet', 200, (socket) => socket.end(Buffer.from('HTTP/1.1 200 grün\r\ncontent-length: 3\r\n\r\napp'))],
+    [
+      'a reason in another alphabet',
+      200,
+      (socket) => socket.end(Buffer.from('HTTP/1.1 200 grün\r\ncontent-length: 3\r\n\r\napp')),
+    ],
     ['a status above all', 999, (socket) => socket.end('HTTP/1.1 999 High\r\ncontent-length: 3\r\n\r\napp')],
     [
       'many interim answers',
       200,
-      (socket) => socket.end(`${'HTTP/1.1 103 Early\r\nlink: x\r\n\r\n'.repeat(50)}HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\napp`),
+      (socket) =>
+        socket.end(
+          `${'HTTP/1.1 103 Early\r\nlink: x\r\n\r\n'.repeat(50)}HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\napp`,
+        ),
     ],
     ['no reason', 200, (socket) => socket.end('HTTP/1.1 200 \r\ncontent-length: 3\r\n\r\napp')],
     ...['文.pdf', '\u00e9.pdf'].map((name): (typeof scripts)[number] => [
       'a file name of bytes that are no Latin',
       200,
-      (socket) => socket.end(`HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-disposition: attachment; filename="${name}"\r\n\r\napp`),
+      (socket) =>
+        socket.end(
+          `HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-disposition: attachment; filename="${name}"\r\n\r\napp`,
+        ),
     ]),
     ['HTTP/1.0', 200, (socket) => socket.end('HTTP/1.0 200 OK\r\n\r\napp')],
     [
       'two answers',
       200,
-      (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nappHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong'),
+      (socket) =>
+        socket.write(
+          'HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nappHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong',
+        ),
     ],
   ];
   let script = scripts[0]?.[2];
@@ -203,7 +242,8 @@ test('an app that answers what is no HTTP, too much, or nothing costs its visito
     for (const _time of [1, 2]) {
       const answer = await world.ask(`/?token=${token}`, { host });
       assert.equal(answer.status, status, `${what}: ${answer.text}`);
-      if (status === 502) assert.equal(errorEnvelope.parse(JSON.parse(answer.text)).error.code, 'preview_answer_broken', what);
+      if (status === 502)
+        assert.equal(errorEnvelope.parse(JSON.parse(answer.text)).error.code, 'preview_answer_broken', what);
       else assert.equal(answer.text, 'app', what);
     }
   }
@@ -216,7 +256,11 @@ test('an app that answers early, and reads no more, is heard; the sender is not 
     http.createServer((_request, response) => void response.writeHead(413, { connection: 'close' }).end('too much')),
   );
   const { host, token } = await world.link(3002);
-  const { request, answer } = await world.begin(`/?token=${token}`, { method: 'POST', host, headers: { 'content-length': 1_000_000 } });
+  const { request, answer } = await world.begin(`/?token=${token}`, {
+    method: 'POST',
+    host,
+    headers: { 'content-length': 1_000_000 },
+  });
   request.on('error', () => undefined);
   request.write('some');
   const { statusCode } = await answer;

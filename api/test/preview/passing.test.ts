@@ -1,4 +1,5 @@
-// What passes between a visitor and an app: requests and answers of every shape, each side held back by the other, and what either may not say.
+// What passes between a visitor and an app: requests and answers of every shape, each side held
+// back by the other, and what either may not say.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,7 +13,12 @@ const HELLO: App = (_request, response) => void response.end('hello');
 
 let world: PreviewWorld;
 let app: App;
-let seen: { method: string | undefined; url: string | undefined; headers: http.IncomingHttpHeaders; rawHeaders: string[] }[];
+let seen: {
+  method: string | undefined;
+  url: string | undefined;
+  headers: http.IncomingHttpHeaders;
+  rawHeaders: string[];
+}[];
 before(async () => {
   app = HELLO;
   seen = [];
@@ -72,7 +78,18 @@ test('a request gets to the app as it was, but for what is ours', async () => {
 });
 
 test('a target is passed on as it was written', async () => {
-  for (const target of ['/', '//', '/x?', '/x??', '//host/path', '/?', '/a/./../b', '/%2e%2e/%00', '/?a=b?c&d', "/'|^`{}"]) {
+  for (const target of [
+    '/',
+    '//',
+    '/x?',
+    '/x??',
+    '//host/path',
+    '/?',
+    '/a/./../b',
+    '/%2e%2e/%00',
+    '/?a=b?c&d',
+    "/'|^`{}",
+  ]) {
     assert.equal((await world.visit(target)).text, 'hello');
     assert.equal(seen.at(-1)?.url, target);
   }
@@ -157,7 +174,12 @@ test('the name of a file arrives in the bytes in which it was written, whatever 
         socket.on('data', (chunk: Buffer) => {
           asked.push(chunk.toString('latin1'));
           if (!asked.join('').endsWith('body')) return;
-          socket.end(Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Disposition: ${disposition}\r\n\r\napp`, 'latin1'));
+          socket.end(
+            Buffer.from(
+              `HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Disposition: ${disposition}\r\n\r\napp`,
+              'latin1',
+            ),
+          );
         });
       }),
     );
@@ -201,7 +223,9 @@ test('HEAD, ranges, 204, 304 and redirects are passed on as the app means them',
       default:
         if (request.headers.range !== undefined)
           return void response.writeHead(206, { 'content-range': 'bytes 1-2/5', 'content-length': 2 }).end('el');
-        return void response.writeHead(200, { 'content-length': 5 }).end(request.method === 'HEAD' ? undefined : 'hello');
+        return void response
+          .writeHead(200, { 'content-length': 5 })
+          .end(request.method === 'HEAD' ? undefined : 'hello');
     }
   };
   const head = await world.visit('/', { method: 'HEAD' });
@@ -209,7 +233,10 @@ test('HEAD, ranges, 204, 304 and redirects are passed on as the app means them',
   const range = await world.visit('/', { headers: { range: 'bytes=1-2', 'if-range': '"e"' } });
   assert.deepEqual([range.status, range.headers['content-range'], range.text], [206, 'bytes 1-2/5', 'el']);
   assert.equal(seen.at(-1)?.headers['if-range'], '"e"');
-  assert.deepEqual([(await world.visit('/none')).status, (await world.visit('/none')).headers['transfer-encoding']], [204, undefined]);
+  assert.deepEqual(
+    [(await world.visit('/none')).status, (await world.visit('/none')).headers['transfer-encoding']],
+    [204, undefined],
+  );
   const same = await world.visit('/same', { headers: { 'if-none-match': '"e"' } });
   assert.deepEqual([same.status, same.headers.etag, same.text], [304, '"e"', '']);
   assert.equal((await world.visit('/there')).headers.location, 'http://localhost:3000/x');
@@ -234,7 +261,9 @@ test('events arrive one by one, as they are sent, and the head before the first'
     response.flushHeaders();
     sending.response = response;
   };
-  const { request, answer } = await world.begin('/', { headers: { cookie: await world.cookie(), accept: 'text/event-stream' } });
+  const { request, answer } = await world.begin('/', {
+    headers: { cookie: await world.cookie(), accept: 'text/event-stream' },
+  });
   request.end();
   const events = await answer;
   assert.equal(events.headers['content-type'], 'text/event-stream');
@@ -252,8 +281,9 @@ test('an app says itself whether it wants a body, where the visitor asks first',
   const asked: (string | undefined)[] = [];
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     asked.push(request.url);
-    if (request.url === '/no') response.writeHead(413).end('too much');
-    else {
+    if (request.url === '/no') {
+      response.writeHead(413).end('too much');
+    } else {
       response.writeContinue();
       request.pipe(response);
     }
@@ -328,7 +358,10 @@ test('a slow reader holds the app back, and a slow app the sender', async () => 
     held.request = request.pause();
     held.response = response;
   };
-  const up = await world.begin('/', { method: 'POST', headers: { cookie: await world.cookie(), 'content-length': 64 * 1_048_576 } });
+  const up = await world.begin('/', {
+    method: 'POST',
+    headers: { cookie: await world.cookie(), 'content-length': 64 * 1_048_576 },
+  });
   let sent = 0;
   const push = (): void => {
     while (sent < 64 * 1_048_576) {
@@ -428,7 +461,12 @@ test('a kept connection that the app closes under a request is not noticed by wh
   const { host, token } = await world.link(3002);
   const [cookie = ''] = (await world.ask(`/?token=${token}`, { host })).headers['set-cookie'] ?? [];
   const ask = (path: string, method: string): Promise<{ text: string; status: number }> =>
-    world.ask(path, { host, method, headers: { cookie: cookie.split(';', 1)[0] ?? '' }, ...(method === 'POST' ? { body: 'x' } : {}) });
+    world.ask(path, {
+      host,
+      method,
+      headers: { cookie: cookie.split(';', 1)[0] ?? '' },
+      ...(method === 'POST' ? { body: 'x' } : {}),
+    });
 
   const { status, text } = await ask('/a', 'GET');
   assert.deepEqual([status, text], [200, 'answered']);

@@ -1,4 +1,5 @@
-// Callers who are refused while they still send hear why: the connection ends behind the answer instead of being reset, for a while, whoever refuses.
+// Callers who are refused while they still send hear why: the connection ends behind the answer
+// instead of being reset, for a while, whoever refuses.
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -19,8 +20,9 @@ before(async () => {
 after(() => world.close());
 
 /**
- * Sends the head, waits until the service has ended its direction, and only then sends the body, reading nothing before all of it is sent: what a reset takes away cannot be
- * read any more. Gives what was read, and whether the connection was reset.
+ * Sends the head, waits until the service has ended its direction, and only then sends the body,
+ * reading nothing before all of it is sent: what a reset takes away cannot be read any more. Gives
+ * what was read, and whether the connection was reset.
  */
 async function sendThenRead(head: string, body = BODY): Promise<{ text: string; reset: boolean }> {
   const socket = connect({ port: world.port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
@@ -32,9 +34,9 @@ async function sendThenRead(head: string, body = BODY): Promise<{ text: string; 
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   socket.write(head);
   await Promise.race([ended, closed]);
-  for (let at = 0; at < body.byteLength && !socket.destroyed; at += PIECE_BYTES) {
+  for (let at = 0; at < body.byteLength && !socket.destroyed; at += PIECE_BYTES)
     await new Promise<void>((resolve) => socket.write(body.subarray(at, at + PIECE_BYTES), () => resolve()));
-  }
+
   socket.end();
   await closed;
   return { text: Buffer.concat(chunks).toString('latin1'), reset };
@@ -55,12 +57,22 @@ const CASES: readonly Case[] = [
   { name: 'nobody let in, who asked first', lines: ['expect: 100-continue', LENGTH], status: /^HTTP\/1\.1 401 / },
   { name: 'no answer of a body with HEAD', first: 'HEAD / HTTP/1.1', lines: [LENGTH], status: /^HTTP\/1\.1 401 / },
   { name: 'a host that is none', host: 'x.', lines: ['connection: close', LENGTH], status: /^HTTP\/1\.1 404 / },
-  { name: 'a target that cannot be read', first: 'PUT /\xe9 HTTP/1.1', lines: ['connection: close', LENGTH], status: /^HTTP\/1\.1 400 / },
+  {
+    name: 'a target that cannot be read',
+    first: 'PUT /\xe9 HTTP/1.1',
+    lines: ['connection: close', LENGTH],
+    status: /^HTTP\/1\.1 400 /,
+  },
   { name: 'a head that is too long', lines: [`x-long: ${'a'.repeat(17_000)}`, LENGTH], status: /^HTTP\/1\.1 431 / },
   {
     name: 'a handshake that is refused',
     first: 'GET / HTTP/1.1',
-    lines: ['connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='],
+    lines: [
+      'connection: Upgrade',
+      'upgrade: websocket',
+      'sec-websocket-version: 13',
+      'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==',
+    ],
     status: /^HTTP\/1\.1 401 /,
   },
 ];
@@ -132,9 +144,8 @@ test('so may whoever the service itself refuses', async () => {
     ['no key, HTTP/1.0', `${path} HTTP/1.0`, [LENGTH], /^HTTP\/1\.1 401 /],
     ['no path', 'POST /none HTTP/1.1', ['connection: close', LENGTH], /^HTTP\/1\.1 404 /],
     ['a target that cannot be read', 'POST /\xe9 HTTP/1.1', [LENGTH], /^HTTP\/1\.1 400 /],
-  ] as const) {
+  ] as const)
     await refused('127.0.0.1', { name, first, lines: [...lines], status });
-  }
 });
 
 test('what comes behind the last answer of a connection is no request any more', async () => {

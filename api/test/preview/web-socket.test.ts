@@ -1,4 +1,5 @@
-// WebSockets through previews: every kind of frame both ways, how they close, and apps that do not agree to them.
+// WebSockets through previews: every kind of frame both ways, how they close, and apps that do not
+// agree to them.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -14,7 +15,8 @@ let handshakes: http.IncomingMessage[];
 before(async () => {
   handshakes = [];
   world = await startPreview(
-    (_request, response) => void response.writeHead(404, { 'x-app': 'yes', 'set-cookie': 'a=1; Domain=example.test' }).end('no page'),
+    (_request, response) =>
+      void response.writeHead(404, { 'x-app': 'yes', 'set-cookie': 'a=1; Domain=example.test' }).end('no page'),
     {
       onWebSocket: (socket, request) => {
         handshakes.push(request);
@@ -69,7 +71,9 @@ test('text and bytes go both ways, short and long, and the handshake says what a
   socket.close(4000, 'done');
   const [code, reason] = (await once(socket, 'close')) as [number, Buffer];
   assert.deepEqual([code, reason.toString()], [4000, 'done']);
-  await untilTrue('nothing is left open into the sandbox', () => world.opened.every(({ socket: end }) => end.destroyed));
+  await untilTrue('nothing is left open into the sandbox', () =>
+    world.opened.every(({ socket: end }) => end.destroyed),
+  );
 });
 
 test('a token in the URL opens a WebSocket too, and the app does not see it', async () => {
@@ -100,7 +104,8 @@ test('an app that answers a handshake with a page is passed on as a page', async
   await world.serve(
     3001,
     http.createServer(
-      (_request, response) => void response.writeHead(404, { 'x-app': 'yes', 'set-cookie': 'a=1; Domain=example.test' }).end('no page'),
+      (_request, response) =>
+        void response.writeHead(404, { 'x-app': 'yes', 'set-cookie': 'a=1; Domain=example.test' }).end('no page'),
     ),
   );
   const { host, token } = await world.link(3001);
@@ -120,12 +125,20 @@ test('a handshake that is refused is a page of its status, and nothing gets to t
     ['a wrong link', 403, handshake(world.host, '/?token=bpt_wrong')],
     ['a host that is none', 404, handshake('x.previews.example.test', '/')],
     ['a body', 400, handshake(world.host, '/', `cookie: ${cookie}\r\ncontent-length: 5\r\n`, 'GET /')],
-    ['a body in chunks', 400, handshake(world.host, '/', `cookie: ${cookie}\r\ntransfer-encoding: chunked\r\n`, '0\r\n\r\n')],
+    [
+      'a body in chunks',
+      400,
+      handshake(world.host, '/', `cookie: ${cookie}\r\ntransfer-encoding: chunked\r\n`, '0\r\n\r\n'),
+    ],
     ['two hosts', 400, handshake(world.host, '/', `cookie: ${cookie}\r\nhost: ${world.host}\r\n`)],
-    ['a port on which nothing listens', 502, handshake((await world.link(3999)).host, `/?token=${(await world.link(3999)).token}`)],
-  ] as const) {
+    [
+      'a port on which nothing listens',
+      502,
+      handshake((await world.link(3999)).host, `/?token=${(await world.link(3999)).token}`),
+    ],
+  ] as const)
     assert.match(await asked, new RegExp(`^HTTP/1\\.1 ${status} [^]*connection: close`, 'i'), what);
-  }
+
   assert.equal(handshakes.length, before);
 });
 
@@ -139,7 +152,9 @@ test('an app that switches to something else, or breaks off, opens nothing', asy
   for (const [port, script] of Object.entries(scripts)) {
     await world.serve(
       Number(port),
-      bareServer((socket: Socket) => void socket.once('data', () => (script === null ? socket.destroy() : socket.end(script)))),
+      bareServer(
+        (socket: Socket) => void socket.once('data', () => (script === null ? socket.destroy() : socket.end(script))),
+      ),
     );
     const { host, token } = await world.link(Number(port));
     const answer = await handshake(host, `/?token=${token}`);

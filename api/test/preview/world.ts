@@ -1,4 +1,5 @@
-// Previews of the tests: the whole API, a sandbox whose ports lead to servers of the test on loopback, and a visitor who comes by the preview's host.
+// Previews of the tests: the whole API, a sandbox whose ports lead to servers of the test on
+// loopback, and a visitor who comes by the preview's host.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http, { type IncomingHttpHeaders, type IncomingMessage, type RequestListener } from 'node:http';
@@ -34,13 +35,22 @@ export class PreviewWorld {
   /** Token of a public link to port 3000. */
   readonly token: string;
   readonly linkId: string;
-  /** Connections that the API has opened into the sandbox, oldest first: where to, and the sandbox's end. */
+  /**
+   * Connections that the API has opened into the sandbox, oldest first: where to, and the sandbox's
+   * end.
+   */
   readonly opened: { port: number; socket: Socket }[] = [];
   readonly #servers: Server[];
   readonly #ports: Map<number, number>;
   #cookie: string | undefined;
 
-  constructor(api: TestApi, sandboxId: string, link: { id: string; url: string }, ports: Map<number, number>, servers: Server[]) {
+  constructor(
+    api: TestApi,
+    sandboxId: string,
+    link: { id: string; url: string },
+    ports: Map<number, number>,
+    servers: Server[],
+  ) {
     this.api = api;
     this.sandboxId = sandboxId;
     const url = new URL(link.url);
@@ -72,7 +82,10 @@ export class PreviewWorld {
   /** With the cookie, unless there is one in the headers. */
   async visit(path: string, asking: Asking = {}): Promise<Answer> {
     const { headers } = asking;
-    return await this.ask(path, { ...asking, headers: { cookie: headers?.['cookie'] ?? (await this.cookie()), ...headers } });
+    return await this.ask(path, {
+      ...asking,
+      headers: { cookie: headers?.['cookie'] ?? (await this.cookie()), ...headers },
+    });
   }
 
   /** As it is: without the cookie. */
@@ -143,8 +156,14 @@ export class PreviewWorld {
   }
 
   /** A public link to another port or sandbox: host and token. */
-  async link(port: number, sandboxId = this.sandboxId, body: object = {}): Promise<{ id: string; host: string; token: string }> {
-    const made = await this.api.call('POST', `/v1/sandboxes/${sandboxId}/previews`, { body: { port, audience: 'public', ...body } });
+  async link(
+    port: number,
+    sandboxId = this.sandboxId,
+    body: object = {},
+  ): Promise<{ id: string; host: string; token: string }> {
+    const made = await this.api.call('POST', `/v1/sandboxes/${sandboxId}/previews`, {
+      body: { port, audience: 'public', ...body },
+    });
     const url = new URL(made.body.preview.url);
     return {
       id: made.body.preview.id,
@@ -175,7 +194,10 @@ export class PreviewWorld {
   }
 }
 
-/** A sandbox whose port 3000 leads to the server; a WebSocket of it does what `onWebSocket` does, or sends everything back. */
+/**
+ * A sandbox whose port 3000 leads to the server; a WebSocket of it does what `onWebSocket` does, or
+ * sends everything back.
+ */
 export async function startPreview(
   app: RequestListener | Server,
   options: Partial<TestApiOptions> & { onWebSocket?: (socket: WebSocket, request: IncomingMessage) => void } = {},
@@ -189,7 +211,8 @@ export async function startPreview(
     });
     sockets.on(
       'connection',
-      options.onWebSocket ?? ((socket) => socket.on('message', (data: Buffer, isBinary) => socket.send(data, { binary: isBinary }))),
+      options.onWebSocket ??
+        ((socket) => socket.on('message', (data: Buffer, isBinary) => socket.send(data, { binary: isBinary }))),
     );
   }
   server.listen(0, '127.0.0.1');
@@ -198,7 +221,9 @@ export async function startPreview(
   const { id } = await api.makeSandbox('ready');
   const made = await api.call('POST', `/v1/sandboxes/${id}/previews`, { body: { port: 3000, audience: 'public' } });
   assert.equal(made.status, 201);
-  return new PreviewWorld(api, id, made.body.preview, new Map([[3000, (server.address() as AddressInfo).port]]), [server]);
+  return new PreviewWorld(api, id, made.body.preview, new Map([[3000, (server.address() as AddressInfo).port]]), [
+    server,
+  ]);
 }
 
 /** A server that answers each connection with what it is given, whatever is asked. */

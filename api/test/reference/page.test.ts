@@ -1,5 +1,6 @@
-// The page that shows the document, in a real browser: it is drawn, asks no other site for anything, keeps to its policy and fits a telephone.
-// With BERTH_TEST_PICTURES=<folder> the pictures are kept.
+// The page that shows the document, in a real browser: it is drawn, asks no other site for
+// anything, keeps to its policy and fits a telephone. With BERTH_TEST_PICTURES=<folder> the
+// pictures are kept.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -41,9 +42,8 @@ async function visit(width: number, height: number): Promise<Visit> {
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('console', (message) => {
     // That plain http, as here, is not to be trusted.
-    if (message.type() === 'error' && !message.text().includes('Cross-Origin-Opener-Policy header has been ignored')) {
+    if (message.type() === 'error' && !message.text().includes('Cross-Origin-Opener-Policy header has been ignored'))
       complaints.push(message.text());
-    }
   });
   await page.goto(`${publicUrl}/docs`);
   await page.getByRole('heading', { name: 'Creates a sandbox' }).waitFor();

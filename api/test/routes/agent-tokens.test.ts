@@ -1,4 +1,5 @@
-// Personal agent tokens: made, listed and revoked by the person who holds them; the little that such a token can do today.
+// Personal agent tokens: made, listed and revoked by the person who holds them; the little that
+// such a token can do today.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { AGENT_TOKEN_DAYS } from '@berth/contract/limits.ts';
@@ -21,8 +22,10 @@ after(() => api.close());
 
 const PATH = '/v1/me/agent-tokens';
 const create = (body: object, token = person.token): Promise<Answer> => api.call('POST', PATH, { token, body });
-const list = async (token = person.token): Promise<Record<string, unknown>[]> => (await api.call('GET', PATH, { token })).body.agentTokens;
-const revoke = (tokenId: string, token = person.token): Promise<Answer> => api.call('DELETE', `${PATH}/${tokenId}`, { token });
+const list = async (token = person.token): Promise<Record<string, unknown>[]> =>
+  (await api.call('GET', PATH, { token })).body.agentTokens;
+const revoke = (tokenId: string, token = person.token): Promise<Answer> =>
+  api.call('DELETE', `${PATH}/${tokenId}`, { token });
 const rowsAbout = (tokenId: string) =>
   api.db.selectFrom('activity').selectAll().where('subject_id', '=', tokenId).orderBy('at').orderBy('seq').execute();
 
@@ -43,7 +46,11 @@ test('a token is made for 30 days with read and send, and is told without itself
     revokedAt: null,
     lastUsedAt: null,
   });
-  const stored = await api.db.selectFrom('agent_token').selectAll().where('id', '=', agentToken.id).executeTakeFirstOrThrow();
+  const stored = await api.db
+    .selectFrom('agent_token')
+    .selectAll()
+    .where('id', '=', agentToken.id)
+    .executeTakeFirstOrThrow();
   assert.deepEqual(stored.token_sha256, tokenSha256(token));
   const listed = (await list()).find(({ id }) => id === agentToken.id);
   assert.deepEqual(listed, agentToken);
@@ -66,9 +73,17 @@ for (const [what, body, told] of [
   ['expiresInDays 366', { name: 't', expiresInDays: 366 }, /body\.expiresInDays must be at most 365, not 366/],
   ['expiresInDays null, as it always expires', { name: 't', expiresInDays: null }, /body\.expiresInDays must be/],
   ['another access', { name: 't', access: 'all' }, /body\.access must be one of "read_only", "read_send", not "all"/],
-  ['read_only and canWake', { name: 't', access: 'read_only', canWake: true }, /read_only cannot be combined with canApprove or canWake/],
+  [
+    'read_only and canWake',
+    { name: 't', access: 'read_only', canWake: true },
+    /read_only cannot be combined with canApprove or canWake/,
+  ],
   ['read_only and canApprove', { name: 't', access: 'read_only', canApprove: true }, /read_only cannot be combined/],
-  ['an unknown field', { name: 't', scopes: [] }, /body\.scopes: unknown field; allowed: name, expiresInDays, access, canApprove, canWake/],
+  [
+    'an unknown field',
+    { name: 't', scopes: [] },
+    /body\.scopes: unknown field; allowed: name, expiresInDays, access, canApprove, canWake/,
+  ],
 ] as const) {
   test(`a token with ${what} is 400 and says what is allowed`, async () => {
     const { status, body: answer } = await create(body);
@@ -80,7 +95,8 @@ for (const [what, body, told] of [
 test("the list has the caller's own tokens alone, newest first, expired and revoked ones too", async () => {
   const holder = await api.makeSession({ role: 'viewer' });
   const made: string[] = [];
-  for (const name of ['first', 'second', 'third']) made.unshift((await create({ name }, holder.token)).body.agentToken.id);
+  for (const name of ['first', 'second', 'third'])
+    made.unshift((await create({ name }, holder.token)).body.agentToken.id);
   await revoke(made[1] ?? '', holder.token);
   await api.db
     .updateTable('agent_token')
@@ -240,7 +256,10 @@ test('a token wakes where it may and the role of its holder may; nowhere else', 
       const { token } = (await create(body, holder.token)).body;
       for (const verb of ['wake', 'resume']) {
         const { id } = await api.makeSandbox('stopped');
-        const answer = await api.call('POST', `/v1/sandboxes/${id}/${verb}`, { token, headers: { prefer: 'respond-async' } });
+        const answer = await api.call('POST', `/v1/sandboxes/${id}/${verb}`, {
+          token,
+          headers: { prefer: 'respond-async' },
+        });
         assert.equal(answer.status, may ? 200 : 403, `${name}, ${body.name}: ${verb}`);
         if (!may) assert.equal(answer.body.error.code, 'permission_denied');
       }
@@ -269,7 +288,10 @@ test('a token is good in each org of its holder with the role there, and in no o
     return await api.call('POST', `/v1/sandboxes/${id}/wake`, { token, headers: { prefer: 'respond-async' } });
   };
   assert.equal((await wake(other)).body.error.code, 'org_access_denied');
-  await api.db.insertInto('membership').values({ org_id: other.orgId, user_id: holder.userId, role: 'operator' }).execute();
+  await api.db
+    .insertInto('membership')
+    .values({ org_id: other.orgId, user_id: holder.userId, role: 'operator' })
+    .execute();
   assert.equal((await wake(other)).status, 200);
   assert.equal((await wake(api)).body.error.code, 'permission_denied');
   const { orgs } = (await api.call('GET', '/v1/me/orgs', { token })).body;

@@ -20,14 +20,19 @@ after(() => api.close());
 
 const keysPath = (): string => `/v1/orgs/${api.orgId}/api-keys`;
 const create = (body: object, token = owner): Promise<Answer> => api.call('POST', keysPath(), { token, body });
-const list = async (token = owner): Promise<Record<string, unknown>[]> => (await api.call('GET', keysPath(), { token })).body.apiKeys;
-const revoke = (keyId: string, token = owner): Promise<Answer> => api.call('DELETE', `${keysPath()}/${keyId}`, { token });
+const list = async (token = owner): Promise<Record<string, unknown>[]> =>
+  (await api.call('GET', keysPath(), { token })).body.apiKeys;
+const revoke = (keyId: string, token = owner): Promise<Answer> =>
+  api.call('DELETE', `${keysPath()}/${keyId}`, { token });
 const rowsAbout = (keyId: string) =>
   api.db.selectFrom('activity').selectAll().where('subject_id', '=', keyId).orderBy('at').orderBy('seq').execute();
 
 test('a key is made with its token, acts as who made it, and is told without the token ever after', async () => {
   const admin = await api.makeSession({ role: 'admin' });
-  const { status, body, headers } = await create({ name: 'CI', scopes: ['sandbox.read'], expiresInDays: 30 }, admin.token);
+  const { status, body, headers } = await create(
+    { name: 'CI', scopes: ['sandbox.read'], expiresInDays: 30 },
+    admin.token,
+  );
   assert.equal(status, 201);
   const { apiKey, token } = body;
   assert.match(token, /^brt_[0-9A-Za-z]{38}$/);
@@ -109,9 +114,8 @@ test('expiresInDays is 1 to 365; null or none said is no expiry', async () => {
     const { apiKey } = (await create({ name: 'expiring', expiresInDays })).body;
     assert.equal(Date.parse(apiKey.expiresAt) - Date.parse(apiKey.createdAt), expiresInDays * 86_400_000);
   }
-  for (const expiresInDays of [undefined, null]) {
+  for (const expiresInDays of [undefined, null])
     assert.equal((await create({ name: 'lasting', expiresInDays })).body.apiKey.expiresAt, null);
-  }
 });
 
 test('the list has the keys of this org alone, newest first, expired and revoked ones too, and when each was used last', async () => {
@@ -191,7 +195,11 @@ test('a key is made or revoked together with its row in the feed, or not at all'
 
 test("a key of another org is 403, one that is none is 404, and neither is revoked through one's own org", async () => {
   const other = await api.makeOrg();
-  const foreign = await api.db.selectFrom('api_key').selectAll().where('org_id', '=', other.orgId).executeTakeFirstOrThrow();
+  const foreign = await api.db
+    .selectFrom('api_key')
+    .selectAll()
+    .where('org_id', '=', other.orgId)
+    .executeTakeFirstOrThrow();
   const answer = await revoke(foreign.id);
   assert.deepEqual([answer.status, answer.body.error.code], [403, 'org_access_denied']);
   assert.equal((await api.call('GET', '/v1/me', { token: other.token })).status, 200);
@@ -261,7 +269,13 @@ for (const [what, method, path, body] of FORBIDDEN) {
 }
 
 test('no route that takes a key needs a permission to administer the org or its money', () => {
-  const administration = ['org.members.manage', 'org.owners.manage', 'api_keys.manage', 'billing.manage', 'project.delete'];
+  const administration = [
+    'org.members.manage',
+    'org.owners.manage',
+    'api_keys.manage',
+    'billing.manage',
+    'project.delete',
+  ];
   const open = ROUTES.filter(({ auth }) => auth.includes('api_key')).map(({ permission: needed }) => needed);
   assert.deepEqual(
     open.filter((needed) => needed !== null && administration.includes(needed)),
@@ -272,7 +286,10 @@ test('no route that takes a key needs a permission to administer the org or its 
 test('a key may read and create projects and drive sandboxes', async () => {
   const { token } = (await create({ name: 'platform' })).body;
   assert.equal((await api.call('GET', `/v1/orgs/${api.orgId}/projects`, { token })).status, 200);
-  assert.equal((await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { token, body: { name: 'by a key' } })).status, 201);
+  assert.equal(
+    (await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { token, body: { name: 'by a key' } })).status,
+    201,
+  );
   const sandbox = { agent: 'agent_one', projectId: api.projectId };
   const headers = { prefer: 'respond-async' };
   const made = await api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, { token, body: sandbox, headers });
@@ -283,7 +300,10 @@ test('a key may read and create projects and drive sandboxes', async () => {
 test("with a key, me is its creator and my orgs are the key's org alone, however many the creator has", async () => {
   const person = await api.makeSession({ role: 'admin' });
   const other = await api.makeOrg();
-  await api.db.insertInto('membership').values({ org_id: other.orgId, user_id: person.userId, role: 'owner' }).execute();
+  await api.db
+    .insertInto('membership')
+    .values({ org_id: other.orgId, user_id: person.userId, role: 'owner' })
+    .execute();
   const { token } = (await create({ name: 'one org' }, person.token)).body;
   const me = await api.call('GET', '/v1/me', { token });
   assert.deepEqual(me.body, { id: person.userId, email: person.email, displayName: 'admin' });
@@ -291,5 +311,8 @@ test("with a key, me is its creator and my orgs are the key's org alone, however
     (await api.call('GET', '/v1/me/orgs', { token: bearer })).body.orgs.map(({ id }: { id: string }) => id);
   assert.deepEqual(await orgsOf(token), [api.orgId]);
   assert.deepEqual((await orgsOf(person.token)).toSorted(), [api.orgId, other.orgId].toSorted());
-  assert.equal((await api.call('GET', `/v1/orgs/${other.orgId}/sandboxes`, { token })).body.error.code, 'org_access_denied');
+  assert.equal(
+    (await api.call('GET', `/v1/orgs/${other.orgId}/sandboxes`, { token })).body.error.code,
+    'org_access_denied',
+  );
 });

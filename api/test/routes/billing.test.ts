@@ -1,5 +1,5 @@
-// Subscriptions and their purchase, with a server on loopback that speaks Stripe's shapes, asked through Stripe's own SDK. What its events bring about
-// is in payment-events.test.ts.
+// Subscriptions and their purchase, with a server on loopback that speaks Stripe's shapes, asked
+// through Stripe's own SDK. What its events bring about is in payment-events.test.ts.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { role } from '@berth/contract/permissions.ts';
@@ -18,7 +18,13 @@ const PRO: Plan = {
   overageUsdPerMachineHour: 0.2,
   priceId: 'price_pro',
 };
-const TEAM: Plan = { ...SELF_HOSTED_PLAN, id: 'team', name: 'Team', includedMachineHours: 5_000, priceId: 'price_team' };
+const TEAM: Plan = {
+  ...SELF_HOSTED_PLAN,
+  id: 'team',
+  name: 'Team',
+  includedMachineHours: 5_000,
+  priceId: 'price_team',
+};
 const GIVEN: Plan = { ...SELF_HOSTED_PLAN, id: 'given', name: 'Given' };
 
 let world: StripeWorld;
@@ -116,10 +122,19 @@ test('a period is counted from the anchor by the month, and the first begins wit
 test('a subscription that is over is told as such, without a period, and is no active plan', async () => {
   const org = await api.makeOrg();
   const canceledAt = new Date('2026-03-01T00:00:00Z');
-  await api.db.updateTable('subscription').set({ status: 'canceled', canceled_at: canceledAt }).where('org_id', '=', org.orgId).execute();
+  await api.db
+    .updateTable('subscription')
+    .set({ status: 'canceled', canceled_at: canceledAt })
+    .where('org_id', '=', org.orgId)
+    .execute();
   const { body } = await subscription(org);
   assert.deepEqual(
-    [body.subscription.status, body.subscription.canceledAt, body.subscription.periodStartsAt, body.subscription.periodEndsAt],
+    [
+      body.subscription.status,
+      body.subscription.canceledAt,
+      body.subscription.periodStartsAt,
+      body.subscription.periodEndsAt,
+    ],
     ['canceled', canceledAt.toISOString(), null, null],
   );
   await assert.rejects(requirePeriod(api.db, api.context.plans, org.orgId, new Date()), { code: 'no_active_plan' });
@@ -170,11 +185,21 @@ test("a checkout gives the provider's page, made for the org, its customer and t
   const left = Date.parse(body.checkout.expiresAt) - Date.now();
   assert.ok(left > 1_800_000 && left <= 3_600_000, String(left));
   const [made] = stripe.asked.filter(({ path }) => path === '/v1/checkout/sessions').slice(-1);
-  const row = await api.db.selectFrom('subscription').selectAll().where('org_id', '=', buyer.orgId).executeTakeFirstOrThrow();
+  const row = await api.db
+    .selectFrom('subscription')
+    .selectAll()
+    .where('org_id', '=', buyer.orgId)
+    .executeTakeFirstOrThrow();
   assert.deepEqual(
-    ['mode', 'client_reference_id', 'customer', 'line_items[0][price]', 'line_items[0][quantity]', 'success_url', 'cancel_url'].map(
-      (name) => made?.form[name],
-    ),
+    [
+      'mode',
+      'client_reference_id',
+      'customer',
+      'line_items[0][price]',
+      'line_items[0][quantity]',
+      'success_url',
+      'cancel_url',
+    ].map((name) => made?.form[name]),
     [
       'subscription',
       buyer.orgId,
@@ -185,7 +210,9 @@ test("a checkout gives the provider's page, made for the org, its customer and t
       'http://berth.example.test/billing/return?state=left',
     ],
   );
-  assert.deepEqual(await feed(buyer.orgId), [{ kind: 'checkout_started', actor_kind: 'session', details: { plan: 'pro' } }]);
+  assert.deepEqual(await feed(buyer.orgId), [
+    { kind: 'checkout_started', actor_kind: 'session', details: { plan: 'pro' } },
+  ]);
   assert.equal((await subscription(buyer)).body.subscription.plan.id, 'self-hosted', 'nothing is bought yet');
 });
 
@@ -195,7 +222,9 @@ test('a checkout that is begun makes the one before unusable, and the org stays 
   const second = (await checkout(buyer, 'team')).body.checkout.url;
   assert.throws(() => stripe.pay(first), /cannot be used/);
   assert.equal(stripe.pay(second).items.data[0]?.price.id, 'price_team');
-  const customers = stripe.asked.filter(({ path, form }) => path === '/v1/customers' && form['metadata[berth_org_id]'] === buyer.orgId);
+  const customers = stripe.asked.filter(
+    ({ path, form }) => path === '/v1/customers' && form['metadata[berth_org_id]'] === buyer.orgId,
+  );
   assert.equal(customers.length, 1);
 });
 
@@ -241,7 +270,10 @@ test("another plan of an org that pays is a change of its subscription on the pr
 
 test('a provider that hangs up or fails is 503 with Retry-After, and the next checkout works', async () => {
   const buyer = await makeBuyer();
-  for (const failure of ['hang up', { status: 500, body: { error: { type: 'api_error', message: 'down' } } }] as const) {
+  for (const failure of [
+    'hang up',
+    { status: 500, body: { error: { type: 'api_error', message: 'down' } } },
+  ] as const) {
     stripe.instead = () => failure;
     const { status, headers, body } = await checkout(buyer, 'pro');
     assert.deepEqual([status, body.error.code], [503, 'payment_provider_unavailable']);
@@ -256,7 +288,12 @@ test('what the provider refuses is in the log and not in the answer', async () =
   const buyer = await makeBuyer();
   stripe.instead = ({ path }) =>
     path === '/v1/checkout/sessions'
-      ? { status: 400, body: { error: { type: 'invalid_request_error', code: 'resource_missing', message: "No such price: 'price_pro'" } } }
+      ? {
+          status: 400,
+          body: {
+            error: { type: 'invalid_request_error', code: 'resource_missing', message: "No such price: 'price_pro'" },
+          },
+        }
       : undefined;
   const { status, body } = await checkout(buyer, 'pro');
   assert.equal(status, 503);
@@ -273,13 +310,20 @@ test('an operator gives no plan to an org that pays for one, until that is over'
   await api.db.updateTable('subscription').set({ status: 'canceled' }).where('org_id', '=', buyer.orgId).execute();
   await give();
   const { body } = await subscription(buyer);
-  assert.deepEqual([body.subscription.plan.id, body.subscription.status, body.subscription.provider], ['given', 'active', null]);
+  assert.deepEqual(
+    [body.subscription.plan.id, body.subscription.status, body.subscription.provider],
+    ['given', 'active', null],
+  );
 });
 
 test('a plan that an operator gives goes on with the periods of the one before, and begins anew where that had ended', async () => {
   const org = await api.makeOrg();
   const begun = new Date('2026-01-15T08:30:00.250Z');
-  await api.db.updateTable('subscription').set({ started_at: begun, period_anchor: begun }).where('org_id', '=', org.orgId).execute();
+  await api.db
+    .updateTable('subscription')
+    .set({ started_at: begun, period_anchor: begun })
+    .where('org_id', '=', org.orgId)
+    .execute();
   await changePlan(api.db, api.context.plans, { orgId: org.orgId, plan: 'given' });
   assert.equal((await subscription(org)).body.subscription.startedAt, begun.toISOString());
   await api.db.updateTable('subscription').set({ status: 'canceled' }).where('org_id', '=', org.orgId).execute();

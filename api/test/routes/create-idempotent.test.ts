@@ -11,7 +11,12 @@ before(async () => {
 });
 after(() => api.close());
 
-const create = (key: string | undefined, body: object = {}, org: TestOrg = api, headers: Record<string, string> = {}): Promise<Answer> =>
+const create = (
+  key: string | undefined,
+  body: object = {},
+  org: TestOrg = api,
+  headers: Record<string, string> = {},
+): Promise<Answer> =>
   api.call('POST', `/v1/orgs/${org.orgId}/sandboxes`, {
     token: org.token,
     body: { agent: 'agent_one', projectId: org.projectId, ...body },
@@ -39,7 +44,11 @@ test('a create that is sent again with its key gives the same sandbox as it is n
 });
 
 test('creates without a key, or with another, make sandboxes of their own', async () => {
-  const made = [await create(undefined, { name: 'own' }), await create('one', { name: 'own' }), await create('other', { name: 'own' })];
+  const made = [
+    await create(undefined, { name: 'own' }),
+    await create('one', { name: 'own' }),
+    await create('other', { name: 'own' }),
+  ];
   assert.ok(made.every((answer) => !isReplay(answer)));
   assert.equal((await named('own')).length, 3);
 });
@@ -64,10 +73,13 @@ test('a key counts within its org alone', async () => {
 test('twenty creates with one key at the same moment make one sandbox, and all are answered with it, ready', async () => {
   api.host.createMs = 200;
   try {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => settled(api, () => create('at once', { name: 'at once' }))));
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => settled(api, () => create('at once', { name: 'at once' }))),
+    );
     const [id] = await named('at once');
     assert.ok(id !== undefined);
-    for (const { status, body } of answers) assert.deepEqual([status, body.sandbox.id, body.sandbox.status], [201, id, 'ready']);
+    for (const { status, body } of answers)
+      assert.deepEqual([status, body.sandbox.id, body.sandbox.status], [201, id, 'ready']);
     assert.equal(answers.filter(isReplay).length, 19);
     assert.equal((await named('at once')).length, 1);
     assert.equal(api.host.made.get(id), 1);
@@ -91,7 +103,10 @@ test('a replay that prefers respond-async is answered at once with what is', asy
 });
 
 test('a create that failed leaves no key: the same key then makes a sandbox, with that body or another', async () => {
-  assert.equal((await create('failed', { projectId: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa' })).body.error.code, 'unknown_project');
+  assert.equal(
+    (await create('failed', { projectId: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa' })).body.error.code,
+    'unknown_project',
+  );
   await api.db.updateTable('subscription').set({ status: 'canceled' }).where('org_id', '=', api.orgId).execute();
   assert.equal((await create('failed')).body.error.code, 'no_active_plan');
   await api.db.updateTable('subscription').set({ status: 'active' }).where('org_id', '=', api.orgId).execute();
@@ -100,8 +115,12 @@ test('a create that failed leaves no key: the same key then makes a sandbox, wit
 });
 
 test('one of two creates at the same moment that fails leaves the key to the other', async () => {
-  const [one, other] = await Promise.all([create('raced', { projectId: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa' }), create('raced')]);
-  // Whichever came first: the failing body never keeps the key, and the good one never conflicts with it for good.
+  const [one, other] = await Promise.all([
+    create('raced', { projectId: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa' }),
+    create('raced'),
+  ]);
+  // Whichever came first: the failing body never keeps the key, and the good one never conflicts
+  // with it for good.
   assert.ok(['unknown_project', 'idempotency_key_conflict'].includes(one.body.error.code));
   assert.equal(other.status, 201);
 });
@@ -118,7 +137,8 @@ test('a replay needs no plan and no room any more', async () => {
 
 test('a key counts for 24 hours, and then makes a new sandbox even before it was forgotten', async () => {
   const first = await create('old');
-  const age = (hours: string) => sql`update idempotency_key set created_at = now() - ${hours}::interval where key = 'old'`.execute(api.db);
+  const age = (hours: string) =>
+    sql`update idempotency_key set created_at = now() - ${hours}::interval where key = 'old'`.execute(api.db);
   await age('23 hours 59 minutes');
   assert.equal((await create('old')).body.sandbox.id, first.body.sandbox.id);
   await age('24 hours 1 second');
@@ -138,7 +158,10 @@ for (const [what, key] of [
     const answer = await create(key);
     assert.equal(answer.status, 400);
     assert.equal(answer.body.error.code, 'invalid_request');
-    assert.match(answer.body.error.message, /^the header Idempotency-Key must be there once, with 1 to 255 characters of printable ASCII$/);
+    assert.match(
+      answer.body.error.message,
+      /^the header Idempotency-Key must be there once, with 1 to 255 characters of printable ASCII$/,
+    );
   });
 }
 
@@ -151,6 +174,8 @@ test('a key of 255 characters and one with spaces and signs are taken', async ()
 
 test('a route that takes no key ignores the header, whatever is in it', async () => {
   const { id } = await api.makeSandbox('deleted');
-  const answer = await api.call('POST', `/v1/sandboxes/${id}/destroy`, { headers: { 'idempotency-key': 'k'.repeat(300) } });
+  const answer = await api.call('POST', `/v1/sandboxes/${id}/destroy`, {
+    headers: { 'idempotency-key': 'k'.repeat(300) },
+  });
   assert.deepEqual([answer.status, isReplay(answer)], [200, false]);
 });

@@ -1,4 +1,5 @@
-// Creates against the plan in force, over HTTP and a real database: every refusal, and the cap held by creates at the same time.
+// Creates against the plan in force, over HTTP and a real database: every refusal, and the cap held
+// by creates at the same time.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { MACHINE_SIZES } from '@berth/contract/machine-sizes.ts';
@@ -39,7 +40,8 @@ const create = (body: object = {}): Promise<Answer> =>
     body: { agent: 'agent_one', projectId: api.projectId, ...body },
     headers: { prefer: 'respond-async' },
   });
-const createEphemeral = (ttlSeconds: number): Promise<Answer> => create({ projectId: externalId, mode: 'ephemeral', ttlSeconds });
+const createEphemeral = (ttlSeconds: number): Promise<Answer> =>
+  create({ projectId: externalId, mode: 'ephemeral', ttlSeconds });
 const countRows = async (): Promise<number> => (await api.db.selectFrom('sandbox').select('id').execute()).length;
 
 test('a new org has the self-hosted plan, which has no caps', async () => {
@@ -83,7 +85,10 @@ test("a size beyond the plan's largest is 409 naming the limit, whether it was a
     const answer = await create(body);
     assert.equal(answer.status, 409);
     assert.equal(answer.body.error.code, 'plan_limit');
-    assert.match(answer.body.error.message, /the plan Starter \(starter\) allows machines up to the size medium, which has 2 vCPU/);
+    assert.match(
+      answer.body.error.message,
+      /the plan Starter \(starter\) allows machines up to the size medium, which has 2 vCPU/,
+    );
   }
   const allowed = await create({ profile: 'repo-large', machineSize: 'medium' });
   assert.equal(allowed.body.sandbox.allocated_vcpu, MACHINE_SIZES.medium.vcpu);

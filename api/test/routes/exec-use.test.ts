@@ -1,4 +1,5 @@
-// What commands have to do with sleeping: they are signs of use, and wake a stopped sandbox where its project says so.
+// What commands have to do with sleeping: they are signs of use, and wake a stopped sandbox where
+// its project says so.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -54,11 +55,15 @@ beforeEach(() => {
   };
 });
 
-const exec = (id: string): Promise<Answer> => api.call('POST', `/v1/sandboxes/${id}/exec`, { body: { command: 'true' } });
-const rowOf = (id: string): Promise<SandboxRow> => api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const exec = (id: string): Promise<Answer> =>
+  api.call('POST', `/v1/sandboxes/${id}/exec`, { body: { command: 'true' } });
+const rowOf = (id: string): Promise<SandboxRow> =>
+  api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 const activeMsAgo = async (id: string): Promise<number> => {
   const { rows } = await sql<{ ms: number }>`
-    select (extract(epoch from clock_timestamp() - last_active_at) * 1000)::float8 as ms from sandbox where id = ${id}`.execute(api.db);
+    select (extract(epoch from clock_timestamp() - last_active_at) * 1000)::float8 as ms from sandbox where id = ${id}`.execute(
+    api.db,
+  );
   return rows[0]?.ms ?? Number.NaN;
 };
 const asleep = (changed: Partial<NewSandbox> = {}): Promise<SandboxRow> =>
@@ -143,7 +148,9 @@ test('a command that meets a sandbox falling asleep waits for that, and is 409 w
 test('a command cut off by a sleep is 409 naming the status, and says that it may have run', async () => {
   const { id } = await api.makeSandbox('ready');
   api.front.exec = async () => {
-    await api.db.transaction().execute((trx) => transitionSandbox(trx, { sandboxId: id, epoch: 1, to: 'sleeping', actor: SYSTEM }));
+    await api.db
+      .transaction()
+      .execute((trx) => transitionSandbox(trx, { sandboxId: id, epoch: 1, to: 'sleeping', actor: SYSTEM }));
     throw new ExecRefusal('guest_unreachable', 'the connection broke');
   };
   const answer = await exec(id);
@@ -162,7 +169,10 @@ for (const status of sandboxStatus.options.filter((name) => !SANDBOX_STATES[name
 
 for (const status of ['provisioning', 'failed', 'destroying', 'deleted'] as const) {
   test(`with wakeOnUse too a command finds a sandbox that is ${status} and wakes nothing`, async () => {
-    const before = await api.makeSandbox(status, { project_id: wakingProjectId, ...(status === 'failed' ? { wakes_from: 'disk' } : {}) });
+    const before = await api.makeSandbox(status, {
+      project_id: wakingProjectId,
+      ...(status === 'failed' ? { wakes_from: 'disk' } : {}),
+    });
     assert.equal((await exec(before.id)).status, 409);
     assert.deepEqual([await rowOf(before.id), api.steps, ran], [before, [], 0]);
   });
@@ -228,14 +238,25 @@ test('a wake that does not work is 409 with its reason, and is not tried again f
 
 test('a wake that takes longer than a command waits is 409 naming the status; the wake goes on', async () => {
   const { id } = await asleep();
-  const actor: Actor = { kind: 'api_key', id: 'key', userId: api.userId, requestId: null, orgId: api.orgId, scopes: null, role: 'owner' };
+  const actor: Actor = {
+    kind: 'api_key',
+    id: 'key',
+    userId: api.userId,
+    requestId: null,
+    orgId: api.orgId,
+    scopes: null,
+    role: 'owner',
+  };
   const row = { ...(await rowOf(id)), host_url: api.front.url };
-  await assert.rejects(awakeForUse(api.context, actor, row, 'exec', new AbortController().signal, 50), (error: unknown) => {
-    assert.ok(error instanceof CodedError);
-    assert.equal(error.code, 'sandbox_state_conflict');
-    assert.match(error.message, /the sandbox is waking/);
-    return true;
-  });
+  await assert.rejects(
+    awakeForUse(api.context, actor, row, 'exec', new AbortController().signal, 50),
+    (error: unknown) => {
+      assert.ok(error instanceof CodedError);
+      assert.equal(error.code, 'sandbox_state_conflict');
+      assert.match(error.message, /the sandbox is waking/);
+      return true;
+    },
+  );
   assert.equal((await rowOf(id)).status, 'waking');
 });
 
@@ -250,7 +271,11 @@ test('what refuses a wake refuses the command: nothing to wake, no plan, too man
   await api.db.updateTable('subscription').set({ plan: 'lone' }).where('org_id', '=', api.orgId).execute();
   await api.makeSandbox('ready');
   assert.deepEqual(await refused(id), [409, 'concurrent_sandbox_limit']);
-  await api.db.updateTable('subscription').set({ plan: 'self-hosted', status: 'canceled' }).where('org_id', '=', api.orgId).execute();
+  await api.db
+    .updateTable('subscription')
+    .set({ plan: 'self-hosted', status: 'canceled' })
+    .where('org_id', '=', api.orgId)
+    .execute();
   assert.deepEqual(await refused(id), [402, 'no_active_plan']);
   await api.db.updateTable('subscription').set({ status: 'active' }).where('org_id', '=', api.orgId).execute();
   assert.deepEqual([ran, api.steps], [0, []]);

@@ -8,7 +8,10 @@ import { EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS, guestExecRequest } from '@bert
 import { ExecRefusal } from '../exec-front.ts';
 import { startApi, type Answer, type TestApi } from '../api.ts';
 
-/** Long enough for any answer that is not held back: once the headers are out, a failure has no status of its own any more. */
+/**
+ * Long enough for any answer that is not held back: once the headers are out, a failure has no
+ * status of its own any more.
+ */
 const KEEP_ALIVE = { headersAfter: 2_000, spaceEvery: 50 };
 const RESULT = { exitCode: 0, stdout: 'héllo\n', stderr: '', truncated: false, timedOut: false };
 
@@ -23,11 +26,17 @@ after(() => api.close());
 const exec = (body: object): Promise<Answer> => api.call('POST', `/v1/sandboxes/${sandboxId}/exec`, { body });
 
 /** The raw answer: when its headers came is the caller's to see, and how its body ended. */
-async function execRaw(signal?: AbortSignal): Promise<{ response: http.IncomingMessage; body: Promise<{ text: string; whole: boolean }> }> {
+async function execRaw(
+  signal?: AbortSignal,
+): Promise<{ response: http.IncomingMessage; body: Promise<{ text: string; whole: boolean }> }> {
   const payload = JSON.stringify({ command: 'slow' });
   const request = http.request(`${api.url}/v1/sandboxes/${sandboxId}/exec`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${api.token}`, 'content-type': 'application/json', 'content-length': payload.length },
+    headers: {
+      authorization: `Bearer ${api.token}`,
+      'content-type': 'application/json',
+      'content-length': payload.length,
+    },
     ...(signal === undefined ? {} : { signal }),
   });
   request.end(payload);
@@ -45,11 +54,17 @@ async function execRaw(signal?: AbortSignal): Promise<{ response: http.IncomingM
 test('the limits that the contract promises are those of the guest', () => {
   assert.deepEqual(EXEC_LIMITS.timeoutSeconds, EXEC_TIMEOUT_SECONDS);
   assert.equal(EXEC_LIMITS.outputBytes, EXEC_OUTPUT_BYTES);
-  assert.ok(guestExecRequest.safeParse({ command: 'x'.repeat(EXEC_LIMITS.commandCharacters), timeoutSeconds: 1 }).success);
+  assert.ok(
+    guestExecRequest.safeParse({ command: 'x'.repeat(EXEC_LIMITS.commandCharacters), timeoutSeconds: 1 }).success,
+  );
 });
 
 test('a result comes back as the guest gave it, whatever the exit code', async () => {
-  for (const result of [RESULT, { ...RESULT, exitCode: 3, stderr: 'no' }, { ...RESULT, exitCode: 124, timedOut: true, truncated: true }]) {
+  for (const result of [
+    RESULT,
+    { ...RESULT, exitCode: 3, stderr: 'no' },
+    { ...RESULT, exitCode: 124, timedOut: true, truncated: true },
+  ]) {
     api.front.exec = () => Promise.resolve(result);
     const answer = await exec({ command: 'run' });
     assert.equal(answer.status, 200);
@@ -78,9 +93,8 @@ test('the timeout is 120 s when none is given; 1 and 600 pass, 0, 601, 1.5 and t
 test('a command is text of 1 to 1,048,576 characters without NUL', async () => {
   api.front.exec = () => Promise.resolve(RESULT);
   assert.equal((await exec({ command: 'x'.repeat(1_048_576) })).status, 200);
-  for (const command of ['', 'a\0b', 'x'.repeat(1_048_577), 7, undefined]) {
+  for (const command of ['', 'a\0b', 'x'.repeat(1_048_577), 7, undefined])
     assert.equal((await exec({ command })).status, 400);
-  }
 });
 
 test('a machine that does not answer is 503 sandbox_unreachable, a host that does not is 503 host_unavailable, both with Retry-After', async () => {

@@ -1,4 +1,5 @@
-// What file calls have to do with sleeping: they are signs of use, and wake a stopped sandbox where its project says so.
+// What file calls have to do with sleeping: they are signs of use, and wake a stopped sandbox where
+// its project says so.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { newId } from '../../src/store/ids.ts';
@@ -43,7 +44,8 @@ const CALLS: Readonly<Record<string, (id: string) => Promise<Answer>>> = {
   read: (id) => api.call('GET', `/v1/sandboxes/${id}/file?path=a`),
   write: (id) => api.call('PUT', `/v1/sandboxes/${id}/file`, { body: { path: 'a', content: 'x' } }),
 };
-const rowOf = (id: string): Promise<SandboxRow> => api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const rowOf = (id: string): Promise<SandboxRow> =>
+  api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 
 /** Brings the sandbox on as its durable step would. */
 async function becomeReady(id: string): Promise<void> {

@@ -153,7 +153,9 @@ test('a write hands the bytes on, from utf8 by default or base64', async () => {
 
 test('a write of more than 2 MiB decoded is 413 before anything is written; 2 MiB pass the limit of the body however they are escaped', async () => {
   const raw = (content: string, encoding: string): Promise<Answer> =>
-    api.call('PUT', `/v1/sandboxes/${sandboxId}/file`, { rawBody: `{"path":"f","encoding":"${encoding}","content":"${content}"}` });
+    api.call('PUT', `/v1/sandboxes/${sandboxId}/file`, {
+      rawBody: `{"path":"f","encoding":"${encoding}","content":"${content}"}`,
+    });
   for (const [content, encoding] of [
     ['\\u0001'.repeat(FILE_WRITE_BYTES), 'utf8'],
     ['\\u00e9'.repeat(FILE_WRITE_BYTES / 2), 'utf8'],
@@ -184,7 +186,11 @@ test('wrong input is told what is wrong, and the machine is not asked', async ()
     [{ path: '\ud800', content: '' }, 'invalid_request', /body\.path .*lone surrogates/],
     [{ path: 'f', content: '\udfff' }, 'invalid_request', /body\.content must not contain lone surrogates/],
     [{ path: 'f', content: 7 }, 'invalid_request', /body\.content must be a string/],
-    [{ path: 'f', content: '', encoding: 'latin1' }, 'invalid_request', /body\.encoding must be one of "utf8", "base64"/],
+    [
+      { path: 'f', content: '', encoding: 'latin1' },
+      'invalid_request',
+      /body\.encoding must be one of "utf8", "base64"/,
+    ],
     [{ path: 'f', content: 'not base64!', encoding: 'base64' }, 'invalid_request', /body\.content is not base64/],
     [{ path: 'f', content: '', mode: 0o755 }, 'invalid_request', /body\.mode: unknown field/],
     [{ path: 'folder/', content: '' }, 'not_a_file', /path of a directory/],
@@ -204,8 +210,13 @@ test('wrong input is told what is wrong, and the machine is not asked', async ()
     ['files', 'path=%00'],
     ['files/snapshot', `path=${'a'.repeat(4_097)}`],
   ] as const) {
-    assert.equal((await api.call('GET', `/v1/sandboxes/${sandboxId}/${route}?${query}`)).status, 400, `${route}?${query.slice(0, 40)}`);
+    assert.equal(
+      (await api.call('GET', `/v1/sandboxes/${sandboxId}/${route}?${query}`)).status,
+      400,
+      `${route}?${query.slice(0, 40)}`,
+    );
   }
+
   assert.equal(calls.length, 0);
 });
 
@@ -225,7 +236,9 @@ test("each refusal of the guest is told with the path, in our words; the guest's
     answerWith(() => {
       throw new ExecRefusal(code, 'words of a stranger', code === 'file_system_error' ? 'ESTALE' : undefined);
     });
-    const answer = await (code === 'guest_disk_full' ? put({ path: 'a"b', content: 'x' }) : get('file', { path: 'a"b' }));
+    const answer = await (code === 'guest_disk_full'
+      ? put({ path: 'a"b', content: 'x' })
+      : get('file', { path: 'a"b' }));
     assert.deepEqual([answer.status, answer.body.error.code], [ERRORS[expected[code]].status, expected[code]]);
     assert.doesNotMatch(answer.body.error.message, /stranger/);
     if (code === 'guest_busy') assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
@@ -291,7 +304,10 @@ test('a write whose caller leaves is carried through and noted', async () => {
     return quiet(call);
   });
   const caller = new AbortController();
-  const left = api.call('PUT', `/v1/sandboxes/${id}/file`, { body: { path: 'f', content: 'x' }, signal: caller.signal });
+  const left = api.call('PUT', `/v1/sandboxes/${id}/file`, {
+    body: { path: 'f', content: 'x' },
+    signal: caller.signal,
+  });
   await begun.promise;
   caller.abort();
   await assert.rejects(left, { name: 'AbortError' });
@@ -299,7 +315,8 @@ test('a write whose caller leaves is carried through and noted', async () => {
   for (let other = 0; other < 3; other += 1) assert.equal((await api.call('GET', `/v1/sandboxes/${id}`)).status, 200);
   go.resolve();
   const deadline = AbortSignal.timeout(20_000);
-  const noted = (): Promise<unknown[]> => api.db.selectFrom('activity').select('id').where('sandbox_id', '=', id).execute();
+  const noted = (): Promise<unknown[]> =>
+    api.db.selectFrom('activity').select('id').where('sandbox_id', '=', id).execute();
   while ((await noted()).length === 0) deadline.throwIfAborted();
 });
 

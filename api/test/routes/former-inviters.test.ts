@@ -1,4 +1,5 @@
-// Invitations of somebody who could not send them any more: they would let in whom the org has just taken its trust from.
+// Invitations of somebody who could not send them any more: they would let in whom the org has just
+// taken its trust from.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { Role } from '@berth/contract/permissions.ts';
@@ -32,7 +33,10 @@ interface Invited {
 
 async function invite(by: TestSession, role: Role): Promise<Invited> {
   const person = await api.makeSession({ role: null });
-  const made = await api.call('POST', `/v1/orgs/${orgId}/invitations`, { token: by.token, body: { email: person.email, role } });
+  const made = await api.call('POST', `/v1/orgs/${orgId}/invitations`, {
+    token: by.token,
+    body: { email: person.email, role },
+  });
   assert.equal(made.status, 201);
   await api.mailInvitations();
   return { person, id: made.body.invitation.id, token: tokenIn(api.mails.at(-1)) };
@@ -41,7 +45,9 @@ async function invite(by: TestSession, role: Role): Promise<Invited> {
 const accept = ({ person, token }: Invited): Promise<Answer> =>
   api.call('POST', `/v1/invitations/${token}/accept`, { token: person.token });
 const pending = async (): Promise<string[]> =>
-  (await api.call('GET', `/v1/orgs/${orgId}/invitations`, { token: owner.token })).body.invitations.map(({ id }: { id: string }) => id);
+  (await api.call('GET', `/v1/orgs/${orgId}/invitations`, { token: owner.token })).body.invitations.map(
+    ({ id }: { id: string }) => id,
+  );
 const changeRole = (userId: string, role: Role): Promise<Answer> =>
   api.call('PATCH', `/v1/orgs/${orgId}/members/${userId}`, { token: owner.token, body: { role } });
 const revoked = async (): Promise<unknown[]> => {
@@ -53,7 +59,11 @@ const revoked = async (): Promise<unknown[]> => {
 
 test('who is removed has let nobody in by an invitation that is still pending; the feed says who ended it, and others stay', async () => {
   const former = await join('owner');
-  const [asOwner, asViewer, stays] = [await invite(former, 'owner'), await invite(former, 'viewer'), await invite(owner, 'viewer')];
+  const [asOwner, asViewer, stays] = [
+    await invite(former, 'owner'),
+    await invite(former, 'viewer'),
+    await invite(owner, 'viewer'),
+  ];
   await api.call('DELETE', `/v1/orgs/${orgId}/members/${former.userId}`, { token: owner.token });
   for (const invited of [asOwner, asViewer]) {
     const { status, body } = await accept(invited);

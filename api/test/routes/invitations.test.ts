@@ -1,4 +1,5 @@
-// Invitations: who may invite whom, what the list and the feed say, and that a token is good for one acceptance by the address it was mailed to.
+// Invitations: who may invite whom, what the list and the feed say, and that a token is good for
+// one acceptance by the address it was mailed to.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { INVITATION_DAYS, INVITATIONS_PER_HOUR } from '@berth/contract/limits.ts';
@@ -38,7 +39,8 @@ const list = async (query = ''): Promise<Answer['body']> =>
   (await api.call('GET', `/v1/orgs/${orgId}/invitations${query}`, { token: owner.token })).body;
 const revoke = (id: string, by: TestSession = owner): Promise<Answer> =>
   api.call('DELETE', `/v1/orgs/${orgId}/invitations/${id}`, { token: by.token });
-const look = (token: string, by: TestSession): Promise<Answer> => api.call('GET', `/v1/invitations/${token}`, { token: by.token });
+const look = (token: string, by: TestSession): Promise<Answer> =>
+  api.call('GET', `/v1/invitations/${token}`, { token: by.token });
 const accept = (token: string, by: { token: string }): Promise<Answer> =>
   api.call('POST', `/v1/invitations/${token}/accept`, { token: by.token });
 
@@ -104,10 +106,26 @@ for (const [title, body, message] of [
   ['without an address', {}, /^body\.email is required/],
   ['with what is no address', { email: 'nobody' }, /^body\.email must be an email address$/],
   ['with two addresses', { email: 'a@example.test, b@example.test' }, /^body\.email must be an email address$/],
-  ['with a line break in the address', { email: 'a@example.test\nBcc: b@example.test' }, /^body\.email must be an email address$/],
-  ['with an over-long address', { email: `${'a'.repeat(250)}@example.test` }, /^body\.email must be at most 254 characters/],
-  ['for a role that does not exist', { email: 'a@example.test', role: 'king' }, /^body\.role must be one of "owner", "admin"/],
-  ['with a field that it does not have', { email: 'a@example.test', name: 'A' }, /^body\.name: unknown field; allowed: email, role$/],
+  [
+    'with a line break in the address',
+    { email: 'a@example.test\nBcc: b@example.test' },
+    /^body\.email must be an email address$/,
+  ],
+  [
+    'with an over-long address',
+    { email: `${'a'.repeat(250)}@example.test` },
+    /^body\.email must be at most 254 characters/,
+  ],
+  [
+    'for a role that does not exist',
+    { email: 'a@example.test', role: 'king' },
+    /^body\.role must be one of "owner", "admin"/,
+  ],
+  [
+    'with a field that it does not have',
+    { email: 'a@example.test', name: 'A' },
+    /^body\.name: unknown field; allowed: email, role$/,
+  ],
 ] as const) {
   test(`an invitation ${title} is 400 and says what is allowed`, async () => {
     const answer = await invite(body);
@@ -124,11 +142,12 @@ for (const by of roleName.options) {
       const may = ROLE_PERMISSIONS[by].has(needed);
       const answer = await invite({ email: `${by}-${role}@example.test`, role }, caller);
       assert.equal(answer.status, may ? 201 : 403, role);
-      if (!may)
+      if (!may) {
         assert.match(
           answer.body.error.message,
           ROLE_PERMISSIONS[by].has('org.members.manage') ? /org\.owners\.manage/ : /org\.members\.manage/,
         );
+      }
     }
     const { id } = (await invite({ email: 'to-revoke@example.test' })).body.invitation;
     assert.equal((await revoke(id, caller)).status, ROLE_PERMISSIONS[by].has('org.members.manage') ? 200 : 403);
@@ -190,14 +209,17 @@ test('an invitation and its acceptance at the same moment leave a member or a pe
       [accepted.status, invited.status].toSorted((a, b) => a - b),
       accepted.status === 200 ? [200, 409] : [201, 409],
     );
-    const pending = (await list()).invitations.some((invitation: { email: string }) => invitation.email === person.email);
+    const pending = (await list()).invitations.some(
+      (invitation: { email: string }) => invitation.email === person.email,
+    );
     assert.equal(pending, accepted.status !== 200);
   }
 });
 
 test('the list has pending invitations only, newest first, and is read page by page where asked', async () => {
   const ids: string[] = [];
-  for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push((await invite({ email: `${name}@example.test` })).body.invitation.id);
+  for (const name of ['a', 'b', 'c', 'd', 'e'])
+    ids.push((await invite({ email: `${name}@example.test` })).body.invitation.id);
   const [a = '', b = '', c, d, e] = ids;
   await revoke(a);
   await expire(b);
@@ -349,7 +371,8 @@ test('who was removed can be invited and come again', async () => {
 test('one person sends so many invitations within an hour and no more, to one address fewer; another person still can', async () => {
   const admin = await join('admin');
   const { total, sameAddress } = INVITATIONS_PER_HOUR;
-  for (let index = 0; index < sameAddress; index += 1) assert.equal((await invite({ email: 'same@example.test' })).status, 201);
+  for (let index = 0; index < sameAddress; index += 1)
+    assert.equal((await invite({ email: 'same@example.test' })).status, 201);
   const refused = await invite({ email: 'same@example.test' });
   assert.deepEqual([refused.status, refused.body.error.code], [429, 'rate_limited']);
   assert.match(refused.body.error.message, new RegExp(`${sameAddress} invitations to one address`));
@@ -359,9 +382,12 @@ test('one person sends so many invitations within an hour and no more, to one ad
 
   const values = Array.from(
     { length: total },
-    (_, index) => `('inv_${index}', '${orgId}', 'p${index}@example.test', 'viewer', '${owner.userId}', now() + interval '7 days')`,
+    (_, index) =>
+      `('inv_${index}', '${orgId}', 'p${index}@example.test', 'viewer', '${owner.userId}', now() + interval '7 days')`,
   );
-  await sql.raw(`insert into invitation (id, org_id, email, role, invited_by, expires_at) values ${values.join(', ')}`).execute(api.db);
+  await sql
+    .raw(`insert into invitation (id, org_id, email, role, invited_by, expires_at) values ${values.join(', ')}`)
+    .execute(api.db);
   const full = await invite({ email: 'one-more@example.test' });
   assert.equal(full.status, 429);
   assert.match(full.body.error.message, new RegExp(`at most ${total} invitations within an hour`));
@@ -376,11 +402,13 @@ test('one person sends so many invitations within an hour and no more, to one ad
 
 test('one person sends no more invitations to an address from several orgs at once', async () => {
   const orgs: string[] = [];
-  for (let index = 0; index < 2 * INVITATIONS_PER_HOUR.sameAddress; index += 1) {
+  for (let index = 0; index < 2 * INVITATIONS_PER_HOUR.sameAddress; index += 1)
     orgs.push((await api.call('POST', '/v1/orgs', { token: owner.token, body: { name: 'One of many' } })).body.org.id);
-  }
+
   const answers = await Promise.all(
-    orgs.map((id) => api.call('POST', `/v1/orgs/${id}/invitations`, { token: owner.token, body: { email: 'many-orgs@example.test' } })),
+    orgs.map((id) =>
+      api.call('POST', `/v1/orgs/${id}/invitations`, { token: owner.token, body: { email: 'many-orgs@example.test' } }),
+    ),
   );
   assert.equal(answers.filter(({ status }) => status === 201).length, INVITATIONS_PER_HOUR.sameAddress);
 });
@@ -394,5 +422,7 @@ test('the page of an invitation asks and accepts the same way', async () => {
   const actor = { kind: 'session', id: 'sgn_x', userId: person.userId, requestId: null } as const;
   const accepted = await acceptInvitationAs(api.context, { token, userId: person.userId, actor });
   assert.deepEqual([accepted.orgId, accepted.member.role], [orgId, 'viewer']);
-  await assert.rejects(acceptInvitationAs(api.context, { token, userId: person.userId, actor }), { code: 'invitation_not_pending' });
+  await assert.rejects(acceptInvitationAs(api.context, { token, userId: person.userId, actor }), {
+    code: 'invitation_not_pending',
+  });
 });

@@ -1,4 +1,5 @@
-// Every list that can be read in pages: whole in the spec's shape without `limit` and `after`, and the same list, page by page, with them.
+// Every list that can be read in pages: whole in the spec's shape without `limit` and `after`, and
+// the same list, page by page, with them.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -19,7 +20,10 @@ before(async () => {
 });
 after(() => api.close());
 
-/** Whose list it is: an org of its own for each run, with a session of its owner, who holds the personal tokens too. */
+/**
+ * Whose list it is: an org of its own for each run, with a session of its owner, who holds the
+ * personal tokens too.
+ */
 interface Place extends TestOrg {
   session: string;
   /** Whose previews are listed. */
@@ -38,7 +42,8 @@ interface List {
 
 const BASE = '2026-01-31T08:15:30.25';
 /** Instants a microsecond apart: a list that is read by milliseconds would mix them up. */
-const instant = (microseconds: number) => sql<Date>`${BASE}::timestamptz + ${microseconds}::int * interval '1 microsecond'`;
+const instant = (microseconds: number) =>
+  sql<Date>`${BASE}::timestamptz + ${microseconds}::int * interval '1 microsecond'`;
 
 const LISTS: { readonly [list in Exclude<PagedList, 'activity'>]: List } = {
   sandboxes: {
@@ -57,7 +62,14 @@ const LISTS: { readonly [list in Exclude<PagedList, 'activity'>]: List } = {
     add: (place, at) =>
       api.db
         .insertInto('project')
-        .values({ id: newId('project'), org_id: place.orgId, name: 'p', use_case: 'internal', created_by: place.userId, created_at: at })
+        .values({
+          id: newId('project'),
+          org_id: place.orgId,
+          name: 'p',
+          use_case: 'internal',
+          created_by: place.userId,
+          created_at: at,
+        })
         .execute(),
   },
   members: {
@@ -70,7 +82,10 @@ const LISTS: { readonly [list in Exclude<PagedList, 'activity'>]: List } = {
         .insertInto('user')
         .values({ id: userId, name: '', email: `${userId}@example.test`, emailVerified: true })
         .execute();
-      await api.db.insertInto('membership').values({ org_id: place.orgId, user_id: userId, role: 'viewer', created_at: at }).execute();
+      await api.db
+        .insertInto('membership')
+        .values({ org_id: place.orgId, user_id: userId, role: 'viewer', created_at: at })
+        .execute();
     },
   },
   invitations: {
@@ -167,10 +182,13 @@ async function makePlace(): Promise<Place> {
 
 const get = (name: Name, place: Place, query = ''): Promise<Answer> =>
   api.call('GET', LISTS[name].path(place) + query, { token: place.session });
-const keysOf = (name: Name, { body }: Answer): string[] => body[name].map((entry: Record<string, string>) => entry[LISTS[name].key]);
+const keysOf = (name: Name, { body }: Answer): string[] =>
+  body[name].map((entry: Record<string, string>) => entry[LISTS[name].key]);
 
 test('the lists here are all that the contract has in pages, but for the feed, which is never whole', () => {
-  const paged = ROUTES.filter(({ name, request }) => request.query?.shape['limit'] !== undefined && name !== 'listActivity');
+  const paged = ROUTES.filter(
+    ({ name, request }) => request.query?.shape['limit'] !== undefined && name !== 'listActivity',
+  );
   const paths = paged.map(({ path }) => path.replace(/\{\w+\}/, 'org'));
   const known = names.map((name) =>
     LISTS[name].path({ orgId: 'org', projectId: '', userId: '', token: '', session: '', sandboxId: 'org' }),

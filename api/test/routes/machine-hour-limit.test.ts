@@ -1,4 +1,5 @@
-// Creates and wakes against caps on machine hours: to the millisecond, by org and project, and by many at once on two instances of the API.
+// Creates and wakes against caps on machine hours: to the millisecond, by org and project, and by
+// many at once on two instances of the API.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
@@ -60,7 +61,8 @@ function assertAtCap(answer: Answer, told: RegExp): void {
   assert.deepEqual([answer.status, answer.body.error?.code], [409, 'machine_hour_limit'], JSON.stringify(answer.body));
   assert.match(answer.body.error.message, told);
 }
-const OF_ORG = /^the cap of the org org_\w+ is 10 machine hours .* PATCH \/v1\/orgs\/org_\w+\/subscription\/usage-guardrails /;
+const OF_ORG =
+  /^the cap of the org org_\w+ is 10 machine hours .* PATCH \/v1\/orgs\/org_\w+\/subscription\/usage-guardrails /;
 
 test('with a millisecond of the cap left a sandbox is created and woken; with none left both are 409, and leave nothing', async () => {
   const [first, other] = [await sandboxIn('stopped'), await sandboxIn('stopped')];
@@ -284,7 +286,12 @@ test('a cap that is reached while creates come in on two instances lets none thr
     }
   };
   await Promise.all(Array.from({ length: 8 }, (_, index) => client(index)));
-  const made = await api.db.selectFrom('sandbox').select('created_at').where('org_id', '=', org.orgId).where('id', '<>', id).execute();
+  const made = await api.db
+    .selectFrom('sandbox')
+    .select('created_at')
+    .where('org_id', '=', org.orgId)
+    .where('id', '<>', id)
+    .execute();
   assert.ok(made.length > 0, 'some came before');
   for (const { created_at: createdAt } of made)
     assert.ok(createdAt < reachedAt, `${createdAt.toISOString()} is after ${reachedAt.toISOString()}`);

@@ -1,4 +1,5 @@
-// Members: listing, roles, removal, leaving, the last owner, and that a change is in force at once on every replica.
+// Members: listing, roles, removal, leaving, the last owner, and that a change is in force at once
+// on every replica.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { ROLE_PERMISSIONS, role as roleName, type Role } from '@berth/contract/permissions.ts';
@@ -63,7 +64,11 @@ test('members are listed with who they are and since when, the longest-standing 
   const [one, two] = [await join('viewer'), await join('admin')];
   const { members } = (await api.call('GET', `/v1/orgs/${orgId}/members`, { token: two.token })).body;
   assert.deepEqual(
-    members.map((member: { userId: string; email: string; role: string }) => [member.userId, member.email, member.role]),
+    members.map((member: { userId: string; email: string; role: string }) => [
+      member.userId,
+      member.email,
+      member.role,
+    ]),
     [owner, one, two].map((person) => [person.userId, person.email, person.role]),
   );
 });
@@ -87,7 +92,8 @@ test('members are read page by page where asked, each once, though members of th
   const read: string[] = [];
   let after = '';
   for (let page = 1; ; page += 1) {
-    const { members, nextCursor, hasMore } = (await api.call('GET', `${path}?limit=3${after}`, { token: owner.token })).body;
+    const { members, nextCursor, hasMore } = (await api.call('GET', `${path}?limit=3${after}`, { token: owner.token }))
+      .body;
     read.push(...members.map((member: { userId: string }) => member.userId));
     assert.equal(hasMore, page < 3);
     if (nextCursor === null) break;
@@ -117,7 +123,14 @@ test('a role is changed, answered, and told in the feed as from which to which',
   assert.deepEqual([changed.body.member.userId, changed.body.member.role], [person.userId, 'operator']);
   assert.equal((await rolesNow())[person.userId], 'operator');
   assert.deepEqual(await feed(), [
-    ['member_role_changed', 'session', owner.userId, 'user', person.userId, { userId: person.userId, from: 'viewer', to: 'operator' }],
+    [
+      'member_role_changed',
+      'session',
+      owner.userId,
+      'user',
+      person.userId,
+      { userId: person.userId, from: 'viewer', to: 'operator' },
+    ],
   ]);
 });
 
@@ -131,7 +144,10 @@ test('a role that the member has already is answered and leaves no trace', async
 test('a role that does not exist is 400 and says which do', async () => {
   const answer = await changeRole(owner, owner.userId, 'king');
   assert.equal(answer.status, 400);
-  assert.match(answer.body.error.message, /^body\.role must be one of "owner", "admin", "member", "operator", "viewer", not "king"$/);
+  assert.match(
+    answer.body.error.message,
+    /^body\.role must be one of "owner", "admin", "member", "operator", "viewer", not "king"$/,
+  );
 });
 
 test('a member is removed, answered as they were, and the feed says so', async () => {
@@ -141,7 +157,14 @@ test('a member is removed, answered as they were, and the feed says so', async (
   assert.deepEqual([removed.body.member.userId, removed.body.member.role], [person.userId, 'operator']);
   assert.deepEqual(Object.keys(await rolesNow()), [owner.userId]);
   assert.deepEqual(await feed(), [
-    ['member_removed', 'session', owner.userId, 'user', person.userId, { userId: person.userId, role: 'operator', left: false }],
+    [
+      'member_removed',
+      'session',
+      owner.userId,
+      'user',
+      person.userId,
+      { userId: person.userId, role: 'operator', left: false },
+    ],
   ]);
   const again = await remove(owner, person.userId);
   assert.deepEqual([again.status, again.body.error.code], [404, 'member_not_found']);
@@ -172,9 +195,8 @@ for (const [what, userId] of [
   ['an over-long one', 'u'.repeat(200)],
 ] as const) {
   test(`changing or removing ${what} is 404 member_not_found`, async () => {
-    for (const answer of [await changeRole(owner, userId, 'viewer'), await remove(owner, userId)]) {
+    for (const answer of [await changeRole(owner, userId, 'viewer'), await remove(owner, userId)])
       assert.deepEqual([answer.status, answer.body.error.code], [404, 'member_not_found']);
-    }
   });
 }
 
@@ -210,9 +232,13 @@ for (const by of roleName.options) {
 
 test('the last owner cannot be demoted or removed and cannot leave, by whomever; nothing changes', async () => {
   await join('admin');
-  for (const answer of [await changeRole(owner, owner.userId, 'admin'), await remove(owner, owner.userId), await leave(owner)]) {
+  for (const answer of [
+    await changeRole(owner, owner.userId, 'admin'),
+    await remove(owner, owner.userId),
+    await leave(owner),
+  ])
     assert.deepEqual([answer.status, answer.body.error.code], [409, 'last_owner']);
-  }
+
   assert.equal((await rolesNow())[owner.userId], 'owner');
   assert.deepEqual(await feed(), []);
 });
@@ -257,7 +283,9 @@ test('of two owners who remove one another at once, exactly one is left: who was
   }
 });
 
-/** What the person, signed in, and a key that they made may still do, asked of the given instance. */
+/**
+ * What the person, signed in, and a key that they made may still do, asked of the given instance.
+ */
 async function reach(url: string, token: string, path: string, method = 'GET'): Promise<number> {
   const response = await fetch(url + path, { method, headers: { authorization: `Bearer ${token}` } });
   await response.body?.cancel();
@@ -266,7 +294,13 @@ async function reach(url: string, token: string, path: string, method = 'GET'): 
 
 test('a removal ends what the member and their API keys may do with the very next request, on every instance', async () => {
   const person = await join('admin');
-  const key = await mintApiKey(api.db, { orgId, createdBy: person.userId, name: 'theirs', scopes: null, expiresInDays: null });
+  const key = await mintApiKey(api.db, {
+    orgId,
+    createdBy: person.userId,
+    name: 'theirs',
+    scopes: null,
+    expiresInDays: null,
+  });
   const tokens = [person.token, key.token, (await signInAs(api.db, person.userId)).token];
   const path = `/v1/orgs/${orgId}/sandboxes`;
   const ask = async (): Promise<number[]> => {
@@ -283,7 +317,13 @@ test('a removal ends what the member and their API keys may do with the very nex
 
 test('a demotion takes from the member and their API keys what the new role lacks with the very next request, on every instance', async () => {
   const person = await join('member');
-  const key = await mintApiKey(api.db, { orgId, createdBy: person.userId, name: 'theirs', scopes: null, expiresInDays: null });
+  const key = await mintApiKey(api.db, {
+    orgId,
+    createdBy: person.userId,
+    name: 'theirs',
+    scopes: null,
+    expiresInDays: null,
+  });
   const path = `/v1/orgs/${orgId}/projects`;
   const make = (url: string, token: string): Promise<number> =>
     fetch(url + path, {
@@ -291,7 +331,8 @@ test('a demotion takes from the member and their API keys what the new role lack
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: '{}',
     }).then((response) => response.status);
-  for (const url of [api.url, second.url]) for (const token of [person.token, key.token]) assert.equal(await make(url, token), 201);
+  for (const url of [api.url, second.url])
+    for (const token of [person.token, key.token]) assert.equal(await make(url, token), 201);
   assert.equal((await changeRole(owner, person.userId, 'viewer')).status, 200);
   for (const url of [api.url, second.url]) {
     for (const token of [person.token, key.token]) {
@@ -316,7 +357,9 @@ test('who was demoted while their request waited is refused by what they are the
   await locked.promise;
   const waiting = remove(admin, target.userId);
   await untilTrue('the removal waits', async () => {
-    const { rows } = await sql<{ waits: boolean }>`select exists (select from pg_locks where not granted) as waits`.execute(api.db);
+    const { rows } = await sql<{
+      waits: boolean;
+    }>`select exists (select from pg_locks where not granted) as waits`.execute(api.db);
     return rows[0]?.waits === true;
   });
   demote.resolve();

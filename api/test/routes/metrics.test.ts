@@ -1,4 +1,5 @@
-// Metrics over HTTP, against a host that answers scripts: what is shown of a hostile guest, what is stored, what is recommended and kept for the next wake.
+// Metrics over HTTP, against a host that answers scripts: what is shown of a hostile guest, what is
+// stored, what is recommended and kept for the next wake.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { MetricsSample } from '@berth/contract/metrics.ts';
@@ -54,16 +55,20 @@ function metrics(guest: Partial<Guest> = {}): VmMetrics {
   };
 }
 
-const auto = (changed: Partial<NewSandbox> = {}): Promise<SandboxRow> => api.makeSandbox('ready', { profile: 'auto', ...changed });
+const auto = (changed: Partial<NewSandbox> = {}): Promise<SandboxRow> =>
+  api.makeSandbox('ready', { profile: 'auto', ...changed });
 const live = (id: string): Promise<Answer> => api.call('GET', `/v1/sandboxes/${id}/metrics/live`);
 const sample = async (id: string): Promise<MetricsSample> => {
   const answer = await api.call('POST', `/v1/sandboxes/${id}/metrics/sample`);
   assert.equal(answer.status, 200, JSON.stringify(answer.body));
   return answer.body.sample as MetricsSample;
 };
-const rowOf = (id: string): Promise<SandboxRow> => api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
-const pendingOf = async (id: string): Promise<unknown> => (await api.call('GET', `/v1/sandboxes/${id}`)).body.sandbox.pendingAllocation;
-const rowsOf = (id: string) => api.db.selectFrom('metrics_sample').selectAll().where('sandbox_id', '=', id).orderBy('at').execute();
+const rowOf = (id: string): Promise<SandboxRow> =>
+  api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const pendingOf = async (id: string): Promise<unknown> =>
+  (await api.call('GET', `/v1/sandboxes/${id}`)).body.sandbox.pendingAllocation;
+const rowsOf = (id: string) =>
+  api.db.selectFrom('metrics_sample').selectAll().where('sandbox_id', '=', id).orderBy('at').execute();
 
 /** A sample of the past. */
 async function insertPast(
@@ -81,7 +86,9 @@ async function insertPast(
       memoryUsed: used.memory ?? 0.2,
       diskUsed: 0.2,
     });
-    await sql`update metrics_sample set at = now() - ${minutesAgo} * interval '1 minute' where id = ${row.id}`.execute(trx);
+    await sql`update metrics_sample set at = now() - ${minutesAgo} * interval '1 minute' where id = ${row.id}`.execute(
+      trx,
+    );
   });
 }
 
@@ -171,7 +178,10 @@ test('every number of a hostile guest is bounded before it is shown or stored', 
   const noted = await sample(id);
   assert.deepEqual([noted.cpuUsedPercent, noted.memoryUsedPercent, noted.diskUsedPercent], [100, 100, 100]);
   const stored = (await rowsOf(id)).at(-1);
-  assert.deepEqual([stored?.cpu_used, stored?.memory_used, stored?.disk_used, stored?.uptime_seconds], [1, 1, 1, 316_224_000]);
+  assert.deepEqual(
+    [stored?.cpu_used, stored?.memory_used, stored?.disk_used, stored?.uptime_seconds],
+    [1, 1, 1, 316_224_000],
+  );
 });
 
 test('a machine that says it has no memory and no disk at all is shown as using none', async () => {
@@ -283,7 +293,13 @@ test('what somebody asked for is neither replaced nor cleared by a sample, also 
 });
 
 test('a recommendation that a wake could not reach stays one, and the next sample may take it back', async () => {
-  const { id } = await auto({ allocated_vcpu: 2, pending_vcpu: 1, pending_memory_gb: 1, pending_disk_gb: 10, pending_recommended: true });
+  const { id } = await auto({
+    allocated_vcpu: 2,
+    pending_vcpu: 1,
+    pending_memory_gb: 1,
+    pending_disk_gb: 10,
+    pending_recommended: true,
+  });
   await api.db.transaction().execute(async (trx) => {
     const system = { kind: 'system', id: null, userId: null } as const;
     for (const to of ['sleeping', 'stopped', 'waking', 'ready'] as const) {
@@ -300,8 +316,13 @@ test('a wake without room for a recommendation goes on without it; one that was 
   const pending = { pending_vcpu: 1, pending_memory_gb: 5_000, pending_disk_gb: 10 };
   const asleep = { profile: 'auto', wakes_from: 'snapshot', ...pending } as const;
   const recommended = await api.makeSandbox('stopped', { ...asleep, pending_recommended: true });
-  const woken = await api.call('POST', `/v1/sandboxes/${recommended.id}/wake`, { headers: { prefer: 'respond-async' } });
-  assert.deepEqual([woken.status, woken.body.sandbox.status, woken.body.sandbox.pendingAllocation], [200, 'waking', undefined]);
+  const woken = await api.call('POST', `/v1/sandboxes/${recommended.id}/wake`, {
+    headers: { prefer: 'respond-async' },
+  });
+  assert.deepEqual(
+    [woken.status, woken.body.sandbox.status, woken.body.sandbox.pendingAllocation],
+    [200, 'waking', undefined],
+  );
   const asked = await api.makeSandbox('stopped', asleep);
   const refused = await api.call('POST', `/v1/sandboxes/${asked.id}/wake`, { headers: { prefer: 'respond-async' } });
   assert.deepEqual([refused.status, refused.body.error.code], [503, 'insufficient_capacity']);
@@ -310,25 +331,40 @@ test('a wake without room for a recommendation goes on without it; one that was 
 test('nothing larger than the plan or the host allows is recommended, and without a plan nothing larger at all', async () => {
   api.front.metrics = () => metrics({ memoryUsedMib: 950, memoryTotalMib: 1_000, diskUsedMib: 9_900 });
   const org = await api.makeOrg();
-  const planned = async (plan: string, status: 'active' | 'canceled'): Promise<MetricsSample['recommendedAllocation']> => {
+  const planned = async (
+    plan: string,
+    status: 'active' | 'canceled',
+  ): Promise<MetricsSample['recommendedAllocation']> => {
     await api.db
       .insertInto('subscription')
       .values({ org_id: org.orgId, plan, status })
       .onConflict((conflict) => conflict.column('org_id').doUpdateSet({ plan, status }))
       .execute();
-    const { id } = await auto({ org_id: org.orgId, project_id: org.projectId, allocated_memory_gb: 4, allocated_disk_gb: 20 });
-    api.front.metrics = () => metrics({ memoryTotalMib: 4_096, memoryUsedMib: 4_000, diskTotalMib: 20_480, diskUsedMib: 20_000 });
+    const { id } = await auto({
+      org_id: org.orgId,
+      project_id: org.projectId,
+      allocated_memory_gb: 4,
+      allocated_disk_gb: 20,
+    });
+    api.front.metrics = () =>
+      metrics({ memoryTotalMib: 4_096, memoryUsedMib: 4_000, diskTotalMib: 20_480, diskUsedMib: 20_000 });
     const answer = await api.call('POST', `/v1/sandboxes/${id}/metrics/sample`, { token: org.token });
     return answer.body.sample.recommendedAllocation;
   };
   assert.deepEqual(await planned('self-hosted', 'active'), { vcpu: 1, memoryGb: 8, diskGb: 40 });
   assert.deepEqual(await planned('modest', 'active'), { vcpu: 1, memoryGb: 4, diskGb: 20 });
   assert.deepEqual(await planned('self-hosted', 'canceled'), { vcpu: 1, memoryGb: 4, diskGb: 20 });
-  await api.db.updateTable('host').set({ largest_vcpu: 8, largest_memory_mib: 7_000, largest_disk_gib: 1_000 }).execute();
+  await api.db
+    .updateTable('host')
+    .set({ largest_vcpu: 8, largest_memory_mib: 7_000, largest_disk_gib: 1_000 })
+    .execute();
   try {
     assert.deepEqual(await planned('self-hosted', 'active'), { vcpu: 1, memoryGb: 4, diskGb: 40 });
   } finally {
-    await api.db.updateTable('host').set({ largest_vcpu: null, largest_memory_mib: null, largest_disk_gib: null }).execute();
+    await api.db
+      .updateTable('host')
+      .set({ largest_vcpu: null, largest_memory_mib: null, largest_disk_gib: null })
+      .execute();
   }
 });
 
@@ -362,7 +398,9 @@ test('the samples of a sandbox go in the transaction that makes it deleted; thos
   const stays = await auto();
   for (const { id } of [gone, stays]) await sample(id);
   const actor = { kind: 'system', id: null, userId: null } as const;
-  await api.db.transaction().execute((trx) => transitionSandbox(trx, { sandboxId: gone.id, epoch: 1, to: 'destroying', actor }));
+  await api.db
+    .transaction()
+    .execute((trx) => transitionSandbox(trx, { sandboxId: gone.id, epoch: 1, to: 'destroying', actor }));
   assert.equal((await rowsOf(gone.id)).length, 1);
   await api.db.transaction().execute(async (trx) => {
     await transitionSandbox(trx, { sandboxId: gone.id, epoch: 1, to: 'deleted', actor });

@@ -35,25 +35,42 @@ test('a new org has the plan that every org begins with, and the feed says who m
   const { token, userId } = await api.makeSession({ role: null });
   const made = await api.call('POST', '/v1/orgs', { token, body: { name: 'Planned' } });
   const { id } = made.body.org;
-  const subscription = await api.db.selectFrom('subscription').selectAll().where('org_id', '=', id).executeTakeFirstOrThrow();
+  const subscription = await api.db
+    .selectFrom('subscription')
+    .selectAll()
+    .where('org_id', '=', id)
+    .executeTakeFirstOrThrow();
   assert.deepEqual([subscription.plan, subscription.status], [SELF_HOSTED_PLAN.id, 'active']);
   const rows = await api.db.selectFrom('activity').selectAll().where('org_id', '=', id).execute();
   assert.deepEqual(
-    rows.map((row) => [row.kind, row.actor_kind, row.actor_user_id, row.subject_kind, row.subject_id, row.details, row.request_id]),
+    rows.map((row) => [
+      row.kind,
+      row.actor_kind,
+      row.actor_user_id,
+      row.subject_kind,
+      row.subject_id,
+      row.details,
+      row.request_id,
+    ]),
     [['org_created', 'session', userId, 'org', id, { name: 'Planned' }, made.headers.get('x-request-id')]],
   );
 });
 
 test('the same name can be taken twice: orgs are told apart by their ids', async () => {
   const { token } = await api.makeSession({ role: null });
-  const make = async (): Promise<string> => (await api.call('POST', '/v1/orgs', { token, body: { name: 'Twin' } })).body.org.id;
+  const make = async (): Promise<string> =>
+    (await api.call('POST', '/v1/orgs', { token, body: { name: 'Twin' } })).body.org.id;
   assert.notEqual(await make(), await make());
 });
 
 for (const [title, body, message] of [
   ['without a name', {}, /^body\.name is required: a string$/],
   ['with an empty name', { name: '' }, /^body\.name must be at least 1 character long, not 0$/],
-  ['with a name of more than 100 characters', { name: 'x'.repeat(101) }, /^body\.name must be at most 100 characters long, not 101$/],
+  [
+    'with a name of more than 100 characters',
+    { name: 'x'.repeat(101) },
+    /^body\.name must be at most 100 characters long, not 101$/,
+  ],
   ['with a NUL in its name', { name: 'a\0b' }, /^body\.name must not contain NUL characters/],
   ['with a plan', { name: 'x', plan: 'large' }, /^body\.plan: unknown field; allowed: name$/],
 ] as const) {

@@ -34,7 +34,9 @@ const tokenOf = (url: string): string => new URL(url).searchParams.get('token') 
 const hostOf = (sandboxId: string, port: number): string =>
   `http://${port}-${sandboxId.slice('sbx_'.length)}.${new URL(SETTINGS.previewUrl).host}`;
 
-async function feedOf(sandboxId: string): Promise<{ kind: string; subject: object; details: Record<string, unknown> }[]> {
+async function feedOf(
+  sandboxId: string,
+): Promise<{ kind: string; subject: object; details: Record<string, unknown> }[]> {
   return (await api.call('GET', `/v1/orgs/${api.orgId}/activity?sandboxId=${sandboxId}`)).body.activity;
 }
 
@@ -43,7 +45,15 @@ test('a link is for the team and a day unless it says otherwise; it has no id, a
   const before = Date.now();
   const { body } = await mint(id, { port: 3_000 });
   const { url, createdAt, expiresAt, ...rest } = body.preview;
-  assert.deepEqual(rest, { id: null, audience: 'team', port: 3_000, label: null, endUserId: null, lastUsedAt: null, revokedAt: null });
+  assert.deepEqual(rest, {
+    id: null,
+    audience: 'team',
+    port: 3_000,
+    label: null,
+    endUserId: null,
+    lastUsedAt: null,
+    revokedAt: null,
+  });
   assert.ok(Date.parse(createdAt) >= before && Date.parse(createdAt) <= Date.now());
   assert.equal(Date.parse(expiresAt) - Date.parse(createdAt), 86_400_000);
   assert.ok(url.startsWith(`${hostOf(id, 3_000)}/?token=bpt_team.`), url);
@@ -54,11 +64,24 @@ test('a link is for the team and a day unless it says otherwise; it has no id, a
 
 test('a public link has an id and all that was said of it, is listed with its URL, and its token is the same each time', async () => {
   const { id, org_id, project_id } = await api.makeSandbox('ready');
-  const { body } = await mint(id, { port: 8_080, audience: 'public', expiresInSeconds: 3_600, label: 'for Ada', endUserId: 'u/1' });
+  const { body } = await mint(id, {
+    port: 8_080,
+    audience: 'public',
+    expiresInSeconds: 3_600,
+    label: 'for Ada',
+    endUserId: 'u/1',
+  });
   const { preview } = body;
   const { id: previewId, url, createdAt, expiresAt, ...rest } = preview;
   assert.match(previewId, /^prv_[a-z2-7]{24}$/);
-  assert.deepEqual(rest, { audience: 'public', port: 8_080, label: 'for Ada', endUserId: 'u/1', lastUsedAt: null, revokedAt: null });
+  assert.deepEqual(rest, {
+    audience: 'public',
+    port: 8_080,
+    label: 'for Ada',
+    endUserId: 'u/1',
+    lastUsedAt: null,
+    revokedAt: null,
+  });
   // The one has microseconds in the database.
   assert.ok(Math.abs(Date.parse(expiresAt) - Date.parse(createdAt) - 3_600_000) <= 1);
   assert.ok(url.startsWith(`${hostOf(id, 8_080)}/?token=bpt_${previewId.slice('prv_'.length)}.`), url);
@@ -117,7 +140,11 @@ test("the feed says which link was made for whom and how long, and which was rev
     feed.map(({ kind, subject, details }) => [kind, subject, details]),
     [
       ['preview_link_revoked', { kind: 'preview_link', id: open.id }, { port: 2, ...told }],
-      ['preview_link_created', { kind: 'preview_link', id: open.id }, { audience: 'public', port: 2, expiresAt: open.expiresAt, ...told }],
+      [
+        'preview_link_created',
+        { kind: 'preview_link', id: open.id },
+        { audience: 'public', port: 2, expiresAt: open.expiresAt, ...told },
+      ],
       [
         'preview_link_created',
         { kind: 'sandbox', id },
@@ -159,7 +186,9 @@ test('a link is good for 1 second to 30 days', async () => {
   for (const audience of ['team', 'public']) {
     for (const expiresInSeconds of [1, 2_592_000]) {
       const { preview } = (await mint(id, { port: 80, audience, expiresInSeconds })).body;
-      assert.ok(Math.abs(Date.parse(preview.expiresAt) - Date.parse(preview.createdAt) - expiresInSeconds * 1_000) <= 1);
+      assert.ok(
+        Math.abs(Date.parse(preview.expiresAt) - Date.parse(preview.createdAt) - expiresInSeconds * 1_000) <= 1,
+      );
     }
   }
 });
@@ -254,7 +283,10 @@ test("a key's scopes: sandbox.preview makes and lists, sandbox.preview.share bes
   assert.deepEqual(await asked(['sandbox.preview']), [201, 403, 200]);
   assert.deepEqual(await asked(['sandbox.preview', 'sandbox.preview.share']), [201, 201, 200]);
   assert.deepEqual(await asked(['sandbox.preview.share']), [403, 403, 403]);
-  assert.deepEqual(await asked(permission.options.filter((name) => !name.startsWith('sandbox.preview'))), [403, 403, 403]);
+  assert.deepEqual(
+    await asked(permission.options.filter((name) => !name.startsWith('sandbox.preview'))),
+    [403, 403, 403],
+  );
   assert.equal((await revoke(id, preview.id, await api.makeKey({ scopes: ['sandbox.preview'] }))).status, 403);
   assert.equal((await revoke(id, preview.id, await api.makeKey({ scopes: ['sandbox.preview.share'] }))).status, 200);
 });

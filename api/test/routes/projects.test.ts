@@ -1,4 +1,5 @@
-// Projects over HTTP and a real database: reading, changing, deleting, and what a deleted one still is; the race of a delete with creates.
+// Projects over HTTP and a real database: reading, changing, deleting, and what a deleted one still
+// is; the race of a delete with creates.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Project } from '@berth/contract/projects.ts';
@@ -27,12 +28,22 @@ const remove = (id: string, token: string = admin.token): Promise<Answer> => api
 const createIn = (projectId: string, idempotencyKey?: string): Promise<Answer> =>
   api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
     body: { agent: 'agent_one', projectId },
-    headers: { prefer: 'respond-async', ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }) },
+    headers: {
+      prefer: 'respond-async',
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    },
   });
 const list = (query = ''): Promise<Answer> => api.call('GET', `/v1/orgs/${api.orgId}/projects${query}`);
-const sandboxesOf = (projectId: string) => api.db.selectFrom('sandbox').selectAll().where('project_id', '=', projectId).execute();
+const sandboxesOf = (projectId: string) =>
+  api.db.selectFrom('sandbox').selectAll().where('project_id', '=', projectId).execute();
 const feedOf = (projectId: string, kind: string) =>
-  api.db.selectFrom('activity').selectAll().where('project_id', '=', projectId).where('kind', '=', kind).orderBy('seq').execute();
+  api.db
+    .selectFrom('activity')
+    .selectAll()
+    .where('project_id', '=', projectId)
+    .where('kind', '=', kind)
+    .orderBy('seq')
+    .execute();
 const waiters = async (count: number): Promise<void> =>
   await untilTrue(`${count} calls wait for a lock`, async () => {
     return (await sql`select from pg_locks where not granted`.execute(api.db)).rows.length === count;
@@ -55,18 +66,28 @@ test('a project has every field that it was made with, whoever made it, and is r
     const made = await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { token, body: FULL });
     assert.equal(made.status, 201);
     const { id, createdAt, updatedAt, ...rest } = made.body.project;
-    assert.deepEqual(rest, { ...FULL, orgId: api.orgId, sandboxMachineHourLimit: null, hasRepoCredentials: false, deletedAt: null });
+    assert.deepEqual(rest, {
+      ...FULL,
+      orgId: api.orgId,
+      sandboxMachineHourLimit: null,
+      hasRepoCredentials: false,
+      deletedAt: null,
+    });
     assert.equal(updatedAt, createdAt);
     assert.deepEqual((await get(id)).body, made.body);
     assert.deepEqual((await list()).body.projects[0], made.body.project);
     const [entry] = await feedOf(id, 'project_created');
-    assert.deepEqual([entry?.actor_kind, entry?.details], [token === api.token ? 'api_key' : 'session', { name: 'Full' }]);
+    assert.deepEqual(
+      [entry?.actor_kind, entry?.details],
+      [token === api.token ? 'api_key' : 'session', { name: 'Full' }],
+    );
   }
 });
 
 test('projects are listed newest first, whole or in pages, and pages go on while projects come and go', async () => {
   const org = await api.makeOrg();
-  const call = async (query: string) => (await api.call('GET', `/v1/orgs/${org.orgId}/projects${query}`, { token: org.token })).body;
+  const call = async (query: string) =>
+    (await api.call('GET', `/v1/orgs/${org.orgId}/projects${query}`, { token: org.token })).body;
   const ids = [org.projectId];
   for (let index = 0; index < 5; index += 1) {
     const made = await api.call('POST', `/v1/orgs/${org.orgId}/projects`, { token: org.token, body: {} });
@@ -81,7 +102,10 @@ test('projects are listed newest first, whole or in pages, and pages go on while
   await api.db.updateTable('project').set({ deleted_at: new Date() }).where('id', 'in', ids.slice(1, 3)).execute();
   const second = await call(`?limit=2&after=${first.nextCursor}`);
   const third = await call(`?after=${second.nextCursor}`);
-  const pages = [first, second, third].map(({ projects, hasMore }) => [projects.map((project: Project) => project.id), hasMore]);
+  const pages = [first, second, third].map(({ projects, hasMore }) => [
+    projects.map((project: Project) => project.id),
+    hasMore,
+  ]);
   assert.deepEqual(pages, [
     [[ids[0], ids[1]], true],
     [[ids[3], ids[4]], true],
@@ -105,9 +129,19 @@ test('a page that cannot be is 400 and says what is allowed', async () => {
 
 test('a change sets what it has and leaves the rest; null clears, metadata is replaced whole, unknown fields are ignored', async () => {
   const made = await make(FULL);
-  const first = await patch(made.id, { name: 'Renamed', wakeOnUse: false, color: 'red', sandboxMachineHourLimit: null });
+  const first = await patch(made.id, {
+    name: 'Renamed',
+    wakeOnUse: false,
+    color: 'red',
+    sandboxMachineHourLimit: null,
+  });
   assert.equal(first.status, 200);
-  assert.deepEqual(first.body.project, { ...made, name: 'Renamed', wakeOnUse: false, updatedAt: first.body.project.updatedAt });
+  assert.deepEqual(first.body.project, {
+    ...made,
+    name: 'Renamed',
+    wakeOnUse: false,
+    updatedAt: first.body.project.updatedAt,
+  });
   const cleared = {
     defaultProfile: null,
     defaultPersistencePolicy: null,
@@ -128,8 +162,20 @@ test('a change sets what it has and leaves the rest; null clears, metadata is re
 });
 
 test('each field by itself can be changed, and the feed says which it was, from what to what, and by whom', async () => {
-  const changed = { ...FULL, name: 'Other', useCase: 'ci', defaultProfile: 'auto', defaultPersistencePolicy: 'sleep_resume' };
-  Object.assign(changed, { defaultRepository: 'a/b', defaultBranch: 'main', defaultIdleMinutes: 0, wakeOnUse: false, metadata: { a: 1 } });
+  const changed = {
+    ...FULL,
+    name: 'Other',
+    useCase: 'ci',
+    defaultProfile: 'auto',
+    defaultPersistencePolicy: 'sleep_resume',
+  };
+  Object.assign(changed, {
+    defaultRepository: 'a/b',
+    defaultBranch: 'main',
+    defaultIdleMinutes: 0,
+    wakeOnUse: false,
+    metadata: { a: 1 },
+  });
   const { id } = await make(FULL);
   for (const [field, to] of Object.entries(changed)) {
     const answer = await patch(id, { [field]: to });
@@ -156,11 +202,13 @@ test('a change that changes nothing leaves updatedAt and the feed as they are; o
     { metadata: { live: metadata.live, tier: 2, team: 'core' } },
     { sandboxMachineHourLimit: null },
     { repoCredentials: null },
-  ]) {
+  ])
     assert.deepEqual((await patch(made.id, body)).body.project, made, JSON.stringify(body));
-  }
+
   assert.deepEqual(await feedOf(made.id, 'project_updated'), []);
-  const { rows } = await sql<{ before: string }>`select updated_at::text as before from project where id = ${made.id}`.execute(api.db);
+  const { rows } = await sql<{
+    before: string;
+  }>`select updated_at::text as before from project where id = ${made.id}`.execute(api.db);
   await patch(made.id, { name: 'x' });
   const later = await sql<{ moved: boolean }>`
     select updated_at > ${rows[0]?.before}::timestamptz and updated_at > created_at as moved from project where id = ${made.id}`.execute(
@@ -229,9 +277,16 @@ test('a project with sandboxes of whatever status but deleted is not deleted: 40
     const sandboxes = count === 1 ? '1 sandbox that is' : `${count} sandboxes that are`;
     assert.equal(answer.body.error.message, `the project has ${sandboxes} not deleted; destroy what is in it first`);
   }
-  assert.deepEqual([(await get(id)).body.project.deletedAt, (await get(id)).body.project.hasRepoCredentials], [null, true]);
+  assert.deepEqual(
+    [(await get(id)).body.project.deletedAt, (await get(id)).body.project.hasRepoCredentials],
+    [null, true],
+  );
   assert.deepEqual(await feedOf(id, 'project_deleted'), []);
-  await api.db.updateTable('sandbox').set({ status: 'deleted', deleted_at: new Date() }).where('project_id', '=', id).execute();
+  await api.db
+    .updateTable('sandbox')
+    .set({ status: 'deleted', deleted_at: new Date() })
+    .where('project_id', '=', id)
+    .execute();
   assert.equal((await remove(id)).status, 200);
 });
 
@@ -262,7 +317,10 @@ test('a deleted project is gone for its org, 403 for others, and no project at a
   assert.notEqual((await make({ name: 'Short-lived' })).id, made.id);
   assert.equal((await sandboxesOf(made.id)).length, 1);
   const [entry, more] = await feedOf(made.id, 'project_deleted');
-  assert.deepEqual([entry?.actor_kind, entry?.actor_user_id, entry?.details], ['session', admin.userId, { name: 'Short-lived' }]);
+  assert.deepEqual(
+    [entry?.actor_kind, entry?.actor_user_id, entry?.details],
+    ['session', admin.userId, { name: 'Short-lived' }],
+  );
   assert.equal(more, undefined);
 });
 
@@ -311,7 +369,11 @@ test('a delete that comes while a create is under way waits for it, and is 409',
 test('creates that come while a delete is under way wait for it, and are 400 unknown_project; a replay is answered all the same', async () => {
   const { id } = await make();
   const earlier = await createIn(id, 'made before the delete');
-  await api.db.updateTable('sandbox').set({ status: 'deleted', deleted_at: new Date() }).where('project_id', '=', id).execute();
+  await api.db
+    .updateTable('sandbox')
+    .set({ status: 'deleted', deleted_at: new Date() })
+    .where('project_id', '=', id)
+    .execute();
   const [deleting, creating] = await api.db.transaction().execute(async (trx) => {
     // The delete has written its project and waits to tell of it.
     await sql`lock table activity in share row exclusive mode`.execute(trx);
@@ -338,7 +400,9 @@ test('of creates and a delete of their project at the same moment either the cre
     const { id } = await make();
     const key = `round ${round}`;
     const calls = [createIn(id), createIn(id, key), createIn(id, key), createIn(id)];
-    const [deleted, ...created] = await Promise.all(round % 2 === 0 ? [remove(id), ...calls] : [...calls, remove(id)].toReversed());
+    const [deleted, ...created] = await Promise.all(
+      round % 2 === 0 ? [remove(id), ...calls] : [...calls, remove(id)].toReversed(),
+    );
     const rows = await sandboxesOf(id);
     if (deleted?.status === 200) {
       assert.deepEqual(

@@ -1,4 +1,5 @@
-// Renewing ephemeral sandboxes over HTTP: what is extended, every refusal, and the race with the expiry.
+// Renewing ephemeral sandboxes over HTTP: what is extended, every refusal, and the race with the
+// expiry.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
@@ -29,9 +30,13 @@ beforeEach(async () => {
 });
 
 const renew = (id: string): Promise<Answer> => api.call('POST', `/v1/sandboxes/${id}/renew`);
-const makeEphemeral = (status: SandboxRow['status'] = 'ready', changed: Partial<NewSandbox> = {}): Promise<SandboxRow> =>
+const makeEphemeral = (
+  status: SandboxRow['status'] = 'ready',
+  changed: Partial<NewSandbox> = {},
+): Promise<SandboxRow> =>
   api.makeSandbox(status, { mode: 'ephemeral', ttl_seconds: TTL_SECONDS, persistence_policy: 'always_on', ...changed });
-const rowOf = (id: string): Promise<SandboxRow> => api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const rowOf = (id: string): Promise<SandboxRow> =>
+  api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 
 test("a renewal moves the expiry by the sandbox's time to live, changes nothing else, and leaves its event", async () => {
   const before = await makeEphemeral('running');
@@ -44,7 +49,11 @@ test("a renewal moves the expiry by the sandbox's time to live, changes nothing 
   assert.deepEqual({ ...after, expires_at: null, updated_at: null }, { ...before, expires_at: null, updated_at: null });
   const [event] = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', before.id).execute();
   assert.equal(event?.kind, 'sandbox_renewed');
-  assert.deepEqual(event.details, { from: before.expires_at?.toISOString(), to: sandbox.expiresAt, ttlSeconds: TTL_SECONDS });
+  assert.deepEqual(event.details, {
+    from: before.expires_at?.toISOString(),
+    to: sandbox.expiresAt,
+    ttlSeconds: TTL_SECONDS,
+  });
 });
 
 test("renewals go on until the next one would pass the plan's session cap: 410, and the expiry stays", async () => {
@@ -54,7 +63,10 @@ test("renewals go on until the next one would pass the plan's session cap: 410, 
   const refused = await renew(id);
   assert.equal(refused.status, 410);
   assert.equal(refused.body.error.code, 'session_cap_exhausted');
-  assert.match(refused.body.error.message, /^the plan Short \(short\) allows ephemeral sessions up to 1800 s .* would last 2400 s$/);
+  assert.match(
+    refused.body.error.message,
+    /^the plan Short \(short\) allows ephemeral sessions up to 1800 s .* would last 2400 s$/,
+  );
   assert.deepEqual(await rowOf(id), before);
 });
 
@@ -84,7 +96,8 @@ for (const status of sandboxStatus.options) {
     assert.equal(answer.status, 409);
     assert.equal(answer.body.error.code, 'sandbox_state_conflict');
     assert.match(answer.body.error.message, new RegExp(`the sandbox is ${status}\\b`));
-    for (const legal of statusesAllowing('renew')) assert.match(answer.body.error.message, new RegExp(`\\b${legal}\\b`));
+    for (const legal of statusesAllowing('renew'))
+      assert.match(answer.body.error.message, new RegExp(`\\b${legal}\\b`));
     assert.deepEqual(await rowOf(before.id), before);
   });
 }
@@ -124,9 +137,9 @@ test('a renewal that comes before the expiry saves the sandbox, and one that wai
     await trx.selectFrom('sandbox').select('id').where('id', '=', lost.id).forUpdate().execute();
     const answer = renew(lost.id);
     const deadline = Date.now() + 10_000;
-    while ((await sql`select from pg_locks where not granted`.execute(api.db)).rows.length === 0) {
+    while ((await sql`select from pg_locks where not granted`.execute(api.db)).rows.length === 0)
       assert.ok(Date.now() < deadline, 'the renewal does not wait for the row');
-    }
+
     await sql`update sandbox set status = 'destroying', epoch = epoch + 1 where id = ${lost.id}`.execute(trx);
     return [answer];
   });

@@ -1,4 +1,5 @@
-// The credentials of a project's repositories: stored sealed, opened for clones alone, and told by nothing that is answered, kept or logged.
+// The credentials of a project's repositories: stored sealed, opened for clones alone, and told by
+// nothing that is answered, kept or logged.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -26,7 +27,8 @@ after(() => api.close());
 
 const pathOf = (id: string): string => `/v1/orgs/${api.orgId}/projects/${id}`;
 const post = (body: object): Promise<Answer> => api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body });
-const make = async (repoCredentials?: RepoCredentials | null): Promise<Project> => (await post({ repoCredentials })).body.project;
+const make = async (repoCredentials?: RepoCredentials | null): Promise<Project> =>
+  (await post({ repoCredentials })).body.project;
 const patch = (id: string, body: object): Promise<Answer> => api.call('PATCH', pathOf(id), { body });
 const open = (id: string): Promise<RepoCredentials | null> => openRepoCredentials(api.context, id);
 const updatesOf = async (id: string) =>
@@ -80,8 +82,13 @@ test('a project made with null or without credentials has none, and gets them by
 test('the same credentials given again are a change like any other: whether a guess is right is not told', async () => {
   const { id } = await make({ token: TOKEN });
   const sealed = async () =>
-    (await api.db.selectFrom('project').select('repo_credentials_sealed').where('id', '=', id).executeTakeFirstOrThrow())
-      .repo_credentials_sealed;
+    (
+      await api.db
+        .selectFrom('project')
+        .select('repo_credentials_sealed')
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow()
+    ).repo_credentials_sealed;
   const first = await sealed();
   const right = await patch(id, { repoCredentials: { token: TOKEN } });
   const { rows } = await sql`select from project where id = ${id} and updated_at > created_at`.execute(api.db);
@@ -94,7 +101,10 @@ test('the same credentials given again are a change like any other: whether a gu
 });
 
 test('the longest credentials of any script, spaces and all, are opened as they were given', async () => {
-  const long = { username: '名'.repeat(REPO_CREDENTIAL_CHARACTERS), token: ' "\\💡\u2028'.padEnd(REPO_CREDENTIAL_CHARACTERS, 'é') };
+  const long = {
+    username: '名'.repeat(REPO_CREDENTIAL_CHARACTERS),
+    token: ' "\\💡\u2028'.padEnd(REPO_CREDENTIAL_CHARACTERS, 'é'),
+  };
   const { id } = await make(long);
   assert.deepEqual(await open(id), long);
 });
@@ -103,7 +113,9 @@ test('sealed credentials that are moved to another project do not open there, no
   const from = await make({ token: TOKEN });
   const to = await make({ token: 'its own' });
   const cannot = (error: unknown): boolean =>
-    error instanceof CannotOpen && error.message.startsWith('what is sealed for prj_') && !error.message.includes(TOKEN);
+    error instanceof CannotOpen &&
+    error.message.startsWith('what is sealed for prj_') &&
+    !error.message.includes(TOKEN);
   await sql`update project set repo_credentials_sealed = (select repo_credentials_sealed from project where id = ${from.id}) where id = ${to.id}`.execute(
     api.db,
   );
@@ -130,7 +142,9 @@ test('a deleted project has no credentials any more, neither in its row nor to o
 
 /** Every row of every table as text; bytes are read as text too. */
 async function everythingStored(): Promise<string> {
-  const { rows: tables } = await sql<{ name: string }>`select quote_ident(table_name) as name from information_schema.tables
+  const { rows: tables } = await sql<{
+    name: string;
+  }>`select quote_ident(table_name) as name from information_schema.tables
     where table_schema = 'public' and table_type = 'BASE TABLE'`.execute(api.db);
   assert.ok(tables.some(({ name }) => name === 'project') && tables.some(({ name }) => name === 'activity'));
   let all = '';
@@ -145,11 +159,19 @@ test('no answer, no row and no line of the log holds what was given, whether the
   let said = '';
   const log = pino({ level: 'trace' }, { write: (line: string) => void (said += line) });
   const app = await buildApp({ context: { ...api.context, log }, signIn: api.signIn });
-  const call = async (method: 'POST' | 'PATCH' | 'GET' | 'DELETE', path: string, body?: object | string, token = api.token) => {
+  const call = async (
+    method: 'POST' | 'PATCH' | 'GET' | 'DELETE',
+    path: string,
+    body?: object | string,
+    token = api.token,
+  ) => {
     const answer = await app.inject({
       method,
       url: path,
-      headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     said += JSON.stringify(answer.headers) + answer.body;
@@ -168,8 +190,12 @@ test('no answer, no row and no line of the log holds what was given, whether the
     { token: TOKEN, also: TOKEN },
   ])
     assert.equal((await call('PATCH', pathOf(id), { repoCredentials: wrong })).statusCode, 400);
-  for (const text of [TOKEN, `{"repoCredentials":{"token":${TOKEN}}}`, `{"repoCredentials":{"token":"${TOKEN}"x}}`])
-    assert.equal((await call('PATCH', pathOf(id), text)).json<{ error: { code: string } }>().error.code, 'invalid_json');
+  for (const text of [TOKEN, `{"repoCredentials":{"token":${TOKEN}}}`, `{"repoCredentials":{"token":"${TOKEN}"x}}`]) {
+    assert.equal(
+      (await call('PATCH', pathOf(id), text)).json<{ error: { code: string } }>().error.code,
+      'invalid_json',
+    );
+  }
   await call('GET', pathOf(id));
   await call('GET', projects);
   // A fault of the service is logged in full.
@@ -195,9 +221,17 @@ for (const [title, repoCredentials, message] of [
   ['that are a number', 12_345_678, /^body\.repoCredentials must be an object, not a number$/],
   ['that are true', true, /^body\.repoCredentials must be an object, not a boolean$/],
   ['without a token', { username: USERNAME }, /^body\.repoCredentials\.token is required: a string$/],
-  ['with a token that is a number', { token: 12_345_678 }, /^body\.repoCredentials\.token must be a string, not a number$/],
+  [
+    'with a token that is a number',
+    { token: 12_345_678 },
+    /^body\.repoCredentials\.token must be a string, not a number$/,
+  ],
   ['with a token that is null', { token: null }, /^body\.repoCredentials\.token must be a string, not null$/],
-  ['with a token that is an object', { token: { value: TOKEN } }, /^body\.repoCredentials\.token must be a string, not an object$/],
+  [
+    'with a token that is an object',
+    { token: { value: TOKEN } },
+    /^body\.repoCredentials\.token must be a string, not an object$/,
+  ],
   ['with an empty token', { token: '' }, /^body\.repoCredentials\.token must be at least 1 character long, not 0$/],
   [
     'with an over-long token',
@@ -219,7 +253,11 @@ for (const [title, repoCredentials, message] of [
     { token: `${TOKEN}\ud800` },
     /^body\.repoCredentials\.token must not contain control characters or lone /,
   ],
-  ['with an empty user name', { username: '', token: TOKEN }, /^body\.repoCredentials\.username must be at least 1 character long, not 0$/],
+  [
+    'with an empty user name',
+    { username: '', token: TOKEN },
+    /^body\.repoCredentials\.username must be at least 1 character long, not 0$/,
+  ],
   [
     'with an over-long user name',
     { username: 'u'.repeat(8_193), token: TOKEN },
@@ -235,7 +273,11 @@ for (const [title, repoCredentials, message] of [
     { username: 12_345_678, token: TOKEN },
     /^body\.repoCredentials\.username must be a string, not a number$/,
   ],
-  ['with a user name that is null', { username: null, token: TOKEN }, /^body\.repoCredentials\.username must be a string, not null$/],
+  [
+    'with a user name that is null',
+    { username: null, token: TOKEN },
+    /^body\.repoCredentials\.username must be a string, not null$/,
+  ],
   [
     'with a field of another name',
     { token: TOKEN, password: TOKEN },
@@ -244,7 +286,10 @@ for (const [title, repoCredentials, message] of [
 ] as const) {
   test(`repoCredentials ${title} are 400, at a create and at a change, and the message says what is allowed without what was given`, async () => {
     const { id } = await make({ token: 'stays' });
-    for (const answer of [await post({ repoCredentials }), await patch(id, { repoCredentials, name: 'not changed either' })]) {
+    for (const answer of [
+      await post({ repoCredentials }),
+      await patch(id, { repoCredentials, name: 'not changed either' }),
+    ]) {
       assert.deepEqual([answer.status, answer.body.error.code], [400, 'invalid_request']);
       assert.match(answer.body.error.message, message);
       for (const given of [TOKEN, USERNAME, '12345678']) assert.equal(answer.body.error.message.includes(given), false);

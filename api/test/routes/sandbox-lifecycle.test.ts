@@ -18,7 +18,9 @@ afterEach(() => api.host.calm());
 
 const create = async (body: object = {}): Promise<string> => {
   const answer = await settled(api, () =>
-    api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, { body: { agent: 'agent_one', projectId: api.projectId, ...body } }),
+    api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
+      body: { agent: 'agent_one', projectId: api.projectId, ...body },
+    }),
   );
   assert.equal(answer.body.sandbox.status, 'ready', JSON.stringify(answer.body));
   return answer.body.sandbox.id;
@@ -26,14 +28,18 @@ const create = async (body: object = {}): Promise<string> => {
 /** As it is answered, whatever is under way then. */
 const begin = (id: string, name: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> =>
   api.call('POST', `/v1/sandboxes/${id}/${name}`, { headers, ...(body === undefined ? {} : { body }) });
-const beginAtOnce = (id: string, name: string, body?: object): Promise<Answer> => begin(id, name, body, { prefer: 'respond-async' });
+const beginAtOnce = (id: string, name: string, body?: object): Promise<Answer> =>
+  begin(id, name, body, { prefer: 'respond-async' });
 const verb = (id: string, name: string, body?: object): Promise<Answer> => settled(api, () => begin(id, name, body));
 const get = async (id: string): Promise<Answer['body']> => (await api.call('GET', `/v1/sandboxes/${id}`)).body.sandbox;
 
 test('a sleep answers stopped and what it wakes from; a second one the same; a wake answers ready and how it was woken', async () => {
   const id = await create();
   const first = await verb(id, 'sleep');
-  assert.deepEqual([first.status, first.body.sandbox.status, first.body.sandbox.wakesFrom], [200, 'stopped', 'snapshot']);
+  assert.deepEqual(
+    [first.status, first.body.sandbox.status, first.body.sandbox.wakesFrom],
+    [200, 'stopped', 'snapshot'],
+  );
   assert.deepEqual((await verb(id, 'sleep', {})).body, first.body);
   const woken = await verb(id, 'wake');
   assert.deepEqual([woken.status, woken.body.sandbox.status, woken.body.sandbox.wakesFrom], [200, 'ready', null]);
@@ -58,15 +64,22 @@ for (const [name, slow, before, meanwhile] of [
     api.host[slow] = 60_000;
     const body = name === 'resize' ? { vcpu: 2 } : undefined;
     const first = await beginAtOnce(id, name, body);
-    assert.deepEqual([first.status, first.headers.get('preference-applied'), first.body.sandbox.status], [200, 'respond-async', meanwhile]);
+    assert.deepEqual(
+      [first.status, first.headers.get('preference-applied'), first.body.sandbox.status],
+      [200, 'respond-async', meanwhile],
+    );
     const id2 = await create();
     if (before !== null) {
       api.host.sleepMs = 0;
       await verb(id2, before);
     }
     const second = await begin(id2, name, body);
-    assert.deepEqual([second.status, second.headers.get('preference-applied'), second.body.sandbox.status], [200, null, meanwhile]);
-    if (name === 'resize') assert.deepEqual(second.body.sandbox.pendingAllocation, { vcpu: 2, memoryGb: 1, diskGb: 10 });
+    assert.deepEqual(
+      [second.status, second.headers.get('preference-applied'), second.body.sandbox.status],
+      [200, null, meanwhile],
+    );
+    if (name === 'resize')
+      assert.deepEqual(second.body.sandbox.pendingAllocation, { vcpu: 2, memoryGb: 1, diskGb: 10 });
   });
 }
 
@@ -137,7 +150,8 @@ test('a disk that the host has no room for is refused while it sleeps, and waits
   const untilHostHas = async (diskGib: number): Promise<void> => {
     const deadline = Date.now() + 15_000;
     const known = () => api.db.selectFrom('host').select('capacity_disk_gib').executeTakeFirstOrThrow();
-    for (; (await known()).capacity_disk_gib !== diskGib; await delay(20)) assert.ok(Date.now() < deadline, 'the host was not looked at');
+    for (; (await known()).capacity_disk_gib !== diskGib; await delay(20))
+      assert.ok(Date.now() < deadline, 'the host was not looked at');
   };
   const awake = (await verb(id, 'resize', { diskGb: 90_000 })).body.sandbox;
   assert.equal(awake.allocated_disk_gb, 90_000);
@@ -171,7 +185,11 @@ test("a resize beyond the plan's largest size is 409 plan_limit, and a wake beyo
     assert.equal((await verb(other, 'resize', { vcpu: 2 })).body.error.code, 'no_active_plan');
     assert.equal((await get(id)).status, 'stopped');
   } finally {
-    await api.db.updateTable('subscription').set({ plan: 'self-hosted', status: 'active' }).where('org_id', '=', api.orgId).execute();
+    await api.db
+      .updateTable('subscription')
+      .set({ plan: 'self-hosted', status: 'active' })
+      .where('org_id', '=', api.orgId)
+      .execute();
   }
 });
 
@@ -185,7 +203,8 @@ test('a new target takes the place of one that is under way', async () => {
 
 test('commands work all through a live resize', async () => {
   const id = await create();
-  api.front.exec = () => Promise.resolve({ exitCode: 0, stdout: 'here', stderr: '', truncated: false, timedOut: false });
+  api.front.exec = () =>
+    Promise.resolve({ exitCode: 0, stdout: 'here', stderr: '', truncated: false, timedOut: false });
   api.host.resizeMs = 1_000;
   await beginAtOnce(id, 'resize', { vcpu: 4 });
   assert.equal((await begin(id, 'exec', { command: 'true' })).body.stdout, 'here');

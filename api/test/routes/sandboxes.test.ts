@@ -13,7 +13,10 @@ before(async () => {
 after(() => api.close());
 
 const create = (body: object = {}, headers: Record<string, string> = {}): Promise<Answer> =>
-  api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, { body: { agent: 'agent_one', projectId: api.projectId, ...body }, headers });
+  api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
+    body: { agent: 'agent_one', projectId: api.projectId, ...body },
+    headers,
+  });
 const get = (id: string): Promise<Answer> => api.call('GET', `/v1/sandboxes/${id}`);
 const destroy = (id: string, headers: Record<string, string> = {}): Promise<Answer> =>
   api.call('POST', `/v1/sandboxes/${id}/destroy`, { headers });
@@ -103,7 +106,8 @@ test('the list is newest first, filters by exactly the endUserId, and leaves del
   const third = (await create({ endUserId: 'tenant/ü%1' })).body.sandbox.id;
   await create({ endUserId: 'tenant/ü%' });
   const query = `?endUserId=${encodeURIComponent('tenant/ü%1')}`;
-  const ids = async (): Promise<string[]> => (await list(query)).body.sandboxes.map((sandbox: { id: string }) => sandbox.id);
+  const ids = async (): Promise<string[]> =>
+    (await list(query)).body.sandboxes.map((sandbox: { id: string }) => sandbox.id);
   assert.deepEqual(await ids(), [third, second, first]);
   await settled(api, () => destroy(second));
   assert.deepEqual(await ids(), [third, first]);
@@ -117,7 +121,8 @@ test('the list is newest first, filters by exactly the endUserId, and leaves del
 
 test('a list has no default page size', async () => {
   const other = await api.makeOrg();
-  for (let index = 0; index < 120; index += 1) await api.makeSandbox('failed', { org_id: other.orgId, project_id: other.projectId });
+  for (let index = 0; index < 120; index += 1)
+    await api.makeSandbox('failed', { org_id: other.orgId, project_id: other.projectId });
   const { body } = await api.call('GET', `/v1/orgs/${other.orgId}/sandboxes`, { token: other.token });
   assert.equal(body.sandboxes.length, 120);
 });
@@ -188,13 +193,15 @@ test('a caller that goes away during the wait does not stop the create', async (
       body: { agent: 'agent_two', projectId: api.projectId, name },
       signal: gone.signal,
     });
-    while ((await api.db.selectFrom('sandbox').select('id').where('name', '=', name).executeTakeFirst()) === undefined) {
+    while ((await api.db.selectFrom('sandbox').select('id').where('name', '=', name).executeTakeFirst()) === undefined)
       await new Promise((resolve) => setTimeout(resolve, 10));
-    }
+
     gone.abort();
     await assert.rejects(call, { name: 'AbortError' });
     const row = await api.db.selectFrom('sandbox').select('id').where('name', '=', name).executeTakeFirstOrThrow();
-    await untilTrue('the create reached the host', () => api.host.calls.some((made) => made.verb === 'PUT' && made.id === row.id));
+    await untilTrue('the create reached the host', () =>
+      api.host.calls.some((made) => made.verb === 'PUT' && made.id === row.id),
+    );
     api.host.finish('PUT');
     while ((await get(row.id)).body.sandbox.status !== 'ready') await new Promise((resolve) => setTimeout(resolve, 20));
   } finally {

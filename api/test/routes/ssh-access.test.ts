@@ -1,4 +1,5 @@
-// What ssh clients are told of a sandbox: the host key that its host keeps, and which key may sign in.
+// What ssh clients are told of a sandbox: the host key that its host keeps, and which key may sign
+// in.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -34,7 +35,10 @@ for (const type of ['ed25519', 'ecdsa', 'rsa']) {
     const line = (await readFile(`${file}.pub`, 'utf8')).trim();
     const { id } = await api.makeSandbox('ready', { ssh_public_key: line });
     const { status, body } = await ask(id);
-    assert.deepEqual([status, body], [200, { ssh: { user: 'berth', hostKey: HOST_KEY, authorizedKeyFingerprint: fingerprint } }]);
+    assert.deepEqual(
+      [status, body],
+      [200, { ssh: { user: 'berth', hostKey: HOST_KEY, authorizedKeyFingerprint: fingerprint } }],
+    );
   });
 }
 
@@ -48,7 +52,10 @@ test('a sandbox that was made without a key says so, and one that sleeps is aske
 
 test('a sandbox without a machine is 409, one whose host has none on record 503, one whose host is away 503', async () => {
   const without = await api.makeSandbox('failed', { host_id: null, status_reason_code: 'insufficient_capacity' });
-  assert.deepEqual([(await ask(without.id)).status, (await ask(without.id)).body.error.code], [409, 'sandbox_state_conflict']);
+  assert.deepEqual(
+    [(await ask(without.id)).status, (await ask(without.id)).body.error.code],
+    [409, 'sandbox_state_conflict'],
+  );
   const { id } = await api.makeSandbox('ready');
   const { sshHostKey } = api.front;
   for (const [script, code] of [

@@ -1,10 +1,18 @@
-// Terminals over their WebSocket: bytes, orders and the exit code, translated to and from the stream into a sandbox that may say anything.
+// Terminals over their WebSocket: bytes, orders and the exit code, translated to and from the
+// stream into a sandbox that may say anything.
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorEnvelope } from '@berth/contract/errors.ts';
-import { bytesFrames, COMMAND_STREAM, controlFrame, FrameReader, outputFrame, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
+import {
+  bytesFrames,
+  COMMAND_STREAM,
+  controlFrame,
+  FrameReader,
+  outputFrame,
+  TERMINAL_FRAME,
+} from '@berth/protocol/terminal-frames.ts';
 import { startApi, type TestApi } from '../api.ts';
 import { untilTrue } from '../until-true.ts';
 import { askForWebSocket, Heard } from '../websocket-client.ts';
@@ -142,7 +150,9 @@ test('a terminal whose user is there is not taken for silent by its host: someth
       });
       stream.on('data', (chunk: Buffer) => reader.push(chunk));
     };
-    const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/terminal`, { authorization: `Bearer ${other.token}` });
+    const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/terminal`, {
+      authorization: `Bearer ${other.token}`,
+    });
     assert.ok('socket' in answer);
     const heard = new Heard(answer.socket);
     await Promise.race([heartbeats.promise, heard.closed.then(({ code }) => assert.fail(`closed with ${code}`))]);
@@ -167,7 +177,11 @@ test('a command is run in a terminal, or with pipes: what was asked for goes in 
     [id, true],
     [other.id, false],
   ] as const) {
-    const row = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', sandboxId).executeTakeFirstOrThrow();
+    const row = await api.db
+      .selectFrom('activity')
+      .selectAll()
+      .where('sandbox_id', '=', sandboxId)
+      .executeTakeFirstOrThrow();
     assert.deepEqual([row.kind, row.details], ['sandbox_connected', { command: true, terminal }]);
   }
 });
@@ -179,7 +193,9 @@ test('the frames of a command with pipes: input, its end and signals go in, each
   orders.forEach((order) => heard.socket.send(JSON.stringify(order)));
   await untilTrue('the orders arrive', () => shell.orders.length === orders.length);
   assert.deepEqual([shell.typed, shell.orders], ['in', orders]);
-  shell.stream.write(Buffer.concat([bytesFrames(new Uint8Array(0)), outputFrame(COMMAND_STREAM.stdout, Buffer.from('o'))]));
+  shell.stream.write(
+    Buffer.concat([bytesFrames(new Uint8Array(0)), outputFrame(COMMAND_STREAM.stdout, Buffer.from('o'))]),
+  );
   shell.stream.end(Buffer.concat([outputFrame(COMMAND_STREAM.stderr, Buffer.from('e')), controlFrame({ exit: 0 })]));
   assert.deepEqual(await heard.closed, { code: 1000, reason: '' });
   assert.deepEqual([heard.bytes.toString(), heard.texts], ['\x01o\x02e', [{ exit: 0 }]]);

@@ -36,7 +36,9 @@ beforeEach(() => {
 afterEach(() => opened.forEach(({ stream }) => stream.destroy()));
 
 const pathOf = (id: string, query = ''): string => `${api.url}/v1/sandboxes/${id}/tunnel${query}`;
-const bearer = (token: string): { authorization: string } => ({ authorization: `Bearer ${api.secret(token, 'a token of a tunnel')}` });
+const bearer = (token: string): { authorization: string } => ({
+  authorization: `Bearer ${api.secret(token, 'a token of a tunnel')}`,
+});
 
 interface Asking {
   query?: string;
@@ -50,7 +52,10 @@ async function open(id: string, { query, headers = bearer(api.token), protocols 
   return new Heard(answer.socket);
 }
 
-async function refusal(id: string, { query, headers = bearer(api.token), protocols }: Asking = {}): Promise<[number, string, string]> {
+async function refusal(
+  id: string,
+  { query, headers = bearer(api.token), protocols }: Asking = {},
+): Promise<[number, string, string]> {
   const answer = await askForWebSocket(pathOf(id, query), headers, protocols);
   if ('socket' in answer) answer.socket.terminate();
   assert.ok('text' in answer, 'it was not refused');
@@ -68,7 +73,13 @@ function inSandbox(): Duplex {
 async function putToSleep(id: string): Promise<void> {
   const { outcome } = await api.db.transaction().execute(async (trx) => {
     const now = await lockSandbox(trx, id);
-    return await transitionSandbox(trx, { sandboxId: id, epoch: now?.epoch ?? 0, to: 'sleeping', actor: SYSTEM, newEpoch: true });
+    return await transitionSandbox(trx, {
+      sandboxId: id,
+      epoch: now?.epoch ?? 0,
+      to: 'sleeping',
+      actor: SYSTEM,
+      newEpoch: true,
+    });
   });
   assert.equal(outcome, 'changed');
 }
@@ -97,7 +108,8 @@ test('much goes through whole, and each side is held back by the other', async (
   api.front.stream = () => (stream) => void opened.push({ vmId: id, target: '', stream: stream.pause() });
   const heard = await open(id);
   const sent = randomBytes(16 * 1_048_576);
-  for (let at = 0; at < sent.length; at += WEBSOCKET.frameBytes) heard.socket.send(sent.subarray(at, at + WEBSOCKET.frameBytes));
+  for (let at = 0; at < sent.length; at += WEBSOCKET.frameBytes)
+    heard.socket.send(sent.subarray(at, at + WEBSOCKET.frameBytes));
   // Nobody reads in the sandbox: most of it stays with the sender.
   await untilTrue('the sender is held back', () => inSandbox().readableLength > 0);
   assert.ok(heard.socket.bufferedAmount > 4 * 1_048_576, `${heard.socket.bufferedAmount} bytes are unsent`);
@@ -185,7 +197,11 @@ test('a tunnel is in the feed with its port, and is a sign of use from its openi
   const heard = await open(id, { query: '?port=3000' });
   const row = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', id).executeTakeFirstOrThrow();
   assert.deepEqual([row.kind, row.details], ['sandbox_connected', { port: 3_000 }]);
-  const { last_active_at: active } = await api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+  const { last_active_at: active } = await api.db
+    .selectFrom('sandbox')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
   assert.ok(active > LONG_AGO);
   heard.socket.close();
 });
@@ -200,12 +216,18 @@ test('a browser offers its token as a subprotocol; the answer takes ours and rep
   assert.equal(answer.socket.protocol, 'berth.v1');
   assert.ok(!JSON.stringify(answer.headers).includes(token));
   answer.socket.terminate();
-  for (const offered of [[`berth.bearer.${token}`], [`berth.bearer.${token}`, 'other']]) {
+  for (const offered of [[`berth.bearer.${token}`], [`berth.bearer.${token}`, 'other']])
     assert.deepEqual((await refusal(id, { headers: {}, protocols: offered })).slice(0, 2), [400, 'invalid_request']);
-  }
-  assert.equal((await refusal(id, { headers: {}, protocols: ['berth.v1', 'berth.bearer.nonsense'] }))[1], 'unauthenticated');
+
+  assert.equal(
+    (await refusal(id, { headers: {}, protocols: ['berth.v1', 'berth.bearer.nonsense'] }))[1],
+    'unauthenticated',
+  );
   assert.equal((await refusal(id, { headers: {}, protocols: ['berth.v1'] }))[1], 'unauthenticated');
-  assert.equal((await refusal(id, { headers: {}, query: `?token=${token}&access_token=${token}` }))[1], 'unauthenticated');
+  assert.equal(
+    (await refusal(id, { headers: {}, query: `?token=${token}&access_token=${token}` }))[1],
+    'unauthenticated',
+  );
   assert.deepEqual(
     (await refusal(id, { headers: bearer('brt_wrong_token'), protocols })).slice(0, 2),
     [401, 'unauthenticated'],
@@ -237,8 +259,13 @@ test('without an upgrade a tunnel is 426 and says what is needed, and what is no
   assert.deepEqual([status, code, headers['sec-websocket-version']], [426, 'upgrade_required', '13']);
   assert.deepEqual((await shake({ 'sec-websocket-key': 'short' })).slice(0, 2), [400, 'invalid_request']);
   for (const offered of ['berth.v1, berth.v1', 'berth.v1,', 'berth v1', 'chat']) {
-    assert.deepEqual((await shake({ 'sec-websocket-protocol': offered })).slice(0, 2), [400, 'invalid_request'], offered);
+    assert.deepEqual(
+      (await shake({ 'sec-websocket-protocol': offered })).slice(0, 2),
+      [400, 'invalid_request'],
+      offered,
+    );
   }
+
   // Any other protocol is not offered: the request is answered as if it had not asked.
   assert.deepEqual((await shake({ upgrade: 'h2c' })).slice(0, 2), [426, 'upgrade_required']);
   assert.deepEqual(opened, []);
@@ -264,10 +291,18 @@ test('a stopped sandbox is woken for a tunnel where its project says so, and is 
   });
   const { id } = await api.makeSandbox('stopped', { project_id: project.id });
   const opening = open(id);
-  await untilTrue('a wake is begun', () => api.steps.some(({ kind, step }) => kind === 'wake' && step.sandboxId === id));
+  await untilTrue('a wake is begun', () =>
+    api.steps.some(({ kind, step }) => kind === 'wake' && step.sandboxId === id),
+  );
   await api.db.transaction().execute(async (trx) => {
     const now = await lockSandbox(trx, id);
-    await transitionSandbox(trx, { sandboxId: id, epoch: now?.epoch ?? 0, to: 'ready', actor: SYSTEM, wakesFrom: null });
+    await transitionSandbox(trx, {
+      sandboxId: id,
+      epoch: now?.epoch ?? 0,
+      to: 'ready',
+      actor: SYSTEM,
+      wakesFrom: null,
+    });
   });
   (await opening).socket.close();
 
@@ -436,7 +471,9 @@ test('a caller that does not answer any more is cut off', async () => {
     const { id } = await other.makeSandbox('ready');
     const closed = Promise.withResolvers<void>();
     other.front.stream = () => (stream) => void stream.once('end', closed.resolve).resume();
-    const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/tunnel`, { authorization: `Bearer ${other.token}` });
+    const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/tunnel`, {
+      authorization: `Bearer ${other.token}`,
+    });
     assert.ok('socket' in answer);
     // It reads nothing, and so answers no ping.
     await closed.promise;
@@ -449,7 +486,9 @@ test('a caller that does not answer any more is cut off', async () => {
 test('an instance that stops says good-bye to its tunnels', async () => {
   const other = await startApi({ durable: false });
   const { id } = await other.makeSandbox('ready');
-  const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/tunnel`, { authorization: `Bearer ${other.token}` });
+  const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/tunnel`, {
+    authorization: `Bearer ${other.token}`,
+  });
   assert.ok('socket' in answer);
   const heard = new Heard(answer.socket);
   await other.close();

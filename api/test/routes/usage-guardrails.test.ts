@@ -1,4 +1,5 @@
-// The guardrails on machine hours as org admins set them: the spec's four rules, who may, and what is wrong input.
+// The guardrails on machine hours as org admins set them: the spec's four rules, who may, and what
+// is wrong input.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { role } from '@berth/contract/permissions.ts';
@@ -27,7 +28,8 @@ const ofOrg = (body: unknown, token = admin.token): Promise<Answer> =>
   api.call('PATCH', `/v1/orgs/${api.orgId}/subscription/usage-guardrails`, { body, token });
 const ofProject = (body: unknown, token = admin.token): Promise<Answer> =>
   api.call('PATCH', `/v1/orgs/${api.orgId}/projects/${api.projectId}/usage-guardrails`, { body, token });
-const feed = () => api.db.selectFrom('activity').select(['kind', 'subject_kind', 'subject_id', 'actor_user_id', 'details']).execute();
+const feed = () =>
+  api.db.selectFrom('activity').select(['kind', 'subject_kind', 'subject_id', 'actor_user_id', 'details']).execute();
 
 test('rule 1: a null limit with overage off falls back to what the plan includes', async () => {
   await ofOrg({ sandboxMachineHourLimit: 7, sandboxOverageEnabled: true });
@@ -53,19 +55,29 @@ test('rule 2: a null limit with overage on is no cap, though the plan includes s
 test('a limit is the cap in place of what the plan includes, with fractions of an hour, and is kept until it is another', async () => {
   for (const limit of [0, 0.25, 40, 250, MOST_MACHINE_HOURS]) {
     const { usageGuardrails } = (await ofOrg({ sandboxMachineHourLimit: limit })).body;
-    assert.deepEqual([usageGuardrails.sandboxMachineHourLimit, usageGuardrails.sandboxMachineHourLimitOverride], [limit, limit]);
+    assert.deepEqual(
+      [usageGuardrails.sandboxMachineHourLimit, usageGuardrails.sandboxMachineHourLimitOverride],
+      [limit, limit],
+    );
   }
   const { usageGuardrails } = (await ofOrg({ sandboxOverageEnabled: true })).body;
-  assert.deepEqual([usageGuardrails.sandboxMachineHourLimit, usageGuardrails.sandboxOverageEnabled], [MOST_MACHINE_HOURS, true]);
+  assert.deepEqual(
+    [usageGuardrails.sandboxMachineHourLimit, usageGuardrails.sandboxOverageEnabled],
+    [MOST_MACHINE_HOURS, true],
+  );
   assert.equal((await ofOrg({ sandboxMachineHourLimit: 5 })).body.usageGuardrails.sandboxOverageEnabled, true);
 });
 
 test('rule 4: null on a project removes its cap, and the project says so', async () => {
   const limitOfProject = async (): Promise<unknown> =>
     (await api.call('GET', `/v1/orgs/${api.orgId}/projects/${api.projectId}`)).body.project.sandboxMachineHourLimit;
-  assert.deepEqual((await ofProject({ sandboxMachineHourLimit: 12.5 })).body, { usageGuardrails: { sandboxMachineHourLimit: 12.5 } });
+  assert.deepEqual((await ofProject({ sandboxMachineHourLimit: 12.5 })).body, {
+    usageGuardrails: { sandboxMachineHourLimit: 12.5 },
+  });
   assert.equal(await limitOfProject(), 12.5);
-  assert.deepEqual((await ofProject({ sandboxMachineHourLimit: null })).body, { usageGuardrails: { sandboxMachineHourLimit: null } });
+  assert.deepEqual((await ofProject({ sandboxMachineHourLimit: null })).body, {
+    usageGuardrails: { sandboxMachineHourLimit: null },
+  });
   assert.equal(await limitOfProject(), null);
 });
 
@@ -101,7 +113,11 @@ for (const [what, body, told] of [
     { sandboxMachineHourLimit: -0.1 },
     /body\.sandboxMachineHourLimit.*>= ?0|body\.sandboxMachineHourLimit.*at least 0/,
   ],
-  ['a limit beyond all', { sandboxMachineHourLimit: MOST_MACHINE_HOURS + 1 }, /body\.sandboxMachineHourLimit.*100000000/],
+  [
+    'a limit beyond all',
+    { sandboxMachineHourLimit: MOST_MACHINE_HOURS + 1 },
+    /body\.sandboxMachineHourLimit.*100000000/,
+  ],
   ['a limit that is text', { sandboxMachineHourLimit: '7' }, /body\.sandboxMachineHourLimit.*number/],
   ['overage that is no boolean', { sandboxOverageEnabled: 'yes' }, /body\.sandboxOverageEnabled.*boolean/],
   ['nothing to set', {}, /must have sandboxMachineHourLimit, sandboxOverageEnabled or both/],

@@ -9,7 +9,13 @@ import { insertProject } from '../../src/store/projects.ts';
 import { startApi, type Answer, type TestApi, type TestOrg } from '../api.ts';
 import { openWatched } from '../watched-database.ts';
 
-const TEAM: Plan = { ...SELF_HOSTED_PLAN, id: 'team', name: 'Team', includedMachineHours: 100, overageUsdPerMachineHour: 0.25 };
+const TEAM: Plan = {
+  ...SELF_HOSTED_PLAN,
+  id: 'team',
+  name: 'Team',
+  includedMachineHours: 100,
+  overageUsdPerMachineHour: 0.25,
+};
 const RATES = { vcpuHourUsd: 0.04, memoryGbHourUsd: 0.005, diskGbHourUsd: 0.0002 };
 
 let api: TestApi;
@@ -43,7 +49,10 @@ interface Use {
 }
 
 /** Machine time that is over. */
-async function use(org: TestOrg, { hours, projectId = org.projectId, endUserId = null, after = 1, size = [1, 2, 10] }: Use): Promise<void> {
+async function use(
+  org: TestOrg,
+  { hours, projectId = org.projectId, endUserId = null, after = 1, size = [1, 2, 10] }: Use,
+): Promise<void> {
   const from = STARTED_AT.getTime() + after * HOUR_MS;
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
@@ -53,11 +62,18 @@ async function use(org: TestOrg, { hours, projectId = org.projectId, endUserId =
 
 async function makeProject(org: TestOrg, limit: number | null = null): Promise<string> {
   const id = newId('project');
-  await insertProject(api.db, { id, org_id: org.orgId, name: 'P', use_case: 'internal', sandbox_machine_hour_limit: limit });
+  await insertProject(api.db, {
+    id,
+    org_id: org.orgId,
+    name: 'P',
+    use_case: 'internal',
+    sandbox_machine_hour_limit: limit,
+  });
   return id;
 }
 
-const ask = (org: TestOrg, query = ''): Promise<Answer> => api.call('GET', `/v1/orgs/${org.orgId}/usage${query}`, { token: org.token });
+const ask = (org: TestOrg, query = ''): Promise<Answer> =>
+  api.call('GET', `/v1/orgs/${org.orgId}/usage${query}`, { token: org.token });
 const usageOf = async (org: TestOrg, query = ''): Promise<Answer['body']> => {
   const { status, body } = await ask(org, query);
   assert.equal(status, 200);
@@ -75,7 +91,10 @@ test("the billing period is the one of the database's clock, in every view, what
   const told = await usageOf(org);
   const { body } = await api.call('GET', `/v1/orgs/${org.orgId}/subscription`, { token: org.token });
   assert.equal(told.periodStartsAt, STARTED_AT.toISOString());
-  assert.deepEqual([body.subscription.periodStartsAt, body.subscription.periodEndsAt], [told.periodStartsAt, told.periodEndsAt]);
+  assert.deepEqual(
+    [body.subscription.periodStartsAt, body.subscription.periodEndsAt],
+    [told.periodStartsAt, told.periodEndsAt],
+  );
 });
 
 test('an answer is of one instant: what the org, the project and the end user used is asked in one statement', async () => {
@@ -84,7 +103,10 @@ test('an answer is of one instant: what the org, the project and the end user us
   await use(org, { hours: 90, projectId: await makeProject(org) });
   const watched = openWatched(api.databaseUrl);
   try {
-    const told = await orgUsage({ ...api.context, db: watched.db }, org.orgId, { projectId: org.projectId, endUserId: 'ann' });
+    const told = await orgUsage({ ...api.context, db: watched.db }, org.orgId, {
+      projectId: org.projectId,
+      endUserId: 'ann',
+    });
     assert.deepEqual([told.usedMachineHours, told.overageMachineHours], [30, 20]);
     assert.equal(watched.queries.filter(({ sql: text }) => text.includes('usage_total')).length, 1);
   } finally {
@@ -122,7 +144,10 @@ test('the self-hosted plan has no cap: nothing remains to be told, and nothing i
     [usage.includedMachineHours, usage.sandboxMachineHourLimit, usage.remainingMachineHours, usage.usedMachineHours],
     [null, null, null, 3],
   );
-  assert.deepEqual([usage.overageMachineHours, usage.estimatedOverageUsd, usage.usageAlert.status], [0, null, 'normal']);
+  assert.deepEqual(
+    [usage.overageMachineHours, usage.estimatedOverageUsd, usage.usageAlert.status],
+    [0, null, 'normal'],
+  );
 });
 
 for (const [hours, status, percentUsed, remaining] of [
@@ -152,7 +177,12 @@ test('beyond what the plan includes hours are counted and their price estimated,
   await use(org, { hours: 110 });
   const usage = await usageOf(org);
   assert.deepEqual(
-    [usage.sandboxMachineHourLimit, usage.sandboxMachineHourLimitOverride, usage.sandboxOverageEnabled, usage.remainingMachineHours],
+    [
+      usage.sandboxMachineHourLimit,
+      usage.sandboxMachineHourLimitOverride,
+      usage.sandboxOverageEnabled,
+      usage.remainingMachineHours,
+    ],
     [200, 200, true, 90],
   );
   assert.deepEqual([usage.overageMachineHours, usage.estimatedOverageUsd], [10, 2.5]);
@@ -203,14 +233,27 @@ test('with projectId the hours, the cap and the alert are those of the project, 
   await use(org, { hours: 95, projectId: uncapped });
   const ofCapped = await usageOf(org, `?projectId=${capped}`);
   assert.deepEqual(
-    [ofCapped.usedMachineHours, ofCapped.sandboxMachineHourLimit, ofCapped.sandboxMachineHourLimitOverride, ofCapped.remainingMachineHours],
+    [
+      ofCapped.usedMachineHours,
+      ofCapped.sandboxMachineHourLimit,
+      ofCapped.sandboxMachineHourLimitOverride,
+      ofCapped.remainingMachineHours,
+    ],
     [9, 10, 10, 1],
   );
   assert.deepEqual([ofCapped.usageAlert.status, ofCapped.usageAlert.percentUsed], ['warning', 90]);
-  assert.deepEqual([ofCapped.includedMachineHours, ofCapped.overageMachineHours, ofCapped.estimatedOverageUsd], [100, 4, 1]);
+  assert.deepEqual(
+    [ofCapped.includedMachineHours, ofCapped.overageMachineHours, ofCapped.estimatedOverageUsd],
+    [100, 4, 1],
+  );
   const ofUncapped = await usageOf(org, `?projectId=${uncapped}`);
   assert.deepEqual(
-    [ofUncapped.usedMachineHours, ofUncapped.sandboxMachineHourLimit, ofUncapped.remainingMachineHours, ofUncapped.usageAlert.status],
+    [
+      ofUncapped.usedMachineHours,
+      ofUncapped.sandboxMachineHourLimit,
+      ofUncapped.remainingMachineHours,
+      ofUncapped.usageAlert.status,
+    ],
     [95, null, null, 'normal'],
   );
 });
@@ -231,7 +274,10 @@ test('with endUserId the hours are those of the end user, beside the cap, the re
   const ofAnn = await usageOf(org, '?endUserId=ann');
   assert.deepEqual([ofAnn.usedMachineHours, ofAnn.remainingMachineHours, ofAnn.usageAlert.percentUsed], [54, 31, 69]);
   const inProject = await usageOf(org, `?endUserId=ann&projectId=${projectId}`);
-  assert.deepEqual([inProject.usedMachineHours, inProject.remainingMachineHours, inProject.usageAlert.status], [4, 1, 'warning']);
+  assert.deepEqual(
+    [inProject.usedMachineHours, inProject.remainingMachineHours, inProject.usageAlert.status],
+    [4, 1, 'warning'],
+  );
   assert.equal((await usageOf(org, '?endUserId=nobody')).usedMachineHours, 0);
 });
 
@@ -239,9 +285,9 @@ test('an end user id is never read: what looks like SQL, JSON or a path is a nam
   const org = await makeOrg();
   const names = ["'; drop table usage_interval; --", '{"a":[1]}', '../../%2e', 'ünïcödé 🛥', ' '];
   for (const [index, endUserId] of names.entries()) await use(org, { hours: index + 1, endUserId });
-  for (const [index, endUserId] of names.entries()) {
+  for (const [index, endUserId] of names.entries())
     assert.equal((await usageOf(org, `?endUserId=${encodeURIComponent(endUserId)}`)).usedMachineHours, index + 1);
-  }
+
   assert.deepEqual(
     (await endUsersOf(org)).endUsers.map(({ endUserId }: { endUserId: string }) => endUserId),
     names.toReversed(),
@@ -255,7 +301,13 @@ test('a filter that cannot be is refused by name', async () => {
     const { status, body } = await ask(org, `?projectId=${projectId}`);
     assert.deepEqual([status, body.error.code], [400, 'unknown_project'], projectId);
   }
-  for (const query of ['?projectId=', '?endUserId=', `?endUserId=${'x'.repeat(513)}`, '?endUserId=%00', '?projectId=a&projectId=b']) {
+  for (const query of [
+    '?projectId=',
+    '?endUserId=',
+    `?endUserId=${'x'.repeat(513)}`,
+    '?endUserId=%00',
+    '?projectId=a&projectId=b',
+  ]) {
     const { status, body } = await ask(org, query);
     assert.deepEqual([status, body.error.code], [400, 'invalid_request'], query);
   }
@@ -307,6 +359,9 @@ test('usage needs billing.read, which operators and viewers lack, and is open to
       assert.match(body.error.message, /billing\.read/);
     }
     assert.equal((await api.call('GET', path, { token: await api.makeKey({ scopes: ['sandbox.read'] }) })).status, 403);
-    assert.equal((await api.call('GET', path, { token: await api.makeKey({ role: 'member', scopes: ['billing.read'] }) })).status, 200);
+    assert.equal(
+      (await api.call('GET', path, { token: await api.makeKey({ role: 'member', scopes: ['billing.read'] }) })).status,
+      200,
+    );
   }
 });

@@ -4,7 +4,13 @@ import { test } from 'node:test';
 import { agentTokenPermissions } from '@berth/contract/agent-tokens.ts';
 import { permission, role, ROLE_PERMISSIONS, type Permission } from '@berth/contract/permissions.ts';
 import fc from 'fast-check';
-import { requireKind, requireMembership, requirePermission, type Actor, type ApiKeyActor } from '../../src/rules/access.ts';
+import {
+  requireKind,
+  requireMembership,
+  requirePermission,
+  type Actor,
+  type ApiKeyActor,
+} from '../../src/rules/access.ts';
 import { CodedError } from '../../src/rules/coded-error.ts';
 
 const caller = { userId: 'usr_1', requestId: null };
@@ -18,7 +24,12 @@ const key = (changed: Partial<ApiKeyActor> = {}): ApiKeyActor => ({
   ...changed,
 });
 const session: Actor = { ...caller, kind: 'session', id: 'ses_1', loginId: 'sgn_1' };
-const agentToken = (permissions: ReadonlySet<Permission>): Actor => ({ ...caller, kind: 'agent_token', id: 'agt_1', permissions });
+const agentToken = (permissions: ReadonlySet<Permission>): Actor => ({
+  ...caller,
+  kind: 'agent_token',
+  id: 'agt_1',
+  permissions,
+});
 
 const refusal = (check: () => void): { code: string; message: string } | null => {
   try {
@@ -33,7 +44,10 @@ const refusal = (check: () => void): { code: string; message: string } | null =>
 test('a kind of token that the route does not list is refused, naming both', () => {
   const refused = refusal(() => requireKind(key(), { auth: ['session', 'agent_token'] }));
   assert.equal(refused?.code, 'auth_kind_not_allowed');
-  assert.equal(refused.message, 'this route does not take an API key; it takes a session token or a personal agent token');
+  assert.equal(
+    refused.message,
+    'this route does not take an API key; it takes a session token or a personal agent token',
+  );
   assert.equal(
     refusal(() => requireKind(session, { auth: ['session'] })),
     null,
@@ -58,7 +72,10 @@ test('a key has a permission exactly when its role has it and the scopes, if any
   fc.assert(
     fc.property(anyRole, anyScopes, anyPermission, (name, scopes, needed) => {
       const refused = refusal(() => requirePermission(key({ scopes: scopes && new Set(scopes) }), name, needed));
-      assert.equal(refused === null, ROLE_PERMISSIONS[name].has(needed) && (scopes === null || scopes.includes(needed)));
+      assert.equal(
+        refused === null,
+        ROLE_PERMISSIONS[name].has(needed) && (scopes === null || scopes.includes(needed)),
+      );
       if (refused !== null) assert.ok(refused.code === 'permission_denied' && refused.message.includes(needed));
     }),
   );
@@ -66,19 +83,30 @@ test('a key has a permission exactly when its role has it and the scopes, if any
 
 test('fewer scopes never grant more, and no scopes at all grant nothing', () => {
   fc.assert(
-    fc.property(anyRole, fc.uniqueArray(anyPermission), fc.uniqueArray(anyPermission), anyPermission, (name, some, more, needed) => {
-      const allowed = (scopes: Permission[]): boolean =>
-        refusal(() => requirePermission(key({ scopes: new Set(scopes) }), name, needed)) === null;
-      if (allowed(some)) assert.ok(allowed([...some, ...more]));
-      assert.ok(!allowed([]));
-    }),
+    fc.property(
+      anyRole,
+      fc.uniqueArray(anyPermission),
+      fc.uniqueArray(anyPermission),
+      anyPermission,
+      (name, some, more, needed) => {
+        const allowed = (scopes: Permission[]): boolean =>
+          refusal(() => requirePermission(key({ scopes: new Set(scopes) }), name, needed)) === null;
+        if (allowed(some)) assert.ok(allowed([...some, ...more]));
+        assert.ok(!allowed([]));
+      },
+    ),
   );
 });
 
 test('a session has exactly what the role has', () => {
-  for (const name of role.options)
-    for (const needed of permission.options)
-      assert.equal(refusal(() => requirePermission(session, name, needed)) === null, ROLE_PERMISSIONS[name].has(needed));
+  for (const name of role.options) {
+    for (const needed of permission.options) {
+      assert.equal(
+        refusal(() => requirePermission(session, name, needed)) === null,
+        ROLE_PERMISSIONS[name].has(needed),
+      );
+    }
+  }
 });
 
 test('a personal agent token has what it was given as far as the role has it, and nothing beside agent sessions and waking', () => {
@@ -88,15 +116,21 @@ test('a personal agent token has what it was given as far as the role has it, an
     { access: 'read_send', canApprove: true, canWake: false },
     { access: 'read_send', canApprove: true, canWake: true },
   ] as const;
-  const most = new Set<Permission>(['agent_session.read', 'agent_session.send', 'agent_session.approve', 'sandbox.wake']);
+  const most = new Set<Permission>([
+    'agent_session.read',
+    'agent_session.send',
+    'agent_session.approve',
+    'sandbox.wake',
+  ]);
   for (const [index, token] of tokens.entries()) {
     const granted = agentTokenPermissions(token);
     assert.equal(granted.size, index + 1);
-    for (const name of role.options)
+    for (const name of role.options) {
       for (const needed of permission.options) {
         const allowed = refusal(() => requirePermission(agentToken(granted), name, needed)) === null;
         assert.equal(allowed, granted.has(needed) && ROLE_PERMISSIONS[name].has(needed));
         if (allowed) assert.ok(most.has(needed));
       }
+    }
   }
 });

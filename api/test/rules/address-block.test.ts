@@ -33,15 +33,21 @@ for (const [address, block] of BLOCKS) {
 test('addresses of one /64 are one, those of two are two, however they are written', () => {
   const group = fc.integer({ min: 0, max: 0xffff });
   fc.assert(
-    fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), fc.array(group, { minLength: 4, maxLength: 4 }), (groups, others) => {
-      const full = groups.map((value) => value.toString(16).padStart(4, '0')).join(':');
-      const short = new URL(`http://[${full}]/`).hostname.slice(1, -1);
-      assert.equal(addressBlock(short), addressBlock(full), `${short} and ${full}`);
-      const neighbour = [...groups.slice(0, 4), ...others].map((value) => value.toString(16)).join(':');
-      assert.equal(addressBlock(neighbour), addressBlock(full));
-      const stranger = [...groups.slice(0, 3), ((groups[3] ?? 0) + 1) & 0xffff, ...others].map((value) => value.toString(16)).join(':');
-      assert.notEqual(addressBlock(stranger), addressBlock(full));
-    }),
+    fc.property(
+      fc.array(group, { minLength: 8, maxLength: 8 }),
+      fc.array(group, { minLength: 4, maxLength: 4 }),
+      (groups, others) => {
+        const full = groups.map((value) => value.toString(16).padStart(4, '0')).join(':');
+        const short = new URL(`http://[${full}]/`).hostname.slice(1, -1);
+        assert.equal(addressBlock(short), addressBlock(full), `${short} and ${full}`);
+        const neighbour = [...groups.slice(0, 4), ...others].map((value) => value.toString(16)).join(':');
+        assert.equal(addressBlock(neighbour), addressBlock(full));
+        const stranger = [...groups.slice(0, 3), ((groups[3] ?? 0) + 1) & 0xffff, ...others]
+          .map((value) => value.toString(16))
+          .join(':');
+        assert.notEqual(addressBlock(stranger), addressBlock(full));
+      },
+    ),
   );
 });
 

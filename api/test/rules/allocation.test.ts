@@ -35,7 +35,8 @@ test("persistence is the request's, else the project's, else sleep_resume", () =
   assert.equal(chooseAllocation({}, none).persistencePolicy, 'sleep_resume');
   assert.equal(chooseAllocation({}, { ...none, persistencePolicy: 'always_on' }).persistencePolicy, 'always_on');
   assert.equal(
-    chooseAllocation({ persistencePolicy: 'sleep_resume' }, { ...none, persistencePolicy: 'always_on' }).persistencePolicy,
+    chooseAllocation({ persistencePolicy: 'sleep_resume' }, { ...none, persistencePolicy: 'always_on' })
+      .persistencePolicy,
     'sleep_resume',
   );
 });

@@ -1,12 +1,20 @@
-// Billing periods tile time: no millisecond is in none of them or in two, however the calendar falls.
+// Billing periods tile time: no millisecond is in none of them or in two, however the calendar
+// falls.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { periodAt } from '../../src/rules/billing-period.ts';
 
 const DAY_MS = 86_400_000;
-const instant = fc.date({ min: new Date('1970-01-01T00:00:00.000Z'), max: new Date('2400-12-31T23:59:59.999Z'), noInvalidDate: true });
-/** Where months are of different lengths: the 28th of February to the 1st of March, and the ends of all others. */
+const instant = fc.date({
+  min: new Date('1970-01-01T00:00:00.000Z'),
+  max: new Date('2400-12-31T23:59:59.999Z'),
+  noInvalidDate: true,
+});
+/**
+ * Where months are of different lengths: the 28th of February to the 1st of March, and the ends of
+ * all others.
+ */
 const lateAnchor = fc
   .record({
     year: fc.integer({ min: 1996, max: 2105 }),
@@ -48,7 +56,10 @@ test('periods follow one another for a thousand years without a gap or an overla
         assert.ok(Number.isInteger(days) && days >= 28 && days <= 31, String(days));
         ({ startsAt, endsAt } = next);
       }
-      assert.equal((startsAt.getUTCFullYear() - anchor.getUTCFullYear()) * 12 + startsAt.getUTCMonth() - anchor.getUTCMonth(), 12_000);
+      assert.equal(
+        (startsAt.getUTCFullYear() - anchor.getUTCFullYear()) * 12 + startsAt.getUTCMonth() - anchor.getUTCMonth(),
+        12_000,
+      );
     }),
     { numRuns: 20 },
   );

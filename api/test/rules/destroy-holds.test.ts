@@ -1,4 +1,5 @@
-// What a destroy holds, from every status: never less than may be on the host, and of what its host told to be gone no machine.
+// What a destroy holds, from every status: never less than may be on the host, and of what its host
+// told to be gone no machine.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SANDBOX_STATES, sandboxStatus } from '@berth/contract/sandbox-state.ts';
@@ -9,7 +10,8 @@ const REMAINS = ['snapshot', 'disk', null] as const;
 
 test('a sandbox that holds a machine holds it until its destroy is over', () => {
   for (const status of sandboxStatus.options.filter((one) => SANDBOX_STATES[one].holdsMachine)) {
-    for (const wakesFrom of REMAINS) assert.equal(destroyHolds({ status, reasonCode: null, wakesFrom }), 'machine', status);
+    for (const wakesFrom of REMAINS)
+      assert.equal(destroyHolds({ status, reasonCode: null, wakesFrom }), 'machine', status);
   }
 });
 
@@ -27,7 +29,17 @@ test('one whose host told that its machine is dead or was never made holds what 
 });
 
 test('one that failed otherwise may have a machine that runs, and holds it', () => {
-  for (const reasonCode of ['host_lost', 'machine_lost', 'disk_lost', 'host_unreachable', 'host_timeout', 'superseded', 'toString', null]) {
-    for (const wakesFrom of REMAINS) assert.equal(destroyHolds({ status: 'failed', reasonCode, wakesFrom }), 'machine', String(reasonCode));
+  for (const reasonCode of [
+    'host_lost',
+    'machine_lost',
+    'disk_lost',
+    'host_unreachable',
+    'host_timeout',
+    'superseded',
+    'toString',
+    null,
+  ]) {
+    for (const wakesFrom of REMAINS)
+      assert.equal(destroyHolds({ status: 'failed', reasonCode, wakesFrom }), 'machine', String(reasonCode));
   }
 });

@@ -10,9 +10,17 @@ const CASES: [what: string, fields: Fields, refusal: RegExp | null][] = [
   ['nothing', {}, null],
   ['a persistence policy alone', { persistencePolicy: 'always_on' }, null],
   ['mode with ttlSeconds', { mode: 'ephemeral', ttlSeconds: 60 }, null],
-  ['mode alone', { mode: 'ephemeral' }, /^body\.ttlSeconds is required with mode "ephemeral": an integer from 1 to 86400$/],
+  [
+    'mode alone',
+    { mode: 'ephemeral' },
+    /^body\.ttlSeconds is required with mode "ephemeral": an integer from 1 to 86400$/,
+  ],
   ['ttlSeconds alone', { ttlSeconds: 60 }, /^body\.ttlSeconds is only for mode "ephemeral"/],
-  ['ttlSeconds with a persistence policy', { ttlSeconds: 60, persistencePolicy: 'always_on' }, /^body\.ttlSeconds is only for mode/],
+  [
+    'ttlSeconds with a persistence policy',
+    { ttlSeconds: 60, persistencePolicy: 'always_on' },
+    /^body\.ttlSeconds is only for mode/,
+  ],
   [
     'mode with a persistence policy',
     { mode: 'ephemeral', ttlSeconds: 60, persistencePolicy: 'sleep_resume' },
@@ -31,6 +39,9 @@ test('mode is for projects whose useCase is exactly external', () => {
   requireModeAllowed('ephemeral', 'external');
   requireModeAllowed(undefined, 'internal');
   for (const useCase of ['internal', 'External', 'external ', '']) {
-    assert.throws(() => requireModeAllowed('ephemeral', useCase), { code: 'ephemeral_not_allowed', message: /useCase is "external"/ });
+    assert.throws(() => requireModeAllowed('ephemeral', useCase), {
+      code: 'ephemeral_not_allowed',
+      message: /useCase is "external"/,
+    });
   }
 });

@@ -45,10 +45,24 @@ test('utf8 is for valid UTF-8 without NUL, all of it and nothing left out', () =
 });
 
 test('what is not base64 of the standard alphabet, whole and on one line, is refused', () => {
-  for (const content of ['', 'AA==', 'AAA=', 'AAAA', '+/+/', 'aGVsbG8=']) {
+  for (const content of ['', 'AA==', 'AAA=', 'AAAA', '+/+/', 'aGVsbG8='])
     assert.equal(bytesOfContent({ content, encoding: 'base64' }).toString('base64'), content);
-  }
-  for (const content of ['A', 'AA', 'AAA', 'AA=', 'AB==', 'AAA=AAA=', '-_-_', 'AAAA\n', ' AAAA', 'AA AA', '====', 'ä', 'AAAA====']) {
+
+  for (const content of [
+    'A',
+    'AA',
+    'AAA',
+    'AA=',
+    'AB==',
+    'AAA=AAA=',
+    '-_-_',
+    'AAAA\n',
+    ' AAAA',
+    'AA AA',
+    '====',
+    'ä',
+    'AAAA====',
+  ]) {
     assert.throws(
       () => bytesOfContent({ content, encoding: 'base64' }),
       { code: 'invalid_request', message: /standard alphabet/ },
@@ -62,9 +76,9 @@ test('2 MiB of bytes are taken and one more is refused, whatever their encoding 
     ['utf8', 'x'.repeat(MOST)],
     ['utf8', 'é'.repeat(MOST / 2)],
     ['base64', Buffer.alloc(MOST).toString('base64')],
-  ] as const) {
+  ] as const)
     assert.equal(bytesOfContent({ content, encoding }).length, MOST);
-  }
+
   for (const [encoding, content] of [
     ['utf8', 'x'.repeat(MOST + 1)],
     ['utf8', `${'é'.repeat(MOST / 2)}x`],

@@ -35,7 +35,10 @@ for (const [given, path] of CASES) {
 }
 
 test('any path becomes the absolute one that it means below /code, and stays as it is after that', () => {
-  const part = fc.oneof(fc.constantFrom('', '.', '..', '...', 'a', 'code'), fc.string({ unit: 'grapheme', maxLength: 10 }));
+  const part = fc.oneof(
+    fc.constantFrom('', '.', '..', '...', 'a', 'code'),
+    fc.string({ unit: 'grapheme', maxLength: 10 }),
+  );
   fc.assert(
     fc.property(fc.array(part, { maxLength: 12 }), fc.boolean(), (parts, absolute) => {
       const given = (absolute ? '/' : '') + parts.join('/');
@@ -47,18 +50,20 @@ test('any path becomes the absolute one that it means below /code, and stays as 
 });
 
 test('a path that only a folder can have is no file’s', () => {
-  for (const given of ['', '/', 'a/', '.', '..', 'a/.', 'a/..', '/code/', '/..', 'a//']) {
+  for (const given of ['', '/', 'a/', '.', '..', 'a/.', 'a/..', '/code/', '/..', 'a//'])
     assert.throws(() => filePath(given), { code: 'not_a_file' }, given);
-  }
-  for (const given of ['a', '...', 'a/...', '.a', 'a.', '/a..', '../a', 'a/../b', ' ']) {
+
+  for (const given of ['a', '...', 'a/...', '.a', 'a.', '/a..', '../a', 'a/../b', ' '])
     assert.equal(filePath(given), folderPath(given));
-  }
 });
 
 test('a path of 4,095 bytes is taken, one of 4,096 refused, counted in UTF-8 after dots are worked out', () => {
   const most = FILE_LIMITS.pathBytes;
   assert.equal(folderPath(`/${'a'.repeat(most - 1)}`).length, most);
-  assert.throws(() => folderPath(`/${'a'.repeat(most)}`), { code: 'file_path_invalid', message: /4096 bytes are more than the 4095/ });
+  assert.throws(() => folderPath(`/${'a'.repeat(most)}`), {
+    code: 'file_path_invalid',
+    message: /4096 bytes are more than the 4095/,
+  });
   assert.throws(() => folderPath('🦭'.repeat(1_100)), { code: 'file_path_invalid' });
   assert.equal(folderPath(`${'x/../'.repeat(2_000)}a`), '/code/a');
 });

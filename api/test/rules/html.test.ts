@@ -7,7 +7,27 @@ import { html, type Html } from '../../src/rules/html.ts';
 /** Text with what matters to HTML in it more often than by chance. */
 const text = fc.oneof(
   fc.string({ unit: 'binary' }),
-  fc.string({ unit: fc.constantFrom('<', '>', '"', "'", '&', '=', '/', '`', '\0', '\n', 'script', '-->', '&lt;', '&amp', '${', 'é', '𝕏') }),
+  fc.string({
+    unit: fc.constantFrom(
+      '<',
+      '>',
+      '"',
+      "'",
+      '&',
+      '=',
+      '/',
+      '`',
+      '\0',
+      '\n',
+      'script',
+      '-->',
+      '&lt;',
+      '&amp',
+      '${',
+      'é',
+      '𝕏',
+    ),
+  }),
 );
 
 /** Reads the five escapes back. */

@@ -1,4 +1,5 @@
-// When a sandbox that nobody uses goes to sleep by itself: every branch of the rule, with the clock given.
+// When a sandbox that nobody uses goes to sleep by itself: every branch of the rule, with the clock
+// given.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IDLE_MINUTES } from '@berth/contract/limits.ts';
@@ -22,11 +23,19 @@ const CASES: [string, IdlenessInput, Idleness][] = [
   ['is idle after the default time of 30 minutes', input(), 'idle'],
   ['is quiet a millisecond before', input({}, IDLE_MINUTES.default * MINUTE_MS - 1), 'quiet'],
   ["is idle after its project's own time", input({ idleMinutes: 1 }, MINUTE_MS), 'idle'],
-  ["is quiet before its project's own time, however long the default was passed", input({ idleMinutes: 120 }, 119 * MINUTE_MS), 'quiet'],
+  [
+    "is quiet before its project's own time, however long the default was passed",
+    input({ idleMinutes: 120 }, 119 * MINUTE_MS),
+    'quiet',
+  ],
   ['never sleeps where the project says 0', input({ idleMinutes: 0 }, 1_000 * MINUTE_MS), 'exempt'],
   ['never sleeps when it is always_on', input({ persistencePolicy: 'always_on' }, 1_000 * MINUTE_MS), 'exempt'],
   ['never sleeps when it is ephemeral', input({ mode: 'ephemeral' }, 1_000 * MINUTE_MS), 'exempt'],
-  ['is in use while its processors are at work, whatever the last call was', input({ cpuShare: 0.9 }, 1_000 * MINUTE_MS), 'in_use'],
+  [
+    'is in use while its processors are at work, whatever the last call was',
+    input({ cpuShare: 0.9 }, 1_000 * MINUTE_MS),
+    'in_use',
+  ],
   ['is in use also right after a call', input({ cpuShare: 0.9 }, 0), 'in_use'],
   ['is not in use at the share that idle guests may reach', input({ cpuShare: BUSY_CPU_SHARE }), 'idle'],
   ['is quiet while nobody knows what its processors do', input({ cpuShare: null }, 1_000 * MINUTE_MS), 'quiet'],

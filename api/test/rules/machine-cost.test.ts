@@ -23,6 +23,9 @@ test('each resource costs by its own rate and time', () => {
 
 test('milliseconds are summed whole, so that many short times cost what one long one does', () => {
   const short = Array.from({ length: 3_600 }, () => ({ vcpu: 3, memoryGb: 7, diskGb: 11, ms: 1_000 }));
-  assert.equal(estimatedCostUsd(short, RATES), estimatedCostUsd([{ vcpu: 3, memoryGb: 7, diskGb: 11, ms: HOUR_MS }], RATES));
+  assert.equal(
+    estimatedCostUsd(short, RATES),
+    estimatedCostUsd([{ vcpu: 3, memoryGb: 7, diskGb: 11, ms: HOUR_MS }], RATES),
+  );
   assert.equal(machineHours(5_400_000), 1.5);
 });

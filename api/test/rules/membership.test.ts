@@ -32,20 +32,24 @@ test('nobody can give or take a role that grants what the own role does not', ()
 test('of any sequence of changes that are allowed, none leaves an org that has an owner without one; others are never refused', () => {
   const change = fc.record({ who: fc.nat({ max: 5 }), to: roleOrNone });
   fc.assert(
-    fc.property(fc.array(roleOrNone, { minLength: 6, maxLength: 6 }), fc.array(change, { maxLength: 40 }), (start, changes) => {
-      const roles: (Role | null)[] = ['owner', ...start];
-      const owners = (): number => roles.filter((name) => name === 'owner').length;
-      for (const { who, to } of changes) {
-        const from = roles[who] ?? null;
-        const after = owners() - (from === 'owner' ? 1 : 0) + (to === 'owner' ? 1 : 0);
-        if (after === 0) {
-          assert.throws(() => requireOwnerLeft({ from, to }, owners()), { code: 'last_owner' });
-        } else {
-          requireOwnerLeft({ from, to }, owners());
-          roles[who] = to;
+    fc.property(
+      fc.array(roleOrNone, { minLength: 6, maxLength: 6 }),
+      fc.array(change, { maxLength: 40 }),
+      (start, changes) => {
+        const roles: (Role | null)[] = ['owner', ...start];
+        const owners = (): number => roles.filter((name) => name === 'owner').length;
+        for (const { who, to } of changes) {
+          const from = roles[who] ?? null;
+          const after = owners() - (from === 'owner' ? 1 : 0) + (to === 'owner' ? 1 : 0);
+          if (after === 0) {
+            assert.throws(() => requireOwnerLeft({ from, to }, owners()), { code: 'last_owner' });
+          } else {
+            requireOwnerLeft({ from, to }, owners());
+            roles[who] = to;
+          }
+          assert.ok(owners() >= 1);
         }
-        assert.ok(owners() >= 1);
-      }
-    }),
+      },
+    ),
   );
 });

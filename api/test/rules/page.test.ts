@@ -1,4 +1,5 @@
-// Cursors and page queries: what is written is read back, everything else is refused, and walking the pages of a list gives the list.
+// Cursors and page queries: what is written is read back, everything else is refused, and walking
+// the pages of a list gives the list.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIST_LIMIT } from '@berth/contract/limits.ts';
@@ -14,13 +15,19 @@ import {
   type Slice,
 } from '../../src/rules/page.ts';
 
-const REFUSED = { code: 'invalid_request', message: 'query.after must be the nextCursor of an earlier page of this very list' };
+const REFUSED = {
+  code: 'invalid_request',
+  message: 'query.after must be the nextCursor of an earlier page of this very list',
+};
 const LISTS: PagedList[] = ['agentTokens', 'apiKeys', 'invitations', 'members', 'projects', 'sandboxes'];
 
 const instant = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
 const plain = { noNullPrototype: true };
 const place = fc.record({ atMicroseconds: instant, tie: fc.stringMatching(/^[\w-]{1,100}$/) }, plain);
-const numbered = fc.record({ atMicroseconds: instant, tie: fc.bigInt({ min: 0n, max: 10n ** 18n - 1n }).map(String) }, plain);
+const numbered = fc.record(
+  { atMicroseconds: instant, tie: fc.bigInt({ min: 0n, max: 10n ** 18n - 1n }).map(String) },
+  plain,
+);
 
 test('a cursor is read back as the place it was written of, in its own list alone, and fits the query', () => {
   fc.assert(
@@ -54,12 +61,12 @@ test('a text that is no cursor is refused by name', () => {
     made('sandboxes.1.sbx_a.b'),
     made("sandboxes.1.sbx_a'--"),
     made('{"at":1}'),
-  ]) {
+  ])
     assert.throws(() => readCursor('sandboxes', wrong), REFUSED, wrong);
-  }
-  for (const tie of ['act_a', '-1', '1e3', '9999999999999999999', '']) {
+
+  for (const tie of ['act_a', '-1', '1e3', '9999999999999999999', ''])
     assert.throws(() => readCursor('activity', made(`activity.1.${tie}`)), REFUSED, tie);
-  }
+
   fc.assert(fc.property(fc.string(), (text) => assert.throws(() => readCursor('apiKeys', text), REFUSED)));
 });
 
@@ -88,7 +95,10 @@ function select(rows: Row[], page: PageRequest | null): Promise<Slice<Row>> {
 }
 
 // Few instants, so that many rows share one.
-const row = fc.record({ atMicroseconds: fc.integer({ min: 0, max: 5 }), tie: fc.stringMatching(/^[a-c]{1,4}$/) }, plain);
+const row = fc.record(
+  { atMicroseconds: fc.integer({ min: 0, max: 5 }), tie: fc.stringMatching(/^[a-c]{1,4}$/) },
+  plain,
+);
 const distinct = { selector: (one: Row) => `${one.atMicroseconds} ${one.tie}` };
 
 test('walking the pages of any limit gives the whole list in order, whatever is inserted meanwhile', async () => {
@@ -126,5 +136,8 @@ test('walking the pages of any limit gives the whole list in order, whatever is 
 test('a list that is asked for whole has no fields of pages beside it', async () => {
   const rows = [{ atMicroseconds: 1, tie: 'a' }];
   assert.deepEqual(await readInPages('members', {}, (page) => select(rows, page)), { rows, fields: {} });
-  assert.deepEqual((await readInPages('members', { limit: 1 }, (page) => select(rows, page))).fields, { nextCursor: null, hasMore: false });
+  assert.deepEqual((await readInPages('members', { limit: 1 }, (page) => select(rows, page))).fields, {
+    nextCursor: null,
+    hasMore: false,
+  });
 });

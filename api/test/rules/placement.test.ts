@@ -1,11 +1,15 @@
-// Which host gets a machine: never one without room, the emptiest of the others, and a shortage that says what is missing.
+// Which host gets a machine: never one without room, the emptiest of the others, and a shortage
+// that says what is missing.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MACHINE_SIZES, machineSize } from '@berth/contract/machine-sizes.ts';
 import fc from 'fast-check';
 import { describeShortage, hostsWithRoom, roomFor, type HostCandidate } from '../../src/rules/placement.ts';
 
-const host = (id: string, vcpu: number, memoryMib: number, diskGib: number): HostCandidate => ({ id, free: { vcpu, memoryMib, diskGib } });
+const host = (id: string, vcpu: number, memoryMib: number, diskGib: number): HostCandidate => ({
+  id,
+  free: { vcpu, memoryMib, diskGib },
+});
 const candidates = fc.uniqueArray(
   fc.record({
     id: fc.stringMatching(/^[a-z]{3}$/),
@@ -39,5 +43,8 @@ test('a shortage names the resource, what is needed and the most that is free', 
     'needs 8192 MiB of memory, at most 4096 free on one host',
   );
   assert.equal(describeShortage([host('a', 2, 65_536, 500)], needed), 'needs 4 vCPU, at most 2 free on one host');
-  assert.equal(describeShortage([host('a', 64, 65_536, -3)], needed), 'needs 40 GiB of disk, at most 0 free on one host');
+  assert.equal(
+    describeShortage([host('a', 64, 65_536, -3)], needed),
+    'needs 40 GiB of disk, at most 0 free on one host',
+  );
 });

@@ -28,7 +28,10 @@ test('a size is within a plan exactly when none of its amounts is above that of 
   fc.assert(
     fc.property(fc.constantFrom(...machineSize.options), anyAllocation, (largestSize, allocation) => {
       const largest = MACHINE_SIZES[largestSize];
-      const within = allocation.vcpu <= largest.vcpu && allocation.memoryGb <= largest.memoryGb && allocation.diskGb <= largest.diskGb;
+      const within =
+        allocation.vcpu <= largest.vcpu &&
+        allocation.memoryGb <= largest.memoryGb &&
+        allocation.diskGb <= largest.diskGb;
       assert.equal(
         refusal(() => requireSizeWithinPlan(plan({ largestSize }), allocation)),
         within ? null : 'plan_limit',
@@ -41,14 +44,18 @@ test('a size beyond a plan is refused with the plan, the limit and what was aske
   const medium = plan({ largestSize: 'medium' });
   assert.throws(() => requireSizeWithinPlan(medium, { vcpu: 2, memoryGb: 5, diskGb: 20 }), {
     code: 'plan_limit',
-    message: 'the plan Starter (starter) allows machines up to the size medium, which has 4 GB of memory; 5 would be needed',
+    message:
+      'the plan Starter (starter) allows machines up to the size medium, which has 4 GB of memory; 5 would be needed',
   });
 });
 
 test('a time to live is within a plan up to its session cap, and beyond it refused with both', () => {
   const capped = plan({ ephemeralSessionSeconds: 3_600 });
   requireTtlWithinPlan(capped, 3_600);
-  assert.throws(() => requireTtlWithinPlan(capped, 3_601), { code: 'plan_limit', message: /Starter \(starter\).*3600 s.*3601/ });
+  assert.throws(() => requireTtlWithinPlan(capped, 3_601), {
+    code: 'plan_limit',
+    message: /Starter \(starter\).*3600 s.*3601/,
+  });
 });
 
 test('one more sandbox is allowed below the cap, and at it refused with the cap', () => {

@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { previewCookieName, setPreviewCookie, takeCookie, takeToken, withToken } from '../../src/rules/preview-credentials.ts';
+import {
+  previewCookieName,
+  setPreviewCookie,
+  takeCookie,
+  takeToken,
+  withToken,
+} from '../../src/rules/preview-credentials.ts';
 
 const HTTP = 'http://localhost:4800';
 const HTTPS = 'https://previews.example.com';
@@ -18,9 +24,8 @@ test('our token is taken, however it is written and wherever it stands; the rest
     ['/?%74oken=bpt%5Fa', 'bpt_a', '/'],
     ['?token=bpt_a', 'bpt_a', ''],
     ['/?token=bpt_a?token=bpt_b', 'bpt_a?token=bpt_b', '/'],
-  ] as const) {
+  ] as const)
     assert.deepEqual(takeToken(target), { token, target: rest }, target);
-  }
 });
 
 test('an app keeps its own token, and whatever else it likes to put there', () => {
@@ -41,20 +46,24 @@ test('an app keeps its own token, and whatever else it likes to put there', () =
     '/?token=%00bpt_a',
     '/?a=%ff&b=%',
     '/#?x',
-  ]) {
+  ])
     assert.deepEqual(takeToken(target), { token: null, target }, target);
-  }
 });
 
 const part = fc.stringMatching(/^[\w%.+=/-]{0,12}$/).filter((text) => !text.includes('bpt'));
 
 test('a target with a token gives both back, whatever the target', () => {
   fc.assert(
-    fc.property(part, fc.array(part, { maxLength: 4 }), fc.stringMatching(/^bpt_[\w.-]{1,40}$/), (path, pairs, token) => {
-      const target = `/${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`;
-      assert.deepEqual(takeToken(withToken(target, token)), { token, target });
-      assert.equal(withToken(withToken(target, 'bpt_old'), token), withToken(target, token));
-    }),
+    fc.property(
+      part,
+      fc.array(part, { maxLength: 4 }),
+      fc.stringMatching(/^bpt_[\w.-]{1,40}$/),
+      (path, pairs, token) => {
+        const target = `/${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`;
+        assert.deepEqual(takeToken(withToken(target, token)), { token, target });
+        assert.equal(withToken(withToken(target, 'bpt_old'), token), withToken(target, token));
+      },
+    ),
   );
 });
 
@@ -67,9 +76,9 @@ test('our cookie is taken, all of that name; the others stay as they are, also t
     ['x=1;berth_preview = a ;y=2', 'a', 'x=1;y=2'],
     ['berth_preview=', '', undefined],
     ['berth_preview', null, undefined],
-  ] as const) {
+  ] as const)
     assert.deepEqual(takeCookie('berth_preview', header), { value, header: rest }, header);
-  }
+
   for (const header of [
     undefined,
     '',
@@ -80,8 +89,13 @@ test('our cookie is taken, all of that name; the others stay as they are, also t
     'x=berth_preview=a',
     'Berth_preview=a',
   ]) {
-    assert.deepEqual(takeCookie('berth_preview', header), { value: null, header: header === '' ? '' : header }, String(header));
+    assert.deepEqual(
+      takeCookie('berth_preview', header),
+      { value: null, header: header === '' ? '' : header },
+      String(header),
+    );
   }
+
   assert.deepEqual(takeCookie('__Host-berth_preview', '__Host-berth_preview=a; berth_preview=b'), {
     value: 'a',
     header: 'berth_preview=b',
@@ -91,5 +105,8 @@ test('our cookie is taken, all of that name; the others stay as they are, also t
 test('by https the cookie is of the one host, over TLS alone, and of its own in each site that frames the preview; by http it stays within the site', () => {
   assert.equal(previewCookieName(HTTP), 'berth_preview');
   assert.equal(setPreviewCookie(HTTP, 'v', 59.9), 'berth_preview=v; Path=/; Max-Age=59; HttpOnly; SameSite=Lax');
-  assert.equal(setPreviewCookie(HTTPS, 'v', -1), '__Host-berth_preview=v; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=None; Partitioned');
+  assert.equal(
+    setPreviewCookie(HTTPS, 'v', -1),
+    '__Host-berth_preview=v; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=None; Partitioned',
+  );
 });

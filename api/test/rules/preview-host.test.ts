@@ -2,9 +2,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parsePreviewHost, previewOrigin, previewUrlFault, readPreviewPlace, type PreviewPlace } from '../../src/rules/preview-host.ts';
+import {
+  parsePreviewHost,
+  previewOrigin,
+  previewUrlFault,
+  readPreviewPlace,
+  type PreviewPlace,
+} from '../../src/rules/preview-host.ts';
 
-const URLS = ['http://localhost:4800', 'https://previews.example.com', 'http://previews.example.com:8080', 'https://p'] as const;
+const URLS = [
+  'http://localhost:4800',
+  'https://previews.example.com',
+  'http://previews.example.com:8080',
+  'https://p',
+] as const;
 const ID = 'abcdefghijklmnopqrstuv27';
 const PLACE: PreviewPlace = { sandboxId: `sbx_${ID}`, port: 3_000 };
 
@@ -40,7 +51,13 @@ test('every place has an origin of its own below the preview URL, from which it 
 test('the host of a preview is one that DNS and browsers take', () => {
   assert.equal(previewOrigin('https://previews.example.com', PLACE), `https://3000-${ID}.previews.example.com`);
   assert.equal(previewOrigin('http://localhost:4800', { ...PLACE, port: 65_535 }), `http://65535-${ID}.localhost:4800`);
-  assert.equal(previewUrlFault(`https://${'a'.repeat(60)}.${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(39)}`, 'https://x.test'), null);
+  assert.equal(
+    previewUrlFault(
+      `https://${'a'.repeat(60)}.${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(39)}`,
+      'https://x.test',
+    ),
+    null,
+  );
 });
 
 test('what is below the preview host and no preview is malformed, never the service', () => {
@@ -65,9 +82,9 @@ test('what is below the preview host and no preview is malformed, never the serv
     `3000-${ID.slice(1)}é`,
     `+3000-${ID}`,
     `3e3-${ID}`,
-  ]) {
+  ])
     assert.equal(parsePreviewHost(URLS[0], `${wrong}.${host}`), 'malformed', wrong);
-  }
+
   const right = `3000-${ID}.${host}`;
   assert.deepEqual(parsePreviewHost(URLS[0], right), PLACE);
   for (const tricked of [
@@ -89,9 +106,8 @@ test('what is below the preview host and no preview is malformed, never the serv
     `me@${right}`,
     `me:x@${right}:80`,
     `a@b@${right}`,
-  ]) {
+  ])
     assert.equal(parsePreviewHost(URLS[0], tricked), 'malformed', tricked);
-  }
 });
 
 test('whatever precedes the preview host, it is that preview or malformed; whatever is not below it is no preview', () => {
@@ -103,11 +119,12 @@ test('whatever precedes the preview host, it is that preview or malformed; whate
       const parsed = parsePreviewHost(previewUrl, `${before}.${name}`);
       const isPlace = typeof parsed === 'object';
       assert.ok(isPlace || parsed === 'malformed');
-      if (isPlace)
+      if (isPlace) {
         assert.equal(
           previewOrigin(previewUrl, parsed),
           new URL(`${new URL(previewUrl).protocol}//${before}.${new URL(previewUrl).host}`).origin,
         );
+      }
     }),
   );
   fc.assert(
@@ -131,14 +148,13 @@ test('the host of the service is no preview, nor is an address, nor a name that 
     `3000-${ID}.localhost.example.com`,
     `3000-${ID}.localhost:80.example.com`.replace(':80', ''),
     'xlocalhost',
-  ]) {
+  ])
     assert.equal(parsePreviewHost(URLS[0], host), 'not_a_preview', host);
-  }
+
   assert.equal(parsePreviewHost(URLS[1], `3000-${ID}.localhost`), 'not_a_preview');
   // Of a host that is for previews alone, the name itself is none of the service either.
-  for (const host of ['previews.example.com', 'previews.example.com:443', 'Previews.Example.com.']) {
+  for (const host of ['previews.example.com', 'previews.example.com:443', 'Previews.Example.com.'])
     assert.equal(parsePreviewHost(URLS[1], host), 'malformed', host);
-  }
 });
 
 test('a place is read from two texts that are exactly its own', () => {
@@ -154,9 +170,8 @@ test('a place is read from two texts that are exactly its own', () => {
     [PLACE.sandboxId, ' 3000'],
     [PLACE.sandboxId, '3000-'],
     [PLACE.sandboxId.toUpperCase(), '3000'],
-  ] as const) {
+  ] as const)
     assert.equal(readPreviewPlace(sandbox, port), null, `${sandbox} ${port}`);
-  }
 });
 
 test('a preview URL goes with a public one that shares no cookies with it: another host, not above and not below; localhost alone may be both', () => {
@@ -169,9 +184,9 @@ test('a preview URL goes with a public one that shares no cookies with it: anoth
     ['https://example-previews.com', 'https://berth.example.com'],
     ['https://notexample.com', 'https://example.com'],
     ['https://p', 'http://10.0.0.5'],
-  ] as const) {
+  ] as const)
     assert.equal(previewUrlFault(preview, own), null, `${preview} ${own}`);
-  }
+
   for (const [preview, own, why] of [
     ['https://berth.example.com', 'https://berth.example.com', /another host than the public URL/],
     ['https://berth.example.com:8443', 'https://berth.example.com', /another host than the public URL/],
@@ -181,8 +196,11 @@ test('a preview URL goes with a public one that shares no cookies with it: anoth
     ['http://127.0.0.1:4800', 'http://localhost:4800', /a host name, not an address/],
     ['http://[::1]:4800', 'http://localhost:4800', /a host name, not an address/],
     ['https://previews.example.com.', 'https://berth.example.com', /without a dot at its end/],
-    [`https://${'a'.repeat(60)}.${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(40)}`, 'https://x.test', /at most 222 characters/],
-  ] as const) {
+    [
+      `https://${'a'.repeat(60)}.${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(40)}`,
+      'https://x.test',
+      /at most 222 characters/,
+    ],
+  ] as const)
     assert.match(previewUrlFault(preview, own) ?? '', why, `${preview} ${own}`);
-  }
 });

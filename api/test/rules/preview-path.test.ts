@@ -1,4 +1,5 @@
-// The way by the sign-in page and back leads to the preview that it came from, at its path, and nowhere else.
+// The way by the sign-in page and back leads to the preview that it came from, at its path, and
+// nowhere else.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -10,9 +11,9 @@ const SIGN_IN = 'https://berth.example.com/preview?link=bpt_team.a.b&sandbox=sbx
 const ORIGIN = 'https://3000-a.previews.example.com';
 
 test('a path stays byte for byte; what is none becomes the root', () => {
-  for (const path of ['/', '/a', '/a//b/../c?x=%2F&y=a+b&&z', '/?x=//evil.test', '/a:b@c', '/%5C%23%0A', '/"x"']) {
+  for (const path of ['/', '/a', '/a//b/../c?x=%2F&y=a+b&&z', '/?x=//evil.test', '/a:b@c', '/%5C%23%0A', '/"x"'])
     assert.equal(previewPath(path), path);
-  }
+
   for (const none of [
     '',
     'a',
@@ -28,9 +29,8 @@ test('a path stays byte for byte; what is none becomes the root', () => {
     '?x',
     '.',
     '@evil.test',
-  ]) {
+  ])
     assert.equal(previewPath(none), '/', none);
-  }
 });
 
 test('whatever is given as path, a browser stays on the origin that it is put after, and the token is in the query', () => {
@@ -59,7 +59,10 @@ test('the way back takes the path along, as long as it is kept through a sign-in
       const kept = url.searchParams.get('path') ?? '/';
       assert.ok(kept === path || kept === '/');
       assert.notEqual(localPath(url.pathname + url.search), null, 'sign-in leads back there');
-      assert.equal(kept === path, (url.pathname + url.search).length <= 2_048 && (length === 0 || url.searchParams.has('path')));
+      assert.equal(
+        kept === path,
+        (url.pathname + url.search).length <= 2_048 && (length === 0 || url.searchParams.has('path')),
+      );
     }),
   );
 });

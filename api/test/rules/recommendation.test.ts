@@ -1,9 +1,16 @@
-// The size that is recommended from samples: a table of every branch, and the properties that hold of all.
+// The size that is recommended from samples: a table of every branch, and the properties that hold
+// of all.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MACHINE_SIZES, type Allocation } from '@berth/contract/machine-sizes.ts';
 import fc from 'fast-check';
-import { HALF_EMPTY, NEARLY_FULL, recommendAllocation, WINDOWS, type UsageSample } from '../../src/rules/recommendation.ts';
+import {
+  HALF_EMPTY,
+  NEARLY_FULL,
+  recommendAllocation,
+  WINDOWS,
+  type UsageSample,
+} from '../../src/rules/recommendation.ts';
 
 const NOW = Date.parse('2026-01-31T12:00:00Z');
 const MINUTE_MS = 60_000;
@@ -32,7 +39,9 @@ function sampleOf(load: Load, on: Allocation, minutesAgo: number): UsageSample {
 
 /** One sample every `everyMinutes`, from now back. */
 function samples(load: Load, on: Allocation, minutes: number, everyMinutes = 2): UsageSample[] {
-  return Array.from({ length: Math.floor(minutes / everyMinutes) + 1 }, (_, index) => sampleOf(load, on, index * everyMinutes));
+  return Array.from({ length: Math.floor(minutes / everyMinutes) + 1 }, (_, index) =>
+    sampleOf(load, on, index * everyMinutes),
+  );
 }
 
 const recommend = (current: Allocation, given: UsageSample[], largest: Allocation = xlarge) =>
@@ -48,7 +57,13 @@ interface Case {
 }
 
 const CASES: Case[] = [
-  { what: 'no samples at all: it stays', current: medium, given: [], expected: {}, says: /CPU stays at 2 vCPU: 0 of the 3 samples/ },
+  {
+    what: 'no samples at all: it stays',
+    current: medium,
+    given: [],
+    expected: {},
+    says: /CPU stays at 2 vCPU: 0 of the 3 samples/,
+  },
   {
     what: 'processors nearly full over the short window: the next step of vCPUs alone',
     current: small,
@@ -73,7 +88,10 @@ const CASES: Case[] = [
   {
     what: 'processors that were busy before the short window: past',
     current: small,
-    given: [...samples({ ...QUIET, vcpu: 1 }, small, 60).filter(({ at }) => at < NOW - 11 * MINUTE_MS), ...samples(QUIET, small, 10)],
+    given: [
+      ...samples({ ...QUIET, vcpu: 1 }, small, 60).filter(({ at }) => at < NOW - 11 * MINUTE_MS),
+      ...samples(QUIET, small, 10),
+    ],
     expected: {},
     says: /CPU stays at 1 vCPU: there is no smaller step/,
   },
@@ -138,7 +156,10 @@ const CASES: Case[] = [
   {
     what: 'quiet for an hour after a busy morning: the long window is not quiet',
     current: large,
-    given: [...samples(QUIET, large, 90), ...samples({ vcpu: 3, memoryGb: 5, diskGb: 2 }, large, DAY_MINUTES).slice(46)],
+    given: [
+      ...samples(QUIET, large, 90),
+      ...samples({ vcpu: 3, memoryGb: 5, diskGb: 2 }, large, DAY_MINUTES).slice(46),
+    ],
     expected: {},
     says: /CPU stays at 4 vCPU: a smaller step would be too tight\. memory stays at 8 GB: a smaller step would be too tight/,
   },
@@ -152,7 +173,9 @@ const CASES: Case[] = [
   {
     what: 'processors at work in every fifth look of the day: that is no rare burst',
     current: medium,
-    given: samples(QUIET, medium, DAY_MINUTES).map((sample, index) => (index % 5 === 4 ? { ...sample, cpuUsed: 0.8 } : sample)),
+    given: samples(QUIET, medium, DAY_MINUTES).map((sample, index) =>
+      index % 5 === 4 ? { ...sample, cpuUsed: 0.8 } : sample,
+    ),
     expected: { memoryGb: 1 },
     says: /CPU stays at 2 vCPU: a smaller step would be too tight/,
   },
@@ -247,20 +270,29 @@ test('whatever was used, each amount is what it is already, or a step within the
 
 test('more use never recommends less', () => {
   fc.assert(
-    fc.property(allocations, allocations, usages, fc.array(fc.tuple(share, share, share)), (current, largest, given, more) => {
-      const most = (used: number, added: number): number => Math.min(1, used + added);
-      const fuller = given.map((sample, index): UsageSample => {
-        const [cpu, memory, disk] = more[index % Math.max(1, more.length)] ?? [0, 0, 0];
-        return {
-          ...sample,
-          cpuUsed: sample.cpuUsed === null ? null : most(sample.cpuUsed, cpu),
-          memoryUsed: most(sample.memoryUsed, memory),
-          diskUsed: most(sample.diskUsed, disk),
-        };
-      });
-      const [less, atLeast] = [recommend(current, given, largest).allocation, recommend(current, fuller, largest).allocation];
-      for (const amount of AMOUNTS) assert.ok(atLeast[amount] >= less[amount], amount);
-    }),
+    fc.property(
+      allocations,
+      allocations,
+      usages,
+      fc.array(fc.tuple(share, share, share)),
+      (current, largest, given, more) => {
+        const most = (used: number, added: number): number => Math.min(1, used + added);
+        const fuller = given.map((sample, index): UsageSample => {
+          const [cpu, memory, disk] = more[index % Math.max(1, more.length)] ?? [0, 0, 0];
+          return {
+            ...sample,
+            cpuUsed: sample.cpuUsed === null ? null : most(sample.cpuUsed, cpu),
+            memoryUsed: most(sample.memoryUsed, memory),
+            diskUsed: most(sample.diskUsed, disk),
+          };
+        });
+        const [less, atLeast] = [
+          recommend(current, given, largest).allocation,
+          recommend(current, fuller, largest).allocation,
+        ];
+        for (const amount of AMOUNTS) assert.ok(atLeast[amount] >= less[amount], amount);
+      },
+    ),
   );
 });
 
@@ -295,7 +327,9 @@ test('a recommendation that is followed is not taken back by the same load, and 
         const [first, last] = [path[0]?.[amount] ?? 0, path.at(-1)?.[amount] ?? 0];
         const direction = Math.sign(last - first);
         for (const [index, step] of path.entries()) {
-          if (index > 0) assert.ok(Math.sign(step[amount] - (path[index - 1]?.[amount] ?? 0)) * direction >= 0, `${amount} went back`);
+          if (index === 0) continue;
+          const change = step[amount] - (path[index - 1]?.[amount] ?? 0);
+          assert.ok(Math.sign(change) * direction >= 0, `${amount} went back`);
         }
       }
     }),

@@ -1,4 +1,5 @@
-// Every cell of (status of the row x status of the machine): what is done when they do not agree, and that nothing is done when they do.
+// Every cell of (status of the row x status of the machine): what is done when they do not agree,
+// and that nothing is done when they do.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SANDBOX_STATES, sandboxStatus, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
@@ -12,8 +13,16 @@ const HERE = { hostId: 'here', missedBefore: false };
 
 type MachineStatus = MachineFacts['status'] | 'missing' | 'missing again';
 const MACHINES: readonly MachineStatus[] = [...vmStatus.options, 'missing', 'missing again'];
-/** A failed row comes in kinds: for good, with its disk left, lost from sight, and with its disk lost from sight. */
-type Row = Exclude<SandboxStatus, 'failed'> | 'failed for good' | 'failed with its disk' | 'failed as host_lost' | 'failed as disk_lost';
+/**
+ * A failed row comes in kinds: for good, with its disk left, lost from sight, and with its disk
+ * lost from sight.
+ */
+type Row =
+  | Exclude<SandboxStatus, 'failed'>
+  | 'failed for good'
+  | 'failed with its disk'
+  | 'failed as host_lost'
+  | 'failed as disk_lost';
 const ROWS: readonly Row[] = [
   ...sandboxStatus.options.filter((status) => status !== 'failed'),
   'failed for good',
@@ -34,8 +43,19 @@ function rowOf(row: Row, changed: Partial<SandboxFacts> = {}): SandboxFacts {
           : row === 'failed as disk_lost'
             ? 'disk_lost'
             : null;
-  const wakesFrom = row === 'stopped' ? 'snapshot' : row === 'failed with its disk' || row === 'failed as host_lost' ? 'disk' : null;
-  return { epoch: 5, status, hostId: 'here', mode: 'persistent', wakesFrom, reasonCode, resizing: false, allocation: SIZE, ...changed };
+  const wakesFrom =
+    row === 'stopped' ? 'snapshot' : row === 'failed with its disk' || row === 'failed as host_lost' ? 'disk' : null;
+  return {
+    epoch: 5,
+    status,
+    hostId: 'here',
+    mode: 'persistent',
+    wakesFrom,
+    reasonCode,
+    resizing: false,
+    allocation: SIZE,
+    ...changed,
+  };
 }
 
 function machineOf(status: MachineFacts['status'], changed: Partial<MachineFacts> = {}): MachineFacts {
@@ -145,20 +165,27 @@ for (const status of vmStatus.options.filter((status) => status !== 'destroyed')
   });
 
   test(`a machine that is ${status} on another host than its sandbox says is reported and left alone, unless that is deleted`, () => {
-    for (const row of ROWS.filter((row) => row !== 'deleted')) {
+    for (const row of ROWS.filter((row) => row !== 'deleted'))
       assert.equal(reconcile(rowOf(row, { hostId: 'elsewhere' }), machineOf(status), HERE).do, 'report', row);
-    }
-    assert.deepEqual(reconcile(rowOf('deleted', { hostId: 'elsewhere' }), machineOf(status), HERE), { do: 'destroy', epoch: 5 });
+
+    assert.deepEqual(reconcile(rowOf('deleted', { hostId: 'elsewhere' }), machineOf(status), HERE), {
+      do: 'destroy',
+      epoch: 5,
+    });
   });
 
   test(`a machine that is ${status} under a newer epoch than its sandbox is reported and left alone, whatever the sandbox`, () => {
-    for (const row of ROWS) assert.equal(reconcile(rowOf(row), machineOf(status, { epoch: 6 }), HERE).do, 'report', row);
+    for (const row of ROWS)
+      assert.equal(reconcile(rowOf(row), machineOf(status, { epoch: 6 }), HERE).do, 'report', row);
   });
 }
 
 test('an awake sandbox may have a newer epoch than its machine: a resize that is on its way, or never arrived', () => {
   assert.equal(reconcile(rowOf('ready'), machineOf('running', { epoch: 2 }), HERE).do, 'nothing');
-  assert.equal(tell(reconcile(rowOf('ready'), machineOf('dead', { epoch: 2 }), HERE)), 'failed:out_of_memory wakes from disk');
+  assert.equal(
+    tell(reconcile(rowOf('ready'), machineOf('dead', { epoch: 2 }), HERE)),
+    'failed:out_of_memory wakes from disk',
+  );
 });
 
 test('a running machine of another size than its row says gives it its size, unless a step is at work on that', () => {
@@ -201,7 +228,8 @@ test('what is decided is always a change that the state table allows', () => {
     for (const machine of MACHINES) {
       const facts = rowOf(row);
       const decision = decide(facts, machine);
-      if (decision.do === 'change') assert.ok(SANDBOX_STATES[facts.status].next.includes(decision.to), `${row} and ${machine}`);
+      if (decision.do === 'change')
+        assert.ok(SANDBOX_STATES[facts.status].next.includes(decision.to), `${row} and ${machine}`);
     }
   }
 });

@@ -35,11 +35,15 @@ test('what was bought takes the place of a gift, and of what is over', () => {
   const followed = { kind: 'follow', plan: 'a', status: 'active', instead: null };
   assert.deepEqual(changeOf(given, paid(), planOf), followed);
   assert.deepEqual(changeOf({ ...given, status: 'canceled' }, paid(), planOf), followed);
-  assert.deepEqual(changeOf(follows({ paidId: 'sub_0', status: 'canceled', startedAt: later }), paid(), planOf), followed);
+  assert.deepEqual(
+    changeOf(follows({ paidId: 'sub_0', status: 'canceled', startedAt: later }), paid(), planOf),
+    followed,
+  );
 });
 
 test('what is not paid yet changes nothing', () => {
-  for (const recorded of [given, follows()]) assert.equal(changeOf(recorded, paid({ status: 'pending' }), planOf).kind, 'ignore');
+  for (const recorded of [given, follows()])
+    assert.equal(changeOf(recorded, paid({ status: 'pending' }), planOf).kind, 'ignore');
 });
 
 test('plan and status of the subscription that the org has are followed, whatever they are', () => {
@@ -59,7 +63,10 @@ test('the end of another subscription changes nothing', () => {
 });
 
 test('the plan is that of the first price that has one, and a price that no plan has is told, unless it is over', () => {
-  assert.equal((changeOf(given, paid({ priceIds: ['price_seats', 'price_b'] }), planOf) as { plan?: string }).plan, 'b');
+  assert.equal(
+    (changeOf(given, paid({ priceIds: ['price_seats', 'price_b'] }), planOf) as { plan?: string }).plan,
+    'b',
+  );
   assert.deepEqual(changeOf(given, paid({ priceIds: ['price_seats'] }), planOf), { kind: 'unknown_price' });
   assert.deepEqual(changeOf(follows(), paid({ priceIds: [], status: 'canceled' }), planOf), {
     kind: 'follow',
@@ -71,7 +78,12 @@ test('the plan is that of the first price that has one, and a price that no plan
 
 test('of two that are paid the newer one is followed, and the other is named', () => {
   const newer = paid({ id: 'sub_2', createdAt: later, priceIds: ['price_b'] });
-  assert.deepEqual(changeOf(follows(), newer, planOf), { kind: 'follow', plan: 'b', status: 'active', instead: 'sub_1' });
+  assert.deepEqual(changeOf(follows(), newer, planOf), {
+    kind: 'follow',
+    plan: 'b',
+    status: 'active',
+    instead: 'sub_1',
+  });
   assert.equal(changeOf(follows({ paidId: 'sub_2', startedAt: later }), paid(), planOf).kind, 'ignore');
 });
 
@@ -98,7 +110,8 @@ test('in whatever order and however often subscriptions in force are told of, th
         for (const { id, seconds, price } of [...before, ...rest]) {
           const one = paid({ id, createdAt: new Date(AT.getTime() + seconds * 1_000), priceIds: [price] });
           const change = changeOf(recorded, one, planOf);
-          if (change.kind === 'follow') recorded = { plan: change.plan, status: change.status, startedAt: one.createdAt, paidId: id };
+          if (change.kind === 'follow')
+            recorded = { plan: change.plan, status: change.status, startedAt: one.createdAt, paidId: id };
         }
         const [newest] = all.toSorted((one, other) => other.seconds - one.seconds || (one.id < other.id ? 1 : -1));
         assert.deepEqual([recorded.paidId, recorded.plan], [newest?.id, planOf(newest?.price ?? '')]);

@@ -14,7 +14,10 @@ import {
   type Bucket,
 } from '../../src/rules/throttle.ts';
 
-const bucket: fc.Arbitrary<Bucket> = fc.record({ tries: fc.integer({ min: 1, max: 100 }), seconds: fc.integer({ min: 1, max: 7_200 }) });
+const bucket: fc.Arbitrary<Bucket> = fc.record({
+  tries: fc.integer({ min: 1, max: 100 }),
+  seconds: fc.integer({ min: 1, max: 7_200 }),
+});
 const seconds = fc.double({ min: 0, max: 10_000, noNaN: true });
 /** Differences of rounding. */
 const close = (a: number, b: number): boolean => Math.abs(a - b) < 1e-6;
@@ -97,7 +100,8 @@ test('an IPv6 address is counted with its network of 64 bits, in whatever way it
   const group = fc.integer({ min: 0, max: 0xffff });
   const groups = fc.tuple(group, group, group, group, group, group, group, group);
   const plain = (parts: number[]): string => parts.map((part) => part.toString(16)).join(':');
-  const long = (parts: number[]): string => parts.map((part) => part.toString(16).padStart(4, '0').toUpperCase()).join(':');
+  const long = (parts: number[]): string =>
+    parts.map((part) => part.toString(16).padStart(4, '0').toUpperCase()).join(':');
   fc.assert(
     fc.property(groups, groups, (a, b) => {
       const neighbour = [...a.slice(0, 4), ...b.slice(4)];

@@ -5,8 +5,15 @@ import fc from 'fast-check';
 import { FULL_AFTER_MS, giveTokenBack, takeToken, type Bucket } from '../../src/rules/token-bucket.ts';
 
 const rates = fc.oneof(fc.integer({ min: 1, max: 1_200 }), fc.integer({ min: 1, max: 1_000_000 }));
-/** Milliseconds between calls, most of them small; and ones of a machine that has been up for months. */
-const pauses = fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 5_000 }), fc.integer({ min: 0, max: 10_000_000_000 }));
+/**
+ * Milliseconds between calls, most of them small; and ones of a machine that has been up for
+ * months.
+ */
+const pauses = fc.oneof(
+  fc.integer({ min: 0, max: 50 }),
+  fc.integer({ min: 0, max: 5_000 }),
+  fc.integer({ min: 0, max: 10_000_000_000 }),
+);
 const clocks = fc.integer({ min: 0, max: 10_000_000_000 });
 
 /** The bucket after `count` tokens were taken at once from a full one. */
@@ -60,7 +67,10 @@ test('in no window, wherever it begins and ends, more is given than the limit an
         for (const { atMs, count } of given.slice(from)) {
           sum += count;
           const elapsedMs = atMs - (given[from]?.atMs ?? 0);
-          assert.ok(sum * 60_000 <= perMinute * (60_000 + elapsedMs), `${sum} of ${perMinute} a minute in ${elapsedMs} ms`);
+          assert.ok(
+            sum * 60_000 <= perMinute * (60_000 + elapsedMs),
+            `${sum} of ${perMinute} a minute in ${elapsedMs} ms`,
+          );
         }
       }
     }),
@@ -115,7 +125,8 @@ test('a clock that goes back gives nothing: no more than the limit and what its 
         for (let tries = 0; tries < 3; tries += 1) {
           const taken = takeToken(bucket, perMinute, nowMs);
           if (taken.allowed) given += 1;
-          if (!taken.allowed) assert.equal(takeToken(taken.bucket, perMinute, nowMs + taken.nextInSeconds * 1_000).allowed, true);
+          if (!taken.allowed)
+            assert.equal(takeToken(taken.bucket, perMinute, nowMs + taken.nextInSeconds * 1_000).allowed, true);
           bucket = taken.bucket;
         }
       }

@@ -7,7 +7,12 @@ import { capMs, isAtCap, type CapStanding } from '../../src/rules/usage-caps.ts'
 
 const HOUR_MS = 3_600_000;
 const PERIOD = { startsAt: new Date('2026-01-15T10:00:00.000Z'), endsAt: new Date('2026-02-15T10:00:00.000Z') };
-const standing = (cap: number, usedMs: number): CapStanding => ({ scope: { kind: 'org', orgId: 'org_a' }, cap, usedMs, period: PERIOD });
+const standing = (cap: number, usedMs: number): CapStanding => ({
+  scope: { kind: 'org', orgId: 'org_a' },
+  cap,
+  usedMs,
+  period: PERIOD,
+});
 const GRACE = { graceSeconds: 300 };
 
 for (const [usedMs, percentUsed, status] of [
@@ -43,7 +48,10 @@ test('without a cap nothing is used up, however much it is', () => {
 });
 
 test('a message says how much of what is used, and from the warning on what happens at the cap and what can be done', () => {
-  assert.equal(usageAlertOf(standing(10, 4.5 * HOUR_MS), GRACE).message, '4.5 of 10 machine hours are used in this billing period.');
+  assert.equal(
+    usageAlertOf(standing(10, 4.5 * HOUR_MS), GRACE).message,
+    '4.5 of 10 machine hours are used in this billing period.',
+  );
   for (const used of [8, 10, 12]) {
     const { message } = usageAlertOf(standing(10, used * HOUR_MS), GRACE);
     for (const part of [`${used} of the 10 machine hours`, 'org_a', '300 s', 'sandboxMachineHourLimit'])
@@ -54,12 +62,20 @@ test('a message says how much of what is used, and from the warning on what happ
 
 test('100 % is said exactly when the cap is reached, and never less for more', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 2_000_000 }), fc.nat(20_000_000_000), fc.nat(1_000_000), (thousandths, usedMs, moreMs) => {
-      const cap = thousandths / 1_000;
-      const [less, more] = [usageAlertOf(standing(cap, usedMs), GRACE), usageAlertOf(standing(cap, usedMs + moreMs), GRACE)];
-      assert.equal(less.percentUsed >= 100, isAtCap(usedMs, cap));
-      assert.equal(less.status === 'exceeded', usedMs > capMs(cap));
-      assert.ok(less.percentUsed <= more.percentUsed);
-    }),
+    fc.property(
+      fc.integer({ min: 1, max: 2_000_000 }),
+      fc.nat(20_000_000_000),
+      fc.nat(1_000_000),
+      (thousandths, usedMs, moreMs) => {
+        const cap = thousandths / 1_000;
+        const [less, more] = [
+          usageAlertOf(standing(cap, usedMs), GRACE),
+          usageAlertOf(standing(cap, usedMs + moreMs), GRACE),
+        ];
+        assert.equal(less.percentUsed >= 100, isAtCap(usedMs, cap));
+        assert.equal(less.status === 'exceeded', usedMs > capMs(cap));
+        assert.ok(less.percentUsed <= more.percentUsed);
+      },
+    ),
   );
 });

@@ -1,4 +1,5 @@
-// Which cap on machine hours holds, when it is reached, what is told then, and in which order what is awake goes to sleep.
+// Which cap on machine hours holds, when it is reached, what is told then, and in which order what
+// is awake goes to sleep.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MOST_MACHINE_HOURS } from '@berth/contract/plans.ts';
@@ -42,9 +43,8 @@ const CASES: [what: string, of: OrgGuardrails, effective: number | null, enforce
   ['a limit with overage on is shown and warned of, and stops nobody', org(100, 40, true), 40, null],
 ];
 
-for (const [what, of, effective, enforced] of CASES) {
+for (const [what, of, effective, enforced] of CASES)
   test(what, () => assert.deepEqual([effectiveCap(of), enforcedCap(of)], [effective, enforced]));
-}
 
 test('rule 3: a project has its own cap inside that of its org, and rule 4: with null it has none', () => {
   assert.equal(effectiveProjectCap(10, org(100, null, false)), 10);
@@ -117,9 +117,15 @@ test('who is refused is told the cap, whose it is, when the period ends and how 
   };
   const refused = refusalOf(ofOrg);
   assert.equal(refused.code, 'machine_hour_limit');
-  assert.match(refused.message, /^the cap of the org org_1 is 10 machine hours in this billing period, and all of it is used/);
+  assert.match(
+    refused.message,
+    /^the cap of the org org_1 is 10 machine hours in this billing period, and all of it is used/,
+  );
   assert.match(refused.message, /the period ends at 2026-02-28T00:00:00\.000Z/);
-  assert.match(refused.message, /PATCH \/v1\/orgs\/org_1\/subscription\/usage-guardrails with a higher sandboxMachineHourLimit/);
+  assert.match(
+    refused.message,
+    /PATCH \/v1\/orgs\/org_1\/subscription\/usage-guardrails with a higher sandboxMachineHourLimit/,
+  );
   assert.match(refused.message, /sandboxOverageEnabled true/);
   const inProject = refusalOf(ofProject).message;
   assert.match(inProject, /^the cap of the project prj_1 is 0\.5 machine hours/);
@@ -131,7 +137,10 @@ test('who is refused is told the cap, whose it is, when the period ends and how 
 
 test('a warning says the share, what is used, and what comes of it', () => {
   const at80 = describeWarning({ ...ofOrg, usedMs: 30_000_000 }, 80, { graceSeconds: 300 });
-  assert.match(at80, /^80 % reached: 8\.333 of the 10 machine hours that are the cap of the org org_1 in this billing period are used\./);
+  assert.match(
+    at80,
+    /^80 % reached: 8\.333 of the 10 machine hours that are the cap of the org org_1 in this billing period are used\./,
+  );
   assert.match(
     at80,
     /nothing new is created or woken; what is awake goes to sleep 300 s later, and ephemeral sandboxes end\. An org admin can/,
@@ -157,5 +166,8 @@ test('what sleeps or ends by itself goes first, what is always on last, and what
   ];
   const failedLately = candidate('persistent', 'sleep_resume', SLEEP_AGAIN_AFTER_MS - 1);
   const failedBefore = candidate('persistent', 'sleep_resume', SLEEP_AGAIN_AFTER_MS);
-  assert.deepEqual(inOrderOfSleep([always, sleeps, failedLately, ends, failedBefore], now), [[sleeps, ends, failedBefore], [always]]);
+  assert.deepEqual(inOrderOfSleep([always, sleeps, failedLately, ends, failedBefore], now), [
+    [sleeps, ends, failedBefore],
+    [always],
+  ]);
 });

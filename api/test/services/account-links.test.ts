@@ -1,4 +1,5 @@
-// Links of an account that are made or used at the same moment: one works, and once it has set a password none of the others does.
+// Links of an account that are made or used at the same moment: one works, and once it has set a
+// password none of the others does.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/limits.ts';
@@ -17,7 +18,10 @@ before(async () => {
 });
 after(() => api.close());
 
-/** Makes two links for one purpose, the second while the first is not committed yet, and gives their tokens. */
+/**
+ * Makes two links for one purpose, the second while the first is not committed yet, and gives their
+ * tokens.
+ */
 async function twoLinks(purpose: 'welcome' | 'reset_password', userId: string): Promise<[string, string]> {
   const make = { purpose, userId, minutes: ONE_TIME_LINK_MINUTES[purpose] };
   let second: Promise<string> = Promise.resolve('');

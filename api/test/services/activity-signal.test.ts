@@ -15,7 +15,8 @@ after(() => api.close());
 
 const secondsAgo = (seconds: number): Date => new Date(Date.now() - seconds * 1_000);
 const activeAt = async (id: string): Promise<Date> =>
-  (await api.db.selectFrom('sandbox').select('last_active_at').where('id', '=', id).executeTakeFirstOrThrow()).last_active_at;
+  (await api.db.selectFrom('sandbox').select('last_active_at').where('id', '=', id).executeTakeFirstOrThrow())
+    .last_active_at;
 const write = (id: string, at: Date): Promise<unknown> =>
   api.db.updateTable('sandbox').set({ last_active_at: at }).where('id', '=', id).execute();
 
@@ -61,7 +62,8 @@ test('use that lasts is noted again and again, and once more when it ends; after
   await untilAfter(row.id, last);
   await write(row.id, last);
   t.mock.timers.tick(60_000);
-  // Another hold begins and is noted: had the first still been at it, its statement would have been sent before.
+  // Another hold begins and is noted: had the first still been at it, its statement would have been
+  // sent before.
   const other = await api.makeSandbox('ready', { last_active_at: last });
   holdActivity(api.context, other.id, 'exec');
   t.mock.timers.tick(20_000);

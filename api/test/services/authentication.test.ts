@@ -1,4 +1,5 @@
-// Credentials over time and over replicas: expiry, revocation, a holder who is demoted or gone, the note of the last use.
+// Credentials over time and over replicas: expiry, revocation, a holder who is demoted or gone, the
+// note of the last use.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -21,7 +22,12 @@ after(async () => {
 });
 
 async function startReplica(): Promise<typeof replica> {
-  const { db } = openDatabase({ url: api.databaseUrl, maxConnections: 4, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  const { db } = openDatabase({
+    url: api.databaseUrl,
+    maxConnections: 4,
+    statementTimeoutMs: 30_000,
+    onIdleError: () => undefined,
+  });
   const app = await buildApp({ context: { ...api.context, db }, signIn: api.signIn });
   const { port } = await listen(app, '127.0.0.1', 0);
   return {
@@ -34,7 +40,9 @@ async function startReplica(): Promise<typeof replica> {
   };
 }
 
-/** What each of the two instances answers to the same call: the status, and the code of a failure. */
+/**
+ * What each of the two instances answers to the same call: the status, and the code of a failure.
+ */
 async function askBoth(token: string, path: string): Promise<[status: number, code: string | undefined][]> {
   const here = await api.call('GET', path, { token });
   const there = await fetch(replica.url + path, { headers: { authorization: `Bearer ${token}` } });
@@ -114,7 +122,10 @@ test('a token with a wrong checksum is refused without a look at the database', 
 });
 
 test('the scheme Bearer is taken in any case', async () => {
-  assert.equal((await api.call('GET', '/v1/me', { token: null, headers: { authorization: `bearer ${api.token}` } })).status, 200);
+  assert.equal(
+    (await api.call('GET', '/v1/me', { token: null, headers: { authorization: `bearer ${api.token}` } })).status,
+    200,
+  );
 });
 
 test('the use of a key is noted, at most once a minute', async () => {
@@ -174,7 +185,12 @@ test("demoting a key's creator takes from the key what the role lost, at once an
     return (await Promise.all(asked)).map(({ status }) => status);
   };
   const setRole = (name: string) =>
-    api.db.updateTable('membership').set({ role: name }).where('user_id', '=', creator.userId).where('org_id', '=', api.orgId).execute();
+    api.db
+      .updateTable('membership')
+      .set({ role: name })
+      .where('user_id', '=', creator.userId)
+      .where('org_id', '=', api.orgId)
+      .execute();
   // 400: allowed, and there is nothing to wake.
   assert.deepEqual(await wakes(), [400, 400]);
   await setRole('viewer');
@@ -188,7 +204,9 @@ test("demoting a key's creator takes from the key what the role lost, at once an
 
 test('removing a creator from the org closes it to the key and to the personal token, at once and on every instance', async () => {
   const creator = await api.makeSession({ role: 'admin' });
-  const key = (await api.call('POST', `/v1/orgs/${api.orgId}/api-keys`, { token: creator.token, body: { name: 'of a leaver' } })).body;
+  const key = (
+    await api.call('POST', `/v1/orgs/${api.orgId}/api-keys`, { token: creator.token, body: { name: 'of a leaver' } })
+  ).body;
   const made = { name: 'of a leaver', canWake: true };
   const agent = (await api.call('POST', '/v1/me/agent-tokens', { token: creator.token, body: made })).body;
   const { id } = await api.makeSandbox('stopped');
@@ -206,7 +224,8 @@ test('removing a creator from the org closes it to the key and to the personal t
   }
   // Who they are does not depend on the org.
   assert.deepEqual(await askBoth(key.token, '/v1/me'), bothSay(200));
-  for (const token of [key.token, agent.token]) assert.deepEqual((await api.call('GET', '/v1/me/orgs', { token })).body, { orgs: [] });
+  for (const token of [key.token, agent.token])
+    assert.deepEqual((await api.call('GET', '/v1/me/orgs', { token })).body, { orgs: [] });
 });
 
 test('a session that is signed out is refused by every instance at the very next request, and so is one that has expired', async () => {

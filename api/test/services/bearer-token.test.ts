@@ -20,7 +20,8 @@ test('every character of base62 occurs about equally often in the random part', 
   const counts = new Map<string, number>();
   for (let index = 0; index < 2_000; index += 1)
     for (const character of newToken('api_key').slice(4, 36)) counts.set(character, (counts.get(character) ?? 0) + 1);
-  // 64,000 draws over 62: 1,032 expected, standard deviation 32; eight of them is out of reach of chance.
+  // 64,000 draws over 62: 1,032 expected, standard deviation 32; eight of them is out of reach of
+  // chance.
   for (const character of BASE62) assert.ok(Math.abs((counts.get(character) ?? 0) - 1_032) < 256, character);
 });
 
@@ -32,7 +33,9 @@ test('a token with any one character changed, or cut, or lengthened, fails the c
       assert.equal(tokenKind(changed), changed === token ? 'api_key' : null);
     }),
   );
-  fc.assert(fc.property(fc.nat({ max: token.length - 1 }), (length) => assert.equal(tokenKind(token.slice(0, length)), null)));
+  fc.assert(
+    fc.property(fc.nat({ max: token.length - 1 }), (length) => assert.equal(tokenKind(token.slice(0, length)), null)),
+  );
   assert.equal(tokenKind(`${token}a`), null);
   assert.equal(tokenKind(` ${token}`), null);
 });
@@ -60,6 +63,7 @@ test('each kind of token has its own prefix, and one with the prefix of another 
   for (const kind of AUTH_KINDS) {
     const token = newToken(kind);
     assert.equal(tokenKind(token), kind);
-    for (const other of AUTH_KINDS) if (other !== kind) assert.equal(tokenKind(TOKEN_PREFIXES[other] + token.slice(4)), null);
+    for (const other of AUTH_KINDS)
+      if (other !== kind) assert.equal(tokenKind(TOKEN_PREFIXES[other] + token.slice(4)), null);
   }
 });

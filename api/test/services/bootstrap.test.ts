@@ -9,7 +9,13 @@ import { migrate } from '../../src/store/migrate.ts';
 import type { Database } from '../../src/store/schema.ts';
 import { startPostgres, type TestPostgres } from '../database.ts';
 
-const NAMES: BootstrapNames = { ownerEmail: 'o@example.test', ownerName: 'O', orgName: 'Org', projectName: 'Project', keyName: 'operator' };
+const NAMES: BootstrapNames = {
+  ownerEmail: 'o@example.test',
+  ownerName: 'O',
+  orgName: 'Org',
+  projectName: 'Project',
+  keyName: 'operator',
+};
 
 let postgres: TestPostgres;
 let db: Database;
@@ -35,12 +41,17 @@ test('first starts at once make one account, org, project and key together; the 
     assert.equal('token' in result, result === made);
     assert.equal('welcomePath' in result, result === made);
   }
-  for (const table of ['user', 'org', 'project', 'api_key'] as const) {
+  for (const table of ['user', 'org', 'project', 'api_key'] as const)
     assert.equal((await db.selectFrom(table).select('id').execute()).length, 1);
-  }
+
   const membership = await db.selectFrom('membership').select(['org_id', 'user_id', 'role']).execute();
   assert.deepEqual(membership, [{ org_id: made.orgId, user_id: made.userId, role: 'owner' }]);
-  const events = await db.selectFrom('activity').select(['kind', 'actor_kind', 'org_id']).orderBy('at').orderBy('kind').execute();
+  const events = await db
+    .selectFrom('activity')
+    .select(['kind', 'actor_kind', 'org_id'])
+    .orderBy('at')
+    .orderBy('kind')
+    .execute();
   assert.deepEqual(events.map((event) => event.kind).toSorted(), ['api_key_created', 'org_created', 'project_created']);
   assert.ok(events.every((event) => event.actor_kind === 'operator' && event.org_id === made.orgId));
 });
@@ -72,9 +83,12 @@ async function openFresh(): Promise<Database> {
 
 /** What the database holds, table by table, bytes as text of their hexadecimal digits. */
 async function everyRow(database: Database): Promise<unknown[]> {
-  const tables = await sql<{ name: string }>`select tablename as name from pg_tables where schemaname = 'public'`.execute(database);
+  const tables = await sql<{
+    name: string;
+  }>`select tablename as name from pg_tables where schemaname = 'public'`.execute(database);
   const rows = tables.rows.map(
-    async ({ name }) => (await sql<{ row: string }>`select t::text as row from ${sql.table(name)} t`.execute(database)).rows,
+    async ({ name }) =>
+      (await sql<{ row: string }>`select t::text as row from ${sql.table(name)} t`.execute(database)).rows,
   );
   return await Promise.all(rows);
 }

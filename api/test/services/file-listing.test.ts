@@ -41,13 +41,15 @@ test('names that are UTF-8 are shown as they are', () => {
 test('a name that is no UTF-8 is shown with U+FFFD, and a folder of such a name is not looked into, which is said', () => {
   assert.deepEqual(read('D\0fa\xffb\0EC').truncated, false);
   const listing = read('D\0d\xe9\0D/\xe9\0din\0D/\xe9/in\0fx\0EC');
-  assert.deepEqual(listing, { truncated: true, directories: { '/code': [{ label: '\uFFFD', path: '/code/\uFFFD', type: 'directory' }] } });
+  assert.deepEqual(listing, {
+    truncated: true,
+    directories: { '/code': [{ label: '\uFFFD', path: '/code/\uFFFD', type: 'directory' }] },
+  });
 });
 
 test('what is no listing is a guest out of order', () => {
-  for (const records of ['', 'D\0', 'D\0fa/b\0EC', 'D\0EC and more', 'D/x\0EC']) {
+  for (const records of ['', 'D\0', 'D\0fa/b\0EC', 'D\0EC and more', 'D/x\0EC'])
     assert.throws(() => read(records), { code: 'guest_unreachable' });
-  }
 });
 
 test('a guest cannot make a short listing long: entries below a name of a million characters, and more entries than are listed', () => {
@@ -58,5 +60,7 @@ test('a guest cannot make a short listing long: entries below a name of a millio
   assert.equal(read(`D\0${entry.repeat(FILE_LIST.entries)}ET`).directories['/code']?.length, FILE_LIST.entries);
   assert.throws(() => read(`D\0${entry.repeat(FILE_LIST.entries + 1)}ET`), { code: 'guest_unreachable' });
   // The folder that was asked for is in the path of each entry too.
-  assert.throws(() => read(`D\0${entry.repeat(FILE_LIST.entries)}ET`, `/${'y'.repeat(4_000)}`), { code: 'guest_unreachable' });
+  assert.throws(() => read(`D\0${entry.repeat(FILE_LIST.entries)}ET`, `/${'y'.repeat(4_000)}`), {
+    code: 'guest_unreachable',
+  });
 });

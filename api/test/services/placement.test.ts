@@ -1,4 +1,5 @@
-// Reservations on hosts, against the real database: nothing is promised twice, and a refusal leaves nothing behind.
+// Reservations on hosts, against the real database: nothing is promised twice, and a refusal leaves
+// nothing behind.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
@@ -78,7 +79,8 @@ test('creates that find hosts full in opposite orders are refused, and do not wa
     }
   };
   const answers = await api.db.transaction().execute(async (trx) => {
-    // One create waits for a and would take b next; the other waits for b, and a next. Then both hosts are full.
+    // One create waits for a and would take b next; the other waits for b, and a next. Then both
+    // hosts are full.
     await trx.selectFrom('host').select('id').where('id', '=', 'a').forUpdate().execute();
     const first = create();
     await waiting(1);
@@ -101,12 +103,19 @@ test('a sandbox that failed or is deleted frees its room; one that is being dest
   await setStatus({ status: 'failed', status_reason_code: 'x', status_reason_message: 'y' });
   const second = await create();
   assert.equal(second.status, 201);
-  await api.db.updateTable('sandbox').set({ status: 'deleted', deleted_at: new Date() }).where('id', '=', second.body.sandbox.id).execute();
+  await api.db
+    .updateTable('sandbox')
+    .set({ status: 'deleted', deleted_at: new Date() })
+    .where('id', '=', second.body.sandbox.id)
+    .execute();
   assert.equal((await create()).status, 201);
 });
 
 const verb = (id: string, name: string, body?: object): Promise<Answer> =>
-  api.call('POST', `/v1/sandboxes/${id}/${name}`, { headers: { prefer: 'respond-async' }, ...(body === undefined ? {} : { body }) });
+  api.call('POST', `/v1/sandboxes/${id}/${name}`, {
+    headers: { prefer: 'respond-async' },
+    ...(body === undefined ? {} : { body }),
+  });
 
 const destroy = async (id: string): Promise<void> => {
   assert.equal((await verb(id, 'destroy')).body.sandbox.status, 'destroying');
@@ -133,9 +142,9 @@ test('what a sandbox held when its destroy began stays reserved until it is dele
   const withoutDisk = { ...all, disk_gib: 90 };
   const failedWith = (code: string) => ({ status_reason_code: code, status_reason_message: 'of a test' });
   const cases: [what: string, made: SandboxRow, held: unknown][] = [];
-  for (const status of ['provisioning', 'running', 'ready', 'sleeping', 'waking'] as const) {
+  for (const status of ['provisioning', 'running', 'ready', 'sleeping', 'waking'] as const)
     cases.push([status, await api.makeSandbox(status, { host_id: null }), withoutMachine]);
-  }
+
   for (const [what, status, changes, held] of [
     ['asleep', 'stopped', {}, withoutDisk],
     ['asleep after a wake that was given up', 'stopped', failedWith('wake_failed'), withoutMachine],
@@ -144,18 +153,21 @@ test('what a sandbox held when its destroy began stays reserved until it is dele
     ['never made', 'failed', failedWith('create_failed'), all],
     ['of a lost host', 'failed', { ...failedWith('host_lost'), wakes_from: 'disk' }, withoutMachine],
     ['of a host that did not answer', 'failed', failedWith('host_unreachable'), withoutMachine],
-  ] as const) {
+  ] as const)
     cases.push([what, await api.makeSandbox(status, { host_id: null, ...changes }), held]);
-  }
+
   for (const [what, { id }, held] of cases) {
     await api.db.updateTable('sandbox').set({ host_id: 'a' }).where('id', '=', id).execute();
     await destroy(id);
     assert.deepEqual(await free(), held, what);
-    const deleted = await api.db
-      .transaction()
-      .execute((trx) =>
-        transitionSandbox(trx, { sandboxId: id, epoch: 2, to: 'deleted', actor: { kind: 'system', id: null, userId: null } }),
-      );
+    const deleted = await api.db.transaction().execute((trx) =>
+      transitionSandbox(trx, {
+        sandboxId: id,
+        epoch: 2,
+        to: 'deleted',
+        actor: { kind: 'system', id: null, userId: null },
+      }),
+    );
     assert.equal(deleted.outcome, 'changed');
     assert.deepEqual(await free(), all, what);
   }
@@ -223,7 +235,12 @@ test('a live growth is reserved while it is under way; without room it waits for
   assert.deepEqual(deferred.pendingAllocation, { vcpu: 4, memoryGb: 2, diskGb: 10 });
   assert.equal(api.steps.filter(({ kind }) => kind === 'resize').length, 1);
   assert.equal((await create()).status, 201);
-  const events = await api.db.selectFrom('activity').select(['kind', 'details']).where('sandbox_id', '=', id).orderBy('at').execute();
+  const events = await api.db
+    .selectFrom('activity')
+    .select(['kind', 'details'])
+    .where('sandbox_id', '=', id)
+    .orderBy('at')
+    .execute();
   assert.equal(events.at(-1)?.kind, 'sandbox_resize_deferred');
   assert.match(JSON.stringify(events.at(-1)?.details), /needs 4 vCPU, 3 are free/);
 });

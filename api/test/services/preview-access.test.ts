@@ -38,9 +38,15 @@ test('a public link lets anybody in, without an account, and sets a cookie that 
   const opened = await visit(api.context, link);
   assert.deepEqual(opened.access?.link, { kind: 'public', linkId: link.id });
   const { access } = opened;
-  assert.deepEqual([access?.orgId, access?.projectId, access?.port, access?.sandbox.id], [api.orgId, api.projectId, 3_000, link.sandboxId]);
+  assert.deepEqual(
+    [access?.orgId, access?.projectId, access?.port, access?.sandbox.id],
+    [api.orgId, api.projectId, 3_000, link.sandboxId],
+  );
   assert.equal(access?.expiresAt.toISOString(), link.expiresAt);
-  assert.match(access?.setCookie ?? '', /^berth_preview=bpc_public\.[\w.-]+; Path=\/; Max-Age=863\d\d; HttpOnly; SameSite=Lax$/);
+  assert.match(
+    access?.setCookie ?? '',
+    /^berth_preview=bpc_public\.[\w.-]+; Path=\/; Max-Age=863\d\d; HttpOnly; SameSite=Lax$/,
+  );
   const again = await visit(api.context, link, { token: null, cookie: cookieOf(api, opened) });
   assert.deepEqual({ ...again.access, setCookie: access?.setCookie }, { ...access, setCookie: access?.setCookie });
   assert.equal(again.access?.setCookie, null);
@@ -60,12 +66,19 @@ test('whoever brings nothing is told that there is no link, and of nothing else:
   const { id: deleted } = await api.makeSandbox('deleted');
   const { statements } = await recorder.during(async () => {
     for (const sandboxId of [await ready(), deleted, newId('sandbox')]) {
-      assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token: null, cookie: null }), { refusal: 'no_link' });
+      assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token: null, cookie: null }), {
+        refusal: 'no_link',
+      });
       for (const cookie of ['', 'x', 'bpc_public.x', 'x'.repeat(5_000)]) {
-        assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token: null, cookie }), { refusal: 'no_link' });
+        assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token: null, cookie }), {
+          refusal: 'no_link',
+        });
       }
+
       for (const token of ['bpt_', 'bpt_x.y', `bpt_${'a'.repeat(24)}.${'A'.repeat(43)}`, `bpt_${'x'.repeat(5_000)}`]) {
-        assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token, cookie: null }), { refusal: 'invalid_link' });
+        assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token, cookie: null }), {
+          refusal: 'invalid_link',
+        });
       }
     }
   });
@@ -85,13 +98,16 @@ test("a token or cookie of another port, sandbox or org is none here, and a link
   const grant = await grantedLink(api, team, person);
   const cookies = [cookieOf(api, await visit(api.context, open)), cookieOf(api, await visit(api.context, grant))];
   for (const elsewhere of [{ port: 3_001 }, { sandboxId: await ready() }, { sandboxId: foreign }]) {
-    for (const link of [open, team, grant]) assert.deepEqual(await visit(api.context, link, elsewhere), { refusal: 'invalid_link' });
+    for (const link of [open, team, grant])
+      assert.deepEqual(await visit(api.context, link, elsewhere), { refusal: 'invalid_link' });
     for (const cookie of cookies)
       assert.deepEqual(await visit(api.context, open, { ...elsewhere, token: null, cookie }), { refusal: 'no_link' });
   }
   const bare = { ...open, token: `bpt_${open.id?.slice('prv_'.length)}` };
   assert.deepEqual(await visit(api.context, bare), { refusal: 'invalid_link' });
-  assert.deepEqual(await visit(api.context, { ...open, token: `${bare.token}.${open.token.split('.')[1]}x` }), { refusal: 'invalid_link' });
+  assert.deepEqual(await visit(api.context, { ...open, token: `${bare.token}.${open.token.split('.')[1]}x` }), {
+    refusal: 'invalid_link',
+  });
 });
 
 test('another secret key ends every link', async () => {
@@ -114,7 +130,10 @@ test('an expired link says so, by its token; its cookie is none any more', async
     last = (await visit(api.context, team)).refusal;
     return last === 'expired';
   });
-  assert.equal(await untilRefused('its cookie is none', () => visit(api.context, open, { token: null, cookie })), 'no_link');
+  assert.equal(
+    await untilRefused('its cookie is none', () => visit(api.context, open, { token: null, cookie })),
+    'no_link',
+  );
 });
 
 test('a row that the database says has expired is not opened, whatever the clock here says', async () => {
@@ -162,9 +181,17 @@ test('the links of a sandbox that is destroyed are dead, the rows as they were',
   const open = await mintLink(api, sandboxId, { audience: 'public' });
   const grant = await grantedLink(api, await mintLink(api, sandboxId), person);
   assert.ok((await visit(api.context, open)).access && (await visit(api.context, grant)).access);
-  assert.equal((await api.call('POST', `/v1/sandboxes/${sandboxId}/destroy`, { headers: { prefer: 'respond-async' } })).status, 200);
-  for (const link of [open, grant]) assert.equal(await untilRefused('the link', () => visit(api.context, link)), 'sandbox_gone');
-  await api.db.updateTable('sandbox').set({ status: 'deleted', deleted_at: new Date() }).where('id', '=', sandboxId).execute();
+  assert.equal(
+    (await api.call('POST', `/v1/sandboxes/${sandboxId}/destroy`, { headers: { prefer: 'respond-async' } })).status,
+    200,
+  );
+  for (const link of [open, grant])
+    assert.equal(await untilRefused('the link', () => visit(api.context, link)), 'sandbox_gone');
+  await api.db
+    .updateTable('sandbox')
+    .set({ status: 'deleted', deleted_at: new Date() })
+    .where('id', '=', sandboxId)
+    .execute();
   const { context, close } = await startReplica(api);
   for (const link of [open, grant]) assert.deepEqual(await visit(context, link), { refusal: 'sandbox_gone' });
   await close();
@@ -185,7 +212,12 @@ test('a team link opens nothing by itself: it leads to the sign-in page, with th
   const url = new URL(signInUrl(refusal, '/a?b=c'));
   assert.equal(url.origin, SETTINGS.publicUrl);
   assert.equal(url.pathname, '/preview');
-  assert.deepEqual(Object.fromEntries(url.searchParams), { link: link.token, sandbox: link.sandboxId, port: '3000', path: '/a?b=c' });
+  assert.deepEqual(Object.fromEntries(url.searchParams), {
+    link: link.token,
+    sandbox: link.sandboxId,
+    port: '3000',
+    path: '/a?b=c',
+  });
 });
 
 test('whom the service lets on comes with a grant, gets a cookie, and needs nothing else until the link expires', async () => {
@@ -210,9 +242,17 @@ test('a grant is good for a minute; after that its page is loaded again by the c
   const place = { sandboxId: link.sandboxId, port: link.port };
   const { loginId, userId } = person;
   const late = grantToken(key, { loginId, userId, expiresAtMs, grantedUntilMs: Date.now() - 1 }, place);
-  assert.deepEqual((await visit(api.context, link, { token: late, cookie })).access?.link, { kind: 'team', loginId, userId });
+  assert.deepEqual((await visit(api.context, link, { token: late, cookie })).access?.link, {
+    kind: 'team',
+    loginId,
+    userId,
+  });
   const { refusal } = await visit(api.context, link, { token: late });
-  assert.equal(new URL((refusal as { signIn: string }).signIn).searchParams.get('link'), link.token, 'by the link that the grant was for');
+  assert.equal(
+    new URL((refusal as { signIn: string }).signIn).searchParams.get('link'),
+    link.token,
+    'by the link that the grant was for',
+  );
   // A link that is good for longer is to give a cookie that is, too.
   const longer = teamToken(key, expiresAtMs + 60_000, place);
   assert.equal(typeof (await visit(api.context, link, { token: longer, cookie })).refusal, 'object');
@@ -223,12 +263,17 @@ test('a team cookie is good for as long as the login, the membership and the acc
     ['signed out', ({ loginId }) => deleteLogin(api.db, loginId)],
     [
       'the login expired',
-      async ({ loginId }) => void (await api.db.updateTable('session').set({ expiresAt: new Date() }).where('id', '=', loginId).execute()),
+      async ({ loginId }) =>
+        void (await api.db.updateTable('session').set({ expiresAt: new Date() }).where('id', '=', loginId).execute()),
     ],
-    ['no member any more', async ({ userId }) => void (await api.db.deleteFrom('membership').where('user_id', '=', userId).execute())],
+    [
+      'no member any more',
+      async ({ userId }) => void (await api.db.deleteFrom('membership').where('user_id', '=', userId).execute()),
+    ],
     [
       'a role that this version does not know',
-      async ({ userId }) => void (await api.db.updateTable('membership').set({ role: 'x' }).where('user_id', '=', userId).execute()),
+      async ({ userId }) =>
+        void (await api.db.updateTable('membership').set({ role: 'x' }).where('user_id', '=', userId).execute()),
     ],
   ] as [string, (person: { loginId: string; userId: string }) => Promise<void>][]) {
     const person = await member();
@@ -247,8 +292,14 @@ test("another login of the same person, and another person's, are not let in by 
   const cookie = cookieOf(api, await visit(api.context, await grantedLink(api, link, person)));
   const stays = await signInAs(api.db, person.userId);
   await deleteLogin(api.db, person.loginId);
-  assert.equal(typeof (await untilRefused('the cookie', () => visit(api.context, link, { token: null, cookie }))), 'object');
-  assert.ok((await visit(api.context, await grantedLink(api, link, { ...person, loginId: stays.loginId }))).access !== undefined);
+  assert.equal(
+    typeof (await untilRefused('the cookie', () => visit(api.context, link, { token: null, cookie }))),
+    'object',
+  );
+  assert.ok(
+    (await visit(api.context, await grantedLink(api, link, { ...person, loginId: stays.loginId }))).access !==
+      undefined,
+  );
   // A login and a person that do not belong together, though both are good.
   const [one, other] = [await member(), await member()];
   const key = api.context.secretKey.derive('preview-link');
@@ -267,7 +318,9 @@ test('many visits at once are one query, and a fault of the database is not reme
   const person = await member();
   const grant = await grantedLink(api, await mintLink(api, link.sandboxId), person);
   for (const asked of [link, grant]) {
-    const { result, statements } = await recorder.during(() => Promise.all(Array.from({ length: 50 }, () => visit(api.context, asked))));
+    const { result, statements } = await recorder.during(() =>
+      Promise.all(Array.from({ length: 50 }, () => visit(api.context, asked))),
+    );
     assert.ok(result.every(({ access }) => access !== undefined));
     assert.equal(statements.filter((statement) => statement.startsWith('select')).length, 1, statements.join('\n'));
   }

@@ -53,7 +53,8 @@ function counting(context: ServiceContext): { context: ServiceContext; watched(t
   return { context: { ...context, changes: { watch } as ServiceContext['changes'] }, watched: () => open };
 }
 
-const isSignIn = (end: PreviewEnd): boolean => typeof end === 'object' && end.signIn.includes('/preview?link=bpt_team.');
+const isSignIn = (end: PreviewEnd): boolean =>
+  typeof end === 'object' && end.signIn.includes('/preview?link=bpt_team.');
 const setSandbox = async (sandboxId: string, status: 'stopped' | 'destroying'): Promise<void> => {
   await api.db
     .updateTable('sandbox')
@@ -71,16 +72,36 @@ for (const [what, make, end, expected] of [
   ],
   ['its public link expires', () => publicLink(3), () => undefined, 'expired'],
   ['its team link expires', (person) => teamLink(person, 3), () => undefined, 'expired'],
-  ['its login is signed out', (person) => teamLink(person), (_, { loginId }) => deleteLogin(api.db, loginId), 'sign in'],
+  [
+    'its login is signed out',
+    (person) => teamLink(person),
+    (_, { loginId }) => deleteLogin(api.db, loginId),
+    'sign in',
+  ],
   [
     'its person is removed from the org',
     (person) => teamLink(person),
     (_, { userId }) => api.db.deleteFrom('membership').where('user_id', '=', userId).execute(),
     'sign in',
   ],
-  ['its sandbox falls asleep', () => publicLink(), ({ sandboxId }) => setSandbox(sandboxId, 'stopped'), 'sandbox_not_awake'],
-  ['its sandbox is destroyed', (person) => teamLink(person), ({ sandboxId }) => setSandbox(sandboxId, 'destroying'), 'sandbox_gone'],
-] as [string, (person: TestSession) => Promise<MintedLink>, (link: MintedLink, person: TestSession) => unknown, string][]) {
+  [
+    'its sandbox falls asleep',
+    () => publicLink(),
+    ({ sandboxId }) => setSandbox(sandboxId, 'stopped'),
+    'sandbox_not_awake',
+  ],
+  [
+    'its sandbox is destroyed',
+    (person) => teamLink(person),
+    ({ sandboxId }) => setSandbox(sandboxId, 'destroying'),
+    'sandbox_gone',
+  ],
+] as [
+  string,
+  (person: TestSession) => Promise<MintedLink>,
+  (link: MintedLink, person: TestSession) => unknown,
+  string,
+][]) {
   test(`what is held open ends, on whatever replica, when ${what}`, async () => {
     const person = await api.makeSession({ role: 'operator' });
     const link = await make(person);

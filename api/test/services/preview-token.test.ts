@@ -1,4 +1,5 @@
-// The texts that open a preview: each is read back where it was made for, and nowhere else, and no other text is.
+// The texts that open a preview: each is read back where it was made for, and nowhere else, and no
+// other text is.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -25,13 +26,19 @@ const place: fc.Arbitrary<PreviewPlace> = fc
 const token: fc.Arbitrary<PreviewToken> = fc.oneof(
   id('prv_').map((linkId) => ({ kind: 'public' as const, linkId })),
   time.map((expiresAtMs) => ({ kind: 'team' as const, expiresAtMs })),
-  fc
-    .tuple(id('sgn_'), id('usr_'), time, time)
-    .map(([loginId, userId, expiresAtMs, grantedUntilMs]) => ({ kind: 'grant' as const, loginId, userId, expiresAtMs, grantedUntilMs })),
+  fc.tuple(id('sgn_'), id('usr_'), time, time).map(([loginId, userId, expiresAtMs, grantedUntilMs]) => ({
+    kind: 'grant' as const,
+    loginId,
+    userId,
+    expiresAtMs,
+    grantedUntilMs,
+  })),
 );
 const cookie: fc.Arbitrary<PreviewCookie> = fc.oneof(
   fc.tuple(id('prv_'), time).map(([linkId, expiresAtMs]) => ({ kind: 'public' as const, linkId, expiresAtMs })),
-  fc.tuple(id('sgn_'), id('usr_'), time).map(([loginId, userId, expiresAtMs]) => ({ kind: 'team' as const, loginId, userId, expiresAtMs })),
+  fc
+    .tuple(id('sgn_'), id('usr_'), time)
+    .map(([loginId, userId, expiresAtMs]) => ({ kind: 'team' as const, loginId, userId, expiresAtMs })),
 );
 
 function write(key: Buffer, said: PreviewToken, there: PreviewPlace): string {
@@ -86,21 +93,28 @@ test('neither is good on another host, under another key, or in the place of the
 
 test('a text with any character changed, added or left out is none', () => {
   fc.assert(
-    fc.property(token, place, fc.nat(), fc.constantFrom('a', 'A', '7', '.', '_', '-', '=', 'é', '\0'), (said, there, at, character) => {
-      const text = write(KEY, said, there);
-      const index = at % text.length;
-      fc.pre(text[index] !== character);
-      for (const changed of [
-        text.slice(0, index) + character + text.slice(index + 1),
-        text.slice(0, index) + text.slice(index + 1),
-        text.slice(0, index) + character + text.slice(index),
-        text + character,
-        character + text,
-      ]) {
-        // A character that is doubled, or left out of a row of the same ones, may give the same text again.
-        if (changed !== text) assert.equal(readToken(KEY, changed, there), null, changed);
-      }
-    }),
+    fc.property(
+      token,
+      place,
+      fc.nat(),
+      fc.constantFrom('a', 'A', '7', '.', '_', '-', '=', 'é', '\0'),
+      (said, there, at, character) => {
+        const text = write(KEY, said, there);
+        const index = at % text.length;
+        fc.pre(text[index] !== character);
+        for (const changed of [
+          text.slice(0, index) + character + text.slice(index + 1),
+          text.slice(0, index) + text.slice(index + 1),
+          text.slice(0, index) + character + text.slice(index),
+          text + character,
+          character + text,
+        ]) {
+          // A character that is doubled, or left out of a row of the same ones, may give the same
+          // text again.
+          if (changed !== text) assert.equal(readToken(KEY, changed, there), null, changed);
+        }
+      },
+    ),
   );
 });
 
@@ -108,8 +122,10 @@ test('nothing else is one, however long', () => {
   const there = { sandboxId: 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa', port: 80 };
   fc.assert(
     fc.property(fc.string(), (text) => {
-      for (const given of [text, `bpt_${text}`, `bpt_team.${text}`, `bpt_grant.${text}`]) assert.equal(readToken(KEY, given, there), null);
-      for (const given of [text, `bpc_${text}`, `bpc_public.${text}`]) assert.equal(readCookie(KEY, given, there), null);
+      for (const given of [text, `bpt_${text}`, `bpt_team.${text}`, `bpt_grant.${text}`])
+        assert.equal(readToken(KEY, given, there), null);
+      for (const given of [text, `bpc_${text}`, `bpc_public.${text}`])
+        assert.equal(readCookie(KEY, given, there), null);
     }),
   );
   for (const given of ['', 'bpt_', 'bpt_.', `bpt_${'a'.repeat(100_000)}`, `bpt_team.1.${'A'.repeat(43)}`])

@@ -1,4 +1,5 @@
-// Visits to previews for tests: links as the API makes them, people who are signed in, and further replicas of the service.
+// Visits to previews for tests: links as the API makes them, people who are signed in, and further
+// replicas of the service.
 import assert from 'node:assert/strict';
 import { readPreviewPlace } from '../../src/rules/preview-host.ts';
 import type { ServiceContext } from '../../src/services/context.ts';
@@ -47,14 +48,21 @@ export async function visit(
 }
 
 /** The cookie that a visit set. */
-export function cookieOf(api: TestApi, { access, refusal }: { access?: PreviewAccess; refusal?: PreviewRefusal }): string {
+export function cookieOf(
+  api: TestApi,
+  { access, refusal }: { access?: PreviewAccess; refusal?: PreviewRefusal },
+): string {
   const cookie = /^berth_preview=([^;]+);/.exec(access?.setCookie ?? '')?.[1];
   assert.ok(cookie !== undefined, `no cookie: ${JSON.stringify(refusal)}`);
   return api.secret(cookie, 'the cookie of a preview');
 }
 
 /** The link that a visitor of a team link comes with, after the service let the person on. */
-export async function grantedLink(api: TestApi, link: MintedLink, person: { loginId: string; userId: string }): Promise<MintedLink> {
+export async function grantedLink(
+  api: TestApi,
+  link: MintedLink,
+  person: { loginId: string; userId: string },
+): Promise<MintedLink> {
   const team = readTeamLink(api.context, { link: link.token, sandbox: link.sandboxId, port: String(link.port) });
   assert.ok(team !== null);
   assert.deepEqual(readPreviewPlace(link.sandboxId, String(link.port)), { sandboxId: team.sandboxId, port: team.port });
@@ -63,8 +71,12 @@ export async function grantedLink(api: TestApi, link: MintedLink, person: { logi
   return { ...link, token: tokenIn(api, way.location) };
 }
 
-/** Another replica on the same database: it shares no memory with the first, and listens by itself. */
-export async function startReplica(api: TestApi): Promise<{ context: ServiceContext; close(this: void): Promise<void> }> {
+/**
+ * Another replica on the same database: it shares no memory with the first, and listens by itself.
+ */
+export async function startReplica(
+  api: TestApi,
+): Promise<{ context: ServiceContext; close(this: void): Promise<void> }> {
   const changes = new SandboxChanges(api.databaseUrl, (error) => api.context.log.warn({ err: error }));
   await changes.start();
   return { context: { ...api.context, changes }, close: () => changes.close() };

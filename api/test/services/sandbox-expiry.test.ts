@@ -12,8 +12,13 @@ before(async () => {
 });
 after(() => api.close());
 
-const rowOf = (id: string): Promise<SandboxRow> => api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
-const ephemeral = (leftMs: number) => ({ mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() + leftMs) });
+const rowOf = (id: string): Promise<SandboxRow> =>
+  api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const ephemeral = (leftMs: number) => ({
+  mode: 'ephemeral',
+  ttl_seconds: 60,
+  expires_at: new Date(Date.now() + leftMs),
+});
 
 for (const status of sandboxStatus.options) {
   const ending = status === 'destroying' || status === 'deleted';

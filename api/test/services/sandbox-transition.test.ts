@@ -25,7 +25,11 @@ for (const from of sandboxStatus.options) {
       const before = await api.makeSandbox(from);
       const { outcome } = await transition({ sandboxId: before.id, epoch: 1, to, ...reasonFor(to) });
       assert.equal(outcome, expected);
-      const after = await api.db.selectFrom('sandbox').selectAll().where('id', '=', before.id).executeTakeFirstOrThrow();
+      const after = await api.db
+        .selectFrom('sandbox')
+        .selectAll()
+        .where('id', '=', before.id)
+        .executeTakeFirstOrThrow();
       const events = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', before.id).execute();
       if (expected === 'changed') {
         assert.equal(after.status, to);
@@ -65,9 +69,8 @@ for (const [from, to, kind] of [
   ['failed', 'stopped', 'sandbox_recovered'],
   ['waking', 'destroying', 'sandbox_destroy_requested'],
   ['destroying', 'deleted', 'sandbox_deleted'],
-] as const) {
+] as const)
   test(`the feed calls ${from} to ${to} a ${kind}`, async () => assert.equal(await kindOf(from, to), kind));
-}
 
 test('what a wake starts from is known while it sleeps, kept while it is being woken, and nothing while it is awake', async () => {
   const { id } = await api.makeSandbox('ready');
@@ -109,8 +112,14 @@ test('machine time that ends by a loss ends at the last proof of life, and never
     const { rows } = await sql<{ length: number; age: number }>`
       select extract(epoch from upper(during) - lower(during))::float8 as length, extract(epoch from now() - upper(during))::float8 as age
       from usage_interval where sandbox_id = ${id}`.execute(api.db);
-    if (expected === 'begin') assert.equal(rows[0]?.length, 0.000001);
-    else assert.ok(rows.length === 1 && rows[0] !== undefined && rows[0].length > 0.000001 && rows[0].age >= 0, JSON.stringify(rows));
+    if (expected === 'begin') {
+      assert.equal(rows[0]?.length, 0.000001);
+    } else {
+      assert.ok(
+        rows.length === 1 && rows[0] !== undefined && rows[0].length > 0.000001 && rows[0].age >= 0,
+        JSON.stringify(rows),
+      );
+    }
   }
 });
 
@@ -118,19 +127,26 @@ test('a machine that comes back after a clock went back is metered from where it
   const { id } = await api.makeSandbox('provisioning');
   await transition({ sandboxId: id, epoch: 1, to: 'ready' });
   // The clock was an hour ahead when it came awake, and is right again when it goes to sleep.
-  await sql`update usage_interval set during = tstzrange(now() + interval '1 hour', null) where sandbox_id = ${id}`.execute(api.db);
+  await sql`update usage_interval set during = tstzrange(now() + interval '1 hour', null) where sandbox_id = ${id}`.execute(
+    api.db,
+  );
   await transition({ sandboxId: id, epoch: 1, to: 'sleeping' });
   await transition({ sandboxId: id, epoch: 1, to: 'ready' });
   const { rows } = await sql<{ touches: boolean }>`
     select a.during -|- b.during as touches from usage_interval a, usage_interval b
-    where a.sandbox_id = ${id} and b.sandbox_id = ${id} and not upper_inf(a.during) and upper_inf(b.during)`.execute(api.db);
+    where a.sandbox_id = ${id} and b.sandbox_id = ${id} and not upper_inf(a.during) and upper_inf(b.during)`.execute(
+    api.db,
+  );
   assert.deepEqual(rows, [{ touches: true }]);
 });
 
 test('a step of an older or a newer epoch is void, and so is one for a sandbox that does not exist', async () => {
   const { id } = await api.makeSandbox('provisioning', { epoch: 2 });
   for (const epoch of [1, 3]) assert.equal((await transition({ sandboxId: id, epoch, to: 'ready' })).outcome, 'void');
-  assert.equal((await transition({ sandboxId: 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa', epoch: 1, to: 'ready' })).outcome, 'void');
+  assert.equal(
+    (await transition({ sandboxId: 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa', epoch: 1, to: 'ready' })).outcome,
+    'void',
+  );
 });
 
 test('a new intent raises the epoch, which voids what was under way', async () => {
@@ -160,7 +176,9 @@ test('machine time is metered from the first awake status to the last, in one in
 
 test('two steps that race for one sandbox are one change', async () => {
   const { id } = await api.makeSandbox('provisioning');
-  const outcomes = await Promise.all(Array.from({ length: 8 }, () => transition({ sandboxId: id, epoch: 1, to: 'ready' })));
+  const outcomes = await Promise.all(
+    Array.from({ length: 8 }, () => transition({ sandboxId: id, epoch: 1, to: 'ready' })),
+  );
   assert.deepEqual(outcomes.map(({ outcome }) => outcome).toSorted(), [...Array<string>(7).fill('already'), 'changed']);
 });
 

@@ -28,7 +28,14 @@ function assertDoesNotOpen(key: Buffer, owner: string, sealed: Buffer): void {
 }
 
 test('any text opens as it was sealed, for its owner and with its key', () => {
-  fc.assert(fc.property(anyKey, anyOwner, anyText, (key, owner, text) => openText(key, owner, sealText(key, owner, text)) === text));
+  fc.assert(
+    fc.property(
+      anyKey,
+      anyOwner,
+      anyText,
+      (key, owner, text) => openText(key, owner, sealText(key, owner, text)) === text,
+    ),
+  );
 });
 
 test('the longest text, an empty one and one like a sealed value open as they were sealed', () => {
@@ -68,7 +75,8 @@ test('what is cut, longer, empty, of another version or no sealed value at all d
   const sealed = sealText(KEY, OWNER, 'a token');
   for (let length = 0; length < sealed.length; length += 1) assertDoesNotOpen(KEY, OWNER, sealed.subarray(0, length));
   assertDoesNotOpen(KEY, OWNER, Buffer.concat([sealed, Buffer.of(0)]));
-  for (const version of [0, 2, 255]) assertDoesNotOpen(KEY, OWNER, Buffer.concat([Buffer.of(version), sealed.subarray(1)]));
+  for (const version of [0, 2, 255])
+    assertDoesNotOpen(KEY, OWNER, Buffer.concat([Buffer.of(version), sealed.subarray(1)]));
   fc.assert(fc.property(fc.uint8Array(), (bytes) => assertDoesNotOpen(KEY, OWNER, Buffer.from(bytes))));
 });
 
@@ -78,9 +86,14 @@ test('a sealed value begins with its version, shows nothing of the text but its 
   for (const sealed of seals) {
     assert.equal(sealed[0], 1);
     assert.equal(sealed.length, 1 + 12 + text.length + 16);
-    for (let from = 0; from + 6 <= text.length; from += 1) assert.equal(sealed.includes(text.slice(from, from + 6)), false);
+    for (let from = 0; from + 6 <= text.length; from += 1)
+      assert.equal(sealed.includes(text.slice(from, from + 6)), false);
   }
-  assert.equal(new Set(seals.map((sealed) => sealed.toString('hex', 1, 13))).size, seals.length, 'a nonce was used twice');
+  assert.equal(
+    new Set(seals.map((sealed) => sealed.toString('hex', 1, 13))).size,
+    seals.length,
+    'a nonce was used twice',
+  );
 });
 
 test('text that would not come back unchanged is not sealed', () => {

@@ -1,4 +1,5 @@
-// The ledger of machine time through the lives of sandboxes: who is metered, from when to when, in what size, and what of it stays when they are gone.
+// The ledger of machine time through the lives of sandboxes: who is metered, from when to when, in
+// what size, and what of it stays when they are gone.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -69,7 +70,9 @@ test('a live resize ends one interval and begins the next at the same instant, i
   );
   const verified = { vcpu: 2, memoryGb: 4, diskGb: 10 };
   assert.equal(
-    await api.db.transaction().execute((trx) => settleResize(trx, { sandboxId: id, epoch: 1, verified, deferred: null })),
+    await api.db
+      .transaction()
+      .execute((trx) => settleResize(trx, { sandboxId: id, epoch: 1, verified, deferred: null })),
     'changed',
   );
   assert.deepEqual(await ledgerOf(id), [
@@ -83,25 +86,35 @@ test('a live resize that changed nothing goes on with the same interval', async 
   await sql`update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10 where id = ${id}`.execute(
     api.db,
   );
-  await api.db.transaction().execute((trx) => settleResize(trx, { sandboxId: id, epoch: 1, verified: null, deferred: null }));
+  await api.db
+    .transaction()
+    .execute((trx) => settleResize(trx, { sandboxId: id, epoch: 1, verified: null, deferred: null }));
   assert.deepEqual(await ledgerOf(id), [{ vcpu: 1, open: true, gapUs: null }]);
 });
 
 test('machine time of a lost machine ends at its last proof of life, to the millisecond', async () => {
   const id = await makeAwake();
-  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(api.db);
+  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(
+    api.db,
+  );
   const lastAliveAt = new Date(Date.now() - 3_600_000);
   await go(id, 'failed', { lastAliveAt });
-  const { rows } = await sql<{ ends: Date }>`select upper(during) as ends from usage_interval where sandbox_id = ${id}`.execute(api.db);
+  const { rows } = await sql<{
+    ends: Date;
+  }>`select upper(during) as ends from usage_interval where sandbox_id = ${id}`.execute(api.db);
   assert.deepEqual(rows, [{ ends: lastAliveAt }]);
 });
 
 test('an ephemeral sandbox whose end comes late is metered until its time to live, and not beyond', async () => {
   const expiresAt = new Date(Date.now() - 60_000);
   const id = await makeAwake({ mode: 'ephemeral', ttl_seconds: 60, expires_at: expiresAt });
-  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(api.db);
+  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(
+    api.db,
+  );
   await go(id, 'destroying');
-  const { rows } = await sql<{ ends: Date }>`select upper(during) as ends from usage_interval where sandbox_id = ${id}`.execute(api.db);
+  const { rows } = await sql<{
+    ends: Date;
+  }>`select upper(during) as ends from usage_interval where sandbox_id = ${id}`.execute(api.db);
   assert.deepEqual(rows, [{ ends: expiresAt }]);
 });
 
@@ -118,7 +131,9 @@ test('an ephemeral sandbox that came awake after its time to live is metered for
 test('a resize that is verified after the time to live bills nothing beyond it', async () => {
   const expiresAt = new Date(Date.now() - 60_000);
   const id = await makeAwake({ mode: 'ephemeral', ttl_seconds: 60, expires_at: expiresAt });
-  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(api.db);
+  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(
+    api.db,
+  );
   await sql`update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10 where id = ${id}`.execute(
     api.db,
   );
@@ -126,7 +141,9 @@ test('a resize that is verified after the time to live bills nothing beyond it',
   await api.db.transaction().execute((trx) => settleResize(trx, { sandboxId: id, epoch: 1, verified, deferred: null }));
   await go(id, 'destroying');
   const { rows } = await sql<{ ends: Date }>`
-    select date_trunc('milliseconds', max(upper(during))) as ends from usage_interval where sandbox_id = ${id}`.execute(api.db);
+    select date_trunc('milliseconds', max(upper(during))) as ends from usage_interval where sandbox_id = ${id}`.execute(
+    api.db,
+  );
   assert.deepEqual(rows, [{ ends: expiresAt }]);
   assert.deepEqual(
     (await ledgerOf(id)).map(({ vcpu, open }) => [vcpu, open]),
@@ -150,14 +167,19 @@ test('org, project, end user and size are copied into an interval and stay when 
   });
   await go(id, 'destroying');
   await go(id, 'deleted');
-  assert.equal((await api.call('DELETE', `/v1/orgs/${api.orgId}/projects/${projectId}`, { token: session.token })).status, 200);
+  assert.equal(
+    (await api.call('DELETE', `/v1/orgs/${api.orgId}/projects/${projectId}`, { token: session.token })).status,
+    200,
+  );
   await sql`delete from sandbox where id = ${id}`.execute(api.db);
   const rows = await api.db
     .selectFrom('usage_interval')
     .select(['org_id', 'project_id', 'end_user_id', 'vcpu', 'memory_gb', 'disk_gb'])
     .where('sandbox_id', '=', id)
     .execute();
-  assert.deepEqual(rows, [{ org_id: api.orgId, project_id: projectId, end_user_id: 'customer 7', vcpu: 4, memory_gb: 8, disk_gb: 40 }]);
+  assert.deepEqual(rows, [
+    { org_id: api.orgId, project_id: projectId, end_user_id: 'customer 7', vcpu: 4, memory_gb: 8, disk_gb: 40 },
+  ]);
 });
 
 test('the database refuses to change or delete a closed interval, and notes it for the sums when it is closed', async () => {
@@ -178,7 +200,6 @@ test('the database refuses to change or delete a closed interval, and notes it f
     sql`update usage_interval set during = tstzrange(lower(during), now() + interval '1 hour') where sandbox_id = ${id}`,
     sql`update usage_interval set end_user_id = 'another' where sandbox_id = ${id}`,
     sql`delete from usage_interval where sandbox_id = ${id}`,
-  ]) {
+  ])
     await assert.rejects(statement.execute(api.db), /is closed and does not change/);
-  }
 });

@@ -1,12 +1,16 @@
-// A simulated month and some days: a thousand sandboxes of forty end users in five projects live at random, with crashes, resizes, ends and changed caps, on a
-// clock that the test sets. Whatever the API answers is held against sums by brute force, to the millisecond; no two views may disagree.
+// A simulated month and some days: a thousand sandboxes of forty end users in five projects live at
+// random, with crashes, resizes, ends and changed caps, on a clock that the test sets. Whatever the
+// API answers is held against sums by brute force, to the millisecond; no two views may disagree.
 //
-// The clock stands still at each of some thousand instants, at microseconds drawn at random, and all that falls due happens there: first, in turn, what changes
-// how much was used until now (a machine that was lost earlier, a time to live that was over, a cap); then the rest at once, as it would, over many connections.
-// None of that changes what was used until this instant, so whatever the order, creates, wakes and views must come out as the model has them.
+// The clock stands still at each of some thousand instants, at microseconds drawn at random, and
+// all that falls due happens there: first, in turn, what changes how much was used until now (a
+// machine that was lost earlier, a time to live that was over, a cap); then the rest at once, as it
+// would, over many connections. None of that changes what was used until this instant, so whatever
+// the order, creates, wakes and views must come out as the model has them.
 //
-// Half of the sandboxes live through the services, with their caps, statuses and steps; of the others the ledger's own statements write the stretches, which is
-// most of the month in a fifth of the statements.
+// Half of the sandboxes live through the services, with their caps, statuses and steps; of the
+// others the ledger's own statements write the stretches, which is most of the month in a fifth of
+// the statements.
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -44,7 +48,13 @@ const ENDS_MS = STARTS_MS + DAYS * DAY_MS;
 const GAP_MS = 20 * 60_000;
 /** What lies exactly here is looked at: where periods meet, and days. */
 const BOUNDS_MS = [SECOND_STARTS_MS - 1, SECOND_STARTS_MS, SECOND_STARTS_MS + 1, Date.UTC(2024, 1, 1)];
-const TEAM: Plan = { ...SELF_HOSTED_PLAN, id: 'team', name: 'Team', includedMachineHours: 4_000, overageUsdPerMachineHour: 0.5 };
+const TEAM: Plan = {
+  ...SELF_HOSTED_PLAN,
+  id: 'team',
+  name: 'Team',
+  includedMachineHours: 4_000,
+  overageUsdPerMachineHour: 0.5,
+};
 const RATES = { vcpuHourUsd: 1, memoryGbHourUsd: 0, diskGbHourUsd: 0 };
 /** Named when it fails; BERTH_TEST_SEED runs it again. */
 const SEED = Number(process.env['BERTH_TEST_SEED'] ?? randomInt(2 ** 31));
@@ -64,7 +74,15 @@ before(async () => {
     },
   });
   admin = await api.makeSession({ role: 'owner', minutes: 100 * 24 * 60 });
-  actor = { kind: 'api_key', id: newId('apiKey'), userId: api.userId, requestId: null, orgId: api.orgId, scopes: null, role: 'owner' };
+  actor = {
+    kind: 'api_key',
+    id: newId('apiKey'),
+    userId: api.userId,
+    requestId: null,
+    orgId: api.orgId,
+    scopes: null,
+    role: 'owner',
+  };
   const anchor = new Date(STARTS_MS);
   await api.db.updateTable('subscription').set({ plan: TEAM.id, started_at: anchor, period_anchor: anchor }).execute();
 });
@@ -85,7 +103,10 @@ function randomOf(seed: number): () => number {
 }
 
 type Random = () => number;
-/** Draws of its own for each, so that a seed means the same month in whatever order things end that happen at once. */
+/**
+ * Draws of its own for each, so that a seed means the same month in whatever order things end that
+ * happen at once.
+ */
 const streamOf = (of: number): Random => randomOf(SEED ^ Math.imul(of + 1, 0x9e3779b1));
 const below = (random: Random, bound: number): number => Math.floor(random() * bound);
 /** Some hours in milliseconds, mostly few. */
@@ -99,7 +120,10 @@ interface Life {
   vcpu: number;
   epoch: number;
   random: Random;
-  /** Of one that has no machine and no status: the ledger's own statements write its stretches. null: it lives through the services. */
+  /**
+   * Of one that has no machine and no status: the ledger's own statements write its stretches.
+   * null: it lives through the services.
+   */
   plain: SandboxRow | null;
 }
 
@@ -149,7 +173,9 @@ class Month {
     }
     for (let index = 0; index < SANDBOXES; index += 1) {
       const random = streamOf(index);
-      this.#at(STARTS_MS + random() * 33 * DAY_MS, 'now', newId('sandbox'), () => this.#create(random, index % 3 !== 0));
+      this.#at(STARTS_MS + random() * 33 * DAY_MS, 'now', newId('sandbox'), () =>
+        this.#create(random, index % 3 !== 0),
+      );
     }
     let streams = SANDBOXES;
     const often = (count: number, turn: Event['turn'], of: string, run: (random: Random) => Promise<void>): void => {
@@ -189,14 +215,20 @@ class Month {
     const window = { fromMs, toMs: this.nowMs };
     const org = await this.#usage('');
     const orgMs = this.model.usedMs(window);
-    assert.deepEqual([org.periodStartsAt, org.periodEndsAt], [new Date(fromMs).toISOString(), new Date(endsMs).toISOString()]);
+    assert.deepEqual(
+      [org.periodStartsAt, org.periodEndsAt],
+      [new Date(fromMs).toISOString(), new Date(endsMs).toISOString()],
+    );
     assert.equal(org.usedMachineHours, orgMs / HOUR_MS);
     const cap = this.#orgLimit ?? (this.#overage ? null : TEAM.includedMachineHours);
     assert.deepEqual(
       [org.sandboxMachineHourLimit, org.sandboxMachineHourLimitOverride, org.sandboxOverageEnabled],
       [cap, this.#orgLimit, this.#overage],
     );
-    assert.equal(org.remainingMachineHours, cap === null ? null : Math.max(0, Math.round(cap * HOUR_MS) - orgMs) / HOUR_MS);
+    assert.equal(
+      org.remainingMachineHours,
+      cap === null ? null : Math.max(0, Math.round(cap * HOUR_MS) - orgMs) / HOUR_MS,
+    );
     assert.equal(org.overageMachineHours, Math.max(0, orgMs - (TEAM.includedMachineHours ?? 0) * HOUR_MS) / HOUR_MS);
 
     const ofProjects = await Promise.all(
@@ -227,7 +259,10 @@ class Month {
     const ofEndUsersMs = endUsers.reduce((sum, { machineHours }) => sum + Math.round(machineHours * HOUR_MS), 0);
     assert.equal(ofEndUsersMs + (expected.get(null)?.ms ?? 0), orgMs);
     const endUserId = `user ${below(random, END_USERS)}`;
-    assert.equal((await this.#usage(`?endUserId=${endUserId}`)).usedMachineHours, (expected.get(endUserId)?.ms ?? 0) / HOUR_MS);
+    assert.equal(
+      (await this.#usage(`?endUserId=${endUserId}`)).usedMachineHours,
+      (expected.get(endUserId)?.ms ?? 0) / HOUR_MS,
+    );
   }
 
   async #usage(query: string): Promise<TestApiBody> {
@@ -236,7 +271,10 @@ class Month {
     return body;
   }
 
-  /** At the first instant that is not before, and not the present one; never, when the month is over then. */
+  /**
+   * At the first instant that is not before, and not the present one; never, when the month is over
+   * then.
+   */
   #at(ms: number, turn: Event['turn'], of: string, run: () => Promise<void>): void {
     const wantedUs = Math.max(Math.ceil(ms) * 1_000, this.#nowUs + 1);
     let [low, high] = [0, this.#instants.length];
@@ -250,7 +288,12 @@ class Month {
     this.#events.set(instant, [...(this.#events.get(instant) ?? []), { turn, of, run }]);
   }
 
-  #after(ms: number, { sandboxId }: Pick<Life, 'sandboxId'>, run: () => Promise<void>, turn: Event['turn'] = 'now'): void {
+  #after(
+    ms: number,
+    { sandboxId }: Pick<Life, 'sandboxId'>,
+    run: () => Promise<void>,
+    turn: Event['turn'] = 'now',
+  ): void {
     this.#at(this.nowMs + ms, turn, sandboxId, run);
   }
 
@@ -261,12 +304,15 @@ class Month {
   #isAtCap(projectId: string): boolean {
     const window = { fromMs: this.period.fromMs, toMs: this.nowMs };
     const ofProject = this.#limits.get(projectId);
-    if (ofProject !== undefined && this.model.usedMs({ ...window, projectId }) >= Math.round(ofProject * HOUR_MS)) return true;
+    if (ofProject !== undefined && this.model.usedMs({ ...window, projectId }) >= Math.round(ofProject * HOUR_MS))
+      return true;
     const ofOrg = this.#overage ? null : (this.#orgLimit ?? TEAM.includedMachineHours);
     return ofOrg !== null && this.model.usedMs(window) >= Math.round(ofOrg * HOUR_MS);
   }
 
-  /** What came of it; null when it was refused, which it must be exactly when the model is at a cap. */
+  /**
+   * What came of it; null when it was refused, which it must be exactly when the model is at a cap.
+   */
   async #allowed(projectId: string, asked: Promise<SandboxRow>): Promise<SandboxRow | null> {
     const [answer] = await Promise.allSettled([asked]);
     if (!this.#isAtCap(projectId)) {
@@ -284,7 +330,12 @@ class Month {
     await api.db.transaction().execute(async (trx) => {
       for (const status of statuses) {
         const system = { kind: 'system', id: null, userId: null } as const;
-        const result = await transitionSandbox(trx, { sandboxId: self.sandboxId, epoch: self.epoch, actor: system, ...status });
+        const result = await transitionSandbox(trx, {
+          sandboxId: self.sandboxId,
+          epoch: self.epoch,
+          actor: system,
+          ...status,
+        });
         assert.ok(result.outcome === 'changed');
         self.epoch = result.sandbox.epoch;
       }
@@ -296,12 +347,21 @@ class Month {
     const drawn = below(random, END_USERS + 4);
     const endUserId = drawn < END_USERS ? `user ${drawn}` : null;
     const kind = random();
-    const again = (): void => this.#at(this.nowMs + hours(random, 144), 'now', newId('sandbox'), () => this.#create(random, mayBePlain));
+    const again = (): void =>
+      this.#at(this.nowMs + hours(random, 144), 'now', newId('sandbox'), () => this.#create(random, mayBePlain));
     if (mayBePlain && kind >= 0.2) {
       if (this.#isAtCap(projectId)) return again();
       const plain = await api.makeSandbox('provisioning', { project_id: projectId, end_user_id: endUserId });
       this.#count('created');
-      const self: Life = { sandboxId: plain.id, projectId, endUserId, vcpu: plain.allocated_vcpu, epoch: plain.epoch, random, plain };
+      const self: Life = {
+        sandboxId: plain.id,
+        projectId,
+        endUserId,
+        vcpu: plain.allocated_vcpu,
+        epoch: plain.epoch,
+        random,
+        plain,
+      };
       return this.#after(1, self, () => this.#comeAwake(self, kind >= 0.35));
     }
     const policy =
@@ -319,10 +379,19 @@ class Month {
     const row = await this.#allowed(projectId, created);
     if (row === null) return again();
     this.#count('created');
-    const self: Life = { sandboxId: row.id, projectId, endUserId, vcpu: row.allocated_vcpu, epoch: row.epoch, random, plain: null };
+    const self: Life = {
+      sandboxId: row.id,
+      projectId,
+      endUserId,
+      vcpu: row.allocated_vcpu,
+      epoch: row.epoch,
+      random,
+      plain: null,
+    };
     const expiresMs = row.expires_at?.getTime() ?? null;
     this.#after(1, self, () => this.#comeAwake(self, expiresMs === null ? kind >= 0.35 : null));
-    if (expiresMs !== null) this.#at(expiresMs + 1 + random() * 120_000, 'before', self.sandboxId, () => this.#expire(self, expiresMs));
+    if (expiresMs !== null)
+      this.#at(expiresMs + 1 + random() * 120_000, 'before', self.sandboxId, () => this.#expire(self, expiresMs));
   }
 
   /** `sleeps`: null for an ephemeral one, which is left to its expiry. */
@@ -356,12 +425,17 @@ class Month {
       const row = await this.#allowed(self.projectId, wakeSandbox(api.context, actor, self.sandboxId, NOBODY_WAITS));
       if (row === null) return again();
       self.epoch = row.epoch;
-    } else if (this.#isAtCap(self.projectId)) return again();
+    } else if (this.#isAtCap(self.projectId)) {
+      return again();
+    }
     this.#count('woken');
     this.#after(1, self, () => this.#comeAwake(self, sleeps));
   }
 
-  /** Its machine was lost some time ago: it is metered until its last proof of life, which may lie in a day that is summed already. */
+  /**
+   * Its machine was lost some time ago: it is metered until its last proof of life, which may lie
+   * in a day that is summed already.
+   */
   async #crash(self: Life, sleeps: boolean): Promise<void> {
     const since = this.model.runsSince(self.sandboxId) ?? this.nowMs;
     const lastAliveMs = Math.max(since + 1, this.nowMs - Math.floor(hours(self.random, 8)));
@@ -428,7 +502,10 @@ class Month {
       this.#orgLimit = limit;
       this.#overage = random() < 0.5;
       const body = { sandboxMachineHourLimit: limit, sandboxOverageEnabled: this.#overage };
-      assert.equal((await api.call('PATCH', `/v1/orgs/${api.orgId}/subscription/usage-guardrails`, { body, ...headers })).status, 200);
+      assert.equal(
+        (await api.call('PATCH', `/v1/orgs/${api.orgId}/subscription/usage-guardrails`, { body, ...headers })).status,
+        200,
+      );
       return;
     }
     const projectId = this.projects[below(random, PROJECTS)] ?? '';
@@ -436,7 +513,10 @@ class Month {
     if (ofProject === null) this.#limits.delete(projectId);
     else this.#limits.set(projectId, ofProject);
     const path = `/v1/orgs/${api.orgId}/projects/${projectId}/usage-guardrails`;
-    assert.equal((await api.call('PATCH', path, { body: { sandboxMachineHourLimit: ofProject }, ...headers })).status, 200);
+    assert.equal(
+      (await api.call('PATCH', path, { body: { sandboxMachineHourLimit: ofProject }, ...headers })).status,
+      200,
+    );
   }
 
   /** What the worker does, or a part of it that is lost before its commit. */
@@ -463,9 +543,19 @@ test(`a month of ${SANDBOXES} sandboxes is answered as brute force sums it, in e
   await month.live();
   await month.check(streamOf(-1));
   t.diagnostic(JSON.stringify({ seed: SEED, stretches: month.model.stretches, ...month.counts }));
-  for (const what of ['created', 'slept', 'woken', 'crashed', 'destroyed', 'expired', 'resized', 'refused at a cap', 'rolled up']) {
+  for (const what of [
+    'created',
+    'slept',
+    'woken',
+    'crashed',
+    'destroyed',
+    'expired',
+    'resized',
+    'refused at a cap',
+    'rolled up',
+  ])
     assert.ok((month.counts[what] ?? 0) > 20, `${what}: ${month.counts[what] ?? 0}`);
-  }
+
   // The periods tile time: nothing is lost between them and nothing counted in both.
   const at = new Date(ENDS_MS);
   const inWindow = (fromMs: number, toMs: number): Promise<number> =>

@@ -26,18 +26,29 @@ test('under http it is out of reach of scripts; a login that has ended is kept b
 
 test('a credential is read as it was set, among whatever other cookies', () => {
   fc.assert(
-    fc.property(fc.string({ minLength: 1, maxLength: 100, unit: 'grapheme' }), fc.constantFrom(HTTP, HTTPS), (credential, publicUrl) => {
-      const pair = loginCookie(publicUrl, { credential, expiresAt: inSeconds(60) }).split(';', 1)[0];
-      assert.equal(readLoginCookie(publicUrl, `x=1; not_berth_login=2;${pair}; y`), credential);
-      assert.equal(readLoginCookie(publicUrl === HTTP ? HTTPS : HTTP, pair), null);
-    }),
+    fc.property(
+      fc.string({ minLength: 1, maxLength: 100, unit: 'grapheme' }),
+      fc.constantFrom(HTTP, HTTPS),
+      (credential, publicUrl) => {
+        const pair = loginCookie(publicUrl, { credential, expiresAt: inSeconds(60) }).split(';', 1)[0];
+        assert.equal(readLoginCookie(publicUrl, `x=1; not_berth_login=2;${pair}; y`), credential);
+        assert.equal(readLoginCookie(publicUrl === HTTP ? HTTPS : HTTP, pair), null);
+      },
+    ),
   );
 });
 
 test('what is no cookie of ours is none', () => {
-  for (const header of [undefined, '', ';', 'berth_login', 'berth_login=', 'berth_login=%E0%A4%A', `berth_login=${'x'.repeat(513)}`]) {
+  for (const header of [
+    undefined,
+    '',
+    ';',
+    'berth_login',
+    'berth_login=',
+    'berth_login=%E0%A4%A',
+    `berth_login=${'x'.repeat(513)}`,
+  ])
     assert.equal(readLoginCookie(HTTP, header), null);
-  }
 });
 
 const EVIL = [
@@ -57,9 +68,8 @@ test('only a path of this service is one', () => {
     '/x?to=//evil.test',
     '/@evil.test',
     '/x#y',
-  ]) {
+  ])
     assert.equal(localPath(text), new URL(text, HTTPS).href.slice(HTTPS.length), text);
-  }
 });
 
 test('a browser that is sent to what counts as a path never leaves the service', () => {

@@ -1,4 +1,5 @@
-// A program that talks to the endpoints below /auth/, people with accounts, and a second instance of the API over the same database.
+// A program that talks to the endpoints below /auth/, people with accounts, and a second instance
+// of the API over the same database.
 import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
@@ -41,7 +42,11 @@ export async function post(
   });
   assert.equal(response.headers.get('cache-control'), 'no-store');
   const text = await response.text();
-  const answer = { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+  const answer = {
+    status: response.status,
+    headers: response.headers,
+    body: text === '' ? undefined : JSON.parse(text),
+  };
   if (response.status >= 400) assert.deepEqual(Object.keys(answer.body), ['error', 'error_description']);
   return answer;
 }
@@ -53,7 +58,10 @@ export interface Person {
 }
 
 /** Somebody with an account and a password. */
-export async function makePerson(signIn: ClientSignIn, changes: { emailVerified?: boolean; email?: string } = {}): Promise<Person> {
+export async function makePerson(
+  signIn: ClientSignIn,
+  changes: { emailVerified?: boolean; email?: string } = {},
+): Promise<Person> {
   const email = changes.email ?? `${newId('user')}@example.test`;
   const emailVerified = changes.emailVerified ?? true;
   const { userId } = await signIn.createAccount({ email, name: 'Pat Person', password: PASSWORD, emailVerified });
@@ -79,9 +87,17 @@ export interface Instance {
   close(): Promise<void>;
 }
 
-/** Another instance of the API: its own server, its own connections, the same database and secret key. */
+/**
+ * Another instance of the API: its own server, its own connections, the same database and secret
+ * key.
+ */
 export async function startInstance(api: TestApi): Promise<Instance> {
-  const { db } = openDatabase({ url: api.databaseUrl, maxConnections: 5, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  const { db } = openDatabase({
+    url: api.databaseUrl,
+    maxConnections: 5,
+    statementTimeoutMs: 30_000,
+    onIdleError: () => undefined,
+  });
   const context = { ...api.context, db };
   const signIn = openSignIn({ ...context, oidc: null });
   const app = await buildApp({ context, signIn });
@@ -100,7 +116,9 @@ export async function startInstance(api: TestApi): Promise<Instance> {
 
 /** Stops the refilling of the buckets that are there: how long a test takes does not count then. */
 export async function stopRefilling(db: Database): Promise<void> {
-  await sql`update throttle set refilled_at = clock_timestamp() + interval '1 day' where refilled_at <= clock_timestamp()`.execute(db);
+  await sql`update throttle set refilled_at = clock_timestamp() + interval '1 day' where refilled_at <= clock_timestamp()`.execute(
+    db,
+  );
 }
 
 /** Status of a call of the API with the token. */

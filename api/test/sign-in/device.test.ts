@@ -1,4 +1,5 @@
-// A device asks, a person approves or denies, the device gets a session token: RFC 8628 over real HTTP.
+// A device asks, a person approves or denies, the device gets a session token: RFC 8628 over real
+// HTTP.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -49,7 +50,11 @@ test('a device that a person approves gets a session token and a refresh token',
   const waiting = await poll(asked.device_code);
   assert.deepEqual([waiting.status, waiting.body.error], [400, 'authorization_pending']);
   const typed = asked.user_code.replace('-', '').toLowerCase();
-  assert.deepEqual(await api.signIn.findDevice(typed), { userCode: asked.user_code, clientId: 'berth-cli', status: 'pending' });
+  assert.deepEqual(await api.signIn.findDevice(typed), {
+    userCode: asked.user_code,
+    clientId: 'berth-cli',
+    status: 'pending',
+  });
   await api.signIn.decideDevice(typed, person.userId, 'approve');
   assert.equal((await api.signIn.findDevice(typed))?.status, 'approved');
 
@@ -67,10 +72,16 @@ test('a device code works once, on whichever instance, however many ask with it 
   const { body: asked } = await ask();
   await api.signIn.decideDevice(asked.user_code, person.userId, 'approve');
   const answers = await Promise.all(
-    Array.from({ length: 8 }, (_, index) => poll(asked.device_code, 'berth-cli', index % 2 === 0 ? api.url : second.url)),
+    Array.from({ length: 8 }, (_, index) =>
+      poll(asked.device_code, 'berth-cli', index % 2 === 0 ? api.url : second.url),
+    ),
   );
   assert.equal(answers.filter(({ status }) => status === 200).length, 1);
-  assert.ok(answers.filter(({ status }) => status === 400).every(({ body }) => ['invalid_grant', 'slow_down'].includes(body.error)));
+  assert.ok(
+    answers
+      .filter(({ status }) => status === 400)
+      .every(({ body }) => ['invalid_grant', 'slow_down'].includes(body.error)),
+  );
   const again = await poll(asked.device_code);
   assert.deepEqual([again.status, again.body.error], [400, 'invalid_grant']);
 });
@@ -105,14 +116,26 @@ test('of many decisions about one device the first counts', async () => {
   const { body: asked } = await ask();
   const decisions = await Promise.allSettled(
     Array.from({ length: 10 }, (_, index) =>
-      (index % 2 === 0 ? api : second).signIn.decideDevice(asked.user_code, person.userId, index % 3 === 0 ? 'deny' : 'approve'),
+      (index % 2 === 0 ? api : second).signIn.decideDevice(
+        asked.user_code,
+        person.userId,
+        index % 3 === 0 ? 'deny' : 'approve',
+      ),
     ),
   );
   assert.equal(decisions.filter(({ status }) => status === 'fulfilled').length, 1);
 });
 
 test('a code that nobody was given is found by nobody', async () => {
-  for (const typed of ['', 'ABCD-EFGH', 'ABCDEFG', "' or 1=1 --", 'x'.repeat(100_000), 'ＡＢＣＤ-ＥＦＧＨ', '\0\0\0\0\0\0\0\0']) {
+  for (const typed of [
+    '',
+    'ABCD-EFGH',
+    'ABCDEFG',
+    "' or 1=1 --",
+    'x'.repeat(100_000),
+    'ＡＢＣＤ-ＥＦＧＨ',
+    '\0\0\0\0\0\0\0\0',
+  ]) {
     assert.equal(await api.signIn.findDevice(typed), null);
     await assert.rejects(api.signIn.decideDevice(typed, person.userId, 'approve'), refusedWith('link_invalid'));
   }
@@ -127,9 +150,16 @@ test('what stands in the database opens nothing', async () => {
     .where('userCode', '=', asked.user_code.replace('-', ''))
     .executeTakeFirstOrThrow();
   const [, mac] = asked.device_code.split('.');
-  for (const guess of [deviceCode, `${deviceCode}.`, `${deviceCode}.${'A'.repeat(43)}`, `${deviceCode}.${mac}A`, `.${mac}`, `x.${mac}`]) {
+  for (const guess of [
+    deviceCode,
+    `${deviceCode}.`,
+    `${deviceCode}.${'A'.repeat(43)}`,
+    `${deviceCode}.${mac}A`,
+    `.${mac}`,
+    `x.${mac}`,
+  ])
     assert.equal((await poll(guess)).body.error, 'invalid_grant', guess);
-  }
+
   assert.equal((await poll(asked.device_code)).status, 200);
 });
 
@@ -142,9 +172,8 @@ test('a code that was given to one client is good for nothing in the hands of an
 
 test('clients that are none of ours are refused', async () => {
   const { body: asked } = await ask();
-  for (const answer of [await ask('someone-else'), await poll(asked.device_code, 'someone-else')]) {
+  for (const answer of [await ask('someone-else'), await poll(asked.device_code, 'someone-else')])
     assert.deepEqual([answer.status, answer.body.error], [401, 'invalid_client']);
-  }
 });
 
 test("a login notes the device's address and what it says of itself, cut to a bound", async () => {
@@ -157,7 +186,12 @@ test("a login notes the device's address and what it says of itself, cut to a bo
     { 'user-agent': `berth/1 ${'x'.repeat(1_000)}`, 'x-forwarded-for': '198.51.100.7' },
   );
   assert.equal(await statusOfMe(second.url, body.access_token), 200);
-  const login = await api.db.selectFrom('session').selectAll().orderBy('createdAt', 'desc').limit(1).executeTakeFirstOrThrow();
+  const login = await api.db
+    .selectFrom('session')
+    .selectAll()
+    .orderBy('createdAt', 'desc')
+    .limit(1)
+    .executeTakeFirstOrThrow();
   assert.equal(login.userId, person.userId);
   assert.equal(login.ipAddress, '198.51.100.7');
   assert.match(login.userAgent ?? '', /^berth\/1 x{504}$/);

@@ -26,8 +26,18 @@ test('what is missing, unknown or there twice is named', async () => {
     ['/auth/token', `grant_type=${DEVICE_GRANT}&client_id=berth-cli`, 'invalid_request', /^device_code is missing/],
     ['/auth/token', `grant_type=${DEVICE_GRANT}&device_code=x`, 'invalid_request', /^client_id is missing/],
     ['/auth/token', 'grant_type=a&grant_type=b', 'invalid_request', /^grant_type is there more than once/],
-    ['/auth/token', `grant_type=refresh_token&refresh_token=${'x'.repeat(4_097)}`, 'invalid_request', /^refresh_token is longer than 4096/],
-    ['/auth/token', 'grant_type=refresh_token&refresh_token=x&client_id=other', 'invalid_client', /client_id is unknown/],
+    [
+      '/auth/token',
+      `grant_type=refresh_token&refresh_token=${'x'.repeat(4_097)}`,
+      'invalid_request',
+      /^refresh_token is longer than 4096/,
+    ],
+    [
+      '/auth/token',
+      'grant_type=refresh_token&refresh_token=x&client_id=other',
+      'invalid_client',
+      /client_id is unknown/,
+    ],
     ['/auth/device/code', '', 'invalid_request', /^client_id is missing/],
     ['/auth/revoke', '', 'invalid_request', /^token is missing/],
   ];
@@ -42,7 +52,12 @@ test('what is missing, unknown or there twice is named', async () => {
 test('JSON is taken like a form, and is refused in the same way', async () => {
   const json = { 'content-type': 'application/json' };
   const { credential } = await signInPerson(api.signIn, await makePerson(api.signIn));
-  const fine = await post(api.url, '/auth/token', JSON.stringify({ grant_type: 'refresh_token', refresh_token: credential }), json);
+  const fine = await post(
+    api.url,
+    '/auth/token',
+    JSON.stringify({ grant_type: 'refresh_token', refresh_token: credential }),
+    json,
+  );
   assert.deepEqual([fine.status, fine.body.expires_in], [200, 300]);
   assert.equal(await statusOfMe(api.url, fine.body.access_token), 200);
   for (const body of ['{', '[]', '"x"', 'null', '{"grant_type":7}', '{"__proto__":{"grant_type":"refresh_token"}}']) {

@@ -1,4 +1,5 @@
-// What an OIDC provider, or who stands in its place, says wrongly: nobody is signed in by it. The provider here signs what the test tells it to.
+// What an OIDC provider, or who stands in its place, says wrongly: nobody is signed in by it. The
+// provider here signs what the test tells it to.
 import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
@@ -45,7 +46,9 @@ before(async () => {
   server = createServer((request, response) => {
     void silence.then(() => {
       const body = answerOf(request.url ?? '');
-      response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
+      response
+        .writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' })
+        .end(JSON.stringify(body ?? {}));
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -80,7 +83,11 @@ function answerOf(url: string): object | undefined {
     case '/keys':
       return { keys: [{ ...keys.publicKey.export({ format: 'jwk' }), kid: 'one', alg: 'RS256', use: 'sig' }] };
     case '/token':
-      return { access_token: 'an access token', token_type: 'Bearer', ...(lie.token === null ? {} : { id_token: lie.token ?? idToken() }) };
+      return {
+        access_token: 'an access token',
+        token_type: 'Bearer',
+        ...(lie.token === null ? {} : { id_token: lie.token ?? idToken() }),
+      };
     case '/userinfo':
       return { sub: 'somebody', email: EMAIL, email_verified: true, ...lie.userinfo };
     default:
@@ -120,7 +127,11 @@ async function signInThere(): Promise<string> {
   const query = new URL(location).searchParams;
   nonce = query.get('nonce') ?? '';
   const cookie = setCookies.map((line) => line.split(';', 1)[0]).join('; ');
-  const { login } = await signIn.finishOidc({ code: 'x', state: query.get('state') ?? '', iss: issuer }, cookie, newCaller());
+  const { login } = await signIn.finishOidc(
+    { code: 'x', state: query.get('state') ?? '', iss: issuer },
+    cookie,
+    newCaller(),
+  );
   return login.userId;
 }
 
@@ -136,7 +147,11 @@ test('what a provider says of an invitation lets nobody in', async () => {
   const email = 'uninvited@example.test';
   lie = { claims: { sub: 'nobody', email, invitedAddress: email } };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'sign_up_closed');
-  lie = { claims: { sub: 'nobody' }, without: ['email', 'email_verified'], userinfo: { sub: 'nobody', email, invitedAddress: email } };
+  lie = {
+    claims: { sub: 'nobody' },
+    without: ['email', 'email_verified'],
+    userinfo: { sub: 'nobody', email, invitedAddress: email },
+  };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'sign_up_closed');
   assert.equal(await api.db.selectFrom('user').select('id').where('email', '=', email).executeTakeFirst(), undefined);
 });

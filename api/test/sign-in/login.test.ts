@@ -1,4 +1,5 @@
-// Logins: with a password, refreshed, prolonged, ended; and what their credentials and session tokens are good for on every instance.
+// Logins: with a password, refreshed, prolonged, ended; and what their credentials and session
+// tokens are good for on every instance.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -32,12 +33,17 @@ after(async () => {
 const refresh = async (refreshToken: string, url = api.url, more: Record<string, string> = {}): Promise<AuthAnswer> =>
   await post(url, '/auth/token', { grant_type: 'refresh_token', refresh_token: refreshToken, ...more });
 const expiryOf = async (loginId: string): Promise<number> =>
-  (await api.db.selectFrom('session').select('expiresAt').where('id', '=', loginId).executeTakeFirstOrThrow()).expiresAt.getTime();
+  (
+    await api.db.selectFrom('session').select('expiresAt').where('id', '=', loginId).executeTakeFirstOrThrow()
+  ).expiresAt.getTime();
 const DAY_MS = 86_400_000;
 
 test('the right password signs in, in whatever case the address is written', async () => {
   const person = await makePerson(api.signIn);
-  const login = await api.signIn.withPassword({ email: ` ${person.email.toUpperCase()} `, password: PASSWORD }, newCaller());
+  const login = await api.signIn.withPassword(
+    { email: ` ${person.email.toUpperCase()} `, password: PASSWORD },
+    newCaller(),
+  );
   assert.equal(login.userId, person.userId);
   assert.deepEqual(await second.signIn.findLogin(login.credential), { loginId: login.loginId, userId: person.userId });
   assert.match(login.loginId, /^sgn_[a-z2-7]{24}$/);
@@ -68,8 +74,14 @@ test('a wrong password, an address without account and one without password are 
 
 test('an account whose address is not verified is told so only with the right password', async () => {
   const { email } = await makePerson(api.signIn, { emailVerified: false });
-  await assert.rejects(api.signIn.withPassword({ email, password: 'wrong' }, newCaller()), refusedWith('wrong_credentials'));
-  await assert.rejects(api.signIn.withPassword({ email, password: PASSWORD }, newCaller()), refusedWith('email_not_verified'));
+  await assert.rejects(
+    api.signIn.withPassword({ email, password: 'wrong' }, newCaller()),
+    refusedWith('wrong_credentials'),
+  );
+  await assert.rejects(
+    api.signIn.withPassword({ email, password: PASSWORD }, newCaller()),
+    refusedWith('email_not_verified'),
+  );
 });
 
 test('a password is 12 to 128 characters long, whatever the characters are; another is refused with the bounds', async () => {
@@ -111,12 +123,18 @@ test('an account and a password that are set in a transaction which does not com
   const person = await makePerson(api.signIn);
   const abandoned = api.db.transaction().execute(async (trx) => {
     await api.signIn.setPassword(person.userId, 'another password', trx);
-    await api.signIn.createAccount({ email: 'never@example.test', name: 'N', password: PASSWORD, emailVerified: true }, trx);
+    await api.signIn.createAccount(
+      { email: 'never@example.test', name: 'N', password: PASSWORD, emailVerified: true },
+      trx,
+    );
     throw new Error('abandoned');
   });
   await assert.rejects(abandoned, /abandoned/);
   assert.equal((await signInPerson(api.signIn, person)).userId, person.userId);
-  await assert.rejects(signInPerson(api.signIn, { ...person, email: 'never@example.test' }), refusedWith('wrong_credentials'));
+  await assert.rejects(
+    signInPerson(api.signIn, { ...person, email: 'never@example.test' }),
+    refusedWith('wrong_credentials'),
+  );
 });
 
 test('a new password ends every login of the user and the old password; logins of others stay', async () => {
@@ -129,19 +147,26 @@ test('a new password ends every login of the user and the old password; logins o
   assert.equal(await statusOfMe(api.url, token), 401);
   assert.notEqual(await api.signIn.findLogin(other.credential), null);
   await assert.rejects(signInPerson(api.signIn, person), refusedWith('wrong_credentials'));
-  assert.equal((await signInPerson(api.signIn, { ...person, password: 'a new password, at last' })).userId, person.userId);
+  assert.equal(
+    (await signInPerson(api.signIn, { ...person, password: 'a new password, at last' })).userId,
+    person.userId,
+  );
 });
 
 test('no login with the old password outlives a new password that is set at the same moment', async () => {
   const person = await makePerson(api.signIn);
   const waiting = async (): Promise<boolean> =>
-    (await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(api.db)).rows.length >
-    0;
+    (
+      await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+        api.db,
+      )
+    ).rows.length > 0;
   let signingIn: Promise<unknown> = Promise.resolve();
   await api.db.transaction().execute(async (trx) => {
     await putPassword(trx, person.userId, 'the hash of another password');
     await deleteLoginsOfUser(trx, person.userId);
-    // Sees the old password, which is still in force, and makes a login that the deletion above has not seen.
+    // Sees the old password, which is still in force, and makes a login that the deletion above has
+    // not seen.
     signingIn = assert.rejects(signInPerson(second.signIn, person), refusedWith('wrong_credentials'));
     await untilTrue('the sign-in waits for the new password', waiting);
   });
@@ -157,13 +182,18 @@ test('a refresh gives another session token of the same login; the ones before s
   assert.deepEqual([first.token_type, first.expires_in, first.refresh_token], ['Bearer', 3_600, login.credential]);
   const { body: next } = await refresh(login.credential, second.url, { client_id: 'berth-cli' });
   assert.notEqual(next.access_token, first.access_token);
-  assert.deepEqual([await statusOfMe(second.url, first.access_token), await statusOfMe(api.url, next.access_token)], [200, 200]);
+  assert.deepEqual(
+    [await statusOfMe(second.url, first.access_token), await statusOfMe(api.url, next.access_token)],
+    [200, 200],
+  );
 });
 
 test('a login lasts thirty days from its last refresh, and nothing but a refresh prolongs it', async () => {
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   assert.ok(Math.abs(login.expiresAt.getTime() - Date.now() - 30 * DAY_MS) < 60_000);
-  await sql`update "session" set "expiresAt" = "expiresAt" - interval '2 days' where id = ${login.loginId}`.execute(api.db);
+  await sql`update "session" set "expiresAt" = "expiresAt" - interval '2 days' where id = ${login.loginId}`.execute(
+    api.db,
+  );
   const shortened = await expiryOf(login.loginId);
   const { token } = await api.signIn.issueSessionToken(login);
   await statusOfMe(api.url, token);
@@ -186,7 +216,11 @@ test('a refresh token that is none, is cut or comes with another signature is re
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   const other = await signInPerson(api.signIn, await makePerson(api.signIn));
   const [token, mac] = login.credential.split('.');
-  const stored = await api.db.selectFrom('session').select('token').where('id', '=', login.loginId).executeTakeFirstOrThrow();
+  const stored = await api.db
+    .selectFrom('session')
+    .select('token')
+    .where('id', '=', login.loginId)
+    .executeTakeFirstOrThrow();
   for (const guess of [
     'x',
     stored.token,
@@ -226,9 +260,9 @@ for (const held of ['refresh token', 'session token'] as const) {
 }
 
 test('revoking what is no token is a success that does nothing', async () => {
-  for (const token of ['x', 'bst_x', `brt_${'a'.repeat(38)}`, api.token, 'a.b.c']) {
+  for (const token of ['x', 'bst_x', `brt_${'a'.repeat(38)}`, api.token, 'a.b.c'])
     assert.equal((await post(api.url, '/auth/revoke', { token, token_type_hint: 'refresh_token' })).status, 200);
-  }
+
   assert.equal(await statusOfMe(api.url, api.token), 200);
 });
 
@@ -241,7 +275,8 @@ test('a session token is not made for a login that has ended', async () => {
 test('a login keeps its newest fifty session tokens', async () => {
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   const [first] = [await api.signIn.issueSessionToken(login)];
-  for (let round = 0; round < 5; round += 1) await Promise.all(Array.from({ length: 10 }, () => api.signIn.issueSessionToken(login)));
+  for (let round = 0; round < 5; round += 1)
+    await Promise.all(Array.from({ length: 10 }, () => api.signIn.issueSessionToken(login)));
   const last = await api.signIn.issueSessionToken(login);
   const { count } = await api.db
     .selectFrom('session_token')

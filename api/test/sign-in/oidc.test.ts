@@ -1,4 +1,5 @@
-// Sign-in at a real OIDC provider: who is let in, who is not, and what happens when the provider is not there.
+// Sign-in at a real OIDC provider: who is let in, who is not, and what happens when the provider is
+// not there.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
@@ -47,9 +48,14 @@ async function step(url: string, init: RequestInit): Promise<Step> {
   };
 }
 const begin = async (returnTo?: string, at = api): Promise<Step> =>
-  await step(`${at.url}/auth/oidc`, { method: 'POST', body: new URLSearchParams(returnTo === undefined ? {} : { return_to: returnTo }) });
+  await step(`${at.url}/auth/oidc`, {
+    method: 'POST',
+    body: new URLSearchParams(returnTo === undefined ? {} : { return_to: returnTo }),
+  });
 const comeBack = async (way: URL, cookies: string[], at = api): Promise<Step> =>
-  await step(at.url + way.pathname + way.search, { headers: { cookie: cookies.join('; '), 'user-agent': 'a browser' } });
+  await step(at.url + way.pathname + way.search, {
+    headers: { cookie: cookies.join('; '), 'user-agent': 'a browser' },
+  });
 
 /** The whole way, for somebody whom the provider knows. */
 async function signIn(who: TestProvider['who'], returnTo?: string): Promise<Step> {
@@ -58,8 +64,14 @@ async function signIn(who: TestProvider['who'], returnTo?: string): Promise<Step
   return await comeBack(await walkThrough(begun.location, publicUrl), begun.cookies);
 }
 
-const newPerson = () => ({ sub: newId('signIn'), email: `${newId('user')}@example.test`, email_verified: true, name: 'Petra Provider' });
-const userOf = async (email: string) => await api.db.selectFrom('user').selectAll().where('email', '=', email).executeTakeFirst();
+const newPerson = () => ({
+  sub: newId('signIn'),
+  email: `${newId('user')}@example.test`,
+  email_verified: true,
+  name: 'Petra Provider',
+});
+const userOf = async (email: string) =>
+  await api.db.selectFrom('user').selectAll().where('email', '=', email).executeTakeFirst();
 const accountsOf = async (userId: string) =>
   await sql<Record<string, unknown>>`select * from account where "userId" = ${userId}`.execute(api.db);
 
@@ -122,9 +134,17 @@ test('nothing that the provider handed out is kept', async () => {
   );
   const linked = rows.find(({ providerId }) => providerId === 'oidc');
   assert.equal(linked?.['accountId'], `${provider.config.issuer} ${who.sub}`);
-  for (const name of ['accessToken', 'refreshToken', 'idToken', 'accessTokenExpiresAt', 'refreshTokenExpiresAt', 'scope', 'password']) {
+  for (const name of [
+    'accessToken',
+    'refreshToken',
+    'idToken',
+    'accessTokenExpiresAt',
+    'refreshTokenExpiresAt',
+    'scope',
+    'password',
+  ])
     assert.equal(linked[name], null, name);
-  }
+
   assert.deepEqual(await api.db.selectFrom('verification').selectAll().execute(), []);
 });
 
@@ -193,7 +213,12 @@ test('somebody who was invited gets an account with a verified address, and no m
 });
 
 test('of several who sign in for the first time at once, each needs no more than one connection at a time', async () => {
-  const small = openDatabase({ url: api.databaseUrl, maxConnections: 1, statementTimeoutMs: 30_000, onIdleError: () => undefined });
+  const small = openDatabase({
+    url: api.databaseUrl,
+    maxConnections: 1,
+    statementTimeoutMs: 30_000,
+    onIdleError: () => undefined,
+  });
   try {
     const library = openSignIn({ ...api.context, db: small.db, oidc: provider.config });
     const ways: { who: ReturnType<typeof newPerson>; query: Record<string, string>; cookies: string }[] = [];
@@ -204,14 +229,25 @@ test('of several who sign in for the first time at once, each needs no more than
       provider.who = who;
       const { location, setCookies } = await library.beginOidc('/');
       const { searchParams } = await walkThrough(location, publicUrl);
-      ways.push({ who, query: Object.fromEntries(searchParams), cookies: setCookies.map((line) => line.split(';', 1)[0]).join('; ') });
+      ways.push({
+        who,
+        query: Object.fromEntries(searchParams),
+        cookies: setCookies.map((line) => line.split(';', 1)[0]).join('; '),
+      });
     }
-    const ends = await Promise.allSettled(ways.map(({ query, cookies }) => library.finishOidc(query, cookies, newCaller())));
+    const ends = await Promise.allSettled(
+      ways.map(({ query, cookies }) => library.finishOidc(query, cookies, newCaller())),
+    );
     assert.deepEqual(
       ends.map((end) => (end.status === 'fulfilled' ? 'in' : end.reason.refusal)),
       ['in', 'in', 'in', 'sign_up_closed'],
     );
-    assert.deepEqual(await Promise.all(ways.map(async ({ who }) => (await userOf(who.email)) !== undefined)), [true, true, true, false]);
+    assert.deepEqual(await Promise.all(ways.map(async ({ who }) => (await userOf(who.email)) !== undefined)), [
+      true,
+      true,
+      true,
+      false,
+    ]);
   } finally {
     await small.db.destroy();
   }
@@ -250,9 +286,9 @@ test('what a person wants to go back to is a path of this service, also after a 
     ['/x/..//evil.test', '/sign-in'],
     ['/\t/evil.test', '/sign-in'],
     ['/auth/oidc/refused?error=x', '/auth/oidc/refused?error=x'],
-  ] as const) {
+  ] as const)
     await assertIn(await signIn(who, given), userId, path);
-  }
+
   const refused = await signIn(newPerson(), '/device?user_code=AB');
   assert.equal(refused.location, '/sign-in?error=sign_up_closed&return_to=%2Fdevice%3Fuser_code%3DAB');
 });
@@ -294,9 +330,9 @@ test('a provider that is down costs its button until it is up, and nothing else'
   try {
     assert.equal(late.signIn.oidcName, 'Test ID');
     assert.equal((await late.call('GET', '/health', { token: null })).status, 200);
-    for (const answer of await Promise.all([begin('/device', late), begin('/device', late)])) {
+    for (const answer of await Promise.all([begin('/device', late), begin('/device', late)]))
       assert.equal(answer.location, '/sign-in?error=provider_unavailable&return_to=%2Fdevice');
-    }
+
     const person = await makePerson(late.signIn);
     assert.equal((await late.signIn.withPassword(person, newCaller())).userId, person.userId);
     up = await startProvider({ publicUrl, port, claimsInIdToken: true });

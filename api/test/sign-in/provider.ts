@@ -1,4 +1,5 @@
-// A real OIDC provider (oidc-provider) on loopback, whose people are the test's, and a browser that walks through it without being asked anything.
+// A real OIDC provider (oidc-provider) on loopback, whose people are the test's, and a browser that
+// walks through it without being asked anything.
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -60,7 +61,10 @@ export async function startProvider({
     interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
     findAccount: (_context, sub) => ({ accountId: sub, claims: () => Promise.resolve({ ...people.get(sub), sub }) }),
     loadExistingGrant: async ({ oidc }) => {
-      const grant = new oidc.provider.Grant({ clientId: oidc.client?.clientId ?? '', accountId: oidc.session?.accountId ?? '' });
+      const grant = new oidc.provider.Grant({
+        clientId: oidc.client?.clientId ?? '',
+        accountId: oidc.session?.accountId ?? '',
+      });
       grant.addOIDCScope('openid email profile');
       await grant.save();
       return grant;
@@ -83,18 +87,25 @@ export async function startProvider({
     }
     const { who } = started;
     if (who !== null) people.set(who.sub, who);
-    const result = who === null ? { error: 'access_denied', error_description: 'not today' } : { login: { accountId: who.sub } };
+    const result =
+      who === null ? { error: 'access_denied', error_description: 'not today' } : { login: { accountId: who.sub } };
     void provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false });
   });
   return started;
 }
 
-/** Walks a browser through the provider from the page that it was sent to; resolves with the way back. */
+/**
+ * Walks a browser through the provider from the page that it was sent to; resolves with the way
+ * back.
+ */
 export async function walkThrough(location: string, publicUrl: string): Promise<URL> {
   const jar = new Map<string, string>();
   let url = new URL(location);
   for (let step = 0; step < 10 && url.origin !== publicUrl; step += 1) {
-    const response = await fetch(url, { redirect: 'manual', headers: { cookie: [...jar].map((pair) => pair.join('=')).join('; ') } });
+    const response = await fetch(url, {
+      redirect: 'manual',
+      headers: { cookie: [...jar].map((pair) => pair.join('=')).join('; ') },
+    });
     const text = await response.text();
     const to = response.headers.get('location');
     assert.ok(to !== null, `the provider answered ${response.status} at ${url.pathname}: ${text.slice(0, 500)}`);

@@ -46,21 +46,31 @@ test('neither the database nor the log holds a password, a credential, a session
     context: { ...api.context, log: pino({ level: 'trace' }, { write: (line: string) => void (log += line) }) },
     signIn,
   });
-  const post = async (url: string, payload: object, headers = {}) => await app.inject({ method: 'POST', url, payload, headers });
+  const post = async (url: string, payload: object, headers = {}) =>
+    await app.inject({ method: 'POST', url, payload, headers });
 
   const person = await makePerson(signIn);
   const login = await signIn.withPassword(person, newCaller());
   const device = (await post('/auth/device/code', { client_id: 'berth-cli' })).json();
   const waiting = (await post('/auth/device/code', { client_id: 'berth-cli' })).json();
   await signIn.decideDevice(device.user_code, person.userId, 'approve');
-  const tokens = (await post('/auth/token', { grant_type: DEVICE_GRANT, client_id: 'berth-cli', device_code: device.device_code })).json();
-  const again = (await post('/auth/token', { grant_type: 'refresh_token', refresh_token: tokens.refresh_token })).json();
+  const tokens = (
+    await post('/auth/token', { grant_type: DEVICE_GRANT, client_id: 'berth-cli', device_code: device.device_code })
+  ).json();
+  const again = (
+    await post('/auth/token', { grant_type: 'refresh_token', refresh_token: tokens.refresh_token })
+  ).json();
   await post('/auth/token', { grant_type: 'refresh_token', refresh_token: `${login.credential}x` });
-  const console_ = (await post('/auth/session', {}, { cookie: `berth_login=${login.credential}`, 'sec-fetch-site': 'same-origin' })).json();
+  const console_ = (
+    await post('/auth/session', {}, { cookie: `berth_login=${login.credential}`, 'sec-fetch-site': 'same-origin' })
+  ).json();
   provider.who = { sub: 'somebody', email: person.email, email_verified: true };
   const { location, setCookies } = await signIn.beginOidc('/');
   const way = await walkThrough(location, SETTINGS.publicUrl);
-  const back = await app.inject({ url: way.pathname + way.search, headers: { cookie: setCookies[0]?.split(';', 1)[0] ?? '' } });
+  const back = await app.inject({
+    url: way.pathname + way.search,
+    headers: { cookie: setCookies[0]?.split(';', 1)[0] ?? '' },
+  });
   const [, credential] = /berth_login=([^;]+)/.exec(String(back.headers['set-cookie'])) ?? [];
   await app.close();
 
@@ -89,7 +99,9 @@ test('neither the database nor the log holds a password, a credential, a session
 
 test('a hash of a password is salted scrypt: equal passwords have different ones', async () => {
   await makePerson(api.signIn);
-  const { rows } = await sql<{ password: string }>`select password from account where password is not null`.execute(api.db);
+  const { rows } = await sql<{ password: string }>`select password from account where password is not null`.execute(
+    api.db,
+  );
   const hashes = rows.map(({ password }) => password);
   assert.ok(hashes.length >= 2 && new Set(hashes).size === hashes.length);
   for (const hash of hashes) assert.match(hash, /^[0-9a-f]{32}:[0-9a-f]{128}$/);

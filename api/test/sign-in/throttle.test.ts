@@ -1,4 +1,5 @@
-// Trying too often: by account and by address, on all instances together, and what is told about it.
+// Trying too often: by account and by address, on all instances together, and what is told about
+// it.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -31,7 +32,10 @@ test('an account can be tried ten times in a quarter of an hour, from wherever, 
   const attempt = async (index: number): Promise<string> => {
     const instance = index % 2 === 0 ? api : second;
     return await outcome(
-      instance.signIn.withPassword({ email: index % 3 === 0 ? email.toUpperCase() : email, password: 'wrong' }, newCaller()),
+      instance.signIn.withPassword(
+        { email: index % 3 === 0 ? email.toUpperCase() : email, password: 'wrong' },
+        newCaller(),
+      ),
     );
   };
   const first = await attempt(0);
@@ -52,7 +56,9 @@ test('an account can be tried ten times in a quarter of an hour, from wherever, 
 test('an address that has no account is refused as often and in the same way', async () => {
   const outcomes: string[] = [];
   for (let attempt = 0; attempt < 12; attempt += 1) {
-    outcomes.push(await outcome(api.signIn.withPassword({ email: 'nobody@example.test', password: 'wrong' }, newCaller())));
+    outcomes.push(
+      await outcome(api.signIn.withPassword({ email: 'nobody@example.test', password: 'wrong' }, newCaller())),
+    );
     await stopRefilling(api.db);
   }
   assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [10, 2]);
@@ -76,12 +82,17 @@ test('an address can try fifty times; what it tries beyond takes nothing from th
   const outcomes: string[] = [];
   for (let attempt = 0; attempt < 60; attempt += 1) {
     const { email } = people[attempt % 6] ?? { email: '' };
-    outcomes.push(await outcome(api.signIn.withPassword({ email, password: 'wrong' }, attempt % 2 === 0 ? caller : neighbour)));
+    outcomes.push(
+      await outcome(api.signIn.withPassword({ email, password: 'wrong' }, attempt % 2 === 0 ? caller : neighbour)),
+    );
     await stopRefilling(api.db);
   }
   assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [50, 10]);
-  // Aimed at ten times, but let through eight times: two tries are left for who calls from elsewhere.
-  const elsewhere = [1, 2, 3].map(() => api.signIn.withPassword({ email: people[5]?.email ?? '', password: PASSWORD }, newCaller()));
+  // Aimed at ten times, but let through eight times: two tries are left for who calls from
+  // elsewhere.
+  const elsewhere = [1, 2, 3].map(() =>
+    api.signIn.withPassword({ email: people[5]?.email ?? '', password: PASSWORD }, newCaller()),
+  );
   assert.deepEqual([count(await Promise.all(elsewhere.map(outcome)), 'in')], [2]);
 });
 
@@ -101,19 +112,29 @@ test('mails, new accounts, devices and refreshes are counted by what they are ab
   for (const [kind, key, tries] of cases) {
     await api.signIn.throttle(kind, [key]);
     await stopRefilling(api.db);
-    const outcomes = await Promise.all(Array.from({ length: tries + 2 }, () => outcome(api.signIn.throttle(kind, [key]))));
+    const outcomes = await Promise.all(
+      Array.from({ length: tries + 2 }, () => outcome(api.signIn.throttle(kind, [key]))),
+    );
     assert.deepEqual([count(outcomes, 'in'), count(outcomes, 'too_many_attempts')], [tries - 1, 3], `${kind} ${key}`);
   }
 });
 
 test('tries of a kind that are not counted by a key are a mistake that shows', async () => {
-  await assert.rejects(api.signIn.throttle('sign-up', [accountKey('a@example.test')]), /sign-up are not counted by account/);
+  await assert.rejects(
+    api.signIn.throttle('sign-up', [accountKey('a@example.test')]),
+    /sign-up are not counted by account/,
+  );
 });
 
 test('the rows tell neither accounts nor addresses, nor can they be found out by hashing', async () => {
   const { rows } = await sql<{ text: string }>`select t::text as text from throttle t`.execute(api.db);
   assert.ok(rows.length > 0);
-  for (const guess of ['a@example.test', 'account:a@example.test', 'sign-in account:nobody@example.test', 'sign-up address:192.0.2.1']) {
+  for (const guess of [
+    'a@example.test',
+    'account:a@example.test',
+    'sign-in account:nobody@example.test',
+    'sign-up address:192.0.2.1',
+  ]) {
     const hash = createHash('sha256').update(guess).digest('hex');
     for (const { text } of rows) assert.ok(!text.includes(guess) && !text.includes(hash));
   }

@@ -22,7 +22,8 @@ test('a subscription from before keeps its plan and start, which its periods are
   const { db } = openDatabase({ url, maxConnections: 1, statementTimeoutMs: null, onIdleError: () => undefined });
   try {
     await db.transaction().execute(async (trx) => {
-      for (const { up } of [identity, sandboxes, records, lifecycle, people]) await up(trx as unknown as Kysely<unknown>);
+      for (const { up } of [identity, sandboxes, records, lifecycle, people])
+        await up(trx as unknown as Kysely<unknown>);
     });
     await sql`insert into org (id, name) values ('org_a', 'A'), ('org_b', 'B')`.execute(db);
     await sql`insert into subscription (org_id, plan, status, started_at) values
@@ -32,7 +33,10 @@ test('a subscription from before keeps its plan and start, which its periods are
     await db.transaction().execute((trx) => billing.up(trx as unknown as Kysely<unknown>));
     const [a, b] = await db.selectFrom('subscription').selectAll().orderBy('org_id').execute();
     const start = new Date('2026-01-31T10:00:00.123Z');
-    assert.deepEqual([a?.plan, a?.status, a?.started_at, a?.period_anchor, a?.canceled_at], ['self-hosted', 'active', start, start, null]);
+    assert.deepEqual(
+      [a?.plan, a?.status, a?.started_at, a?.period_anchor, a?.canceled_at],
+      ['self-hosted', 'active', start, start, null],
+    );
     assert.deepEqual([a?.machine_hour_limit, a?.overage_enabled, a?.provider_subscription_id], [null, false, null]);
     assert.deepEqual([b?.plan, b?.status, b?.canceled_at instanceof Date], ['starter', 'canceled', true]);
     const { rows } = await sql<{ whole: boolean }>`

@@ -1,4 +1,5 @@
-// The statement that finds a caller and the sandbox of its path: once for a call, of every kind of token, and across migrations.
+// The statement that finds a caller and the sandbox of its path: once for a call, of every kind of
+// token, and across migrations.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { AuthKind } from '@berth/contract/route.ts';
@@ -22,7 +23,9 @@ test('a GET of a sandbox is one statement, whatever the kind of token', async ()
   for (const token of [key, session.token]) {
     // The first use of a key is noted, too.
     assert.equal((await api.call('GET', `/v1/sandboxes/${id}`, { token })).status, 200);
-    const { result, statements: ran } = await statements.during(() => api.call('GET', `/v1/sandboxes/${id}`, { token }));
+    const { result, statements: ran } = await statements.during(() =>
+      api.call('GET', `/v1/sandboxes/${id}`, { token }),
+    );
     assert.equal(result.body.sandbox.id, id);
     assert.equal(ran.length, 1, ran.join('\n'));
   }
@@ -41,10 +44,16 @@ test('what is found of a credential and of a sandbox is what their rows say, and
   const { host_url, ...found } = byKey.sandbox ?? assert.fail();
   assert.deepEqual(found, row);
   assert.equal(host_url, api.front.url);
-  assert.deepEqual([byKey.credential?.scopes, byKey.credential?.role, byKey.credential?.org_id], [['sandbox.read'], 'operator', api.orgId]);
+  assert.deepEqual(
+    [byKey.credential?.scopes, byKey.credential?.role, byKey.credential?.org_id],
+    [['sandbox.read'], 'operator', api.orgId],
+  );
   assert.equal((await callers.findSession(tokenSha256(viewer.token), id)).roleInOrgOfSandbox, 'viewer');
   const byAgent = await callers.findAgentToken(tokenSha256(agent.token), id);
-  assert.deepEqual([byAgent.credential?.id, byAgent.credential?.expired, byAgent.roleInOrgOfSandbox], [agent.id, false, 'viewer']);
+  assert.deepEqual(
+    [byAgent.credential?.id, byAgent.credential?.expired, byAgent.roleInOrgOfSandbox],
+    [agent.id, false, 'viewer'],
+  );
   const foreign = await callers.findKey(tokenSha256(other.token), id);
   assert.deepEqual([foreign.credential?.role, foreign.sandbox?.id, foreign.roleInOrgOfSandbox], ['owner', id, null]);
 });
@@ -55,7 +64,10 @@ test('what does not exist is not found: no credential, no sandbox, no host', asy
   const nobody = await callers.findKey(tokenSha256(newToken('api_key')), id);
   assert.deepEqual(nobody, { credential: undefined, sandbox: undefined, roleInOrgOfSandbox: null });
   const nothing = await callers.findKey(tokenSha256(api.token), 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa');
-  assert.deepEqual([nothing.credential?.org_id, nothing.sandbox, nothing.roleInOrgOfSandbox], [api.orgId, undefined, null]);
+  assert.deepEqual(
+    [nothing.credential?.org_id, nothing.sandbox, nothing.roleInOrgOfSandbox],
+    [api.orgId, undefined, null],
+  );
   assert.equal((await callers.findKey(tokenSha256(api.token), id)).sandbox?.host_url, null);
   assert.equal((await callers.findKey(tokenSha256(api.token), null)).sandbox, undefined);
   // A token of one kind is none of another.
@@ -69,7 +81,9 @@ test("calls go on while a newer replica's migration changes the columns of what 
   const callAll = async (): Promise<void> => {
     // Enough at once that several connections have the statement prepared.
     const answers = await Promise.all(
-      Object.values(tokens).flatMap((token) => Array.from({ length: 12 }, () => api.call('GET', `/v1/sandboxes/${id}`, { token }))),
+      Object.values(tokens).flatMap((token) =>
+        Array.from({ length: 12 }, () => api.call('GET', `/v1/sandboxes/${id}`, { token })),
+      ),
     );
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
   };

@@ -1,4 +1,5 @@
-// The shape of the database: made once by any number of starters, and refusing by itself what must never be.
+// The shape of the database: made once by any number of starters, and refusing by itself what must
+// never be.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -55,9 +56,12 @@ test('the database refuses to meter one sandbox twice for the same instant, and 
   await meter('sbx_1', '[2026-01-01T00:00Z,2026-01-01T01:00Z)');
   await meter('sbx_1', '[2026-01-01T01:00Z,)');
   await meter('sbx_2', '[2026-01-01T00:30Z,2026-01-01T02:00Z)');
-  for (const during of ['[2026-01-01T00:30Z,2026-01-01T00:31Z)', '[2025-01-01T00:00Z,)', '[2027-01-01T00:00Z,2027-01-02T00:00Z)']) {
+  for (const during of [
+    '[2026-01-01T00:30Z,2026-01-01T00:31Z)',
+    '[2025-01-01T00:00Z,)',
+    '[2027-01-01T00:00Z,2027-01-02T00:00Z)',
+  ])
     await assert.rejects(meter('sbx_1', during), /usage_interval_never_twice/);
-  }
 });
 
 test('an interval without a beginning is refused', async () => {

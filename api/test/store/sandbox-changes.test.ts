@@ -1,4 +1,5 @@
-// Notices of changes between replicas, and what happens to waiters when the listening connection breaks.
+// Notices of changes between replicas, and what happens to waiters when the listening connection
+// breaks.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -63,12 +64,16 @@ test('when the connection breaks every waiter is woken to look for itself, and l
   const watch = changes.watch('a');
   try {
     const woken = watch.next(NEVER);
-    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'berth-api-listen'`.execute(db);
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'berth-api-listen'`.execute(
+      db,
+    );
     await broke.promise;
     await woken;
     const listening = async (): Promise<boolean> => {
       const { rows } =
-        await sql`select 1 from pg_stat_activity where application_name = 'berth-api-listen' and query like 'listen %'`.execute(db);
+        await sql`select 1 from pg_stat_activity where application_name = 'berth-api-listen' and query like 'listen %'`.execute(
+          db,
+        );
       return rows.length === 1;
     };
     while (!(await listening())) await new Promise((resolve) => setTimeout(resolve, 20));

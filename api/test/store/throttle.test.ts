@@ -1,4 +1,5 @@
-// Token buckets in rows: as the arithmetic says, by the database's clock, and right under concurrency.
+// Token buckets in rows: as the arithmetic says, by the database's clock, and right under
+// concurrency.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -16,7 +17,8 @@ after(() => api.close());
 
 const SLOW: ThrottleBucket = { tries: 10, seconds: 1_000_000 };
 const newKey = (): Buffer => createHash('sha256').update(randomBytes(16)).digest();
-const row = async (key: Buffer) => await api.db.selectFrom('throttle').selectAll().where('key_sha256', '=', key).executeTakeFirstOrThrow();
+const row = async (key: Buffer) =>
+  await api.db.selectFrom('throttle').selectAll().where('key_sha256', '=', key).executeTakeFirstOrThrow();
 
 test('as many get a try as the bucket has, however many ask at once', async () => {
   for (const tries of [1, 10]) {
@@ -24,7 +26,11 @@ test('as many get a try as the bucket has, however many ask at once', async () =
     const answers = await Promise.all(Array.from({ length: 40 }, () => takeTry(api.db, key, { ...SLOW, tries })));
     assert.equal(answers.filter((empty) => empty === null).length, tries);
     const refused = answers.filter((empty) => empty !== null);
-    assert.ok(refused.every(({ tokens, elapsedSeconds }) => tokens >= 0 && tokens < 1 && elapsedSeconds >= 0 && elapsedSeconds < 60));
+    assert.ok(
+      refused.every(
+        ({ tokens, elapsedSeconds }) => tokens >= 0 && tokens < 1 && elapsedSeconds >= 0 && elapsedSeconds < 60,
+      ),
+    );
   }
 });
 
@@ -36,14 +42,18 @@ test('a bucket is refilled by the time that has passed, as the arithmetic says',
       fc.integer({ min: -1_000, max: 2_000_000 }),
       async (bucket, tokens, elapsed) => {
         const key = newKey();
-        await sql`insert into throttle values (${key}, ${tokens}, clock_timestamp() - make_interval(secs => ${elapsed}))`.execute(api.db);
+        await sql`insert into throttle values (${key}, ${tokens}, clock_timestamp() - make_interval(secs => ${elapsed}))`.execute(
+          api.db,
+        );
         const expected = refilled(tokens, elapsed, bucket);
-        // The test's own time refills too: a hair's breadth on this side of a whole try is not decided here.
+        // The test's own time refills too: a hair's breadth on this side of a whole try is not
+        // decided here.
         fc.pre(Math.abs(expected - 1) > 0.1);
         const empty = await takeTry(api.db, key, bucket);
         assert.equal(empty === null, expected >= 1);
         const left = await row(key);
-        if (empty === null) assert.ok(Math.abs(left.tokens - (expected - 1)) < 0.1, `${left.tokens} is not ${expected - 1}`);
+        if (empty === null)
+          assert.ok(Math.abs(left.tokens - (expected - 1)) < 0.1, `${left.tokens} is not ${expected - 1}`);
         else assert.ok(Math.abs(refilled(empty.tokens, empty.elapsedSeconds, bucket) - expected) < 0.1);
       },
     ),
@@ -70,9 +80,9 @@ test('a time that another caller has written meanwhile is never taken back', asy
 test('buckets that nobody touched for long are removed, the oldest first, as many as may be at once', async () => {
   await api.db.deleteFrom('throttle').execute();
   const old = Array.from({ length: 5 }, newKey);
-  for (const [index, key] of old.entries()) {
+  for (const [index, key] of old.entries())
     await sql`insert into throttle values (${key}, 0, now() - make_interval(secs => ${3_700 + index}))`.execute(api.db);
-  }
+
   const young = newKey();
   await takeTry(api.db, young, SLOW);
   assert.equal(await deleteIdleBuckets(api.db, 3_600, 3), 3);

@@ -25,7 +25,8 @@ test('machine time from before is counted as it was, at once and when it is summ
   const { db } = openDatabase({ url, maxConnections: 1, statementTimeoutMs: null, onIdleError: () => undefined });
   try {
     await db.transaction().execute(async (trx) => {
-      for (const { up } of [identity, sandboxes, records, lifecycle, people, billing]) await up(trx as unknown as Kysely<unknown>);
+      for (const { up } of [identity, sandboxes, records, lifecycle, people, billing])
+        await up(trx as unknown as Kysely<unknown>);
     });
     await sql`insert into org (id, name) values ('org_a', 'A')`.execute(db);
     await sql`insert into subscription (org_id, plan, status, started_at, period_anchor)
@@ -47,7 +48,9 @@ test('machine time from before is counted as it was, at once and when it is summ
     assert.equal(await used(), expectedMs);
     assert.equal(await rollUpOrgUsage(db, 'org_a', 100), 2);
     assert.equal(await used(), expectedMs);
-    await sql`update usage_interval set during = '[2026-01-02T07:00Z, 2026-01-02T07:15Z)' where id = 'use_3'`.execute(db);
+    await sql`update usage_interval set during = '[2026-01-02T07:00Z, 2026-01-02T07:15Z)' where id = 'use_3'`.execute(
+      db,
+    );
     assert.equal(await rollUpOrgUsage(db, 'org_a', 100), 1);
     assert.equal(await used(), expectedMs - 45 * 60_000);
   } finally {

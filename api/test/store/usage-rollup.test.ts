@@ -1,4 +1,5 @@
-// The sums of closed intervals against the intervals themselves: whatever is rolled up, cut, closed late or still running, and whatever window is asked for.
+// The sums of closed intervals against the intervals themselves: whatever is rolled up, cut, closed
+// late or still running, and whatever window is asked for.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
@@ -73,7 +74,14 @@ const byUserAndSize = (one: EndUserUsage, other: EndUserUsage): number =>
 
 async function assertAgrees(orgId: string, ledger: readonly Interval[], window: Window): Promise<void> {
   const { projectId, endUserId } = window;
-  const asked = { orgId, projectId, endUserId, from: dateOf(window.from), to: dateOf(window.to), at: dateOf(window.at) };
+  const asked = {
+    orgId,
+    projectId,
+    endUserId,
+    from: dateOf(window.from),
+    to: dateOf(window.to),
+    at: dateOf(window.at),
+  };
   const expected = [...bruteForce(ledger, window).values()];
   assert.equal(
     await usedMs(api.db, asked),
@@ -158,7 +166,8 @@ test('whatever is rolled up, cut, closed late or running, every window sums to t
             break;
           }
           case 'close': {
-            // As when a machine was lost: at an instant that may lie days before what is summed already.
+            // As when a machine was lost: at an instant that may lie days before what is summed
+            // already.
             const running = ledger.find(({ ends }) => ends === null);
             if (running === undefined) break;
             running.ends = Math.max(running.begins + 1, one.at);
@@ -186,7 +195,8 @@ test('whatever is rolled up, cut, closed late or running, every window sums to t
       }
       while ((await inTrx(orgId, (trx) => rollUpUsage(trx, orgId, 100))) > 0);
       await assertAgrees(orgId, ledger, { from: 0, to: 3 * REACH_US, at: 3 * REACH_US });
-      // What is rolled up is asked of the sums: with the intervals out of reach the answer is the same.
+      // What is rolled up is asked of the sums: with the intervals out of reach the answer is the
+      // same.
       const closed = ledger.filter(({ ends }) => ends !== null);
       if (closed.length < ledger.length) return;
       await sql`alter table usage_interval rename to usage_interval_away`.execute(api.db);
@@ -204,9 +214,19 @@ test('whatever is rolled up, cut, closed late or running, every window sums to t
 
 test('the longest end user id is summed like any other', async () => {
   const { orgId } = await api.makeOrg();
-  // Three bytes each in UTF-8, which no character of one UTF-16 code unit exceeds; of a random order, so that nothing can be compressed.
-  const endUserId = Array.from({ length: 512 }, (_, index) => String.fromCharCode(0x4e00 + ((index * 7_919) % 20_000))).join('');
-  const interval: Interval = { id: newId('usageInterval'), begins: 0, ends: HOUR_US, projectId: 'prj_one', endUserId, vcpu: 1 };
+  // Three bytes each in UTF-8, which no character of one UTF-16 code unit exceeds; of a random
+  // order, so that nothing can be compressed.
+  const endUserId = Array.from({ length: 512 }, (_, index) =>
+    String.fromCharCode(0x4e00 + ((index * 7_919) % 20_000)),
+  ).join('');
+  const interval: Interval = {
+    id: newId('usageInterval'),
+    begins: 0,
+    ends: HOUR_US,
+    projectId: 'prj_one',
+    endUserId,
+    vcpu: 1,
+  };
   await insert(orgId, interval);
   assert.equal(await inTrx(orgId, (trx) => rollUpUsage(trx, orgId, 10)), 1);
   await assertAgrees(orgId, [interval], { from: 0, to: REACH_US, at: REACH_US, endUserId });

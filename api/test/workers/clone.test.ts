@@ -1,4 +1,5 @@
-// The clone of a sandbox's repository through the real services, the real durable work in a process of its own, a real Postgres and a stand-in host.
+// The clone of a sandbox's repository through the real services, the real durable work in a process
+// of its own, a real Postgres and a stand-in host.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -31,7 +32,10 @@ async function startReplica(options: Partial<typeof world.replica> = {}): Promis
   return replica;
 }
 
-async function setProject(columns: { repo_credentials_sealed?: Buffer | null; default_repository?: string | null }): Promise<void> {
+async function setProject(columns: {
+  repo_credentials_sealed?: Buffer | null;
+  default_repository?: string | null;
+}): Promise<void> {
   await world.db.updateTable('project').set(columns).where('id', '=', world.replica.projectId).execute();
 }
 
@@ -42,7 +46,12 @@ function sealed(credentials: object): Buffer {
 }
 
 const activityOf = async (id: string): Promise<{ kind: string; details: Record<string, unknown> }[]> =>
-  await world.db.selectFrom('activity').select(['kind', 'details']).where('sandbox_id', '=', id).orderBy('seq').execute();
+  await world.db
+    .selectFrom('activity')
+    .select(['kind', 'details'])
+    .where('sandbox_id', '=', id)
+    .orderBy('seq')
+    .execute();
 const kindsOf = async (id: string): Promise<string[]> => (await activityOf(id)).map(({ kind }) => kind);
 const cloneOf = (row: SandboxRow): (string | null)[] => [row.status, row.clone_status, row.clone_reason_code];
 const isOver = (row: SandboxRow): boolean => row.clone_status !== 'pending' && row.status === 'ready';
@@ -73,11 +82,13 @@ test('a sandbox with a repository answers running, is cloned once, and is ready 
     activity.map(({ kind }) => kind),
     ['sandbox_created', 'sandbox_running', 'sandbox_clone_started', 'sandbox_clone_finished', 'sandbox_ready'],
   );
-  for (const { kind, details } of activity.filter(({ kind }) => kind.startsWith('sandbox_clone'))) {
+  for (const { kind, details } of activity.filter(({ kind }) => kind.startsWith('sandbox_clone')))
     assert.deepEqual(details, { repository: 'acme/web', branch: 'dev' }, kind);
-  }
+
   assert.equal(world.host.cloned.get(id), 1);
-  const { rows } = await sql<{ n: string }>`select count(*) as n from usage_interval where sandbox_id = ${id}`.execute(world.db);
+  const { rows } = await sql<{ n: string }>`select count(*) as n from usage_interval where sandbox_id = ${id}`.execute(
+    world.db,
+  );
   assert.equal(Number(rows[0]?.n), 1);
 });
 
@@ -91,9 +102,21 @@ test('a sandbox without a repository is ready at once, and no host hears of a cl
 
 for (const [title, stored, defaultRepository, repository, expected] of [
   ["the project's credentials", { username: 'ci', token: TOKEN }, null, 'acme/web', { username: 'ci', token: TOKEN }],
-  ['a token alone with a user name that any host takes', { token: TOKEN }, null, 'acme/web', { username: 'x-access-token', token: TOKEN }],
+  [
+    'a token alone with a user name that any host takes',
+    { token: TOKEN },
+    null,
+    'acme/web',
+    { username: 'x-access-token', token: TOKEN },
+  ],
   ['none for a host that they are not for', { token: TOKEN }, null, 'https://other.example.test/a/b', null],
-  ['none for the own host where the project is at another', { token: TOKEN }, 'https://other.example.test/x/y', 'acme/web', null],
+  [
+    'none for the own host where the project is at another',
+    { token: TOKEN },
+    'https://other.example.test/x/y',
+    'acme/web',
+    null,
+  ],
   [
     "those for the host of the project's default repository",
     { token: TOKEN },
@@ -133,18 +156,24 @@ test('neither the database, the record of the steps nor the log has the credenti
     where table_schema in ('public', 'dbos') and table_type = 'BASE TABLE'`.execute(world.db);
   assert.ok(rows.length > 20);
   for (const { schema, name } of rows) {
-    const found = await sql<{ row: string }>`select t::text as row from ${sql.table(`${schema}.${name}`)} t`.execute(world.db);
-    for (const secret of [TOKEN, 'watched-for-user', pair]) {
+    const found = await sql<{ row: string }>`select t::text as row from ${sql.table(`${schema}.${name}`)} t`.execute(
+      world.db,
+    );
+    for (const secret of [TOKEN, 'watched-for-user', pair])
       for (const { row: text } of found.rows) assert.ok(!text.includes(secret), `${schema}.${name} holds ${secret}`);
-    }
   }
   assert.match(replica.log, /the clone of a repository is over/);
-  for (const secret of [TOKEN, 'watched-for-user', pair]) assert.ok(!replica.log.includes(secret), 'the log holds the secret');
+  for (const secret of [TOKEN, 'watched-for-user', pair])
+    assert.ok(!replica.log.includes(secret), 'the log holds the secret');
 });
 
 test('a clone that fails leaves the sandbox ready with the reason, in its row and in the feed', async () => {
   const replica = await startReplica();
-  world.host.cloneResults.push({ outcome: 'failed', code: 'branch_not_found', message: 'fatal: Remote branch x not found' });
+  world.host.cloneResults.push({
+    outcome: 'failed',
+    code: 'branch_not_found',
+    message: 'fatal: Remote branch x not found',
+  });
   const { id } = await replica.ask('create', { ...WEB, branch: 'x' });
   const row = await world.until(id, isOver);
   const message = 'the repository has no such branch: fatal: Remote branch x not found';
@@ -169,8 +198,13 @@ for (const [title, credentials, repository, code] of [
     const replica = await startReplica({ startAtOnce: false, queuePollMs: 600_000 });
     const { id } = await replica.ask('create', { repository, respondAsync: true });
     if (code === 'repository_not_allowed') {
-      await world.db.updateTable('sandbox').set({ repository: 'https://gone.example.test/a' }).where('id', '=', id).execute();
+      await world.db
+        .updateTable('sandbox')
+        .set({ repository: 'https://gone.example.test/a' })
+        .where('id', '=', id)
+        .execute();
     }
+
     await startReplica();
     assert.deepEqual(cloneOf(await world.until(id, isOver)), ['ready', 'failed', code]);
     assert.deepEqual(world.host.clones, []);
@@ -188,7 +222,8 @@ test('a host that is away for a moment, or loses an answer, is asked again', asy
 
 test('a guest that never answers, and a host that cannot clone, are the clone’s failure and not the sandbox’s', async () => {
   const replica = await startReplica();
-  for (let times = 0; times < 100; times += 1) world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' });
+  for (let times = 0; times < 100; times += 1)
+    world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' });
   const silent = await replica.ask('create', WEB);
   assert.deepEqual(cloneOf(await world.until(silent.id, isOver)), ['ready', 'failed', 'sandbox_unreachable']);
   world.host.refuseClones.length = 0;
@@ -199,7 +234,8 @@ test('a guest that never answers, and a host that cannot clone, are the clone’
 
 test('a clone that is begun again and again is over when its time is', async () => {
   const replica = await startReplica({ cloneTimeoutSeconds: 1, hostPatienceMs: 60_000 });
-  for (let times = 0; times < 1_000; times += 1) world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' });
+  for (let times = 0; times < 1_000; times += 1)
+    world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' });
   const { id } = await replica.ask('create', WEB);
   assert.deepEqual(cloneOf(await world.until(id, isOver)), ['ready', 'failed', 'timed_out']);
 });
@@ -212,7 +248,11 @@ test('a destroy in the middle of a clone wins, and the clone says no more', asyn
   assert.equal((await replica.ask('destroy', { sandboxId: id })).status, 'deleted');
   assert.equal(world.host.vm(id), undefined);
   await replica.stop();
-  assert.deepEqual((await kindsOf(id)).slice(-3), ['sandbox_clone_started', 'sandbox_destroy_requested', 'sandbox_deleted']);
+  assert.deepEqual((await kindsOf(id)).slice(-3), [
+    'sandbox_clone_started',
+    'sandbox_destroy_requested',
+    'sandbox_deleted',
+  ]);
   assert.deepEqual(cloneOf(await world.until(id, () => true)), ['deleted', 'pending', null]);
 });
 
@@ -229,7 +269,10 @@ test('a sleep in the middle of a clone wins; the wake is running, and clones ane
   await asked();
   world.host.finish('clone');
   const row = await world.until(id, isOver);
-  assert.deepEqual([...cloneOf(row), row.epoch, row.clone_epoch, row.last_wake_from], ['ready', 'cloned', null, 3, 3, 'snapshot']);
+  assert.deepEqual(
+    [...cloneOf(row), row.epoch, row.clone_epoch, row.last_wake_from],
+    ['ready', 'cloned', null, 3, 3, 'snapshot'],
+  );
   assert.equal(world.host.cloned.get(id), 1);
   assert.deepEqual((await kindsOf(id)).slice(-7), [
     'sandbox_sleep_requested',
@@ -291,7 +334,10 @@ test('a resize in the middle of a clone disturbs neither', async () => {
   await untilTrue('the resize reached the host', () => world.host.calls.some(({ verb }) => verb === 'resize'));
   world.host.finish('clone');
   const cloned = await world.until(id, isOver);
-  assert.deepEqual([...cloneOf(cloned), cloned.epoch, cloned.clone_epoch, cloned.resizing], ['ready', 'cloned', null, 2, 1, true]);
+  assert.deepEqual(
+    [...cloneOf(cloned), cloned.epoch, cloned.clone_epoch, cloned.resizing],
+    ['ready', 'cloned', null, 2, 1, true],
+  );
   world.host.finish('resize');
   const grown = await world.until(id, ({ resizing }) => !resizing);
   assert.deepEqual([grown.allocated_vcpu, grown.pending_vcpu], [4, null]);
@@ -320,7 +366,10 @@ test('a replica that is stopped in the middle of a clone leaves it to the next',
 
 for (const [title, change] of [
   ['without a step on record', sql`delete from dbos.workflow_status where workflow_uuid like 'clone:%'`],
-  ['whose step ended without its work done', sql`update dbos.workflow_status set status = 'ERROR' where workflow_uuid like 'clone:%'`],
+  [
+    'whose step ended without its work done',
+    sql`update dbos.workflow_status set status = 'ERROR' where workflow_uuid like 'clone:%'`,
+  ],
   [
     'that was settled by a replica of before there were clones',
     sql`update sandbox set status = 'ready', clone_epoch = null where status = 'running'`,

@@ -1,4 +1,5 @@
-// A replica is killed at every durable point of a clone, at its create and after a wake; the next one must have the repository cloned once, and say so once.
+// A replica is killed at every durable point of a clone, at its create and after a wake; the next
+// one must have the repository cloned once, and say so once.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import type { SandboxRow } from '../../src/store/schema.ts';
@@ -32,7 +33,9 @@ const newest = async (): Promise<string> => {
   return row.id;
 };
 const kindsOf = async (id: string): Promise<string[]> =>
-  (await world.db.selectFrom('activity').select('kind').where('sandbox_id', '=', id).orderBy('seq').execute()).map(({ kind }) => kind);
+  (await world.db.selectFrom('activity').select('kind').where('sandbox_id', '=', id).orderBy('seq').execute()).map(
+    ({ kind }) => kind,
+  );
 const isOver = (row: SandboxRow): boolean => row.clone_status !== 'pending' && row.status === 'ready';
 const END = ['sandbox_clone_started', 'sandbox_clone_finished', 'sandbox_ready'];
 
@@ -59,7 +62,11 @@ for (const point of POINTS) {
     assert.equal(world.host.cloned.get(id), 1);
     assert.equal(world.host.made.get(id), 1);
     assert.deepEqual(await kindsOf(id), ['sandbox_created', 'sandbox_running', ...END]);
-    const intervals = await world.db.selectFrom('usage_interval').select('during').where('sandbox_id', '=', id).execute();
+    const intervals = await world.db
+      .selectFrom('usage_interval')
+      .select('during')
+      .where('sandbox_id', '=', id)
+      .execute();
     assert.deepEqual(
       intervals.map(({ during }) => during.endsWith(',)')),
       [true],

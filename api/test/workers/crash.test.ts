@@ -1,5 +1,5 @@
-// A replica is killed at every durable point of create, sleep, wake, resize, destroy, loss, recovery and reaping; the next one must leave nothing lost,
-// doubled or leaked.
+// A replica is killed at every durable point of create, sleep, wake, resize, destroy, loss,
+// recovery and reaping; the next one must leave nothing lost, doubled or leaked.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -19,10 +19,17 @@ const newest = async (): Promise<string> => {
   const row = await world.db.selectFrom('sandbox').select('id').orderBy('created_at', 'desc').executeTakeFirstOrThrow();
   return row.id;
 };
-const countSandboxes = async (): Promise<number> => (await world.db.selectFrom('sandbox').select('id').execute()).length;
+const countSandboxes = async (): Promise<number> =>
+  (await world.db.selectFrom('sandbox').select('id').execute()).length;
 
 const activityOf = async (id: string): Promise<string[]> => {
-  const rows = await world.db.selectFrom('activity').select('kind').where('sandbox_id', '=', id).orderBy('at').orderBy('id').execute();
+  const rows = await world.db
+    .selectFrom('activity')
+    .select('kind')
+    .where('sandbox_id', '=', id)
+    .orderBy('at')
+    .orderBy('id')
+    .execute();
   return rows.map((row) => row.kind);
 };
 const intervalsOf = async (id: string): Promise<{ open: number; closed: number }> => {
@@ -44,7 +51,12 @@ async function assertDeleted(id: string): Promise<void> {
   await world.until(id, (row) => row.status === 'deleted');
   assert.deepEqual(world.host.alive(id), []);
   assert.deepEqual(await intervalsOf(id), { open: 0, closed: 1 });
-  assert.deepEqual(await activityOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_destroy_requested', 'sandbox_deleted']);
+  assert.deepEqual(await activityOf(id), [
+    'sandbox_created',
+    'sandbox_ready',
+    'sandbox_destroy_requested',
+    'sandbox_deleted',
+  ]);
 }
 
 async function makeDeleted(replica: Replica): Promise<string> {
@@ -54,7 +66,10 @@ async function makeDeleted(replica: Replica): Promise<string> {
   return id;
 }
 
-/** The last points come after the commit that answers the request: the answer may get out before the end. */
+/**
+ * The last points come after the commit that answers the request: the answer may get out before the
+ * end.
+ */
 async function askUntilKilled(
   replica: Replica,
   verb: 'create' | 'sleep' | 'wake' | 'resize' | 'destroy',
@@ -137,7 +152,12 @@ for (const point of pointsOf('sleep')) {
       assert.deepEqual([row.epoch, row.wakes_from, row.status_reason_code], [2, 'snapshot', null]);
       assert.equal(world.host.vm(id)?.status, 'asleep');
       assert.deepEqual(await intervalsOf(id), { open: 0, closed: 1 });
-      assert.deepEqual(await activityOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_sleep_requested', 'sandbox_stopped']);
+      assert.deepEqual(await activityOf(id), [
+        'sandbox_created',
+        'sandbox_ready',
+        'sandbox_sleep_requested',
+        'sandbox_stopped',
+      ]);
     } finally {
       await stopAtRest(next);
     }
@@ -160,7 +180,11 @@ for (const point of pointsOf('wake')) {
       assert.deepEqual([row.epoch, row.wakes_from, row.last_wake_from], [3, null, 'snapshot']);
       assert.deepEqual([world.host.alive(id), world.host.made.get(id), world.host.woken.get(id)], [[id], 1, 1]);
       assert.deepEqual(await intervalsOf(id), { open: 1, closed: 1 });
-      assert.deepEqual((await activityOf(id)).slice(-3), ['sandbox_stopped', 'sandbox_wake_requested', 'sandbox_woken']);
+      assert.deepEqual((await activityOf(id)).slice(-3), [
+        'sandbox_stopped',
+        'sandbox_wake_requested',
+        'sandbox_woken',
+      ]);
     } finally {
       await stopAtRest(next);
     }
@@ -180,10 +204,18 @@ for (const point of pointsOf('resize')) {
         await next.ask('resize', { sandboxId: id, size });
       }
       const row = await world.until(id, ({ allocated_vcpu: vcpu }) => vcpu === 2);
-      assert.deepEqual([row.status, row.epoch, row.allocated_memory_gb, row.pending_vcpu, row.resizing], ['ready', 2, 3, null, false]);
+      assert.deepEqual(
+        [row.status, row.epoch, row.allocated_memory_gb, row.pending_vcpu, row.resizing],
+        ['ready', 2, 3, null, false],
+      );
       assert.equal(world.host.vm(id)?.spec?.memoryMib, 3_072);
       assert.deepEqual(await intervalsOf(id), { open: 1, closed: 1 });
-      assert.deepEqual(await activityOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_resize_requested', 'sandbox_resized']);
+      assert.deepEqual(await activityOf(id), [
+        'sandbox_created',
+        'sandbox_ready',
+        'sandbox_resize_requested',
+        'sandbox_resized',
+      ]);
     } finally {
       await stopAtRest(next);
     }
@@ -197,7 +229,13 @@ for (const point of pointsOf('recovered')) {
     await stopAtRest(setUp);
     await world.db
       .updateTable('sandbox')
-      .set({ status: 'failed', status_reason_code: 'host_lost', status_reason_message: 'x', wakes_from: 'disk', epoch: 2 })
+      .set({
+        status: 'failed',
+        status_reason_code: 'host_lost',
+        status_reason_message: 'x',
+        wakes_from: 'disk',
+        epoch: 2,
+      })
       .where('id', '=', id)
       .execute();
     await closeUsageInterval(world.db, id);

@@ -32,7 +32,9 @@ test('a step that ended a day ago is forgotten, a later one kept', async () => {
   const [old, recent] = [await replica.ask('create'), await replica.ask('create')];
   const recorded = async (): Promise<string[]> => {
     const { rows } = await sql<{ id: string }>`
-      select split_part(workflow_uuid, ':', 2) as id from dbos.workflow_status where status = 'SUCCESS'`.execute(world.db);
+      select split_part(workflow_uuid, ':', 2) as id from dbos.workflow_status where status = 'SUCCESS'`.execute(
+      world.db,
+    );
     return rows.map((row) => row.id).filter((id) => id === old.id || id === recent.id);
   };
   // The answer comes with the commit; the end of the step is recorded a moment later.
@@ -45,7 +47,8 @@ test('a step that ended a day ago is forgotten, a later one kept', async () => {
   try {
     await untilTrue('the old step is forgotten', async () => (await recorded()).length === 1);
     assert.deepEqual(await recorded(), [recent.id]);
-    const { rows } = await sql`select from dbos.operation_outputs where workflow_uuid = ${`provision:${old.id}:1`}`.execute(world.db);
+    const { rows } =
+      await sql`select from dbos.operation_outputs where workflow_uuid = ${`provision:${old.id}:1`}`.execute(world.db);
     assert.equal(rows.length, 0);
   } finally {
     await next.stop();

@@ -1,4 +1,5 @@
-// Ephemeral sandboxes end at their expiry, whatever is killed or away at that moment: real replicas as processes, a real Postgres, a stand-in host.
+// Ephemeral sandboxes end at their expiry, whatever is killed or away at that moment: real replicas
+// as processes, a real Postgres, a stand-in host.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -66,8 +67,9 @@ async function endedAfterMs(id: string): Promise<number> {
 }
 
 /**
- * Of three tries, each of which resolves with the milliseconds that something promised took, one must keep the promise: a busy machine may hold up one,
- * a product that is late is late in all. Whatever else a try asserts holds in each.
+ * Of three tries, each of which resolves with the milliseconds that something promised took, one
+ * must keep the promise: a busy machine may hold up one, a product that is late is late in all.
+ * Whatever else a try asserts holds in each.
  */
 async function requireInTime(attempt: () => Promise<number>): Promise<void> {
   const tookMs: number[] = [];
@@ -85,7 +87,9 @@ async function requireInTime(attempt: () => Promise<number>): Promise<void> {
 async function requireMeteredUntilExpiry(id: string): Promise<void> {
   const { rows } = await sql<{ late_ms: number }>`
     select (extract(epoch from upper(during) - sandbox.expires_at) * 1000)::float8 as late_ms
-    from usage_interval join sandbox on sandbox.id = usage_interval.sandbox_id where sandbox_id = ${id}`.execute(world.db);
+    from usage_interval join sandbox on sandbox.id = usage_interval.sandbox_id where sandbox_id = ${id}`.execute(
+    world.db,
+  );
   assert.equal(rows.length, 1);
   assert.ok(Math.abs(rows[0]?.late_ms ?? Infinity) < 1, `${rows[0]?.late_ms} ms off`);
 }

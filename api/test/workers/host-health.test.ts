@@ -16,7 +16,10 @@ before(async () => {
 });
 after(() => api?.close());
 
-/** Looks at a host that answers, or not, as the test says; an awake sandbox on it, and its row an hour old. */
+/**
+ * Looks at a host that answers, or not, as the test says; an awake sandbox on it, and its row an
+ * hour old.
+ */
 async function lookingAt(t: TestContext) {
   let nowMs = 1_000_000;
   t.mock.method(performance, 'now', () => nowMs);
@@ -53,7 +56,8 @@ async function lookingAt(t: TestContext) {
     state,
     health,
     pass: (ms: number): void => void (nowMs += ms),
-    status: async () => (await api.db.selectFrom('sandbox').select('status').where('id', '=', id).executeTakeFirstOrThrow()).status,
+    status: async () =>
+      (await api.db.selectFrom('sandbox').select('status').where('id', '=', id).executeTakeFirstOrThrow()).status,
   };
 }
 

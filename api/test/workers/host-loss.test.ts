@@ -1,4 +1,5 @@
-// Machines that die, hosts that fall silent and come back: what the sandboxes say, what is metered, what is left to wake.
+// Machines that die, hosts that fall silent and come back: what the sandboxes say, what is metered,
+// what is left to wake.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -35,9 +36,15 @@ const endsOf = async (id: string): Promise<(number | null)[]> => {
   return rows.map(({ to }) => to?.getTime() ?? null);
 };
 const kindsOf = async (id: string): Promise<string[]> =>
-  (await world.db.selectFrom('activity').select('kind').where('sandbox_id', '=', id).orderBy('at').orderBy('id').execute()).map(
-    ({ kind }) => kind,
-  );
+  (
+    await world.db
+      .selectFrom('activity')
+      .select('kind')
+      .where('sandbox_id', '=', id)
+      .orderBy('at')
+      .orderBy('id')
+      .execute()
+  ).map(({ kind }) => kind);
 
 for (const [deathCode, sentence] of [
   ['out_of_memory', /^its host ran out of memory and ended it: /],
@@ -191,7 +198,9 @@ test('a service that was away itself takes no host for lost at its start', async
   await untilTrue('it was missed', () => next.log.includes('a host cannot be asked'));
   await world.host.start();
   await untilTrue('it was seen again', async () => {
-    const { rows } = await sql<{ seen: boolean }>`select last_seen_at > now() - interval '5 seconds' as seen from host`.execute(world.db);
+    const { rows } = await sql<{
+      seen: boolean;
+    }>`select last_seen_at > now() - interval '5 seconds' as seen from host`.execute(world.db);
     return rows[0]?.seen === true;
   });
   assert.deepEqual([(await world.until(id, () => true)).status, await endsOf(id)], ['ready', [null]]);

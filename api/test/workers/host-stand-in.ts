@@ -1,5 +1,6 @@
-// A host of the tests: a real HTTP server with the semantics of protocol/src/host.ts (epochs, idempotent verbs, overtaking destroys) and
-// no machines behind it. It counts what it made, and does what a test scripts: be slow, refuse, lose an answer, be away, lose a machine.
+// A host of the tests: a real HTTP server with the semantics of protocol/src/host.ts (epochs,
+// idempotent verbs, overtaking destroys) and no machines behind it. It counts what it made, and
+// does what a test scripts: be slow, refuse, lose an answer, be away, lose a machine.
 import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -78,9 +79,14 @@ export class HostStandIn {
   readonly clones: VmClone[] = [];
   /** Clones carried out per VM. */
   readonly cloned = new Map<string, number>();
-  /** Does the next calls of these verbs and breaks the connection instead of answering, one each. */
+  /**
+   * Does the next calls of these verbs and breaks the connection instead of answering, one each.
+   */
   readonly loseAnswers: HostVerb[] = [];
-  /** A guest that does not let go: a wake with less than before leaves the machine as large as it was. */
+  /**
+   * A guest that does not let go: a wake with less than before leaves the machine as large as it
+   * was.
+   */
   guestHoldsOn = false;
   /** Every call of a verb that arrived, in order. */
   readonly calls: HostCall[] = [];
@@ -138,7 +144,10 @@ export class HostStandIn {
     for (const list of [...scripts, this.cloneResults, this.clones, this.loseAnswers, this.calls]) list.length = 0;
   }
 
-  /** Ends the pauses of what is under way of the verb: a test that wants to see it under way gives it long, looks, and then calls this. */
+  /**
+   * Ends the pauses of what is under way of the verb: a test that wants to see it under way gives
+   * it long, looks, and then calls this.
+   */
   finish(verb: HostVerb): void {
     this.#pauses.get(verb)?.abort();
     this.#pauses.delete(verb);
@@ -222,13 +231,17 @@ export class HostStandIn {
       this.looks += 1;
       return { answer: this.#info() };
     }
-    if (request.method === 'GET' && url.pathname === '/vms') return { answer: { vms: [...this.#vms.values()].map(viewOf) } };
+    if (request.method === 'GET' && url.pathname === '/vms')
+      return { answer: { vms: [...this.#vms.values()].map(viewOf) } };
     if (id === undefined) throw new Refusal('route_not_found', `${request.method} ${url.pathname}`);
     switch (`${request.method} ${noun ?? ''}`) {
       case 'PUT ':
         return { verb: 'PUT', answer: await this.#create(id, vmCreate.parse(await body())) };
       case 'DELETE ':
-        return { verb: 'DELETE', answer: await this.#destroy(id, vmDestroyQuery.parse(Object.fromEntries(url.searchParams)).epoch) };
+        return {
+          verb: 'DELETE',
+          answer: await this.#destroy(id, vmDestroyQuery.parse(Object.fromEntries(url.searchParams)).epoch),
+        };
       case 'POST sleep':
         return { verb: 'sleep', answer: await this.#sleep(id, vmSleep.parse(await body()).epoch) };
       case 'POST wake':
@@ -268,7 +281,8 @@ export class HostStandIn {
     const fence = this.#fences.get(id) ?? 0;
     if (epoch <= fence) throw new Refusal('stale_epoch', `epoch ${fence} was seen`);
     const before = this.#vms.get(id);
-    if (before !== undefined && epoch < before.epoch) throw new Refusal('stale_epoch', `epoch ${before.epoch} was seen`);
+    if (before !== undefined && epoch < before.epoch)
+      throw new Refusal('stale_epoch', `epoch ${before.epoch} was seen`);
     if (before !== undefined && epoch === before.epoch) return await this.#join(before);
     this.addVm(id, epoch, spec, { status: 'creating' });
     const vm = this.#vms.get(id) as StandInVm;
@@ -286,7 +300,8 @@ export class HostStandIn {
   async #sleep(id: string, epoch: number): Promise<unknown> {
     this.calls.push({ verb: 'sleep', id, epoch });
     const vm = await this.#turn(id, epoch, 'sleeping');
-    if (vm === undefined || vm.status === 'dead') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
+    if (vm === undefined || vm.status === 'dead')
+      throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
     this.#refuseIfScripted(this.refuseSleeps, vm, epoch);
     vm.epoch = epoch;
     if (vm.status === 'running') {
@@ -301,10 +316,14 @@ export class HostStandIn {
     this.calls.push({ verb: 'wake', id, epoch });
     const vm = await this.#turn(id, epoch, 'waking');
     this.#refuseIfScripted(this.refuseWakes, vm, epoch);
-    if (vm === undefined || vm.keeps === 'nothing') throw new Refusal('nothing_to_wake', 'neither snapshot nor disk are here');
+    if (vm === undefined || vm.keeps === 'nothing')
+      throw new Refusal('nothing_to_wake', 'neither snapshot nor disk are here');
     vm.epoch = epoch;
     if (vm.status === 'running') return viewOf(vm);
-    const woke = vm.keeps === 'snapshot' ? { from: 'snapshot', reason: null } : { from: 'disk', reason: vm.reason ?? 'it has no snapshot' };
+    const woke =
+      vm.keeps === 'snapshot'
+        ? { from: 'snapshot', reason: null }
+        : { from: 'disk', reason: vm.reason ?? 'it has no snapshot' };
     vm.status = 'waking';
     vm.done = this.#work(vm, 'wake', this.wakeMs, () => {
       this.woken.set(id, (this.woken.get(id) ?? 0) + 1);
@@ -321,17 +340,22 @@ export class HostStandIn {
     return viewOf(vm);
   }
 
-  async #resize(id: string, { epoch, size }: { epoch: number; size: Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'> }): Promise<unknown> {
+  async #resize(
+    id: string,
+    { epoch, size }: { epoch: number; size: Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'> },
+  ): Promise<unknown> {
     this.calls.push({ verb: 'resize', id, epoch });
     const vm = await this.#turn(id, epoch, 'resizing');
     if (vm?.status !== 'running') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
     this.#refuseIfScripted(this.refuseResizes, vm, epoch);
-    if (size.vcpu < vm.spec.vcpu || size.memoryMib < vm.spec.memoryMib || size.diskGib < vm.spec.diskGib) {
+    if (size.vcpu < vm.spec.vcpu || size.memoryMib < vm.spec.memoryMib || size.diskGib < vm.spec.diskGib)
       throw new Refusal('invalid_request', 'a VM that runs does not shrink');
-    }
+
     vm.epoch = epoch;
     vm.resizing = true;
-    vm.done = this.#work(vm, 'resize', this.resizeMs, () => Object.assign(vm.spec, size)).finally(() => (vm.resizing = false));
+    vm.done = this.#work(vm, 'resize', this.resizeMs, () => Object.assign(vm.spec, size)).finally(
+      () => (vm.resizing = false),
+    );
     await vm.done;
     return viewOf(vm);
   }
@@ -350,7 +374,8 @@ export class HostStandIn {
       await delay(5);
       // Its status is another's to change meanwhile.
       const { status }: VmView = vm;
-      if (status !== 'running' || vm.overtaken.signal.aborted) throw new Refusal('vm_not_running', `the VM is ${status}`);
+      if (status !== 'running' || vm.overtaken.signal.aborted)
+        throw new Refusal('vm_not_running', `the VM is ${status}`);
     }
     const result = this.cloneResults.shift() ?? { outcome: 'cloned' };
     if (result.outcome === 'cloned') this.cloned.set(id, (this.cloned.get(id) ?? 0) + 1);
@@ -371,7 +396,10 @@ export class HostStandIn {
     return { id, epoch, status: 'destroyed' };
   }
 
-  /** Waits until nothing else is under way for the VM; what the same verb and epoch began is waited for too, and answered as done. */
+  /**
+   * Waits until nothing else is under way for the VM; what the same verb and epoch began is waited
+   * for too, and answered as done.
+   */
   async #turn(id: string, epoch: number, verb: 'sleeping' | 'waking' | 'resizing'): Promise<StandInVm | undefined> {
     for (;;) {
       const fence = this.#fences.get(id) ?? 0;
@@ -379,7 +407,11 @@ export class HostStandIn {
       const seen = Math.max(fence + 1, vm?.epoch ?? 0);
       if (epoch < seen) throw new Refusal('stale_epoch', `epoch ${vm?.epoch ?? fence} was seen`);
       const under = vm?.resizing === true ? 'resizing' : vm?.status;
-      if (vm === undefined || (under !== 'creating' && under !== 'sleeping' && under !== 'waking' && under !== 'resizing')) return vm;
+      if (
+        vm === undefined ||
+        (under !== 'creating' && under !== 'sleeping' && under !== 'waking' && under !== 'resizing')
+      )
+        return vm;
       if (under === verb && vm.epoch === epoch) await vm.done;
       else await vm.done.catch(() => undefined);
     }
@@ -438,7 +470,14 @@ export function idleMetrics(): VmMetrics {
       networkOutBytes: 2_000,
       processes: 12,
     },
-    host: { cpuMs: 900, residentMib: 300, unsharedMib: 60, diskUsedMib: 20, networkInBytes: 1_100, networkOutBytes: 2_100 },
+    host: {
+      cpuMs: 900,
+      residentMib: 300,
+      unsharedMib: 60,
+      diskUsedMib: 20,
+      networkInBytes: 1_100,
+      networkOutBytes: 2_100,
+    },
   };
 }
 

@@ -1,4 +1,5 @@
-// The watch for idle sandboxes: whom it puts to sleep, whom not, and what happens to who is used at that moment. The past is written into the rows.
+// The watch for idle sandboxes: whom it puts to sleep, whom not, and what happens to who is used at
+// that moment. The past is written into the rows.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { SandboxStatus } from '@berth/contract/sandbox-state.ts';
@@ -19,7 +20,11 @@ before(async () => {
 });
 after(() => api.close());
 beforeEach(async () => {
-  await api.db.updateTable('sandbox').set({ status: 'deleted', deleted_at: new Date() }).where('status', '<>', 'deleted').execute();
+  await api.db
+    .updateTable('sandbox')
+    .set({ status: 'deleted', deleted_at: new Date() })
+    .where('status', '<>', 'deleted')
+    .execute();
   cpuMs = new Map();
   api.steps.length = 0;
   api.front.listVms = () => [...cpuMs].map(([id, used]): VmView => ({ id, epoch: 1, status: 'running', cpuMs: used }));
@@ -36,18 +41,29 @@ function watch(leads = (): boolean => true): IdleWatch {
   });
 }
 
-async function unused(minutes: number, changed: Partial<NewSandbox> = {}, status: SandboxStatus = 'ready'): Promise<SandboxRow> {
+async function unused(
+  minutes: number,
+  changed: Partial<NewSandbox> = {},
+  status: SandboxStatus = 'ready',
+): Promise<SandboxRow> {
   const row = await api.makeSandbox(status, { last_active_at: new Date(Date.now() - minutes * 60_000), ...changed });
   cpuMs.set(row.id, 1_000);
   return row;
 }
 
 async function projectWith(defaultIdleMinutes: number | null): Promise<string> {
-  const row = { org_id: api.orgId, name: 'idle', use_case: 'internal', default_idle_minutes: defaultIdleMinutes, created_by: api.userId };
+  const row = {
+    org_id: api.orgId,
+    name: 'idle',
+    use_case: 'internal',
+    default_idle_minutes: defaultIdleMinutes,
+    created_by: api.userId,
+  };
   return (await insertProject(api.db, { id: newId('project'), ...row })).id;
 }
 
-const rowOf = (id: string): Promise<SandboxRow> => api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const rowOf = (id: string): Promise<SandboxRow> =>
+  api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 const statusOf = async (id: string): Promise<SandboxStatus> => (await rowOf(id)).status;
 
 test('a sandbox unused for the default 30 minutes is put to sleep by the system, at the second look; the feed says since when it was idle', async () => {
@@ -77,7 +93,10 @@ test("a project's own idle time is used, and 0 turns sleeping off", async () => 
   const idleWatch = watch();
   await idleWatch.tick();
   await idleWatch.tick();
-  assert.deepEqual([await statusOf(quick.id), await statusOf(slow.id), await statusOf(kept.id)], ['sleeping', 'ready', 'ready']);
+  assert.deepEqual(
+    [await statusOf(quick.id), await statusOf(slow.id), await statusOf(kept.id)],
+    ['sleeping', 'ready', 'ready'],
+  );
 });
 
 test('always_on and ephemeral sandboxes, and those that are not awake, are left alone however long nobody used them', async () => {
@@ -178,6 +197,9 @@ test('a command that comes as its sandbox falls asleep either runs, or is 409 an
   ]);
   for (const [index, { id }] of sandboxes.entries()) {
     const status = answers[index]?.status;
-    assert.deepEqual([status, ran.has(id), await statusOf(id)], status === 200 ? [200, true, 'ready'] : [409, false, 'sleeping']);
+    assert.deepEqual(
+      [status, ran.has(id), await statusOf(id)],
+      status === 200 ? [200, true, 'ready'] : [409, false, 'sleeping'],
+    );
   }
 });

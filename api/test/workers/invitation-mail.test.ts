@@ -1,5 +1,6 @@
-// The durable step that mails an invitation: killed at every point, with a mail server that is down, refuses or says nothing, and when the invitation is
-// not pending any more. Replicas are processes of their own; their mail goes into an outbox, or to a real SMTP server here.
+// The durable step that mails an invitation: killed at every point, with a mail server that is
+// down, refuses or says nothing, and when the invitation is not pending any more. Replicas are
+// processes of their own; their mail goes into an outbox, or to a real SMTP server here.
 import assert from 'node:assert/strict';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -47,7 +48,11 @@ async function startServer(...args: Parameters<typeof startMailServer>): Promise
   return server;
 }
 
-const smtpTo = (port: number): MailConfig => ({ kind: 'smtp', url: `smtp://127.0.0.1:${port}`, from: 'Berth <berth@example.test>' });
+const smtpTo = (port: number): MailConfig => ({
+  kind: 'smtp',
+  url: `smtp://127.0.0.1:${port}`,
+  from: 'Berth <berth@example.test>',
+});
 
 async function rowOf(id: string): Promise<InvitationRow> {
   return await world.db.selectFrom('invitation').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
@@ -86,10 +91,14 @@ const countSent = async (id: string): Promise<number> => {
 /** Everything that the durable work has on record, as text. */
 async function durableRecord(): Promise<string> {
   const { rows: tables } = await sql<{ name: string }>`
-    select table_name as name from information_schema.tables where table_schema = 'dbos' and table_type = 'BASE TABLE'`.execute(world.db);
+    select table_name as name from information_schema.tables where table_schema = 'dbos' and table_type = 'BASE TABLE'`.execute(
+    world.db,
+  );
   assert.ok(tables.length > 3);
   const contents = await Promise.all(
-    tables.map(({ name }) => sql<{ content: string }>`select t::text as content from dbos.${sql.ref(name)} t`.execute(world.db)),
+    tables.map(({ name }) =>
+      sql<{ content: string }>`select t::text as content from dbos.${sql.ref(name)} t`.execute(world.db),
+    ),
   );
   return contents.flatMap(({ rows }) => rows.map(({ content }) => content)).join('\n');
 }
@@ -138,7 +147,9 @@ test('a mail says who invites whom to what, as what and until when, in plain tex
 for (const point of CRASH_POINTS.filter((name) => /^(invitation:|mail:)/.test(name))) {
   test(`a replica killed at ${point} of an invitation loses no mail; the newest has the one link that works, and the feed says once that it went out`, async () => {
     const killed = await start({}, point);
-    await killed.ask('invite', { email: 'new@example.test' }).catch((error: Error) => assert.match(error.message, /SIGKILL/));
+    await killed
+      .ask('invite', { email: 'new@example.test' })
+      .catch((error: Error) => assert.match(error.message, /SIGKILL/));
     assert.equal(await killed.ended, 'SIGKILL');
     await start();
     const rows = await world.db.selectFrom('invitation').selectAll().execute();

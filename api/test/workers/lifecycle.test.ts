@@ -1,4 +1,5 @@
-// The lifecycle through the real services, the real durable work in a process of its own, a real Postgres and a stand-in host.
+// The lifecycle through the real services, the real durable work in a process of its own, a real
+// Postgres and a stand-in host.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -41,13 +42,16 @@ test('a create is answered ready and a destroy deleted, each with one call of th
 test("a step that the queue's poll and the start after the commit both see runs once, among two replicas", async () => {
   const [one, other] = await Promise.all([startReplica({ queuePollMs: 5 }), startReplica({ queuePollMs: 5 })]);
   world.host.createMs = 20;
-  const created = await Promise.all(Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? one : other).ask('create')));
+  const created = await Promise.all(
+    Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? one : other).ask('create')),
+  );
   assert.deepEqual(new Set(created.map(({ status }) => status)), new Set(['ready']));
   for (const { id } of created) assert.equal(world.host.calls.filter((call) => call.id === id).length, 1);
 });
 
 test('a step that nobody started after its commit is started by the poll of any replica', async () => {
-  // The queue's pace is one for all replicas: the last to start says it, and a poll that waits already waits as long as it was told then.
+  // The queue's pace is one for all replicas: the last to start says it, and a poll that waits
+  // already waits as long as it was told then.
   const silent = await startReplica({ startAtOnce: false, queuePollMs: NEVER_MS });
   await world.presetQueuePoll(50);
   await startReplica({ queuePollMs: 50 });
@@ -86,7 +90,12 @@ test('a destroy overtakes a create under way and leaves no machine', async () =>
   const destroyed = await replica.ask('destroy', { sandboxId: id });
   assert.equal(destroyed.status, 'deleted');
   assert.deepEqual(world.host.alive(id), []);
-  const kinds = await world.db.selectFrom('activity').select('kind').where('sandbox_id', '=', id).orderBy('at').execute();
+  const kinds = await world.db
+    .selectFrom('activity')
+    .select('kind')
+    .where('sandbox_id', '=', id)
+    .orderBy('at')
+    .execute();
   assert.deepEqual(
     kinds.map((row) => row.kind),
     ['sandbox_created', 'sandbox_destroy_requested', 'sandbox_deleted'],
@@ -128,7 +137,11 @@ test("a host's refusal fails the sandbox with the host's reason", async () => {
   const replica = await startReplica();
   world.host.refuseCreates.push(
     { code: 'create_failed', message: 'the guest did not answer within 20 s' },
-    { code: 'insufficient_capacity', message: 'not enough memory', shortage: { resource: 'memoryMib', requested: 1024, available: 512 } },
+    {
+      code: 'insufficient_capacity',
+      message: 'not enough memory',
+      shortage: { resource: 'memoryMib', requested: 1024, available: 512 },
+    },
   );
   for (const code of ['create_failed', 'insufficient_capacity']) {
     const { id, status } = await replica.ask('create');
@@ -189,7 +202,9 @@ test('a sandbox under way without a step on record gets one', async () => {
 test('a step that ended in an error without settling its sandbox is run again', async () => {
   const silent = await startReplica({ startAtOnce: false, queuePollMs: NEVER_MS });
   const { id } = await silent.ask('create', { respondAsync: true });
-  await sql`update dbos.workflow_status set status = 'ERROR' where workflow_uuid = ${`provision:${id}:1`}`.execute(world.db);
+  await sql`update dbos.workflow_status set status = 'ERROR' where workflow_uuid = ${`provision:${id}:1`}`.execute(
+    world.db,
+  );
   await sql`update sandbox set updated_at = now() - interval '1 minute' where id = ${id}`.execute(world.db);
   await world.until(id, (row) => row.status === 'ready', 30_000);
 });

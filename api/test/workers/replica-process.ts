@@ -1,5 +1,6 @@
-// One API replica as a process of its own, without HTTP: the real services and the real durable work, driven by messages of its parent.
-// Tests kill it; its crash point is armed by BERTH_CRASH_AT as in the real server.
+// One API replica as a process of its own, without HTTP: the real services and the real durable
+// work, driven by messages of its parent. Tests kill it; its crash point is armed by BERTH_CRASH_AT
+// as in the real server.
 import pino from 'pino';
 import { HostClients } from '../../src/hosts/clients.ts';
 import { planCatalogueOf } from '../../src/rules/plan-catalogue.ts';
@@ -67,7 +68,8 @@ const lifecycle: LifecycleQueue = {
   enqueueResize: (trx, step) => work.queue.enqueueResize(trx, step),
   enqueueDestroy: (trx, step) => work.queue.enqueueDestroy(trx, step),
   enqueueClone: (trx, step) => work.queue.enqueueClone(trx, step),
-  enqueueInvitationMail: (trx, invitationId, attemptKey) => work.queue.enqueueInvitationMail(trx, invitationId, attemptKey),
+  enqueueInvitationMail: (trx, invitationId, attemptKey) =>
+    work.queue.enqueueInvitationMail(trx, invitationId, attemptKey),
   started: (step) => {
     if (options.startAtOnce) work.queue.started(step);
   },
@@ -100,7 +102,10 @@ const send = (answer: ReplicaAnswer): void => {
   process.send?.(answer);
 };
 
-/** How long the answer took, and what it led to: who did not ask to be answered at once is told the end, however slow the machine is. */
+/**
+ * How long the answer took, and what it led to: who did not ask to be answered at once is told the
+ * end, however slow the machine is.
+ */
 async function timed(answering: Promise<SandboxRow>, respondAsync: boolean): Promise<ReplicaValue> {
   const startedAt = performance.now();
   const answered = await answering;
@@ -125,7 +130,10 @@ async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
     case 'wake':
       return await timed(wakeSandbox(context, actor, request.sandboxId ?? '', answer), answer.respondAsync);
     case 'resize':
-      return await timed(resizeSandbox(context, actor, request.sandboxId ?? '', request.size ?? {}, answer), answer.respondAsync);
+      return await timed(
+        resizeSandbox(context, actor, request.sandboxId ?? '', request.size ?? {}, answer),
+        answer.respondAsync,
+      );
     case 'destroy':
       return await timed(destroySandbox(context, actor, request.sandboxId ?? '', answer), answer.respondAsync);
     case 'invite': {
@@ -151,7 +159,8 @@ async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
 process.on('message', (request: ReplicaRequest) => {
   serve(request).then(
     (value) => send({ id: request.id, value }),
-    (error: unknown) => send({ id: request.id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+    (error: unknown) =>
+      send({ id: request.id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
   );
 });
 // The parent is gone: nothing is left to serve.

@@ -1,4 +1,5 @@
-// The session of a replica while Postgres, or what stands in front of it, breaks connections at the worst moments.
+// The session of a replica while Postgres, or what stands in front of it, breaks connections at the
+// worst moments.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -50,7 +51,9 @@ beforeEach(async () => {
       if (manner === 'break at the lock' && chunk.includes('pg_try_advisory_lock')) {
         treated += 1;
         near.resetAndDestroy();
-      } else far.write(chunk);
+      } else {
+        far.write(chunk);
+      }
     });
     far.pipe(near);
   });

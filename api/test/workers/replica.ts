@@ -45,7 +45,9 @@ export interface ReplicaRequest {
 export interface ReplicaValue {
   id: string;
   status: string;
-  /** Milliseconds the request took inside the replica; CPU milliseconds since its start for `cpu`. */
+  /**
+   * Milliseconds the request took inside the replica; CPU milliseconds since its start for `cpu`.
+   */
   ms: number;
 }
 
@@ -79,7 +81,8 @@ export class Replica {
       else waiter?.reject(new Error(answer.error));
     });
     this.ended = once(this.#child, 'exit').then(([code, signal]) => {
-      for (const waiter of this.#waiting.values()) waiter.reject(new Error(`the replica ended (${signal ?? code}): ${this.#stderr}`));
+      for (const waiter of this.#waiting.values())
+        waiter.reject(new Error(`the replica ended (${signal ?? code}): ${this.#stderr}`));
       this.#waiting.clear();
       return String(signal ?? code);
     });

@@ -26,7 +26,12 @@ const count = async (table: string): Promise<number> => {
 };
 
 /** Rows of a table whose time was up, or is, so long ago. */
-async function add(table: (typeof EXPIRING_TABLES)[number] | 'throttle', name: string, rows: number, age: string): Promise<void> {
+async function add(
+  table: (typeof EXPIRING_TABLES)[number] | 'throttle',
+  name: string,
+  rows: number,
+  age: string,
+): Promise<void> {
   const ids = sql`select ${name}::text || n as id, now() - ${age}::interval as ended from generate_series(1, ${rows}::int) n`;
   const insert = {
     session: sql`insert into "session" (id, "expiresAt", token, "updatedAt", "userId") select id, ended, id, now(), ${api.userId} from (${ids}) r`,
@@ -75,7 +80,9 @@ test('links to previews go 30 days after they expired, revoked or not, and what 
       select ${name}::text || n, ${sandboxId}, ${api.orgId}, ${api.projectId}, 80, ${api.userId},
         date_trunc('milliseconds', now() - ${age}::interval), case when ${revoked} then now() - interval '40 days' end
       from generate_series(1, ${rows}::int) n`.execute(api.db);
-  const made = await api.call('POST', `/v1/sandboxes/${sandboxId}/previews`, { body: { port: 80, audience: 'public' } });
+  const made = await api.call('POST', `/v1/sandboxes/${sandboxId}/previews`, {
+    body: { port: 80, audience: 'public' },
+  });
   await sql`update preview_link set expires_at = date_trunc('milliseconds', now() - interval '31 days') where id = ${made.body.preview.id}`.execute(
     api.db,
   );
@@ -86,7 +93,11 @@ test('links to previews go 30 days after they expired, revoked or not, and what 
   await links('good', 5, '-1 day', true);
   await removeOldRows(context, session(true));
   assert.equal(await count('preview_link'), 15);
-  const told = await api.db.selectFrom('activity').select('kind').where('subject_id', '=', made.body.preview.id).execute();
+  const told = await api.db
+    .selectFrom('activity')
+    .select('kind')
+    .where('subject_id', '=', made.body.preview.id)
+    .execute();
   assert.deepEqual(told, [{ kind: 'preview_link_created' }]);
 });
 

@@ -1,4 +1,5 @@
-// Sleep, wake and live resize through the real services, the real durable work in a process of its own, a real Postgres and a stand-in host.
+// Sleep, wake and live resize through the real services, the real durable work in a process of its
+// own, a real Postgres and a stand-in host.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -32,7 +33,13 @@ async function makeStopped(replica: Replica): Promise<string> {
 }
 
 const activityOf = async (id: string): Promise<{ kind: string; details: Record<string, unknown> }[]> =>
-  await world.db.selectFrom('activity').select(['kind', 'details']).where('sandbox_id', '=', id).orderBy('at').orderBy('id').execute();
+  await world.db
+    .selectFrom('activity')
+    .select(['kind', 'details'])
+    .where('sandbox_id', '=', id)
+    .orderBy('at')
+    .orderBy('id')
+    .execute();
 const kindsOf = async (id: string): Promise<string[]> => (await activityOf(id)).map(({ kind }) => kind);
 const intervalsOf = async (id: string) =>
   await world.db
@@ -96,7 +103,10 @@ test('a machine that could not be captured runs on, is metered on, and says why'
   world.host.refuseSleeps.push({ code: 'sleep_failed', message: 'the disk is full' });
   assert.equal((await replica.ask('sleep', { sandboxId: id })).status, 'ready');
   const row = await world.until(id, () => true);
-  assert.deepEqual([row.status_reason_code, row.status_reason_message, row.wakes_from], ['sleep_failed', 'the disk is full', null]);
+  assert.deepEqual(
+    [row.status_reason_code, row.status_reason_message, row.wakes_from],
+    ['sleep_failed', 'the disk is full', null],
+  );
   assert.deepEqual((await kindsOf(id)).slice(-2), ['sandbox_sleep_requested', 'sandbox_sleep_failed']);
   assert.deepEqual(
     (await intervalsOf(id)).map(({ open }) => open),
@@ -129,7 +139,10 @@ test('a snapshot that is of no use is followed by a boot of the disk, and the sa
   assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
   const row = await world.until(id, () => true);
   assert.deepEqual([row.last_wake_from, row.last_wake_reason], ['disk', 'its snapshot is of no use: a hash differs']);
-  assert.deepEqual((await activityOf(id)).at(-1)?.details['woke'], { from: 'disk', reason: 'its snapshot is of no use: a hash differs' });
+  assert.deepEqual((await activityOf(id)).at(-1)?.details['woke'], {
+    from: 'disk',
+    reason: 'its snapshot is of no use: a hash differs',
+  });
 });
 
 test('a wake that fails leaves the sandbox stopped with the reason, and it can be woken again', async () => {
@@ -194,10 +207,16 @@ for (const verb of ['sleep', 'wake', 'resize'] as const) {
     const row = await world.until(id, () => true);
     assert.ok(row.resizing || row.status === 'sleeping' || row.status === 'waking', row.status);
     await startReplica();
-    await untilTrue('the next one asked the host', () => world.host.calls.filter((call) => call.verb === verb).length === 2);
+    await untilTrue(
+      'the next one asked the host',
+      () => world.host.calls.filter((call) => call.verb === verb).length === 2,
+    );
     world.host.sleepMs = world.host.wakeMs = world.host.resizeMs = 0;
     world.host.finish(verb);
-    const settled = await world.until(id, ({ status, resizing }) => !resizing && (status === 'ready' || status === 'stopped'));
+    const settled = await world.until(
+      id,
+      ({ status, resizing }) => !resizing && (status === 'ready' || status === 'stopped'),
+    );
     assert.equal(settled.status, verb === 'sleep' ? 'stopped' : 'ready');
   });
 
@@ -224,7 +243,11 @@ for (const verb of ['sleep', 'wake', 'resize'] as const) {
     await silent.ask(verb, { sandboxId: id, size: { vcpu: 4 }, respondAsync: true });
     await sql`delete from dbos.workflow_status where workflow_uuid = ${`${verb}:${id}:${epoch}`}`.execute(world.db);
     await sql`update sandbox set updated_at = now() - interval '1 minute' where id = ${id}`.execute(world.db);
-    const settled = await world.until(id, ({ status, resizing }) => !resizing && (status === 'ready' || status === 'stopped'), 30_000);
+    const settled = await world.until(
+      id,
+      ({ status, resizing }) => !resizing && (status === 'ready' || status === 'stopped'),
+      30_000,
+    );
     assert.equal(settled.status, verb === 'sleep' ? 'stopped' : 'ready');
   });
 }
@@ -279,16 +302,25 @@ test('a live resize that fails leaves the allocation true and the whole target f
   world.host.refuseResizes.push({ code: 'resize_failed', message: 'the guest did not bring vCPU 3 online' });
   await replica.ask('resize', { sandboxId: id, size: { vcpu: 4, memoryGb: 2 } });
   const row = await world.until(id, () => true);
-  assert.deepEqual([row.allocated_vcpu, row.allocated_memory_gb, row.pending_vcpu, row.pending_memory_gb], [1, 1, 4, 2]);
+  assert.deepEqual(
+    [row.allocated_vcpu, row.allocated_memory_gb, row.pending_vcpu, row.pending_memory_gb],
+    [1, 1, 4, 2],
+  );
   const deferred = (await activityOf(id)).at(-1);
   assert.equal(deferred?.kind, 'sandbox_resize_deferred');
-  assert.deepEqual(deferred?.details['reason'], { code: 'resize_failed', message: 'the guest did not bring vCPU 3 online' });
+  assert.deepEqual(deferred?.details['reason'], {
+    code: 'resize_failed',
+    message: 'the guest did not bring vCPU 3 online',
+  });
   assert.equal((await intervalsOf(id)).length, 1);
 
   await replica.ask('sleep', { sandboxId: id });
   await replica.ask('wake', { sandboxId: id });
   const woken = await world.until(id, () => true);
-  assert.deepEqual([woken.status, woken.allocated_vcpu, woken.allocated_memory_gb, woken.pending_vcpu], ['ready', 4, 2, null]);
+  assert.deepEqual(
+    [woken.status, woken.allocated_vcpu, woken.allocated_memory_gb, woken.pending_vcpu],
+    ['ready', 4, 2, null],
+  );
 });
 
 test('what shrinks waits for the next wake, what grows beside it does not; a guest that holds on keeps it pending', async () => {
@@ -297,7 +329,10 @@ test('what shrinks waits for the next wake, what grows beside it does not; a gue
   await replica.ask('resize', { sandboxId: id, size: { vcpu: 4, memoryGb: 4 } });
   await replica.ask('resize', { sandboxId: id, size: { vcpu: 2, memoryGb: 6 } });
   const row = await world.until(id, () => true);
-  assert.deepEqual([row.allocated_vcpu, row.allocated_memory_gb, row.pending_vcpu, row.pending_memory_gb], [4, 6, 2, 6]);
+  assert.deepEqual(
+    [row.allocated_vcpu, row.allocated_memory_gb, row.pending_vcpu, row.pending_memory_gb],
+    [4, 6, 2, 6],
+  );
 
   world.host.guestHoldsOn = true;
   await replica.ask('sleep', { sandboxId: id });
@@ -326,7 +361,10 @@ test('a sandbox that shrinks while it is stopped keeps that pending when its gue
   world.host.guestHoldsOn = true;
   await replica.ask('wake', { sandboxId: id });
   const held = await world.until(id, () => true);
-  assert.deepEqual([held.allocated_vcpu, held.allocated_memory_gb, held.pending_vcpu, held.pending_memory_gb], [4, 4, 2, 2]);
+  assert.deepEqual(
+    [held.allocated_vcpu, held.allocated_memory_gb, held.pending_vcpu, held.pending_memory_gb],
+    [4, 4, 2, 2],
+  );
   assert.deepEqual((await intervalsOf(id)).at(-1)?.vcpu, 4);
   // Rows of one transaction have one time.
   assert.ok((await kindsOf(id)).slice(-2).includes('sandbox_resize_deferred'));

@@ -1,4 +1,5 @@
-// The watch over caps on machine hours in real replicas, as processes: killed at each of its steps, and two of them on one database.
+// The watch over caps on machine hours in real replicas, as processes: killed at each of its steps,
+// and two of them on one database.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
@@ -34,14 +35,25 @@ async function startReplica(capGraceSeconds = 0, crashAt?: string): Promise<Repl
   return replica;
 }
 const setCap = (hours: number | null): Promise<unknown> =>
-  world.db.updateTable('subscription').set({ machine_hour_limit: hours }).where('org_id', '=', world.replica.orgId).execute();
+  world.db
+    .updateTable('subscription')
+    .set({ machine_hour_limit: hours })
+    .where('org_id', '=', world.replica.orgId)
+    .execute();
 const kindsOf = async (id: string): Promise<string[]> => {
-  const rows = await world.db.selectFrom('activity').select('kind').where('sandbox_id', '=', id).orderBy('seq').execute();
+  const rows = await world.db
+    .selectFrom('activity')
+    .select('kind')
+    .where('sandbox_id', '=', id)
+    .orderBy('seq')
+    .execute();
   return rows.map(({ kind }) => kind);
 };
 const percents = async (): Promise<number[]> => {
   const { rows } = await sql<{ percent: number }>`
-    select (details ->> 'percent')::int as percent from activity where kind = 'usage_cap_warning' order by seq`.execute(world.db);
+    select (details ->> 'percent')::int as percent from activity where kind = 'usage_cap_warning' order by seq`.execute(
+    world.db,
+  );
   return rows.map(({ percent }) => percent);
 };
 const intervalsOf = async (id: string): Promise<{ open: number; closed: number }> => {
@@ -53,12 +65,24 @@ const intervalsOf = async (id: string): Promise<{ open: number; closed: number }
 /** It was put to sleep once, its machine is released, and its machine time ended with it. */
 async function assertAsleep(id: string): Promise<void> {
   await world.until(id, ({ status }) => status === 'stopped');
-  assert.deepEqual(await kindsOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_sleep_requested', 'sandbox_stopped']);
+  assert.deepEqual(await kindsOf(id), [
+    'sandbox_created',
+    'sandbox_ready',
+    'sandbox_sleep_requested',
+    'sandbox_stopped',
+  ]);
   assert.deepEqual(world.host.alive(id), []);
   assert.deepEqual(await intervalsOf(id), { open: 0, closed: 1 });
 }
 
-for (const point of ['caps:warned', 'caps:reached-noted', 'sleep:enqueued', 'caps:slept', 'caps:slept#2', 'sleep:captured']) {
+for (const point of [
+  'caps:warned',
+  'caps:reached-noted',
+  'sleep:enqueued',
+  'caps:slept',
+  'caps:slept#2',
+  'sleep:captured',
+]) {
   test(`a replica killed at ${point} while a cap stops what is awake: the next warns of nothing again, and puts to sleep what is left, once`, async () => {
     const killed = await startReplica(0, point);
     const ids = [(await killed.ask('create')).id, (await killed.ask('create')).id, (await killed.ask('create')).id];
@@ -81,7 +105,12 @@ test('of two replicas one acts: each warning and each sleep is there once, what 
   await setCap(0);
   for (const id of [always, ...sleep]) await assertAsleep(id);
   await world.until(ends, ({ status }) => status === 'deleted');
-  assert.deepEqual(await kindsOf(ends), ['sandbox_created', 'sandbox_ready', 'sandbox_sleep_requested', 'sandbox_deleted']);
+  assert.deepEqual(await kindsOf(ends), [
+    'sandbox_created',
+    'sandbox_ready',
+    'sandbox_sleep_requested',
+    'sandbox_deleted',
+  ]);
   assert.deepEqual(await percents(), [80, 100]);
   const { rows } = await sql<{ sandbox_id: string }>`
     select sandbox_id from activity where kind = 'sandbox_sleep_requested' order by seq`.execute(world.db);
@@ -101,12 +130,24 @@ test('when the replica that leads is killed within the grace, the other puts to 
   const { id } = await leader.ask('create');
   await setCap(0);
   const since = async (): Promise<Date | undefined> =>
-    (await world.db.selectFrom('usage_cap_reached').select('since').where('scope_id', '=', world.replica.orgId).executeTakeFirst())?.since;
+    (
+      await world.db
+        .selectFrom('usage_cap_reached')
+        .select('since')
+        .where('scope_id', '=', world.replica.orgId)
+        .executeTakeFirst()
+    )?.since;
   await untilTrue('the cap is seen to be reached', async () => (await since()) !== undefined);
   await leader.kill();
   const noted = (await since())?.getTime() ?? Number.NaN;
-  const { status_changed_at: askedAt } = await world.until(id, ({ status }) => status === 'sleeping' || status === 'stopped');
-  assert.ok(askedAt.getTime() >= noted + graceSeconds * 1_000, `${askedAt.getTime() - noted} ms after the cap was seen to be reached`);
+  const { status_changed_at: askedAt } = await world.until(
+    id,
+    ({ status }) => status === 'sleeping' || status === 'stopped',
+  );
+  assert.ok(
+    askedAt.getTime() >= noted + graceSeconds * 1_000,
+    `${askedAt.getTime() - noted} ms after the cap was seen to be reached`,
+  );
   await assertAsleep(id);
   assert.deepEqual(await percents(), [80, 100]);
 });

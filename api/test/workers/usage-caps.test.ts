@@ -1,4 +1,5 @@
-// The watch over caps on machine hours: on exact numbers, with a clock of the test's own. Whom it warns, whom it puts to sleep when, and whom not.
+// The watch over caps on machine hours: on exact numbers, with a clock of the test's own. Whom it
+// warns, whom it puts to sleep when, and whom not.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
@@ -31,7 +32,11 @@ before(async () => {
 });
 after(() => api.close());
 beforeEach(async () => {
-  await api.db.updateTable('sandbox').set({ status: 'deleted', deleted_at: new Date() }).where('status', '<>', 'deleted').execute();
+  await api.db
+    .updateTable('sandbox')
+    .set({ status: 'deleted', deleted_at: new Date() })
+    .where('status', '<>', 'deleted')
+    .execute();
   await sql`update usage_interval set during = tstzrange(lower(during), lower(during) + interval '1 second') where upper_inf(during)`.execute(
     api.db,
   );
@@ -65,7 +70,10 @@ interface Awake {
 }
 
 /** An awake sandbox; without hours its machine time is not of this test. */
-async function awake({ hours, projectId = org.projectId }: Awake = {}, changed: Partial<NewSandbox> = {}): Promise<string> {
+async function awake(
+  { hours, projectId = org.projectId }: Awake = {},
+  changed: Partial<NewSandbox> = {},
+): Promise<string> {
   const { id } = await api.makeSandbox('ready', { org_id: org.orgId, project_id: projectId, ...changed });
   const of = { orgId: org.orgId, projectId };
   if (hours !== undefined) await addRunning(api.db, of, id, new Date(reachedAt - hours * HOUR_MS));
@@ -93,7 +101,13 @@ const statusOf = async (id: string): Promise<string> =>
 const asked = (): string[] => api.steps.map(({ kind, step }) => `${kind} ${step.sandboxId}`);
 interface Warning {
   subject_id: string;
-  details: { percent: number; capMachineHours: number; usedMachineHours: number; reason: string; overageEnabled: boolean };
+  details: {
+    percent: number;
+    capMachineHours: number;
+    usedMachineHours: number;
+    reason: string;
+    overageEnabled: boolean;
+  };
 }
 const warnings = async (): Promise<Warning[]> => {
   const rows = api.db
@@ -126,16 +140,29 @@ test('the org is warned in the millisecond in which 80 % and 100 % of its cap ar
   await look(watch(), reachedAt, reachedAt + 1);
   const given = await warnings();
   assert.deepEqual(
-    given.map(({ subject_id, details }) => [subject_id, details.percent, details.capMachineHours, details.usedMachineHours]),
+    given.map(({ subject_id, details }) => [
+      subject_id,
+      details.percent,
+      details.capMachineHours,
+      details.usedMachineHours,
+    ]),
     [
       [org.orgId, 80, 10, 8],
       [org.orgId, 100, 10, 10],
     ],
   );
-  assert.match(given[0]?.details.reason ?? '', /^80 % reached: 8 of the 10 machine hours that are the cap of the org org_\w+/);
+  assert.match(
+    given[0]?.details.reason ?? '',
+    /^80 % reached: 8 of the 10 machine hours that are the cap of the org org_\w+/,
+  );
   assert.match(given[1]?.details.reason ?? '', /what is awake goes to sleep 60 s later/);
-  const { activity } = (await api.call('GET', `/v1/orgs/${org.orgId}/activity?kind=usage_cap_warning`, { token: org.token })).body;
-  assert.deepEqual([activity[0].actor.kind, activity[0].subject.kind, activity[0].details.percent], ['system', 'org', 100]);
+  const { activity } = (
+    await api.call('GET', `/v1/orgs/${org.orgId}/activity?kind=usage_cap_warning`, { token: org.token })
+  ).body;
+  assert.deepEqual(
+    [activity[0].actor.kind, activity[0].subject.kind, activity[0].details.percent],
+    ['system', 'org', 100],
+  );
   assert.match(activity[0].reason, /^100 % reached/);
 });
 
@@ -153,14 +180,19 @@ test('what is awake goes to sleep when the grace is over, to the millisecond, an
   await look(capWatch, reachedAt + GRACE_SECONDS * 1_000);
   assert.deepEqual([asked(), await statusOf(id)], [[`sleep ${id}`], 'sleeping']);
   const { rows } = await sql<{ actor_kind: string; details: Record<string, unknown> }>`
-    select actor_kind, details from activity where sandbox_id = ${id} and kind = 'sandbox_sleep_requested'`.execute(api.db);
+    select actor_kind, details from activity where sandbox_id = ${id} and kind = 'sandbox_sleep_requested'`.execute(
+    api.db,
+  );
   const details = rows[0]?.details;
   assert.equal(rows[0]?.actor_kind, 'system');
   assert.deepEqual(
     [details?.['capScope'], details?.['capScopeId'], details?.['capMachineHours'], details?.['from'], details?.['to']],
     ['org', org.orgId, 10, 'ready', 'sleeping'],
   );
-  assert.match(JSON.stringify(details?.['reason']), /machine_hour_limit.*the cap of the org org_\w+ is 10 machine hours/);
+  assert.match(
+    JSON.stringify(details?.['reason']),
+    /machine_hour_limit.*the cap of the org org_\w+ is 10 machine hours/,
+  );
   await look(capWatch, nowMs + 1_000);
   assert.equal(api.steps.length, 1, 'it is asked once');
 });
@@ -182,7 +214,12 @@ test('sleep_resume ones sleep, ephemeral ones end, and always_on ones sleep afte
   await look(capWatch, reachedAt, reachedAt + GRACE_SECONDS * 1_000);
   assert.deepEqual(asked().slice(0, 3).toSorted(), [`destroy ${ends}`, `sleep ${first}`, `sleep ${second}`].toSorted());
   assert.deepEqual(asked().slice(3), [`sleep ${always}`]);
-  assert.deepEqual(await Promise.all([first, second, ends, always].map(statusOf)), ['sleeping', 'sleeping', 'destroying', 'sleeping']);
+  assert.deepEqual(await Promise.all([first, second, ends, always].map(statusOf)), [
+    'sleeping',
+    'sleeping',
+    'destroying',
+    'sleeping',
+  ]);
 });
 
 test('what wakes or is made beyond the cap by what began before goes to sleep at the next look', async () => {
@@ -249,7 +286,8 @@ test('a new billing period begins with nothing used: no grace of the last one go
   assert.ok(endsAt.getTime() > reachedAt + HOUR_MS);
   await look(capWatch, endsAt.getTime());
   assert.deepEqual(asked(), []);
-  // The machine runs on: it reaches the new period's shares in turn, and the cap after ten hours of it.
+  // The machine runs on: it reaches the new period's shares in turn, and the cap after ten hours of
+  // it.
   await look(capWatch, endsAt.getTime() + 10 * HOUR_MS - 1);
   assert.deepEqual(await percents(), [80, 100, 80]);
   await look(capWatch, endsAt.getTime() + 10 * HOUR_MS, endsAt.getTime() + 10 * HOUR_MS + GRACE_SECONDS * 1_000 - 1);
@@ -298,7 +336,10 @@ test("with overage on an explicit cap is warned of and stops nobody; a project's
   const capWatch = watch();
   await look(capWatch, reachedAt, reachedAt + HOUR_MS);
   assert.deepEqual([await percents(), asked()], [[80, 100], []]);
-  assert.match((await warnings())[1]?.details.reason ?? '', /Overage is on: work goes on beyond the cap and is counted\.$/);
+  assert.match(
+    (await warnings())[1]?.details.reason ?? '',
+    /Overage is on: work goes on beyond the cap and is counted\.$/,
+  );
   await setProjectCap(10);
   await look(capWatch, reachedAt + HOUR_MS, reachedAt + HOUR_MS + GRACE_SECONDS * 1_000);
   assert.deepEqual(asked(), [`sleep ${id}`]);
@@ -325,7 +366,9 @@ test('overage that is switched off where a cap is used up is warned of before an
 test('a share that was reached right before the replica that looked was killed is warned of by the next, though nothing is awake any more', async () => {
   const id = await awake({ hours: 10 });
   await look(watch(), reachedAt - HOUR_MS);
-  await sql`update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)}) where sandbox_id = ${id}`.execute(api.db);
+  await sql`update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)}) where sandbox_id = ${id}`.execute(
+    api.db,
+  );
   await api.db.updateTable('sandbox').set({ status: 'stopped', wakes_from: 'snapshot' }).where('id', '=', id).execute();
   await look(watch(), reachedAt + 1);
   assert.deepEqual(await percents(), [80, 100]);
@@ -340,8 +383,15 @@ test('however many projects have a cap, a look asks for what an org used in one 
   }
   const watched = openWatched(api.databaseUrl);
   try {
-    const projectIds = (await api.db.selectFrom('project').select('id').where('org_id', '=', org.orgId).execute()).map((row) => row.id);
-    const standings = await standingsAt(watched.db, api.context.plans, { orgId: org.orgId, projectIds }, new Date(reachedAt));
+    const projectIds = (await api.db.selectFrom('project').select('id').where('org_id', '=', org.orgId).execute()).map(
+      (row) => row.id,
+    );
+    const standings = await standingsAt(
+      watched.db,
+      api.context.plans,
+      { orgId: org.orgId, projectIds },
+      new Date(reachedAt),
+    );
     assert.deepEqual(
       standings.map(({ usedMs }) => usedMs / HOUR_MS),
       [9, 1, 1, 1, 1],
@@ -384,7 +434,9 @@ test('a share that was reached by a machine that went to sleep right after is wa
   const id = await awake({ hours: 10 });
   const capWatch = watch();
   await look(capWatch, reachedAt - HOUR_MS);
-  await sql`update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)}) where sandbox_id = ${id}`.execute(api.db);
+  await sql`update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)}) where sandbox_id = ${id}`.execute(
+    api.db,
+  );
   await api.db.updateTable('sandbox').set({ status: 'stopped', wakes_from: 'snapshot' }).where('id', '=', id).execute();
   await look(capWatch, reachedAt + 500, reachedAt + 1_500);
   assert.deepEqual(await percents(), [80, 100]);
@@ -416,7 +468,9 @@ test('an org whose plan has ended, or is not in the catalogue, keeps no other fr
     const { id } = await api.makeSandbox('ready', { org_id: other.orgId, project_id: other.projectId });
     await addRunning(api.db, other, id, new Date(reachedAt - 10 * HOUR_MS));
   }
-  await sql`update subscription set status = 'canceled', canceled_at = now() where org_id = ${ended.orgId}`.execute(api.db);
+  await sql`update subscription set status = 'canceled', canceled_at = now() where org_id = ${ended.orgId}`.execute(
+    api.db,
+  );
   await sql`update subscription set plan = 'gone' where org_id = ${unknown.orgId}`.execute(api.db);
   await look(watch(), reachedAt);
   assert.deepEqual(await percents(), [80, 100]);
@@ -452,6 +506,9 @@ test('warnings are forgotten long after the longest period', async () => {
   await sql`update usage_cap_warning set warned_at = now() - interval '401 days' where org_id = ${org.orgId} and percent = 80`.execute(
     api.db,
   );
-  await forgetCapWarnings({ db: api.db, stopping: new AbortController().signal }, { leads: () => Promise.resolve(true) });
+  await forgetCapWarnings(
+    { db: api.db, stopping: new AbortController().signal },
+    { leads: () => Promise.resolve(true) },
+  );
   assert.equal(await count(), 1);
 });

@@ -1,4 +1,5 @@
-// The worker that sums closed machine time: replicas killed at every point of it, several at once, and its looks.
+// The worker that sums closed machine time: replicas killed at every point of it, several at once,
+// and its looks.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -22,7 +23,10 @@ after(() => world.close());
 /** More than two batches of the worker. */
 const MANY = 12_000;
 
-/** Closed intervals of up to a day in the last week, by several projects, end users and sizes. Random, but of the same seed each time. */
+/**
+ * Closed intervals of up to a day in the last week, by several projects, end users and sizes.
+ * Random, but of the same seed each time.
+ */
 async function addIntervals(count: number, org = orgId): Promise<void> {
   await world.db.transaction().execute(async (trx) => {
     await sql`select setseed(0.5)`.execute(trx);
@@ -45,7 +49,9 @@ async function assertEachOnce(org = orgId): Promise<void> {
           and id not in (select interval_id from usage_unrolled)) as raw,
       (select coalesce(sum(ms), 0) from usage_total where org_id = ${org} and level = 'day') as "byDay",
       (select coalesce(sum(ms), 0) from usage_total where org_id = ${org} and level = 'period') as "byPeriod",
-      (select count(*)::integer from usage_span where org_id = ${org} and level = 'period') as periods`.execute(world.db);
+      (select count(*)::integer from usage_span where org_id = ${org} and level = 'period') as periods`.execute(
+    world.db,
+  );
   const { raw, byDay, byPeriod, periods } = rows[0] ?? { raw: '', byDay: '-', byPeriod: '-', periods: 0 };
   assert.equal(byDay, raw);
   // What was used before the first cut is in no period.
@@ -101,7 +107,12 @@ test('many at once on one org, while intervals close and days are cut anew, coun
   const busy = 'org_busy';
   await world.db.insertInto('org').values({ id: busy, name: busy }).execute();
   await addIntervals(2_000, busy);
-  const window = { orgId: busy, from: new Date(Date.now() - 30 * 86_400_000), to: new Date(Date.now() + 86_400_000), at: new Date() };
+  const window = {
+    orgId: busy,
+    from: new Date(Date.now() - 30 * 86_400_000),
+    to: new Date(Date.now() + 86_400_000),
+    at: new Date(),
+  };
   const done = new AbortController();
   let before = await usedMs(world.db, window);
   const rollUp = async (): Promise<void> => {
@@ -113,7 +124,8 @@ test('many at once on one org, while intervals close and days are cut anew, coun
       await world.db.transaction().execute(async (trx) => {
         if (await lockUsageSums(trx, busy)) await cutUsageAt(trx, busy, at);
       });
-      // Whoever asks meanwhile sees each interval either in the sums or beside them: what was used is never less.
+      // Whoever asks meanwhile sees each interval either in the sums or beside them: what was used
+      // is never less.
       const used = await usedMs(world.db, window);
       assert.ok(used >= before, `${used} after ${before}`);
       before = used;
@@ -151,7 +163,11 @@ test('a subscription that begins anew has the days cut there by the next look, t
   await addIntervals(500);
   await rollUpAllUsage({ db: world.db, ...context }, leads);
   const startedAt = new Date(Date.now() - 3 * 86_400_000 - 12_345_678);
-  await world.db.updateTable('subscription').set({ started_at: startedAt, period_anchor: startedAt }).where('org_id', '=', orgId).execute();
+  await world.db
+    .updateTable('subscription')
+    .set({ started_at: startedAt, period_anchor: startedAt })
+    .where('org_id', '=', orgId)
+    .execute();
   await rollUpAllUsage({ db: world.db, ...context }, leads);
   const spans = await world.db
     .selectFrom('usage_span')

@@ -1,4 +1,5 @@
-// What tests of the durable work stand in: a Postgres of their own with one org and project, a stand-in host, and a look at the rows.
+// What tests of the durable work stand in: a Postgres of their own with one org and project, a
+// stand-in host, and a look at the rows.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,9 +19,14 @@ export interface World {
   replica: ReplicaOptions;
   /** Where replicas put mail. */
   outbox: string;
-  /** The row once `done` says so; fails with what it saw when that takes longer than `deadlineMs`. */
+  /**
+   * The row once `done` says so; fails with what it saw when that takes longer than `deadlineMs`.
+   */
   until(sandboxId: string, done: (row: SandboxRow) => boolean, deadlineMs?: number): Promise<SandboxRow>;
-  /** Resolves when no durable step is left: what one test began must not be taken over by a replica that the next one kills. */
+  /**
+   * Resolves when no durable step is left: what one test began must not be taken over by a replica
+   * that the next one kills.
+   */
   atRest(): Promise<void>;
   /** Writes the poll of the queue where a starting replica finds it. */
   presetQueuePoll(ms: number): Promise<void>;
@@ -79,7 +85,9 @@ export async function openWorld(): Promise<World> {
       const deadline = Date.now() + 20_000;
       for (;;) {
         const { rows } = await sql<{ id: string }>`
-          select workflow_uuid as id from dbos.workflow_status where status in ('ENQUEUED', 'DELAYED', 'PENDING')`.execute(db);
+          select workflow_uuid as id from dbos.workflow_status where status in ('ENQUEUED', 'DELAYED', 'PENDING')`.execute(
+          db,
+        );
         if (rows.length === 0) return;
         if (Date.now() > deadline) throw new Error(`steps that do not end: ${rows.map(({ id }) => id).join(', ')}`);
         await delay(LOOK_EVERY_MS);

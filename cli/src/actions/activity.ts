@@ -26,7 +26,10 @@ type Read = (limit: number, after?: string) => Promise<ActivityPage>;
 const SHOWN = 20;
 const FOLLOW_PAGE = 100;
 const INTERVAL_SECONDS = 2;
-/** One look after the other that may fail while following before that is the end: the service may be restarted. */
+/**
+ * One look after the other that may fail while following before that is the end: the service may be
+ * restarted.
+ */
 const FAILED_LOOKS = 30;
 
 export async function showActivity(context: CliContext, { options }: Input<ActivityInput>): Promise<number | void> {
@@ -46,7 +49,8 @@ export async function showActivity(context: CliContext, { options }: Input<Activ
     const query = { ...filter, limit: count, ...(after === undefined ? {} : { after }) };
     return await berth.raw.listActivity({ path: { orgId: org }, query, signal });
   };
-  if (follow === true) return await followFeed(context, read, { count: limit ?? SHOWN, intervalSeconds: interval ?? INTERVAL_SECONDS });
+  if (follow === true)
+    return await followFeed(context, read, { count: limit ?? SHOWN, intervalSeconds: interval ?? INTERVAL_SECONDS });
   if (all === true) {
     await showAll(context, read);
     return;
@@ -60,7 +64,10 @@ export async function showActivity(context: CliContext, { options }: Input<Activ
   if (page.hasMore && stdout.isTTY) out.note('there is more: --limit says how much is shown, --all shows everything');
 }
 
-/** Page by page, so that nothing of it has to be kept: the columns are as wide as what stands in them mostly is. */
+/**
+ * Page by page, so that nothing of it has to be kept: the columns are as wide as what stands in
+ * them mostly is.
+ */
 async function showAll({ out }: CliContext, read: Read): Promise<void> {
   let after: string | undefined;
   do {
@@ -104,7 +111,13 @@ async function followFeed(
 /** Their least widths make tables that follow one another one. */
 const COLUMNS: readonly Column<ActivityEntry>[] = [
   { title: 'at', value: ({ at }) => instant(at), cells: 20, least: 20 },
-  { title: 'kind', value: ({ kind }) => kind, cells: 25, least: 20, style: ({ kind }) => (kind.endsWith('_failed') ? 'red' : undefined) },
+  {
+    title: 'kind',
+    value: ({ kind }) => kind,
+    cells: 25,
+    least: 20,
+    style: ({ kind }) => (kind.endsWith('_failed') ? 'red' : undefined),
+  },
   { title: 'of', value: ({ subject }) => subject.id, cells: 28, least: 12 },
   { title: 'by', value: ({ actor }) => actor.id ?? actor.userId ?? actor.kind, cells: 28, least: 10, optional: true },
   { title: 'more', value: ({ reason, details }) => reason ?? detailsText(details), least: 12, optional: true },

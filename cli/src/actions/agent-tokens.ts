@@ -41,12 +41,15 @@ export async function createToken(
   { args: [name = ''], options }: Input<TokenOptions>,
 ): Promise<void> {
   const { access, canApprove, canWake, expiresInDays } = options;
-  if (access === 'read_only' && (canApprove === true || canWake === true)) {
+  if (access === 'read_only' && (canApprove === true || canWake === true))
     throw new UsageError('--access read_only goes with neither --can-approve nor --can-wake');
-  }
+
   const { berth } = await connect();
   const given = { access, canApprove, canWake, expiresInDays };
-  const body = { name, ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as TokenOptions) };
+  const body = {
+    name,
+    ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as TokenOptions),
+  };
   const answer = await berth.raw.createAgentToken({ body, signal });
   if (out.json) {
     out.object(answer);
@@ -54,11 +57,16 @@ export async function createToken(
   }
   const { agentToken, token } = answer;
   out.line(token);
-  out.note(`the token ${agentToken.id} (${plainText(agentToken.name)}): ${stateOf(agentToken)}, ${accessOf(agentToken)}`);
+  out.note(
+    `the token ${agentToken.id} (${plainText(agentToken.name)}): ${stateOf(agentToken)}, ${accessOf(agentToken)}`,
+  );
   out.note('it is shown this once; berth token revoke ends it');
 }
 
-export async function revokeToken(context: CliContext, { args: [typed], options }: Input<{ yes?: true }>): Promise<void> {
+export async function revokeToken(
+  context: CliContext,
+  { args: [typed], options }: Input<{ yes?: true }>,
+): Promise<void> {
   const { connect, out, signal } = context;
   const { berth } = await connect();
   const tokenId = checkResourceId('token', typed);

@@ -1,4 +1,5 @@
-// `berth org caps` and `berth project caps`: how many machine hours a billing period may use, shown and set.
+// `berth org caps` and `berth project caps`: how many machine hours a billing period may use, shown
+// and set.
 import type { CliContext } from '../context.ts';
 import type { Input } from '../spec.ts';
 import { projectMeant } from './projects.ts';
@@ -39,7 +40,8 @@ export async function orgCaps(
     out.object(answer);
     return;
   }
-  const { includedMachineHours, sandboxMachineHourLimit, sandboxMachineHourLimitOverride, sandboxOverageEnabled } = answer.usageGuardrails;
+  const { includedMachineHours, sandboxMachineHourLimit, sandboxMachineHourLimitOverride, sandboxOverageEnabled } =
+    answer.usageGuardrails;
   out.fields([
     ['included', hours(includedMachineHours, 'without a limit')],
     ['cap of your own', hours(sandboxMachineHourLimitOverride, 'none')],
@@ -48,7 +50,10 @@ export async function orgCaps(
   ]);
 }
 
-export async function projectCaps(context: CliContext, { args: [typed], options: { machineHours } }: Input<CapOptions>): Promise<void> {
+export async function projectCaps(
+  context: CliContext,
+  { args: [typed], options: { machineHours } }: Input<CapOptions>,
+): Promise<void> {
   const { connect, out, signal } = context;
   const { berth, orgId } = await connect();
   const path = { orgId: await orgId(), projectId: await projectMeant(context, typed) };

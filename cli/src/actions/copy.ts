@@ -1,4 +1,5 @@
-// `berth cp`: a file or folder, between this machine and a sandbox, as a stream of tar at both ends. Owns where things come to stand here.
+// `berth cp`: a file or folder, between this machine and a sandbox, as a stream of tar at both
+// ends. Owns where things come to stand here.
 import { lstat, realpath, stat } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -24,7 +25,10 @@ export interface CopyOptions {
 const SKIPPED_SHOWN = 20;
 
 /** Resolves with 1 when something was left out, each of which was told. */
-export async function copy(context: CliContext, { args: [from = '', to = ''], options }: Input<CopyOptions>): Promise<number> {
+export async function copy(
+  context: CliContext,
+  { args: [from = '', to = ''], options }: Input<CopyOptions>,
+): Promise<number> {
   const ends = endpoints(from, to);
   const follow = options.followLink === true;
   const copying = new Copying(context);
@@ -54,10 +58,15 @@ class Copying {
     const through = follow || /\/\.?$/.test(source);
     const found = await here(source, () => (through ? stat(source) : lstat(source)));
     const kind = found.isDirectory() ? 'folder' : found.isSymbolicLink() ? 'link' : 'file';
-    if (kind === 'file' && !found.isFile()) throw new CliFailure(`${plainText(source)} is neither a file, nor a folder, nor a symlink`);
+    if (kind === 'file' && !found.isFile())
+      throw new CliFailure(`${plainText(source)} is neither a file, nor a folder, nor a symlink`);
     const place = { path, name: nameOf(source), kind, mode: found.mode } as const;
     await this.#shown(`copying to ${id}`, async (passed) => {
-      const remote = await startRemoteCommand(await connect(), { sandboxId: id, command: unpackingScript(place) }, signal);
+      const remote = await startRemoteCommand(
+        await connect(),
+        { sandboxId: id, command: unpackingScript(place) },
+        signal,
+      );
       remote.stdout.resume();
       const said = textOf(remote.stderr);
       said.catch(() => undefined);
@@ -76,7 +85,9 @@ class Copying {
           // Without its end the archive comes to nothing.
           remote.terminate();
           signal.throwIfAborted();
-          throw new CliFailure(`${plainText(source)} cannot be read: ${plainText((error as Error).message)}`, { cause: error });
+          throw new CliFailure(`${plainText(source)} cannot be read: ${plainText((error as Error).message)}`, {
+            cause: error,
+          });
         }
       }
       const exitCode = await remote.ended;
@@ -131,7 +142,9 @@ class Copying {
     if (error instanceof ArchiveBroken) {
       // It may have failed before its first byte, with a word about why; or the connection broke.
       const exitCode = await remote.ended;
-      return new CliFailure(`${what}: ${exitCode === 0 ? `what came cannot be used: ${error.message}` : reasonOf(await said)}`);
+      return new CliFailure(
+        `${what}: ${exitCode === 0 ? `what came cannot be used: ${error.message}` : reasonOf(await said)}`,
+      );
     }
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) return error;
@@ -202,7 +215,8 @@ async function placeHere(to: string, name: string): Promise<Place> {
   return {
     beside: to,
     target: ({ kind }) => {
-      if (kind === 'folder' && inIt !== null) throw new CliFailure(`${plainText(target)} is no folder, and a folder came`);
+      if (kind === 'folder' && inIt !== null)
+        throw new CliFailure(`${plainText(target)} is no folder, and a folder came`);
       return target;
     },
   };

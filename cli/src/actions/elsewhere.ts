@@ -5,5 +5,7 @@ import type { Action } from '../spec.ts';
 /** @param words the command's, as `keys create` */
 export function refuseElsewhere(words: string): Action<never> {
   return () =>
-    Promise.reject(new UsageError(`berth ${words} runs from a checkout of Berth on the machine of the service: ./berth ${words}`));
+    Promise.reject(
+      new UsageError(`berth ${words} runs from a checkout of Berth on the machine of the service: ./berth ${words}`),
+    );
 }

@@ -1,4 +1,5 @@
-// `berth exec`: a command in a sandbox. Its result by the exec route, or, with -i or -t, its streams as they come.
+// `berth exec`: a command in a sandbox. Its result by the exec route, or, with -i or -t, its
+// streams as they come.
 import { EXEC_LIMITS } from '@berth/contract/limits.ts';
 import { Berth } from '@berth/sdk/src/berth.ts';
 import { attachCommand, checkAttachment } from '../attached-command.ts';
@@ -18,12 +19,17 @@ export interface ExecOptions {
 const BEYOND_COMMAND_MS = 90_000;
 
 /** Resolves with the exit code of the command. */
-export async function exec(context: CliContext, { args: [typed, ...words], options }: Input<ExecOptions>): Promise<number> {
+export async function exec(
+  context: CliContext,
+  { args: [typed, ...words], options }: Input<ExecOptions>,
+): Promise<number> {
   const id = sandboxId(typed);
   const command = commandText(commandWords(words, id));
   const attachment = { interactive: options.interactive === true, tty: options.tty === true };
-  if (!attachment.interactive && !attachment.tty) return await runForResult(context, id, command, options.timeoutSeconds);
-  if (context.out.json) throw new UsageError('--json goes with neither -i nor -t: what the command writes is passed on as it is');
+  if (!attachment.interactive && !attachment.tty)
+    return await runForResult(context, id, command, options.timeoutSeconds);
+  if (context.out.json)
+    throw new UsageError('--json goes with neither -i nor -t: what the command writes is passed on as it is');
   if (options.timeoutSeconds !== undefined) {
     throw new UsageError('--timeout-seconds goes with neither -i nor -t: the command runs until it ends, or you do', {
       remedy: `berth exec -i ${id} -- timeout ${options.timeoutSeconds} COMMAND bounds it in the sandbox`,
@@ -35,7 +41,8 @@ export async function exec(context: CliContext, { args: [typed, ...words], optio
 
 function commandWords(words: readonly string[], id: string): readonly string[] {
   const [first, ...rest] = words;
-  if (first === '--' ? rest.length === 0 : first === undefined) throw new UsageError(`which command? As in: berth exec ${id} -- ls -l`);
+  if (first === '--' ? rest.length === 0 : first === undefined)
+    throw new UsageError(`which command? As in: berth exec ${id} -- ls -l`);
   if (first === '--') return rest;
   if (first?.startsWith('-') === true) {
     throw new UsageError(`'${first}' stands where the command begins: options of berth exec come before the sandbox`, {
@@ -45,7 +52,12 @@ function commandWords(words: readonly string[], id: string): readonly string[] {
   return words;
 }
 
-async function runForResult({ connect, out, signal, stderr }: CliContext, id: string, command: string, seconds?: number): Promise<number> {
+async function runForResult(
+  { connect, out, signal, stderr }: CliContext,
+  id: string,
+  command: string,
+  seconds?: number,
+): Promise<number> {
   const { token, url } = await connect();
   const timeoutMs = (seconds ?? EXEC_LIMITS.timeoutSeconds.default) * 1_000 + BEYOND_COMMAND_MS;
   const { raw } = new Berth({ url, apiKey: token, timeoutMs });
@@ -64,7 +76,10 @@ async function runForResult({ connect, out, signal, stderr }: CliContext, id: st
     );
   }
   if (result.timedOut) {
-    out.note(`berth: the command was ended: its ${seconds ?? EXEC_LIMITS.timeoutSeconds.default} s were up (--timeout-seconds)`);
+    out.note(
+      `berth: the command was ended: its ${seconds ?? EXEC_LIMITS.timeoutSeconds.default} s were up (--timeout-seconds)`,
+    );
   }
+
   return result.exitCode;
 }

@@ -1,4 +1,5 @@
-// `berth org invite`, `invitations` and `revoke-invitation`. Who is invited accepts by the link in the mail.
+// `berth org invite`, `invitations` and `revoke-invitation`. Who is invited accepts by the link in
+// the mail.
 import type { Role } from '@berth/sdk/src/index.ts';
 import type { CliContext } from '../context.ts';
 import { plainText } from '../output/plain-text.ts';
@@ -19,7 +20,9 @@ export async function invite(
   }
   const { invitation } = answer;
   out.line(invitation.id);
-  out.note(`${plainText(invitation.email)} is invited as ${invitation.role}; the link in the mail ends ${until(invitation.expiresAt)}`);
+  out.note(
+    `${plainText(invitation.email)} is invited as ${invitation.role}; the link in the mail ends ${until(invitation.expiresAt)}`,
+  );
 }
 
 export async function listInvitations({ connect, out, signal }: CliContext): Promise<void> {

@@ -35,11 +35,18 @@ export async function listKeys({ connect, out, signal }: CliContext): Promise<vo
   );
 }
 
-export async function createKey({ connect, out, signal }: CliContext, { args: [name = ''], options }: Input<KeyOptions>): Promise<void> {
+export async function createKey(
+  { connect, out, signal }: CliContext,
+  { args: [name = ''], options }: Input<KeyOptions>,
+): Promise<void> {
   const { scope, expiresInDays } = options;
   const scopes = scope?.map(checkScope);
   const { berth, orgId } = await connect();
-  const body = { name, ...(scopes === undefined ? {} : { scopes }), ...(expiresInDays === undefined ? {} : { expiresInDays }) };
+  const body = {
+    name,
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(expiresInDays === undefined ? {} : { expiresInDays }),
+  };
   const answer = await berth.raw.createApiKey({ path: { orgId: await orgId() }, body, signal });
   if (out.json) {
     out.object(answer);
@@ -47,7 +54,9 @@ export async function createKey({ connect, out, signal }: CliContext, { args: [n
   }
   const { apiKey, token } = answer;
   out.line(token);
-  out.note(`the key ${apiKey.id} (${plainText(apiKey.name)}): ${stateOf(apiKey)}, scopes: ${scopesInWords(apiKey.scopes)}`);
+  out.note(
+    `the key ${apiKey.id} (${plainText(apiKey.name)}): ${stateOf(apiKey)}, scopes: ${scopesInWords(apiKey.scopes)}`,
+  );
   out.note('it is shown this once; berth key revoke ends it');
 }
 
@@ -65,9 +74,12 @@ function checkScope(typed: string): Permission {
   const known = permission.safeParse(typed);
   if (known.success) return known.data;
   const similar = suggestions(typed, permission.options);
-  throw new UsageError(`there is no scope '${plainText(typed)}'${similar.length === 0 ? '' : `; did you mean ${similar.join(' or ')}?`}`, {
-    remedy: `the scopes are ${permission.options.join(', ')}`,
-  });
+  throw new UsageError(
+    `there is no scope '${plainText(typed)}'${similar.length === 0 ? '' : `; did you mean ${similar.join(' or ')}?`}`,
+    {
+      remedy: `the scopes are ${permission.options.join(', ')}`,
+    },
+  );
 }
 
 function scopesInWords(scopes: readonly string[] | null): string {

@@ -1,4 +1,5 @@
-// `berth known-host`: the host key of a sandbox as a line of known_hosts, for ssh's KnownHostsCommand. The key is the one that the API has on record.
+// `berth known-host`: the host key of a sandbox as a line of known_hosts, for ssh's
+// KnownHostsCommand. The key is the one that the API has on record.
 import type { CliContext } from '../context.ts';
 import { sandboxId } from '../sandbox-id.ts';
 import type { Input } from '../spec.ts';

@@ -1,4 +1,5 @@
-// `berth login`: a credential for a profile, by a person who approves it in a browser, or a key that comes in on stdin; then as whom, and for which org.
+// `berth login`: a credential for a profile, by a person who approves it in a browser, or a key
+// that comes in on stdin; then as whom, and for which org.
 import { Berth, type Org } from '@berth/sdk/src/index.ts';
 import { browserOpener, openInBrowser } from '../browser.ts';
 import { checkToken, readProfile, serviceUrl } from '../connection/connection.ts';
@@ -51,7 +52,8 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
   const projectBefore = isKnown && org?.id === before.orgId ? before.projectId : undefined;
   const projectId = projectWanted ?? projectBefore;
   if (projectWanted !== undefined) {
-    if (org === undefined) throw new UsageError(`there is no org for the project ${projectWanted}`, { remedy: '--org ID says which' });
+    if (org === undefined)
+      throw new UsageError(`there is no org for the project ${projectWanted}`, { remedy: '--org ID says which' });
     await berth.raw.getProject({ path: { orgId: org.id, projectId: projectWanted }, signal });
   }
   const { current } = await keep({
@@ -69,11 +71,13 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
         : `there are ${orgs.length} orgs: berth org ls shows them, berth org use ID chooses one`,
     );
   }
-  if (current !== name)
-    out.note(`the profile in use is ${current}: berth profile use ${name} changes that, --profile ${name} does for one command`);
-  if ((environment['BERTH_API_KEY'] ?? '') !== '' && flags.profile === undefined) {
-    out.note('BERTH_API_KEY is set: commands use it instead of this sign-in');
+  if (current !== name) {
+    out.note(
+      `the profile in use is ${current}: berth profile use ${name} changes that, --profile ${name} does for one command`,
+    );
   }
+  if ((environment['BERTH_API_KEY'] ?? '') !== '' && flags.profile === undefined)
+    out.note('BERTH_API_KEY is set: commands use it instead of this sign-in');
 }
 
 function withProfile(current: Profiles, name: string, profile: Profile): Profiles {
@@ -137,7 +141,9 @@ async function chooseOrg(
   if (wanted !== undefined) {
     const org = orgs.find(({ id }) => id === wanted);
     if (org !== undefined) return org;
-    throw new CliFailure(`${url} shows no org ${wanted} to whom this signs in`, { remedy: 'berth org ls shows the orgs' });
+    throw new CliFailure(`${url} shows no org ${wanted} to whom this signs in`, {
+      remedy: 'berth org ls shows the orgs',
+    });
   }
   const known = orgs.find(({ id }) => id === before);
   if (known !== undefined || orgs.length < 2) return known ?? orgs[0];
@@ -148,7 +154,9 @@ async function chooseOrg(
   );
   for (;;) {
     const answer = await ask(context, `Which org is meant when none is named? [1-${orgs.length}] `);
-    const chosen = /^\d+$/.test(answer) ? orgs[Number(answer) - 1] : orgs.find(({ id, name }) => id === answer || name === answer);
+    const chosen = /^\d+$/.test(answer)
+      ? orgs[Number(answer) - 1]
+      : orgs.find(({ id, name }) => id === answer || name === answer);
     if (chosen !== undefined) return chosen;
   }
 }

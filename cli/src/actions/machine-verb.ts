@@ -1,4 +1,5 @@
-// Runs a verb of the machine as an action: with the operator's configuration, and progress on stderr.
+// Runs a verb of the machine as an action: with the operator's configuration, and progress on
+// stderr.
 import { readConfig, type Flags } from '@berth/machine/config.ts';
 import { Progress } from '@berth/machine/progress.ts';
 import type { VerbContext } from '@berth/machine/verbs/context.ts';
@@ -16,6 +17,10 @@ export type Verb = (context: VerbContext, flags: MachineFlags, args: readonly st
 export function machineVerb(verb: Verb): Action<MachineFlags> {
   return async ({ environment, out, signal, stderr }, { args, options }: Input<MachineFlags>) => {
     const config = readConfig(options, environment);
-    return await verb({ config, progress: new Progress(stderr), environment, signal, print: (line) => out.line(line) }, options, args);
+    return await verb(
+      { config, progress: new Progress(stderr), environment, signal, print: (line) => out.line(line) },
+      options,
+      args,
+    );
   };
 }

@@ -29,21 +29,35 @@ export async function listMembers({ connect, out, signal }: CliContext): Promise
   );
 }
 
-export async function setRole({ connect, out, signal }: CliContext, { args: [typed = '', role] }: Input): Promise<void> {
+export async function setRole(
+  { connect, out, signal }: CliContext,
+  { args: [typed = '', role] }: Input,
+): Promise<void> {
   const connection = await connect();
   const orgId = await connection.orgId();
   const userId = await memberOf(connection, orgId, typed, signal);
-  const answer = await connection.berth.raw.updateMember({ path: { orgId, userId }, body: { role: role as Role }, signal });
+  const answer = await connection.berth.raw.updateMember({
+    path: { orgId, userId },
+    body: { role: role as Role },
+    signal,
+  });
   if (out.json) out.object(answer);
   else out.line(`${plainText(answer.member.email ?? userId)} is ${answer.member.role} now`);
 }
 
-export async function removeMember(context: CliContext, { args: [typed = ''], options }: Input<{ yes?: true }>): Promise<void> {
+export async function removeMember(
+  context: CliContext,
+  { args: [typed = ''], options }: Input<{ yes?: true }>,
+): Promise<void> {
   const { connect, out, signal } = context;
   const connection = await connect();
   const orgId = await connection.orgId();
   const userId = await memberOf(connection, orgId, typed, signal);
-  await confirmLoss(context, `Remove ${plainText(typed)} from the org ${orgId}? The API keys that they made end with it.`, options);
+  await confirmLoss(
+    context,
+    `Remove ${plainText(typed)} from the org ${orgId}? The API keys that they made end with it.`,
+    options,
+  );
   const answer = await connection.berth.raw.removeMember({ path: { orgId, userId }, signal });
   if (out.json) out.object(answer);
   else out.line(`removed ${plainText(answer.member.email ?? userId)} from the org`);

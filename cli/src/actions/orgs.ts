@@ -65,7 +65,11 @@ export async function leaveOrg(context: CliContext, { args: [typed], options }: 
 }
 
 /** The one with that id, or the only one with that name. */
-export function oneOf<T extends Pick<Org, 'id' | 'name'>>(what: 'org' | 'project', found: readonly T[], typed: string): T {
+export function oneOf<T extends Pick<Org, 'id' | 'name'>>(
+  what: 'org' | 'project',
+  found: readonly T[],
+  typed: string,
+): T {
   const byId = found.find(({ id }) => id === typed);
   const byName = found.filter(({ name }) => name === typed);
   const [first, ...others] = byId === undefined ? byName : [byId];
@@ -78,7 +82,10 @@ export function oneOf<T extends Pick<Org, 'id' | 'name'>>(what: 'org' | 'project
     : new CliFailure(`you see no ${what} '${shown}'`, { remedy: `berth ${what} ls shows those that you see` });
 }
 
-/** Changes what the profile of the connection stands for. Throws where it is not the profile that says it. */
+/**
+ * Changes what the profile of the connection stands for. Throws where it is not the profile that
+ * says it.
+ */
 export async function useInProfile(
   { environment, flags, signal }: CliContext,
   { credential }: Connection,

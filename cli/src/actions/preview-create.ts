@@ -15,7 +15,10 @@ interface CreateInput {
   endUser?: string;
 }
 
-export async function createPreview(context: CliContext, { args: [typed, typedPort], options }: Input<CreateInput>): Promise<void> {
+export async function createPreview(
+  context: CliContext,
+  { args: [typed, typedPort], options }: Input<CreateInput>,
+): Promise<void> {
   const { connect, out, signal } = context;
   const id = sandboxId(typed);
   const { audience, expiresIn, label, endUser } = options;

@@ -26,5 +26,6 @@ export async function listPreviews({ connect, out, signal }: CliContext, { args:
     'no public links; those for the team are not stored',
   );
   // A part of one is of no use.
-  if (out.columns !== undefined && answer.previews.length > 0) out.note('berth preview open SANDBOX ID opens one; --json has their URLs');
+  if (out.columns !== undefined && answer.previews.length > 0)
+    out.note('berth preview open SANDBOX ID opens one; --json has their URLs');
 }

@@ -17,8 +17,11 @@ export async function openPreview(context: CliContext, { args: [typed, what = ''
   const preview = await findLink(await connect(), id, wanted, signal);
   const { url } = preview;
   if (url === null) {
-    throw new CliFailure('the link is not shown to you: whoever has it could share it', { remedy: 'ask an admin of the org for it' });
+    throw new CliFailure('the link is not shown to you: whoever has it could share it', {
+      remedy: 'ask an admin of the org for it',
+    });
   }
+
   if (out.json) out.object({ preview });
   const opener = /^https?:\/\//.test(url) ? browserOpener(environment) : null;
   const opened = opener !== null && (await openInBrowser(opener, url));
@@ -36,5 +39,7 @@ async function findLink(
   if ('port' in wanted) return await previews.create({ port: wanted.port }, { signal });
   const found = (await previews.list({ signal })).find((link) => link.id === wanted.linkId);
   if (found !== undefined) return found;
-  throw new CliFailure(`there is no link ${wanted.linkId} to ${id} that still opens`, { remedy: `berth preview ls ${id} shows them` });
+  throw new CliFailure(`there is no link ${wanted.linkId} to ${id} that still opens`, {
+    remedy: `berth preview ls ${id} shows them`,
+  });
 }

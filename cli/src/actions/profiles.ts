@@ -1,6 +1,13 @@
 // `berth profile ls`, `use` and `rm`. What a profile holds as its credential is shown nowhere.
 import { readProfile } from '../connection/connection.ts';
-import { checkProfileName, DEFAULT_PROFILE, profileIn, ProfileFile, type Profile, type Profiles } from '../connection/profile-file.ts';
+import {
+  checkProfileName,
+  DEFAULT_PROFILE,
+  profileIn,
+  ProfileFile,
+  type Profile,
+  type Profiles,
+} from '../connection/profile-file.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
 import { confirmLoss } from '../prompt.ts';
@@ -38,7 +45,10 @@ export async function listProfiles({ environment, out }: CliContext): Promise<vo
   );
 }
 
-export async function useProfile({ environment, out, signal }: CliContext, { args: [typed = ''] }: Input): Promise<void> {
+export async function useProfile(
+  { environment, out, signal }: CliContext,
+  { args: [typed = ''] }: Input,
+): Promise<void> {
   const name = checkProfileName(typed);
   await new ProfileFile(environment).change((current) => {
     requireProfile(current, name);
@@ -49,15 +59,22 @@ export async function useProfile({ environment, out, signal }: CliContext, { arg
   if (variable !== '' && variable !== name) out.note(`BERTH_PROFILE is set, and names ${variable} instead`);
 }
 
-export async function removeProfile(context: CliContext, { args: [typed = ''], options }: Input<{ yes?: true }>): Promise<void> {
+export async function removeProfile(
+  context: CliContext,
+  { args: [typed = ''], options }: Input<{ yes?: true }>,
+): Promise<void> {
   const { environment, out, signal } = context;
   const name = checkProfileName(typed);
   const file = new ProfileFile(environment);
   const profile = requireProfile(await file.read(), name);
-  if (profile.apiKey !== undefined) await confirmLoss(context, `Remove the profile ${name} and the API key in it?`, options);
+  if (profile.apiKey !== undefined)
+    await confirmLoss(context, `Remove the profile ${name} and the API key in it?`, options);
   const told = await endSession(profile, signal);
   await file.change(
-    ({ current, profiles: { [name]: _removed, ...profiles } }) => ({ current: current === name ? DEFAULT_PROFILE : current, profiles }),
+    ({ current, profiles: { [name]: _removed, ...profiles } }) => ({
+      current: current === name ? DEFAULT_PROFILE : current,
+      profiles,
+    }),
     signal,
   );
   out.line(`removed the profile ${name}`);

@@ -1,4 +1,5 @@
-// `berth project create` and `update`: what a project falls back to for its sandboxes, from options.
+// `berth project create` and `update`: what a project falls back to for its sandboxes, from
+// options.
 import type { RawClient } from '@berth/sdk/src/index.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
@@ -25,7 +26,10 @@ interface ProjectOptions {
   repoCredentials?: boolean;
 }
 
-export async function createProject(context: CliContext, { args: [name], options }: Input<ProjectOptions>): Promise<void> {
+export async function createProject(
+  context: CliContext,
+  { args: [name], options }: Input<ProjectOptions>,
+): Promise<void> {
   const { connect, out, signal } = context;
   const { berth, orgId } = await connect();
   const body = { ...(await bodyOf(context, options)), ...(name === undefined ? {} : { name }) };
@@ -38,25 +42,33 @@ export async function createProject(context: CliContext, { args: [name], options
   out.note(`berth project use ${answer.project.id} uses it from now on`);
 }
 
-export async function updateProject(context: CliContext, { args: [typed], options }: Input<ProjectOptions>): Promise<void> {
+export async function updateProject(
+  context: CliContext,
+  { args: [typed], options }: Input<ProjectOptions>,
+): Promise<void> {
   const { connect, out, signal } = context;
   const { berth, orgId } = await connect();
   const projectId = await projectMeant(context, typed);
   const body = await bodyOf(context, options);
   if (Object.keys(body).length === 0) {
-    throw new UsageError('nothing to change was said', { remedy: 'berth project update --help shows what can be changed' });
+    throw new UsageError('nothing to change was said', {
+      remedy: 'berth project update --help shows what can be changed',
+    });
   }
+
   const answer = await berth.raw.updateProject({ path: { orgId: await orgId(), projectId }, body, signal });
   if (out.json) out.object(answer);
   else showProject(context, answer.project);
 }
 
 async function bodyOf(context: CliContext, options: ProjectOptions): Promise<Body> {
-  const { name, useCase, defaultIdleMinutes, wakeOnUse, metadata, repoTokenFile, repoUsername, repoCredentials } = options;
-  if (repoTokenFile === undefined && repoUsername !== undefined) throw new UsageError('--repo-username needs --repo-token-file');
-  if (repoTokenFile !== undefined && repoCredentials === false) {
+  const { name, useCase, defaultIdleMinutes, wakeOnUse, metadata, repoTokenFile, repoUsername, repoCredentials } =
+    options;
+  if (repoTokenFile === undefined && repoUsername !== undefined)
+    throw new UsageError('--repo-username needs --repo-token-file');
+  if (repoTokenFile !== undefined && repoCredentials === false)
     throw new UsageError('--repo-token-file and --no-repo-credentials contradict each other');
-  }
+
   const defaults = {
     defaultRepository: orNull(options.defaultRepository),
     defaultBranch: options.defaultBranch === '' ? null : options.defaultBranch,
@@ -64,7 +76,13 @@ async function bodyOf(context: CliContext, options: ProjectOptions): Promise<Bod
     defaultPersistencePolicy: orNull(options.defaultPersistencePolicy) as Body['defaultPersistencePolicy'],
     defaultIdleMinutes: defaultIdleMinutes === 'none' ? null : defaultIdleMinutes,
   };
-  const given = { name, useCase, ...defaults, wakeOnUse: wakeOnUse === undefined ? undefined : wakeOnUse === 'on', metadata };
+  const given = {
+    name,
+    useCase,
+    ...defaults,
+    wakeOnUse: wakeOnUse === undefined ? undefined : wakeOnUse === 'on',
+    metadata,
+  };
   const body = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Body;
   if (repoCredentials === false) return { ...body, repoCredentials: null };
   if (repoTokenFile === undefined) return body;

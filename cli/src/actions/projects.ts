@@ -49,7 +49,10 @@ export async function useProject(context: CliContext, { args: [typed = ''] }: In
   out.line(`the project in use is ${id} (${plainText(name)})`);
 }
 
-export async function removeProject(context: CliContext, { args: [typed], options }: Input<{ yes?: true }>): Promise<void> {
+export async function removeProject(
+  context: CliContext,
+  { args: [typed], options }: Input<{ yes?: true }>,
+): Promise<void> {
   const { connect, out, signal } = context;
   const { berth, orgId } = await connect();
   const projectId = checkResourceId('project', typed);
@@ -60,7 +63,10 @@ export async function removeProject(context: CliContext, { args: [typed], option
 }
 
 /** The one that was typed, or the one in use. */
-export async function projectMeant({ connect, flags }: Pick<CliContext, 'connect' | 'flags'>, typed: string | undefined): Promise<string> {
+export async function projectMeant(
+  { connect, flags }: Pick<CliContext, 'connect' | 'flags'>,
+  typed: string | undefined,
+): Promise<string> {
   if (typed === undefined) return await (await connect()).projectId();
   if (flags.project !== undefined) throw new UsageError('say the project once: as an argument or by --project');
   return checkResourceId('project', typed);

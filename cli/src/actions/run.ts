@@ -1,4 +1,5 @@
-// `berth run`: a sandbox for one command. Made, run in, and destroyed whatever happens in between: also after a signal, a failure, a connection that was lost.
+// `berth run`: a sandbox for one command. Made, run in, and destroyed whatever happens in between:
+// also after a signal, a failure, a connection that was lost.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BerthError } from '@berth/sdk/src/errors.ts';
@@ -33,7 +34,11 @@ export async function run(context: CliContext, { args: words, options }: Input<R
     const sandbox = await make(context, spec, org, signals);
     try {
       await prepare(context, sandbox, signals.stop);
-      return await attachCommand({ ...context, signal: signals.stop }, { sandboxId: sandbox.id, command: commandText(words) }, attachment);
+      return await attachCommand(
+        { ...context, signal: signals.stop },
+        { sandboxId: sandbox.id, command: commandText(words) },
+        attachment,
+      );
     } finally {
       if (keep === true) context.out.note(`berth: ${sandbox.id} is kept; berth sandbox rm ${sandbox.id} takes it away`);
       else await destroy(context, sandbox, signals);
@@ -43,7 +48,10 @@ export async function run(context: CliContext, { args: words, options }: Input<R
   }
 }
 
-/** What the signals to this process ask for while no command runs: a first one, to take back what was begun; a further one, to leave it as it is. */
+/**
+ * What the signals to this process ask for while no command runs: a first one, to take back what
+ * was begun; a further one, to leave it as it is.
+ */
 class RunSignals {
   readonly #stopping = new AbortController();
   readonly #leaving = new AbortController();
@@ -54,7 +62,9 @@ class RunSignals {
     this.release = takeSignals((name) => {
       // Who read what was written has gone; nothing is written here.
       if (name === 'SIGPIPE' || !(name in EXIT_BY_SIGNAL)) return;
-      const reason = new CliFailure(`stopped by ${name}`, { exitCode: EXIT_BY_SIGNAL[name as keyof typeof EXIT_BY_SIGNAL] });
+      const reason = new CliFailure(`stopped by ${name}`, {
+        exitCode: EXIT_BY_SIGNAL[name as keyof typeof EXIT_BY_SIGNAL],
+      });
       if (this.#takingBack || this.stop.aborted) this.#leaving.abort(reason);
       else this.#stopping.abort(reason);
     });
@@ -73,8 +83,16 @@ class RunSignals {
   }
 }
 
-/** Resolves as soon as its id is known: a signal before that waits for it, as a sandbox that nobody knows of would be left. */
-async function make({ connect, out }: CliContext, spec: SandboxSpec, orgId: string, { leave }: RunSignals): Promise<Sandbox> {
+/**
+ * Resolves as soon as its id is known: a signal before that waits for it, as a sandbox that nobody
+ * knows of would be left.
+ */
+async function make(
+  { connect, out }: CliContext,
+  spec: SandboxSpec,
+  orgId: string,
+  { leave }: RunSignals,
+): Promise<Sandbox> {
   const { berth } = await connect();
   const call = { orgId, idempotencyKey: randomUUID(), wait: false, signal: leave };
   try {
@@ -121,14 +139,21 @@ async function destroy({ connect, out }: CliContext, { id }: Sandbox, signals: R
 }
 
 /** Makes a call again as long as that is of use, a few times. */
-async function repeated<T>(call: () => Promise<T>, isOfUse: (error: BerthError) => boolean, signal: AbortSignal): Promise<T> {
+async function repeated<T>(
+  call: () => Promise<T>,
+  isOfUse: (error: BerthError) => boolean,
+  signal: AbortSignal,
+): Promise<T> {
   for (const wait of WAITS_S) {
     try {
       signal.throwIfAborted();
       return await call();
     } catch (error) {
-      if (!(error instanceof BerthError) || !isOfUse(error) || (error.retryAfter ?? 0) > Math.max(...WAITS_S)) throw error;
-      await delay(Math.max(wait, error.retryAfter ?? 0) * 1_000, undefined, { signal }).catch(() => signal.throwIfAborted());
+      if (!(error instanceof BerthError) || !isOfUse(error) || (error.retryAfter ?? 0) > Math.max(...WAITS_S))
+        throw error;
+      await delay(Math.max(wait, error.retryAfter ?? 0) * 1_000, undefined, { signal }).catch(() =>
+        signal.throwIfAborted(),
+      );
     }
   }
   return await call();

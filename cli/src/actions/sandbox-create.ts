@@ -1,4 +1,5 @@
-// `berth sandbox create`: makes one and stays until it can be used. Its id is known, and told, before it is waited for.
+// `berth sandbox create`: makes one and stays until it can be used. Its id is known, and told,
+// before it is waited for.
 import type { CreateOptions, Sandbox, SandboxData, SandboxSpec } from '@berth/sdk/src/index.ts';
 import { BerthError } from '@berth/sdk/src/errors.ts';
 import { SANDBOX_STATES } from '@berth/sdk/src/generated/contract-tables.ts';
@@ -11,11 +12,17 @@ import { reasonText, sandboxFields } from '../sandbox-view.ts';
 
 export type CreateInput = SandboxOptions & { idempotencyKey?: string; wait: boolean };
 
-/** Without a terminal the id stands alone on stdout, also when its repository could not be cloned: whoever reads it has a sandbox to end. */
+/**
+ * Without a terminal the id stands alone on stdout, also when its repository could not be cloned:
+ * whoever reads it has a sandbox to end.
+ */
 export async function createSandbox(context: CliContext, { options }: Input<CreateInput>): Promise<void> {
   const { out, stdout } = context;
   const spec = await sandboxSpec(options);
-  const data = await out.step('making the sandbox', async (report) => await makeSandbox(context, spec, options, report));
+  const data = await out.step(
+    'making the sandbox',
+    async (report) => await makeSandbox(context, spec, options, report),
+  );
   if (out.json) out.object({ sandbox: data });
   else if (stdout.isTTY) out.fields(sandboxFields(data).filter(([name]) => SHOWN.has(name)));
   else out.line(data.id);
@@ -25,7 +32,16 @@ export async function createSandbox(context: CliContext, { options }: Input<Crea
   }
 }
 
-const SHOWN: ReadonlySet<string> = new Set(['id', 'name', 'status', 'size', 'expires', 'repository', 'branch', 'clone']);
+const SHOWN: ReadonlySet<string> = new Set([
+  'id',
+  'name',
+  'status',
+  'size',
+  'expires',
+  'repository',
+  'branch',
+  'clone',
+]);
 
 /** Resolves with it awake and its repository cloned, or not; without `wait` as it was answered. */
 export async function makeSandbox(
@@ -36,7 +52,12 @@ export async function makeSandbox(
 ): Promise<SandboxData> {
   const { berth, orgId, projectId } = await connect();
   const where = { projectId: await projectId() };
-  const call: CreateOptions = { orgId: await orgId(), wait: false, signal, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
+  const call: CreateOptions = {
+    orgId: await orgId(),
+    wait: false,
+    signal,
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  };
   let sandbox;
   try {
     sandbox = await berth.sandboxes.create({ ...spec, ...where }, call);
@@ -52,7 +73,10 @@ export async function makeSandbox(
   });
 }
 
-/** Resolves with it awake and its repository cloned, or not. @param unknown called when it cannot be waited for any more */
+/**
+ * Resolves with it awake and its repository cloned, or not. @param unknown called when it cannot be
+ * waited for any more
+ */
 export async function untilThere(
   sandbox: Sandbox,
   signal: AbortSignal,
@@ -87,7 +111,10 @@ export async function untilThere(
 /** A repository may take its time. */
 const TIMEOUT_MS = 900_000;
 
-/** Nothing is under way for it any more, in whichever status it came to rest. Of a status that is not known nothing is said. */
+/**
+ * Nothing is under way for it any more, in whichever status it came to rest. Of a status that is
+ * not known nothing is said.
+ */
 function isSettled(status: string): boolean {
   return (SANDBOX_STATES as Readonly<Record<string, { settled: boolean } | undefined>>)[status]?.settled ?? true;
 }

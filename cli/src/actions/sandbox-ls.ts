@@ -12,7 +12,10 @@ interface ListInput {
   quiet?: boolean;
 }
 
-/** Project and status are no filters of the API: with one of them the list is read whole and picked from here. */
+/**
+ * Project and status are no filters of the API: with one of them the list is read whole and picked
+ * from here.
+ */
 export async function listSandboxes(context: CliContext, { options }: Input<ListInput>): Promise<void> {
   const { connect, out, signal, stdout } = context;
   const { endUser, project, status, limit, quiet } = options;
@@ -20,11 +23,15 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
   const picked = project !== undefined || status !== undefined;
   const answer = await berth.raw.listSandboxes({
     path: { orgId: await orgId() },
-    query: { ...(endUser === undefined ? {} : { endUserId: endUser }), ...(picked || limit === undefined ? {} : { limit }) },
+    query: {
+      ...(endUser === undefined ? {} : { endUserId: endUser }),
+      ...(picked || limit === undefined ? {} : { limit }),
+    },
     signal,
   });
   const found = answer.sandboxes.filter(
-    (sandbox) => (project === undefined || sandbox.projectId === project) && (status === undefined || sandbox.status === status),
+    (sandbox) =>
+      (project === undefined || sandbox.projectId === project) && (status === undefined || sandbox.status === status),
   );
   const shown = picked ? found.slice(0, limit) : found;
   if (out.json) {
@@ -39,7 +46,12 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
     [
       { title: 'id', value: ({ id }) => id, whole: true },
       { title: 'name', value: ({ name }) => name, least: 8 },
-      { title: 'status', value: (sandbox) => sandbox.status, style: (sandbox) => statusStyle(sandbox.status), least: 12 },
+      {
+        title: 'status',
+        value: (sandbox) => sandbox.status,
+        style: (sandbox) => statusStyle(sandbox.status),
+        least: 12,
+      },
       { title: 'size', value: (sandbox) => sizeText(sizeOf(sandbox)), optional: true },
       { title: 'end user', value: ({ endUserId }) => endUserId, least: 8, optional: true },
       { title: 'created', value: ({ createdAt }) => since(createdAt), least: 9 },

@@ -1,4 +1,5 @@
-// `berth sandbox metrics`: live figures once or again and again, or a sample with the size that is recommended.
+// `berth sandbox metrics`: live figures once or again and again, or a sample with the size that is
+// recommended.
 import type { LiveMetrics, MetricsSample } from '@berth/sdk/src/index.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
@@ -21,13 +22,17 @@ interface MetricsInput {
 const INTERVAL_SECONDS = 2;
 const BAR_CELLS = 20;
 
-export async function sandboxMetrics(context: CliContext, { args: [typed], options }: Input<MetricsInput>): Promise<number | void> {
+export async function sandboxMetrics(
+  context: CliContext,
+  { args: [typed], options }: Input<MetricsInput>,
+): Promise<number | void> {
   const { connect, out, signal } = context;
   const id = sandboxId(typed);
-  if (options.sample === true && options.watch === true) throw new UsageError('--sample notes one sample: it goes without --watch');
-  if (options.watch !== true && (options.interval !== undefined || options.count !== undefined)) {
+  if (options.sample === true && options.watch === true)
+    throw new UsageError('--sample notes one sample: it goes without --watch');
+  if (options.watch !== true && (options.interval !== undefined || options.count !== undefined))
     throw new UsageError('--interval and --count belong to --watch');
-  }
+
   if (options.watch === true) return await watch(context, id, options);
   const { berth } = await connect();
   if (options.sample === true) {
@@ -41,13 +46,18 @@ export async function sandboxMetrics(context: CliContext, { args: [typed], optio
   else out.fields(metricsFields(answer.metrics, out.columns !== undefined));
 }
 
-async function watch(context: CliContext, id: string, { interval = INTERVAL_SECONDS, count }: MetricsInput): Promise<number> {
+async function watch(
+  context: CliContext,
+  id: string,
+  { interval = INTERVAL_SECONDS, count }: MetricsInput,
+): Promise<number> {
   const { connect, out, signal, stdout, environment } = context;
   const { berth } = await connect();
   const look = async () => await berth.raw.getLiveMetrics({ path: { sandboxId: id }, signal });
   const pace = { intervalSeconds: interval, signal, count };
   if (out.json) return await again(pace, async () => out.object(await look()));
-  if (!stdout.isTTY || environment['TERM'] === 'dumb') return await again(pace, async () => out.line(metricsLine((await look()).metrics)));
+  if (!stdout.isTTY || environment['TERM'] === 'dumb')
+    return await again(pace, async () => out.line(metricsLine((await look()).metrics)));
   let last: LiveMetrics | undefined;
   try {
     return await Screen.during(stdout, async (screen) => {
@@ -68,7 +78,13 @@ function metricsFields({ sampledAt, guest, host }: LiveMetrics, bars: boolean): 
   const amountOf = ({ usedMib, totalMib, usedPercent }: typeof memory): string =>
     beside(usedPercent, `${mebibytes(usedMib)} of ${mebibytes(totalMib)} (${percent(usedPercent)})`);
   return [
-    ['cpu', beside(cpu.usedPercent ?? 0, `${cpu.usedPercent === null ? 'not known yet' : percent(cpu.usedPercent)} of ${cpu.vcpu} vCPU`)],
+    [
+      'cpu',
+      beside(
+        cpu.usedPercent ?? 0,
+        `${cpu.usedPercent === null ? 'not known yet' : percent(cpu.usedPercent)} of ${cpu.vcpu} vCPU`,
+      ),
+    ],
     ['memory', amountOf(memory)],
     ['disk', amountOf(disk)],
     ['network', `${bytes(network.receivedBytes)} in, ${bytes(network.sentBytes)} out`],
@@ -91,7 +107,11 @@ function metricsLine({ sampledAt, guest: { cpu, memory, disk, network } }: LiveM
     `memory ${mebibytes(memory.usedMib)} (${percent(memory.usedPercent)})`,
     `disk ${mebibytes(disk.usedMib)} (${percent(disk.usedPercent)})`,
   ];
-  return [instant(sampledAt), ...parts, `network ${bytes(network.receivedBytes)} in, ${bytes(network.sentBytes)} out`].join('  ');
+  return [
+    instant(sampledAt),
+    ...parts,
+    `network ${bytes(network.receivedBytes)} in, ${bytes(network.sentBytes)} out`,
+  ].join('  ');
 }
 
 function sampleFields(sample: MetricsSample): Field[] {

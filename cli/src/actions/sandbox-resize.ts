@@ -8,7 +8,10 @@ import { sandboxId } from '../sandbox-id.ts';
 import { sizeOf, sizeText } from '../sandbox-view.ts';
 import type { Input } from '../spec.ts';
 
-export async function resizeSandbox({ connect, out, signal }: CliContext, { args: [typed], options }: Input<Size>): Promise<void> {
+export async function resizeSandbox(
+  { connect, out, signal }: CliContext,
+  { args: [typed], options }: Input<Size>,
+): Promise<void> {
   const id = sandboxId(typed);
   const { vcpu, memoryGb, diskGb } = options;
   const size: Size = {
@@ -16,7 +19,8 @@ export async function resizeSandbox({ connect, out, signal }: CliContext, { args
     ...(memoryGb === undefined ? {} : { memoryGb }),
     ...(diskGb === undefined ? {} : { diskGb }),
   };
-  if (Object.keys(size).length === 0) throw new UsageError('say what is to change: --vcpu, --memory-gb, --disk-gb, or several of them');
+  if (Object.keys(size).length === 0)
+    throw new UsageError('say what is to change: --vcpu, --memory-gb, --disk-gb, or several of them');
   const { berth } = await connect();
   const sandbox = await berth.sandboxes.get(id, { signal });
   await out.step('resizing', async () => {
@@ -37,8 +41,9 @@ export async function resizeSandbox({ connect, out, signal }: CliContext, { args
 const SETTLE_MS = 30_000;
 
 /**
- * Waits for a size that was still being changed when the service gave its answer, which it holds back for as long as that takes, up to a bound. One that is kept for
- * the next wake looks the same: it is waited for in vain.
+ * Waits for a size that was still being changed when the service gave its answer, which it holds
+ * back for as long as that takes, up to a bound. One that is kept for the next wake looks the same:
+ * it is waited for in vain.
  */
 async function settle(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
   if (!grows(sandbox.data)) return;

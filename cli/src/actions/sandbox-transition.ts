@@ -1,4 +1,5 @@
-// `berth sandbox sleep`, `wake` and `rm`: one sandbox or several, each brought to the end of its way.
+// `berth sandbox sleep`, `wake` and `rm`: one sandbox or several, each brought to the end of its
+// way.
 import type { Sandbox, TransitionOptions } from '@berth/sdk/src/index.ts';
 import type { CliContext } from '../context.ts';
 import { doEach } from '../each.ts';
@@ -15,7 +16,10 @@ export const wakeSandboxes = transition('waking', async (sandbox, options) => aw
 /** Asks nobody: whoever types an id has said which one. */
 export const removeSandboxes = transition('deleting', async (sandbox, options) => await sandbox.destroy(options));
 
-function transition(doing: string, verb: (sandbox: Sandbox, options: TransitionOptions) => Promise<Sandbox>): Action<WaitInput> {
+function transition(
+  doing: string,
+  verb: (sandbox: Sandbox, options: TransitionOptions) => Promise<Sandbox>,
+): Action<WaitInput> {
   return async (context: CliContext, { args, options: { wait } }: Input<WaitInput>) => {
     const { connect, out, signal } = context;
     const ids = args.map(sandboxId);

@@ -1,4 +1,5 @@
-// `berth shell`: this terminal becomes one of the login shell of a sandbox, through the API. Needs no ssh, neither here nor there.
+// `berth shell`: this terminal becomes one of the login shell of a sandbox, through the API. Needs
+// no ssh, neither here nor there.
 import { terminalInSandbox } from '@berth/contract/terminal.ts';
 import { joinTerminal, sizeOf } from '../connection/joined-terminal.ts';
 import { openApiWebSocket } from '../connection/websocket.ts';

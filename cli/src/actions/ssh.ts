@@ -1,4 +1,5 @@
-// `berth ssh`: the ssh client of this machine, connected to a sandbox by `berth tunnel` and told its host key beforehand, so that nobody is asked whether to trust it.
+// `berth ssh`: the ssh client of this machine, connected to a sandbox by `berth tunnel` and told
+// its host key beforehand, so that nobody is asked whether to trust it.
 import { spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -10,7 +11,9 @@ import { sandboxId } from '../sandbox-id.ts';
 import type { Input } from '../spec.ts';
 import { knownHostsLine } from './known-host.ts';
 
-/** Hands the arguments over and answers with the exit code of ssh: the remote command's own, or 255. */
+/**
+ * Hands the arguments over and answers with the exit code of ssh: the remote command's own, or 255.
+ */
 export async function ssh(context: CliContext, { args: [typed, ...args] }: Input): Promise<number> {
   const id = sandboxId(typed);
   const { berth } = await context.connect();
@@ -30,7 +33,10 @@ export async function ssh(context: CliContext, { args: [typed, ...args] }: Input
   }
 }
 
-/** ssh takes the first value that it comes across: these hold whatever the arguments and the user's own configuration say. */
+/**
+ * ssh takes the first value that it comes across: these hold whatever the arguments and the user's
+ * own configuration say.
+ */
 function optionsOf(user: string, knownHostsFile: string): string[] {
   const options = {
     ProxyCommand: `${shellWord(process.execPath)} ${shellWord(thisProgram())} tunnel %h`,

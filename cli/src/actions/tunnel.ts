@@ -1,4 +1,5 @@
-// `berth tunnel`: stdin and stdout become a connection to a port of a sandbox, through the API. Made for ssh's ProxyCommand; docs/operations.md shows it.
+// `berth tunnel`: stdin and stdout become a connection to a port of a sandbox, through the API.
+// Made for ssh's ProxyCommand; docs/operations.md shows it.
 import type { Readable, Writable } from 'node:stream';
 import { SSH_PORT } from '@berth/contract/limits.ts';
 import { tunnelEnd, tunnelToSandbox } from '@berth/contract/tunnel.ts';
@@ -11,7 +12,9 @@ import type { Input } from '../spec.ts';
 
 const UNSENT_BYTES = 1_048_576;
 
-/** Resolves once both directions came to their end. Writes nothing to stdout but what came through. */
+/**
+ * Resolves once both directions came to their end. Writes nothing to stdout but what came through.
+ */
 export async function tunnel(
   { connect, signal, stdin, stdout }: CliContext,
   { args: [id = ''], options }: Input<{ port?: number }>,
@@ -22,8 +25,10 @@ export async function tunnel(
 }
 
 /**
- * Joins the tunnel with a program's two ends. The end of the input is passed on and what comes afterwards is still written; once the sandbox's side has ended all
- * is over, as a program at the end of a pipe sees that only when this one ends. Rejects with why the tunnel was closed when it was for anything else.
+ * Joins the tunnel with a program's two ends. The end of the input is passed on and what comes
+ * afterwards is still written; once the sandbox's side has ended all is over, as a program at the
+ * end of a pipe sees that only when this one ends. Rejects with why the tunnel was closed when it
+ * was for anything else.
  */
 export async function join(socket: WebSocket, input: Readable, output: Writable, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();

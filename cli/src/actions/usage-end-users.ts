@@ -21,8 +21,17 @@ export async function listEndUserUsage({ connect, out, signal }: CliContext): Pr
       { title: 'used', value: ({ machineHours }) => hours(machineHours), align: 'right' },
       ...(out.columns === undefined
         ? []
-        : [{ title: 'share', value: ({ machineHours }: { machineHours: number }) => bar(shareOf(machineHours), BAR_CELLS) }]),
-      { title: out.columns === undefined ? 'share' : '%', value: ({ machineHours }) => percent(shareOf(machineHours)), align: 'right' },
+        : [
+            {
+              title: 'share',
+              value: ({ machineHours }: { machineHours: number }) => bar(shareOf(machineHours), BAR_CELLS),
+            },
+          ]),
+      {
+        title: out.columns === undefined ? 'share' : '%',
+        value: ({ machineHours }) => percent(shareOf(machineHours)),
+        align: 'right',
+      },
       { title: 'machines cost', value: ({ estimatedCogsUsd }) => `$${estimatedCogsUsd.toFixed(2)}`, align: 'right' },
     ],
     endUsers,

@@ -15,12 +15,20 @@ interface UsageInput {
 }
 
 const BAR_CELLS = 24;
-const ALERT_STYLES: Readonly<Record<string, Style | undefined>> = { normal: 'green', warning: 'yellow', reached: 'red', exceeded: 'red' };
+const ALERT_STYLES: Readonly<Record<string, Style | undefined>> = {
+  normal: 'green',
+  warning: 'yellow',
+  reached: 'red',
+  exceeded: 'red',
+};
 
 export async function showUsage({ connect, out, signal }: CliContext, { options }: Input<UsageInput>): Promise<void> {
   const { project, endUser } = options;
   const connection = await connect();
-  const query = { ...(project === undefined ? {} : { projectId: project }), ...(endUser === undefined ? {} : { endUserId: endUser }) };
+  const query = {
+    ...(project === undefined ? {} : { projectId: project }),
+    ...(endUser === undefined ? {} : { endUserId: endUser }),
+  };
   const usage = await connection.berth.raw.getOrgUsage({ path: { orgId: await connection.orgId() }, query, signal });
   if (out.json) {
     out.object(usage);
@@ -36,7 +44,12 @@ export async function showUsage({ connect, out, signal }: CliContext, { options 
 }
 
 function usageFields(usage: OrgUsage, bars: boolean): Field[] {
-  const { usageAlert, sandboxMachineHourLimit: cap, remainingMachineHours: remaining, overageMachineHours: overage } = usage;
+  const {
+    usageAlert,
+    sandboxMachineHourLimit: cap,
+    remainingMachineHours: remaining,
+    overageMachineHours: overage,
+  } = usage;
   const style = ALERT_STYLES[usageAlert.status];
   const share = cap === null ? '' : ` of ${hours(cap)} (${percent(usageAlert.percentUsed)})`;
   return [

@@ -12,7 +12,11 @@ export const activityCommand: CommandSpec = {
     { flags: '--limit <n>', about: 'how many (default: 20)', parse: wholeNumber(1, LIST_LIMIT.max) },
     { flags: '--all', about: 'everything there is' },
     { flags: '-f, --follow', about: 'stay, and show what happens until Ctrl-C' },
-    { flags: '--interval <seconds>', about: 'between two looks of --follow (default: 2)', parse: wholeNumber(1, 3_600) },
+    {
+      flags: '--interval <seconds>',
+      about: 'between two looks of --follow (default: 2)',
+      parse: wholeNumber(1, 3_600),
+    },
     { flags: '--kind <kind>', about: 'only of this kind, as sandbox_created' },
     { flags: '--sandbox <id>', about: 'only of this sandbox' },
     { flags: '--project <id>', about: 'only of this project' },

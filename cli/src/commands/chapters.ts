@@ -15,8 +15,14 @@ import { usageGroup } from './usage.ts';
 import { whoamiCommand } from './whoami.ts';
 
 export const clientChapters: readonly Chapter[] = [
-  { heading: 'Sandboxes', entries: [sandboxGroup, execCommand, runCommand, copyCommand, ...connectionCommands, previewGroup] },
-  { heading: 'Orgs and projects', entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand] },
+  {
+    heading: 'Sandboxes',
+    entries: [sandboxGroup, execCommand, runCommand, copyCommand, ...connectionCommands, previewGroup],
+  },
+  {
+    heading: 'Orgs and projects',
+    entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand],
+  },
   { heading: 'You', entries: [loginCommand, logoutCommand, whoamiCommand, profileGroup] },
   { heading: 'This program', entries: [completionCommand] },
 ];

@@ -46,7 +46,9 @@ const knownHost: CommandSpec = {
   name: 'known-host',
   summary: "print a sandbox's line of known_hosts, for KnownHostsCommand of ssh",
   arguments: [SANDBOX],
-  examples: ["ssh -o KnownHostsCommand='berth known-host %h' -o ProxyCommand='berth tunnel %h' berth@sbx_uodiunxlni4uyqmllemsqh4l"],
+  examples: [
+    "ssh -o KnownHostsCommand='berth known-host %h' -o ProxyCommand='berth tunnel %h' berth@sbx_uodiunxlni4uyqmllemsqh4l",
+  ],
   json: false,
   load: async () => (await import('../actions/known-host.ts')).knownHost,
 };

@@ -22,8 +22,16 @@ export const keyGroup: GroupSpec = {
       details: 'The key alone is on stdout. Needs berth login: a key makes no keys.',
       arguments: [{ name: '<name>', about: 'what it is for' }],
       options: [
-        { flags: '--scope <permission>', about: 'something it may do, once for each; without any it may do what you may', parse: each },
-        { flags: '--expires-in-days <n>', about: 'until it ends by itself (default: never)', parse: wholeNumber(1, MOST_DAYS) },
+        {
+          flags: '--scope <permission>',
+          about: 'something it may do, once for each; without any it may do what you may',
+          parse: each,
+        },
+        {
+          flags: '--expires-in-days <n>',
+          about: 'until it ends by itself (default: never)',
+          parse: wholeNumber(1, MOST_DAYS),
+        },
       ],
       examples: [
         'berth key create ci --expires-in-days 90 > key.txt',
@@ -58,10 +66,18 @@ export const tokenGroup: GroupSpec = {
       details: 'The token alone is on stdout. Needs berth login.',
       arguments: [{ name: '<name>', about: 'what it is for' }],
       options: [
-        { flags: '--access <access>', about: 'read_only reads sessions, read_send also drives them', choices: ['read_only', 'read_send'] },
+        {
+          flags: '--access <access>',
+          about: 'read_only reads sessions, read_send also drives them',
+          choices: ['read_only', 'read_send'],
+        },
         { flags: '--can-approve', about: 'it may also answer approvals' },
         { flags: '--can-wake', about: 'it may also wake sandboxes' },
-        { flags: '--expires-in-days <n>', about: 'until it ends by itself (default: 30)', parse: wholeNumber(1, MOST_DAYS) },
+        {
+          flags: '--expires-in-days <n>',
+          about: 'until it ends by itself (default: 30)',
+          parse: wholeNumber(1, MOST_DAYS),
+        },
       ],
       examples: ['berth token create phone --access read_send --can-approve > token.txt'],
       load: async () => (await import('../actions/agent-tokens.ts')).createToken,

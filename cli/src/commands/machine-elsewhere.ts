@@ -1,4 +1,5 @@
-// The commands of the machine in the package, which has not got what runs them: listed as in a checkout, each says where it runs.
+// The commands of the machine in the package, which has not got what runs them: listed as in a
+// checkout, each says where it runs.
 import type { Chapter } from '../spec.ts';
 import { loadedEntries, SERVICE_HEADING, serviceEntries, type MachineCommand, type MachineGroup } from './machine.ts';
 
@@ -17,5 +18,10 @@ function takingAnything(entry: MachineCommand | MachineGroup): MachineCommand | 
 }
 
 function open(command: MachineCommand): MachineCommand {
-  return { ...command, arguments: [{ name: '[arguments...]', about: 'for the command' }], options: [], passThrough: 'unknown' };
+  return {
+    ...command,
+    arguments: [{ name: '[arguments...]', about: 'for the command' }],
+    options: [],
+    passThrough: 'unknown',
+  };
 }

@@ -1,5 +1,7 @@
-// The commands for the machine that the service runs on, of a checkout alone: `up`, `down`, `doctor`, `demo`, `keys`, and those for who works on Berth itself.
-// The launcher knows by the first word that these need root. What runs them is in machine-verbs.ts, which the package must not have.
+// The commands for the machine that the service runs on, of a checkout alone: `up`, `down`,
+// `doctor`, `demo`, `keys`, and those for who works on Berth itself. The launcher knows by the
+// first word that these need root. What runs them is in machine-verbs.ts, which the package must
+// not have.
 import type { Chapter, CommandSpec, GroupSpec, OptionSpec } from '../spec.ts';
 
 /** A command that gets its `load` where it can be run. */
@@ -27,11 +29,20 @@ const SERVICE: readonly OptionSpec[] = [
   { flags: '--port <port>', about: 'port of the API (BERTH_PORT; default 4800)' },
   { flags: '--listen <address>', about: 'address of the API (BERTH_LISTEN; default 127.0.0.1)' },
   DATABASE,
-  { flags: '--guest-cidr <network>', about: 'addresses for the network slots of sandboxes (BERTH_GUEST_CIDR; default 10.200.0.0/16)' },
+  {
+    flags: '--guest-cidr <network>',
+    about: 'addresses for the network slots of sandboxes (BERTH_GUEST_CIDR; default 10.200.0.0/16)',
+  },
   { flags: '--cpu-overcommit <factor>', about: 'vCPUs promised per CPU (BERTH_CPU_OVERCOMMIT; default 8)' },
   { flags: '--memory-reserve-mib <MiB>', about: 'memory kept from sandboxes (BERTH_MEMORY_RESERVE_MIB; default 2048)' },
-  { flags: '--plans-file <file>', about: 'what plans allow, as JSON (BERTH_PLANS_FILE; default: one plan without limits)' },
-  { flags: '--driver <name>', about: 'qemu, or fake: no isolation, for tests of Berth itself (BERTH_DRIVER; default qemu)' },
+  {
+    flags: '--plans-file <file>',
+    about: 'what plans allow, as JSON (BERTH_PLANS_FILE; default: one plan without limits)',
+  },
+  {
+    flags: '--driver <name>',
+    about: 'qemu, or fake: no isolation, for tests of Berth itself (BERTH_DRIVER; default qemu)',
+  },
 ];
 
 const PASSED_ON = { name: '[arguments...]', about: 'for the run' };
@@ -140,7 +151,8 @@ const chaos: MachineCommand = {
 
 const fuzz: MachineCommand = {
   name: 'fuzz',
-  summary: 'set this machine up and send random requests to a Berth of its own; each must be answered as the contract says',
+  summary:
+    'set this machine up and send random requests to a Berth of its own; each must be answered as the contract says',
   arguments: [PASSED_ON],
   options: FOLDERS,
   examples: ['./berth fuzz --seed 1'],
@@ -159,18 +171,32 @@ const fuzzApi: MachineCommand = {
   local: true,
 };
 
-export const serviceEntries: readonly (MachineCommand | MachineGroup)[] = [up, down, doctor, demo, keys, ownerLink, plans];
+export const serviceEntries: readonly (MachineCommand | MachineGroup)[] = [
+  up,
+  down,
+  doctor,
+  demo,
+  keys,
+  ownerLink,
+  plans,
+];
 export const developmentEntries: readonly MachineCommand[] = [test, bench, chaos, fuzz, fuzzApi];
 
 export const SERVICE_HEADING = 'The service on this machine (as root)';
 
-/** The commands with what runs each; a command of a group is asked for with the group's name: `keys create`. */
+/**
+ * The commands with what runs each; a command of a group is asked for with the group's name: `keys
+ * create`.
+ */
 export function loadedEntries(
   entries: readonly (MachineCommand | MachineGroup)[],
   loadOf: (words: string) => CommandSpec['load'],
 ): Chapter['entries'] {
   return entries.map((entry) => {
     if (!('commands' in entry)) return { ...entry, load: loadOf(entry.name) };
-    return { ...entry, commands: entry.commands.map((command) => ({ ...command, load: loadOf(`${entry.name} ${command.name}`) })) };
+    return {
+      ...entry,
+      commands: entry.commands.map((command) => ({ ...command, load: loadOf(`${entry.name} ${command.name}`) })),
+    };
   });
 }

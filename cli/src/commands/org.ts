@@ -14,7 +14,11 @@ const caps: CommandSpec = {
     { flags: '--machine-hours <hours>', about: "the org's own cap; none: that of the plan", parse: machineHours },
     { flags: '--overage <on|off>', about: 'whether work goes on beyond the cap', choices: ['on', 'off'] },
   ],
-  examples: ['berth org caps', 'berth org caps --machine-hours 500 --overage off', 'berth org caps --machine-hours none'],
+  examples: [
+    'berth org caps',
+    'berth org caps --machine-hours 500 --overage off',
+    'berth org caps --machine-hours none',
+  ],
   load: async () => (await import('../actions/caps.ts')).orgCaps,
 };
 

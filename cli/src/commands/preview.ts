@@ -23,7 +23,10 @@ const create: CommandSpec = {
     { flags: '--label <text>', about: 'what it is for', parse: textOf(1, PREVIEW_LABEL_CHARACTERS) },
     { flags: '--end-user <id>', about: 'whom of your own users it is for', parse: textOf(1, END_USER_ID_CHARACTERS) },
   ],
-  examples: [`berth preview create ${ID} 3000`, `berth preview create ${ID} 3000 --audience public --expires-in 7d --label demo`],
+  examples: [
+    `berth preview create ${ID} 3000`,
+    `berth preview create ${ID} 3000 --audience public --expires-in 7d --label demo`,
+  ],
   load: async () => (await import('../actions/preview-create.ts')).createPreview,
 };
 
@@ -47,7 +50,10 @@ const rm: CommandSpec = {
 const open: CommandSpec = {
   name: 'open',
   summary: 'open a link to a sandbox in the browser, or print it where there is none',
-  arguments: [SANDBOX, { name: '<port-or-link>', about: 'a port, to which a team link is made, or the id of a public link' }],
+  arguments: [
+    SANDBOX,
+    { name: '<port-or-link>', about: 'a port, to which a team link is made, or the id of a public link' },
+  ],
   examples: [`berth preview open ${ID} 3000`, `berth preview open ${ID} ${LINK}`],
   load: async () => (await import('../actions/preview-open.ts')).openPreview,
 };

@@ -7,8 +7,14 @@ const MOST_IDLE_MINUTES = 43_200;
 
 /** In the words of the API's fields. */
 const DEFAULTS: readonly OptionSpec[] = [
-  { flags: '--use-case <text>', about: 'what it is for; external: machines for users of your product, which may be ephemeral' },
-  { flags: '--default-repository <repository>', about: 'owner/repo or https URL that its sandboxes clone; none takes it away' },
+  {
+    flags: '--use-case <text>',
+    about: 'what it is for; external: machines for users of your product, which may be ephemeral',
+  },
+  {
+    flags: '--default-repository <repository>',
+    about: 'owner/repo or https URL that its sandboxes clone; none takes it away',
+  },
   { flags: '--default-branch <branch>', about: "branch of it; '' takes it away" },
   { flags: '--default-profile <name>', about: 'what its sandboxes are for, which sets their size; none takes it away' },
   {
@@ -23,7 +29,10 @@ const DEFAULTS: readonly OptionSpec[] = [
   },
   { flags: '--wake-on-use <on|off>', about: 'whether use wakes a sandbox that sleeps', choices: ['on', 'off'] },
   { flags: '--metadata <key=value>', about: 'a label, once for each; replaces all that are there', parse: keyValue },
-  { flags: '--repo-token-file <file>', about: 'file with the token for its repositories; -: from stdin. It is never shown again' },
+  {
+    flags: '--repo-token-file <file>',
+    about: 'file with the token for its repositories; -: from stdin. It is never shown again',
+  },
   { flags: '--repo-username <name>', about: 'user name beside that token, where the git host wants one' },
 ];
 
@@ -92,7 +101,13 @@ export const projectGroup: GroupSpec = {
       summary: 'show or set how many machine hours of a project a billing period may use',
       details: "It holds inside the org's cap: berth org caps.",
       arguments: [PROJECT],
-      options: [{ flags: '--machine-hours <hours>', about: "the project's own cap; none: no cap of its own", parse: machineHours }],
+      options: [
+        {
+          flags: '--machine-hours <hours>',
+          about: "the project's own cap; none: no cap of its own",
+          parse: machineHours,
+        },
+      ],
       examples: ['berth project caps', 'berth project caps prj_uodiunxlni4uyqmllemsqh4l --machine-hours 100'],
       load: async () => (await import('../actions/caps.ts')).projectCaps,
     },

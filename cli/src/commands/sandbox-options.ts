@@ -1,4 +1,5 @@
-// What a sandbox is made of, as options: the fields of the API's create. sandbox-spec.ts makes those fields of them.
+// What a sandbox is made of, as options: the fields of the API's create. sandbox-spec.ts makes
+// those fields of them.
 import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, REPOSITORY_CHARACTERS, TTL_SECONDS } from '@berth/contract/limits.ts';
 import { durationSeconds, keyValue, textOf } from '../option-values.ts';
 import type { OptionSpec } from '../spec.ts';
@@ -47,7 +48,11 @@ export const sandboxOptions: readonly OptionSpec[] = [
     parse: textOf(1, REPOSITORY_CHARACTERS.url),
   },
   { flags: '--no-repository', about: 'none, though the project has one' },
-  { flags: '--branch <branch>', about: "of the repository (default: the project's)", parse: textOf(1, BRANCH_CHARACTERS) },
+  {
+    flags: '--branch <branch>',
+    about: "of the repository (default: the project's)",
+    parse: textOf(1, BRANCH_CHARACTERS),
+  },
   { flags: '--no-branch', about: 'the one that the repository says, though the project has another' },
   { flags: '--ssh-key <file>', about: 'file with the public key of who may sign in by ssh, as ~/.ssh/id_ed25519.pub' },
 ];

@@ -39,7 +39,11 @@ const ls: CommandSpec = {
   summary: 'list the sandboxes of the org, newest first',
   options: [
     { flags: '--project <id>', about: 'only those of this project' },
-    { flags: '--end-user <id>', about: 'only those of this end user of yours', parse: textOf(1, END_USER_ID_CHARACTERS) },
+    {
+      flags: '--end-user <id>',
+      about: 'only those of this end user of yours',
+      parse: textOf(1, END_USER_ID_CHARACTERS),
+    },
     { flags: '--status <status>', about: 'only those with this status, as ready, stopped or failed' },
     { flags: '--limit <n>', about: 'at most so many (default: all)', parse: wholeNumber(1, LIST_LIMIT.max) },
     { flags: '-q, --quiet', about: 'ids alone, one to a line' },
@@ -125,7 +129,11 @@ const metrics: CommandSpec = {
     { flags: '--count <n>', about: 'end --watch after so many looks', parse: wholeNumber(1, 1_000_000) },
     { flags: '--sample', about: 'note a sample, and show the size that is recommended' },
   ],
-  examples: [`berth sandbox metrics ${ID}`, `berth sandbox metrics ${ID} --watch`, `berth sandbox metrics ${ID} --sample`],
+  examples: [
+    `berth sandbox metrics ${ID}`,
+    `berth sandbox metrics ${ID} --watch`,
+    `berth sandbox metrics ${ID} --sample`,
+  ],
   load: async () => (await import('../actions/sandbox-metrics.ts')).sandboxMetrics,
 };
 

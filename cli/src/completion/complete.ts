@@ -1,5 +1,6 @@
-// `berth __complete SHELL WORD...`: what the scripts of `berth completion` ask at each key. Prints a line for each value, `value TAB what it is`, and a last one
-// that begins with a colon: `:file` and `:folder` leave the rest to the shell, behind what is offered with `:nospace` more is typed.
+// `berth __complete SHELL WORD...`: what the scripts of `berth completion` ask at each key. Prints
+// a line for each value, `value TAB what it is`, and a last one that begins with a colon: `:file`
+// and `:folder` leave the rest to the shell, behind what is offered with `:nospace` more is typed.
 // Says nothing on stderr and never fails: who presses a key wants no words about it.
 import { buildProgram, type ProgramOptions } from '../program.ts';
 import { plainText } from '../output/plain-text.ts';

@@ -1,4 +1,5 @@
-// Values for completion that are looked up: ids of the account through the API, names of profiles. Bounded in time; whoever calls treats every failure as no values.
+// Values for completion that are looked up: ids of the account through the API, names of profiles.
+// Bounded in time; whoever calls treats every failure as no values.
 import type { ConnectionSource } from '../connection/connection.ts';
 import { DEFAULT_PROFILE, ProfileFile } from '../connection/profile-file.ts';
 import type { Suggestion } from './wanted.ts';
@@ -8,7 +9,10 @@ const DEADLINE_MS = 3_000;
 /** As ids and names of profiles are: nothing that a shell would read as more than a word. */
 const SAFE_VALUE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
-export async function lookUp(what: 'sandbox' | 'org' | 'project' | 'profile', source: ConnectionSource): Promise<Suggestion[]> {
+export async function lookUp(
+  what: 'sandbox' | 'org' | 'project' | 'profile',
+  source: ConnectionSource,
+): Promise<Suggestion[]> {
   const found = what === 'profile' ? await profiles(source) : await ofAccount(what, source);
   return found.filter(({ value }) => SAFE_VALUE.test(value));
 }
@@ -16,7 +20,10 @@ export async function lookUp(what: 'sandbox' | 'org' | 'project' | 'profile', so
 async function profiles({ environment }: ConnectionSource): Promise<Suggestion[]> {
   const { profiles, current } = await new ProfileFile(environment).read();
   const names = Object.keys(profiles).length === 0 ? [DEFAULT_PROFILE] : Object.keys(profiles);
-  return names.map((value) => ({ value, about: `${profiles[value]?.url ?? ''}${value === current ? ' (current)' : ''}`.trim() }));
+  return names.map((value) => ({
+    value,
+    about: `${profiles[value]?.url ?? ''}${value === current ? ' (current)' : ''}`.trim(),
+  }));
 }
 
 async function ofAccount(what: 'sandbox' | 'org' | 'project', source: ConnectionSource): Promise<Suggestion[]> {
@@ -30,5 +37,8 @@ async function ofAccount(what: 'sandbox' | 'org' | 'project', source: Connection
     return projects.map(({ id, name }) => ({ value: id, about: name ?? '' }));
   }
   const { sandboxes } = await berth.raw.listSandboxes({ path, signal });
-  return sandboxes.map(({ id, name, status }) => ({ value: id, about: name === null ? status : `${name} (${status})` }));
+  return sandboxes.map(({ id, name, status }) => ({
+    value: id,
+    about: name === null ? status : `${name} (${status})`,
+  }));
 }

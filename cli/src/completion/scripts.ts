@@ -1,4 +1,5 @@
-// What `berth completion` prints: for each shell a function that asks the program itself, so that it knows the commands of the version that is there.
+// What `berth completion` prints: for each shell a function that asks the program itself, so that
+// it knows the commands of the version that is there.
 import type { SHELLS } from './complete.ts';
 
 const BASH = `# Completion of berth for bash. In ~/.bashrc: source <(berth completion bash)

@@ -1,4 +1,5 @@
-// What may stand at the place of the cursor, from the tree of commands alone: words, and what has to be looked up. Looks nothing up, knows no shell.
+// What may stand at the place of the cursor, from the tree of commands alone: words, and what has
+// to be looked up. Looks nothing up, knows no shell.
 import type { Argument, Command, Option } from 'commander';
 import { specOf } from '../program.ts';
 
@@ -7,7 +8,10 @@ export interface Suggestion {
   about: string;
 }
 
-/** Values that are not in the tree: of the account, or of this machine's disk. A place is SANDBOX:PATH, or a path here. */
+/**
+ * Values that are not in the tree: of the account, or of this machine's disk. A place is
+ * SANDBOX:PATH, or a path here.
+ */
 export type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
 
 export interface Wanted {
@@ -20,7 +24,11 @@ export interface Wanted {
 }
 
 /** Options whose value is one of the account, whatever its placeholder. */
-const OF_OPTIONS: Readonly<Record<string, LookedUp>> = { '--profile': 'profile', '--org': 'org', '--project': 'project' };
+const OF_OPTIONS: Readonly<Record<string, LookedUp>> = {
+  '--profile': 'profile',
+  '--org': 'org',
+  '--project': 'project',
+};
 /** By the placeholder of an argument or a value. */
 const OF_PLACEHOLDERS: Readonly<Record<string, LookedUp>> = {
   sandbox: 'sandbox',
@@ -35,7 +43,10 @@ const OF_PLACEHOLDERS: Readonly<Record<string, LookedUp>> = {
   target: 'place',
 };
 
-/** @param words all words up to the cursor without the program's own; the last is what is being typed, empty behind a space */
+/**
+ * @param words all words up to the cursor without the program's own; the last is what is being
+ * typed, empty behind a space
+ */
 export function wantedAt(program: Command, words: readonly string[]): Wanted {
   const typed = words.at(-1) ?? '';
   const place = walk(program, words.slice(0, -1));
@@ -46,7 +57,8 @@ export function wantedAt(program: Command, words: readonly string[]): Wanted {
     const option = place.command.options.find(({ long }) => long === before.slice(0, -1));
     return { typed: value, before, ...(option !== undefined && takesValue(option) ? valuesOf(option) : NOTHING) };
   }
-  if (place.options && typed.startsWith('-')) return { typed, before: '', words: optionsOf(place.command), lookUp: null };
+  if (place.options && typed.startsWith('-'))
+    return { typed, before: '', words: optionsOf(place.command), lookUp: null };
   return { typed, before: '', ...operandOf(place) };
 }
 

@@ -1,4 +1,5 @@
-// Signing in by a device code (RFC 8628): a person approves it in a browser of theirs, this program asks until they have.
+// Signing in by a device code (RFC 8628): a person approves it in a browser of theirs, this program
+// asks until they have.
 import { setTimeout as delay } from 'node:timers/promises';
 import { CliFailure, EXIT } from '../failure.ts';
 import { OAuthRefusal, OAuthUnreachable, redeemDevice, type DeviceRequest, type OAuthPlace } from './oauth.ts';
@@ -9,7 +10,10 @@ const SLOWER_BY_SECONDS = 5;
 const LEAST_SECONDS = 1;
 const MOST_SECONDS = 60;
 
-/** Polls until somebody has decided, or the code's time is up. Throws a CliFailure when the answer is no. */
+/**
+ * Polls until somebody has decided, or the code's time is up. Throws a CliFailure when the answer
+ * is no.
+ */
 export async function awaitApproval(place: OAuthPlace, device: DeviceRequest): Promise<Session> {
   const endsAt = Date.now() + device.expiresInSeconds * 1_000;
   let waitSeconds = clamp(device.intervalSeconds);
@@ -42,7 +46,10 @@ function waitAfter(error: unknown, waitedSeconds: number): number {
     case 'expired_token':
       throw expired();
     default:
-      throw new CliFailure(`the sign-in was refused: ${error.message} (${error.code})`, { exitCode: EXIT.signIn, cause: error });
+      throw new CliFailure(`the sign-in was refused: ${error.message} (${error.code})`, {
+        exitCode: EXIT.signIn,
+        cause: error,
+      });
   }
 }
 

@@ -1,6 +1,8 @@
-// A lock beside a file, for changes that read it first: one process at a time, for a bounded time, and never longer than its holder lives.
-// It is a folder whose only entry names the holder. One takes it by renaming a folder of one's own over it, which the kernel does only while it is empty or not
-// there; a holder that is gone is taken out by its own name, so that nobody ever takes out another.
+// A lock beside a file, for changes that read it first: one process at a time, for a bounded time,
+// and never longer than its holder lives. It is a folder whose only entry names the holder. One
+// takes it by renaming a folder of one's own over it, which the kernel does only while it is empty
+// or not there; a holder that is gone is taken out by its own name, so that nobody ever takes out
+// another.
 import { randomBytes } from 'node:crypto';
 import { access, mkdir, readdir, rename, rm, rmdir, stat, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -8,7 +10,10 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CliFailure } from '../failure.ts';
 
-/** Whoever holds it for longer is stopped or on a machine that is gone: nothing that is done under it takes as long. */
+/**
+ * Whoever holds it for longer is stopped or on a machine that is gone: nothing that is done under
+ * it takes as long.
+ */
 const LONGEST_HELD_MS = 30_000;
 const LONGEST_WAIT_MS = 40_000;
 const LOOK_EVERY_MS = 25;

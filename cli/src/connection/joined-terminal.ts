@@ -1,4 +1,5 @@
-// This terminal joined with one in a sandbox: keys and what is shown as they are, the size, the end, and the terminal as it was before afterwards.
+// This terminal joined with one in a sandbox: keys and what is shown as they are, the size, the
+// end, and the terminal as it was before afterwards.
 import { spawnSync } from 'node:child_process';
 import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/contract/limits.ts';
 import { terminalExit } from '@berth/contract/terminal.ts';
@@ -16,22 +17,36 @@ export interface TerminalEnds {
   stdout: NodeJS.WriteStream;
 }
 
-/** As the contract takes it: a terminal that does not know its own size says 0, and what is none says nothing. */
+/**
+ * As the contract takes it: a terminal that does not know its own size says 0, and what is none
+ * says nothing.
+ */
 export function sizeOf({ columns, rows }: { columns?: number; rows?: number }): { cols: number; rows: number } {
   const side = (length: number | undefined, otherwise: number): number =>
     Math.min(length === undefined || length < TERMINAL_SIDE.min ? otherwise : length, TERMINAL_SIDE.max);
   return { cols: side(columns, TERMINAL_DEFAULT_SIZE.cols), rows: side(rows, TERMINAL_DEFAULT_SIZE.rows) };
 }
 
-/** Keys come as they are typed, and what is written is shown as it is. The terminal's end of raw mode takes both back. */
+/**
+ * Keys come as they are typed, and what is written is shown as it is. The terminal's end of raw
+ * mode takes both back.
+ */
 function makeRaw(stdin: NodeJS.ReadStream): void {
   stdin.setRawMode(true);
-  // Node's raw mode leaves this on: a line feed would go to the first column, also for a program that wants the cursor down alone.
+  // Node's raw mode leaves this on: a line feed would go to the first column, also for a program
+  // that wants the cursor down alone.
   spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });
 }
 
-/** Resolves with the exit code. The terminal is as it was before when this settles. Its own hang-up, and a signal, hang the other one up. */
-export async function joinTerminal(socket: WebSocket, { stdin, stdout }: TerminalEnds, signal: AbortSignal): Promise<number> {
+/**
+ * Resolves with the exit code. The terminal is as it was before when this settles. Its own hang-up,
+ * and a signal, hang the other one up.
+ */
+export async function joinTerminal(
+  socket: WebSocket,
+  { stdin, stdout }: TerminalEnds,
+  signal: AbortSignal,
+): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   let exit: number | undefined;
   const onResize = (): void => socket.send(JSON.stringify({ resize: sizeOf(stdout) }), { binary: false });

@@ -1,5 +1,6 @@
-// The service's endpoints for sign-in as OAuth has them: a device asks, polls, refreshes, revokes (RFC 6749, 7009, 8628). Secrets go into bodies and to the one
-// service alone, never into what an error says.
+// The service's endpoints for sign-in as OAuth has them: a device asks, polls, refreshes, revokes
+// (RFC 6749, 7009, 8628). Secrets go into bodies and to the one service alone, never into what an
+// error says.
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
 import manifest from '../../package.json' with { type: 'json' };
@@ -83,7 +84,10 @@ export async function redeemDevice(place: OAuthPlace, deviceCode: string): Promi
   return sessionOf(await post(place, '/auth/token', fields, tokens.required({ refresh_token: true })));
 }
 
-/** Another session token. The refresh token may be another one then; the former is good for nothing any more in that case. */
+/**
+ * Another session token. The refresh token may be another one then; the former is good for nothing
+ * any more in that case.
+ */
 export async function refreshSession(place: OAuthPlace, refreshToken: string): Promise<Session> {
   const fields = { grant_type: 'refresh_token', refresh_token: refreshToken, client_id: CLIENT_ID };
   const answer = await post(place, '/auth/token', fields, tokens);
@@ -103,7 +107,12 @@ function sessionOf(answer: { access_token: string; expires_in: number; refresh_t
   };
 }
 
-async function post<T>({ url, signal }: OAuthPlace, path: string, fields: Record<string, string>, shape: z.ZodType<T>): Promise<T> {
+async function post<T>(
+  { url, signal }: OAuthPlace,
+  path: string,
+  fields: Record<string, string>,
+  shape: z.ZodType<T>,
+): Promise<T> {
   let response: Response;
   let text: string;
   try {
@@ -130,7 +139,11 @@ async function post<T>({ url, signal }: OAuthPlace, path: string, fields: Record
   if (response.status >= 400 && refused.success) {
     const { error, error_description: description } = refused.data;
     const wait = Number(response.headers.get('retry-after') ?? Number.NaN);
-    throw new OAuthRefusal(error, plainText(description === '' ? error : description), Number.isFinite(wait) ? wait : undefined);
+    throw new OAuthRefusal(
+      error,
+      plainText(description === '' ? error : description),
+      Number.isFinite(wait) ? wait : undefined,
+    );
   }
   throw new OAuthUnreachable(`${url}${path} was answered ${response.status} by something else than Berth`, {
     remedy: '--url, BERTH_URL or the profile says where the API is',

@@ -1,5 +1,6 @@
-// The file of profiles in the XDG config folder: for each the service, the credential and what is meant when no org or project is named. Nobody else can read it.
-// The only one that reads and writes it.
+// The file of profiles in the XDG config folder: for each the service, the credential and what is
+// meant when no org or project is named. Nobody else can read it. The only one that reads and
+// writes it.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -31,7 +32,10 @@ const profile = z.object({
 });
 export type Profile = z.infer<typeof profile>;
 
-const profiles = z.object({ current: z.string().default(DEFAULT_PROFILE), profiles: z.record(z.string(), profile).default({}) });
+const profiles = z.object({
+  current: z.string().default(DEFAULT_PROFILE),
+  profiles: z.record(z.string(), profile).default({}),
+});
 export type Profiles = z.infer<typeof profiles>;
 
 /** The one of that name. */
@@ -63,7 +67,8 @@ export class ProfileFile {
     let text: string;
     try {
       const { mode } = await stat(this.path);
-      // Somebody's editor or copy; whoever could read it may have: no more than that can be mended here.
+      // Somebody's editor or copy; whoever could read it may have: no more than that can be mended
+      // here.
       if ((mode & 0o077) !== 0) await chmod(this.path, MODE);
       text = await readFile(this.path, 'utf8');
     } catch (error) {
@@ -73,14 +78,18 @@ export class ProfileFile {
     const parsed = profiles.safeParse(parseJson(text));
     if (parsed.success) return parsed.data;
     const [issue] = parsed.error.issues;
-    throw new CliFailure(`${this.path} is no file of profiles: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`, {
-      remedy: 'mend it, or move it away and sign in again with berth login',
-    });
+    throw new CliFailure(
+      `${this.path} is no file of profiles: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`,
+      {
+        remedy: 'mend it, or move it away and sign in again with berth login',
+      },
+    );
   }
 
   /**
-   * Changes it as a whole: another berth reads either the one before or this one, and changes it before or after. Nothing is written when `edit` gives back what it
-   * got; it must not take longer than a lock is held (file-lock.ts).
+   * Changes it as a whole: another berth reads either the one before or this one, and changes it
+   * before or after. Nothing is written when `edit` gives back what it got; it must not take longer
+   * than a lock is held (file-lock.ts).
    */
   async change(edit: (current: Profiles) => Profiles | Promise<Profiles>, signal?: AbortSignal): Promise<Profiles> {
     const lock = await this.#writing(async () => {

@@ -1,5 +1,6 @@
-// A command in a sandbox whose three streams come here, over the terminal's WebSocket without a terminal (contract/src/terminal.ts says how it speaks). Each stream holds
-// the other end back. Must not know whose streams they are joined with.
+// A command in a sandbox whose three streams come here, over the terminal's WebSocket without a
+// terminal (contract/src/terminal.ts says how it speaks). Each stream holds the other end back.
+// Must not know whose streams they are joined with.
 import { Readable, Writable } from 'node:stream';
 import { COMMAND_OUTPUT, terminalExit, terminalInSandbox } from '@berth/contract/terminal.ts';
 import { WEBSOCKET_CLOSE } from '@berth/contract/websocket.ts';
@@ -16,24 +17,39 @@ const AHEAD_BYTES = 1_048_576;
 /** Of a command in the URL: the head of a request may have 16 KiB. */
 const COMMAND_URL_BYTES = 14_336;
 
-/** The target of a command. Throws a UsageError for one that the head of a request has no room for. */
-export function commandTarget(sandboxId: string, command: string, query: Readonly<Record<string, string>>): WebSocketTarget {
+/**
+ * The target of a command. Throws a UsageError for one that the head of a request has no room for.
+ */
+export function commandTarget(
+  sandboxId: string,
+  command: string,
+  query: Readonly<Record<string, string>>,
+): WebSocketTarget {
   const bytes = new URLSearchParams({ command }).toString().length;
   if (bytes > COMMAND_URL_BYTES) {
-    throw new UsageError(`the command is too long: ${bytes} bytes as part of a URL, and at most ${COMMAND_URL_BYTES} may be`, {
-      remedy: `put it into a file and pipe that in: berth exec -i ${sandboxId} -- sh -s < FILE`,
-    });
+    throw new UsageError(
+      `the command is too long: ${bytes} bytes as part of a URL, and at most ${COMMAND_URL_BYTES} may be`,
+      {
+        remedy: `put it into a file and pipe that in: berth exec -i ${sandboxId} -- sh -s < FILE`,
+      },
+    );
   }
   return { route: terminalInSandbox, sandboxId, query: { command, ...query } };
 }
 
-/** Starts it; resolves once the sandbox has it. Aborting the signal later ends the connection, and with it the command. */
+/**
+ * Starts it; resolves once the sandbox has it. Aborting the signal later ends the connection, and
+ * with it the command.
+ */
 export async function startRemoteCommand(
   connection: Connection,
   { sandboxId, command }: { sandboxId: string; command: string },
   signal: AbortSignal,
 ): Promise<RemoteCommand> {
-  return new RemoteCommand(await openApiWebSocket(connection, commandTarget(sandboxId, command, { tty: 'false' }), signal), signal);
+  return new RemoteCommand(
+    await openApiWebSocket(connection, commandTarget(sandboxId, command, { tty: 'false' }), signal),
+    signal,
+  );
 }
 
 export class RemoteCommand {
@@ -42,7 +58,10 @@ export class RemoteCommand {
   /** Both must be read. They end with the command, and fail when the connection breaks before. */
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** The exit code, 128 + n for signal n, when all that was written has been handed over. Rejects when nobody knows it, or with the signal's reason. */
+  /**
+   * The exit code, 128 + n for signal n, when all that was written has been handed over. Rejects
+   * when nobody knows it, or with the signal's reason.
+   */
   readonly ended: Promise<number>;
   readonly #socket: WebSocket;
   /** Streams that take no more for now. */
@@ -72,7 +91,9 @@ export class RemoteCommand {
         if (this.#received(data)) return;
         strange = new CliFailure('the server sent output that is of neither stdout nor stderr');
         this.terminate();
-      } else exit = terminalExit.safeParse(parseJson(data.toString('utf8'))).data?.exit ?? exit;
+      } else {
+        exit = terminalExit.safeParse(parseJson(data.toString('utf8'))).data?.exit ?? exit;
+      }
     });
     const onAbort = (): void => this.terminate();
     signal.addEventListener('abort', onAbort, { once: true });
@@ -86,7 +107,9 @@ export class RemoteCommand {
         resolve(exit);
         return;
       }
-      const why = signal.aborted ? (signal.reason as Error) : (strange ?? closedFailure('the connection to the command', code, reason));
+      const why = signal.aborted
+        ? (signal.reason as Error)
+        : (strange ?? closedFailure('the connection to the command', code, reason));
       reject(why);
       this.stdout.destroy(why);
       this.stderr.destroy(why);
@@ -119,7 +142,8 @@ export class RemoteCommand {
 
   /** Gives whether it is of a stream that there is. */
   #received(data: Buffer): boolean {
-    const stream = data[0] === COMMAND_OUTPUT.stdout ? this.stdout : data[0] === COMMAND_OUTPUT.stderr ? this.stderr : null;
+    const stream =
+      data[0] === COMMAND_OUTPUT.stdout ? this.stdout : data[0] === COMMAND_OUTPUT.stderr ? this.stderr : null;
     if (stream === null) return false;
     if (data.length > 1 && !stream.destroyed && !stream.push(data.subarray(1))) {
       this.#full.add(stream);

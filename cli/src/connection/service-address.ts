@@ -1,4 +1,5 @@
-// Addresses of services: how one is written, so that two of the same service are equal, and whether what goes there can be read on the way.
+// Addresses of services: how one is written, so that two of the same service are equal, and whether
+// what goes there can be read on the way.
 
 /** Without a slash at its end and without `/v1`, which some put there. */
 export function serviceAddress(url: string): string {

@@ -1,5 +1,6 @@
-// The session token of a profile that signed in: as it stands in the file while it lives, another one when it is about to end. However many berths run at once, one
-// of them fetches it, and the others read what it wrote.
+// The session token of a profile that signed in: as it stands in the file while it lives, another
+// one when it is about to end. However many berths run at once, one of them fetches it, and the
+// others read what it wrote.
 import { CliFailure, EXIT } from '../failure.ts';
 import { serviceAddress } from './service-address.ts';
 import { OAuthRefusal, refreshSession } from './oauth.ts';
@@ -40,7 +41,11 @@ async function refreshed(current: Profiles, place: SessionPlace): Promise<Profil
   const session = sessionIn(current, place);
   // Another berth was here first.
   if (lives(session, LEAST_LEFT_MS)) return current;
-  const profile = { ...profileIn(current, name), url, session: await refreshSession({ url, signal }, session.refreshToken) };
+  const profile = {
+    ...profileIn(current, name),
+    url,
+    session: await refreshSession({ url, signal }, session.refreshToken),
+  };
   return { ...current, profiles: { ...current.profiles, [name]: profile } };
 }
 
@@ -56,5 +61,8 @@ function lives({ expiresAt }: Session, leastMs: number): boolean {
 
 function ended({ name, url }: SessionPlace): CliFailure {
   const profile = name === 'default' ? '' : ` --profile ${name}`;
-  return new CliFailure(`the sign-in at ${url} has ended`, { remedy: `berth login${profile} signs in again`, exitCode: EXIT.signIn });
+  return new CliFailure(`the sign-in at ${url} has ended`, {
+    remedy: `berth login${profile} signs in again`,
+    exitCode: EXIT.signIn,
+  });
 }

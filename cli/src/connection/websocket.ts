@@ -1,5 +1,6 @@
-// A WebSocket of the API as a command opens it: a refusal in the words of the API, a server that is silent for too long is gone, and why it was closed in a sentence.
-// Must not know what goes over it.
+// A WebSocket of the API as a command opens it: a refusal in the words of the API, a server that is
+// silent for too long is gone, and why it was closed in a sentence. Must not know what goes over
+// it.
 import type { IncomingMessage } from 'node:http';
 import { errorEnvelope } from '@berth/contract/errors.ts';
 import { WAKE_ON_USE_WAIT_MS, WEBSOCKET } from '@berth/contract/limits.ts';
@@ -43,13 +44,26 @@ export interface WebSocketTarget {
   query: Readonly<Record<string, string>>;
 }
 
-/** Resolves with it open and paused: nothing is read before somebody listens. Rejects with a BerthError, or with the signal's reason. */
-export async function openApiWebSocket(connection: Connection, target: WebSocketTarget, signal: AbortSignal): Promise<WebSocket> {
+/**
+ * Resolves with it open and paused: nothing is read before somebody listens. Rejects with a
+ * BerthError, or with the signal's reason.
+ */
+export async function openApiWebSocket(
+  connection: Connection,
+  target: WebSocketTarget,
+  signal: AbortSignal,
+): Promise<WebSocket> {
   signal.throwIfAborted();
   const path = target.route.path.replace('{sandboxId}', sandboxId(target.sandboxId));
-  const url = new URL(`${connection.url.replace(/^http/, 'ws')}${path}?${new URLSearchParams(target.query).toString()}`);
+  const url = new URL(
+    `${connection.url.replace(/^http/, 'ws')}${path}?${new URLSearchParams(target.query).toString()}`,
+  );
   const headers = { authorization: `Bearer ${await connection.token()}` };
-  const socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false, handshakeTimeout: OPEN_DEADLINE_MS });
+  const socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, {
+    headers,
+    perMessageDeflate: false,
+    handshakeTimeout: OPEN_DEADLINE_MS,
+  });
   const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
   const onAbort = (): void => {
     reject(signal.reason);
@@ -75,11 +89,17 @@ export async function openApiWebSocket(connection: Connection, target: WebSocket
 function refused(path: string, status: number | undefined, text: string): BerthError {
   const refusal = errorEnvelope.safeParse(parseJson(text));
   if (refusal.success) return new BerthError(refusal.data.error.message, { code: refusal.data.error.code, status });
-  return new BerthError(`GET ${path} was answered ${status} by something else than Berth`, { code: 'invalid_answer', status });
+  return new BerthError(`GET ${path} was answered ${status} by something else than Berth`, {
+    code: 'invalid_answer',
+    status,
+  });
 }
 
 function unreachable(url: string, error: Error): BerthError {
-  return new BerthError(`${url} could not be reached: ${error.message.trim()}`, { code: 'connection_failed', cause: error });
+  return new BerthError(`${url} could not be reached: ${error.message.trim()}`, {
+    code: 'connection_failed',
+    cause: error,
+  });
 }
 
 /** Why something was closed that did not come to its end. */

@@ -1,5 +1,6 @@
-// The tar format as GNU tar writes and reads it (--format=gnu): names are bytes, whatever encoding they are in, of any length. Owns the format alone; what is made of an
-// entry is pack.ts's and unpack.ts's.
+// The tar format as GNU tar writes and reads it (--format=gnu): names are bytes, whatever encoding
+// they are in, of any length. Owns the format alone; what is made of an entry is pack.ts's and
+// unpack.ts's.
 
 const BLOCK = 512;
 /** Longer names are in an entry of their own before the one that they are of. */
@@ -8,7 +9,13 @@ const NAME_BYTES = 100;
 const LONG_NAME_MAX_BYTES = 65_536;
 const LONG_LINK_NAME = Buffer.from('././@LongLink');
 const TYPE = { file: '0', link: '2', folder: '5', longName: 'L', longTarget: 'K' } as const;
-const KINDS: Readonly<Record<string, ArchiveEntry['kind']>> = { '0': 'file', '\0': 'file', '7': 'file', '2': 'link', '5': 'folder' };
+const KINDS: Readonly<Record<string, ArchiveEntry['kind']>> = {
+  '0': 'file',
+  '\0': 'file',
+  '7': 'file',
+  '2': 'link',
+  '5': 'folder',
+};
 
 export interface ArchiveEntry {
   /** As it stands in the archive. */
@@ -59,7 +66,14 @@ function longHead(type: string, text: Buffer): Buffer {
   ]);
 }
 
-function head(fields: { name: Buffer; type: string; mode: number; mtime: number; size: number; target: Buffer }): Buffer {
+function head(fields: {
+  name: Buffer;
+  type: string;
+  mode: number;
+  mtime: number;
+  size: number;
+  target: Buffer;
+}): Buffer {
   const block = Buffer.alloc(BLOCK);
   fields.name.copy(block, 0, 0, NAME_BYTES);
   writeNumber(block, 100, 8, fields.mode);
@@ -91,7 +105,8 @@ function readNumber(block: Buffer, at: number, length: number): number {
     const high = block.subarray(at, at + length - 6);
     // Below zero are times before 1970 alone; they become 1970.
     if (first === 0xff) return 0;
-    if (high.some((byte, index) => byte !== (index === 0 ? 0x80 : 0))) throw new ArchiveBroken('a number in it is too large');
+    if (high.some((byte, index) => byte !== (index === 0 ? 0x80 : 0)))
+      throw new ArchiveBroken('a number in it is too large');
     return block.readUIntBE(at + length - 6, 6);
   }
   const text = block
@@ -122,7 +137,10 @@ export class ArchiveReader {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** The next entry; null at the end of the archive, when all that came behind it has been read too. Throws ArchiveBroken. */
+  /**
+   * The next entry; null at the end of the archive, when all that came behind it has been read too.
+   * Throws ArchiveBroken.
+   */
   async next(): Promise<ArchiveEntry | null> {
     let [name, target]: (Buffer | null)[] = [null, null];
     for (;;) {
@@ -133,7 +151,8 @@ export class ArchiveReader {
         // Nobody is left waiting with what follows.
         for (;;) if ((await this.#chunk()) === null) return null;
       }
-      if (sumOf(block) !== readNumber(block, 148, 8)) throw new ArchiveBroken('it is no archive, or was changed on its way');
+      if (sumOf(block) !== readNumber(block, 148, 8))
+        throw new ArchiveBroken('it is no archive, or was changed on its way');
       const type = block.toString('latin1', 156, 157);
       const size = readNumber(block, 124, 12);
       if (type === TYPE.longName || type === TYPE.longTarget) {
@@ -158,7 +177,9 @@ export class ArchiveReader {
     }
   }
 
-  /** The content of the entry that was given last, a file: once, to its end, before the next one. */
+  /**
+   * The content of the entry that was given last, a file: once, to its end, before the next one.
+   */
   async *content(size: number): AsyncGenerator<Buffer> {
     this.#unread -= size;
     yield* this.#take(size);

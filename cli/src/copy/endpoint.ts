@@ -33,16 +33,23 @@ function endpoint(typed: string): PathThere | { sandbox: null; path: string } {
   const [, sandbox, path = ''] = REMOTE.exec(typed) ?? [];
   if (sandbox === undefined) {
     if (typed === '-') {
-      throw new UsageError('- is no end of a copy', { remedy: 'berth exec -i SANDBOX -- cat FILE, or tar, streams by stdin and stdout' });
+      throw new UsageError('- is no end of a copy', {
+        remedy: 'berth exec -i SANDBOX -- cat FILE, or tar, streams by stdin and stdout',
+      });
     }
+
     if (typed === '' || typed.includes('\0')) throw new UsageError('a path must not be empty');
     return { sandbox: null, path: typed };
   }
-  if (path === '' || path.includes('\0')) throw new UsageError(`${sandbox}: needs a path behind it; ${sandbox}:. is /code`);
+  if (path === '' || path.includes('\0'))
+    throw new UsageError(`${sandbox}: needs a path behind it; ${sandbox}:. is /code`);
   return { sandbox, path };
 }
 
-/** What the source is called where it is copied into a folder; empty when its content is meant: of `folder/.`, `.`, `/` and what ends in `..`. */
+/**
+ * What the source is called where it is copied into a folder; empty when its content is meant: of
+ * `folder/.`, `.`, `/` and what ends in `..`.
+ */
 export function nameOf(path: string): string {
   const last = path.split('/').findLast((part) => part !== '') ?? '';
   return last === '.' || last === '..' ? '' : last;

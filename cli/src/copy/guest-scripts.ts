@@ -1,8 +1,12 @@
-// What runs in the sandbox at the other end of a copy, as text for its /bin/sh: it finds out what is meant by the path there, and hands over to its tar. What it says on
-// stderr is for people; told-failure.ts shortens what tar says.
+// What runs in the sandbox at the other end of a copy, as text for its /bin/sh: it finds out what
+// is meant by the path there, and hands over to its tar. What it says on stderr is for people;
+// told-failure.ts shortens what tar says.
 import { quoted } from '../command-text.ts';
 
-/** Packs what is named, or, to follow it, what it leads to. The `x` keeps line ends at the end of a name, which a shell's substitution takes away. */
+/**
+ * Packs what is named, or, to follow it, what it leads to. The `x` keeps line ends at the end of a
+ * name, which a shell's substitution takes away.
+ */
 const PACK = String.raw`
 f=$1
 case $f in /*) ;; *) f=./$f ;; esac
@@ -15,7 +19,10 @@ esac
 exec tar --create --format=gnu --hard-dereference --file=- --directory="$d" -- "$b"
 `;
 
-/** What came is unpacked beside its place and gets its name when all of it is there; the content of a folder goes straight into one that exists. */
+/**
+ * What came is unpacked beside its place and gets its name when all of it is there; the content of
+ * a folder goes straight into one that exists.
+ */
 const UNPACK = String.raw`
 to=$1 name=$2 kind=$3 mode=$4
 no() { echo "$1" >&2; exit 1; }
@@ -55,7 +62,10 @@ mv -fT -- "$s/r" "$t" || exit
 [ "$kind" != folder ] || chmod -- "$mode" "$t"
 `;
 
-/** Writes the archive of a path to stdout: its root has the last part of the path as its name, or none. */
+/**
+ * Writes the archive of a path to stdout: its root has the last part of the path as its name, or
+ * none.
+ */
 export function packingScript(path: string, { follow }: { follow: boolean }): string {
   return script(PACK, [path, follow ? 'follow' : '']);
 }

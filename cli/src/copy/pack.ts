@@ -1,4 +1,5 @@
-// A file or folder of this machine as an archive, as it is read. Names are bytes: a folder may have ones that are no UTF-8.
+// A file or folder of this machine as an archive, as it is read. Names are bytes: a folder may have
+// ones that are no UTF-8.
 import { constants } from 'node:fs';
 import { lstat, open, readdir, readlink, stat } from 'node:fs/promises';
 import { ARCHIVE_END, entryHead, padding, type ArchiveEntry } from './archive.ts';

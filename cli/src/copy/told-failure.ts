@@ -1,4 +1,5 @@
-// What the other end of a copy said, in few words: a bounded piece of its stderr, in which the usual reasons are told as what they are.
+// What the other end of a copy said, in few words: a bounded piece of its stderr, in which the
+// usual reasons are told as what they are.
 import type { Readable } from 'node:stream';
 import { plainText } from '../output/plain-text.ts';
 
@@ -15,9 +16,9 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
 /** Reads a stream to its end; resolves with its first part. */
 export async function textOf(stream: Readable): Promise<string> {
   let text = '';
-  for await (const chunk of stream.setEncoding('utf8') as AsyncIterable<string>) {
+  for await (const chunk of stream.setEncoding('utf8') as AsyncIterable<string>)
     if (text.length < KEPT_CHARACTERS) text += chunk;
-  }
+
   return text.slice(0, KEPT_CHARACTERS);
 }
 
@@ -25,9 +26,15 @@ export async function textOf(stream: Readable): Promise<string> {
 export function linesOf(said: string): string[] {
   const lines = said
     .split('\n')
-    .map((line) => plainText(line.replace(/^(?:tar|mv|mktemp|chmod|readlink): (?:(?:\.\/)?r(?:\/|: )|\.\/)?/, '').trim()))
-    .filter((line) => line !== '' && !/^(Exiting with failure status|Error is not recoverable|Removing leading)/.test(line));
-  return lines.length <= SHOWN_LINES ? lines : [...lines.slice(0, SHOWN_LINES), `and ${lines.length - SHOWN_LINES} lines more`];
+    .map((line) =>
+      plainText(line.replace(/^(?:tar|mv|mktemp|chmod|readlink): (?:(?:\.\/)?r(?:\/|: )|\.\/)?/, '').trim()),
+    )
+    .filter(
+      (line) => line !== '' && !/^(Exiting with failure status|Error is not recoverable|Removing leading)/.test(line),
+    );
+  return lines.length <= SHOWN_LINES
+    ? lines
+    : [...lines.slice(0, SHOWN_LINES), `and ${lines.length - SHOWN_LINES} lines more`];
 }
 
 /** Why it failed, in a line. */

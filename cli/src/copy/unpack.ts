@@ -1,5 +1,6 @@
-// An archive of a hostile sender as files of this machine: first in a folder of its own, to which nothing in the archive can add a way out, then as a whole under their
-// names. Names and contents are the sender's; where they come to stand is not.
+// An archive of a hostile sender as files of this machine: first in a folder of its own, to which
+// nothing in the archive can add a way out, then as a whole under their names. Names and contents
+// are the sender's; where they come to stand is not.
 import { constants, type Stats } from 'node:fs';
 import { chmod, lstat, mkdir, mkdtemp, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -42,12 +43,21 @@ export class Unpacked {
     this.#options = options;
   }
 
-  /** Gives it its name. A file takes the place of one that is there; the content of a folder goes into one that is there, of which nothing else is changed. */
+  /**
+   * Gives it its name. A file takes the place of one that is there; the content of a folder goes
+   * into one that is there, of which nothing else is changed.
+   */
   async place(target: string): Promise<void> {
     const merged = new Set<string>();
-    await this.#move(Buffer.concat([Buffer.from(this.#stage), SLASH, ROOT]), Buffer.from(target), Buffer.alloc(0), merged);
+    await this.#move(
+      Buffer.concat([Buffer.from(this.#stage), SLASH, ROOT]),
+      Buffer.from(target),
+      Buffer.alloc(0),
+      merged,
+    );
     if (this.kind === 'file') return;
-    // Last, and innermost first: until then they must take others, and taking them changes their time.
+    // Last, and innermost first: until then they must take others, and taking them changes their
+    // time.
     for (const { path, mode, mtime } of this.#folders.toReversed()) {
       if (merged.has(path.toString('latin1'))) continue;
       const at = path.length === 0 ? Buffer.from(target) : Buffer.concat([Buffer.from(target), SLASH, path]);
@@ -67,9 +77,8 @@ export class Unpacked {
     } else if (theirs !== null && ours.isDirectory() !== theirs.isDirectory()) {
       // The folders below it are not there then.
       for (const { path: folder } of this.#folders) {
-        if (folder.equals(path) || folder.subarray(0, path.length + 1).equals(Buffer.concat([path, SLASH]))) {
+        if (folder.equals(path) || folder.subarray(0, path.length + 1).equals(Buffer.concat([path, SLASH])))
           merged.add(folder.toString('latin1'));
-        }
       }
       this.#options.skipped(path, ours.isDirectory() ? 'what is there is no folder' : 'a folder is there');
     } else {
@@ -79,8 +88,8 @@ export class Unpacked {
 }
 
 /**
- * Reads an archive to its end and hands what came to `place`. Afterwards the folder that it was unpacked into is gone, whatever happened. Resolves with whether anything
- * came.
+ * Reads an archive to its end and hands what came to `place`. Afterwards the folder that it was
+ * unpacked into is gone, whatever happened. Resolves with whether anything came.
  * @param beside an existing folder, on whose file system it is to come to stand
  */
 export async function unpack(
@@ -126,9 +135,9 @@ class Unpacking {
 
   async take(entry: ArchiveEntry): Promise<void> {
     const path = this.#pathOf(entry);
-    if (path.length > 0 && !this.#made.has(folderOf(path).toString('latin1'))) {
+    if (path.length > 0 && !this.#made.has(folderOf(path).toString('latin1')))
       throw new Refused(`it sends ${path.toString()} without the folder that it is in`);
-    }
+
     try {
       await this.#make(path, entry);
     } catch (error) {
@@ -168,7 +177,11 @@ class Unpacking {
   }
 
   async #writeFile(at: Buffer, size: number, mode: number, mtime: number): Promise<void> {
-    const file = await open(at, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
+    const file = await open(
+      at,
+      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+      0o600,
+    );
     try {
       for await (const chunk of this.#reader.content(size)) {
         this.#options.signal.throwIfAborted();
@@ -186,16 +199,17 @@ class Unpacking {
   /** Below the root; empty: the root itself, which comes first and once. */
   #pathOf({ name }: ArchiveEntry): Buffer {
     const parts = split(name).filter((part) => part.length > 0 && !part.equals(Buffer.from('.')));
-    if (parts.some((part) => part.equals(Buffer.from('..')))) throw new Refused(`it sends a name with '..': ${name.toString()}`);
+    if (parts.some((part) => part.equals(Buffer.from('..'))))
+      throw new Refused(`it sends a name with '..': ${name.toString()}`);
     const whole = joined(parts);
     if (this.#root === null) {
       this.#root = whole;
       return Buffer.alloc(0);
     }
     const prefix = this.#root.length === 0 ? this.#root : Buffer.concat([this.#root, SLASH]);
-    if (whole.equals(this.#root) || !whole.subarray(0, prefix.length).equals(prefix)) {
+    if (whole.equals(this.#root) || !whole.subarray(0, prefix.length).equals(prefix))
       throw new Refused(`it sends what was not asked for: ${name.toString()}`);
-    }
+
     return whole.subarray(prefix.length);
   }
 
@@ -205,8 +219,9 @@ class Unpacking {
 }
 
 /**
- * Whether a symlink may lead out of the tree that it is in. `..` may stand only at its beginning, and no more often than there are folders above it: behind a name, which
- * may be a symlink too, nobody could say where it leads.
+ * Whether a symlink may lead out of the tree that it is in. `..` may stand only at its beginning,
+ * and no more often than there are folders above it: behind a name, which may be a symlink too,
+ * nobody could say where it leads.
  */
 function leadsOut(path: Buffer, target: Buffer): boolean {
   if (target.length === 0 || target[0] === SLASH[0]) return true;

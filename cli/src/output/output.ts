@@ -1,4 +1,5 @@
-// Everything that a command writes: its result on stdout, what a person may want to know on stderr. Knows what the two can show.
+// Everything that a command writes: its result on stdout, what a person may want to know on stderr.
+// Knows what the two can show.
 import { once } from 'node:events';
 import { styleText } from 'node:util';
 import { Progress, type Report } from '@berth/machine/progress.ts';
@@ -18,7 +19,11 @@ export class Output {
   readonly #colour: { stdout: boolean; stderr: boolean };
   readonly #progress: Progress;
 
-  constructor(streams: OutputStreams, environment: Readonly<NodeJS.ProcessEnv>, { json = false }: { json?: boolean } = {}) {
+  constructor(
+    streams: OutputStreams,
+    environment: Readonly<NodeJS.ProcessEnv>,
+    { json = false }: { json?: boolean } = {},
+  ) {
     this.json = json;
     this.#streams = streams;
     const wanted = (environment['NO_COLOR'] ?? '') === '' && environment['TERM'] !== 'dumb';
@@ -49,13 +54,24 @@ export class Output {
     return stdout.isTTY ? stdout.columns || undefined : undefined;
   }
 
-  /** Rows in columns, as wide as the terminal; `empty` is said on stderr instead of a table without rows. @param titles whether to begin with them */
-  table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], empty: string, { titles = true }: { titles?: boolean } = {}): void {
+  /**
+   * Rows in columns, as wide as the terminal; `empty` is said on stderr instead of a table without
+   * rows. @param titles whether to begin with them
+   */
+  table<Row>(
+    columns: readonly Column<Row>[],
+    rows: readonly Row[],
+    empty: string,
+    { titles = true }: { titles?: boolean } = {},
+  ): void {
     if (rows.length === 0) {
       this.note(empty);
       return;
     }
-    const [first = '', ...lines] = tableLines(columns, rows, { width: this.columns, paint: (style, text) => this.style(style, text) });
+    const [first = '', ...lines] = tableLines(columns, rows, {
+      width: this.columns,
+      paint: (style, text) => this.style(style, text),
+    });
     if (titles) this.line(this.style('bold', first));
     lines.forEach((line) => this.line(line));
   }

@@ -1,4 +1,5 @@
-// A terminal's second screen, for what is shown anew again and again: what was there before is there afterwards, however the lines or the window change.
+// A terminal's second screen, for what is shown anew again and again: what was there before is
+// there afterwards, however the lines or the window change.
 import { cut } from './table.ts';
 
 const ENTER = '\u001B[?1049h\u001B[?25l';

@@ -1,5 +1,5 @@
-// Rows as a table that fits its terminal: the widest columns give way, cells are cut with an ellipsis, and what one can do without is left out. Without a terminal
-// nothing is.
+// Rows as a table that fits its terminal: the widest columns give way, cells are cut with an
+// ellipsis, and what one can do without is left out. Without a terminal nothing is.
 import stringWidth from 'string-width';
 import type { Paint, Style } from './style.ts';
 import { plainText } from './plain-text.ts';
@@ -11,7 +11,10 @@ export interface Column<Row> {
   align?: 'right';
   /** Cut last: ids, which are of no use when they are not whole. */
   whole?: true;
-  /** At least so many cells where there is room for all: where tables follow one another and are to be one. */
+  /**
+   * At least so many cells where there is room for all: where tables follow one another and are to
+   * be one.
+   */
   cells?: number;
   /** Of no use in fewer cells than this. */
   least?: number;
@@ -62,7 +65,10 @@ export function tableLines<Row>(
 
 /** How wide it is when nothing of it is cut. */
 function cellsOf<Row>({ title, value, cells = 0 }: Column<Row>, rows: readonly Row[]): number {
-  return rows.reduce((most, row) => Math.max(most, stringWidth(cellOf(value(row)))), Math.max(cells, stringWidth(title)));
+  return rows.reduce(
+    (most, row) => Math.max(most, stringWidth(cellOf(value(row)))),
+    Math.max(cells, stringWidth(title)),
+  );
 }
 
 function leastOf({ whole, least = NARROWEST }: Column<never>): number {
@@ -87,7 +93,10 @@ function cellOf(value: string | number | null | undefined): string {
   return value === null || value === undefined || value === '' ? '-' : plainText(String(value));
 }
 
-/** Takes from the widest column that has more than its least until all fit, and where that is not enough from the widest of all. */
+/**
+ * Takes from the widest column that has more than its least until all fit, and where that is not
+ * enough from the widest of all.
+ */
 function fit(wanted: readonly number[], leasts: readonly number[], width: number): number[] {
   const widths = [...wanted];
   for (const least of [(at: number): number => leasts[at] ?? NARROWEST, (): number => NARROWEST]) {

@@ -12,7 +12,10 @@ export function since(at: string, nowMs = Date.now()): string {
   return `${duration(seconds)} ago`;
 }
 
-/** In how long, to the nearest of the largest unit that is full: `in 3 d`. What is over is as `since` says it. @param at ISO 8601 */
+/**
+ * In how long, to the nearest of the largest unit that is full: `in 3 d`. What is over is as
+ * `since` says it. @param at ISO 8601
+ */
 export function until(at: string, nowMs = Date.now()): string {
   const seconds = Math.round((Date.parse(at) - nowMs) / 1_000);
   if (seconds < 0) return since(at, nowMs);
@@ -22,13 +25,15 @@ export function until(at: string, nowMs = Date.now()): string {
 
 /** In the largest unit that is full: `90 min` is `1 h`. */
 export function duration(seconds: number): string {
-  for (const [unit, length] of UNITS) {
-    if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}`;
-  }
+  for (const [unit, length] of UNITS) if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}`;
+
   return `${Math.round(seconds)} s`;
 }
 
-/** An instant to the second, without what only programs need: `2026-11-22T10:00:00Z`. @param at ISO 8601 in UTC */
+/**
+ * An instant to the second, without what only programs need: `2026-11-22T10:00:00Z`. @param at ISO
+ * 8601 in UTC
+ */
 export function instant(at: string): string {
   return at.replace(/\.\d+Z$/, 'Z');
 }

@@ -1,4 +1,5 @@
-// The connections to one guest daemon: keeps them open, and takes one that was opened beforehand. Must not know what is called over them.
+// The connections to one guest daemon: keeps them open, and takes one that was opened beforehand.
+// Must not know what is called over them.
 import { Agent, type ClientRequestArgs } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -46,16 +47,13 @@ export class GuestAgent extends Agent {
   }
 
   override destroy(): void {
-    for (const socket of this.#lent.splice(0)) {
-      socket.destroy();
-    }
+    for (const socket of this.#lent.splice(0)) socket.destroy();
+
     super.destroy();
   }
 
   #take(socket: Socket): void {
     const at = this.#lent.indexOf(socket);
-    if (at >= 0) {
-      this.#lent.splice(at, 1);
-    }
+    if (at >= 0) this.#lent.splice(at, 1);
   }
 }

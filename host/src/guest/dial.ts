@@ -1,5 +1,6 @@
-// The first connection to a guest that was restored a moment ago: opened as soon as its daemon listens, within a deadline.
-// A lost SYN is repeated by the kernel after a whole second, so silent attempts are overtaken by new ones instead of waited for.
+// The first connection to a guest that was restored a moment ago: opened as soon as its daemon
+// listens, within a deadline. A lost SYN is repeated by the kernel after a whole second, so silent
+// attempts are overtaken by new ones instead of waited for.
 import { connect, type Socket } from 'node:net';
 import type { GuestEndpoint } from '../vm/driver.ts';
 
@@ -9,7 +10,10 @@ const RETRY_MS = 10;
 const OVERTAKE_MS = 150;
 const OPEN_ATTEMPTS = 6;
 
-/** Resolves with a connected socket, the caller's to close. Rejects with the signal's reason; nothing stays open then. */
+/**
+ * Resolves with a connected socket, the caller's to close. Rejects with the signal's reason;
+ * nothing stays open then.
+ */
 export async function dial(endpoint: GuestEndpoint, signal: AbortSignal): Promise<Socket> {
   signal.throwIfAborted();
   const open = new Set<Socket>();
@@ -19,9 +23,8 @@ export async function dial(endpoint: GuestEndpoint, signal: AbortSignal): Promis
   const attempt = (): void => {
     clearTimeout(timer);
     timer = setTimeout(attempt, OVERTAKE_MS);
-    if (open.size >= OPEN_ATTEMPTS) {
-      return;
-    }
+    if (open.size >= OPEN_ATTEMPTS) return;
+
     const socket = connect({ host: endpoint.address, port: endpoint.port, noDelay: true });
     open.add(socket);
     socket.once('connect', () => {
@@ -29,7 +32,8 @@ export async function dial(endpoint: GuestEndpoint, signal: AbortSignal): Promis
       winner.resolve(socket);
     });
     socket.on('error', () => {
-      // Refused or unreachable: nobody listens yet. Once connected, the socket's new owner listens for errors too.
+      // Refused or unreachable: nobody listens yet. Once connected, the socket's new owner listens
+      // for errors too.
       if (open.delete(socket) && !signal.aborted) {
         clearTimeout(timer);
         timer = setTimeout(attempt, RETRY_MS);

@@ -1,4 +1,5 @@
-// Asks a guest daemon for a raw stream (an HTTP upgrade). The guest is hostile: headers are bounded in bytes and time, and nothing of an answer is followed.
+// Asks a guest daemon for a raw stream (an HTTP upgrade). The guest is hostile: headers are bounded
+// in bytes and time, and nothing of an answer is followed.
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -18,7 +19,10 @@ export interface StreamAsked {
 /** The stream, which can be half closed, or what the guest answered instead. */
 export type StreamAnswer = { stream: Duplex } | { status: number; text: string };
 
-/** Rejects with the signal's reason, or with what went wrong; nothing stays open then. Once it has resolved the signal means nothing any more. */
+/**
+ * Rejects with the signal's reason, or with what went wrong; nothing stays open then. Once it has
+ * resolved the signal means nothing any more.
+ */
 export async function askForStream(
   endpoint: GuestEndpoint,
   { path, protocol, secret }: StreamAsked,
@@ -28,7 +32,8 @@ export async function askForStream(
   const { promise, resolve, reject } = Promise.withResolvers<StreamAnswer>();
   const request = httpRequest({
     path,
-    createConnection: () => connect({ host: endpoint.address, port: endpoint.port, allowHalfOpen: true, noDelay: true }),
+    createConnection: () =>
+      connect({ host: endpoint.address, port: endpoint.port, allowHalfOpen: true, noDelay: true }),
     maxHeaderSize: HEADER_BYTES,
     headers: {
       host: 'guest',
@@ -50,9 +55,8 @@ export async function askForStream(
     }
     // Until its owner listens for them.
     stream.on('error', () => undefined);
-    if (head.length > 0) {
-      stream.unshift(head);
-    }
+    if (head.length > 0) stream.unshift(head);
+
     resolve({ stream });
   });
   let answered = false;
@@ -63,9 +67,7 @@ export async function askForStream(
   request.once('information', () => request.destroy(new Error('the guest sent an interim answer')));
   request.on('error', reject);
   request.once('close', () => {
-    if (!answered) {
-      reject(new Error('the guest closed the connection'));
-    }
+    if (!answered) reject(new Error('the guest closed the connection'));
   });
   request.end();
   try {

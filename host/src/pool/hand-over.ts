@@ -1,5 +1,7 @@
-// How a machine of the pool becomes a VM's: on record first, then its folder, then its size. A daemon that is killed anywhere in between leaves a machine that the VM's record
-// or the pool's names, and the next one ends it: a VM whose create did not end is made anew. Must not choose which machine.
+// How a machine of the pool becomes a VM's: on record first, then its folder, then its size. A
+// daemon that is killed anywhere in between leaves a machine that the VM's record or the pool's
+// names, and the next one ends it: a VM whose create did not end is made anew. Must not choose
+// which machine.
 import type { GuestClient } from '../guest/client.ts';
 import { crashPoint } from '../vm/crash-point.ts';
 import { DriverError, type DriverCapabilities, type DriverState, type RunningVm, type VmSize } from '../vm/driver.ts';
@@ -23,7 +25,11 @@ export interface TakenMachine {
 }
 
 /** Rejects with what failed; where the machine is then is for the caller to end. */
-export async function handOver({ driver, directory, size }: MachineParts, machine: PoolMachine, order: TakeOrder): Promise<void> {
+export async function handOver(
+  { driver, directory, size }: MachineParts,
+  machine: PoolMachine,
+  order: TakeOrder,
+): Promise<void> {
   order.signal.throwIfAborted();
   await order.saveState(machine.id, machine.driverState);
   crashPoint('pool:claim-recorded');
@@ -34,13 +40,14 @@ export async function handOver({ driver, directory, size }: MachineParts, machin
   if (isLarger(order.size, size)) {
     const vm = { id: machine.id, folder: order.folder, state: machine.driverState, signal: order.signal };
     const got = await driver.resize(vm, size, order.size);
-    if (isLarger(order.size, got)) {
-      throw new DriverError(`it has ${JSON.stringify(got)} after it was made larger`);
-    }
+    if (isLarger(order.size, got)) throw new DriverError(`it has ${JSON.stringify(got)} after it was made larger`);
   }
 }
 
-/** Whether a machine of this size can become one of that: it grows where the driver can make it grow. */
+/**
+ * Whether a machine of this size can become one of that: it grows where the driver can make it
+ * grow.
+ */
 export function fits(from: VmSize, to: VmSize, { hotplug }: DriverCapabilities): boolean {
   return hotplug
     ? to.vcpu >= from.vcpu && to.memoryMib >= from.memoryMib && to.diskGib >= from.diskGib

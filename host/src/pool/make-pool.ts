@@ -1,4 +1,5 @@
-// The pool as the daemon runs it: its pace, the size of its machines, and what it may know of the host's memory.
+// The pool as the daemon runs it: its pace, the size of its machines, and what it may know of the
+// host's memory.
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import { readMachine, type Amounts } from '../admission.ts';

@@ -1,5 +1,6 @@
-// What is on disk of each machine in the pool: `host/pool/<poolId>/{record.json,vm/}`, written before anything is made, so that the next daemon finds all of it.
-// The folder is the pool's until the machine's `vm/` has moved into a VM's folder. Must not know what runs in it.
+// What is on disk of each machine in the pool: `host/pool/<poolId>/{record.json,vm/}`, written
+// before anything is made, so that the next daemon finds all of it. The folder is the pool's until
+// the machine's `vm/` has moved into a VM's folder. Must not know what runs in it.
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -29,10 +30,15 @@ export class PoolDirectory {
     await makeFolderDurably(this.#root);
   }
 
-  /** Ids of every machine that has a folder. Entries whose name is no id are not ours and are left alone. */
+  /**
+   * Ids of every machine that has a folder. Entries whose name is no id are not ours and are left
+   * alone.
+   */
   async list(): Promise<string[]> {
     const entries = await readdir(this.#root, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory() && poolId.safeParse(entry.name).success).map((entry) => entry.name);
+    return entries
+      .filter((entry) => entry.isDirectory() && poolId.safeParse(entry.name).success)
+      .map((entry) => entry.name);
   }
 
   /** The driver's folder of a machine; beside the record, as a VM's. */
@@ -49,22 +55,25 @@ export class PoolDirectory {
     await writeDurably(join(this.#root, record.id, RECORD_FILE), `${JSON.stringify(record)}\n`);
   }
 
-  /** Null when there is none that can be understood: then the driver must find by itself what belongs to the folder. */
+  /**
+   * Null when there is none that can be understood: then the driver must find by itself what
+   * belongs to the folder.
+   */
   async read(id: string): Promise<PoolRecord | null> {
     const text = await readIfPresent(join(this.#root, id, RECORD_FILE));
     try {
       return poolRecord.parse(JSON.parse(text ?? ''));
     } catch (error) {
-      if (error instanceof SyntaxError || error instanceof z.ZodError) {
-        return null;
-      }
+      if (error instanceof SyntaxError || error instanceof z.ZodError) return null;
+
       throw error;
     }
   }
 
   /**
-   * Moves the driver's folder of a machine to be that of a VM; `to` is an empty folder or nothing, and is replaced at once. Survives a power cut as soon as the folder around
-   * `to` is flushed, which the write of the VM's next record does.
+   * Moves the driver's folder of a machine to be that of a VM; `to` is an empty folder or nothing,
+   * and is replaced at once. Survives a power cut as soon as the folder around `to` is flushed,
+   * which the write of the VM's next record does.
    */
   async move(id: string, to: string): Promise<void> {
     await rename(this.driverFolder(id), to);

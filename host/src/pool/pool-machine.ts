@@ -1,4 +1,5 @@
-// One machine of the pool: how it is made, exercised and ended. Each step is on disk before the next begins. Must not know how many there are, nor who gets them.
+// One machine of the pool: how it is made, exercised and ended. Each step is on disk before the
+// next begins. Must not know how many there are, nor who gets them.
 import type { Logger } from 'pino';
 import { GuestClient } from '../guest/client.ts';
 import { messageOf } from '../host-error.ts';
@@ -29,12 +30,18 @@ export interface PoolMachine {
   readonly watch: AbortController;
   /** Resolves when the process ended, or with nothing of meaning once `watch` was aborted. */
   readonly gone: Promise<unknown>;
-  /** Aborted when the process ended under watch: what is asked of the guest then is waited for no longer than its answer can come. */
+  /**
+   * Aborted when the process ended under watch: what is asked of the guest then is waited for no
+   * longer than its answer can come.
+   */
   readonly died: AbortSignal;
   exercisedAtMs: number;
 }
 
-/** Restores a machine and warms it up, at low priority. When it rejects nothing of the machine is left, or the log says what. */
+/**
+ * Restores a machine and warms it up, at low priority. When it rejects nothing of the machine is
+ * left, or the log says what.
+ */
 export async function makeMachine(parts: MachineParts, id: string, stop: AbortSignal): Promise<PoolMachine> {
   const { driver, directory, size, deadlineMs } = parts;
   const signal = AbortSignal.any([stop, AbortSignal.timeout(deadlineMs)]);
@@ -72,11 +79,18 @@ export async function makeMachine(parts: MachineParts, id: string, stop: AbortSi
 }
 
 /** Lets a machine that has waited run the code that a create will ask of it. */
-export async function exerciseMachine(parts: MachineParts, { guest, died }: PoolMachine, stop: AbortSignal): Promise<void> {
+export async function exerciseMachine(
+  parts: MachineParts,
+  { guest, died }: PoolMachine,
+  stop: AbortSignal,
+): Promise<void> {
   await exercise(guest, parts.size, AbortSignal.any([stop, died]), parts.deadlineMs);
 }
 
-/** Ends the process, frees what it has and removes its folder. Never rejects; what could not be done is left to the next daemon. */
+/**
+ * Ends the process, frees what it has and removes its folder. Never rejects; what could not be done
+ * is left to the next daemon.
+ */
 export async function endMachine(parts: MachineParts, id: string, driverState: DriverState | null): Promise<void> {
   try {
     await parts.driver.destroy(parts.directory.driverFolder(id), driverState);
@@ -88,13 +102,14 @@ export async function endMachine(parts: MachineParts, id: string, driverState: D
   }
 }
 
-/** One signal for as long as the machine waits: `gone` may not settle for days, and would keep whatever each exercise hung on it. */
+/**
+ * One signal for as long as the machine waits: `gone` may not settle for days, and would keep
+ * whatever each exercise hung on it.
+ */
 function endOf(gone: Promise<unknown>, unwatched: AbortSignal): AbortSignal {
   const died = new AbortController();
   void gone.then(() => {
-    if (!unwatched.aborted) {
-      died.abort(new DriverError('the process of the machine ended'));
-    }
+    if (!unwatched.aborted) died.abort(new DriverError('the process of the machine ended'));
   });
   return died.signal;
 }

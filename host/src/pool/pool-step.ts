@@ -1,4 +1,5 @@
-// What the pool does next: pure, one step at a time, from what there is and what is asked for. Does nothing itself.
+// What the pool does next: pure, one step at a time, from what there is and what is asked for. Does
+// nothing itself.
 //
 //   making -> ready <-> exercising        ready --claim--> a VM's        any --end--> gone
 
@@ -28,7 +29,10 @@ export interface PoolView {
 export interface PoolPace {
   /** How many are made at once. */
   atOnce: number;
-  /** How long nobody must have waited for a machine before the pool takes the processor: a create is followed by its first command. */
+  /**
+   * How long nobody must have waited for a machine before the pool takes the processor: a create is
+   * followed by its first command.
+   */
   quietMs: number;
   /** How long a machine may wait before it is exercised. */
   exerciseAfterMs: number;
@@ -42,36 +46,35 @@ export type PoolStep =
   | { do: 'wait'; untilMs: number };
 
 /**
- * Memory first, at any moment: what it costs to end a machine is less than what it costs not to. Everything else only while nobody waits for a machine.
+ * Memory first, at any moment: what it costs to end a machine is less than what it costs not to.
+ * Everything else only while nobody waits for a machine.
  *
- * It is the one that waited longest which goes: its timers made most pages its own, so it gives back the most memory, and it would be the next to need
- * the processor for an exercise.
+ * It is the one that waited longest which goes: its timers made most pages its own, so it gives
+ * back the most memory, and it would be the next to need the processor for an exercise.
  */
 export function nextStep(view: PoolView, pace: PoolPace): PoolStep {
   const { nowMs, target, room, ready, making, exercising } = view;
   const count = ready.length + making + exercising;
-  const oldest = ready.reduce<WaitingMachine | null>((a, b) => (a === null || b.exercisedAtMs < a.exercisedAtMs ? b : a), null);
-  if (oldest !== null && count > room) {
-    return { do: 'end', id: oldest.id, why: 'memory is short' };
-  }
-  if (view.underWay > 0) {
-    return { do: 'wait', untilMs: Infinity };
-  }
+  const oldest = ready.reduce<WaitingMachine | null>(
+    (a, b) => (a === null || b.exercisedAtMs < a.exercisedAtMs ? b : a),
+    null,
+  );
+  if (oldest !== null && count > room) return { do: 'end', id: oldest.id, why: 'memory is short' };
+
+  if (view.underWay > 0) return { do: 'wait', untilMs: Infinity };
+
   const quietFromMs = view.quietSinceMs + pace.quietMs;
-  if (nowMs < quietFromMs) {
-    return { do: 'wait', untilMs: quietFromMs };
-  }
-  if (oldest !== null && count > target) {
-    return { do: 'end', id: oldest.id, why: 'fewer are asked for' };
-  }
+  if (nowMs < quietFromMs) return { do: 'wait', untilMs: quietFromMs };
+
+  if (oldest !== null && count > target) return { do: 'end', id: oldest.id, why: 'fewer are asked for' };
+
   const wanted = count < Math.min(target, room);
-  if (wanted && making < pace.atOnce && nowMs >= view.makeFromMs) {
-    return { do: 'make' };
-  }
+  if (wanted && making < pace.atOnce && nowMs >= view.makeFromMs) return { do: 'make' };
+
   const exerciseFromMs = (oldest?.exercisedAtMs ?? Infinity) + pace.exerciseAfterMs;
-  if (oldest !== null && exercising === 0 && making === 0 && nowMs >= exerciseFromMs) {
+  if (oldest !== null && exercising === 0 && making === 0 && nowMs >= exerciseFromMs)
     return { do: 'exercise', id: oldest.id };
-  }
+
   const makeFromMs = wanted && making < pace.atOnce ? view.makeFromMs : Infinity;
   return { do: 'wait', untilMs: Math.min(makeFromMs, making + exercising > 0 ? Infinity : exerciseFromMs) };
 }
@@ -79,10 +82,7 @@ export function nextStep(view: PoolView, pace: PoolPace): PoolStep {
 /** Which machine a create gets: the one exercised last, whose code and pages are the warmest. */
 export function machineToClaim<T extends WaitingMachine>(ready: Iterable<T>): T | null {
   let warmest: T | null = null;
-  for (const machine of ready) {
-    if (warmest === null || machine.exercisedAtMs > warmest.exercisedAtMs) {
-      warmest = machine;
-    }
-  }
+  for (const machine of ready) if (warmest === null || machine.exercisedAtMs > warmest.exercisedAtMs) warmest = machine;
+
   return warmest;
 }

@@ -1,5 +1,7 @@
-// The warm pool: restored and exercised machines without a tenant, of which a create takes one instead of restoring its own. Owns which there are, and hands each out once.
-// Follows the demand (pool-target.ts), works when nobody waits for a machine (pool-step.ts). Must not know VMs' records: who takes a machine says where it belongs from then on.
+// The warm pool: restored and exercised machines without a tenant, of which a create takes one
+// instead of restoring its own. Owns which there are, and hands each out once. Follows the demand
+// (pool-target.ts), works when nobody waits for a machine (pool-step.ts). Must not know VMs'
+// records: who takes a machine says where it belongs from then on.
 import { eachOf } from '../each-of.ts';
 import type { MachineFigures } from '../admission.ts';
 import { randomLetters } from '../data-folder.ts';
@@ -7,7 +9,14 @@ import { messageOf } from '../host-error.ts';
 import { fits, handOver, type TakenMachine, type TakeOrder } from './hand-over.ts';
 import { endMachine, exerciseMachine, makeMachine, type MachineParts, type PoolMachine } from './pool-machine.ts';
 import { machineToClaim, nextStep, type PoolPace, type PoolView } from './pool-step.ts';
-import { DEMAND_KEPT_MS, poolRoom, poolTarget, WAITING_MACHINE_MIB, type PoolLimits, type PoolMemory } from './pool-target.ts';
+import {
+  DEMAND_KEPT_MS,
+  poolRoom,
+  poolTarget,
+  WAITING_MACHINE_MIB,
+  type PoolLimits,
+  type PoolMemory,
+} from './pool-target.ts';
 import { standEqual } from './priority.ts';
 
 /** What one is thought to take until the first was made. */
@@ -16,7 +25,10 @@ const FIRST_REFILL_MS = 1_500;
 const REFILL_WEIGHT = 0.3;
 /** How often the machine's memory is looked at. */
 const LOOK_MS = 1_000;
-/** After memory was short, and after a machine that could not be made; the latter doubles up to the longest. */
+/**
+ * After memory was short, and after a machine that could not be made; the latter doubles up to the
+ * longest.
+ */
 const MEMORY_PAUSE_MS = 30_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -51,7 +63,10 @@ export class WarmPool {
     this.#parts = parts;
   }
 
-  /** Ends what an earlier daemon left in the pool: it is worth half a second. Once, when every VM's record was looked at, before `start`. */
+  /**
+   * Ends what an earlier daemon left in the pool: it is worth half a second. Once, when every VM's
+   * record was looked at, before `start`.
+   */
   async clear(): Promise<void> {
     const { directory, log } = this.#parts;
     await directory.open();
@@ -63,9 +78,7 @@ export class WarmPool {
       });
       await endMachine(this.#parts, id, record?.driverState ?? null);
     });
-    if (left.length > 0) {
-      log.info({ machines: left.length }, 'the pool of an earlier daemon is ended');
-    }
+    if (left.length > 0) log.info({ machines: left.length }, 'the pool of an earlier daemon is ended');
   }
 
   /** From now on machines are made. */
@@ -79,12 +92,18 @@ export class WarmPool {
     return { ready: this.#ready.size, target: Math.min(this.#target(), this.#room()) };
   }
 
-  /** The host's figures as they matter to who asks for a VM: what the pool has taken is there for VMs, which the pool makes way for. */
+  /**
+   * The host's figures as they matter to who asks for a VM: what the pool has taken is there for
+   * VMs, which the pool makes way for.
+   */
   lend(machine: MachineFigures): MachineFigures {
     return { ...machine, memAvailableMib: machine.memAvailableMib + this.#count() * WAITING_MACHINE_MIB };
   }
 
-  /** A caller waits for a machine from now on, until the result is called: the pool leaves the processor to it. */
+  /**
+   * A caller waits for a machine from now on, until the result is called: the pool leaves the
+   * processor to it.
+   */
   underWay(): () => void {
     this.#underWay += 1;
     let over = false;
@@ -99,21 +118,20 @@ export class WarmPool {
   }
 
   /**
-   * Hands out a machine, once, of the size that is asked for, or null when there is none that can become it. It belongs to the pool until `saveState` resolved, and to the VM from then on. When this rejects nothing of
-   * the machine is left; the record that names it may stay.
+   * Hands out a machine, once, of the size that is asked for, or null when there is none that can
+   * become it. It belongs to the pool until `saveState` resolved, and to the VM from then on. When
+   * this rejects nothing of the machine is left; the record that names it may stay.
    */
   async take(order: TakeOrder): Promise<TakenMachine | null> {
     const { driver, size, log } = this.#parts;
-    if (!fits(size, order.size, driver.capabilities) || !this.#started || this.#stop.signal.aborted) {
-      return null;
-    }
+    if (!fits(size, order.size, driver.capabilities) || !this.#started || this.#stop.signal.aborted) return null;
+
     const nowMs = performance.now();
     this.#demand = [...this.#demand.filter((atMs) => atMs > nowMs - DEMAND_KEPT_MS), nowMs];
     // No await between the choice and the removal: nobody else can be given the same one.
     const machine = machineToClaim(this.#ready.values());
-    if (machine === null) {
-      return null;
-    }
+    if (machine === null) return null;
+
     this.#ready.delete(machine.id);
     machine.watch.abort();
     try {
@@ -121,7 +139,10 @@ export class WarmPool {
       await handOver(this.#parts, machine, order);
       return { machineId: machine.id, running: machine.running, guest: machine.guest };
     } catch (error) {
-      log.warn({ machineId: machine.id, err: error }, `a machine of the pool could not be handed out: ${messageOf(error)}`);
+      log.warn(
+        { machineId: machine.id, err: error },
+        `a machine of the pool could not be handed out: ${messageOf(error)}`,
+      );
       machine.guest.close();
       await endMachine(this.#parts, machine.id, machine.driverState);
       throw error;
@@ -172,12 +193,18 @@ export class WarmPool {
       this.#refillMs += REFILL_WEIGHT * (tookMs - this.#refillMs);
       this.#pauseMs = 0;
       this.#add(machine);
-      log.info({ machineId: id, pid: machine.running.process.pid, tookMs: Math.round(tookMs) }, 'a machine waits in the pool');
+      log.info(
+        { machineId: id, pid: machine.running.process.pid, tookMs: Math.round(tookMs) },
+        'a machine waits in the pool',
+      );
     } catch (error) {
       if (!this.#stop.signal.aborted) {
         this.#pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2));
         this.#makeFromMs = performance.now() + this.#pauseMs;
-        log.warn({ machineId: id, err: error, nextInMs: this.#pauseMs }, `a machine for the pool could not be made: ${messageOf(error)}`);
+        log.warn(
+          { machineId: id, err: error, nextInMs: this.#pauseMs },
+          `a machine for the pool could not be made: ${messageOf(error)}`,
+        );
       }
     } finally {
       this.#making -= 1;
@@ -187,14 +214,12 @@ export class WarmPool {
   async #change(id: string, step: { do: 'exercise' } | { do: 'end'; why: string }): Promise<void> {
     const { log } = this.#parts;
     const machine = this.#ready.get(id);
-    if (machine === undefined) {
-      return;
-    }
+    if (machine === undefined) return;
+
     this.#ready.delete(id);
     if (step.do === 'end') {
-      if (step.why === 'memory is short') {
-        this.#makeFromMs = performance.now() + MEMORY_PAUSE_MS;
-      }
+      if (step.why === 'memory is short') this.#makeFromMs = performance.now() + MEMORY_PAUSE_MS;
+
       log.info({ machineId: id, why: step.why }, 'a machine of the pool is given up');
       await this.#end(machine);
       return;
@@ -206,8 +231,12 @@ export class WarmPool {
       this.#ready.set(id, machine);
     } catch (error) {
       if (!this.#stop.signal.aborted) {
-        log.warn({ machineId: id, err: error }, `a machine of the pool did not do its exercise and is ended: ${messageOf(error)}`);
+        log.warn(
+          { machineId: id, err: error },
+          `a machine of the pool did not do its exercise and is ended: ${messageOf(error)}`,
+        );
       }
+
       await this.#end(machine);
     } finally {
       this.#exercising.delete(id);

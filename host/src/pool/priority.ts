@@ -1,16 +1,22 @@
-// How much of the processor a machine's process gets while others want it: less while it only prepares to be of use, the usual as soon as it belongs to someone.
-// Linux keeps this for each thread, and, where sessions share the processor by group (autogroup), for each session.
+// How much of the processor a machine's process gets while others want it: less while it only
+// prepares to be of use, the usual as soon as it belongs to someone. Linux keeps this for each
+// thread, and, where sessions share the processor by group (autogroup), for each session.
 import { readdirSync, writeFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import type { VmProcess } from '../vm/driver.ts';
 import { isSame } from '../vm/process.ts';
 
-/** From -20 (first) to 19 (last): a third of the usual share. With 10, a tenth, a machine took most of a minute to be made where VMs kept the processors busy. */
+/**
+ * From -20 (first) to 19 (last): a third of the usual share. With 10, a tenth, a machine took most
+ * of a minute to be made where VMs kept the processors busy.
+ */
 const BACKGROUND = 5;
 const USUAL = 0;
 const PASSES_MAX = 10;
 
-/** Lets the process stand back. Without root's rights it could not be undone, and nothing is done. */
+/**
+ * Lets the process stand back. Without root's rights it could not be undone, and nothing is done.
+ */
 export async function standBack(process: VmProcess): Promise<void> {
   await setAll(process, BACKGROUND);
 }
@@ -21,16 +27,16 @@ export async function standEqual(process: VmProcess): Promise<void> {
 }
 
 async function setAll(target: VmProcess, nice: number): Promise<void> {
-  if (process.getuid?.() !== 0 || !(await isSame(target))) {
-    return;
-  }
+  if (process.getuid?.() !== 0 || !(await isSame(target))) return;
+
   const { pid } = target;
   try {
     writeFileSync(`/proc/${pid}/autogroup`, `${nice}`);
   } catch (error) {
     tolerate(error);
   }
-  // A thread has the share of the one that started it: until a look finds nothing to change, one may have been missed.
+  // A thread has the share of the one that started it: until a look finds nothing to change, one
+  // may have been missed.
   for (let pass = 0; pass < PASSES_MAX && setThreads(pid, nice); pass += 1);
 }
 
@@ -51,10 +57,11 @@ function setThreads(pid: number, nice: number): boolean {
   return changed;
 }
 
-/** A kernel without groups of sessions, or a thread or process that ended meanwhile: nothing is left to be set. */
+/**
+ * A kernel without groups of sessions, or a thread or process that ended meanwhile: nothing is left
+ * to be set.
+ */
 function tolerate(error: unknown): void {
   const { code, info } = error as { code?: string; info?: { code?: string } };
-  if (!['ENOENT', 'ESRCH', 'EINVAL'].includes(info?.code ?? code ?? '')) {
-    throw error;
-  }
+  if (!['ENOENT', 'ESRCH', 'EINVAL'].includes(info?.code ?? code ?? '')) throw error;
 }

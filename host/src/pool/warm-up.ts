@@ -1,5 +1,7 @@
-// What a restored machine goes through before it waits: what the first moments of a VM will ask of it, twice. Its emulator has translated that code then and its pages are in
-// memory. Leaves a secret in force that only this daemon knows, in memory alone: nobody else on the host can talk to a machine that waits.
+// What a restored machine goes through before it waits: what the first moments of a VM will ask of
+// it, twice. Its emulator has translated that code then and its pages are in memory. Leaves a
+// secret in force that only this daemon knows, in memory alone: nobody else on the host can talk to
+// a machine that waits.
 import { randomBytes } from 'node:crypto';
 import { guestExecResult } from '@berth/protocol/guest.ts';
 import { readAtMost } from '../bounded-body.ts';
@@ -16,20 +18,25 @@ const EXEC_ANSWER_BYTES = 1_048_576;
 
 /** Rejects when the guest does not do as it is told: such a machine is of no use. */
 export async function warmUp(guest: GuestClient, size: VmSize, signal: AbortSignal, deadlineMs: number): Promise<void> {
-  for (let round = 0; round < ROUNDS; round += 1) {
-    await exercise(guest, size, signal, deadlineMs);
-  }
+  for (let round = 0; round < ROUNDS; round += 1) await exercise(guest, size, signal, deadlineMs);
 }
 
 /** One round: a throw-away identity under a fresh secret, and commands. */
-export async function exercise(guest: GuestClient, size: VmSize, signal: AbortSignal, deadlineMs: number): Promise<void> {
+export async function exercise(
+  guest: GuestClient,
+  size: VmSize,
+  signal: AbortSignal,
+  deadlineMs: number,
+): Promise<void> {
   const spec = { ...size, hostname: `waiting-${randomBytes(4).toString('hex')}`, sshAuthorizedKeys: [] };
   await giveIdentity(guest, makeIdentity(spec, makeGuestSecret()), signal, deadlineMs);
   for (const command of COMMANDS) {
     const answer = await guest.exec({ command, timeoutSeconds: EXEC_SECONDS }, signal);
     const { exitCode, stderr } = guestExecResult.parse(JSON.parse(await readAtMost(answer, EXEC_ANSWER_BYTES)));
     if (exitCode !== 0) {
-      throw new DriverError(`"${command}" ended with exit code ${exitCode} in a machine that warms up: ${stderr.slice(-500)}`);
+      throw new DriverError(
+        `"${command}" ended with exit code ${exitCode} in a machine that warms up: ${stderr.slice(-500)}`,
+      );
     }
   }
 }

@@ -1,4 +1,5 @@
-// Answers of the daemon's HTTP: JSON, and the one place where a failure becomes a status and a body.
+// Answers of the daemon's HTTP: JSON, and the one place where a failure becomes a status and a
+// body.
 import type { ServerResponse } from 'node:http';
 import { HOST_ERRORS, type HostErrorBody } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
@@ -10,7 +11,10 @@ export function answerJson(response: ServerResponse, status: number, value: unkn
   response.end(body);
 }
 
-/** A bug becomes a 500 that says nothing of it; the log has all. When headers are out the connection is cut, so that nobody takes half an answer for one. */
+/**
+ * A bug becomes a 500 that says nothing of it; the log has all. When headers are out the connection
+ * is cut, so that nobody takes half an answer for one.
+ */
 export function answerError(response: ServerResponse, error: unknown, log: Logger): void {
   if (response.headersSent) {
     log.warn({ err: error }, 'an answer broke off');
@@ -27,10 +31,10 @@ export function answerError(response: ServerResponse, error: unknown, log: Logge
 
 /** What the caller is told of a failure. */
 export function errorBody(error: unknown, log: Logger): HostErrorBody {
-  if (!(error instanceof HostError) || error.code === 'internal') {
-    log.error({ err: error }, 'a call failed');
-  }
-  const known = error instanceof HostError ? error : new HostError('internal', 'the host daemon failed; its log says why');
+  if (!(error instanceof HostError) || error.code === 'internal') log.error({ err: error }, 'a call failed');
+
+  const known =
+    error instanceof HostError ? error : new HostError('internal', 'the host daemon failed; its log says why');
   return {
     error: {
       code: known.code,

@@ -1,4 +1,5 @@
-// The file calls of the internal protocol (protocol/src/files.ts): straight through to the guest, contents as they come.
+// The file calls of the internal protocol (protocol/src/files.ts): straight through to the guest,
+// contents as they come.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -28,14 +29,17 @@ export function fileRoutes(lifecycle: VmLifecycle): Route[] {
       handle: async ({ request, response, url, id, signal }) => {
         const { path } = parse(vmFileQuery, Object.fromEntries(url.searchParams), 'the query');
         const bytes = Number(request.headers['content-length'] ?? Number.NaN);
-        if (!Number.isInteger(bytes)) {
-          throw new HostError('invalid_request', 'a write needs a Content-Length');
-        }
-        if (bytes > FILE_WRITE_BYTES) {
+        if (!Number.isInteger(bytes)) throw new HostError('invalid_request', 'a write needs a Content-Length');
+
+        if (bytes > FILE_WRITE_BYTES)
           throw new HostError('file_too_large', `a file that is written has at most ${FILE_WRITE_BYTES} bytes`);
-        }
+
         try {
-          answerJson(response, 200, await writeGuestFile(lifecycle.guestOf(id), path, { bytes, content: request }, signal));
+          answerJson(
+            response,
+            200,
+            await writeGuestFile(lifecycle.guestOf(id), path, { bytes, content: request }, signal),
+          );
         } catch (error) {
           // A caller whose connection is closed while it still sends would not see why.
           await drained(request);
@@ -54,7 +58,10 @@ export function fileRoutes(lifecycle: VmLifecycle): Route[] {
   ];
 }
 
-/** Resolves when the rest of the body has come, or the caller went away; the server bounds how long that takes. */
+/**
+ * Resolves when the rest of the body has come, or the caller went away; the server bounds how long
+ * that takes.
+ */
 function drained(request: IncomingMessage): Promise<void> {
   return new Promise((resolve) => {
     if (request.complete || request.destroyed) {

@@ -28,8 +28,7 @@ export function idIn(match: RegExpExecArray): string {
 /** Throws `invalid_request` that says what of `what` is not valid. */
 export function parse<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const parsed = schema.safeParse(value);
-  if (!parsed.success) {
-    throw new HostError('invalid_request', `${what} is not valid: ${z.prettifyError(parsed.error)}`);
-  }
+  if (!parsed.success) throw new HostError('invalid_request', `${what} is not valid: ${z.prettifyError(parsed.error)}`);
+
   return parsed.data;
 }

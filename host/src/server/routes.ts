@@ -1,4 +1,5 @@
-// The routes of the internal protocol (protocol/src/host.ts), each bound to a verb of the lifecycle. Parses what comes in; decides nothing.
+// The routes of the internal protocol (protocol/src/host.ts), each bound to a verb of the
+// lifecycle. Parses what comes in; decides nothing.
 import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { guestExecRequest } from '@berth/protocol/guest.ts';
@@ -125,14 +126,14 @@ export function routesOf({ lifecycle, pool, host }: RouteParts): Route[] {
 async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   try {
     // The request's socket must stay open for the answer, whatever becomes of its body.
-    return JSON.parse(await readAtMost(request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>, maxBytes));
+    return JSON.parse(
+      await readAtMost(request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>, maxBytes),
+    );
   } catch (error) {
-    if (error instanceof SyntaxError) {
-      throw new HostError('invalid_request', 'the body is not JSON', { cause: error });
-    }
-    if (error instanceof TooLong) {
-      throw new HostError('invalid_request', error.message, { cause: error });
-    }
+    if (error instanceof SyntaxError) throw new HostError('invalid_request', 'the body is not JSON', { cause: error });
+
+    if (error instanceof TooLong) throw new HostError('invalid_request', error.message, { cause: error });
+
     throw error;
   }
 }

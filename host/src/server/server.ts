@@ -1,5 +1,5 @@
-// The daemon's HTTP server: listens on a unix socket or TCP, lets in who knows the token, finds the route, answers failures.
-// Must not know VMs.
+// The daemon's HTTP server: listens on a unix socket or TCP, lets in who knows the token, finds the
+// route, answers failures. Must not know VMs.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,11 +13,21 @@ import { answerError } from './answer.ts';
 import { refuseStream, serveStream, type StreamRoute } from './streams.ts';
 import { idIn, type Route } from './route.ts';
 
-/** For a whole request to arrive; the local control plane takes milliseconds. Answers may take as long as a command. */
+/**
+ * For a whole request to arrive; the local control plane takes milliseconds. Answers may take as
+ * long as a command.
+ */
 const REQUEST_MS = 60_000;
-/** Longer than the control plane keeps an idle connection, so that it never sends on one that is closing. */
+/**
+ * Longer than the control plane keeps an idle connection, so that it never sends on one that is
+ * closing.
+ */
 const KEEP_ALIVE_MS = 120_000;
-const BOUNDS = { requestTimeout: REQUEST_MS, keepAliveTimeout: KEEP_ALIVE_MS, maxHeaderSize: STREAM_HEAD_BYTES } as const;
+const BOUNDS = {
+  requestTimeout: REQUEST_MS,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  maxHeaderSize: STREAM_HEAD_BYTES,
+} as const;
 
 export type ListenOn = { socket: string; uid: number | null; gid: number | null } | { address: string; port: number };
 
@@ -47,7 +57,10 @@ export class HostServer {
     this.#server.on('upgrade', (request, caller, head) => void this.#serveStream(request, caller, head));
   }
 
-  /** Resolves with the address it listens on, as a URL (`unix:/path` or `http://...`). A socket file left by an earlier daemon is replaced. */
+  /**
+   * Resolves with the address it listens on, as a URL (`unix:/path` or `http://...`). A socket file
+   * left by an earlier daemon is replaced.
+   */
   async listen(on: ListenOn): Promise<string> {
     const listening = Promise.withResolvers<void>();
     this.#server.once('error', listening.reject);
@@ -63,16 +76,19 @@ export class HostServer {
     await listening.promise;
     this.#server.off('error', listening.reject);
     if ('socket' in on) {
-      if (on.uid !== null || on.gid !== null) {
+      if (on.uid !== null || on.gid !== null)
         await chown(on.socket, on.uid ?? process.getuid?.() ?? 0, on.gid ?? process.getgid?.() ?? 0);
-      }
+
       return `unix:${on.socket}`;
     }
     const { address, port } = this.#server.address() as AddressInfo;
     return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
   }
 
-  /** Takes no new calls; those under way get until the signal aborts, then their connections are cut. Streams are whose VMs they go to to close. */
+  /**
+   * Takes no new calls; those under way get until the signal aborts, then their connections are
+   * cut. Streams are whose VMs they go to to close.
+   */
   async close(patience: AbortSignal): Promise<void> {
     const closed = Promise.withResolvers<void>();
     const cut = (): void => {
@@ -83,9 +99,8 @@ export class HostServer {
     this.#closing = true;
     this.#server.close(() => closed.resolve());
     this.#server.closeIdleConnections();
-    if (patience.aborted) {
-      cut();
-    }
+    if (patience.aborted) cut();
+
     await closed.promise;
     patience.removeEventListener('abort', cut);
   }
@@ -99,11 +114,14 @@ export class HostServer {
         // Kept open it would hold up the close until the caller lets go of it.
         request.socket.end();
       }
-      if (!response.writableFinished) {
-        gone.abort(new DOMException('the caller went away', 'AbortError'));
-      }
+      if (!response.writableFinished) gone.abort(new DOMException('the caller went away', 'AbortError'));
+
       log.debug(
-        { status: response.statusCode, finished: response.writableFinished, tookMs: Math.round(performance.now() - startedMs) },
+        {
+          status: response.statusCode,
+          finished: response.writableFinished,
+          tookMs: Math.round(performance.now() - startedMs),
+        },
         'a call',
       );
     });
@@ -113,11 +131,8 @@ export class HostServer {
       this.#letIn(request);
       await this.#route(request, response, gone.signal);
     } catch (error) {
-      if (gone.signal.aborted) {
-        log.debug({ err: error }, 'the caller went away');
-      } else {
-        answerError(response, error, log);
-      }
+      if (gone.signal.aborted) log.debug({ err: error }, 'the caller went away');
+      else answerError(response, error, log);
     }
   }
 
@@ -127,14 +142,12 @@ export class HostServer {
     caller.once('close', () => this.#streams.delete(caller));
     // What broke is seen by whoever splices it; until then nobody has a use for it.
     caller.on('error', (error) => log.debug({ err: error }, 'the connection of a stream broke'));
-    if (head.length > 0) {
-      caller.unshift(head);
-    }
+    if (head.length > 0) caller.unshift(head);
+
     try {
       this.#letIn(request);
-      if (this.#closing) {
-        throw new HostError('internal', 'the host daemon is shutting down');
-      }
+      if (this.#closing) throw new HostError('internal', 'the host daemon is shutting down');
+
       await serveStream(this.#parts.streamRoutes, this.#parts.streamBounds, request, caller, log);
     } catch (error) {
       refuseStream(caller, error, log);
@@ -143,9 +156,8 @@ export class HostServer {
 
   #letIn(request: IncomingMessage): void {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
-    if (!timingSafeEqual(sha256(token), this.#tokenHash)) {
+    if (!timingSafeEqual(sha256(token), this.#tokenHash))
       throw new HostError('unauthorized', 'the bearer token is missing or wrong');
-    }
   }
 
   async #route(request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
@@ -160,8 +172,12 @@ export class HostServer {
     }
     const stream = this.#parts.streamRoutes.find((known) => request.method === 'GET' && known.path.test(path));
     if (stream !== undefined) {
-      throw new HostError('invalid_request', `${path} is a stream: ask for it with Connection: Upgrade and Upgrade: ${stream.protocol}`);
+      throw new HostError(
+        'invalid_request',
+        `${path} is a stream: ask for it with Connection: Upgrade and Upgrade: ${stream.protocol}`,
+      );
     }
+
     throw new HostError('route_not_found', `no route ${request.method ?? ''} ${path}`);
   }
 }

@@ -1,5 +1,6 @@
-// The routes of the internal protocol that become raw streams of bytes: a request that asks for an upgrade is let in, answered with a JSON error or with 101, and then
-// spliced with what it asked for. Parses what comes in; decides nothing.
+// The routes of the internal protocol that become raw streams of bytes: a request that asks for an
+// upgrade is let in, answered with a JSON error or with 101, and then spliced with what it asked
+// for. Parses what comes in; decides nothing.
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { HOST_ERRORS, vmPort, vmTerminalQuery } from '@berth/protocol/host.ts';
@@ -33,7 +34,8 @@ export function streamRoutesOf(lifecycle: VmLifecycle): StreamRoute[] {
     {
       path: /^\/vms\/([^/]+)\/ports\/([^/]+)$/,
       protocol: PORT_STREAM,
-      open: async ({ id, rest, signal }) => lifecycle.openStream(id, { port: parse(vmPort, rest, 'the port in the path') }, signal),
+      open: async ({ id, rest, signal }) =>
+        lifecycle.openStream(id, { port: parse(vmPort, rest, 'the port in the path') }, signal),
     },
     {
       path: /^\/vms\/([^/]+)\/terminal$/,
@@ -46,7 +48,10 @@ export function streamRoutesOf(lifecycle: VmLifecycle): StreamRoute[] {
   ];
 }
 
-/** Opens what was asked for and joins it with the caller's connection; resolves when both are closed. Rejects before the 101, with nothing sent. */
+/**
+ * Opens what was asked for and joins it with the caller's connection; resolves when both are
+ * closed. Rejects before the 101, with nothing sent.
+ */
 export async function serveStream(
   routes: readonly StreamRoute[],
   bounds: Required<SpliceBounds>,
@@ -57,12 +62,12 @@ export async function serveStream(
   const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
   const route = routes.find((known) => request.method === 'GET' && known.path.test(path));
   const match = route?.path.exec(path) ?? null;
-  if (route === undefined || match === null) {
+  if (route === undefined || match === null)
     throw new HostError('route_not_found', `no stream ${request.method ?? ''} ${path}`);
-  }
-  if (request.headers.upgrade?.toLowerCase() !== route.protocol) {
+
+  if (request.headers.upgrade?.toLowerCase() !== route.protocol)
     throw new HostError('invalid_request', `this stream is asked for with Upgrade: ${route.protocol}`);
-  }
+
   const gone = new AbortController();
   caller.once('close', () => gone.abort(new DOMException('the caller went away', 'AbortError')));
   const call = { query: new URLSearchParams(query), id: idIn(match), rest: match[2] ?? '', signal: gone.signal };

@@ -1,4 +1,5 @@
-// What the VMs of this host hold of it, and whether one more, or more of one, fits: the lifecycle's look at admission. Must not move a VM.
+// What the VMs of this host hold of it, and whether one more, or more of one, fits: the lifecycle's
+// look at admission. Must not move a VM.
 import {
   largestOf,
   offerOf,
@@ -29,7 +30,10 @@ export class Capacity {
     this.#vms = vms;
   }
 
-  /** What may be handed out in all, what VMs have of it, and the most that one can have; memory as the guests see it. */
+  /**
+   * What may be handed out in all, what VMs have of it, and the most that one can have; memory as
+   * the guests see it.
+   */
   figures(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
     const { policy, largest } = this.#admission;
     const machine = this.#admission.readMachine();
@@ -41,7 +45,8 @@ export class Capacity {
   }
 
   /**
-   * Throws `insufficient_capacity` when it does not fit. Synchronous, so that a caller that promises at once cannot be overtaken.
+   * Throws `insufficient_capacity` when it does not fit. Synchronous, so that a caller that
+   * promises at once cannot be overtaken.
    * @param except a VM that is made anew: what is on record of it is about to go
    */
   letIn(wanted: Amounts, what: 'machine' | 'added', except?: string): void {
@@ -49,7 +54,11 @@ export class Capacity {
     const shortage = shortageFor(wanted, this.#held(except), this.#admission.readMachine(), policy, what);
     if (shortage !== null) {
       const { resource, requested, available } = shortage;
-      throw new HostError('insufficient_capacity', `not enough ${resource}: ${requested} asked for, ${available} available`, { shortage });
+      throw new HostError(
+        'insufficient_capacity',
+        `not enough ${resource}: ${requested} asked for, ${available} available`,
+        { shortage },
+      );
     }
   }
 

@@ -1,8 +1,12 @@
-// The one interface between the host daemon and whatever runs a VM. Verbs, and flags that say what a driver can do.
-// A driver keeps no state of its own in memory that a new daemon could not read back from the VM's folder and from the kernel.
+// The one interface between the host daemon and whatever runs a VM. Verbs, and flags that say what
+// a driver can do. A driver keeps no state of its own in memory that a new daemon could not read
+// back from the VM's folder and from the kernel.
 import type { VmDeathCode, VmSpec } from '@berth/protocol/host.ts';
 
-/** Where a running VM is and how to tell that it is still the same one. Written to the VM's folder as part of its record. */
+/**
+ * Where a running VM is and how to tell that it is still the same one. Written to the VM's folder
+ * as part of its record.
+ */
 export interface VmProcess {
   pid: number;
   /** Field 22 of /proc/PID/stat, in clock ticks since boot: a reused pid has another one. */
@@ -17,7 +21,10 @@ export interface GuestEndpoint {
   port: number;
 }
 
-/** What a driver keeps of a VM on disk, beside what the daemon keeps; read back by `recover` and `destroy`. JSON. */
+/**
+ * What a driver keeps of a VM on disk, beside what the daemon keeps; read back by `recover` and
+ * `destroy`. JSON.
+ */
 export type DriverState = Record<string, unknown>;
 
 export interface RunningVm {
@@ -32,7 +39,10 @@ export interface DriverCapabilities {
   network: boolean;
   /** vCPUs and memory beyond the template's are added after the restore. */
   hotplug: boolean;
-  /** A sleeping machine takes no memory and no processor, and survives the machine it is on. False only for the fake, which stops its processes. */
+  /**
+   * A sleeping machine takes no memory and no processor, and survives the machine it is on. False
+   * only for the fake, which stops its processes.
+   */
   snapshots: boolean;
 }
 
@@ -45,8 +55,9 @@ export interface CreateVm {
   folder: string;
   spec: VmSpec;
   /**
-   * Called before anything is made that outlives a `kill -9` of the daemon (a process, a slot, a namespace): the state is on disk, durably, when
-   * this resolves, so that `destroy` finds all of it.
+   * Called before anything is made that outlives a `kill -9` of the daemon (a process, a slot, a
+   * namespace): the state is on disk, durably, when this resolves, so that `destroy` finds all of
+   * it.
    */
   saveState(state: DriverState): Promise<void>;
   /** Aborted when a destroy overtakes the create, or its deadline passed. */
@@ -74,8 +85,9 @@ export interface WakeVm extends ExistingVm {
   /** As in {@link CreateVm}. */
   saveState(state: DriverState): Promise<void>;
   /**
-   * Called when everything is loaded and verified and the machine is about to run: from then on its disk parts from the snapshot, which must never be used
-   * again. The machine runs only after this resolved.
+   * Called when everything is loaded and verified and the machine is about to run: from then on its
+   * disk parts from the snapshot, which must never be used again. The machine runs only after this
+   * resolved.
    */
   beforeContinue(): Promise<void>;
 }
@@ -85,7 +97,10 @@ export interface BootVm extends ExistingVm {
   saveState(state: DriverState): Promise<void>;
 }
 
-/** Which devices a captured machine had, and so has again: `size` is what its guest sees before anything is added or taken away. */
+/**
+ * Which devices a captured machine had, and so has again: `size` is what its guest sees before
+ * anything is added or taken away.
+ */
 export interface WokenVm extends RunningVm {
   size: VmSize;
 }
@@ -113,25 +128,38 @@ export interface VmDriver {
   readonly accelerator: 'kvm' | 'tcg' | 'none';
   readonly capabilities: DriverCapabilities;
 
-  /** Makes the driver ready: verified template, network slots ahead of time. Throws with a message that says what is missing. */
+  /**
+   * Makes the driver ready: verified template, network slots ahead of time. Throws with a message
+   * that says what is missing.
+   */
   prepare(): Promise<void>;
 
   /**
-   * Restores a machine without an identity: its process runs, its guest daemon can be dialled and has no secret yet, its vCPUs and memory are
-   * those of the spec. Rejects with {@link DriverError}; the caller then calls `destroy`.
+   * Restores a machine without an identity: its process runs, its guest daemon can be dialled and
+   * has no secret yet, its vCPUs and memory are those of the spec. Rejects with {@link
+   * DriverError}; the caller then calls `destroy`.
    */
   create(vm: CreateVm): Promise<RunningVm>;
 
-  /** The VM of an earlier daemon, when its process still runs and is the recorded one; null otherwise. One that stands still (a sleep or wake cut short) goes on. */
+  /**
+   * The VM of an earlier daemon, when its process still runs and is the recorded one; null
+   * otherwise. One that stands still (a sleep or wake cut short) goes on.
+   */
   recover(folder: string, state: DriverState): Promise<RunningVm | null>;
 
-  /** Resolves when the process is gone. Never rejects; unsubscribes when the signal aborts (the value then means nothing). */
+  /**
+   * Resolves when the process is gone. Never rejects; unsubscribes when the signal aborts (the
+   * value then means nothing).
+   */
   exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd>;
 
   /**
-   * Captures memory, devices and disk in one moment at which the machine stands still and ends its process. All of it is durable when this resolves with
-   * the state that a wake needs; what the machine had of the network is freed at latest when it is woken or destroyed. When the manifest could not be completed the machine runs on and this rejects with {@link DriverError}; once it is complete, this may be
-   * repeated and finishes the rest ({@link hasSnapshot} says so after a crash).
+   * Captures memory, devices and disk in one moment at which the machine stands still and ends its
+   * process. All of it is durable when this resolves with the state that a wake needs; what the
+   * machine had of the network is freed at latest when it is woken or destroyed. When the manifest
+   * could not be completed the machine runs on and this rejects with {@link DriverError}; once it
+   * is complete, this may be repeated and finishes the rest ({@link hasSnapshot} says so after a
+   * crash).
    */
   sleep(vm: SleepVm): Promise<DriverState>;
 
@@ -139,22 +167,28 @@ export interface VmDriver {
   hasSnapshot(snapshotFolder: string): Promise<boolean>;
 
   /**
-   * Restores a sleeping machine with the devices it had, so that its processes go on. Rejects with {@link SnapshotUnusable} when the snapshot does not verify or cannot be
-   * loaded, now or later; with {@link NeverContinued} when it was called spent and is not; with {@link DriverError} when it may work the next time. In any case of rejection
-   * the caller calls `destroy`, which leaves disk and snapshot folder alone.
+   * Restores a sleeping machine with the devices it had, so that its processes go on. Rejects with
+   * {@link SnapshotUnusable} when the snapshot does not verify or cannot be loaded, now or later;
+   * with {@link NeverContinued} when it was called spent and is not; with {@link DriverError} when
+   * it may work the next time. In any case of rejection the caller calls `destroy`, which leaves
+   * disk and snapshot folder alone.
    */
   wake(vm: WakeVm): Promise<WokenVm>;
 
   /**
-   * Boots a machine's disk when there is no snapshot to wake it from. Resolves when its guest daemon can be dialled, with the size it has: the template's memory and vCPUs,
-   * but as many vCPUs as a machine may ever have where those cannot be plugged in later (under TCG), and the disk as large as it had become. Rejects with {@link DriverError}.
+   * Boots a machine's disk when there is no snapshot to wake it from. Resolves when its guest
+   * daemon can be dialled, with the size it has: the template's memory and vCPUs, but as many vCPUs
+   * as a machine may ever have where those cannot be plugged in later (under TCG), and the disk as
+   * large as it had become. Rejects with {@link DriverError}.
    */
   boot(vm: BootVm): Promise<WokenVm>;
 
   /**
-   * Plugs what `to` has more than `from` into a running machine, and takes away what it has less. Resolves with the size the machine then has; less than `from` only where the
-   * guest let go of it in time. What is more is not yet online in the guest. Rejects with {@link DriverError}, everything it had plugged in taken away again if the
-   * guest lets go of it; with {@link ResizeFailed} when it knows what is left.
+   * Plugs what `to` has more than `from` into a running machine, and takes away what it has less.
+   * Resolves with the size the machine then has; less than `from` only where the guest let go of it
+   * in time. What is more is not yet online in the guest. Rejects with {@link DriverError},
+   * everything it had plugged in taken away again if the guest lets go of it; with {@link
+   * ResizeFailed} when it knows what is left.
    */
   resize(vm: ExistingVm, from: VmSize, to: VmSize): Promise<VmSize>;
 
@@ -162,22 +196,34 @@ export interface VmDriver {
   figures(folder: string, state: DriverState): Promise<VmFigures>;
   cpuMs(process: VmProcess): number | null;
 
-  /** Ends the process and frees slot, namespace, TAP and files outside the folder. Idempotent, from any half-made state. Leaves the folders to the caller. */
+  /**
+   * Ends the process and frees slot, namespace, TAP and files outside the folder. Idempotent, from
+   * any half-made state. Leaves the folders to the caller.
+   */
   destroy(folder: string, state: DriverState | null): Promise<void>;
 
-  /** Ends what this daemon's instance owns on the machine but no record names (a crash between two steps). Returns what it reaped, for the log. */
+  /**
+   * Ends what this daemon's instance owns on the machine but no record names (a crash between two
+   * steps). Returns what it reaped, for the log.
+   */
   reapOrphans(known: ReadonlySet<string>): Promise<string[]>;
 
   /** Gives back what `prepare` took. VMs go on running. */
   close(): Promise<void>;
 }
 
-/** A VM could not be brought up, captured or changed. The message names the step and what was seen; it is shown to the operator. */
+/**
+ * A VM could not be brought up, captured or changed. The message names the step and what was seen;
+ * it is shown to the operator.
+ */
 export class DriverError extends Error {
   override readonly name: string = 'DriverError';
 }
 
-/** A wake failed after `beforeContinue` and before its machine was let run: the snapshot is as good as it was. */
+/**
+ * A wake failed after `beforeContinue` and before its machine was let run: the snapshot is as good
+ * as it was.
+ */
 export class NeverContinued extends DriverError {
   override readonly name = 'NeverContinued';
 }
@@ -187,7 +233,10 @@ export class SnapshotUnusable extends DriverError {
   override readonly name: string = 'SnapshotUnusable';
 }
 
-/** A machine was not brought to a size. `has` is the one it has then: what it was given meanwhile was taken away again as far as its guest let go of it. */
+/**
+ * A machine was not brought to a size. `has` is the one it has then: what it was given meanwhile
+ * was taken away again as far as its guest let go of it.
+ */
 export class ResizeFailed extends DriverError {
   override readonly name = 'ResizeFailed';
   readonly has: VmSize;

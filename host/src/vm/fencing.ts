@@ -1,12 +1,16 @@
-// Pure: what a verb with an epoch means, given what is on record of that VM and what is under way. Does nothing itself.
-// An epoch is a number the control plane raises; whoever acts with an older one is late and is refused.
+// Pure: what a verb with an epoch means, given what is on record of that VM and what is under way.
+// Does nothing itself. An epoch is a number the control plane raises; whoever acts with an older
+// one is late and is refused.
 import type { VmSpec } from '@berth/protocol/host.ts';
 import type { VmRecord } from './directory/record.ts';
 
 /** `resizing`: it runs, and a resize is under way. */
 export type KnownStatus = VmRecord['status'] | 'resizing';
 
-/** What is known of one VM: its record, if it has one, and the epoch it was destroyed under, if it was. Epoch and status include what is under way. */
+/**
+ * What is known of one VM: its record, if it has one, and the epoch it was destroyed under, if it
+ * was. Epoch and status include what is under way.
+ */
 export interface KnownVm {
   record: (Pick<VmRecord, 'epoch' | 'spec' | 'everRan'> & { status: KnownStatus }) | null;
   destroyedEpoch: number | null;
@@ -21,8 +25,9 @@ export interface Refusal<Code extends string> {
 }
 
 /**
- * `start`: make it. `join`: the call under way makes it. `answer`: it runs already. `replace`: a newer epoch; end the old one, then make it.
- * `came-down`: it ran under this epoch and died; making it anew would pass an empty disk off as the old one.
+ * `start`: make it. `join`: the call under way makes it. `answer`: it runs already. `replace`: a
+ * newer epoch; end the old one, then make it. `came-down`: it ran under this epoch and died; making
+ * it anew would pass an empty disk off as the old one.
  */
 export type CreateVerdict =
   | { do: 'start' | 'join' | 'answer' | 'replace' | 'came-down' }
@@ -30,44 +35,51 @@ export type CreateVerdict =
 
 export function judgeCreate(known: KnownVm, epoch: number, spec: VmSpec): CreateVerdict {
   const { record, destroyedEpoch } = known;
-  if (destroyedEpoch !== null && epoch <= destroyedEpoch) {
-    return destroyed(destroyedEpoch);
-  }
-  if (record === null) {
-    return { do: 'start' };
-  }
-  if (epoch < record.epoch) {
-    return stale(epoch, record.epoch);
-  }
-  if (epoch > record.epoch) {
-    return { do: 'replace' };
-  }
-  if (record.status === 'destroying') {
+  if (destroyedEpoch !== null && epoch <= destroyedEpoch) return destroyed(destroyedEpoch);
+
+  if (record === null) return { do: 'start' };
+
+  if (epoch < record.epoch) return stale(epoch, record.epoch);
+
+  if (epoch > record.epoch) return { do: 'replace' };
+
+  if (record.status === 'destroying')
     return { do: 'refuse', code: 'superseded', message: 'the VM is being destroyed under this epoch' };
+
+  if (
+    record.status === 'sleeping' ||
+    record.status === 'asleep' ||
+    record.status === 'waking' ||
+    record.status === 'resizing'
+  ) {
+    return {
+      do: 'refuse',
+      code: 'epoch_conflict',
+      message: `epoch ${epoch} was used for another verb: the VM is ${record.status}`,
+    };
   }
-  if (record.status === 'sleeping' || record.status === 'asleep' || record.status === 'waking' || record.status === 'resizing') {
-    return { do: 'refuse', code: 'epoch_conflict', message: `epoch ${epoch} was used for another verb: the VM is ${record.status}` };
-  }
-  if (!sameSpec(record.spec, spec)) {
+
+  if (!sameSpec(record.spec, spec))
     return { do: 'refuse', code: 'epoch_conflict', message: `epoch ${epoch} was used with another spec` };
-  }
-  if (record.status === 'dead') {
-    return { do: record.everRan ? 'came-down' : 'start' };
-  }
+
+  if (record.status === 'dead') return { do: record.everRan ? 'came-down' : 'start' };
+
   return { do: record.status === 'running' ? 'answer' : 'join' };
 }
 
 /**
- * What a verb on an existing VM means. `start`: do it. `join`: a call with the same epoch does it. `wait`: something else is under way; look again when it is
- * over. `answer`: it is so already; the epoch is raised to the call's.
+ * What a verb on an existing VM means. `start`: do it. `join`: a call with the same epoch does it.
+ * `wait`: something else is under way; look again when it is over. `answer`: it is so already; the
+ * epoch is raised to the call's.
  */
-export type Verdict<Code extends string> = { do: 'start' | 'join' | 'wait' | 'answer' } | Refusal<Code | 'stale_epoch' | 'superseded'>;
+export type Verdict<Code extends string> =
+  | { do: 'start' | 'join' | 'wait' | 'answer' }
+  | Refusal<Code | 'stale_epoch' | 'superseded'>;
 
 export function judgeSleep(known: KnownVm, epoch: number): Verdict<'vm_not_running'> {
   const late = tooLate(known, epoch);
-  if (late !== null) {
-    return late;
-  }
+  if (late !== null) return late;
+
   switch (known.record?.status) {
     case 'running':
       return { do: 'start' };
@@ -86,9 +98,8 @@ export function judgeSleep(known: KnownVm, epoch: number): Verdict<'vm_not_runni
 
 export function judgeWake(known: KnownVm, epoch: number): Verdict<'nothing_to_wake'> {
   const late = tooLate(known, epoch);
-  if (late !== null) {
-    return late;
-  }
+  if (late !== null) return late;
+
   const { record } = known;
   switch (record?.status) {
     case 'asleep':
@@ -108,11 +119,14 @@ export function judgeWake(known: KnownVm, epoch: number): Verdict<'nothing_to_wa
   }
 }
 
-export function judgeResize(known: KnownVm, epoch: number, size: Size): Verdict<'vm_not_running' | 'invalid_request' | 'epoch_conflict'> {
+export function judgeResize(
+  known: KnownVm,
+  epoch: number,
+  size: Size,
+): Verdict<'vm_not_running' | 'invalid_request' | 'epoch_conflict'> {
   const late = tooLate(known, epoch);
-  if (late !== null) {
-    return late;
-  }
+  if (late !== null) return late;
+
   const { record } = known;
   switch (record?.status) {
     case 'running': {
@@ -139,9 +153,8 @@ export type DestroyVerdict = { do: 'end' | 'remember' } | Refusal<'stale_epoch'>
 
 export function judgeDestroy(known: KnownVm, epoch: number): DestroyVerdict {
   const newest = Math.max(known.record?.epoch ?? 0, known.destroyedEpoch ?? 0);
-  if (epoch < newest) {
-    return stale(epoch, newest);
-  }
+  if (epoch < newest) return stale(epoch, newest);
+
   return { do: known.record === null ? 'remember' : 'end' };
 }
 
@@ -153,17 +166,21 @@ export function sameSize(a: Size, b: Size): boolean {
 
 /** What refuses every verb on an existing VM, whatever the verb; null when nothing does. */
 function tooLate({ record, destroyedEpoch }: KnownVm, epoch: number): Refusal<'stale_epoch' | 'superseded'> | null {
-  if (destroyedEpoch !== null && epoch <= destroyedEpoch) {
-    return destroyed(destroyedEpoch);
-  }
-  if (record !== null && epoch < record.epoch) {
-    return stale(epoch, record.epoch);
-  }
-  return record?.status === 'destroying' ? { do: 'refuse', code: 'superseded', message: 'the VM is being destroyed' } : null;
+  if (destroyedEpoch !== null && epoch <= destroyedEpoch) return destroyed(destroyedEpoch);
+
+  if (record !== null && epoch < record.epoch) return stale(epoch, record.epoch);
+
+  return record?.status === 'destroying'
+    ? { do: 'refuse', code: 'superseded', message: 'the VM is being destroyed' }
+    : null;
 }
 
 function stale(epoch: number, newest: number): Refusal<'stale_epoch'> {
-  return { do: 'refuse', code: 'stale_epoch', message: `epoch ${epoch} is older than ${newest}, the newest seen for this VM` };
+  return {
+    do: 'refuse',
+    code: 'stale_epoch',
+    message: `epoch ${epoch} is older than ${newest}, the newest seen for this VM`,
+  };
 }
 
 function destroyed(epoch: number): Refusal<'stale_epoch'> {

@@ -1,4 +1,5 @@
-// Raw streams into running guests: opens them, bounds how many there are, and closes a VM's own when it stops running. Must not know who uses them.
+// Raw streams into running guests: opens them, bounds how many there are, and closes a VM's own
+// when it stops running. Must not know who uses them.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
@@ -42,17 +43,18 @@ export class GuestStreams {
   }
 
   /**
-   * Opens a stream into a VM that runs. It can be half closed, is the caller's to close, and is destroyed when the VM is let go of. Rejects with `port_refused`,
-   * `port_forbidden`, `too_many_streams`, `guest_unreachable`, with why the VM was let go of, or with the signal's reason.
+   * Opens a stream into a VM that runs. It can be half closed, is the caller's to close, and is
+   * destroyed when the VM is let go of. Rejects with `port_refused`, `port_forbidden`,
+   * `too_many_streams`, `guest_unreachable`, with why the VM was let go of, or with the signal's
+   * reason.
    */
   async open(vm: StreamOwner, guest: GuestClient, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
-    if ('terminal' in target) {
-      return this.#hold(vm, signal, (opening) => toTerminal(guest, target.terminal, opening));
-    }
+    if ('terminal' in target) return this.#hold(vm, signal, (opening) => toTerminal(guest, target.terminal, opening));
+
     const { port } = target;
-    if (port === GUEST_PORT || port === guest.endpoint.port) {
+    if (port === GUEST_PORT || port === guest.endpoint.port)
       throw new HostError('port_forbidden', `port ${port} is the guest daemon's own`);
-    }
+
     return this.#hold(vm, signal, (opening) => toPort(guest, port, opening));
   }
 
@@ -60,9 +62,7 @@ export class GuestStreams {
     this.#letIn(vm);
     const over = new AbortController();
     const release = (): void => {
-      if (vm.streams.delete(over)) {
-        this.#open -= 1;
-      }
+      if (vm.streams.delete(over)) this.#open -= 1;
     };
     this.#open += 1;
     vm.streams.add(over);
@@ -71,9 +71,8 @@ export class GuestStreams {
       stream.once('close', release);
       over.signal.addEventListener('abort', () => stream.destroy(), { once: true });
       const gone = [over.signal, signal].find(({ aborted }) => aborted);
-      if (gone === undefined) {
-        return stream;
-      }
+      if (gone === undefined) return stream;
+
       stream.destroy();
       throw gone.reason;
     } catch (error) {
@@ -84,41 +83,45 @@ export class GuestStreams {
 
   #letIn(vm: StreamOwner): void {
     const { perVm, perHost } = this.#limits;
-    if (vm.streams.size >= perVm) {
+    if (vm.streams.size >= perVm)
       throw new HostError('too_many_streams', `the VM has ${perVm} streams open, as many as it may`);
-    }
-    if (this.#open >= perHost) {
+
+    if (this.#open >= perHost)
       throw new HostError('too_many_streams', `the host has ${perHost} streams open, as many as it may`);
-    }
   }
 }
 
 async function toTerminal(guest: GuestClient, asked: TerminalAsked, signal: AbortSignal): Promise<Duplex> {
   try {
-    return await guest.openStream(`/terminal?${terminalQueryOf(asked)}`, TERMINAL_STREAM, { signal, deadlineMs: TERMINAL_MS });
+    return await guest.openStream(`/terminal?${terminalQueryOf(asked)}`, TERMINAL_STREAM, {
+      signal,
+      deadlineMs: TERMINAL_MS,
+    });
   } catch (error) {
-    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.tooMany) {
+    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.tooMany)
       throw new HostError('too_many_streams', 'the VM has as many terminals, or commands, as it may', { cause: error });
-    }
+
     throw error;
   }
 }
 
-/** By the guest's address in its slot; when nobody listens there, by way of the guest daemon to the guest's loopback. */
+/**
+ * By the guest's address in its slot; when nobody listens there, by way of the guest daemon to the
+ * guest's loopback.
+ */
 async function toPort(guest: GuestClient, port: number, signal: AbortSignal): Promise<Duplex> {
   const direct = await dialPort({ ...guest.endpoint, port }, signal);
-  if (direct !== null) {
-    return direct;
-  }
+  if (direct !== null) return direct;
+
   try {
     return await guest.openStream(`/ports/${port}`, PORT_STREAM, { signal, deadlineMs: CONNECT_MS });
   } catch (error) {
-    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.refused) {
+    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.refused)
       throw new HostError('port_refused', `nothing listens on port ${port} of the guest`, { cause: error });
-    }
-    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.forbidden) {
+
+    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.forbidden)
       throw new HostError('port_forbidden', `port ${port} is the guest daemon's own`, { cause: error });
-    }
+
     throw error;
   }
 }

@@ -1,5 +1,6 @@
-// How the machine of a VM comes back: restored from its snapshot, or booted from its disk when there is no snapshot or it is of no use. Each step is on disk
-// before the next begins. What follows once it runs is the wake's (lifecycle-wake.ts); must not speak to its guest.
+// How the machine of a VM comes back: restored from its snapshot, or booted from its disk when
+// there is no snapshot or it is of no use. Each step is on disk before the next begins. What
+// follows once it runs is the wake's (lifecycle-wake.ts); must not speak to its guest.
 import type { Amounts } from '../admission.ts';
 import { messageOf } from '../host-error.ts';
 import { makeGuestSecret } from '../identity.ts';
@@ -22,7 +23,10 @@ export class BootFailed extends Error {
   }
 }
 
-/** The machine runs when this resolves, and the record says so. `abort`: of the verb, without its deadline. */
+/**
+ * The machine runs when this resolves, and the record says so. `abort`: of the verb, without its
+ * deadline.
+ */
 export async function comeBack(
   parts: LifecycleParts,
   vm: OwnedVm,
@@ -34,7 +38,8 @@ export async function comeBack(
   signal.throwIfAborted();
   crashPoint('wake:accepted');
   await clearLastAttempt(parts, vm, signal);
-  // Before anything runs: at no later moment is there a secret that the guest may know and the disk does not.
+  // Before anything runs: at no later moment is there a secret that the guest may know and the disk
+  // does not.
   await directory.writeNextSecret(vm.id, makeGuestSecret());
   const waking: VmRecord = { ...vm.record, status: 'waking', epoch, continued: false, sizeAsked: sizeOf(size) };
   await directory.write(waking);
@@ -45,17 +50,20 @@ export async function comeBack(
     try {
       return await fromSnapshot(parts, vm, signal, abort);
     } catch (error) {
-      if (vm.record.continued || vm.ending !== null) {
-        throw error;
-      }
+      if (vm.record.continued || vm.ending !== null) throw error;
+
       const isReleased = await releaseAttempt(parts, vm);
-      // A boot would take the place on record of a machine that was not ended; with it there, the next wake ends it first.
-      if (!isReleased || !(error instanceof SnapshotUnusable) || signal.aborted) {
-        throw error;
-      }
+      // A boot would take the place on record of a machine that was not ended; with it there, the
+      // next wake ends it first.
+      if (!isReleased || !(error instanceof SnapshotUnusable) || signal.aborted) throw error;
+
       log.warn({ vmId: vm.id, epoch, err: error }, 'a snapshot is of no use: the disk of its VM is booted');
       // The disk parts from the snapshot with the boot's first write.
-      const givenUp: VmRecord = { ...vm.record, snapshot: false, reason: `its snapshot is of no use: ${messageOf(error)}`.slice(0, 4_096) };
+      const givenUp: VmRecord = {
+        ...vm.record,
+        snapshot: false,
+        reason: `its snapshot is of no use: ${messageOf(error)}`.slice(0, 4_096),
+      };
       await directory.write(givenUp);
       vm.record = givenUp;
       crashPoint('boot:given-up-snapshot');
@@ -64,7 +72,12 @@ export async function comeBack(
   return fromDisk(parts, vm, driver, signal);
 }
 
-async function fromSnapshot(parts: LifecycleParts, vm: OwnedVm, signal: AbortSignal, abort: AbortSignal): Promise<WokenVm> {
+async function fromSnapshot(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  signal: AbortSignal,
+  abort: AbortSignal,
+): Promise<WokenVm> {
   const { driver, directory } = parts;
   let unspent = vm.record;
   let woken: WokenVm;
@@ -91,9 +104,8 @@ async function fromSnapshot(parts: LifecycleParts, vm: OwnedVm, signal: AbortSig
     });
   } catch (error) {
     // Of a daemon that closes, the next lets the machine run.
-    if (error instanceof NeverContinued && vm.record.continued && !abort.aborted) {
-      await takeBack(parts, vm, unspent);
-    }
+    if (error instanceof NeverContinued && vm.record.continued && !abort.aborted) await takeBack(parts, vm, unspent);
+
     throw error;
   }
   vm.record = { ...vm.record, spec: { ...vm.record.spec, ...sizeOf(woken.size) } };
@@ -102,19 +114,28 @@ async function fromSnapshot(parts: LifecycleParts, vm: OwnedVm, signal: AbortSig
 }
 
 /**
- * The snapshot is not spent after all. On disk before the machine is ended: a daemon killed in between leaves the next one a wake to undo, not a machine that ran and is
- * gone. Never rejects: what could not be written is written again when the wake is given up.
+ * The snapshot is not spent after all. On disk before the machine is ended: a daemon killed in
+ * between leaves the next one a wake to undo, not a machine that ran and is gone. Never rejects:
+ * what could not be written is written again when the wake is given up.
  */
 async function takeBack({ directory, log }: LifecycleParts, vm: OwnedVm, unspent: VmRecord): Promise<void> {
   vm.record = unspent;
   try {
     await directory.write(unspent);
   } catch (error) {
-    log.error({ vmId: vm.id, err: error }, `the record of a VM whose machine never ran was not written: ${messageOf(error)}`);
+    log.error(
+      { vmId: vm.id, err: error },
+      `the record of a VM whose machine never ran was not written: ${messageOf(error)}`,
+    );
   }
 }
 
-async function fromDisk(parts: LifecycleParts, vm: OwnedVm, driver: LifecycleParts['driver'], signal: AbortSignal): Promise<WokenVm> {
+async function fromDisk(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  driver: LifecycleParts['driver'],
+  signal: AbortSignal,
+): Promise<WokenVm> {
   const { directory } = parts;
   const why = vm.record.reason ?? 'it has no snapshot';
   let woken: WokenVm;
@@ -138,7 +159,10 @@ async function fromDisk(parts: LifecycleParts, vm: OwnedVm, driver: LifecyclePar
   return woken;
 }
 
-/** Frees what an attempt made, and goes back to the state that the next one needs. False when it could not, and it stays in the record. Never rejects. */
+/**
+ * Frees what an attempt made, and goes back to the state that the next one needs. False when it
+ * could not, and it stays in the record. Never rejects.
+ */
 export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   try {
     await release(parts, vm);
@@ -150,7 +174,10 @@ export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promis
   }
 }
 
-/** What the sleep or an earlier attempt left because it could not be freed then: two machines must never run on one disk. */
+/**
+ * What the sleep or an earlier attempt left because it could not be freed then: two machines must
+ * never run on one disk.
+ */
 async function clearLastAttempt(parts: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<void> {
   const { status, freed, sleptState } = vm.record;
   if (isUnfinished(parts, vm.record)) {

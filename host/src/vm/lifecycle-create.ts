@@ -1,5 +1,6 @@
-// How a VM comes up: folders, record, secret, restore, identity, running. Each step is on disk before the next begins, so that a daemon
-// that is killed anywhere finds all of it. Runs in the VM's turn; must not answer callers.
+// How a VM comes up: folders, record, secret, restore, identity, running. Each step is on disk
+// before the next begins, so that a daemon that is killed anywhere finds all of it. Runs in the
+// VM's turn; must not answer callers.
 import { giveIdentity, makeGuestSecret, makeIdentity } from '../identity.ts';
 import { GuestClient } from '../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
@@ -11,8 +12,9 @@ import { diedSignal, letGo, release, startWatching } from './lifecycle-exit.ts';
 import type { LifecycleParts, OwnedVm } from './owned-vm.ts';
 
 /**
- * Brings the VM up to `running`, or to `dead` with nothing of it left; rejects then with `create_failed`. When a destroy overtook it, it stops where it
- * is and rejects with `superseded`: the destroy cleans up.
+ * Brings the VM up to `running`, or to `dead` with nothing of it left; rejects then with
+ * `create_failed`. When a destroy overtook it, it stops where it is and rejects with `superseded`:
+ * the destroy cleans up.
  */
 export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortController): Promise<void> {
   const startedMs = performance.now();
@@ -22,9 +24,8 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
   const over = parts.pool?.underWay();
   try {
     await makeRunning(parts, vm, signal, parts.pool ?? null).catch(async (error: unknown) => {
-      if (vm.record.machineId === null || signal.aborted || vm.ending !== null) {
-        throw error;
-      }
+      if (vm.record.machineId === null || signal.aborted || vm.ending !== null) throw error;
+
       parts.log.warn(
         { vmId: vm.id, machineId: vm.record.machineId, err: error },
         'a machine of the pool is of no use; the VM gets one of its own',
@@ -34,9 +35,8 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
     });
   } catch (error) {
     letGo(vm);
-    if (vm.ending !== null) {
-      throw new HostError('superseded', 'a destroy overtook the create', { cause: error });
-    }
+    if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the create', { cause: error });
+
     const late = deadline.aborted && !abort.signal.aborted;
     const reason = late ? `it was not running within ${createMs / 1_000} s: ${messageOf(error)}` : messageOf(error);
     parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not come up');
@@ -50,11 +50,21 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
     over?.();
   }
   const { epoch } = vm.record;
-  parts.log.info({ vmId: vm.id, machineId: vm.machineId, epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is running');
+  parts.log.info(
+    { vmId: vm.id, machineId: vm.machineId, epoch, tookMs: Math.round(performance.now() - startedMs) },
+    'a VM is running',
+  );
 }
 
-/** With a machine of the pool, when there is one for it; otherwise with one that is restored now. */
-async function makeRunning(parts: LifecycleParts, vm: OwnedVm, signal: AbortSignal, pool: WarmPool | null): Promise<void> {
+/**
+ * With a machine of the pool, when there is one for it; otherwise with one that is restored now.
+ */
+async function makeRunning(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  signal: AbortSignal,
+  pool: WarmPool | null,
+): Promise<void> {
   const { directory } = parts;
   const { id, spec } = { id: vm.id, spec: vm.record.spec };
   signal.throwIfAborted();
@@ -92,13 +102,19 @@ async function makeRunning(parts: LifecycleParts, vm: OwnedVm, signal: AbortSign
   await directory.write({ ...vm.record, status: 'running', everRan: true });
   crashPoint('create:running-recorded');
   vm.record = { ...vm.record, status: 'running', everRan: true };
-  if (vm.ending !== null) {
-    throw new HostError('superseded', 'a destroy overtook the create');
-  }
+  if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the create');
 }
 
-/** The record that names the machine is the first one of the VM: what the pool hands out has an owner at every moment. */
-function takeFrom(pool: WarmPool, { directory }: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<TakenMachine | null> {
+/**
+ * The record that names the machine is the first one of the VM: what the pool hands out has an
+ * owner at every moment.
+ */
+function takeFrom(
+  pool: WarmPool,
+  { directory }: LifecycleParts,
+  vm: OwnedVm,
+  signal: AbortSignal,
+): Promise<TakenMachine | null> {
   return pool.take({
     size: vm.record.spec,
     folder: directory.driverFolder(vm.id),
@@ -124,7 +140,10 @@ function restore({ driver, directory }: LifecycleParts, vm: OwnedVm, signal: Abo
   });
 }
 
-/** Never rejects: the reason of the failure must reach the caller. What could not be freed stays in the record for the destroy or the next start. */
+/**
+ * Never rejects: the reason of the failure must reach the caller. What could not be freed stays in
+ * the record for the destroy or the next start.
+ */
 async function giveUp(parts: LifecycleParts, vm: OwnedVm, reason: string): Promise<void> {
   vm.record = { ...vm.record, status: 'dead', reason: reason.slice(0, 4_096), deathCode: 'not_created' };
   try {
@@ -136,6 +155,9 @@ async function giveUp(parts: LifecycleParts, vm: OwnedVm, reason: string): Promi
   try {
     await parts.directory.write(vm.record);
   } catch (error) {
-    parts.log.error({ vmId: vm.id, err: error }, `the record of a VM that did not come up was not written: ${messageOf(error)}`);
+    parts.log.error(
+      { vmId: vm.id, err: error },
+      `the record of a VM that did not come up was not written: ${messageOf(error)}`,
+    );
   }
 }

@@ -1,5 +1,6 @@
-// How a VM goes down without being destroyed: its process ended, or it never came up. Its machine resources are freed, its record says why.
-// The folder of a VM that ran stays until it is destroyed: its disk may hold what nobody else has.
+// How a VM goes down without being destroyed: its process ended, or it never came up. Its machine
+// resources are freed, its record says why. The folder of a VM that ran stays until it is
+// destroyed: its disk may hold what nobody else has.
 import type { VmDeathCode } from '@berth/protocol/host.ts';
 import { HostError, messageOf } from '../host-error.ts';
 import type { VmProcess } from './driver.ts';
@@ -12,7 +13,10 @@ export interface Death {
   lastAliveUnixMs: number | null;
 }
 
-/** Has the driver end and free everything outside the folder; `freed` in the record says that it did. Rejects when it could not; may be called again. */
+/**
+ * Has the driver end and free everything outside the folder; `freed` in the record says that it
+ * did. Rejects when it could not; may be called again.
+ */
 export async function release(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   await parts.driver.destroy(parts.directory.driverFolder(vm.id), vm.record.driverState);
   vm.record = { ...vm.record, freed: true };
@@ -32,8 +36,14 @@ export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: VmPro
   return watch;
 }
 
-/** Aborts, with the code given, when the watched process ends: whatever is asked of a guest is in vain then. */
-export function diedSignal(watch: Watch, code: 'create_failed' | 'wake_failed' | 'resize_failed' | 'vm_not_running'): AbortSignal {
+/**
+ * Aborts, with the code given, when the watched process ends: whatever is asked of a guest is in
+ * vain then.
+ */
+export function diedSignal(
+  watch: Watch,
+  code: 'create_failed' | 'wake_failed' | 'resize_failed' | 'vm_not_running',
+): AbortSignal {
   const died = new AbortController();
   void watch.gone.then((end) => died.abort(new HostError(code, end.reason)));
   return died.signal;
@@ -44,7 +54,10 @@ export function stopWatching(vm: OwnedVm): void {
   vm.watch = null;
 }
 
-/** Lets go of guest and process, which may go on. Calls of the guest under way fail with `why`, streams into it are closed. */
+/**
+ * Lets go of guest and process, which may go on. Calls of the guest under way fail with `why`,
+ * streams into it are closed.
+ */
 export function letGo(vm: OwnedVm, why: HostError | null = null): void {
   stopWatching(vm);
   vm.closeStreams(why ?? new HostError('vm_not_running', 'the host daemon let go of the VM'));
@@ -54,25 +67,27 @@ export function letGo(vm: OwnedVm, why: HostError | null = null): void {
 
 /** At the beginning of a verb's turn: it may have come down since the verb was judged. */
 export function assertRunning({ record }: OwnedVm): void {
-  if (record.status !== 'running') {
-    throw new HostError('vm_not_running', `the VM is ${record.status}`);
-  }
+  if (record.status !== 'running') throw new HostError('vm_not_running', `the VM is ${record.status}`);
 }
 
 /** In the VM's turn: the watched process ended. Never rejects: nobody waits for it. */
 async function cameDown(parts: LifecycleParts, vm: OwnedVm, watch: Watch, end: Death): Promise<void> {
-  if (vm.watch !== watch || vm.ending !== null || vm.record.status !== 'running') {
-    return;
-  }
+  if (vm.watch !== watch || vm.ending !== null || vm.record.status !== 'running') return;
+
   parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, end }, 'the process of a VM ended');
   await markDead(parts, vm, end);
 }
 
 /**
- * Writes `dead` with its reason, then frees the VM's resources and removes what is left of a snapshot that its disk has parted from. What fails is logged
- * and left to the destroy or the next start.
+ * Writes `dead` with its reason, then frees the VM's resources and removes what is left of a
+ * snapshot that its disk has parted from. What fails is logged and left to the destroy or the next
+ * start.
  */
-export async function markDead(parts: LifecycleParts, vm: OwnedVm, { code, reason, lastAliveUnixMs }: Death): Promise<void> {
+export async function markDead(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  { code, reason, lastAliveUnixMs }: Death,
+): Promise<void> {
   letGo(vm, new HostError('vm_not_running', `the VM is dead: ${reason}`));
   const dead = {
     ...vm.record,
@@ -86,7 +101,8 @@ export async function markDead(parts: LifecycleParts, vm: OwnedVm, { code, reaso
     continued: false,
     sizeAsked: null,
   };
-  // Whatever the disk says: an earlier record that says it runs, of a process that is gone, has the next daemon find it dead as well.
+  // Whatever the disk says: an earlier record that says it runs, of a process that is gone, has the
+  // next daemon find it dead as well.
   await orLog(parts, vm, 'the record of a dead VM was not written', () => parts.directory.write(dead));
   vm.record = dead;
   await orLog(parts, vm, 'a dead VM was not cleaned up', async () => {

@@ -1,6 +1,7 @@
-// What a daemon does at its start with what an earlier one left, whatever step that one was killed at: a VM that runs is adopted, a half-made one is
-// ended, a half-destroyed one is finished, and what no record names is reaped. A sleep or wake goes on when its point of no return was passed, and is undone
-// otherwise. Nothing here may stop the daemon from starting.
+// What a daemon does at its start with what an earlier one left, whatever step that one was killed
+// at: a VM that runs is adopted, a half-made one is ended, a half-destroyed one is finished, and
+// what no record names is reaped. A sleep or wake goes on when its point of no return was passed,
+// and is undone otherwise. Nothing here may stop the daemon from starting.
 import { eachOf } from '../each-of.ts';
 import { GuestClient, GuestRefusal } from '../guest/client.ts';
 import { messageOf } from '../host-error.ts';
@@ -15,7 +16,10 @@ import { OwnedVm, sizeOf, type LifecycleParts } from './owned-vm.ts';
 /** How many VMs are taken over at once: each may cost a process start or a call of a slow guest. */
 const AT_ONCE = 8;
 
-/** Resolves with every VM that still has a record, and with the ids of those whose record the disk does not give: nothing of them was touched. */
+/**
+ * Resolves with every VM that still has a record, and with the ids of those whose record the disk
+ * does not give: nothing of them was touched.
+ */
 export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedVm[]; unread: string[] }> {
   const records: VmRecord[] = [];
   const useless: { id: string; damaged: boolean }[] = [];
@@ -29,11 +33,15 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
       unread.push(id);
       parts.log.error({ vmId: id, err: found.error }, 'the record of a VM cannot be read; the VM is left alone');
     } else {
-      // Without a record: killed between the folder and the record, nothing was made yet. A damaged one may be of a disk that somebody misses.
+      // Without a record: killed between the folder and the record, nothing was made yet. A damaged
+      // one may be of a disk that somebody misses.
       const damaged = found.kind === 'corrupt';
       useless.push({ id, damaged });
       if (damaged) {
-        parts.log.error({ vmId: id, found }, 'the record of a VM is damaged: its machine is ended, its folder set aside');
+        parts.log.error(
+          { vmId: id, found },
+          'the record of a VM is damaged: its machine is ended, its folder set aside',
+        );
       } else {
         parts.log.info({ vmId: id }, 'a VM without a record is removed');
       }
@@ -42,12 +50,12 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
   const owned: OwnedVm[] = [];
   await eachOf(records, AT_ONCE, async (record) => {
     const vm = new OwnedVm(record);
-    if (await recoverOne(parts, vm)) {
-      owned.push(vm);
-    }
+    if (await recoverOne(parts, vm)) owned.push(vm);
   });
   await eachOf(useless, AT_ONCE, ({ id }) =>
-    attempt(parts, id, 'ending a VM without a usable record', () => parts.driver.destroy(parts.directory.driverFolder(id), null)),
+    attempt(parts, id, 'ending a VM without a usable record', () =>
+      parts.driver.destroy(parts.directory.driverFolder(id), null),
+    ),
   );
 
   if (unread.length > 0) {
@@ -57,14 +65,14 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
     const known = new Set(owned.filter((vm) => !vm.record.freed).map((vm) => vm.machineId));
     await attempt(parts, null, 'reaping', async () => {
       const reaped = await parts.driver.reapOrphans(known);
-      if (reaped.length > 0) {
-        parts.log.warn({ reaped }, 'reaped what no record names');
-      }
+      if (reaped.length > 0) parts.log.warn({ reaped }, 'reaped what no record names');
     });
   }
   // The folders last: the driver may have read from them what to end.
   await eachOf(useless, AT_ONCE, ({ id, damaged }) =>
-    attempt(parts, id, 'removing its folder', () => (damaged ? parts.directory.setAside(id) : parts.directory.remove(id))),
+    attempt(parts, id, 'removing its folder', () =>
+      damaged ? parts.directory.setAside(id) : parts.directory.remove(id),
+    ),
   );
   return { owned, unread };
 }
@@ -74,8 +82,11 @@ export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<bo
   const { id, record } = { id: vm.id, record: vm.record };
   const destroyedEpoch = parts.fences.epochOf(id) ?? 0;
   if (record.status === 'destroying' || destroyedEpoch >= record.epoch) {
-    return !(await attempt(parts, id, 'finishing its destroy', () => tearDown(parts, vm, Math.max(record.epoch, destroyedEpoch))));
+    return !(await attempt(parts, id, 'finishing its destroy', () =>
+      tearDown(parts, vm, Math.max(record.epoch, destroyedEpoch)),
+    ));
   }
+
   switch (record.status) {
     case 'running':
       await attempt(parts, id, 'adopting it', () => vm.turns.take(() => adopt(parts, vm)));
@@ -83,30 +94,35 @@ export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<bo
       break;
     case 'creating':
       parts.log.warn({ vmId: id }, 'a half-made VM is ended');
-      vm.record = { ...record, status: 'dead', reason: 'the host daemon ended while the VM was being created', deathCode: 'not_created' };
+      vm.record = {
+        ...record,
+        status: 'dead',
+        reason: 'the host daemon ended while the VM was being created',
+        deathCode: 'not_created',
+      };
       await attempt(parts, id, 'ending a half-made VM', () => clear(parts, vm));
       break;
     case 'sleeping':
       await vm.turns.take(() => settleSleep(parts, vm));
       break;
     case 'asleep':
-      if (isUnfinished(parts, record)) {
-        await finishSleep(parts, vm);
-      }
+      if (isUnfinished(parts, record)) await finishSleep(parts, vm);
+
       await attempt(parts, id, 'looking at its snapshot', () => lookAtSnapshot(parts, vm));
       break;
     case 'waking':
       await vm.turns.take(() => settleWake(parts, vm));
       break;
     case 'dead':
-      if (!record.freed) {
-        await attempt(parts, id, 'freeing a dead VM', () => clear(parts, vm));
-      }
+      if (!record.freed) await attempt(parts, id, 'freeing a dead VM', () => clear(parts, vm));
   }
   return true;
 }
 
-/** With a complete snapshot the sleep is finished; without, the machine goes on, or is dead with its disk. */
+/**
+ * With a complete snapshot the sleep is finished; without, the machine goes on, or is dead with its
+ * disk.
+ */
 async function settleSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   const { driver, directory, log } = parts;
   try {
@@ -117,7 +133,11 @@ async function settleSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
     }
   } catch (error) {
     log.error({ vmId: vm.id, err: error }, 'it cannot be told how far a sleep had come that was cut short');
-    await markDead(parts, vm, notAdopted(`its sleep was cut short, and its snapshot cannot be read: ${messageOf(error)}`));
+    await markDead(
+      parts,
+      vm,
+      notAdopted(`its sleep was cut short, and its snapshot cannot be read: ${messageOf(error)}`),
+    );
     return;
   }
   vm.record = { ...vm.record, status: 'running' };
@@ -133,36 +153,48 @@ async function lookAtSnapshot({ driver, directory }: LifecycleParts, vm: OwnedVm
   }
 }
 
-/** A wake whose machine did not run yet is undone. One whose machine runs is finished, after the daemon's start: whoever asks for it joins. */
+/**
+ * A wake whose machine did not run yet is undone. One whose machine runs is finished, after the
+ * daemon's start: whoever asks for it joins.
+ */
 async function settleWake(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   const { record } = vm;
   if (!record.continued) {
     const left = record.sleptState !== null || (!record.snapshot && !record.freed);
-    await undoWake(parts, vm, record.snapshot ? 'asleep' : 'dead', left, 'the host daemon ended while the VM was waking');
+    await undoWake(
+      parts,
+      vm,
+      record.snapshot ? 'asleep' : 'dead',
+      left,
+      'the host daemon ended while the VM was waking',
+    );
     return;
   }
   const running = await takeOver(parts, vm);
   if (running !== null) {
     const { epoch, spec, sizeAsked } = record;
-    vm.begin({ status: 'waking', epoch, size: sizeAsked ?? sizeOf(spec) }, (abort) => resumeWake(parts, vm, running, abort));
+    vm.begin({ status: 'waking', epoch, size: sizeAsked ?? sizeOf(spec) }, (abort) =>
+      resumeWake(parts, vm, running, abort),
+    );
   }
 }
 
 async function clear(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   await release(parts, vm);
-  if (!vm.record.everRan) {
-    await parts.directory.removeContents(vm.id);
-  }
+  if (!vm.record.everRan) await parts.directory.removeContents(vm.id);
+
   await parts.directory.write(vm.record);
 }
 
-/** Takes over a VM that runs, when it is the recorded process and its guest knows the recorded secret; otherwise it becomes `dead`. */
+/**
+ * Takes over a VM that runs, when it is the recorded process and its guest knows the recorded
+ * secret; otherwise it becomes `dead`.
+ */
 async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   const { directory, log } = parts;
   const running = await takeOver(parts, vm);
-  if (running === null) {
-    return;
-  }
+  if (running === null) return;
+
   const secret = await directory.readSecret(vm.id);
   if (secret === null) {
     await markDead(parts, vm, notAdopted('the secret of its guest daemon is lost'));
@@ -183,7 +215,8 @@ async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
       await markDead(parts, vm, notAdopted(`its guest does not know the recorded secret: ${error.message}`));
       return;
     }
-    // It is the recorded process and it runs: a guest too busy to answer now is no reason to take a tenant's machine away.
+    // It is the recorded process and it runs: a guest too busy to answer now is no reason to take a
+    // tenant's machine away.
     log.warn({ vmId: vm.id, err: error }, 'an adopted guest did not answer yet');
   }
   log.info({ vmId: vm.id, epoch: vm.record.epoch, pid: running.process.pid }, 'a VM is adopted');
@@ -196,14 +229,20 @@ async function takeOver(parts: LifecycleParts, vm: OwnedVm): Promise<RunningVm |
   try {
     running = await driver.recover(directory.driverFolder(vm.id), vm.record.driverState ?? {});
   } catch (error) {
-    // Without its network, say. Nobody can reach it any more; left as `running` it would be for ever.
+    // Without its network, say. Nobody can reach it any more; left as `running` it would be for
+    // ever.
     log.error({ vmId: vm.id, err: error }, 'a VM cannot be taken over and is ended');
     await markDead(parts, vm, notAdopted(`it could not be taken over: ${messageOf(error)}`));
     return null;
   }
   if (running === null) {
-    await markDead(parts, vm, { code: 'process_ended', reason: 'its process ended while no host daemon ran', lastAliveUnixMs: null });
+    await markDead(parts, vm, {
+      code: 'process_ended',
+      reason: 'its process ended while no host daemon ran',
+      lastAliveUnixMs: null,
+    });
   }
+
   return running;
 }
 
@@ -211,8 +250,15 @@ function notAdopted(reason: string): Death {
   return { code: 'not_adopted', reason, lastAliveUnixMs: null };
 }
 
-/** Whether it went well; what did not is logged, and the VM's record still says what is to be done. */
-async function attempt(parts: LifecycleParts, vmId: string | null, what: string, work: () => Promise<void>): Promise<boolean> {
+/**
+ * Whether it went well; what did not is logged, and the VM's record still says what is to be done.
+ */
+async function attempt(
+  parts: LifecycleParts,
+  vmId: string | null,
+  what: string,
+  work: () => Promise<void>,
+): Promise<boolean> {
   try {
     await work();
     return true;

@@ -1,5 +1,5 @@
-// How a VM that runs gets another size: the driver plugs in, the guest brings it online and reads it back, the record says so. What does not work is
-// taken back as far as the guest lets go of it.
+// How a VM that runs gets another size: the driver plugs in, the guest brings it online and reads
+// it back, the record says so. What does not work is taken back as far as the guest lets go of it.
 import { HostError, messageOf } from '../host-error.ts';
 import { giveSize } from '../identity.ts';
 import type { Amounts } from '../admission.ts';
@@ -17,13 +17,24 @@ export interface ResizeOrder {
   size: Amounts;
 }
 
-/** In the VM's turn. Rejects with `resize_failed` when it does not have the size then; it runs on, as large as its record says. */
-export async function grow(parts: LifecycleParts, vm: OwnedVm, { epoch, size }: ResizeOrder, abort: AbortController): Promise<void> {
+/**
+ * In the VM's turn. Rejects with `resize_failed` when it does not have the size then; it runs on,
+ * as large as its record says.
+ */
+export async function grow(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  { epoch, size }: ResizeOrder,
+  abort: AbortController,
+): Promise<void> {
   const startedMs = performance.now();
   const { directory, deadlines, log } = parts;
   const deadline = AbortSignal.timeout(deadlines.resizeMs);
   assertRunning(vm);
-  const died = vm.watch === null ? AbortSignal.abort(new Error('its process is not watched')) : diedSignal(vm.watch, 'resize_failed');
+  const died =
+    vm.watch === null
+      ? AbortSignal.abort(new Error('its process is not watched'))
+      : diedSignal(vm.watch, 'resize_failed');
   crashPoint('resize:accepted');
   const raised = { ...vm.record, epoch };
   await directory.write(raised);
@@ -31,9 +42,8 @@ export async function grow(parts: LifecycleParts, vm: OwnedVm, { epoch, size }: 
   crashPoint('resize:epoch-recorded');
 
   const { has, failure } = await changeSize(parts, vm, size, AbortSignal.any([abort.signal, deadline, died]));
-  if (vm.ending !== null) {
-    throw new HostError('superseded', 'a destroy overtook the resize', { cause: failure });
-  }
+  if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the resize', { cause: failure });
+
   if (!sameSize(vm.record.spec, has)) {
     // First in memory: the machine has it, so it counts, whether it can be written or not.
     vm.record = { ...vm.record, spec: { ...vm.record.spec, ...has } };
@@ -42,14 +52,17 @@ export async function grow(parts: LifecycleParts, vm: OwnedVm, { epoch, size }: 
   }
   if (failure !== null) {
     log.warn({ vmId: vm.id, epoch, err: failure, has }, 'a VM was not resized');
-    throw abort.signal.aborted ? abort.signal.reason : new HostError('resize_failed', messageOf(failure), { cause: failure });
+    throw abort.signal.aborted
+      ? abort.signal.reason
+      : new HostError('resize_failed', messageOf(failure), { cause: failure });
   }
   log.info({ vmId: vm.id, epoch, size: has, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is resized');
 }
 
 /**
- * Gives a running machine the size, as far as that works. Resolves with the size that it has, and with why that is not the one asked for; never rejects.
- * Less than before of vCPUs or memory is no failure when the guest does not let go of it.
+ * Gives a running machine the size, as far as that works. Resolves with the size that it has, and
+ * with why that is not the one asked for; never rejects. Less than before of vCPUs or memory is no
+ * failure when the guest does not let go of it.
  */
 export async function changeSize(
   parts: LifecycleParts,
@@ -65,14 +78,17 @@ export async function changeSize(
     signal.throwIfAborted();
     plugged = sizeOf(await driver.resize(vm.existing(folder, signal), from, to));
     crashPoint('resize:plugged');
-    if (vm.guest === null) {
-      throw new HostError('vm_not_running', 'there is no connection to its guest');
-    }
+    if (vm.guest === null) throw new HostError('vm_not_running', 'there is no connection to its guest');
+
     await giveSize(vm.guest, plugged, { signal, deadlineMs: deadlines.resizeMs });
     crashPoint('resize:verified');
     if (plugged.vcpu < to.vcpu || plugged.memoryMib < to.memoryMib || plugged.diskGib < to.diskGib) {
-      throw new HostError('resize_failed', `it has ${plugged.vcpu} vCPUs, ${plugged.memoryMib} MiB and ${plugged.diskGib} GiB`);
+      throw new HostError(
+        'resize_failed',
+        `it has ${plugged.vcpu} vCPUs, ${plugged.memoryMib} MiB and ${plugged.diskGib} GiB`,
+      );
     }
+
     return { has: plugged, failure: null };
   } catch (error) {
     const failure = error instanceof Error ? error : new Error(String(error));
@@ -91,7 +107,10 @@ async function takeBack(parts: LifecycleParts, vm: OwnedVm, plugged: Amounts, fr
     const signal = AbortSignal.timeout(Math.min(TAKE_BACK_MS, parts.deadlines.resizeMs));
     return sizeOf(await parts.driver.resize(vm.existing(parts.directory.driverFolder(vm.id), signal), plugged, from));
   } catch (error) {
-    parts.log.error({ vmId: vm.id, err: error }, `what a failed resize had plugged in was not taken back: ${messageOf(error)}`);
+    parts.log.error(
+      { vmId: vm.id, err: error },
+      `what a failed resize had plugged in was not taken back: ${messageOf(error)}`,
+    );
     return error instanceof ResizeFailed ? sizeOf(error.has) : plugged;
   }
 }

@@ -1,5 +1,7 @@
-// How a VM wakes: from its snapshot, processes and all, or by a boot of its disk when there is no snapshot or it is of no use. Each step is on disk before
-// the next begins. Before the machine runs a failure leaves the VM as it was; from then on it is finished, by the next daemon if need be, or the VM is dead.
+// How a VM wakes: from its snapshot, processes and all, or by a boot of its disk when there is no
+// snapshot or it is of no use. Each step is on disk before the next begins. Before the machine runs
+// a failure leaves the VM as it was; from then on it is finished, by the next daemon if need be, or
+// the VM is dead.
 import type { Amounts } from '../admission.ts';
 import { GuestClient, GuestRefusal } from '../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
@@ -15,10 +17,16 @@ import { nameBootedMachine } from './names.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from './owned-vm.ts';
 
 /**
- * In the VM's turn: brings a VM that is asleep, or dead with its disk, to `running`. Otherwise it is as before, or dead with its disk, and this rejects with
- * `wake_failed`; when a destroy overtook it, with `superseded`.
+ * In the VM's turn: brings a VM that is asleep, or dead with its disk, to `running`. Otherwise it
+ * is as before, or dead with its disk, and this rejects with `wake_failed`; when a destroy overtook
+ * it, with `superseded`.
  */
-export async function wakeUp(parts: LifecycleParts, vm: OwnedVm, order: WakeOrder, abort: AbortController): Promise<void> {
+export async function wakeUp(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  order: WakeOrder,
+  abort: AbortController,
+): Promise<void> {
   const startedMs = performance.now();
   const deadline = AbortSignal.timeout(parts.deadlines.wakeMs);
   const signal = AbortSignal.any([abort.signal, deadline]);
@@ -40,8 +48,15 @@ export async function wakeUp(parts: LifecycleParts, vm: OwnedVm, order: WakeOrde
   );
 }
 
-/** In the VM's turn: finishes a wake that an earlier daemon cut short when the machine ran already. */
-export async function resumeWake(parts: LifecycleParts, vm: OwnedVm, running: RunningVm, abort: AbortController): Promise<void> {
+/**
+ * In the VM's turn: finishes a wake that an earlier daemon cut short when the machine ran already.
+ */
+export async function resumeWake(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  running: RunningVm,
+  abort: AbortController,
+): Promise<void> {
   const signal = AbortSignal.any([abort.signal, AbortSignal.timeout(parts.deadlines.wakeMs)]);
   const { spec, sizeAsked } = vm.record;
   try {
@@ -54,8 +69,9 @@ export async function resumeWake(parts: LifecycleParts, vm: OwnedVm, running: Ru
 }
 
 /**
- * Puts a wake of which nothing runs back to where it began: `asleep` with its snapshot untouched, or `dead` with its disk. Never rejects. After a crash, `left`
- * says that there may be something to free.
+ * Puts a wake of which nothing runs back to where it began: `asleep` with its snapshot untouched,
+ * or `dead` with its disk. Never rejects. After a crash, `left` says that there may be something to
+ * free.
  */
 export async function undoWake(
   parts: LifecycleParts,
@@ -64,9 +80,8 @@ export async function undoWake(
   left: boolean,
   reason: string,
 ): Promise<void> {
-  if (left) {
-    await releaseAttempt(parts, vm);
-  }
+  if (left) await releaseAttempt(parts, vm);
+
   if (status === 'dead') {
     await markDead(parts, vm, { code: 'wake_failed', reason, lastAliveUnixMs: vm.record.lastAliveUnixMs });
     return;
@@ -76,8 +91,9 @@ export async function undoWake(
 }
 
 /**
- * Everything from the first call of a machine that runs to the record `running`. `sizes`: what it may have; the first that the guest confirms is taken. The record's
- * own write may fail: it says `waking`, and that its machine runs, so the next daemon finishes it again.
+ * Everything from the first call of a machine that runs to the record `running`. `sizes`: what it
+ * may have; the first that the guest confirms is taken. The record's own write may fail: it says
+ * `waking`, and that its machine runs, so the next daemon finishes it again.
  */
 async function finishWake(
   parts: LifecycleParts,
@@ -94,9 +110,9 @@ async function finishWake(
   const secrets = await secretsOf(parts, vm);
   const size = await wakeGuest(parts, guest, secrets, sizes, alive);
   vm.record = { ...vm.record, spec: { ...vm.record.spec, ...size } };
-  if (vm.record.woke?.from === 'disk') {
+  if (vm.record.woke?.from === 'disk')
     await nameBootedMachine(parts, vm, guest, { secret: secrets.fresh, size, signal: alive });
-  }
+
   crashPoint('wake:identified');
   await directory.promoteNextSecret(vm.id);
   crashPoint('wake:secret-promoted');
@@ -105,8 +121,12 @@ async function finishWake(
   if (sizeAsked !== null && !sameSize(size, sizeAsked)) {
     const { has, failure } = await changeSize(parts, vm, sizeAsked, alive);
     if (failure !== null) {
-      log.warn({ vmId: vm.id, err: failure, has, sizeAsked }, 'a VM that woke does not have the size it was asked to have');
+      log.warn(
+        { vmId: vm.id, err: failure, has, sizeAsked },
+        'a VM that woke does not have the size it was asked to have',
+      );
     }
+
     vm.record = { ...vm.record, spec: { ...vm.record.spec, ...has } };
   }
   const death = { reason: null, deathCode: null, lastAliveUnixMs: null };
@@ -117,9 +137,7 @@ async function finishWake(
       log.warn({ vmId: vm.id, err: error }, `a spent snapshot was not removed: ${messageOf(error)}`);
     });
   }
-  if (vm.ending !== null) {
-    throw new HostError('superseded', 'a destroy overtook the wake');
-  }
+  if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the wake');
 }
 
 /** Resolves with the size that the guest confirmed. */
@@ -135,9 +153,7 @@ async function wakeGuest(
       await giveWake(guest, secrets, size, signal, parts.deadlines.wakeMs);
       return size;
     } catch (error) {
-      if (!(error instanceof GuestRefusal && error.status === 500 && at < sizes.length - 1)) {
-        throw error;
-      }
+      if (!(error instanceof GuestRefusal && error.status === 500 && at < sizes.length - 1)) throw error;
     }
   }
   throw new HostError('wake_failed', 'its size is not known');
@@ -147,13 +163,14 @@ async function wakeGuest(
 async function secretsOf({ directory }: LifecycleParts, vm: OwnedVm): Promise<WakeSecrets> {
   const [former, next] = await Promise.all([directory.readSecret(vm.id), directory.readNextSecret(vm.id)]);
   const fresh = next ?? former;
-  if (fresh === null) {
-    throw new HostError('wake_failed', 'the secret of its guest daemon is lost');
-  }
+  if (fresh === null) throw new HostError('wake_failed', 'the secret of its guest daemon is lost');
+
   return { fresh, former: former === null || next === null ? [] : [former] };
 }
 
-/** Leaves the VM in a state to be found in, and resolves with what the caller of the wake is told. */
+/**
+ * Leaves the VM in a state to be found in, and resolves with what the caller of the wake is told.
+ */
 async function giveUp(
   parts: LifecycleParts,
   vm: OwnedVm,
@@ -163,9 +180,8 @@ async function giveUp(
   reason: string,
 ): Promise<unknown> {
   letGo(vm);
-  if (vm.ending !== null) {
-    return new HostError('superseded', 'a destroy overtook the wake', { cause: error });
-  }
+  if (vm.ending !== null) return new HostError('superseded', 'a destroy overtook the wake', { cause: error });
+
   const closing = abort.signal.aborted;
   parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not wake');
   if (vm.record.continued && closing) {
@@ -177,16 +193,18 @@ async function giveUp(
   } else {
     const status = before.status === 'dead' ? 'dead' : 'asleep';
     const { deathCode, reason: was } = before;
-    if (error instanceof BootFailed) {
-      await releaseAttempt(parts, vm);
-    }
+    if (error instanceof BootFailed) await releaseAttempt(parts, vm);
+
     vm.record = { ...vm.record, status, sizeAsked: null, ...(status === 'dead' ? { deathCode, reason: was } : {}) };
     await writeOrSay(parts, vm);
   }
   return closing ? abort.signal.reason : new HostError('wake_failed', reason, { cause: error });
 }
 
-/** Whether it was written; what was not is logged. For a record that says the same to the next daemon as the one before it. */
+/**
+ * Whether it was written; what was not is logged. For a record that says the same to the next
+ * daemon as the one before it.
+ */
 async function writeOrSay(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   try {
     await parts.directory.write(vm.record);

@@ -1,4 +1,5 @@
-// Chooses the driver that the configuration names and gives it what it needs of this machine. The only place that knows both.
+// Chooses the driver that the configuration names and gives it what it needs of this machine. The
+// only place that knows both.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
@@ -24,7 +25,8 @@ const LARGEST: VmSize = { vcpu: VCPU_MAX, memoryMib: MEMORY_MAX_MIB, diskGib: DI
 /** The driver, prepared. Throws with what is missing. */
 export async function makeDriver(config: HostConfig, data: DataFolder, log: Logger): Promise<MadeDriver> {
   if (config.driver === 'fake') {
-    // Loaded on demand: the fake needs the guest's bundler, which only a checkout for development has.
+    // Loaded on demand: the fake needs the guest's bundler, which only a checkout for development
+    // has.
     const { FakeDriver } = await import('./fake/driver.ts');
     const driver = new FakeDriver(data.instanceId);
     await driver.prepare();
@@ -52,13 +54,12 @@ export async function newestImageFolder(cacheFolder: string): Promise<string> {
   for (const name of await namesIn(images)) {
     const folder = join(images, name);
     const built = await stat(join(folder, 'image.json')).catch(unlessMissing);
-    if (built !== null && (newest === null || built.mtimeMs > newest.builtMs)) {
+    if (built !== null && (newest === null || built.mtimeMs > newest.builtMs))
       newest = { folder, builtMs: built.mtimeMs };
-    }
   }
-  if (newest === null) {
+  if (newest === null)
     throw new Error(`there is no guest image in ${images}: run the set-up (berth up), or name one with --image-folder`);
-  }
+
   return newest.folder;
 }
 
@@ -67,8 +68,7 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 function unlessMissing(error: NodeJS.ErrnoException): null {
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') {
-    return null;
-  }
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+
   throw error;
 }

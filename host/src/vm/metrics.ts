@@ -1,4 +1,5 @@
-// What a running VM's guest says of itself and what its host sees of it, at one moment. The guest may lie; what is billed is the host's.
+// What a running VM's guest says of itself and what its host sees of it, at one moment. The guest
+// may lie; what is billed is the host's.
 import { guestMetrics } from '@berth/protocol/guest.ts';
 import type { VmMetrics } from '@berth/protocol/host.ts';
 import type { GuestClient } from '../guest/client.ts';

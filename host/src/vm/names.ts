@@ -1,5 +1,6 @@
-// The names and keys that a VM was given when it was made, given again to a machine that was booted from a disk on which they never arrived: the guest does
-// not wait for its disk when it takes them. Must not touch a disk that has them: what else changed on it is the tenant's doing.
+// The names and keys that a VM was given when it was made, given again to a machine that was booted
+// from a disk on which they never arrived: the guest does not wait for its disk when it takes them.
+// Must not touch a disk that has them: what else changed on it is the tenant's doing.
 import { guestExecResult } from '@berth/protocol/guest.ts';
 import type { Amounts } from '../admission.ts';
 import { readAtMost } from '../bounded-body.ts';
@@ -14,8 +15,10 @@ const READ = { command: `cat /etc/machine-id && test -s ${HOST_KEY} && test -s $
 const READ_BYTES = 16_384;
 
 /**
- * For a machine that was booted from its disk and has taken `secret`. Another machine-id is that of the template, or of the time when the machine waited in the
- * pool; with its own, the host key may still be missing. Rejects when it does not take its names: it must not be used then. A guest that cannot say keeps what it has.
+ * For a machine that was booted from its disk and has taken `secret`. Another machine-id is that of
+ * the template, or of the time when the machine waited in the pool; with its own, the host key may
+ * still be missing. Rejects when it does not take its names: it must not be used then. A guest that
+ * cannot say keeps what it has.
  */
 export async function nameBootedMachine(
   { directory, log, deadlines }: LifecycleParts,

@@ -1,5 +1,5 @@
-// One VM as the daemon holds it in memory: its record as written on disk, and what lives only as long as the daemon.
-// Holds data and names; the verbs are in lifecycle-*.ts.
+// One VM as the daemon holds it in memory: its record as written on disk, and what lives only as
+// long as the daemon. Holds data and names; the verbs are in lifecycle-*.ts.
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
 import type { Amounts, HeldVm } from '../admission.ts';
@@ -60,7 +60,10 @@ export class OwnedVm {
   /** While it is running. */
   guest: GuestClient | null = null;
   watch: Watch | null = null;
-  /** A clone may be under way in its guest; settled when every call for one was accepted or has failed. */
+  /**
+   * A clone may be under way in its guest; settled when every call for one was accepted or has
+   * failed.
+   */
   clone: { maybe: boolean; accepted: Promise<unknown> } = { maybe: false, accepted: Promise.resolve() };
   /** One for each raw stream into its guest, open or being opened; an abort closes it. */
   readonly streams = new Set<AbortController>();
@@ -81,27 +84,29 @@ export class OwnedVm {
     return this.record.machineId ?? this.record.id;
   }
 
-  /** Begins a verb in the VM's turn, and says at once that it is under way. Nobody has to wait for `done`: how it went is in the record too. */
+  /**
+   * Begins a verb in the VM's turn, and says at once that it is under way. Nobody has to wait for
+   * `done`: how it went is in the record too.
+   */
   begin(doing: Omit<Doing, 'abort' | 'done'>, work: (abort: AbortController) => Promise<void>): Doing {
     const abort = new AbortController();
     const begun: Doing = { ...doing, abort, done: Promise.resolve() };
     begun.done = this.turns
       .take(() => work(abort))
       .finally(() => {
-        if (this.doing === begun) {
-          this.doing = null;
-        }
+        if (this.doing === begun) this.doing = null;
       });
     begun.done.catch(() => undefined);
     this.doing = begun;
     return begun;
   }
 
-  /** Closes its streams at once: nothing of the machine may outlive it, and what is captured must not be written to any more. */
+  /**
+   * Closes its streams at once: nothing of the machine may outlive it, and what is captured must
+   * not be written to any more.
+   */
   closeStreams(why: HostError): void {
-    for (const stream of this.streams) {
-      stream.abort(why);
-    }
+    for (const stream of this.streams) stream.abort(why);
   }
 
   /** As the driver's verbs on a machine that exists want it. */
@@ -124,7 +129,13 @@ export class OwnedVm {
     switch (status) {
       case 'destroying':
         // The wire has no word for "being destroyed": it is no longer of use and not yet gone.
-        return { ...shown, status: 'dead', reason: 'it is being destroyed', deathCode: deathCode ?? 'process_ended', keeps: 'nothing' };
+        return {
+          ...shown,
+          status: 'dead',
+          reason: 'it is being destroyed',
+          deathCode: deathCode ?? 'process_ended',
+          keeps: 'nothing',
+        };
       case 'dead':
         return {
           ...shown,
@@ -162,9 +173,8 @@ export class OwnedVm {
         return [{ holds: 'disk', size }];
       case 'dead':
       case 'destroying':
-        if (this.record.freed) {
-          return this.record.everRan ? [{ holds: 'disk', size }] : [];
-        }
+        if (this.record.freed) return this.record.everRan ? [{ holds: 'disk', size }] : [];
+
         return [{ holds: 'using', size }];
       default:
         return [{ holds: 'using', size }];

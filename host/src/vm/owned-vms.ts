@@ -1,4 +1,5 @@
-// Every VM of this host by its id, and how one is found: as it is shown, as a call is judged against it, and with its guest when it runs. Moves none of them.
+// Every VM of this host by its id, and how one is found: as it is shown, as a call is judged
+// against it, and with its guest when it runs. Moves none of them.
 import type { VmView } from '@berth/protocol/host.ts';
 import type { GuestClient } from '../guest/client.ts';
 import { HostError } from '../host-error.ts';
@@ -40,13 +41,11 @@ export class OwnedVms {
   /** Throws `vm_not_found` for a VM that was never here, or is forgotten. */
   show(id: string): VmView {
     const vm = this.#vms.get(id);
-    if (vm !== undefined) {
-      return this.view(vm);
-    }
+    if (vm !== undefined) return this.view(vm);
+
     const epoch = this.#parts.fences.epochOf(id);
-    if (epoch === null) {
-      throw new HostError('vm_not_found', `no VM ${id} on this host`);
-    }
+    if (epoch === null) throw new HostError('vm_not_found', `no VM ${id} on this host`);
+
     return { id, epoch, status: 'destroyed' };
   }
 
@@ -57,9 +56,8 @@ export class OwnedVms {
   /** The verb that moves a VM between two states. */
   underWay(id: string): { done: Promise<void> } {
     const doing = this.#vms.get(id)?.doing;
-    if (doing == null) {
-      throw new Error(`the VM ${id} is between two states and nobody moves it`);
-    }
+    if (doing == null) throw new Error(`the VM ${id} is between two states and nobody moves it`);
+
     return doing;
   }
 
@@ -70,7 +68,10 @@ export class OwnedVms {
     if (status !== 'running' || vm?.guest == null) {
       throw status === 'destroyed'
         ? new HostError('vm_not_found', `the VM ${id} is destroyed`)
-        : new HostError('vm_not_running', `the VM ${id} is ${status === 'running' ? 'about to be dead' : status}, not running`);
+        : new HostError(
+            'vm_not_running',
+            `the VM ${id} is ${status === 'running' ? 'about to be dead' : status}, not running`,
+          );
     }
     return { vm, guest: vm.guest };
   }

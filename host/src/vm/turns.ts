@@ -1,4 +1,5 @@
-// One after the other: work on one VM never overlaps with other work on it. Failures reach their own caller and never block the next in line.
+// One after the other: work on one VM never overlaps with other work on it. Failures reach their
+// own caller and never block the next in line.
 
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();

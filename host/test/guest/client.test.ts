@@ -31,9 +31,9 @@ describe('the client of a guest', () => {
       json(response, 200, { ok: true, version: '1', uptimeSeconds: 1 });
     };
     await client.reach(CALL);
-    for (let call = 0; call < 3; call += 1) {
+    for (let call = 0; call < 3; call += 1)
       assert.deepEqual(await client.health(CALL), { ok: true, version: '1', uptimeSeconds: 1 });
-    }
+
     assert.equal(guest.requests[0]?.authorization, 'Bearer the-secret');
     assert.equal(sockets.size, 1);
   });
@@ -52,7 +52,10 @@ describe('the client of a guest', () => {
 
   it('gives up on a guest that nobody listens in, at the deadline or when told to', async () => {
     await guest.stop();
-    await assert.rejects(client.reach({ signal: NEVER, deadlineMs: 100 }), { code: 'guest_unreachable', message: /within 0\.1 s/ });
+    await assert.rejects(client.reach({ signal: NEVER, deadlineMs: 100 }), {
+      code: 'guest_unreachable',
+      message: /within 0\.1 s/,
+    });
     const abort = new AbortController();
     const reached = client.reach({ signal: abort.signal, deadlineMs: 60_000 });
     abort.abort(new Error('destroyed'));
@@ -103,15 +106,23 @@ describe('the client of a guest', () => {
     ],
     [
       'sends huge headers',
-      (guest) => (guest.handler = (_request, response) => void response.writeHead(200, { 'x-huge': 'x'.repeat(10_000) }).end('{}')),
+      (guest) =>
+        (guest.handler = (_request, response) =>
+          void response.writeHead(200, { 'x-huge': 'x'.repeat(10_000) }).end('{}')),
       /Header/i,
     ],
     [
       'redirects elsewhere',
-      (guest) => (guest.handler = (_request, response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()),
+      (guest) =>
+        (guest.handler = (_request, response) =>
+          void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()),
       /answered 302/,
     ],
-    ['closes the connection', (guest) => (guest.handler = (request) => void request.socket.destroy()), /hang up|closed|ECONNRESET/],
+    [
+      'closes the connection',
+      (guest) => (guest.handler = (request) => void request.socket.destroy()),
+      /hang up|closed|ECONNRESET/,
+    ],
     [
       'breaks off in the middle of its answer',
       (guest) =>
@@ -135,7 +146,10 @@ describe('the client of a guest', () => {
   }
 
   it('is not harmed by a guest that does not speak HTTP, or switches to another protocol', async () => {
-    for (const bytes of ['SSH-2.0-OpenSSH_9.2\r\n', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n']) {
+    for (const bytes of [
+      'SSH-2.0-OpenSSH_9.2\r\n',
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
+    ]) {
       await withRawGuest(
         (socket) => socket.write(bytes),
         async (raw) => {
@@ -212,9 +226,7 @@ describe('the client of a guest', () => {
       let bytes = 0;
       await assert.rejects(
         async () => {
-          for await (const chunk of output as AsyncIterable<Buffer>) {
-            bytes += chunk.length;
-          }
+          for await (const chunk of output as AsyncIterable<Buffer>) bytes += chunk.length;
         },
         { code: 'guest_unreachable', message: /longer than/ },
       );
@@ -236,7 +248,10 @@ describe('the client of a guest', () => {
   });
 });
 
-async function withRawGuest(talk: (socket: Socket) => void, use: (client: GuestClient) => Promise<void>): Promise<void> {
+async function withRawGuest(
+  talk: (socket: Socket) => void,
+  use: (client: GuestClient) => Promise<void>,
+): Promise<void> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
     sockets.add(socket);
@@ -250,9 +265,8 @@ async function withRawGuest(talk: (socket: Socket) => void, use: (client: GuestC
     await use(client);
   } finally {
     client.close();
-    for (const socket of sockets) {
-      socket.destroy();
-    }
+    for (const socket of sockets) socket.destroy();
+
     server.close();
     await once(server, 'close');
   }

@@ -1,4 +1,5 @@
-// File calls against guests that follow a script: what is sent, what is passed on, and what a hostile guest cannot do.
+// File calls against guests that follow a script: what is sent, what is passed on, and what a
+// hostile guest cannot do.
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -122,7 +123,9 @@ describe('file calls of a guest', () => {
         request.resume();
         json(response, 200, answer);
       };
-      await assert.rejects(writeGuestFile(client, '/x', upload(Buffer.from('12345')), NEVER), { code: 'guest_unreachable' });
+      await assert.rejects(writeGuestFile(client, '/x', upload(Buffer.from('12345')), NEVER), {
+        code: 'guest_unreachable',
+      });
     }
   });
 

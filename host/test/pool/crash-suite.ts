@@ -1,5 +1,6 @@
-// Kills the real daemon at every durable step of its pool and of a create that takes a machine from it, and looks at what the next one makes of it: each
-// machine has one owner or is gone. Told which driver the daemon uses and how to see that driver's machines.
+// Kills the real daemon at every durable step of its pool and of a create that takes a machine from
+// it, and looks at what the next one makes of it: each machine has one owner or is gone. Told which
+// driver the daemon uses and how to see that driver's machines.
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,10 +16,22 @@ const EXEC_SECONDS = 30;
 const FILL_DEADLINE_MS = 60_000;
 const POLL_MS = 50;
 
-const MAKE_POINTS = ['pool:folders-made', 'pool:driver-state-saved', 'pool:driver-state-saved#2', 'pool:restored', 'pool:warm'];
+const MAKE_POINTS = [
+  'pool:folders-made',
+  'pool:driver-state-saved',
+  'pool:driver-state-saved#2',
+  'pool:restored',
+  'pool:warm',
+];
 const CLAIM_POINTS = CRASH_POINTS.filter((point) => point.startsWith('pool:claim-'));
 /** Those of a create that a machine of the pool goes through. */
-const CREATE_POINTS = ['create:folders-made', 'create:secret-written', 'create:restored', 'create:identified', 'create:running-recorded'];
+const CREATE_POINTS = [
+  'create:folders-made',
+  'create:secret-written',
+  'create:restored',
+  'create:identified',
+  'create:running-recorded',
+];
 const END_POINTS = ['pool:driver-done', 'pool:removed'];
 
 export interface CrashSubject {
@@ -26,7 +39,9 @@ export interface CrashSubject {
   flags: readonly string[];
   /** One entry for each machine of the installation that has a process. */
   machines(instanceId: string): Promise<string[]>;
-  /** What else machines may have left: one sentence each. Empty when there are none and no daemon. */
+  /**
+   * What else machines may have left: one sentence each. Empty when there are none and no daemon.
+   */
   leftovers(): Promise<string[]>;
 }
 
@@ -56,16 +71,18 @@ export function poolCrashSuite(title: string, subject: CrashSubject): void {
       const deadline = performance.now() + FILL_DEADLINE_MS;
       for (;;) {
         const { pool } = hostInfo.parse((await daemon.call('GET', '/host')).body);
-        if (pool.ready === 1) {
-          return;
-        }
+        if (pool.ready === 1) return;
+
         assert.ok(performance.now() < deadline, `the pool is not full: ${daemon.log.slice(-3).join('\n')}`);
         await delay(POLL_MS);
       }
     }
 
     async function answers(): Promise<void> {
-      const { status, body } = await daemon.call('POST', `/vms/${A}/exec`, { command: 'echo here', timeoutSeconds: EXEC_SECONDS });
+      const { status, body } = await daemon.call('POST', `/vms/${A}/exec`, {
+        command: 'echo here',
+        timeoutSeconds: EXEC_SECONDS,
+      });
       assert.equal(status, 200, JSON.stringify(body));
       assert.equal((body as { stdout: string }).stdout, 'here\n');
     }
@@ -100,9 +117,8 @@ export function poolCrashSuite(title: string, subject: CrashSubject): void {
         const running = found.status === 200 && vmView.parse(found.body).status === 'running';
         assert.equal(running, point === 'create:running-recorded', JSON.stringify(found));
         assert.equal((await machines()).length, running ? 2 : 1);
-        if (running) {
-          await answers();
-        }
+        if (running) await answers();
+
         const made = await daemon.call('PUT', `/vms/${A}`, { epoch, spec: SMALL });
         assert.equal(made.status, 200, JSON.stringify(made.body));
         await answers();

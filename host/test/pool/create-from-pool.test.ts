@@ -72,7 +72,10 @@ describe('a create on a host with a warm pool', () => {
     const view = await lifecycle.create(A, { epoch: 1, spec: SMALL });
     assert.equal(view.status, 'running');
     assert.equal(fixture.driver.creates, before.creates);
-    assert.deepEqual([guest.identity?.hostname, guest.identity?.secret], [SMALL.hostname, await directory.readSecret(A)]);
+    assert.deepEqual(
+      [guest.identity?.hostname, guest.identity?.secret],
+      [SMALL.hostname, await directory.readSecret(A)],
+    );
     assert.notEqual(guest.identity?.secret, before.secret);
     const { machineId, driverState } = await recordOf(A);
     assert.deepEqual([machineId, driverState?.['id']], [id, id]);
@@ -129,7 +132,10 @@ describe('a create on a host with a warm pool', () => {
     await lifecycle.destroy(A, 2);
     await failed;
     assert.ok(!fixture.running().includes(id));
-    assert.deepEqual([fixture.running(), await fixture.folders(), await readdir(join(fixture.root, 'vms'))], [[], [], []]);
+    assert.deepEqual(
+      [fixture.running(), await fixture.folders(), await readdir(join(fixture.root, 'vms'))],
+      [[], [], []],
+    );
     over();
   });
 

@@ -1,4 +1,5 @@
-// A pool over a scripted machine and a real folder, for tests; `restart` is what a new daemon after `kill -9` finds.
+// A pool over a scripted machine and a real folder, for tests; `restart` is what a new daemon after
+// `kill -9` finds.
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,11 +37,13 @@ export class PoolFixture {
     return fixture;
   }
 
-  /** A new daemon's pool over what is on disk and on the machine; the one before hears of nothing any more. */
+  /**
+   * A new daemon's pool over what is on disk and on the machine; the one before hears of nothing
+   * any more.
+   */
   async restart(): Promise<void> {
-    if (this.driver !== undefined) {
-      this.driver.killed = true;
-    }
+    if (this.driver !== undefined) this.driver.killed = true;
+
     this.driver = new ScriptedDriver(this.machine);
     this.pool = new WarmPool({
       driver: this.driver,
@@ -85,8 +88,11 @@ export class PoolFixture {
     const deadline = performance.now() + DEADLINE_MS;
     while (!(await holds())) {
       if (performance.now() > deadline) {
-        throw new Error(`${what}: not within ${DEADLINE_MS / 1_000} s; the pool is ${JSON.stringify(this.pool.state())}`);
+        throw new Error(
+          `${what}: not within ${DEADLINE_MS / 1_000} s; the pool is ${JSON.stringify(this.pool.state())}`,
+        );
       }
+
       await delay(POLL_MS);
     }
   }

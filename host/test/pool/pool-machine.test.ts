@@ -5,7 +5,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { pino } from 'pino';
 import { PoolDirectory } from '../../src/pool/pool-directory.ts';
-import { endMachine, exerciseMachine, makeMachine, type MachineParts, type PoolMachine } from '../../src/pool/pool-machine.ts';
+import {
+  endMachine,
+  exerciseMachine,
+  makeMachine,
+  type MachineParts,
+  type PoolMachine,
+} from '../../src/pool/pool-machine.ts';
 import { ScriptedDriver, ScriptedMachine } from '../vm/scripted-driver.ts';
 import { SIZE } from './pool-fixture.ts';
 
@@ -46,8 +52,10 @@ describe('a machine that waits in the pool', () => {
     made = await makeMachine(parts, ID, NEVER);
     const { machine } = parts.driver;
     for (const { guest } of machine.of(ID)) {
-      guest.handler = () => machine.of(ID)[0]?.exited.resolve({ code: 'qemu_crash', reason: 'ended', lastAliveUnixMs: 0 });
+      guest.handler = () =>
+        machine.of(ID)[0]?.exited.resolve({ code: 'qemu_crash', reason: 'ended', lastAliveUnixMs: 0 });
     }
+
     await assert.rejects(exerciseMachine(parts, made, NEVER), /the process of the machine ended/);
     await assert.rejects(exerciseMachine(parts, made, NEVER), /the process of the machine ended/);
   });

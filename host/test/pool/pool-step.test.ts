@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { machineToClaim, nextStep, type PoolStep, type PoolView, type WaitingMachine } from '../../src/pool/pool-step.ts';
+import {
+  machineToClaim,
+  nextStep,
+  type PoolStep,
+  type PoolView,
+  type WaitingMachine,
+} from '../../src/pool/pool-step.ts';
 
 const PACE = { atOnce: 1, quietMs: 300, exerciseAfterMs: 60_000 };
 const NOW = 1_000_000;
@@ -30,14 +36,30 @@ describe('the next step of the pool', () => {
     ['makes a machine when one is missing', {}, { do: 'make' }],
     ['makes no more at once than its pace allows', { making: 1 }, { do: 'wait', untilMs: Infinity }],
     ['makes nothing while a create is under way', { underWay: 1 }, { do: 'wait', untilMs: Infinity }],
-    ['makes nothing until it has been quiet for a while', { quietSinceMs: NOW - 100 }, { do: 'wait', untilMs: NOW + 200 }],
-    ['makes nothing for which memory has no room', { room: 1, ready: waiting(10) }, { do: 'wait', untilMs: NOW - 10 + 60_000 }],
+    [
+      'makes nothing until it has been quiet for a while',
+      { quietSinceMs: NOW - 100 },
+      { do: 'wait', untilMs: NOW + 200 },
+    ],
+    [
+      'makes nothing for which memory has no room',
+      { room: 1, ready: waiting(10) },
+      { do: 'wait', untilMs: NOW - 10 + 60_000 },
+    ],
     ['makes nothing during a pause', { makeFromMs: NOW + 50 }, { do: 'wait', untilMs: NOW + 50 }],
-    ['waits for the next exercise when there are enough', { ready: waiting(10, 500) }, { do: 'wait', untilMs: NOW - 500 + 60_000 }],
+    [
+      'waits for the next exercise when there are enough',
+      { ready: waiting(10, 500) },
+      { do: 'wait', untilMs: NOW - 500 + 60_000 },
+    ],
     ['exercises the one that waited longest', { ready: waiting(60_000, 61_000) }, { do: 'exercise', id: 'm1' }],
     ['exercises one at a time', { ready: waiting(61_000), exercising: 1 }, { do: 'wait', untilMs: Infinity }],
     ['makes what is missing before it exercises', { ready: waiting(61_000) }, { do: 'make' }],
-    ['exercises nothing while a create is under way', { ready: waiting(61_000, 1), underWay: 2 }, { do: 'wait', untilMs: Infinity }],
+    [
+      'exercises nothing while a create is under way',
+      { ready: waiting(61_000, 1), underWay: 2 },
+      { do: 'wait', untilMs: Infinity },
+    ],
     [
       'ends the one that waited longest when fewer are asked for',
       { target: 1, ready: waiting(5, 9) },
@@ -58,11 +80,14 @@ describe('the next step of the pool', () => {
       { room: 1, ready: waiting(5), making: 1 },
       { do: 'end', id: 'm0', why: 'memory is short' },
     ],
-    ['waits while none of those beyond the room can be ended yet', { room: 0, making: 1 }, { do: 'wait', untilMs: Infinity }],
+    [
+      'waits while none of those beyond the room can be ended yet',
+      { room: 0, making: 1 },
+      { do: 'wait', untilMs: Infinity },
+    ],
   ];
-  for (const [title, differences, step] of cases) {
+  for (const [title, differences, step] of cases)
     it(title, () => assert.deepEqual(nextStep(view(differences), PACE), step));
-  }
 
   const views: fc.Arbitrary<PoolView> = fc.record({
     nowMs: fc.constant(NOW),
@@ -85,15 +110,11 @@ describe('the next step of the pool', () => {
           assert.equal(seen.underWay, 0);
           assert.ok(NOW >= seen.quietSinceMs + PACE.quietMs);
         }
-        if (step.do === 'make') {
-          assert.ok(count < seen.room && count < seen.target && seen.making < PACE.atOnce);
-        }
-        if (step.do === 'wait') {
-          assert.ok(step.untilMs > NOW, 'a wait that is over at once would turn for ever');
-        }
-        if (count > seen.room && seen.ready.length > 0) {
-          assert.ok(step.do === 'end' && step.why === 'memory is short');
-        }
+        if (step.do === 'make') assert.ok(count < seen.room && count < seen.target && seen.making < PACE.atOnce);
+
+        if (step.do === 'wait') assert.ok(step.untilMs > NOW, 'a wait that is over at once would turn for ever');
+
+        if (count > seen.room && seen.ready.length > 0) assert.ok(step.do === 'end' && step.why === 'memory is short');
       }),
     );
   });
@@ -101,13 +122,19 @@ describe('the next step of the pool', () => {
   it('comes to rest at the target when nothing changes but what it does', () => {
     fc.assert(
       fc.property(views, (start) => {
-        let seen: PoolView = { ...start, underWay: 0, quietSinceMs: -Infinity, makeFromMs: -Infinity, making: 0, exercising: 0 };
+        let seen: PoolView = {
+          ...start,
+          underWay: 0,
+          quietSinceMs: -Infinity,
+          makeFromMs: -Infinity,
+          making: 0,
+          exercising: 0,
+        };
         for (let steps = 0; ; steps += 1) {
           assert.ok(steps < 100, 'it does not come to rest');
           const step = nextStep(seen, PACE);
-          if (step.do === 'wait') {
-            break;
-          }
+          if (step.do === 'wait') break;
+
           const others = seen.ready.filter((machine) => step.do === 'make' || machine.id !== step.id);
           const fresh = { id: `made-${steps}`, exercisedAtMs: NOW };
           seen = { ...seen, ready: step.do === 'end' ? others : [...others, fresh] };

@@ -11,11 +11,21 @@ function agoMs(...times: number[]): number[] {
 }
 
 describe('the target of the pool', () => {
-  const cases: { title: string; createsAtMs: number[]; refillMs?: number; limits?: { min: number; max: number }; target: number }[] = [
+  const cases: {
+    title: string;
+    createsAtMs: number[];
+    refillMs?: number;
+    limits?: { min: number; max: number };
+    target: number;
+  }[] = [
     { title: 'is the minimum while nothing is asked for', createsAtMs: [], target: 1 },
     { title: 'is nothing when the minimum is', createsAtMs: [], limits: { min: 0, max: 8 }, target: 0 },
     { title: 'counts what came at once', createsAtMs: agoMs(5_000, 5_000, 5_000, 5_000), target: 4 },
-    { title: 'counts what came within the time that filling the pool takes', createsAtMs: agoMs(1_000, 8_000, 13_000, 17_000), target: 2 },
+    {
+      title: 'counts what came within the time that filling the pool takes',
+      createsAtMs: agoMs(1_000, 8_000, 13_000, 17_000),
+      target: 2,
+    },
     {
       title: 'counts more when machines take longer to be made',
       createsAtMs: agoMs(1_000, 8_000, 13_000, 17_000),
@@ -23,9 +33,22 @@ describe('the target of the pool', () => {
       target: 4,
     },
     { title: 'takes the busiest span, not the last', createsAtMs: agoMs(300_000, 300_001, 300_002, 10), target: 3 },
-    { title: 'forgets what is long past', createsAtMs: agoMs(DEMAND_KEPT_MS, DEMAND_KEPT_MS, DEMAND_KEPT_MS + 5), target: 1 },
-    { title: 'is never more than the maximum', createsAtMs: agoMs(...Array.from({ length: 30 }, () => 100)), target: 8 },
-    { title: 'is nothing where the maximum is nothing', createsAtMs: agoMs(1, 1, 1), limits: { min: 0, max: 0 }, target: 0 },
+    {
+      title: 'forgets what is long past',
+      createsAtMs: agoMs(DEMAND_KEPT_MS, DEMAND_KEPT_MS, DEMAND_KEPT_MS + 5),
+      target: 1,
+    },
+    {
+      title: 'is never more than the maximum',
+      createsAtMs: agoMs(...Array.from({ length: 30 }, () => 100)),
+      target: 8,
+    },
+    {
+      title: 'is nothing where the maximum is nothing',
+      createsAtMs: agoMs(1, 1, 1),
+      limits: { min: 0, max: 0 },
+      target: 0,
+    },
   ];
   for (const { title, createsAtMs, refillMs = 1_000, limits = LIMITS, target } of cases) {
     it(title, () => {
@@ -33,7 +56,9 @@ describe('the target of the pool', () => {
     });
   }
 
-  const creates = fc.array(fc.integer({ min: 0, max: DEMAND_KEPT_MS * 2 }), { maxLength: 40 }).map((ages) => agoMs(...ages));
+  const creates = fc
+    .array(fc.integer({ min: 0, max: DEMAND_KEPT_MS * 2 }), { maxLength: 40 })
+    .map((ages) => agoMs(...ages));
   const limits = fc.tuple(fc.nat(10), fc.nat(10)).map(([min, more]) => ({ min, max: min + more }));
   const refill = fc.integer({ min: 1, max: 20_000 });
 

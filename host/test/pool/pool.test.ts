@@ -73,9 +73,9 @@ describe('the warm pool', () => {
       { ...SIZE, vcpu: 2 },
       { ...SIZE, memoryMib: 2_048 },
       { ...SIZE, diskGib: 20 },
-    ]) {
+    ])
       assert.equal(await fixture.take('a', undefined, size), null);
-    }
+
     assert.equal(fixture.pool.state().ready, 2);
   });
 
@@ -138,13 +138,19 @@ describe('the warm pool', () => {
     await fixture.ready(2);
     const [killed = ''] = fixture.running();
     await fixture.machine.kill(killed);
-    await fixture.until('the one killed is replaced', () => !fixture.running().includes(killed) && fixture.pool.state().ready === 2);
+    await fixture.until(
+      'the one killed is replaced',
+      () => !fixture.running().includes(killed) && fixture.pool.state().ready === 2,
+    );
 
     const [stubborn = ''] = fixture.running();
-    for (const { guest } of fixture.machine.of(stubborn)) {
+    for (const { guest } of fixture.machine.of(stubborn))
       guest.handler = (_request, response) => response.writeHead(500).end('{}');
-    }
-    await fixture.until('the stubborn one is replaced', () => !fixture.running().includes(stubborn) && fixture.pool.state().ready === 2);
+
+    await fixture.until(
+      'the stubborn one is replaced',
+      () => !fixture.running().includes(stubborn) && fixture.pool.state().ready === 2,
+    );
     assert.deepEqual(await fixture.folders(), fixture.running());
   });
 
@@ -165,7 +171,10 @@ describe('the warm pool', () => {
     await fixture.until('what is promised to VMs is left to them', () => fixture.pool.state().ready === 2);
     fixture.memory = { unpromisedMib: 0, spareMib: 0 };
     await fixture.ready(0);
-    await fixture.until('nothing of them is left', async () => (await fixture.folders()).length === 0 && fixture.running().length === 0);
+    await fixture.until(
+      'nothing of them is left',
+      async () => (await fixture.folders()).length === 0 && fixture.running().length === 0,
+    );
     assert.deepEqual(fixture.pool.state(), { ready: 0, target: 0 });
   });
 

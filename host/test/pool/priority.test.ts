@@ -11,38 +11,42 @@ function threadsOf(pid: number): number[] {
   return readdirSync(`/proc/${pid}/task`).map(Number);
 }
 
-describe('the priority of a process', { skip: process.getuid?.() !== 0 && 'a priority is given back by root alone' }, () => {
-  it('is less for every thread while it waits, and the usual again for every thread, also those that came meanwhile', async () => {
-    // Node has several threads; a worker is one more that starts when it is told to.
-    const script = `process.stdin.once('data', () => { const { Worker } = require('worker_threads');
+describe(
+  'the priority of a process',
+  { skip: process.getuid?.() !== 0 && 'a priority is given back by root alone' },
+  () => {
+    it('is less for every thread while it waits, and the usual again for every thread, also those that came meanwhile', async () => {
+      // Node has several threads; a worker is one more that starts when it is told to.
+      const script = `process.stdin.once('data', () => { const { Worker } = require('worker_threads');
       new Worker('require("worker_threads").parentPort.on("message", () => 0)', { eval: true }).once('online', () => console.log('online')); });
       console.log('ready')`;
-    const child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
-    try {
-      await once(child.stdout, 'data');
-      const found = await readProcess(child.pid ?? 0);
-      assert.ok(found !== null);
-      await standBack(found);
-      const before = threadsOf(found.pid);
-      assert.ok(before.length > 1);
-      assert.deepEqual(new Set(before.map((tid) => getPriority(tid))), new Set([5]));
+      const child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
+      try {
+        await once(child.stdout, 'data');
+        const found = await readProcess(child.pid ?? 0);
+        assert.ok(found !== null);
+        await standBack(found);
+        const before = threadsOf(found.pid);
+        assert.ok(before.length > 1);
+        assert.deepEqual(new Set(before.map((tid) => getPriority(tid))), new Set([5]));
 
-      child.stdin.write('go\n');
-      await once(child.stdout, 'data');
-      assert.ok(threadsOf(found.pid).length > before.length);
-      await standEqual(found);
-      assert.deepEqual(new Set(threadsOf(found.pid).map((tid) => getPriority(tid))), new Set([0]));
-      const group = `/proc/${found.pid}/autogroup`;
-      assert.match(existsSync(group) ? readFileSync(group, 'utf8') : 'nice 0\n', /nice 0\n$/);
-    } finally {
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    }
-  });
+        child.stdin.write('go\n');
+        await once(child.stdout, 'data');
+        assert.ok(threadsOf(found.pid).length > before.length);
+        await standEqual(found);
+        assert.deepEqual(new Set(threadsOf(found.pid).map((tid) => getPriority(tid))), new Set([0]));
+        const group = `/proc/${found.pid}/autogroup`;
+        assert.match(existsSync(group) ? readFileSync(group, 'utf8') : 'nice 0\n', /nice 0\n$/);
+      } finally {
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      }
+    });
 
-  it('of a process that is gone is nobody’s trouble', async () => {
-    const gone = { pid: 2 ** 22 - 1, startTicks: '1', bootId: 'none' };
-    await standBack(gone);
-    await standEqual(gone);
-  });
-});
+    it('of a process that is gone is nobody’s trouble', async () => {
+      const gone = { pid: 2 ** 22 - 1, startTicks: '1', bootId: 'none' };
+      await standBack(gone);
+      await standEqual(gone);
+    });
+  },
+);

@@ -1,4 +1,5 @@
-// A larger VM from the pool, with the QEMU driver, on a machine of its own. Needs root, the image and the template (`berth test` makes them).
+// A larger VM from the pool, with the QEMU driver, on a machine of its own. Needs root, the image
+// and the template (`berth test` makes them).
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -46,11 +47,13 @@ describe('a larger VM that a machine of the pool became', () => {
   it('has the size it was asked for, seen from inside, and is the machine that waited', async () => {
     const { status, body } = await daemon.call('PUT', `/vms/${A}`, { epoch: 1, spec: SPEC });
     assert.equal(status, 200, JSON.stringify(body));
-    const record = JSON.parse(await readFile(join(daemon.root, 'host', 'vms', A, 'record.json'), 'utf8')) as { machineId: string };
+    const record = JSON.parse(await readFile(join(daemon.root, 'host', 'vms', A, 'record.json'), 'utf8')) as {
+      machineId: string;
+    };
     assert.match(record.machineId, /^pool_/);
-    const [cpus, memoryMib, diskGib] = (await outputOf("nproc; free -m | awk '/Mem:/{print $2}'; df -BG --output=size / | tail -1")).split(
-      '\n',
-    );
+    const [cpus, memoryMib, diskGib] = (
+      await outputOf("nproc; free -m | awk '/Mem:/{print $2}'; df -BG --output=size / | tail -1")
+    ).split('\n');
     assert.equal(Number(cpus), SPEC.vcpu);
     assert.ok(Number(memoryMib) > SPEC.memoryMib * 0.85, memoryMib);
     assert.ok(Number.parseInt(diskGib ?? '', 10) >= SPEC.diskGib * 0.9, diskGib);

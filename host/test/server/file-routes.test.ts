@@ -1,4 +1,5 @@
-// File calls through the daemon's HTTP: what is let through to a guest that follows a script, and what is refused before it.
+// File calls through the daemon's HTTP: what is let through to a guest that follows a script, and
+// what is refused before it.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -27,7 +28,14 @@ describe('file calls through a host daemon', () => {
       routes: routesOf({
         lifecycle: host.lifecycle,
         pool: { state: () => ({ ready: 0, target: 0 }) },
-        host: { hostId: 'hst_x', startId: 'run_x', driver: 'fake', accelerator: 'none', qemuVersion: null, templateId: null },
+        host: {
+          hostId: 'hst_x',
+          startId: 'run_x',
+          driver: 'fake',
+          accelerator: 'none',
+          qemuVersion: null,
+          templateId: null,
+        },
       }),
       streamRoutes: [],
       streamBounds: { idleMs: 1_000, longestMs: 1_000 },
@@ -56,14 +64,22 @@ describe('file calls through a host daemon', () => {
     body?: Buffer,
     headers: Record<string, string | number> = {},
   ): Promise<IncomingMessage> {
-    const request = httpRequest({ socketPath, agent, method, path, headers: { authorization: `Bearer ${TOKEN}`, ...headers } });
+    const request = httpRequest({
+      socketPath,
+      agent,
+      method,
+      path,
+      headers: { authorization: `Bearer ${TOKEN}`, ...headers },
+    });
     request.on('error', () => undefined);
     request.end(body);
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     return response;
   }
 
-  async function refusalOf(response: IncomingMessage): Promise<{ status: number; code: string; errno?: string | undefined }> {
+  async function refusalOf(
+    response: IncomingMessage,
+  ): Promise<{ status: number; code: string; errno?: string | undefined }> {
     const { code, errno } = hostError.parse(JSON.parse(Buffer.concat(await response.toArray()).toString())).error;
     return { status: response.statusCode ?? 0, code, ...(errno === undefined ? {} : { errno }) };
   }
@@ -101,9 +117,9 @@ describe('file calls through a host daemon', () => {
       ['GET', `/vms/${A}/files?path=/&depth=0`, 'invalid_request'],
       ['GET', `/vms/${A}/files?path=/&depth=6`, 'invalid_request'],
       ['GET', `/vms/${vmIdOf('b')}/file?path=/a`, 'vm_not_found'],
-    ] as const) {
+    ] as const)
       assert.equal((await refusalOf(await open(method, path))).code, code, path);
-    }
+
     const chunked = await open('PUT', `/vms/${A}/file?path=/a`, Buffer.from('x'), { 'transfer-encoding': 'chunked' });
     assert.equal((await refusalOf(chunked)).code, 'invalid_request');
     const tooLong = await open('PUT', `/vms/${A}/file?path=/a`, Buffer.alloc(FILE_WRITE_BYTES + 1));
@@ -112,10 +128,14 @@ describe('file calls through a host daemon', () => {
   });
 
   it('answers what the guest refused with its code, also when it did so before it had the content', async () => {
-    guest().handler = (_request, response) => json(response, 500, { error: { message: 'no', code: 'file_system_error', errno: 'ESTALE' } });
+    guest().handler = (_request, response) =>
+      json(response, 500, { error: { message: 'no', code: 'file_system_error', errno: 'ESTALE' } });
     const expected = { status: 500, code: 'file_system_error', errno: 'ESTALE' };
     assert.deepEqual(await refusalOf(await open('GET', `/vms/${A}/file?path=/a`)), expected);
-    assert.deepEqual(await refusalOf(await open('PUT', `/vms/${A}/file?path=/a`, Buffer.alloc(FILE_WRITE_BYTES))), expected);
+    assert.deepEqual(
+      await refusalOf(await open('PUT', `/vms/${A}/file?path=/a`, Buffer.alloc(FILE_WRITE_BYTES))),
+      expected,
+    );
   });
 
   it('says that the guest is out of order when it goes away in the middle of a write', async () => {
@@ -135,6 +155,9 @@ describe('file calls through a host daemon', () => {
 
   it('refuses calls of a VM that does not run', async () => {
     await host.lifecycle.sleep(A, { epoch: 2 });
-    assert.deepEqual(await refusalOf(await open('GET', `/vms/${A}/file?path=/a`)), { status: 409, code: 'vm_not_running' });
+    assert.deepEqual(await refusalOf(await open('GET', `/vms/${A}/file?path=/a`)), {
+      status: 409,
+      code: 'vm_not_running',
+    });
   });
 });

@@ -14,7 +14,14 @@ import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 const TOKEN = randomBytes(32).toString('hex');
-const CLONE = { epoch: 1, url: 'https://git.example.test/a/b', branch: null, credentials: null, timeoutSeconds: 5, maxMib: 1 };
+const CLONE = {
+  epoch: 1,
+  url: 'https://git.example.test/a/b',
+  branch: null,
+  credentials: null,
+  timeoutSeconds: 5,
+  maxMib: 1,
+};
 
 interface Answer {
   status: number;
@@ -35,7 +42,14 @@ describe('the HTTP of a host daemon', () => {
       routes: routesOf({
         lifecycle: host.lifecycle,
         pool: { state: () => ({ ready: 1, target: 2 }) },
-        host: { hostId: 'hst_x', startId: 'run_x', driver: 'fake', accelerator: 'none', qemuVersion: null, templateId: null },
+        host: {
+          hostId: 'hst_x',
+          startId: 'run_x',
+          driver: 'fake',
+          accelerator: 'none',
+          qemuVersion: null,
+          templateId: null,
+        },
       }),
       streamRoutes: [],
       streamBounds: { idleMs: 1_000, longestMs: 1_000 },
@@ -51,8 +65,19 @@ describe('the HTTP of a host daemon', () => {
     await host.stop();
   });
 
-  async function open(method: string, path: string, body?: string, token: string | null = TOKEN): Promise<IncomingMessage> {
-    const request = httpRequest({ socketPath, agent, method, path, headers: token === null ? {} : { authorization: `Bearer ${token}` } });
+  async function open(
+    method: string,
+    path: string,
+    body?: string,
+    token: string | null = TOKEN,
+  ): Promise<IncomingMessage> {
+    const request = httpRequest({
+      socketPath,
+      agent,
+      method,
+      path,
+      headers: token === null ? {} : { authorization: `Bearer ${token}` },
+    });
     request.end(body);
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     return response;
@@ -110,7 +135,10 @@ describe('the HTTP of a host daemon', () => {
     assert.deepEqual(info.reserved, { vcpu: 1, memoryMib: 1_024, diskGib: 10 });
     assert.ok(info.capacity.vcpu > 0);
     assert.deepEqual([info.pool, info.largest.vcpu], [{ ready: 1, target: 2 }, 8]);
-    assert.deepEqual(await call('DELETE', `/vms/${A}?epoch=2`), { status: 200, body: { id: A, epoch: 2, status: 'destroyed' } });
+    assert.deepEqual(await call('DELETE', `/vms/${A}?epoch=2`), {
+      status: 200,
+      body: { id: A, epoch: 2, status: 'destroyed' },
+    });
     assert.deepEqual(vmList.parse((await call('GET', '/vms')).body).vms, []);
     assert.equal((await call('GET', `/vms/${A}`)).status, 200);
     assert.equal(codeOf(await call('GET', `/vms/${vmIdOf('b')}`)), 'vm_not_found');
@@ -133,7 +161,8 @@ describe('the HTTP of a host daemon', () => {
   });
 
   it('tells the host key of a VM from its create to its end, each VM its own', async () => {
-    const keyOf = async (id: string): Promise<string> => vmSshHostKey.parse((await call('GET', `/vms/${id}/ssh-host-key`)).body).publicKey;
+    const keyOf = async (id: string): Promise<string> =>
+      vmSshHostKey.parse((await call('GET', `/vms/${id}/ssh-host-key`)).body).publicKey;
     const B = vmIdOf('b');
     assert.equal(codeOf(await call('GET', `/vms/${A}/ssh-host-key`)), 'vm_not_found');
     for (const id of [A, B]) await call('PUT', `/vms/${id}`, { epoch: 1, spec: SMALL });
@@ -164,7 +193,12 @@ describe('the HTTP of a host daemon', () => {
       ['POST', `/vms/${A}/sleep`, {}, /epoch/],
       ['POST', `/vms/${A}/wake`, { epoch: 2 }, /spec/],
       ['POST', `/vms/${A}/resize`, { epoch: 2, size: { vcpu: 1, memoryMib: 1_024 } }, /diskGib/],
-      ['POST', `/vms/${A}/resize`, { epoch: 2, size: { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'x' } }, /hostname/],
+      [
+        'POST',
+        `/vms/${A}/resize`,
+        { epoch: 2, size: { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'x' } },
+        /hostname/,
+      ],
     ] as const) {
       const answer = await call(method, path, body);
       assert.deepEqual([answer.status, codeOf(answer)], [400, 'invalid_request'], `${method} ${path}`);
@@ -184,7 +218,11 @@ describe('the HTTP of a host daemon', () => {
   it('says what is short when a VM does not fit', async () => {
     const answer = await call('PUT', `/vms/${A}`, { epoch: 1, spec: { ...SMALL, diskGib: 100_000 } });
     assert.equal(answer.status, 507);
-    assert.deepEqual(hostError.parse(answer.body).error.shortage, { resource: 'diskGib', requested: 100_000, available: 1_000 });
+    assert.deepEqual(hostError.parse(answer.body).error.shortage, {
+      resource: 'diskGib',
+      requested: 100_000,
+      available: 1_000,
+    });
   });
 
   it('hides a bug behind a 500', async () => {
@@ -212,7 +250,10 @@ describe('the HTTP of a host daemon', () => {
     it('passes the command in and the answer out', async () => {
       const answer = await call('POST', `/vms/${A}/exec`, { command: 'echo "é"', timeoutSeconds: 5 });
       assert.equal(answer.status, 200);
-      assert.deepEqual(JSON.parse((answer.body as { stdout: string }).stdout), { command: 'echo "é"', timeoutSeconds: 5 });
+      assert.deepEqual(JSON.parse((answer.body as { stdout: string }).stdout), {
+        command: 'echo "é"',
+        timeoutSeconds: 5,
+      });
     });
 
     it('sends headers before the command ends', async () => {

@@ -1,4 +1,5 @@
-// Raw streams into guests, through the HTTP of a host daemon: refusals before the upgrade, bounds, and what ends them.
+// Raw streams into guests, through the HTTP of a host daemon: refusals before the upgrade, bounds,
+// and what ends them.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
@@ -86,7 +87,10 @@ describe('the streams of a host daemon', () => {
     return answer;
   }
 
-  async function refusal(path: string, options?: { token?: string; protocol?: string }): Promise<[number, string, string]> {
+  async function refusal(
+    path: string,
+    options?: { token?: string; protocol?: string },
+  ): Promise<[number, string, string]> {
     const answer = await ask(path, options);
     assert.ok(!('destroySoon' in answer), `${path} was not refused`);
     const { error } = hostError.parse(JSON.parse(Buffer.concat(await answer.toArray()).toString()));
@@ -123,18 +127,32 @@ describe('the streams of a host daemon', () => {
     );
     raw.end('late');
     const answer = Buffer.concat((await raw.toArray()) as Buffer[]).toString();
-    assert.equal(answer, 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: tcp\r\n\r\nhello early, late');
+    assert.equal(
+      answer,
+      'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: tcp\r\n\r\nhello early, late',
+    );
   });
 
   it('is refused as any call is: without the token, for no VM, for one that does not run, for what is no port', async () => {
-    for (const token of ['', 'wrong', TOKEN.slice(1)]) {
+    for (const token of ['', 'wrong', TOKEN.slice(1)])
       assert.deepEqual((await refusal(`/vms/${A}/ports/${port}`, { token })).slice(0, 2), [401, 'unauthorized']);
-    }
+
     assert.deepEqual((await refusal(`/vms/${B}/ports/${port}`)).slice(0, 2), [404, 'vm_not_found']);
     assert.deepEqual((await refusal(`/vms/sbx_x/ports/${port}`)).slice(0, 2), [400, 'invalid_request']);
     assert.deepEqual((await refusal(`/vms/${A}`)).slice(0, 2), [404, 'route_not_found']);
     assert.deepEqual((await refusal(`/vms/${A}/ports/${port}/`)).slice(0, 2), [404, 'route_not_found']);
-    for (const text of ['0', '-1', `0${port}`, `+${port}`, `${port}.0`, '65536', '1e3', 'ssh', '%38%30', `${port}%00`]) {
+    for (const text of [
+      '0',
+      '-1',
+      `0${port}`,
+      `+${port}`,
+      `${port}.0`,
+      '65536',
+      '1e3',
+      'ssh',
+      '%38%30',
+      `${port}%00`,
+    ]) {
       const [status, code, message] = await refusal(`/vms/${A}/ports/${text}`);
       assert.deepEqual([status, code], [400, 'invalid_request'], text);
       assert.match(message, /the port in the path is not valid/);
@@ -146,16 +164,23 @@ describe('the streams of a host daemon', () => {
   });
 
   it('says to a caller that asks without an upgrade how it is asked for', async () => {
-    const asked = request({ socketPath, path: `/vms/${A}/ports/${port}`, headers: { authorization: `Bearer ${TOKEN}` } });
+    const asked = request({
+      socketPath,
+      path: `/vms/${A}/ports/${port}`,
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
     asked.end();
     const [response] = (await once(asked, 'response')) as [IncomingMessage];
-    assert.match(Buffer.concat(await response.toArray()).toString(), /is a stream: ask for it with Connection: Upgrade and Upgrade: tcp/);
+    assert.match(
+      Buffer.concat(await response.toArray()).toString(),
+      /is a stream: ask for it with Connection: Upgrade and Upgrade: tcp/,
+    );
   });
 
   it('never leads to the guest daemon, by its port or by the port it is reached at', async () => {
-    for (const own of [GUEST_PORT, machine().guest.endpoint.port]) {
+    for (const own of [GUEST_PORT, machine().guest.endpoint.port])
       assert.deepEqual((await refusal(`/vms/${A}/ports/${own}`)).slice(0, 2), [403, 'port_forbidden']);
-    }
+
     assert.ok(
       machine().guest.requests.every(({ url }) => !url.startsWith('/ports')),
       'the guest was not even asked',
@@ -208,7 +233,11 @@ describe('the streams of a host daemon', () => {
       socket.end('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\n{}');
     };
     const failed = await refusal(terminal(query), { protocol: 'berth-terminal' });
-    assert.deepEqual(failed, [502, 'guest_unreachable', 'GET /terminal: the guest answered 500'], 'a message has nothing of a command');
+    assert.deepEqual(
+      failed,
+      [502, 'guest_unreachable', 'GET /terminal: the guest answered 500'],
+      'a message has nothing of a command',
+    );
 
     guest.upgrade = (_request, socket) => void socket.end('HTTP/1.1 429 No\r\ncontent-length: 2\r\n\r\n{}');
     const refused = await refusal(terminal('?cols=80&rows=24'), { protocol: 'berth-terminal' });
@@ -224,8 +253,13 @@ describe('the streams of a host daemon', () => {
       '?tty=false&cols=80&rows=24&command=x',
       '?cols=80&rows=24&command=',
     ]) {
-      assert.deepEqual((await refusal(terminal(query), { protocol: 'berth-terminal' })).slice(0, 2), [400, 'invalid_request'], query);
+      assert.deepEqual(
+        (await refusal(terminal(query), { protocol: 'berth-terminal' })).slice(0, 2),
+        [400, 'invalid_request'],
+        query,
+      );
     }
+
     assert.equal((await refusal(terminal('?cols=80&rows=24'), { protocol: 'tcp' }))[1], 'invalid_request');
   });
 
@@ -241,7 +275,11 @@ describe('the streams of a host daemon', () => {
       '',
     ]) {
       guest.upgrade = (_request, socket) => void socket.end(answer);
-      assert.deepEqual((await refusal(`/vms/${A}/ports/${port}`)).slice(0, 2), [502, 'guest_unreachable'], answer.slice(0, 40));
+      assert.deepEqual(
+        (await refusal(`/vms/${A}/ports/${port}`)).slice(0, 2),
+        [502, 'guest_unreachable'],
+        answer.slice(0, 40),
+      );
     }
   });
 

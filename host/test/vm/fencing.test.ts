@@ -1,20 +1,37 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type KnownStatus, type KnownVm } from '../../src/vm/fencing.ts';
+import {
+  judgeCreate,
+  judgeDestroy,
+  judgeResize,
+  judgeSleep,
+  judgeWake,
+  type KnownStatus,
+  type KnownVm,
+} from '../../src/vm/fencing.ts';
 import { SMALL } from './lifecycle-fixture.ts';
 
 /** `dead` with its disk, beside one that never came up. */
 type Case = KnownStatus | 'dead-with-disk';
-const CASES: readonly Case[] = ['creating', 'running', 'resizing', 'sleeping', 'asleep', 'waking', 'dead', 'dead-with-disk', 'destroying'];
+const CASES: readonly Case[] = [
+  'creating',
+  'running',
+  'resizing',
+  'sleeping',
+  'asleep',
+  'waking',
+  'dead',
+  'dead-with-disk',
+  'destroying',
+];
 const SIZE = { vcpu: SMALL.vcpu, memoryMib: SMALL.memoryMib, diskGib: SMALL.diskGib };
 const LARGER = { ...SIZE, vcpu: SIZE.vcpu + 1 };
 
 /** On record under epoch 5. */
 function known(of: Case | null, destroyedEpoch: number | null = null): KnownVm {
-  if (of === null) {
-    return { record: null, destroyedEpoch };
-  }
+  if (of === null) return { record: null, destroyedEpoch };
+
   const status = of === 'dead-with-disk' ? 'dead' : of;
   return { record: { epoch: 5, spec: SMALL, status, everRan: of !== 'creating' && of !== 'dead' }, destroyedEpoch };
 }
@@ -150,9 +167,17 @@ describe('a resize of a VM that runs', () => {
 
   for (const part of ['vcpu', 'memoryMib', 'diskGib'] as const) {
     it(`to less ${part} is refused and names it, whatever else grows`, () => {
-      const verdict = judgeResize(known('running'), 6, { vcpu: 8, memoryMib: 4_096, diskGib: 50, [part]: SIZE[part] - 1 });
+      const verdict = judgeResize(known('running'), 6, {
+        vcpu: 8,
+        memoryMib: 4_096,
+        diskGib: 50,
+        [part]: SIZE[part] - 1,
+      });
       assert.equal(said(verdict), 'invalid_request');
-      assert.match(verdict.do === 'refuse' ? verdict.message : '', new RegExp(`${part} ${SIZE[part] - 1} instead of ${SIZE[part]}`));
+      assert.match(
+        verdict.do === 'refuse' ? verdict.message : '',
+        new RegExp(`${part} ${SIZE[part] - 1} instead of ${SIZE[part]}`),
+      );
     });
   }
 });
@@ -167,11 +192,8 @@ describe('fencing', () => {
         const vm = known(of, destroyedEpoch);
         const newest = Math.max(vm.record?.epoch ?? 0, destroyedEpoch ?? 0);
         for (const [verb, { judge }] of Object.entries(TABLES)) {
-          if (asked < newest) {
-            assert.equal(said(judge(vm, asked)), 'stale_epoch', verb);
-          } else if (verb === 'destroy') {
-            assert.notEqual(judge(vm, asked).do, 'refuse');
-          }
+          if (asked < newest) assert.equal(said(judge(vm, asked)), 'stale_epoch', verb);
+          else if (verb === 'destroy') assert.notEqual(judge(vm, asked).do, 'refuse');
         }
       }),
     );

@@ -12,9 +12,8 @@ describe('a full disk, on which no record can be written', () => {
     host = await LifecycleFixture.start();
     const write = host.directory.write.bind(host.directory);
     host.directory.write = async (record) => {
-      if (full) {
-        throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
-      }
+      if (full) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+
       await write(record);
     };
   });

@@ -1,4 +1,5 @@
-// A clone in a VM's guest: fenced by the epoch, bounded as all that comes out of a guest is, and over before the VM's memory is written down.
+// A clone in a VM's guest: fenced by the epoch, bounded as all that comes out of a guest is, and
+// over before the VM's memory is written down.
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -98,7 +99,9 @@ describe('cloning in a VM', () => {
     await assert.rejects(clone(1), { code: 'stale_epoch' });
     assert.deepEqual(calls, []);
     (await clone(3)).destroy();
-    await host.lifecycle.resize(A, { epoch: 4, size: { vcpu: 2, memoryMib: 1_024, diskGib: 10 } }).catch(() => undefined);
+    await host.lifecycle
+      .resize(A, { epoch: 4, size: { vcpu: 2, memoryMib: 1_024, diskGib: 10 } })
+      .catch(() => undefined);
     await assert.rejects(clone(3), { code: 'stale_epoch' });
   });
 

@@ -1,4 +1,5 @@
-// A lifecycle over a scripted machine and a real folder, for tests; `restart` is what a new daemon after `kill -9` finds.
+// A lifecycle over a scripted machine and a real folder, for tests; `restart` is what a new daemon
+// after `kill -9` finds.
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +26,13 @@ export const POLICY: AdmissionPolicy = {
 /** For what is to happen; a test of what is late says so itself. */
 const DEADLINE_MS = 60_000;
 const LARGEST = { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 };
-export const ROOMY: MachineFigures = { cores: 16, memTotalMib: 65_536, memAvailableMib: 60_000, diskTotalGib: 1_000, diskFreeGib: 900 };
+export const ROOMY: MachineFigures = {
+  cores: 16,
+  memTotalMib: 65_536,
+  memAvailableMib: 60_000,
+  diskTotalGib: 1_000,
+  diskFreeGib: 900,
+};
 
 export function vmIdOf(letter: string): string {
   return `sbx_${letter.repeat(24)}`;
@@ -60,7 +67,9 @@ export class LifecycleFixture {
     return fixture;
   }
 
-  /** A new daemon over what is on disk and on the machine; the old one is forgotten, as if killed. */
+  /**
+   * A new daemon over what is on disk and on the machine; the old one is forgotten, as if killed.
+   */
   async restart(script: Partial<Pick<ScriptedDriver, 'onDestroy' | 'onRecover' | 'onSlept'>> = {}): Promise<void> {
     if (this.lifecycle !== undefined) {
       this.driver.killed = true;
@@ -89,9 +98,9 @@ export class LifecycleFixture {
   async becomes(id: string, status: VmStatus): Promise<void> {
     const deadline = performance.now() + DEADLINE_MS;
     while (this.lifecycle.get(id).status !== status) {
-      if (performance.now() > deadline) {
+      if (performance.now() > deadline)
         throw new Error(`${id} is ${this.lifecycle.get(id).status}, not ${status}, after ${DEADLINE_MS / 1_000} s`);
-      }
+
       await setImmediate();
     }
   }
@@ -99,9 +108,8 @@ export class LifecycleFixture {
   /** What is on disk of it. */
   async recordOf(id: string): Promise<VmRecord> {
     const found = await this.directory.read(id);
-    if (found.kind !== 'record') {
-      throw new Error(`${id} has no record: ${found.kind}`);
-    }
+    if (found.kind !== 'record') throw new Error(`${id} has no record: ${found.kind}`);
+
     return found.record;
   }
 

@@ -224,7 +224,10 @@ describe('what a new daemon does with what an earlier one left', () => {
       await rewind({ status: 'sleeping', epoch: 2 });
       await host.restart();
       const { status, epoch } = host.lifecycle.get(A);
-      assert.deepEqual([status, epoch, host.driver.recovers, (await host.recordOf(A)).status], ['running', 2, 1, 'running']);
+      assert.deepEqual(
+        [status, epoch, host.driver.recovers, (await host.recordOf(A)).status],
+        ['running', 2, 1, 'running'],
+      );
       await answersExec();
       await assert.rejects(stat(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
     });
@@ -294,7 +297,10 @@ describe('what a new daemon does with what an earlier one left', () => {
       // It stands for what the wake had made.
       assert.equal(host.machine.of(B).length, 0);
       const record = await host.recordOf(A);
-      assert.deepEqual([record.status, record.driverState, record.sleptState, record.freed], ['asleep', sleptState, null, true]);
+      assert.deepEqual(
+        [record.status, record.driverState, record.sleptState, record.freed],
+        ['asleep', sleptState, null, true],
+      );
       assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
     });
 
@@ -327,9 +333,8 @@ describe('what a new daemon does with what an earlier one left', () => {
       const guest = host.machine.of(A)[0]?.guest;
       assert.ok(guest);
       guest.sizeReadBack = (result) => {
-        if (result.vcpu === 1) {
-          throw new Error('it has 2 vCPUs');
-        }
+        if (result.vcpu === 1) throw new Error('it has 2 vCPUs');
+
         return result;
       };
       await host.restart();
@@ -357,7 +362,10 @@ describe('what a new daemon does with what an earlier one left', () => {
 
     it('leaves one that sleeps alone, and destroys it with its snapshot when that had begun', async () => {
       await host.restart();
-      assert.deepEqual([host.lifecycle.get(A).status, host.driver.destroys, host.driver.reapedWith], ['asleep', 0, [[]]]);
+      assert.deepEqual(
+        [host.lifecycle.get(A).status, host.driver.destroys, host.driver.reapedWith],
+        ['asleep', 0, [[]]],
+      );
       await rewind({ status: 'destroying', epoch: 3 });
       await host.restart();
       assert.deepEqual(await host.folders(), []);

@@ -33,9 +33,8 @@ describe('resizing a VM', () => {
     const gate = Promise.withResolvers<void>();
     host.driver.onResize = async (_from, to, { signal }) => {
       signal.addEventListener('abort', () => gate.resolve(), { once: true });
-      if (signal.aborted) {
-        gate.resolve();
-      }
+      if (signal.aborted) gate.resolve();
+
       begun.resolve();
       await gate.promise;
       signal.throwIfAborted();
@@ -75,7 +74,10 @@ describe('resizing a VM', () => {
 
   it('is refused by name when it shrinks, and when the VM does not run', async () => {
     const less = { ...LARGE, diskGib: 5 };
-    await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: less }), { code: 'invalid_request', message: /diskGib 5/ });
+    await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: less }), {
+      code: 'invalid_request',
+      message: /diskGib 5/,
+    });
     await host.lifecycle.sleep(A, { epoch: 2 });
     await assert.rejects(host.lifecycle.resize(A, { epoch: 3, size: LARGE }), { code: 'vm_not_running' });
     await assert.rejects(host.lifecycle.resize(vmIdOf('b'), { epoch: 3, size: LARGE }), { code: 'vm_not_running' });
@@ -83,23 +85,31 @@ describe('resizing a VM', () => {
 
   it('is let in only when what is more fits, and is counted while it is under way', async () => {
     host.figures = { ...host.figures, memTotalMib: 1_024 + 3_072 };
-    await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: { ...LARGE, memoryMib: 4_096 } }), (error: HostError) => {
-      assert.equal(error.code, 'insufficient_capacity');
-      assert.deepEqual(error.shortage, { resource: 'memoryMib', requested: 3_072, available: 2_048 });
-      return true;
-    });
+    await assert.rejects(
+      host.lifecycle.resize(A, { epoch: 2, size: { ...LARGE, memoryMib: 4_096 } }),
+      (error: HostError) => {
+        assert.equal(error.code, 'insufficient_capacity');
+        assert.deepEqual(error.shortage, { resource: 'memoryMib', requested: 3_072, available: 2_048 });
+        return true;
+      },
+    );
     const { begun, go } = heldResize();
     const resize = host.lifecycle.resize(A, { epoch: 2, size: LARGE });
     await begun;
     assert.deepEqual(host.lifecycle.capacity().reserved, LARGE);
-    await assert.rejects(host.lifecycle.create(vmIdOf('b'), { epoch: 1, spec: SMALL }), { code: 'insufficient_capacity' });
+    await assert.rejects(host.lifecycle.create(vmIdOf('b'), { epoch: 1, spec: SMALL }), {
+      code: 'insufficient_capacity',
+    });
     go();
     await resize;
   });
 
   it('leaves it as it was, under the new epoch, when the driver cannot', async () => {
     host.driver.onResize = failing('no free memory slot');
-    await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), { code: 'resize_failed', message: 'no free memory slot' });
+    await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), {
+      code: 'resize_failed',
+      message: 'no free memory slot',
+    });
     const { status, epoch, spec } = host.lifecycle.get(A);
     assert.deepEqual([status, epoch, spec, (await host.recordOf(A)).epoch], ['running', 2, SMALL, 2]);
     host.driver.onResize = async (_from, to) => to;
@@ -111,7 +121,10 @@ describe('resizing a VM', () => {
     host.driver.onResize = async () => {
       throw new ResizeFailed('the disk does not grow', has, null);
     };
-    await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), { code: 'resize_failed', message: 'the disk does not grow' });
+    await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), {
+      code: 'resize_failed',
+      message: 'the disk does not grow',
+    });
     assert.deepEqual(
       [host.lifecycle.get(A).spec, (await host.recordOf(A)).spec],
       [
@@ -141,9 +154,8 @@ describe('resizing a VM', () => {
     const left = { vcpu: 1, memoryMib: 3_072, diskGib: 20 };
     guest().handler = (_request, response) => void response.writeHead(500).end('{}');
     host.driver.onResize = async (from, to) => {
-      if (from.vcpu > to.vcpu) {
-        throw new ResizeFailed('its time is over', left, null);
-      }
+      if (from.vcpu > to.vcpu) throw new ResizeFailed('its time is over', left, null);
+
       return to;
     };
     await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), { code: 'resize_failed' });

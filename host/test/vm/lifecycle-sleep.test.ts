@@ -25,9 +25,8 @@ describe('putting a VM to sleep', () => {
     const gate = Promise.withResolvers<void>();
     host.driver.onSleep = async ({ signal }) => {
       signal.addEventListener('abort', () => gate.resolve(), { once: true });
-      if (signal.aborted) {
-        gate.resolve();
-      }
+      if (signal.aborted) gate.resolve();
+
       begun.resolve();
       await gate.promise;
     };
@@ -96,12 +95,15 @@ describe('putting a VM to sleep', () => {
     const command = await host.lifecycle.exec(A, TRUE, NEVER);
     await asked.promise;
     host.driver.onSleep = failing('there is no room on the disk');
-    await assert.rejects(host.lifecycle.sleep(A, { epoch: 2 }), { code: 'sleep_failed', message: /no room on the disk/ });
+    await assert.rejects(host.lifecycle.sleep(A, { epoch: 2 }), {
+      code: 'sleep_failed',
+      message: /no room on the disk/,
+    });
     answer.resolve();
     assert.equal(String(Buffer.concat(await command.toArray())), '{}');
-    for (const { status, epoch } of [host.lifecycle.get(A), await host.recordOf(A)]) {
+    for (const { status, epoch } of [host.lifecycle.get(A), await host.recordOf(A)])
       assert.deepEqual([status, epoch], ['running', 2]);
-    }
+
     await assert.rejects(readdir(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
     host.driver.onSleep = async () => {};
     assert.equal((await host.lifecycle.sleep(A, { epoch: 2 })).status, 'asleep');
@@ -196,7 +198,10 @@ describe('putting a VM to sleep', () => {
       host.driver.onSlept = failing('the process does not end');
       const { status, keeps } = await host.lifecycle.sleep(A, { epoch: 2 });
       assert.deepEqual([status, keeps, host.machine.running.size], ['asleep', 'snapshot', 1]);
-      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: /does not end/ });
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+        code: 'wake_failed',
+        message: /does not end/,
+      });
       assert.deepEqual([host.lifecycle.get(A).status, host.driver.wakes], ['asleep', 0]);
       host.driver.onSlept = async () => {};
       assert.equal((await host.lifecycle.wake(A, { epoch: 4, spec: SMALL })).woke?.from, 'snapshot');

@@ -14,7 +14,10 @@ import type { ScriptedGuest } from './scripted-guest.ts';
 const A = vmIdOf('a');
 const TRUE = { command: 'true', timeoutSeconds: 5 };
 const NEVER = new AbortController().signal;
-/** For a wake that never ends by itself: what comes before the point at which it stands still takes a fraction, on a slow disk too. */
+/**
+ * For a wake that never ends by itself: what comes before the point at which it stands still takes
+ * a fraction, on a slow disk too.
+ */
 const LATE_MS = 3_000;
 const LARGE: VmSpec = { ...SMALL, vcpu: 2, memoryMib: 3_072, diskGib: 20 };
 
@@ -61,9 +64,8 @@ describe('waking a VM', () => {
     const gate = Promise.withResolvers<void>();
     host.driver.onWake = async ({ signal }) => {
       signal.addEventListener('abort', () => gate.resolve(), { once: true });
-      if (signal.aborted) {
-        gate.resolve();
-      }
+      if (signal.aborted) gate.resolve();
+
       begun.resolve();
       await gate.promise;
     };
@@ -169,9 +171,8 @@ describe('waking a VM', () => {
   it('leaves it at its size when it cannot grow, and takes back what was plugged in', async () => {
     host.driver.onGuest = (woken) => {
       woken.sizeReadBack = (result) => {
-        if (result.vcpu !== SMALL.vcpu) {
-          throw new Error('vCPU 1 did not come online');
-        }
+        if (result.vcpu !== SMALL.vcpu) throw new Error('vCPU 1 did not come online');
+
         return result;
       };
     };
@@ -192,11 +193,14 @@ describe('waking a VM', () => {
 
   it('is refused when it does not fit, and changes nothing; its own disk is there already', async () => {
     host.figures = { ...host.figures, memTotalMib: 1_024 + 1_500, diskFreeGib: 0 };
-    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: { ...SMALL, memoryMib: 2_048 } }), (error: HostError) => {
-      assert.equal(error.code, 'insufficient_capacity');
-      assert.deepEqual(error.shortage, { resource: 'memoryMib', requested: 2_048, available: 1_500 });
-      return true;
-    });
+    await assert.rejects(
+      host.lifecycle.wake(A, { epoch: 3, spec: { ...SMALL, memoryMib: 2_048 } }),
+      (error: HostError) => {
+        assert.equal(error.code, 'insufficient_capacity');
+        assert.deepEqual(error.shortage, { resource: 'memoryMib', requested: 2_048, available: 1_500 });
+        return true;
+      },
+    );
     assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).epoch], ['asleep', 2]);
     assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).status, 'running');
   });
@@ -243,7 +247,11 @@ describe('waking a VM', () => {
         await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), { code: 'wake_failed' });
         const [left] = host.machine.running.keys();
         const { driverState, sleptState, freed } = await host.recordOf(A);
-        assert.deepEqual([driverState?.['pid'], sleptState, freed], [left, asleep.driverState, false], 'what is left is on record');
+        assert.deepEqual(
+          [driverState?.['pid'], sleptState, freed],
+          [left, asleep.driverState, false],
+          'what is left is on record',
+        );
         const { status, keeps } = host.lifecycle.get(A);
         assert.deepEqual([status, keeps, host.driver.boots, host.machine.running.size], ['asleep', 'snapshot', 0, 1]);
       }
@@ -256,7 +264,10 @@ describe('waking a VM', () => {
     it('is dead with its disk when that does not boot either, and can be tried again', async () => {
       await corrupt();
       host.driver.onBoot = failing('no bootable disk');
-      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: 'no bootable disk' });
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+        code: 'wake_failed',
+        message: 'no bootable disk',
+      });
       const { status, deathCode, keeps, reason } = host.lifecycle.get(A);
       assert.deepEqual([status, deathCode, keeps, reason], ['dead', 'wake_failed', 'disk', 'no bootable disk']);
       assert.equal(host.machine.running.size, 0);
@@ -273,7 +284,10 @@ describe('waking a VM', () => {
         await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       };
       for (const epoch of [3, 4]) {
-        await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), { code: 'wake_failed', message: /not awake within/ });
+        await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), {
+          code: 'wake_failed',
+          message: /not awake within/,
+        });
         const { status, keeps } = host.lifecycle.get(A);
         assert.deepEqual([status, keeps, host.machine.running.size], ['dead', 'disk', 0]);
       }
@@ -294,7 +308,10 @@ describe('waking a VM', () => {
 
   it('leaves it asleep with its snapshot when the machine could not be restored, and works the next time', async () => {
     host.driver.onWake = failing('no slot is free');
-    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: 'no slot is free' });
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+      code: 'wake_failed',
+      message: 'no slot is free',
+    });
     const { status, keeps, epoch } = host.lifecycle.get(A);
     assert.deepEqual([status, keeps, epoch, host.machine.running.size], ['asleep', 'snapshot', 3, 0]);
     host.driver.onWake = async () => {};
@@ -327,9 +344,15 @@ describe('waking a VM', () => {
         const { status, continued, snapshot, sleptState } = await host.recordOf(A);
         seen.push([status, continued, snapshot, sleptState]);
       };
-      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: LARGE }), { code: 'wake_failed', message: 'QEMU ended' });
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: LARGE }), {
+        code: 'wake_failed',
+        message: 'QEMU ended',
+      });
       assert.deepEqual(seen, [['waking', false, true, asleep.driverState]]);
-      assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps, host.machine.running.size], ['asleep', 'snapshot', 0]);
+      assert.deepEqual(
+        [host.lifecycle.get(A).status, host.lifecycle.get(A).keeps, host.machine.running.size],
+        ['asleep', 'snapshot', 0],
+      );
       assert.deepEqual(await host.recordOf(A), { ...asleep, epoch: 3 });
       host.driver.onContinue = async () => {};
       assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
@@ -339,7 +362,10 @@ describe('waking a VM', () => {
     it('leaves it asleep with that snapshot when its machine could not be ended either, which the next wake does first', async () => {
       host.driver.onContinue = neverRan;
       host.driver.onDestroy = failing('busy');
-      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: 'QEMU ended' });
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+        code: 'wake_failed',
+        message: 'QEMU ended',
+      });
       assert.deepEqual([host.lifecycle.get(A).keeps, host.machine.running.size], ['snapshot', 1]);
       host.driver.onContinue = async () => {};
       host.driver.onDestroy = async () => {};
@@ -362,8 +388,14 @@ describe('waking a VM', () => {
 
     it('is dead with its disk when it may have run', async () => {
       host.driver.onContinue = failing('cont: no answer');
-      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: 'cont: no answer' });
-      assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps, host.machine.running.size], ['dead', 'disk', 0]);
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+        code: 'wake_failed',
+        message: 'cont: no answer',
+      });
+      assert.deepEqual(
+        [host.lifecycle.get(A).status, host.lifecycle.get(A).keeps, host.machine.running.size],
+        ['dead', 'disk', 0],
+      );
       await assert.rejects(access(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
     });
   });
@@ -372,7 +404,10 @@ describe('waking a VM', () => {
     const { wakeMs } = host.deadlines;
     host.deadlines.wakeMs = LATE_MS;
     void silentGuest();
-    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: /not awake within 3 s/ });
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+      code: 'wake_failed',
+      message: /not awake within 3 s/,
+    });
     const { status, deathCode, keeps } = host.lifecycle.get(A);
     assert.deepEqual([status, deathCode, keeps, host.machine.running.size], ['dead', 'wake_failed', 'disk', 0]);
     await assert.rejects(access(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
@@ -387,7 +422,10 @@ describe('waking a VM', () => {
     host.driver.onGuest = (woken) => {
       woken.handler = () => void host.machine.kill(A, 'qemu exited with 1');
     };
-    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: /qemu exited|closed|hang up/ });
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+      code: 'wake_failed',
+      message: /qemu exited|closed|hang up/,
+    });
     assert.equal(host.lifecycle.get(A).status, 'dead');
   });
 
@@ -406,7 +444,9 @@ describe('waking a VM', () => {
     function bootedWith(machineId: string | null, exitCode = 0): void {
       host.driver.onGuest = (booted) => {
         booted.execResult = () =>
-          machineId === null ? 'nothing' : { exitCode, stdout: `${machineId}\n`, stderr: '', truncated: false, timedOut: false };
+          machineId === null
+            ? 'nothing'
+            : { exitCode, stdout: `${machineId}\n`, stderr: '', truncated: false, timedOut: false };
       };
     }
 
@@ -448,7 +488,10 @@ describe('waking a VM', () => {
       host.driver.onGuest = (booted) => {
         booted.readBack = (result) => ({ ...result, hostname: 'template' });
       };
-      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: /hostname is 'template'/ });
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+        code: 'wake_failed',
+        message: /hostname is 'template'/,
+      });
       assert.deepEqual([host.lifecycle.get(A).status, host.machine.running.size], ['dead', 0]);
     });
   });

@@ -56,7 +56,9 @@ describe('the lifecycle of VMs', () => {
 
   it('refuses the same epoch with another spec, and an older epoch', async () => {
     await host.lifecycle.create(A, { epoch: 2, spec: SMALL });
-    await assert.rejects(host.lifecycle.create(A, { epoch: 2, spec: { ...SMALL, vcpu: 2 } }), { code: 'epoch_conflict' });
+    await assert.rejects(host.lifecycle.create(A, { epoch: 2, spec: { ...SMALL, vcpu: 2 } }), {
+      code: 'epoch_conflict',
+    });
     await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), { code: 'stale_epoch' });
     await assert.rejects(host.lifecycle.destroy(A, 1), { code: 'stale_epoch' });
     assert.equal(host.lifecycle.get(A).status, 'running');
@@ -124,7 +126,10 @@ describe('the lifecycle of VMs', () => {
 
   it('says why a VM did not come up, leaves nothing of it running, and lets the same epoch try again', async () => {
     host.driver.onCreate = failing('no slot is free');
-    await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), { code: 'create_failed', message: 'no slot is free' });
+    await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), {
+      code: 'create_failed',
+      message: 'no slot is free',
+    });
     const { reason, deathCode, keeps } = host.lifecycle.get(A);
     assert.deepEqual([reason, deathCode, keeps], ['no slot is free', 'not_created', 'nothing']);
     assert.equal(host.lifecycle.capacity().reserved.memoryMib, 0);
@@ -137,7 +142,10 @@ describe('the lifecycle of VMs', () => {
     host.driver.onGuest = (guest) => {
       guest.readBack = (result) => ({ ...result, machineId: '0'.repeat(32) });
     };
-    await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), { code: 'create_failed', message: /machine-id is another/ });
+    await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), {
+      code: 'create_failed',
+      message: /machine-id is another/,
+    });
     assert.equal(host.machine.running.size, 0);
   });
 
@@ -190,7 +198,10 @@ describe('the lifecycle of VMs', () => {
     await host.machine.kill(A);
     await host.becomes(A, 'dead');
     assert.equal(host.lifecycle.get(A).reason, 'ended by signal 9');
-    await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), { code: 'create_failed', message: /ended by signal 9/ });
+    await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), {
+      code: 'create_failed',
+      message: /ended by signal 9/,
+    });
     await assert.rejects(host.lifecycle.exec(A, { command: 'true', timeoutSeconds: 1 }, new AbortController().signal), {
       code: 'vm_not_running',
     });
@@ -218,7 +229,10 @@ describe('the lifecycle of VMs', () => {
     host.driver.onDestroy = async () => {
       throw new Error('busy');
     };
-    await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), { code: 'create_failed', message: 'no device' });
+    await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), {
+      code: 'create_failed',
+      message: 'no device',
+    });
     assert.equal(host.lifecycle.capacity().reserved.memoryMib, SMALL.memoryMib);
     const freed: unknown[] = [];
     host.driver.onCreate = async () => {};

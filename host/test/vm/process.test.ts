@@ -29,9 +29,7 @@ test('a living process is itself, and one with another start time or boot is not
 });
 
 test('init, nonsense and unused pids are no processes', async () => {
-  for (const pid of [0, 1, -5, 1.5, 4_194_305]) {
-    assert.equal(await readProcess(pid), null);
-  }
+  for (const pid of [0, 1, -5, 1.5, 4_194_305]) assert.equal(await readProcess(pid), null);
 });
 
 test('the end of a process is seen, and waiting stops when its signal aborts', async () => {
@@ -48,7 +46,9 @@ test('the end of a process is seen, and waiting stops when its signal aborts', a
 });
 
 test('a process that is no child of ours is seen to end', async () => {
-  const child = spawn('sh', ['-c', 'setsid sleep 60 >/dev/null 2>&1 & echo $!'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn('sh', ['-c', 'setsid sleep 60 >/dev/null 2>&1 & echo $!'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   const [line] = (await once(child.stdout, 'data')) as [Buffer];
   const orphan = await readProcess(Number(line.toString()));
   assert.ok(orphan);

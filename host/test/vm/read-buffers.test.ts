@@ -1,4 +1,5 @@
-// Sockets whose memory is used again: what comes through a splice is what was sent, however slowly it is taken, and little memory is made for it.
+// Sockets whose memory is used again: what comes through a splice is what was sent, however slowly
+// it is taken, and little memory is made for it.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -21,7 +22,11 @@ before(async () => {
   app.listen(0, '127.0.0.1');
   await once(app, 'listening');
   relay = createServer({ allowHalfOpen: true }, (caller) => {
-    const stream = connectRecycling({ host: '127.0.0.1', port: (app.address() as AddressInfo).port, allowHalfOpen: true });
+    const stream = connectRecycling({
+      host: '127.0.0.1',
+      port: (app.address() as AddressInfo).port,
+      allowHalfOpen: true,
+    });
     stream.on('data', (chunk: Uint8Array) => chunks.push(chunk));
     ended = splice(caller, stream);
   });

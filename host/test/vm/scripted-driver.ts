@@ -1,5 +1,6 @@
-// A driver whose "processes" are scripted guests in the test process: each verb can be held, failed or killed at will. What it would hold of the
-// machine is counted, and outlives an instance of it, as processes outlive a daemon.
+// A driver whose "processes" are scripted guests in the test process: each verb can be held, failed
+// or killed at will. What it would hold of the machine is counted, and outlives an instance of it,
+// as processes outlive a daemon.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -39,11 +40,8 @@ export class ScriptedMachine {
 
   /** As `kill -9` of the VM's process. */
   async kill(id: string, reason = 'ended by signal 9', code: VmEnd['code'] = 'qemu_crash'): Promise<void> {
-    for (const [pid, vm] of this.running) {
-      if (vm.id === id) {
-        await this.end(pid, { code, reason, lastAliveUnixMs: Date.now() });
-      }
-    }
+    for (const [pid, vm] of this.running)
+      if (vm.id === id) await this.end(pid, { code, reason, lastAliveUnixMs: Date.now() });
   }
 
   async end(pid: number, end: VmEnd): Promise<void> {
@@ -58,9 +56,7 @@ export class ScriptedMachine {
   }
 
   async stop(): Promise<void> {
-    for (const { id } of this.running.values()) {
-      await this.kill(id);
-    }
+    for (const { id } of this.running.values()) await this.kill(id);
   }
 }
 
@@ -77,13 +73,18 @@ export class ScriptedDriver implements VmDriver {
   onDestroy: (state: DriverState | null) => Promise<void> = async () => {};
   /** Called in each recover; a throw fails it. */
   onRecover: () => Promise<void> = async () => {};
-  /** Called in each sleep while the machine stands still; a throw fails it, and the machine runs on. */
+  /**
+   * Called in each sleep while the machine stands still; a throw fails it, and the machine runs on.
+   */
   onSleep: (vm: SleepVm) => Promise<void> = async () => {};
   /** Called in each sleep once the snapshot is complete; a throw leaves the machine to be ended. */
   onSlept: () => Promise<void> = async () => {};
   /** Called in each wake when all is loaded; a throw fails it. */
   onWake: (vm: WakeVm) => Promise<void> = async () => {};
-  /** Called in each wake when its snapshot is spent and its machine does not run yet; a throw fails it. */
+  /**
+   * Called in each wake when its snapshot is spent and its machine does not run yet; a throw fails
+   * it.
+   */
   onContinue: (vm: WakeVm) => Promise<void> = async () => {};
   /** Called in each boot once its state is saved; a throw fails it. */
   onBoot: (vm: BootVm) => Promise<void> = async () => {};
@@ -128,7 +129,10 @@ export class ScriptedDriver implements VmDriver {
     const aborted = new Promise<VmEnd>((resolve) => {
       signal.addEventListener('abort', () => resolve(endOf('no longer watched')), { once: true });
     });
-    const why = await Promise.race([aborted, this.machine.running.get(process.pid)?.exited.promise ?? endOf('gone before it was watched')]);
+    const why = await Promise.race([
+      aborted,
+      this.machine.running.get(process.pid)?.exited.promise ?? endOf('gone before it was watched'),
+    ]);
     return this.killed ? new Promise<never>(() => {}) : why;
   }
 
@@ -152,13 +156,11 @@ export class ScriptedDriver implements VmDriver {
 
   async wake(vm: WakeVm): Promise<WokenVm> {
     this.wakes += 1;
-    if (typeof vm.state['slept'] !== 'number') {
-      throw new DriverError('this is not the state of a machine that sleeps');
-    }
+    if (typeof vm.state['slept'] !== 'number') throw new DriverError('this is not the state of a machine that sleeps');
+
     const text = await manifestIn(vm.snapshotFolder);
-    if (text === null || !text.endsWith('}')) {
-      throw new SnapshotUnusable('its manifest does not verify');
-    }
+    if (text === null || !text.endsWith('}')) throw new SnapshotUnusable('its manifest does not verify');
+
     const { secret, size } = JSON.parse(text) as { secret: string; size: VmSize };
     const pid = this.machine.nextPid++;
     await vm.saveState({ pid, id: vm.id });
@@ -202,17 +204,14 @@ export class ScriptedDriver implements VmDriver {
   async destroy(_folder: string, state: DriverState | null): Promise<void> {
     this.destroys += 1;
     await this.onDestroy(state);
-    if (state !== null) {
-      await this.machine.end(Number(state['pid']), endOf('destroyed'));
-    }
+    if (state !== null) await this.machine.end(Number(state['pid']), endOf('destroyed'));
   }
 
   async reapOrphans(known: ReadonlySet<string>): Promise<string[]> {
     this.reapedWith.push([...known].sort());
     const orphans = [...this.machine.running.values()].filter((vm) => !known.has(vm.id));
-    for (const { id } of orphans) {
-      await this.machine.kill(id, 'reaped');
-    }
+    for (const { id } of orphans) await this.machine.kill(id, 'reaped');
+
     return orphans.map(({ id }) => id);
   }
 
@@ -220,15 +219,19 @@ export class ScriptedDriver implements VmDriver {
 
   #run(pid: number, id: string, guest: ScriptedGuest, { vcpu, memoryMib, diskGib }: VmSize): RunningVm {
     this.onGuest(guest);
-    this.machine.running.set(pid, { id, guest, size: { vcpu, memoryMib, diskGib }, exited: Promise.withResolvers<VmEnd>() });
+    this.machine.running.set(pid, {
+      id,
+      guest,
+      size: { vcpu, memoryMib, diskGib },
+      exited: Promise.withResolvers<VmEnd>(),
+    });
     return { process: processOf(pid), guest: guest.endpoint };
   }
 
   #of(pid: number): ScriptedVm {
     const vm = this.machine.running.get(pid);
-    if (vm === undefined) {
-      throw new DriverError('its process is gone');
-    }
+    if (vm === undefined) throw new DriverError('its process is gone');
+
     return vm;
   }
 }
@@ -246,9 +249,8 @@ function endOf(reason: string): VmEnd {
 
 async function manifestIn(snapshotFolder: string): Promise<string | null> {
   return readFile(join(snapshotFolder, MANIFEST), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') {
-      return null;
-    }
+    if (error.code === 'ENOENT') return null;
+
     throw error;
   });
 }

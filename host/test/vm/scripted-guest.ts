@@ -1,5 +1,6 @@
-// A guest daemon inside the test process that follows a script: answers properly unless told to be slow, wrong or gone.
-// For tests of what the host does with a guest; the real one has its own tests.
+// A guest daemon inside the test process that follows a script: answers properly unless told to be
+// slow, wrong or gone. For tests of what the host does with a guest; the real one has its own
+// tests.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -33,7 +34,13 @@ export class ScriptedGuest {
   /** Changes what it reads back of a wake or a size; a throw is its refusal. */
   sizeReadBack: (result: GuestSizeResult) => unknown = (result) => result;
   /** What it says that a command came to; the default echoes what it was asked. */
-  execResult: (asked: string) => unknown = (stdout) => ({ exitCode: 0, stdout, stderr: '', truncated: false, timedOut: false });
+  execResult: (asked: string) => unknown = (stdout) => ({
+    exitCode: 0,
+    stdout,
+    stderr: '',
+    truncated: false,
+    timedOut: false,
+  });
   /** Takes over every answer. */
   handler: Handler | null = null;
   /** Answers whoever asks for a stream; the default hangs up. */
@@ -60,12 +67,15 @@ export class ScriptedGuest {
       socket.on('error', () => undefined);
       guest.upgrade(request, socket);
     });
-    const guest: ScriptedGuest = new ScriptedGuest({ address: '127.0.0.1', port: (server.address() as AddressInfo).port }, async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      streams.forEach((socket) => socket.destroy());
-      await closed;
-    });
+    const guest: ScriptedGuest = new ScriptedGuest(
+      { address: '127.0.0.1', port: (server.address() as AddressInfo).port },
+      async () => {
+        const closed = new Promise((resolve) => server.close(resolve));
+        server.closeAllConnections();
+        streams.forEach((socket) => socket.destroy());
+        await closed;
+      },
+    );
     return guest;
   }
 
@@ -74,7 +84,11 @@ export class ScriptedGuest {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.requests.push({ method: request.method ?? '', url: request.url ?? '', authorization: request.headers.authorization });
+    this.requests.push({
+      method: request.method ?? '',
+      url: request.url ?? '',
+      authorization: request.headers.authorization,
+    });
     if (this.handler !== null) {
       this.handler(request, response);
       return;
@@ -139,8 +153,7 @@ export function json(response: ServerResponse, status: number, value: unknown): 
 
 async function textOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-  }
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+
   return Buffer.concat(chunks).toString('utf8');
 }

@@ -1,5 +1,6 @@
-// The distribution's archive, reached through the machine's own apt: its addresses, proxies and credentials, in an apt state of our own.
-// Owns every call of apt. Writes nothing outside its folder; the machine's package lists and caches stay as they are.
+// The distribution's archive, reached through the machine's own apt: its addresses, proxies and
+// credentials, in an apt state of our own. Owns every call of apt. Writes nothing outside its
+// folder; the machine's package lists and caches stay as they are.
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runCommand } from './command.ts';
@@ -8,7 +9,9 @@ import { runCommand } from './command.ts';
 export interface ArchiveSource {
   debian: string;
   security: string;
-  /** Keyring file that signs both, or `trusted` for an archive that needs no signature (tests only). */
+  /**
+   * Keyring file that signs both, or `trusted` for an archive that needs no signature (tests only).
+   */
   keyring: string;
 }
 
@@ -25,7 +28,10 @@ async function firstFile(paths: readonly string[]): Promise<string> {
   throw new Error(`None of ${paths.join(', ')} is there: install the package debian-archive-keyring`);
 }
 
-/** apt's mirror method reads addresses from a file; the first one serves here, where paths are asked for by name. */
+/**
+ * apt's mirror method reads addresses from a file; the first one serves here, where paths are asked
+ * for by name.
+ */
 async function plainAddress(address: string): Promise<string> {
   const listed = /^mirror\+file:(.+?)\/?$/.exec(address);
   if (!listed?.[1]) return address.endsWith('/') ? address : `${address}/`;
@@ -35,21 +41,31 @@ async function plainAddress(address: string): Promise<string> {
   return first.endsWith('/') ? first : `${first}/`;
 }
 
-/** Reads from the machine's apt where it gets Debian from, whatever release the machine itself runs. */
+/**
+ * Reads from the machine's apt where it gets Debian from, whatever release the machine itself runs.
+ */
 export async function machineArchive(signal: AbortSignal): Promise<ArchiveSource> {
   const format = '$(ORIGIN)\t$(LABEL)\t$(REPO_URI)';
-  const targets = (await runCommand('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'], { signal }))
+  const targets = (
+    await runCommand('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'], { signal })
+  )
     .split('\n')
     .map((line) => line.split('\t'));
-  const address = (label: string): string | undefined => targets.find((target) => target[0] === 'Debian' && target[1] === label)?.[2];
+  const address = (label: string): string | undefined =>
+    targets.find((target) => target[0] === 'Debian' && target[1] === label)?.[2];
   const debian = address('Debian');
   if (debian === undefined) {
-    throw new Error('apt on this machine knows no Debian archive: run `apt-get update`, and check the sources in /etc/apt');
+    throw new Error(
+      'apt on this machine knows no Debian archive: run `apt-get update`, and check the sources in /etc/apt',
+    );
   }
+
   const debianAddress = await plainAddress(debian);
   const security = address('Debian-Security');
-  // Mirrors keep the security archive beside the main one; what is there is checked by its signature.
-  const securityAddress = security === undefined ? debianAddress.replace(/\/$/, '-security/') : await plainAddress(security);
+  // Mirrors keep the security archive beside the main one; what is there is checked by its
+  // signature.
+  const securityAddress =
+    security === undefined ? debianAddress.replace(/\/$/, '-security/') : await plainAddress(security);
   return { debian: debianAddress, security: securityAddress, keyring: await firstFile(KEYRINGS) };
 }
 
@@ -79,7 +95,8 @@ export async function preparePrivateApt(folder: string, source: ArchiveSource, s
     'Dir::State::status': join(folder, 'status'),
     'Dir::State::extended_states': join(folder, 'extended_states'),
     'Dir::Cache': join(folder, 'cache'),
-    // Container images switch these off in their configuration, and then every call reads all indices anew.
+    // Container images switch these off in their configuration, and then every call reads all
+    // indices anew.
     'Dir::Cache::pkgcache': 'pkgcache.bin',
     'Dir::Cache::srcpkgcache': 'srcpkgcache.bin',
     'APT::Architecture': 'amd64',
@@ -105,9 +122,18 @@ export interface ChosenPackage {
   uri: string;
 }
 
-/** What an installation of these packages on an empty system would take, by the archive's newest versions. */
-export async function chooseClosure(apt: PrivateApt, wanted: readonly string[], signal: AbortSignal): Promise<ChosenPackage[]> {
-  const output = await runCommand('apt-get', [...apt.options, 'install', '--yes', '--print-uris', ...wanted], { signal });
+/**
+ * What an installation of these packages on an empty system would take, by the archive's newest
+ * versions.
+ */
+export async function chooseClosure(
+  apt: PrivateApt,
+  wanted: readonly string[],
+  signal: AbortSignal,
+): Promise<ChosenPackage[]> {
+  const output = await runCommand('apt-get', [...apt.options, 'install', '--yes', '--print-uris', ...wanted], {
+    signal,
+  });
   const chosen: ChosenPackage[] = [];
   for (const line of output.split('\n')) {
     const match = /^'([^']+)' ([^_ ]+)_([^_ ]+)_([^_. ]+)\.deb \d+ /.exec(line);
@@ -128,8 +154,15 @@ export interface ArchiveRecord {
   sha256: string;
 }
 
-/** Records of packages in the indices: `name` for every version there, `name=version` for one. Unknown names give nothing. */
-export async function archiveRecords(apt: PrivateApt, wanted: readonly string[], signal: AbortSignal): Promise<ArchiveRecord[]> {
+/**
+ * Records of packages in the indices: `name` for every version there, `name=version` for one.
+ * Unknown names give nothing.
+ */
+export async function archiveRecords(
+  apt: PrivateApt,
+  wanted: readonly string[],
+  signal: AbortSignal,
+): Promise<ArchiveRecord[]> {
   const output = await runCommand('apt-cache', [...apt.options, 'show', ...wanted], { signal });
   return output
     .split('\n\n')
@@ -147,7 +180,10 @@ export async function archiveRecords(apt: PrivateApt, wanted: readonly string[],
     });
 }
 
-/** Fetches files by address. apt checks the digests; what could not be had is simply not there afterwards, and apt's words are returned. */
+/**
+ * Fetches files by address. apt checks the digests; what could not be had is simply not there
+ * afterwards, and apt's words are returned.
+ */
 export async function fetchFiles(
   apt: PrivateApt,
   files: readonly { uri: string; path: string; sha256: string }[],

@@ -39,8 +39,15 @@ export async function runCommand(command: string, args: readonly string[], optio
   return (await runCommandForBytes(command, args, options)).toString('utf8');
 }
 
-/** Resolves with standard output when the program ended with 0; rejects with {@link CommandError} otherwise. An abort kills it. */
-export async function runCommandForBytes(command: string, args: readonly string[], options: CommandOptions): Promise<Buffer> {
+/**
+ * Resolves with standard output when the program ended with 0; rejects with {@link CommandError}
+ * otherwise. An abort kills it.
+ */
+export async function runCommandForBytes(
+  command: string,
+  args: readonly string[],
+  options: CommandOptions,
+): Promise<Buffer> {
   options.signal.throwIfAborted();
   const child = spawn(command, args, {
     stdio: [options.input ? 'pipe' : 'ignore', options.stdoutFd ?? 'pipe', 'pipe'],
@@ -65,14 +72,19 @@ export async function runCommandForBytes(command: string, args: readonly string[
   const ended = new Promise<void>((resolve, reject) => {
     child.on('error', (error: NodeJS.ErrnoException) => {
       // Node says ENOENT for a missing working directory too; none is set here.
-      reject(error.code === 'ENOENT' ? new Error(`The program ${command} is not installed on this machine`, { cause: error }) : error);
+      reject(
+        error.code === 'ENOENT'
+          ? new Error(`The program ${command} is not installed on this machine`, { cause: error })
+          : error,
+      );
     });
     child.on('close', (code, signalName) => {
       if (code === 0) resolve();
       else reject(new CommandError(command, code, signalName, Buffer.concat(stdout).toString('utf8'), stderr));
     });
   });
-  // A program that ends early breaks the pipe: its own failure says more than EPIPE, so it is awaited first.
+  // A program that ends early breaks the pipe: its own failure says more than EPIPE, so it is
+  // awaited first.
   const fed = options.input && child.stdin ? pipeline(options.input, child.stdin) : Promise.resolve();
   const [end, feed] = await Promise.allSettled([ended, fed]);
   if (end.status === 'rejected') throw end.reason;

@@ -1,4 +1,5 @@
-// The store of package files: `<cache>/debs`, verified at every use. Owns the download and the report of versions that vanished.
+// The store of package files: `<cache>/debs`, verified at every use. Owns the download and the
+// report of versions that vanished.
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OnProgress } from '../progress.ts';
@@ -40,12 +41,19 @@ async function matches(path: string, each: ManifestPackage): Promise<boolean> {
 }
 
 /**
- * Makes sure that the folder holds every package of the manifest with the right digest, and gives the path of each.
- * A file in the folder with another digest is fetched again. Throws {@link VanishedPackagesError} with all versions that cannot be had.
+ * Makes sure that the folder holds every package of the manifest with the right digest, and gives
+ * the path of each. A file in the folder with another digest is fetched again. Throws {@link
+ * VanishedPackagesError} with all versions that cannot be had.
  */
 export async function ensureDebs(
   manifest: Manifest,
-  options: { folder: string; workFolder: string; apt: () => Promise<PrivateApt>; onProgress: OnProgress; signal: AbortSignal },
+  options: {
+    folder: string;
+    workFolder: string;
+    apt: () => Promise<PrivateApt>;
+    onProgress: OnProgress;
+    signal: AbortSignal;
+  },
 ): Promise<(each: ManifestPackage) => string> {
   const { folder, workFolder, onProgress, signal } = options;
   await mkdir(folder, { recursive: true });
@@ -63,7 +71,12 @@ export async function ensureDebs(
   const megabytes = Math.ceil(missing.reduce((sum, each) => sum + each.sizeBytes, 0) / 1e6);
   let fetched = 0;
   const report = (): void =>
-    onProgress({ step: 'download', message: `Download packages (${megabytes} MB)`, done: fetched, total: missing.length });
+    onProgress({
+      step: 'download',
+      message: `Download packages (${megabytes} MB)`,
+      done: fetched,
+      total: missing.length,
+    });
   report();
   const files = missing.map((each) => ({
     uri: `${apt.source[each.archive]}${each.poolPath}`,
@@ -92,13 +105,23 @@ export async function ensureDebs(
   return pathOf;
 }
 
-/** Throws the error that says why these could not be had: gone from the archive, other content under the same version, or not fetched. */
-async function explain(apt: PrivateApt, failed: readonly ManifestPackage[], words: string, signal: AbortSignal): Promise<never> {
+/**
+ * Throws the error that says why these could not be had: gone from the archive, other content under
+ * the same version, or not fetched.
+ */
+async function explain(
+  apt: PrivateApt,
+  failed: readonly ManifestPackage[],
+  words: string,
+  signal: AbortSignal,
+): Promise<never> {
   await updateIndices(apt, signal);
-  const records = await archiveRecords(apt, [...new Set(failed.map((each) => each.name))], signal).catch((error: unknown) => {
-    if (error instanceof CommandError && error.exitCode === 100) return []; // not one of the names is in the archive
-    throw error;
-  });
+  const records = await archiveRecords(apt, [...new Set(failed.map((each) => each.name))], signal).catch(
+    (error: unknown) => {
+      if (error instanceof CommandError && error.exitCode === 100) return []; // not one of the names is in the archive
+      throw error;
+    },
+  );
   const ofVersion = (each: ManifestPackage): typeof records =>
     records.filter((record) => record.name === each.name && record.version === each.version);
   const vanished = failed.filter((each) => ofVersion(each).length === 0);
@@ -113,8 +136,14 @@ async function explain(apt: PrivateApt, failed: readonly ManifestPackage[], word
   }
   const changed = failed.filter((each) => ofVersion(each).every((record) => record.sha256 !== each.sha256));
   if (changed.length > 0) {
-    const lines = changed.map((each) => `  ${each.name} ${each.version}: manifest ${each.sha256}, archive ${ofVersion(each)[0]?.sha256}`);
-    throw new ChecksumError(`The archive has these versions with other content than the manifest says:\n${lines.join('\n')}`);
+    const lines = changed.map(
+      (each) => `  ${each.name} ${each.version}: manifest ${each.sha256}, archive ${ofVersion(each)[0]?.sha256}`,
+    );
+    throw new ChecksumError(
+      `The archive has these versions with other content than the manifest says:\n${lines.join('\n')}`,
+    );
   }
-  throw new Error(`${failed.length} package files could not be downloaded (${failed.map((each) => each.name).join(', ')}):\n${words}`);
+  throw new Error(
+    `${failed.length} package files could not be downloaded (${failed.map((each) => each.name).join(', ')}):\n${words}`,
+  );
 }

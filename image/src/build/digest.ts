@@ -1,4 +1,5 @@
-// SHA-256 of texts, files and folders, as the recipe and the manifest use them. Knows nothing of images.
+// SHA-256 of texts, files and folders, as the recipe and the manifest use them. Knows nothing of
+// images.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { lstat, readFile, readdir, readlink } from 'node:fs/promises';
@@ -22,7 +23,10 @@ export interface FolderEntry {
   executable: boolean;
 }
 
-/** Everything in a folder, in one order everywhere: by code units of the path. Folders come before what they hold. */
+/**
+ * Everything in a folder, in one order everywhere: by code units of the path. Folders come before
+ * what they hold.
+ */
 export async function listFolder(folder: string): Promise<FolderEntry[]> {
   const entries: FolderEntry[] = [];
   const visit = async (prefix: string): Promise<void> => {
@@ -34,22 +38,30 @@ export async function listFolder(folder: string): Promise<FolderEntry[]> {
       if (stat.isDirectory()) {
         entries.push({ path, type: 'folder', executable });
         await visit(path);
-      } else if (stat.isSymbolicLink()) entries.push({ path, type: 'link', executable: false });
-      else if (stat.isFile()) entries.push({ path, type: 'file', executable });
-      else throw new Error(`${join(folder, path)} is neither a file nor a folder nor a link`);
+      } else if (stat.isSymbolicLink()) {
+        entries.push({ path, type: 'link', executable: false });
+      } else if (stat.isFile()) {
+        entries.push({ path, type: 'file', executable });
+      } else {
+        throw new Error(`${join(folder, path)} is neither a file nor a folder nor a link`);
+      }
     }
   };
   await visit('');
   return entries;
 }
 
-/** Digest of a folder's names, contents and executable bits: what a checkout carries, and nothing of owners and times. */
+/**
+ * Digest of a folder's names, contents and executable bits: what a checkout carries, and nothing of
+ * owners and times.
+ */
 export async function sha256OfFolder(folder: string): Promise<string> {
   const hash = createHash('sha256');
   for (const entry of await listFolder(folder)) {
     const path = join(folder, entry.path);
     // Read whole: a stream for each of thousands of small files costs ten times as much.
-    const content = entry.type === 'file' ? sha256Of(await readFile(path)) : entry.type === 'link' ? await readlink(path) : '';
+    const content =
+      entry.type === 'file' ? sha256Of(await readFile(path)) : entry.type === 'link' ? await readlink(path) : '';
     hash.update(JSON.stringify([entry.path, entry.type, entry.executable && entry.type === 'file', content]));
   }
   return hash.digest('hex');

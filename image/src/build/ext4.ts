@@ -1,4 +1,5 @@
-// The root disk: one sparse ext4 file system made from tar entries by the guest distribution's own mke2fs, without mounting anything.
+// The root disk: one sparse ext4 file system made from tar entries by the guest distribution's own
+// mke2fs, without mounting anything.
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -8,7 +9,10 @@ import type { TarEntry } from './tar.ts';
 import { TAR_END, tarEntries } from './tar.ts';
 import type { Tools } from './tools-stage.ts';
 
-/** The same for every image: two disks of one machine never hold two of them, and a random one would make every build another image. */
+/**
+ * The same for every image: two disks of one machine never hold two of them, and a random one would
+ * make every build another image.
+ */
 const FILE_SYSTEM_UUID = 'be12c0de-0000-4000-8000-000000000001';
 
 export const ROOT_LABEL = 'berth-root';
@@ -34,7 +38,8 @@ export async function makeExt4(path: string, source: Ext4Source, tools: Tools, s
   const extended = [
     `hash_seed=${FILE_SYSTEM_UUID}`,
     'root_owner=0:0',
-    // The file is new and reads as zeros: nothing has to be zeroed now, and nothing is left to be zeroed by a running guest.
+    // The file is new and reads as zeros: nothing has to be zeroed now, and nothing is left to be
+    // zeroed by a running guest.
     'assume_storage_prezeroed=1',
     'lazy_itable_init=0',
     'lazy_journal_init=0',
@@ -42,7 +47,21 @@ export async function makeExt4(path: string, source: Ext4Source, tools: Tools, s
   const output = await open(path, 'wx', 0o644);
   try {
     await output.truncate(source.diskGib * 2 ** 30);
-    const command = ['mke2fs', '-q', '-F', '-t', 'ext4', '-b', '4096', '-m', '1', '-L', ROOT_LABEL, '-U', FILE_SYSTEM_UUID];
+    const command = [
+      'mke2fs',
+      '-q',
+      '-F',
+      '-t',
+      'ext4',
+      '-b',
+      '4096',
+      '-m',
+      '1',
+      '-L',
+      ROOT_LABEL,
+      '-U',
+      FILE_SYSTEM_UUID,
+    ];
     await runInsideRoot(tools.root, [...command, '-E', extended, '-d', '-', join('/mnt', basename(path))], {
       signal,
       readOnlyRoot: true,

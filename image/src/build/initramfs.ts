@@ -1,4 +1,5 @@
-// The initramfs: a static busybox, the few modules that the disk and the network need, and the script that mounts the disk.
+// The initramfs: a static busybox, the few modules that the disk and the network need, and the
+// script that mounts the disk.
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { runInsideRoot } from './inside-root.ts';
@@ -14,14 +15,31 @@ const FOLDER = 0o040755;
 const PROGRAM = 0o100755;
 const FILE = 0o100644;
 
-/** Bytes of the archive in the kernel's format (cpio `newc`), with root as owner and one time everywhere. */
+/**
+ * Bytes of the archive in the kernel's format (cpio `newc`), with root as owner and one time
+ * everywhere.
+ */
 export function cpioArchive(entries: readonly CpioEntry[], timeSeconds: number): Buffer {
   const padded = (part: Buffer): Buffer => Buffer.concat([part, Buffer.alloc((4 - (part.length % 4)) % 4)]);
   const record = (entry: CpioEntry, inode: number): Buffer => {
     const links = entry.mode === FOLDER ? 2 : 1;
     const name = `${entry.path}\0`;
     const size = entry.content.length;
-    const fields = [inode, entry.mode, 0, 0, links, inode === 0 ? 0 : timeSeconds, size, 0, 0, 0, 0, Buffer.byteLength(name), 0];
+    const fields = [
+      inode,
+      entry.mode,
+      0,
+      0,
+      links,
+      inode === 0 ? 0 : timeSeconds,
+      size,
+      0,
+      0,
+      0,
+      0,
+      Buffer.byteLength(name),
+      0,
+    ];
     const head = `070701${fields.map((field) => field.toString(16).padStart(8, '0')).join('')}${name}`;
     return Buffer.concat([padded(Buffer.from(head)), padded(entry.content)]);
   };
@@ -30,8 +48,9 @@ export function cpioArchive(entries: readonly CpioEntry[], timeSeconds: number):
 }
 
 /**
- * The order in which modules load: each after all that it needs, by the text of `modules.dep` (`path: path ...`). Modules that the kernel has
- * built in are in `builtin` (`modules.builtin`) and need no loading. Gives paths as `modules.dep` has them.
+ * The order in which modules load: each after all that it needs, by the text of `modules.dep`
+ * (`path: path ...`). Modules that the kernel has built in are in `builtin` (`modules.builtin`) and
+ * need no loading. Gives paths as `modules.dep` has them.
  */
 export function moduleLoadOrder(wanted: readonly string[], modulesDep: string, builtin: string): string[] {
   const nameOf = (path: string): string =>
@@ -59,7 +78,10 @@ export function moduleLoadOrder(wanted: readonly string[], modulesDep: string, b
   return order;
 }
 
-/** The archive's bytes. The kernel takes it uncompressed, which is quickest to unpack where the guest's CPU is emulated. */
+/**
+ * The archive's bytes. The kernel takes it uncompressed, which is quickest to unpack where the
+ * guest's CPU is emulated.
+ */
 export async function makeInitramfs(
   tools: Tools,
   recipe: { folder: string; initramfsModules: readonly string[] },
@@ -69,10 +91,14 @@ export async function makeInitramfs(
   const read = (name: string): Promise<string> => readFile(join(tools.modulesFolder, name), 'utf8');
   const order = moduleLoadOrder(recipe.initramfsModules, await read('modules.dep'), await read('modules.builtin'));
   const modules: CpioEntry[] = [];
-  for (const path of order) {
+  for (const path of order)
     modules.push({ path: `modules/${plainName(path)}`, mode: FILE, content: await moduleBytes(tools, path, signal) });
-  }
-  const folders = ['bin', 'dev', 'modules', 'proc', 'root', 'sys'].map((path) => ({ path, mode: FOLDER, content: Buffer.alloc(0) }));
+
+  const folders = ['bin', 'dev', 'modules', 'proc', 'root', 'sys'].map((path) => ({
+    path,
+    mode: FOLDER,
+    content: Buffer.alloc(0),
+  }));
   const entries: CpioEntry[] = [
     ...folders,
     { path: 'bin/busybox', mode: PROGRAM, content: await readFile(tools.busybox) },
@@ -90,5 +116,9 @@ function plainName(path: string): string {
 async function moduleBytes(tools: Tools, path: string, signal: AbortSignal): Promise<Buffer> {
   if (!path.endsWith('.xz')) return readFile(join(tools.modulesFolder, path));
   const shown = { '/mnt': tools.modulesFolder };
-  return runInsideRoot(tools.root, ['xz', '--decompress', '--stdout', `/mnt/${path}`], { signal, readOnlyRoot: true, readOnly: shown });
+  return runInsideRoot(tools.root, ['xz', '--decompress', '--stdout', `/mnt/${path}`], {
+    signal,
+    readOnlyRoot: true,
+    readOnly: shown,
+  });
 }

@@ -1,4 +1,5 @@
-// Runs a program inside another root file system: own mounts, processes and an empty network, nothing of it outlives the call or the caller.
+// Runs a program inside another root file system: own mounts, processes and an empty network,
+// nothing of it outlives the call or the caller.
 import type { CommandOptions } from './command.ts';
 import { runCommandForBytes } from './command.ts';
 
@@ -13,7 +14,11 @@ export interface InsideRootOptions extends Omit<CommandOptions, 'env'> {
 }
 
 /** Resolves with the program's output. The environment holds nothing of the machine's. */
-export async function runInsideRoot(root: string, command: readonly string[], options: InsideRootOptions): Promise<Buffer> {
+export async function runInsideRoot(
+  root: string,
+  command: readonly string[],
+  options: InsideRootOptions,
+): Promise<Buffer> {
   const { readOnly = {}, writable = {}, readOnlyRoot = false, env = {}, ...rest } = options;
   const variables = { PATH: '/usr/sbin:/usr/bin', HOME: '/root', LC_ALL: 'C.UTF-8', ...env };
   const args = [

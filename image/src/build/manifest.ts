@@ -1,4 +1,5 @@
-// The manifest: which version of what is in an image. Owns its format, its order and its digest. Names no archive's host.
+// The manifest: which version of what is in an image. Owns its format, its order and its digest.
+// Names no archive's host.
 import { z } from 'zod';
 import { sha256Of } from './digest.ts';
 
@@ -14,7 +15,10 @@ const manifestPackage = z.strictObject({
   poolPath: z.string().regex(/^pool\/[\w.+~%/-]+\.deb$/),
   sizeBytes: z.int().positive(),
   sha256,
-  /** `essential` is unpacked first, `root` is installed, `kernel` is unpacked only, `tools` builds the image and is not in it. */
+  /**
+   * `essential` is unpacked first, `root` is installed, `kernel` is unpacked only, `tools` builds
+   * the image and is not in it.
+   */
   uses: z.array(z.enum(['essential', 'kernel', 'root', 'tools'])).min(1),
 });
 /** One Debian package. */
@@ -25,7 +29,10 @@ const manifest = z.strictObject({
   format: z.literal(1),
   suite: z.string().min(1),
   architecture: z.literal('amd64'),
-  /** Digest of the recipe it was resolved for; with another recipe the same packages make another image. */
+  /**
+   * Digest of the recipe it was resolved for; with another recipe the same packages make another
+   * image.
+   */
   recipeHash: sha256,
   node: z.strictObject({ version: z.string().min(1), sha256 }),
   npm: z.strictObject({ version: z.string().min(1), sha256 }),
@@ -42,13 +49,16 @@ export function parseManifest(text: string, source: string): Manifest {
     throw new Error(`${source} is not JSON: ${(error as Error).message}`, { cause: error });
   }
   const result = manifest.safeParse(value);
-  if (!result.success) throw new Error(`${source} is not a manifest of this version:\n${z.prettifyError(result.error)}`);
+  if (!result.success)
+    throw new Error(`${source} is not a manifest of this version:\n${z.prettifyError(result.error)}`);
   return result.data;
 }
 
 /** The one written form of a manifest: the same content gives the same bytes. */
 export function formatManifest(value: Manifest): string {
-  const packages = value.packages.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map((each) => ({ ...each, uses: each.uses.toSorted() }));
+  const packages = value.packages
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .map((each) => ({ ...each, uses: each.uses.toSorted() }));
   return `${JSON.stringify({ ...value, packages }, null, 2)}\n`;
 }
 
@@ -57,7 +67,9 @@ export function manifestDigest(value: Manifest): string {
 }
 
 export function packagesFor(value: Manifest, ...uses: PackageUse[]): ManifestPackage[] {
-  return value.packages.filter((each) => each.uses.some((use) => uses.includes(use))).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return value.packages
+    .filter((each) => each.uses.some((use) => uses.includes(use)))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Name of the package's file, as the archive and apt write it. */

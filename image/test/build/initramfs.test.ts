@@ -52,7 +52,10 @@ describe('the initramfs archive', () => {
     const lines = listed.stdout.trim().split('\n');
     assert.match(lines[0] ?? '', /^drwxr-xr-x +2 0 +0 +0 Nov 14 +2023 bin$/);
     assert.match(lines[1] ?? '', /^-rwxr-xr-x +1 0 +0 +5 Nov 14 +2023 bin\/tool$/);
-    const content = spawnSync('cpio', ['--extract', '--to-stdout', '--quiet', 'bin/tool'], { input: archive, encoding: 'utf8' });
+    const content = spawnSync('cpio', ['--extract', '--to-stdout', '--quiet', 'bin/tool'], {
+      input: archive,
+      encoding: 'utf8',
+    });
     assert.equal(content.stdout, 'abcde');
   });
 

@@ -57,7 +57,10 @@ describe('a manifest', () => {
   it('is refused with its source and the place of the fault', () => {
     const text = formatManifest(manifestOf(packageNamed('aa')));
     assert.throws(() => parseManifest('{', 'the file'), /the file is not JSON/);
-    assert.throws(() => parseManifest(text.replace(HASH, 'short'), 'the file'), /the file is not a manifest[^]*recipeHash/);
+    assert.throws(
+      () => parseManifest(text.replace(HASH, 'short'), 'the file'),
+      /the file is not a manifest[^]*recipeHash/,
+    );
     assert.throws(() => parseManifest(text.replace('"pool/', '"../pool/'), 'the file'), /packages\[0\]\.poolPath/);
     assert.throws(() => parseManifest(text.replace('"sizeBytes"', '"size"'), 'the file'), /size/);
   });

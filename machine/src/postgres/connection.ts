@@ -1,4 +1,5 @@
-// Talking to the embedded PostgreSQL through its socket: does it answer, has it our database, how others connect.
+// Talking to the embedded PostgreSQL through its socket: does it answer, has it our database, how
+// others connect.
 import { Client } from 'pg';
 
 /** Name of the database, and of the role that owns it and everything else in the cluster. */
@@ -9,7 +10,10 @@ export function socketDatabaseUrl(socketFolder: string): string {
   return `postgresql://${DATABASE}@localhost:5432/${DATABASE}?host=${encodeURIComponent(socketFolder)}`;
 }
 
-/** Whether a server accepts connections at the socket; `refuses` covers one that starts, recovers or shuts down. */
+/**
+ * Whether a server accepts connections at the socket; `refuses` covers one that starts, recovers or
+ * shuts down.
+ */
 export async function ask(socketFolder: string): Promise<'answers' | 'refuses' | 'absent'> {
   const client = connect(socketFolder, 'postgres');
   try {
@@ -18,13 +22,13 @@ export async function ask(socketFolder: string): Promise<'answers' | 'refuses' |
     return 'answers';
   } catch (error) {
     const code = (error as { code?: string }).code;
-    if (code === 'ENOENT' || code === 'ECONNREFUSED') {
-      return 'absent';
-    }
-    // 57P03: starting up, in recovery, shutting down. The others: it went away in the middle of the question.
-    if (code === '57P03' || code === '57P01' || code === 'ECONNRESET' || code === 'EPIPE' || code === undefined) {
+    if (code === 'ENOENT' || code === 'ECONNREFUSED') return 'absent';
+
+    // 57P03: starting up, in recovery, shutting down. The others: it went away in the middle of the
+    // question.
+    if (code === '57P03' || code === '57P01' || code === 'ECONNRESET' || code === 'EPIPE' || code === undefined)
       return 'refuses';
-    }
+
     throw error;
   } finally {
     await client.end().catch(() => undefined);
@@ -37,15 +41,11 @@ export async function ensureDatabase(socketFolder: string): Promise<void> {
   await client.connect();
   try {
     const found = await client.query('select 1 from pg_database where datname = $1', [DATABASE]);
-    if (found.rowCount === 0) {
-      await client.query(`create database ${DATABASE}`);
-    }
+    if (found.rowCount === 0) await client.query(`create database ${DATABASE}`);
   } catch (error) {
     // 42P04, 23505: another caller made it at the same moment.
     const code = (error as { code?: string }).code;
-    if (code !== '42P04' && code !== '23505') {
-      throw error;
-    }
+    if (code !== '42P04' && code !== '23505') throw error;
   } finally {
     await client.end();
   }
@@ -61,7 +61,8 @@ function connect(socketFolder: string, database: string): Client {
     connectionTimeoutMillis: 10_000,
     query_timeout: 10_000,
   });
-  // An error outside a query (the server went away) also rejects the query that follows; without a listener it would end the process.
+  // An error outside a query (the server went away) also rejects the query that follows; without a
+  // listener it would end the process.
   client.on('error', () => undefined);
   return client;
 }

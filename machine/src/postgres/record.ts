@@ -1,4 +1,5 @@
-// Which process serves a PostgreSQL folder: server.json. Pids in postmaster.pid are those of a pid namespace and say nothing outside.
+// Which process serves a PostgreSQL folder: server.json. Pids in postmaster.pid are those of a pid
+// namespace and say nothing outside.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -12,14 +13,16 @@ export async function writeRecord(folder: string, process: VmProcess): Promise<v
   await writeDurably(join(folder, 'server.json'), `${JSON.stringify(process)}\n`, 0o644);
 }
 
-/** The process that served the folder last, or null. Whether it still runs is for the reader to find out. */
+/**
+ * The process that served the folder last, or null. Whether it still runs is for the reader to find
+ * out.
+ */
 export async function readRecord(folder: string): Promise<VmProcess | null> {
   try {
     return serverRecord.parse(JSON.parse(await readFile(join(folder, 'server.json'), 'utf8')));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return null;
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+
     throw error;
   }
 }

@@ -1,4 +1,5 @@
-// The control plane's API as a service: confined, as an unprivileged user that sees the checkout, the database's socket and the host's socket.
+// The control plane's API as a service: confined, as an unprivileged user that sees the checkout,
+// the database's socket and the host's socket.
 import { access, chown, mkdir } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -51,9 +52,8 @@ function serving(options: ApiServiceOptions, api: Confined): Confined {
 
 /** The serving API alone reads the plan catalogue, from the copy that was made for it. */
 export function withPlans({ config, paths }: Pick<ApiServiceOptions, 'config' | 'paths'>, api: Confined): Confined {
-  if (config.plansFile === null) {
-    return api;
-  }
+  if (config.plansFile === null) return api;
+
   return {
     ...api,
     binds: [...api.binds, { from: paths.plans, to: '/plans.json' }],
@@ -61,7 +61,10 @@ export function withPlans({ config, paths }: Pick<ApiServiceOptions, 'config' | 
   };
 }
 
-/** A command of the API with the catalogue of the last `up`, which is that of the API that runs; the operator's own file is not to be seen from inside. */
+/**
+ * A command of the API with the catalogue of the last `up`, which is that of the API that runs; the
+ * operator's own file is not to be seen from inside.
+ */
 export async function withPlansOfLastUp({ paths }: Pick<ApiServiceOptions, 'paths'>, api: Confined): Promise<Confined> {
   const there = await access(paths.plans).then(
     () => true,
@@ -90,9 +93,8 @@ export async function confinedApi(options: ApiServiceOptions, args: readonly str
     { from: compiled, to: '/compiled', writable: true },
   ];
   const { databaseUrl, socketFolder } = databaseAsSeen(config.databaseUrl, paths);
-  if (socketFolder !== null) {
-    binds.push({ from: socketFolder, to: '/database' });
-  }
+  if (socketFolder !== null) binds.push({ from: socketFolder, to: '/database' });
+
   const environment = {
     ...options.environment,
     BERTH_LISTEN: config.listen,
@@ -105,19 +107,27 @@ export async function confinedApi(options: ApiServiceOptions, args: readonly str
     NODE_COMPILE_CACHE: '/compiled',
     HOME: '/tmp',
   };
-  return { user, binds, command: ['/app/node_modules/.bin/node', '/app/api/src/main.ts', ...args], environment, workingFolder: '/app' };
+  return {
+    user,
+    binds,
+    command: ['/app/node_modules/.bin/node', '/app/api/src/main.ts', ...args],
+    environment,
+    workingFolder: '/app',
+  };
 }
 
 /** The database's address inside the confinement, and the folder of its socket when it has one. */
-export function databaseAsSeen(given: string | null, paths: InstancePaths): { databaseUrl: string; socketFolder: string | null } {
-  if (given === null) {
+export function databaseAsSeen(
+  given: string | null,
+  paths: InstancePaths,
+): { databaseUrl: string; socketFolder: string | null } {
+  if (given === null)
     return { databaseUrl: socketDatabaseUrl('/database'), socketFolder: join(paths.postgres, 'socket') };
-  }
+
   const url = new URL(given);
   const host = url.searchParams.get('host');
-  if (host === null || !host.startsWith('/')) {
-    return { databaseUrl: given, socketFolder: null };
-  }
+  if (host === null || !host.startsWith('/')) return { databaseUrl: given, socketFolder: null };
+
   url.searchParams.set('host', '/database');
   return { databaseUrl: url.href, socketFolder: host };
 }
@@ -128,14 +138,20 @@ export function apiUrl(config: Pick<Config, 'listen' | 'port'>): string {
   return `http://${address.includes(':') ? `[${address}]` : address}:${config.port}`;
 }
 
-/** Where people reach the service: what the operator says (`BERTH_PUBLIC_URL`), else as a client on this machine does. */
+/**
+ * Where people reach the service: what the operator says (`BERTH_PUBLIC_URL`), else as a client on
+ * this machine does.
+ */
 export function publicUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
   const given = environment['BERTH_PUBLIC_URL'] ?? '';
   // The API itself refuses to start with one that is no URL.
   return URL.canParse(given) ? new URL(given).origin : apiUrl(config);
 }
 
-/** Below which origin previews are: what the operator says (`BERTH_PREVIEW_URL`), else names below localhost, by the port that people reach the service by. */
+/**
+ * Below which origin previews are: what the operator says (`BERTH_PREVIEW_URL`), else names below
+ * localhost, by the port that people reach the service by.
+ */
 export function previewUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
   const given = environment['BERTH_PREVIEW_URL'] ?? '';
   // As with the public URL: the API refuses to start with what cannot be used.

@@ -1,4 +1,5 @@
-// The host daemon as a service: root, on a unix socket that the API's user may open. Its VMs outlive it.
+// The host daemon as a service: root, on a unix socket that the API's user may open. Its VMs
+// outlive it.
 import { request } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -49,7 +50,11 @@ export function hostService(options: HostServiceOptions): Service {
           name: 'host',
           launch: (forward) =>
             startPlain(
-              { command: [process.execPath, join(checkout, 'host/src/main.ts'), ...flags], environment, workingFolder: '/' },
+              {
+                command: [process.execPath, join(checkout, 'host/src/main.ts'), ...flags],
+                environment,
+                workingFolder: '/',
+              },
               forward,
             ),
           answers: async (deadline) => (await readHostInfo(paths, deadline)) !== null,
@@ -86,17 +91,14 @@ async function callHost(paths: InstancePaths, path: string, signal: AbortSignal)
           response.setEncoding('utf8');
           response.on('data', (chunk: string) => {
             text += chunk;
-            if (text.length > ANSWER_MAX_BYTES) {
+            if (text.length > ANSWER_MAX_BYTES)
               response.destroy(new Error('the host daemon answers more than is sensible'));
-            }
           });
           response.once('error', reject);
           response.once('end', () => {
-            if (response.statusCode === 200) {
-              resolve(JSON.parse(text));
-            } else {
+            if (response.statusCode === 200) resolve(JSON.parse(text));
+            else
               reject(new Error(`the host daemon answers ${path} with ${response.statusCode}: ${text.slice(0, 500)}`));
-            }
           });
         },
       );
@@ -106,9 +108,8 @@ async function callHost(paths: InstancePaths, path: string, signal: AbortSignal)
   } catch (error) {
     // Nobody listens (yet, or any more), or it went away in the middle.
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'ABORT_ERR') {
-      return null;
-    }
+    if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'ABORT_ERR') return null;
+
     throw error;
   }
 }

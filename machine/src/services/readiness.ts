@@ -16,8 +16,14 @@ export interface Startable {
   stopGraceMs: number;
 }
 
-/** Starts a service and waits for its answer. On failure ends it and rejects with its last words. */
-export async function startAndWait(startable: Startable, onOutput: (chunk: Buffer) => void, signal: AbortSignal): Promise<RunningService> {
+/**
+ * Starts a service and waits for its answer. On failure ends it and rejects with its last words.
+ */
+export async function startAndWait(
+  startable: Startable,
+  onOutput: (chunk: Buffer) => void,
+  signal: AbortSignal,
+): Promise<RunningService> {
   const tail = new OutputTail();
   const notStarted = (reason: string, cause?: unknown): Error =>
     new Error(`${startable.name} did not start (${reason})${tail.text() === '' ? '' : `:\n${tail.text()}`}`, { cause });
@@ -32,16 +38,16 @@ export async function startAndWait(startable: Startable, onOutput: (chunk: Buffe
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(startable.answerDeadlineMs)]);
   try {
     while (child.endedBy === null && !deadline.aborted) {
-      if (await startable.answers(deadline)) {
-        return { process: child.process, exited: child.exited, stop };
-      }
+      if (await startable.answers(deadline)) return { process: child.process, exited: child.exited, stop };
+
       await Promise.race([delay(PROBE_STEP_MS), child.exited]);
     }
   } catch (error) {
     await stop();
     throw error;
   }
-  const reason = child.endedBy ?? (signal.aborted ? 'no longer wanted' : `no answer within ${startable.answerDeadlineMs / 1000} s`);
+  const reason =
+    child.endedBy ?? (signal.aborted ? 'no longer wanted' : `no answer within ${startable.answerDeadlineMs / 1000} s`);
   await stop();
   throw notStarted(reason);
 }

@@ -12,8 +12,8 @@ export interface RunningService {
 export interface Service {
   name: string;
   /**
-   * Starts it and resolves when it answers. Rejects when it ends or does not answer in time, and nothing of it runs then. `onOutput` gets its log.
-   * `signal` aborts when it is no longer wanted.
+   * Starts it and resolves when it answers. Rejects when it ends or does not answer in time, and
+   * nothing of it runs then. `onOutput` gets its log. `signal` aborts when it is no longer wanted.
    */
   start(onOutput: (chunk: Buffer) => void, signal: AbortSignal): Promise<RunningService>;
 }

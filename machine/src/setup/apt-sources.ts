@@ -1,5 +1,5 @@
-// Reads a machine's own apt sources and derives the backports source from them: same archive, same key, another suite.
-// Pure text work; names no host of its own.
+// Reads a machine's own apt sources and derives the backports source from them: same archive, same
+// key, another suite. Pure text work; names no host of its own.
 
 /** One source of packages, from either of apt's two file formats. */
 export interface AptSource {
@@ -15,9 +15,8 @@ export function parseOneLineSources(text: string): AptSource[] {
   const sources: AptSource[] = [];
   for (const line of text.split('\n')) {
     const match = /^\s*deb\s+(?:\[([^\]]*)\]\s+)?(cdrom:\[[^\]]*\]\S*|\S+)\s+(\S+)\s*([^#]*)/.exec(line);
-    if (match === null) {
-      continue;
-    }
+    if (match === null) continue;
+
     const [, options = '', uri = '', suite = '', components = ''] = match;
     const signedBy = /(?:^|\s)signed-by=(\S+)/i.exec(options)?.[1] ?? null;
     sources.push({ uri, suite, components: words(components), signedBy });
@@ -25,14 +24,16 @@ export function parseOneLineSources(text: string): AptSource[] {
   return sources;
 }
 
-/** Sources of a deb822 `.sources` file: every combination of its URIs and suites. Disabled ones and those without `deb` are left out. */
+/**
+ * Sources of a deb822 `.sources` file: every combination of its URIs and suites. Disabled ones and
+ * those without `deb` are left out.
+ */
 export function parseDeb822Sources(text: string): AptSource[] {
   return text.split(/\n\s*\n/).flatMap((paragraph) => {
     const fields = parseFields(paragraph);
     const enabled = !/^(no|false|without|off|disable|0)$/i.test(fields.get('enabled')?.trim() ?? 'yes');
-    if (!enabled || !words(fields.get('types') ?? '').includes('deb')) {
-      return [];
-    }
+    if (!enabled || !words(fields.get('types') ?? '').includes('deb')) return [];
+
     const components = words(fields.get('components') ?? '');
     const signedBy = fields.get('signed-by') ?? null;
     return words(fields.get('uris') ?? '').flatMap((uri) =>
@@ -47,32 +48,34 @@ export function hasSuite(sources: readonly AptSource[], suite: string): boolean 
 }
 
 /**
- * A deb822 file for the backports of a release, taken from the machine's source of the release itself; null when it has none (security and updates are
- * other suites, often in other archives; installation media have no backports).
+ * A deb822 file for the backports of a release, taken from the machine's source of the release
+ * itself; null when it has none (security and updates are other suites, often in other archives;
+ * installation media have no backports).
  */
 export function deriveBackports(sources: readonly AptSource[], codename: string): string | null {
   const release = sources.find(
     (source) => source.suite === codename && source.components.includes('main') && !source.uri.startsWith('cdrom:'),
   );
-  if (release === undefined) {
-    return null;
-  }
+  if (release === undefined) return null;
+
   const lines = ['# Written by Berth: QEMU of the release is too old for it.', 'Types: deb', `URIs: ${release.uri}`];
   lines.push(`Suites: ${codename}-backports`, 'Components: main');
-  if (release.signedBy !== null) {
+  if (release.signedBy !== null)
     lines.push(`Signed-By:${release.signedBy.startsWith('\n') ? '' : ' '}${release.signedBy}`);
-  }
+
   return `${lines.join('\n')}\n`;
 }
 
-/** Fields of a paragraph, names in lowercase. A continued value keeps its line breaks and their indentation. */
+/**
+ * Fields of a paragraph, names in lowercase. A continued value keeps its line breaks and their
+ * indentation.
+ */
 function parseFields(paragraph: string): Map<string, string> {
   const fields = new Map<string, string>();
   let name: string | null = null;
   for (const line of paragraph.split('\n')) {
-    if (line.startsWith('#')) {
-      continue;
-    }
+    if (line.startsWith('#')) continue;
+
     const start = /^([A-Za-z0-9-]+):\s*(.*)$/.exec(line);
     if (start !== null) {
       name = (start[1] ?? '').toLowerCase();

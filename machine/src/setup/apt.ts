@@ -1,4 +1,5 @@
-// Installs Debian packages with apt-get and tells how far it is. Owns the calls of apt-get and Berth's own sources file.
+// Installs Debian packages with apt-get and tells how far it is. Owns the calls of apt-get and
+// Berth's own sources file.
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
@@ -14,7 +15,10 @@ import type { AptSource } from './apt-sources.ts';
 const run = promisify(execFile);
 
 const APT_FOLDER = '/etc/apt';
-/** Another apt or dpkg may hold the lock: unattended upgrades of a machine that was just booted take minutes. */
+/**
+ * Another apt or dpkg may hold the lock: unattended upgrades of a machine that was just booted take
+ * minutes.
+ */
 const LOCK_TIMEOUT_SECONDS = 600;
 /** fd on which apt-get writes its progress. */
 const STATUS_FD = 3;
@@ -26,28 +30,24 @@ export async function readAptSources(aptFolder: string = APT_FOLDER): Promise<Ap
     const text = await readFile(path, 'utf8');
     sources.push(...(path.endsWith('.sources') ? parseDeb822Sources(text) : parseOneLineSources(text)));
   };
-  if (existsSync(join(aptFolder, 'sources.list'))) {
-    await read(join(aptFolder, 'sources.list'));
-  }
+  if (existsSync(join(aptFolder, 'sources.list'))) await read(join(aptFolder, 'sources.list'));
+
   const parts = join(aptFolder, 'sources.list.d');
   const names = existsSync(parts) ? (await readdir(parts)).sort() : [];
-  for (const name of names) {
-    if (/^[\w.-]+\.(list|sources)$/.test(name)) {
-      await read(join(parts, name));
-    }
-  }
+  for (const name of names) if (/^[\w.-]+\.(list|sources)$/.test(name)) await read(join(parts, name));
+
   return sources;
 }
 
 /**
- * Makes the backports of a release available, from the archive the machine uses for the release itself. They come into use for what is asked of
- * them by name only: Debian marks them so. Does nothing when the machine has them.
+ * Makes the backports of a release available, from the archive the machine uses for the release
+ * itself. They come into use for what is asked of them by name only: Debian marks them so. Does
+ * nothing when the machine has them.
  */
 export async function ensureBackports(codename: string, aptFolder: string = APT_FOLDER): Promise<'added' | 'there'> {
   const sources = await readAptSources(aptFolder);
-  if (hasSuite(sources, `${codename}-backports`)) {
-    return 'there';
-  }
+  if (hasSuite(sources, `${codename}-backports`)) return 'there';
+
   const text = deriveBackports(sources, codename);
   if (text === null) {
     throw new OperatorFailure(
@@ -64,7 +64,10 @@ export async function ensureBackports(codename: string, aptFolder: string = APT_
   return 'added';
 }
 
-/** The version apt would install of a package, from one release when it is named; null when it knows none. */
+/**
+ * The version apt would install of a package, from one release when it is named; null when it knows
+ * none.
+ */
 export async function candidateVersion(packageName: string, release?: string): Promise<string | null> {
   const target = release === undefined ? [] : ['--target-release', release];
   const { stdout } = await run('apt-cache', [...target, 'policy', packageName], { env: aptEnvironment() });
@@ -97,17 +100,13 @@ async function aptGet(args: readonly string[], report: Report): Promise<void> {
     stream?.on('data', (chunk: Buffer) => {
       tail.add(chunk);
       const waiting = /^Waiting for cache lock.*$/m.exec(chunk.toString())?.[0];
-      if (waiting !== undefined) {
-        report('waiting for another apt or dpkg');
-      }
+      if (waiting !== undefined) report('waiting for another apt or dpkg');
     });
   }
   const status = child.stdio[STATUS_FD] as Readable;
   status.setEncoding('utf8').on('data', (chunk: string) => {
     const note = describeStatus(chunk.trimEnd().split('\n').at(-1) ?? '');
-    if (note !== null) {
-      report(note);
-    }
+    if (note !== null) report(note);
   });
   const end = await new Promise<string>((resolve, reject) => {
     child.once('error', reject);
@@ -115,15 +114,21 @@ async function aptGet(args: readonly string[], report: Report): Promise<void> {
   });
   if (end !== '0') {
     throw new OperatorFailure(`apt-get ${args.join(' ')} failed (${end}):\n${tail.text()}`, {
-      remedy: 'mend what apt-get says above (dpkg --configure -a finishes an installation that was cut off), then try again',
+      remedy:
+        'mend what apt-get says above (dpkg --configure -a finishes an installation that was cut off), then try again',
     });
   }
 }
 
-/** A line of apt's status: `dlstatus:7:36.5:Retrieving file 7 of 39` or `pmstatus:qemu-utils:52.1:Unpacking qemu-utils (amd64)`. */
+/**
+ * A line of apt's status: `dlstatus:7:36.5:Retrieving file 7 of 39` or
+ * `pmstatus:qemu-utils:52.1:Unpacking qemu-utils (amd64)`.
+ */
 export function describeStatus(line: string): string | null {
   const match = /^(dlstatus|pmstatus):[^:]*(?::amd64|:arm64|:all)?:([\d.]+):(.*)$/.exec(line);
-  return match === null ? null : `${Math.round(Number(match[2]))} % ${match[1] === 'dlstatus' ? 'download' : 'installation'}: ${match[3]}`;
+  return match === null
+    ? null
+    : `${Math.round(Number(match[2]))} % ${match[1] === 'dlstatus' ? 'download' : 'installation'}: ${match[3]}`;
 }
 
 function aptEnvironment(): NodeJS.ProcessEnv {

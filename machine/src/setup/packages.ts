@@ -1,11 +1,15 @@
-// The Debian packages Berth needs: which are there, which are missing or too old. Looks only; `apt.ts` installs.
+// The Debian packages Berth needs: which are there, which are missing or too old. Looks only;
+// `apt.ts` installs.
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** QEMU maps the template's memory read-only since 8.2; before, a QEMU that was broken out of could write every tenant's template. */
+/**
+ * QEMU maps the template's memory read-only since 8.2; before, a QEMU that was broken out of could
+ * write every tenant's template.
+ */
 export const QEMU_MIN_VERSION = '8.2';
 
 /** Packages and what they are for. */
@@ -57,7 +61,12 @@ export async function readPackages(options: { forTests?: boolean } = {}): Promis
   const versions = await installedVersions(wanted.map(([name]) => name));
   return wanted.map(([name, purpose]) => {
     const version = versions.get(name) ?? null;
-    return { name, purpose, version, tooOld: version !== null && QEMU_PACKAGES.includes(name) && !isAtLeast(version, QEMU_MIN_VERSION) };
+    return {
+      name,
+      purpose,
+      version,
+      tooOld: version !== null && QEMU_PACKAGES.includes(name) && !isAtLeast(version, QEMU_MIN_VERSION),
+    };
   });
 }
 
@@ -80,7 +89,12 @@ export interface Distribution {
 export async function readDistribution(): Promise<Distribution> {
   const text = await readFile('/etc/os-release', 'utf8');
   const value = (key: string): string => new RegExp(`^${key}="?([^"\n]*)"?$`, 'm').exec(text)?.[1] ?? '';
-  return { id: value('ID'), versionId: value('VERSION_ID'), codename: value('VERSION_CODENAME'), prettyName: value('PRETTY_NAME') };
+  return {
+    id: value('ID'),
+    versionId: value('VERSION_ID'),
+    codename: value('VERSION_CODENAME'),
+    prettyName: value('PRETTY_NAME'),
+  };
 }
 
 /** The Debian releases Berth is tested on. */
@@ -90,20 +104,20 @@ export function isTested(distribution: Distribution): boolean {
 
 async function installedVersions(names: readonly string[]): Promise<Map<string, string>> {
   // dpkg-query's exit code is 1 when one of the names is unknown; it lists the others all the same.
-  const { stdout } = await run('dpkg-query', ['--show', '--showformat', '${Package} ${db:Status-Status} ${Version}\n', ...names]).catch(
-    (error: { code?: unknown; stdout?: string }) => {
-      if (error.code === 1 && error.stdout !== undefined) {
-        return { stdout: error.stdout };
-      }
-      throw error;
-    },
-  );
+  const { stdout } = await run('dpkg-query', [
+    '--show',
+    '--showformat',
+    '${Package} ${db:Status-Status} ${Version}\n',
+    ...names,
+  ]).catch((error: { code?: unknown; stdout?: string }) => {
+    if (error.code === 1 && error.stdout !== undefined) return { stdout: error.stdout };
+
+    throw error;
+  });
   const versions = new Map<string, string>();
   for (const line of stdout.split('\n')) {
     const [name, status, version] = line.split(' ');
-    if (name !== undefined && status === 'installed' && version !== undefined) {
-      versions.set(name, version);
-    }
+    if (name !== undefined && status === 'installed' && version !== undefined) versions.set(name, version);
   }
   return versions;
 }

@@ -1,4 +1,5 @@
-// Makes a machine ready: Debian packages, then the image, then the template. Owns the order and what is skipped; every part is idempotent.
+// Makes a machine ready: Debian packages, then the image, then the template. Owns the order and
+// what is skipped; every part is idempotent.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { waitForLock } from '@berth/host/file-lock.ts';
@@ -33,13 +34,15 @@ export interface SetUpOptions {
 /** What the set-up made ready, as variables for the processes that use it. */
 export type Ready = { BERTH_IMAGE_FOLDER?: string };
 
-/** Makes the machine ready for the configured driver. A second run finds everything done. Two at once take turns. */
+/**
+ * Makes the machine ready for the configured driver. A second run finds everything done. Two at
+ * once take turns.
+ */
 export async function setUp(context: SetUpContext, options: SetUpOptions = {}): Promise<Ready> {
   const { config, progress, environment, signal } = context;
   await setUpPackages(context, options);
-  if (config.driver === 'fake') {
-    return {};
-  }
+  if (config.driver === 'fake') return {};
+
   const { cacheFolder, guestCidr } = config;
   const given = environment['BERTH_IMAGE_FOLDER'];
   const image = await progress.step('image', (report) =>
@@ -55,7 +58,10 @@ export async function setUp(context: SetUpContext, options: SetUpOptions = {}): 
 }
 
 /** The part of the set-up that the database and the API need. */
-export async function setUpPackages({ config, progress, signal }: SetUpContext, options: SetUpOptions = {}): Promise<void> {
+export async function setUpPackages(
+  { config, progress, signal }: SetUpContext,
+  options: SetUpOptions = {},
+): Promise<void> {
   await mkdir(config.cacheFolder, { recursive: true, mode: 0o755 });
   const lock = await waitForLock(
     join(config.cacheFolder, 'setup.lock'),
@@ -75,20 +81,18 @@ function describeBuild({ message, done, total }: BuildProgress): string {
 
 async function ensurePackages(progress: Progress, options: SetUpOptions): Promise<void> {
   const distribution = await readDistribution();
-  if (!isTested(distribution)) {
+  if (!isTested(distribution))
     progress.say(`! ${distribution.prettyName || 'this system'} is untested: Berth is tested on Debian 12 and 13`);
-  }
+
   const lacking = (await readPackagesOrFail(distribution.prettyName, options)).filter(isLacking);
-  if (lacking.length === 0) {
-    return;
-  }
+  if (lacking.length === 0) return;
+
   const names = lacking.map((state) => state.name);
   progress.say(`• Debian packages to install: ${names.join(', ')}`);
   await progress.step('Debian packages', (report) => install(lacking, distribution.codename, report));
   const still = (await readPackages(options)).filter(isLacking);
-  if (still.length > 0) {
+  if (still.length > 0)
     throw new OperatorFailure(`still missing after the installation: ${still.map(describe).join(', ')}`);
-  }
 }
 
 async function readPackagesOrFail(systemName: string, options: SetUpOptions): Promise<PackageState[]> {
@@ -96,9 +100,12 @@ async function readPackagesOrFail(systemName: string, options: SetUpOptions): Pr
     return await readPackages(options);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      throw new OperatorFailure(`${systemName || 'this system'} has no dpkg: Berth installs what it needs on Debian 12 and 13 only`, {
-        cause: error,
-      });
+      throw new OperatorFailure(
+        `${systemName || 'this system'} has no dpkg: Berth installs what it needs on Debian 12 and 13 only`,
+        {
+          cause: error,
+        },
+      );
     }
     throw error;
   }
@@ -109,21 +116,22 @@ async function install(lacking: readonly PackageState[], codename: string, repor
   await updateLists(report);
   const qemu = lacking.filter((state) => QEMU_PACKAGES.includes(state.name)).map((state) => state.name);
   const others = lacking.filter((state) => !QEMU_PACKAGES.includes(state.name)).map((state) => state.name);
-  if (others.length > 0) {
-    await installPackages(others, report);
-  }
+  if (others.length > 0) await installPackages(others, report);
+
   if (qemu.length > 0) {
     const release = await qemuRelease(codename, report);
     await installPackages(qemu, report, release);
   }
 }
 
-/** The release to take QEMU from: the machine's own when it is new enough (undefined), else its backports. */
+/**
+ * The release to take QEMU from: the machine's own when it is new enough (undefined), else its
+ * backports.
+ */
 async function qemuRelease(codename: string, report: Report): Promise<string | undefined> {
   const own = await candidateVersion('qemu-system-x86');
-  if (own !== null && isAtLeast(own, QEMU_MIN_VERSION)) {
-    return undefined;
-  }
+  if (own !== null && isAtLeast(own, QEMU_MIN_VERSION)) return undefined;
+
   const release = `${codename}-backports`;
   if ((await ensureBackports(codename)) === 'added') {
     report(`fetching the lists of ${release}`);
@@ -131,9 +139,12 @@ async function qemuRelease(codename: string, report: Report): Promise<string | u
   }
   const newer = await candidateVersion('qemu-system-x86', release);
   if (newer === null || !isAtLeast(newer, QEMU_MIN_VERSION)) {
-    throw new OperatorFailure(`this system offers QEMU ${newer ?? own ?? '(none)'}; Berth needs ${QEMU_MIN_VERSION} or newer`, {
-      remedy: 'install a newer qemu-system-x86 and qemu-utils, then try again',
-    });
+    throw new OperatorFailure(
+      `this system offers QEMU ${newer ?? own ?? '(none)'}; Berth needs ${QEMU_MIN_VERSION} or newer`,
+      {
+        remedy: 'install a newer qemu-system-x86 and qemu-utils, then try again',
+      },
+    );
   }
   return release;
 }

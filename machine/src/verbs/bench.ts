@@ -13,15 +13,22 @@ export async function bench(context: VerbContext, name: string, args: readonly s
   const known = readdirSync(join(CHECKOUT, 'bench'))
     .filter((file) => file.endsWith('.ts'))
     .map((file) => file.slice(0, -'.ts'.length));
-  if (!known.includes(name)) {
+  if (!known.includes(name))
     throw new OperatorFailure(`there is no benchmark '${name}'`, { remedy: `known: ${known.join(', ') || '(none)'}` });
-  }
+
   const ready = await setUp(context);
   return runNode([join(CHECKOUT, 'bench', `${name}.ts`), ...args], context, ready);
 }
 
-/** Runs a program of the checkout in the foreground. Answers with its exit code, 128 + n when a signal ended it. */
-export async function runNode(args: readonly string[], { config, environment, signal }: VerbContext, ready: Ready): Promise<number> {
+/**
+ * Runs a program of the checkout in the foreground. Answers with its exit code, 128 + n when a
+ * signal ended it.
+ */
+export async function runNode(
+  args: readonly string[],
+  { config, environment, signal }: VerbContext,
+  ready: Ready,
+): Promise<number> {
   const child = spawn(process.execPath, args, {
     stdio: 'inherit',
     cwd: CHECKOUT,

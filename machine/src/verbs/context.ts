@@ -1,4 +1,5 @@
-// What every verb gets: the configuration, the progress on stderr, the environment, and a signal that aborts when the operator wants out.
+// What every verb gets: the configuration, the progress on stderr, the environment, and a signal
+// that aborts when the operator wants out.
 import type { Config } from '../config.ts';
 import type { Progress } from '../progress.ts';
 

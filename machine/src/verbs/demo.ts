@@ -1,5 +1,6 @@
 // `berth demo`: the main job, through the public HTTP API only, with the milliseconds of each step.
-// Uses the service that runs with the data folder; else starts one of its own in the cache folder and stops it at the end.
+// Uses the service that runs with the data folder; else starts one of its own in the cache folder
+// and stops it at the end.
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createKey } from '../api-command.ts';
@@ -35,7 +36,10 @@ export async function demo(context: VerbContext): Promise<number> {
   };
   const startingAt = performance.now();
   const onEvent = (): void => undefined;
-  const installation = await startInstallation({ checkout: CHECKOUT, config: own, progress, environment, onEvent }, signal);
+  const installation = await startInstallation(
+    { checkout: CHECKOUT, config: own, progress, environment, onEvent },
+    signal,
+  );
   const steps: StepResult[] = [
     { name: 'set-up', tookMs: setUpMs, shown: 'packages, image, template', fault: null },
     { name: 'start', tookMs: performance.now() - startingAt, shown: 'database, host daemon, API', fault: null },
@@ -61,13 +65,19 @@ async function show(context: VerbContext, config: Config, url: string, before: r
   }
   print('');
   if (info !== null) {
-    print(`accelerator ${info.accelerator}, QEMU ${info.qemuVersion ?? '(none)'}, template ${info.templateId ?? '(none)'}`);
+    print(
+      `accelerator ${info.accelerator}, QEMU ${info.qemuVersion ?? '(none)'}, template ${info.templateId ?? '(none)'}`,
+    );
   }
+
   const faults = results.filter((result) => result.fault !== null);
   if (faults.length > 0) {
-    throw new OperatorFailure(`${faults.length} of ${results.length} steps went wrong: ${faults.map((fault) => fault.name).join(', ')}`, {
-      remedy: `the logs are in ${instancePaths(config.dataFolder).log}; ./berth doctor checks the machine`,
-    });
+    throw new OperatorFailure(
+      `${faults.length} of ${results.length} steps went wrong: ${faults.map((fault) => fault.name).join(', ')}`,
+      {
+        remedy: `the logs are in ${instancePaths(config.dataFolder).log}; ./berth doctor checks the machine`,
+      },
+    );
   }
   print('Everything worked. ./berth up starts the service and prints an API key.');
   return 0;
@@ -79,16 +89,17 @@ async function demoKey(context: VerbContext, config: Config, url: string): Promi
   const paths = instancePaths(config.dataFolder);
   const file = join(paths.secrets, 'demo-key');
   const kept = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') {
-      return null;
-    }
+    if (error.code === 'ENOENT') return null;
+
     throw error;
   });
-  if (kept !== null && (await new PublicApi(url, kept.trim()).isAccepted(signal))) {
-    return kept.trim();
-  }
+  if (kept !== null && (await new PublicApi(url, kept.trim()).isAccepted(signal))) return kept.trim();
+
   const user = await findServiceUser(environment);
-  const key = await createKey({ checkout: CHECKOUT, config, paths, user, environment: serviceVariables(environment) }, 'demo');
+  const key = await createKey(
+    { checkout: CHECKOUT, config, paths, user, environment: serviceVariables(environment) },
+    'demo',
+  );
   await rm(file, { force: true });
   await writeFile(file, `${key.token}\n`, { mode: 0o600 });
   return key.token;

@@ -1,4 +1,5 @@
-// `berth doctor`: checks the machine and says how to mend what is wrong. Changes nothing that could be missed.
+// `berth doctor`: checks the machine and says how to mend what is wrong. Changes nothing that could
+// be missed.
 import { fault } from '../doctor/check.ts';
 import type { Check, Finding, Grade } from '../doctor/check.ts';
 import { installationChecks } from '../doctor/installation-checks.ts';
@@ -10,9 +11,8 @@ import type { VerbContext } from './context.ts';
 export async function doctor({ config, progress, print, signal }: VerbContext): Promise<number> {
   const checks = [...machineChecks(config), ...installationChecks(config), ...vmChecks(config, signal)];
   const findings: Finding[] = [];
-  for (const check of checks) {
-    findings.push(...(await progress.step(check.subject, () => runCheck(check))));
-  }
+  for (const check of checks) findings.push(...(await progress.step(check.subject, () => runCheck(check))));
+
   findings.flatMap(lines).forEach(print);
   const count = (grade: Grade): number => findings.filter((finding) => finding.grade === grade).length;
   print('');
@@ -24,7 +24,9 @@ async function runCheck(check: Check): Promise<Finding[]> {
   try {
     return await check.run();
   } catch (error) {
-    return [fault(check.subject, (error as Error).message, 'mend what the message says, then run ./berth doctor again')];
+    return [
+      fault(check.subject, (error as Error).message, 'mend what the message says, then run ./berth doctor again'),
+    ];
   }
 }
 

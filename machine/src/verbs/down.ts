@@ -1,4 +1,5 @@
-// `berth down`: stops the supervisor of a data folder from another shell and waits until all it ran is gone, except virtual machines.
+// `berth down`: stops the supervisor of a data folder from another shell and waits until all it ran
+// is gone, except virtual machines.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isSame, killProcess } from '@berth/host/vm/process.ts';
 import { OperatorFailure } from '../failure.ts';
@@ -19,7 +20,9 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
   if (!(await isSupervised(paths))) {
     const ended = await endRecordedServices(await readInstanceRecord(paths));
     progress.say(
-      ended === 0 ? `Berth does not run with ${config.dataFolder}.` : `Berth did not run any more; ${ended} services it left are stopped.`,
+      ended === 0
+        ? `Berth does not run with ${config.dataFolder}.`
+        : `Berth did not run any more; ${ended} services it left are stopped.`,
     );
     return 0;
   }
@@ -30,9 +33,12 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
     const deadline = performance.now() + STOP_DEADLINE_MS;
     while (await isSupervised(paths)) {
       if (performance.now() > deadline) {
-        throw new OperatorFailure(`the supervisor (pid ${record.supervisor.pid}) did not stop within ${STOP_DEADLINE_MS / 1000} s`, {
-          remedy: `kill -9 ${record.supervisor.pid}, then ./berth down again: nothing is lost`,
-        });
+        throw new OperatorFailure(
+          `the supervisor (pid ${record.supervisor.pid}) did not stop within ${STOP_DEADLINE_MS / 1000} s`,
+          {
+            remedy: `kill -9 ${record.supervisor.pid}, then ./berth down again: nothing is lost`,
+          },
+        );
       }
       report(`waiting for pid ${record.supervisor.pid}`);
       await delay(STEP_MS, undefined, { signal });
@@ -48,25 +54,29 @@ async function runningRecord(paths: InstancePaths, signal: AbortSignal): Promise
   const deadline = performance.now() + RECORD_DEADLINE_MS;
   for (;;) {
     const record = await readInstanceRecord(paths);
-    if (record !== null && (await isSame(record.supervisor))) {
-      return record;
-    }
+    if (record !== null && (await isSame(record.supervisor))) return record;
+
     if (performance.now() > deadline) {
-      throw new OperatorFailure(`another program holds ${paths.lock}, but no supervisor of Berth says that it is the one`);
+      throw new OperatorFailure(
+        `another program holds ${paths.lock}, but no supervisor of Berth says that it is the one`,
+      );
     }
+
     await delay(STEP_MS, undefined, { signal });
   }
 }
 
 function describeVms(count: number | null): string {
-  if (count === 0) {
-    return 'No sandboxes were running.';
-  }
+  if (count === 0) return 'No sandboxes were running.';
+
   const who = count === null ? 'Sandboxes go' : count === 1 ? '1 sandbox goes' : `${count} sandboxes go`;
   return `${who} on running; the next ./berth up takes over.`;
 }
 
-/** How many virtual machines go on; null when the host daemon does not say: it may be in the middle of a restart, and only wording hangs on it. */
+/**
+ * How many virtual machines go on; null when the host daemon does not say: it may be in the middle
+ * of a restart, and only wording hangs on it.
+ */
 async function countVms(paths: InstancePaths, signal: AbortSignal): Promise<number | null> {
   const vms = await readHostVms(paths, signal).catch(() => null);
   return vms === null ? null : vms.filter((vm) => vm.status === 'running' || vm.status === 'creating').length;

@@ -1,4 +1,5 @@
-// `berth fuzz` and `berth fuzz-api`: run e2e/fuzz/main.ts and e2e/fuzz-api/main.ts on a machine that is ready.
+// `berth fuzz` and `berth fuzz-api`: run e2e/fuzz/main.ts and e2e/fuzz-api/main.ts on a machine
+// that is ready.
 import { join } from 'node:path';
 import { CHECKOUT } from '../installation.ts';
 import { setUp } from '../setup/setup.ts';
@@ -6,7 +7,11 @@ import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';
 
 /** Hands the arguments over and answers with the run's exit code. */
-export async function fuzz(context: VerbContext, program: 'fuzz' | 'fuzz-api', args: readonly string[]): Promise<number> {
+export async function fuzz(
+  context: VerbContext,
+  program: 'fuzz' | 'fuzz-api',
+  args: readonly string[],
+): Promise<number> {
   const ready = await setUp(context, { forTests: true });
   return runNode([join(CHECKOUT, 'e2e', program, 'main.ts'), ...args], context, ready);
 }

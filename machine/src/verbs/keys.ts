@@ -1,4 +1,5 @@
-// `berth keys create`: mints an operator's API key on the machine itself, whether the service runs or not.
+// `berth keys create`: mints an operator's API key on the machine itself, whether the service runs
+// or not.
 import { createKey } from '../api-command.ts';
 import type { VerbContext } from './context.ts';
 import { withApiOnMachine } from './on-machine.ts';

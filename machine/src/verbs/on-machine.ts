@@ -1,4 +1,5 @@
-// What the verbs that use the API's program on the machine itself have in common: the folders, the user, and a database for as long as it takes.
+// What the verbs that use the API's program on the machine itself have in common: the folders, the
+// user, and a database for as long as it takes.
 import type { ApiServiceOptions } from '../services/api.ts';
 import { CHECKOUT, serviceVariables } from '../installation.ts';
 import { instancePaths, prepareInstance } from '../instance.ts';
@@ -8,7 +9,10 @@ import { setUpPackages } from '../setup/setup.ts';
 import type { VerbContext } from './context.ts';
 
 /** Runs `work` with the database of the installation, whether its service runs or not. */
-export async function withApiOnMachine<T>(context: VerbContext, work: (options: ApiServiceOptions) => Promise<T>): Promise<T> {
+export async function withApiOnMachine<T>(
+  context: VerbContext,
+  work: (options: ApiServiceOptions) => Promise<T>,
+): Promise<T> {
   const { config, environment } = context;
   await setUpPackages(context);
   const paths = instancePaths(config.dataFolder);
@@ -16,12 +20,12 @@ export async function withApiOnMachine<T>(context: VerbContext, work: (options: 
   await prepareInstance(paths, user);
   // Adopts the server of a running service; starts one for this command when there is none.
   const database =
-    config.databaseUrl === null ? await startPostgres({ folder: paths.postgres, user, cacheFolder: config.cacheFolder }) : null;
+    config.databaseUrl === null
+      ? await startPostgres({ folder: paths.postgres, user, cacheFolder: config.cacheFolder })
+      : null;
   try {
     return await work({ checkout: CHECKOUT, config, paths, user, environment: serviceVariables(environment) });
   } finally {
-    if (database?.adopted === false) {
-      await database.stop();
-    }
+    if (database?.adopted === false) await database.stop();
   }
 }

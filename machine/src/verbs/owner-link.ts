@@ -1,4 +1,5 @@
-// `berth owner-link`: lets the owner of the first org in, on the machine itself, whether the service runs or not.
+// `berth owner-link`: lets the owner of the first org in, on the machine itself, whether the
+// service runs or not.
 import { makeOwnerLink } from '../api-command.ts';
 import { isSupervised, instancePaths, readInstanceRecord } from '../instance.ts';
 import { publicUrl } from '../services/api.ts';
@@ -20,12 +21,14 @@ export async function makeOwnerLinkOnMachine(context: VerbContext): Promise<numb
   });
 }
 
-/** Where people reach the service: as the `up` that runs or ran last had it, else as one would have it now. */
+/**
+ * Where people reach the service: as the `up` that runs or ran last had it, else as one would have
+ * it now.
+ */
 async function originOf({ config, environment, progress }: VerbContext): Promise<string> {
   const paths = instancePaths(config.dataFolder);
-  if (!(await isSupervised(paths))) {
-    progress.say('  The service does not run at the moment; ./berth up starts it.');
-  }
+  if (!(await isSupervised(paths))) progress.say('  The service does not run at the moment; ./berth up starts it.');
+
   const record = await readInstanceRecord(paths);
   return record?.publicUrl ?? record?.url ?? publicUrl(config, environment);
 }

@@ -1,11 +1,16 @@
-// `berth plans set`: gives an org another plan, on the machine itself, whether the service runs or not.
+// `berth plans set`: gives an org another plan, on the machine itself, whether the service runs or
+// not.
 import { setPlan } from '../api-command.ts';
 import { OperatorFailure } from '../failure.ts';
 import type { VerbContext } from './context.ts';
 import { withApiOnMachine } from './on-machine.ts';
 
 /** Prints the org and the plan it has now on stdout. */
-export async function setPlanOnMachine(context: VerbContext, org: string | null, plan: string | undefined): Promise<number> {
+export async function setPlanOnMachine(
+  context: VerbContext,
+  org: string | null,
+  plan: string | undefined,
+): Promise<number> {
   if (plan === undefined) {
     throw new OperatorFailure('--plan is missing', {
       remedy: 'docs/operations.md says which there are: ./berth plans set --org ORG --plan PLAN',

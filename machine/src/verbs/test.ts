@@ -1,4 +1,5 @@
-// `berth test`: runs every test of every workspace in one run of Node's test runner, on a machine that is ready.
+// `berth test`: runs every test of every workspace in one run of Node's test runner, on a machine
+// that is ready.
 import { globSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { OperatorFailure } from '../failure.ts';
@@ -8,7 +9,10 @@ import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';
 
 const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
-/** Test files at once: each may start databases and virtual machines, and timings of one must not starve another. */
+/**
+ * Test files at once: each may start databases and virtual machines, and timings of one must not
+ * starve another.
+ */
 const CONCURRENCY = 2;
 /** Deadline of one test file that hangs; tests have shorter ones of their own. */
 const FILE_DEADLINE_MS = 30 * 60_000;
@@ -24,15 +28,17 @@ export interface TestSelection {
 export async function test(context: VerbContext, selection: TestSelection): Promise<number> {
   const files = selectTests(findTests(), selection.filters);
   if (files.length === 0) {
-    throw new OperatorFailure(`no test file's path has ${selection.filters.map((filter) => `'${filter}'`).join(' or ')} in it`);
+    throw new OperatorFailure(
+      `no test file's path has ${selection.filters.map((filter) => `'${filter}'`).join(' or ')} in it`,
+    );
   }
+
   const ready = await setUp(context, { forTests: true });
   const flags = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${FILE_DEADLINE_MS}`];
   flags.push('--test-reporter=spec', '--test-reporter-destination=stdout');
   flags.push(`--test-reporter=${PROGRESS_REPORTER}`, '--test-reporter-destination=stderr');
-  if (selection.name !== undefined) {
-    flags.push(`--test-name-pattern=${selection.name}`);
-  }
+  if (selection.name !== undefined) flags.push(`--test-name-pattern=${selection.name}`);
+
   context.progress.say(`Running ${files.length} test files.`);
   const environment = { ...context.environment, BERTH_TEST_FILES: String(files.length) };
   return runNode(['--test', ...flags, ...files], { ...context, environment }, ready);
@@ -40,7 +46,9 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
 
 /** Paths of all test files, relative to the checkout, sorted. */
 export function findTests(): string[] {
-  const found = PATTERNS.flatMap((pattern) => globSync(pattern, { cwd: CHECKOUT, exclude: (name) => name.includes('node_modules') }));
+  const found = PATTERNS.flatMap((pattern) =>
+    globSync(pattern, { cwd: CHECKOUT, exclude: (name) => name.includes('node_modules') }),
+  );
   return [...new Set(found)].sort();
 }
 

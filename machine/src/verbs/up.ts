@@ -14,22 +14,20 @@ export async function up(context: VerbContext): Promise<number> {
   const { config, progress, signal } = context;
   // Before the set-up, which may take minutes: what can be told at once is told at once.
   const paths = instancePaths(config.dataFolder);
-  if (await isSupervised(paths)) {
+  if (await isSupervised(paths))
     return alreadyRuns(context, new AlreadyRunning(config.dataFolder, await readInstanceRecord(paths)));
-  }
+
   await requireFreePort(config.listen, config.port);
   const environment = { ...context.environment, ...(await setUp(context)) };
-  if (signal.aborted) {
-    return 130;
-  }
+  if (signal.aborted) return 130;
+
   let installation: RunningInstallation;
   try {
     const onEvent = (event: SupervisorEvent): void => describe(event, context);
     installation = await startInstallation({ checkout: CHECKOUT, config, progress, environment, onEvent }, signal);
   } catch (error) {
-    if (error instanceof AlreadyRunning) {
-      return alreadyRuns(context, error);
-    }
+    if (error instanceof AlreadyRunning) return alreadyRuns(context, error);
+
     if (signal.aborted) {
       progress.say('Stopped before everything had started.');
       return 130;
@@ -37,9 +35,9 @@ export async function up(context: VerbContext): Promise<number> {
     throw error;
   }
   greet(context, installation);
-  if (!signal.aborted) {
+  if (!signal.aborted)
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-  }
+
   await progress.step('stopping (virtual machines go on)', () => installation.stop());
   progress.say('Stopped. Sandboxes go on running and are taken over by the next ./berth up.');
   return 0;
@@ -61,7 +59,9 @@ function alreadyRuns(context: VerbContext, found: AlreadyRunning): number {
 function describe(event: SupervisorEvent, context: VerbContext): void {
   const { progress } = context;
   if (event.kind === 'ended') {
-    progress.say(`! ${event.service} ended (${event.reason}); it is started again in ${(event.pauseMs / 1000).toFixed(1)} s`);
+    progress.say(
+      `! ${event.service} ended (${event.reason}); it is started again in ${(event.pauseMs / 1000).toFixed(1)} s`,
+    );
   } else if (event.kind === 'failed') {
     progress.say(`! ${event.reason}\n  next try in ${(event.pauseMs / 1000).toFixed(1)} s`);
   } else if (event.kind === 'started' && event.restart) {
@@ -69,7 +69,10 @@ function describe(event: SupervisorEvent, context: VerbContext): void {
   }
 }
 
-function greet({ print, config }: VerbContext, { url, publicUrl, previewUrl, first, paths }: RunningInstallation): void {
+function greet(
+  { print, config }: VerbContext,
+  { url, publicUrl, previewUrl, first, paths }: RunningInstallation,
+): void {
   print(`Berth runs: ${url}`);
   print(`  data        ${paths.root} (logs in ${paths.log})`);
   print(`  org         ${first.orgId}`);
@@ -98,12 +101,17 @@ function greet({ print, config }: VerbContext, { url, publicUrl, previewUrl, fir
   print('Ctrl-C or ./berth down stops it; sandboxes go on running.');
 }
 
-/** Works as pasted into any POSIX shell: one line that needs nothing beside curl and sed. The second call waits until the sandbox runs. */
+/**
+ * Works as pasted into any POSIX shell: one line that needs nothing beside curl and sed. The second
+ * call waits until the sandbox runs.
+ */
 function curlExample(url: string, token: string, orgId: string, projectId: string): string {
   const call = (flags: string, path: string, body: object): string =>
     `curl ${flags} ${url}${path} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
   const create = call('-s', `/v1/orgs/${orgId}/sandboxes`, { projectId, agent: 'agent_one', name: 'first' });
   const sandboxId = `sed -E 's/.*"id":"(sbx_[a-z2-7]+)".*/\\1/'`;
-  const exec = call('-sf --retry 60 --retry-delay 1 --retry-all-errors', '/v1/sandboxes/$SANDBOX/exec', { command: 'uname -a; id' });
+  const exec = call('-sf --retry 60 --retry-delay 1 --retry-all-errors', '/v1/sandboxes/$SANDBOX/exec', {
+    command: 'uname -a; id',
+  });
   return `  SANDBOX=$(${create} | ${sandboxId}) && ${exec}`;
 }

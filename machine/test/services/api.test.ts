@@ -31,7 +31,8 @@ test('a client on the machine reaches an API that listens on every address', () 
 test('people reach the service where the operator says, else as a client on the machine does', () => {
   const config = { listen: '0.0.0.0', port: 4800 };
   assert.equal(publicUrl(config, { BERTH_PUBLIC_URL: 'https://Berth.example.test/' }), 'https://berth.example.test');
-  for (const environment of [{}, { BERTH_PUBLIC_URL: '' }]) assert.equal(publicUrl(config, environment), 'http://127.0.0.1:4800');
+  for (const environment of [{}, { BERTH_PUBLIC_URL: '' }])
+    assert.equal(publicUrl(config, environment), 'http://127.0.0.1:4800');
 });
 
 test('previews are where the operator says, else below localhost, by the port that people reach the service by', () => {
@@ -52,7 +53,8 @@ test('the API sees the copy of the plan catalogue in its own place, when there i
     environment: { A: 'b' },
     workingFolder: '/app',
   };
-  const configured = (plansFile?: string) => readConfig(plansFile === undefined ? {} : { plansFile }, { BERTH_CALLER_UID: '0' });
+  const configured = (plansFile?: string) =>
+    readConfig(plansFile === undefined ? {} : { plansFile }, { BERTH_CALLER_UID: '0' });
   assert.deepEqual(withPlans({ config: configured(), paths: PATHS }, api), api);
   const seen = withPlans({ config: configured('/root/plans.json'), paths: PATHS }, api);
   assert.deepEqual(seen.binds, [{ from: '/data/run/plans.json', to: '/plans.json' }]);

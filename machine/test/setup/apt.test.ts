@@ -34,7 +34,10 @@ test('backports are added once, in a file of our own, and not where they already
   await writeFile(join(apt, 'sources.list'), 'deb http://one.example/debian bookworm main\n');
   assert.equal(await ensureBackports('bookworm', apt), 'added');
   assert.deepEqual(await readdir(join(apt, 'sources.list.d')), ['berth-backports.sources']);
-  assert.match(await readFile(join(apt, 'sources.list.d', 'berth-backports.sources'), 'utf8'), /^URIs: http:\/\/one\.example\/debian$/m);
+  assert.match(
+    await readFile(join(apt, 'sources.list.d', 'berth-backports.sources'), 'utf8'),
+    /^URIs: http:\/\/one\.example\/debian$/m,
+  );
   assert.equal(await ensureBackports('bookworm', apt), 'there');
 });
 
@@ -51,7 +54,13 @@ test("apt's status lines become a percentage and what is done", () => {
     describeStatus('dlstatus:7:36.5128:Retrieving file 7 of 39 (2s remaining)'),
     '37 % download: Retrieving file 7 of 39 (2s remaining)',
   );
-  assert.equal(describeStatus('pmstatus:qemu-utils:52.1:Unpacking qemu-utils (amd64)'), '52 % installation: Unpacking qemu-utils (amd64)');
-  assert.equal(describeStatus('pmstatus:libc6:amd64:10:Configuring libc6 (amd64)'), '10 % installation: Configuring libc6 (amd64)');
+  assert.equal(
+    describeStatus('pmstatus:qemu-utils:52.1:Unpacking qemu-utils (amd64)'),
+    '52 % installation: Unpacking qemu-utils (amd64)',
+  );
+  assert.equal(
+    describeStatus('pmstatus:libc6:amd64:10:Configuring libc6 (amd64)'),
+    '10 % installation: Configuring libc6 (amd64)',
+  );
   assert.equal(describeStatus('media-change: Debian'), null);
 });

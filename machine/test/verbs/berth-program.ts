@@ -1,4 +1,5 @@
-// Runs the berth program as an operator does, for tests: its verbs as child processes, with folders of the test's and the fake driver.
+// Runs the berth program as an operator does, for tests: its verbs as child processes, with folders
+// of the test's and the fake driver.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +23,10 @@ export interface VerbResult {
 
 /** Runs a verb to its end. */
 export async function runVerb(...args: string[]): Promise<VerbResult> {
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'], timeout: VERB_DEADLINE_MS });
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: VERB_DEADLINE_MS,
+  });
   const result = { code: null as number | null, stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (result.stdout += chunk));
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (result.stderr += chunk));
@@ -68,12 +72,13 @@ export class TestInstance {
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (chunk: string) => {
         this.#output += chunk;
-        if (this.#output.includes('Ctrl-C or ./berth down')) {
-          greeted.resolve();
-        }
+        if (this.#output.includes('Ctrl-C or ./berth down')) greeted.resolve();
       });
     }
-    const late = setTimeout(() => greeted.reject(new Error(`up did not say that it runs:\n${this.#output}`)), READY_DEADLINE_MS);
+    const late = setTimeout(
+      () => greeted.reject(new Error(`up did not say that it runs:\n${this.#output}`)),
+      READY_DEADLINE_MS,
+    );
     child.once('exit', (code) => greeted.reject(new Error(`up ended with ${code}:\n${this.#output}`)));
     await greeted.promise.finally(() => clearTimeout(late));
   }
@@ -81,9 +86,8 @@ export class TestInstance {
   /** Resolves with the exit code of the running `up`. */
   async ended(): Promise<number | null> {
     const child = this.#up;
-    if (child === null || child.exitCode !== null || child.signalCode !== null) {
-      return child?.exitCode ?? null;
-    }
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null;
+
     const [code] = (await once(child, 'exit', { signal: AbortSignal.timeout(VERB_DEADLINE_MS) })) as [number | null];
     return code;
   }
@@ -94,15 +98,25 @@ export class TestInstance {
 
   /** The processes that the supervisor has on record. */
   async services(): Promise<Record<string, VmProcess>> {
-    const record = JSON.parse(await readFile(join(this.folder, 'run/supervisor.json'), 'utf8')) as { services: Record<string, VmProcess> };
+    const record = JSON.parse(await readFile(join(this.folder, 'run/supervisor.json'), 'utf8')) as {
+      services: Record<string, VmProcess>;
+    };
     return record.services;
   }
 
   /** A call of the API: status and parsed body. */
-  async call(method: string, path: string, key: string, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }> {
+  async call(
+    method: string,
+    path: string,
+    key: string,
+    body?: unknown,
+  ): Promise<{ status: number; body: Record<string, unknown> }> {
     const response = await fetch(`${this.url}${path}`, {
       method,
-      headers: { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(30_000),
     });
@@ -112,9 +126,8 @@ export class TestInstance {
   /** Values of the greeting's table. */
   greeted(name: 'org' | 'project' | 'API key'): string {
     const value = new RegExp(`^ {2}${name} +(\\S+)`, 'm').exec(this.#output)?.[1];
-    if (value === undefined) {
-      throw new Error(`the greeting has no ${name}:\n${this.#output}`);
-    }
+    if (value === undefined) throw new Error(`the greeting has no ${name}:\n${this.#output}`);
+
     return value;
   }
 
@@ -122,18 +135,14 @@ export class TestInstance {
   async remove(key: string | null): Promise<void> {
     if (key !== null && this.#up?.exitCode === null && this.#up.signalCode === null) {
       const { body } = await this.call('GET', `/v1/orgs/${this.greeted('org')}/sandboxes`, key);
-      for (const { id } of body['sandboxes'] as { id: string }[]) {
+      for (const { id } of body['sandboxes'] as { id: string }[])
         await this.call('POST', `/v1/sandboxes/${id}/destroy`, key);
-      }
     }
     const services = await this.services().catch(() => ({}));
     this.kill('SIGTERM');
     await this.ended();
-    for (const service of Object.values(services)) {
-      if (await isSame(service)) {
-        await endProcess(service);
-      }
-    }
+    for (const service of Object.values(services)) if (await isSame(service)) await endProcess(service);
+
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -25,9 +25,8 @@ const STEPS = [
 test('the demo does its job on real virtual machines: every step with its milliseconds, exit code 0', async () => {
   const { code, stdout, stderr } = await runVerb('demo', '--data-dir', folder);
   assert.equal(code, 0, `${stdout}\n${stderr}`);
-  for (const step of ['set-up', 'start', ...STEPS]) {
-    assert.match(stdout, new RegExp(`^${step} +\\d+ {2}\\S`, 'm'));
-  }
+  for (const step of ['set-up', 'start', ...STEPS]) assert.match(stdout, new RegExp(`^${step} +\\d+ {2}\\S`, 'm'));
+
   assert.match(stdout, /\n +uid=1000\(berth\) gid=1000\(berth\)/);
   assert.match(stdout, /accelerator (kvm|tcg), QEMU \d/);
 });
@@ -65,9 +64,9 @@ test('the doctor finds nothing that keeps this machine from its work, and names 
     'accelerator',
     'image',
     'template',
-  ]) {
+  ])
     assert.match(healthy.stdout, new RegExp(`^(ok|warn) +${subject} `, 'm'));
-  }
+
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   try {
@@ -76,7 +75,10 @@ test('the doctor finds nothing that keeps this machine from its work, and names 
     assert.equal(code, 1);
     assert.match(
       stdout,
-      new RegExp(`^fault +port +port ${port} on 127\\.0\\.0\\.1 is taken by pid ${process.pid} .*\\n +-> choose another with --port`, 'm'),
+      new RegExp(
+        `^fault +port +port ${port} on 127\\.0\\.0\\.1 is taken by pid ${process.pid} .*\\n +-> choose another with --port`,
+        'm',
+      ),
     );
     assert.match(stdout, /, 1 faults\n$/);
   } finally {

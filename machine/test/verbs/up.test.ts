@@ -19,9 +19,8 @@ async function eventually<T>(what: string, look: () => Promise<T | null>): Promi
   const deadline = performance.now() + DEADLINE_MS;
   for (;;) {
     const seen = await look();
-    if (seen !== null) {
-      return seen;
-    }
+    if (seen !== null) return seen;
+
     assert.ok(performance.now() < deadline, `${what} within ${DEADLINE_MS / 1000} s`);
     await delay(50);
   }
@@ -84,7 +83,10 @@ test('a taken port is named, with who has it and the flag for another', async ()
   try {
     const { code, stderr } = await runVerb('up', ...two.flags);
     assert.equal(code, 1);
-    assert.match(stderr, new RegExp(`port ${two.port} on 127\\.0\\.0\\.1 is taken by pid ${process.pid} \\(.*\\)\\n.*--port`));
+    assert.match(
+      stderr,
+      new RegExp(`port ${two.port} on 127\\.0\\.0\\.1 is taken by pid ${process.pid} \\(.*\\)\\n.*--port`),
+    );
   } finally {
     await new Promise((resolve) => taken.close(resolve));
   }
@@ -115,7 +117,9 @@ for (const service of ['database', 'host', 'api']) {
       return now.pid !== victim.pid && (await isSame(now)) ? now : null;
     });
     await eventually('an answer of the sandbox', async () => {
-      const answer = await one.call('POST', `/v1/sandboxes/${sandboxId}/exec`, key, { command: 'cat /code/before' }).catch(() => null);
+      const answer = await one
+        .call('POST', `/v1/sandboxes/${sandboxId}/exec`, key, { command: 'cat /code/before' })
+        .catch(() => null);
       return answer?.status === 200 && answer.body['stdout'] === `${service}\n` ? true : null;
     });
     assert.match(one.output, new RegExp(`! ${service} ended \\(signal SIGKILL\\)`));
@@ -153,7 +157,10 @@ test('up prints where previews are, and links lead there', async () => {
   const { status, body } = await one.call('POST', `/v1/sandboxes/${sandboxId}/previews`, key, { port: 3000 });
   assert.equal(status, 201, JSON.stringify(body));
   const { origin } = new URL((body['preview'] as { url: string }).url);
-  assert.equal(origin, pattern.replace('<port>', '3000').replace('<sandbox id without sbx_>', sandboxId.slice('sbx_'.length)));
+  assert.equal(
+    origin,
+    pattern.replace('<port>', '3000').replace('<sandbox id without sbx_>', sandboxId.slice('sbx_'.length)),
+  );
 });
 
 test("the first start prints a link that makes the owner's account once; owner-link makes others, and no service logs a token of them", async () => {
@@ -164,26 +171,40 @@ test("the first start prints a link that makes the owner's account once; owner-l
 
   const another = await runVerb('owner-link', '--data-dir', one.folder);
   assert.equal(another.code, 0, another.stderr);
-  assert.match(another.stderr, /chooses an address and a password \(works once, within 7 days; earlier ones do not work any more\)/);
+  assert.match(
+    another.stderr,
+    /chooses an address and a password \(works once, within 7 days; earlier ones do not work any more\)/,
+  );
   links.push(another.stdout.trim());
   assert.match(another.stdout, new RegExp(`^${one.url}/welcome\\?token=[\\w-]{43}\n$`));
   assert.equal((await fetch(links[0] ?? '')).status, 410);
 
   const password = 'a boat in the harbour';
   const token = new URL(links[1] ?? '').searchParams.get('token') ?? '';
-  const made = await post('/welcome', { token, email: 'owner@example.test', name: 'Olive', password, repeat: password });
+  const made = await post('/welcome', {
+    token,
+    email: 'owner@example.test',
+    name: 'Olive',
+    password,
+    repeat: password,
+  });
   assert.equal(made.status, 303, await made.text());
   assert.equal((await fetch(links[1] ?? '')).status, 410);
   assert.equal((await post('/sign-in', { email: 'owner@example.test', password })).status, 303);
 
   const reset = await runVerb('owner-link', '--data-dir', one.folder);
   assert.equal(reset.code, 0, reset.stderr);
-  assert.match(reset.stderr, /The owner's account owner@example\.test has a password\. .* \(works once, within 30 minutes; /);
+  assert.match(
+    reset.stderr,
+    /The owner's account owner@example\.test has a password\. .* \(works once, within 30 minutes; /,
+  );
   links.push(reset.stdout.trim());
   assert.match(reset.stdout, new RegExp(`^${one.url}/reset-password\\?token=[\\w-]{43}\n$`));
   assert.equal((await fetch(links[2] ?? '')).status, 200);
 
-  const logs = await Promise.all((await readdir(`${one.folder}/log`)).map((name) => readFile(`${one.folder}/log/${name}`, 'utf8')));
+  const logs = await Promise.all(
+    (await readdir(`${one.folder}/log`)).map((name) => readFile(`${one.folder}/log/${name}`, 'utf8')),
+  );
   assert.ok(logs.some((log) => log.includes('"path":"/welcome"')));
   for (const secret of [...links.map((link) => new URL(link).searchParams.get('token') ?? link), password]) {
     assert.ok(secret.length > 20);
@@ -194,7 +215,10 @@ test("the first start prints a link that makes the owner's account once; owner-l
 test('without a mail server a message lies in the data folder, for its service alone, and the log names the file', async () => {
   assert.equal((await post('/forgot-password', { email: 'owner@example.test' })).status, 200);
   const outbox = `${one.folder}/outbox`;
-  const name = await eventually('a message', async () => (await readdir(outbox)).find((file) => /^[^.].*\.eml$/.test(file)) ?? null);
+  const name = await eventually(
+    'a message',
+    async () => (await readdir(outbox)).find((file) => /^[^.].*\.eml$/.test(file)) ?? null,
+  );
   assert.equal((await stat(`${outbox}/${name}`)).mode & 0o777, 0o600);
   assert.match(await readFile(`${outbox}/${name}`, 'utf8'), /^To: owner@example\.test$/m);
   await eventually('a line in the log', async () =>
@@ -207,9 +231,9 @@ test('kill -9 of the supervisor takes the services with it but no sandbox; the n
   const services = await one.services();
   one.kill('SIGKILL');
   await one.ended();
-  for (const [name, service] of Object.entries(services)) {
+  for (const [name, service] of Object.entries(services))
     await eventually(`the end of the ${name}`, async () => ((await isSame(service)) ? null : true));
-  }
+
   await one.up();
   assert.equal((await exec('cat /code/before'))['stdout'], 'kept\n');
 });
@@ -219,9 +243,8 @@ test('down waits until everything is gone, tells of the sandboxes that go on, an
   const stopped = await runVerb('down', '--data-dir', one.folder);
   assert.equal(stopped.code, 0, stopped.stderr);
   assert.match(stopped.stderr, /Stopped\. 1 sandbox goes on running; the next \.\/berth up takes over\./);
-  for (const service of Object.values(services)) {
-    assert.equal(await isSame(service), false);
-  }
+  for (const service of Object.values(services)) assert.equal(await isSame(service), false);
+
   assert.equal(await one.ended(), 0);
   const again = await runVerb('down', '--data-dir', one.folder);
   assert.equal(again.code, 0);
@@ -244,8 +267,7 @@ test('Ctrl-C stops everything in order', async () => {
   const services = await one.services();
   one.kill('SIGINT');
   assert.equal(await one.ended(), 0);
-  for (const service of Object.values(services)) {
-    assert.equal(await isSame(service), false);
-  }
+  for (const service of Object.values(services)) assert.equal(await isSame(service), false);
+
   await one.up();
 });

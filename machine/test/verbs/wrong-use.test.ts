@@ -2,15 +2,28 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runVerb } from './berth-program.ts';
 
-/** What, how it was typed, what is said, and the exit code: 2 of what the command line itself refuses, 1 of what a verb does. */
+/**
+ * What, how it was typed, what is said, and the exit code: 2 of what the command line itself
+ * refuses, 1 of what a verb does.
+ */
 const WRONG: [string, string[], RegExp, number][] = [
   ['an unknown verb', ['upp'], /unknown command 'upp'\n\(Did you mean up\?\)/, 2],
   ['an unknown flag', ['up', '--prot', '1'], /unknown option '--prot'\n\(Did you mean --port\?\)/, 2],
   ['a flag without its value', ['up', '--port'], /option '--port <port>' argument missing/, 2],
   ['a wrong value', ['up', '--port', 'http'], /berth: --port: 'http' is not a port/, 1],
   ['a word too many', ['down', 'now'], /too many arguments/, 2],
-  ['an unknown benchmark', ['bench', 'nothing-of-this-name'], /there is no benchmark 'nothing-of-this-name'\n {2}known: /, 1],
-  ['a filter that no test has', ['test', 'nothing-of-this-name'], /no test file's path has 'nothing-of-this-name' in it/, 1],
+  [
+    'an unknown benchmark',
+    ['bench', 'nothing-of-this-name'],
+    /there is no benchmark 'nothing-of-this-name'\n {2}known: /,
+    1,
+  ],
+  [
+    'a filter that no test has',
+    ['test', 'nothing-of-this-name'],
+    /no test file's path has 'nothing-of-this-name' in it/,
+    1,
+  ],
   ['a word too many after owner-link', ['owner-link', 'now'], /too many arguments/, 2],
   ['keys without its verb', ['keys'], /Usage: berth keys/, 2],
   ['plans without its verb', ['plans'], /Usage: berth plans/, 2],

@@ -36,5 +36,9 @@ export function note(
   subject: ActivityEntry['subject'],
   sandbox?: Sandbox,
 ): void {
-  state.note(kind, subject, { requestId, ...(caller === null ? {} : { caller }), ...(sandbox === undefined ? {} : { sandbox }) });
+  state.note(kind, subject, {
+    requestId,
+    ...(caller === null ? {} : { caller }),
+    ...(sandbox === undefined ? {} : { sandbox }),
+  });
 }

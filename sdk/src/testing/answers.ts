@@ -1,4 +1,5 @@
-// What the test server answers to each route that it has, as the contract says it. Routes that are not here are refused by name.
+// What the test server answers to each route that it has, as the contract says it. Routes that are
+// not here are refused by name.
 import type { ActivityEntry, ApiKey, Project } from '../generated/raw/index.ts';
 import { note, type Answers } from './answering.ts';
 import { newestFirst, paged } from './paged.ts';
@@ -54,7 +55,12 @@ export const ANSWERS: Answers = {
   listApiKeys: ({ query }, { state }) => paged('apiKeys', newestFirst([...state.apiKeys.values()]), query),
   createApiKey: ({ body }, { state, nowMs, ...about }) => {
     const token = `brt_${hex(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES)))}`;
-    const apiKey = makeApiKey(state, token, { name: body.name, scopes: body.scopes ?? null, days: body.expiresInDays ?? null }, nowMs);
+    const apiKey = makeApiKey(
+      state,
+      token,
+      { name: body.name, scopes: body.scopes ?? null, days: body.expiresInDays ?? null },
+      nowMs,
+    );
     note({ state, ...about }, 'api_key_created', { kind: 'api_key', id: apiKey.id });
     return { apiKey, token };
   },
@@ -70,7 +76,9 @@ export const ANSWERS: Answers = {
   },
   listActivity: ({ query }, { state }) => {
     const fits = (entry: ActivityEntry): boolean =>
-      (['kind', 'projectId', 'sandboxId'] as const).every((name) => query[name] === undefined || entry[name] === query[name]);
+      (['kind', 'projectId', 'sandboxId'] as const).every(
+        (name) => query[name] === undefined || entry[name] === query[name],
+      );
     return paged('activity', state.activity.filter(fits), { limit: 50, ...query });
   },
   ...USAGE_ANSWERS,

@@ -6,16 +6,28 @@ import type { Sandbox } from '../generated/raw/index.ts';
 export type CommandOutcome = string | { exitCode?: number; stdout?: string; stderr?: string; timedOut?: boolean };
 /** An outcome as it is answered: output is cut as the service cuts it. */
 export function execResultOf(outcome: CommandOutcome): Record<string, unknown> {
-  const { exitCode = 0, stdout = '', stderr = '', timedOut = false } = typeof outcome === 'string' ? { stdout: outcome } : outcome;
+  const {
+    exitCode = 0,
+    stdout = '',
+    stderr = '',
+    timedOut = false,
+  } = typeof outcome === 'string' ? { stdout: outcome } : outcome;
   const cut = (text: string): string => text.slice(-EXEC_LIMITS.outputBytes);
   const truncated = stdout.length > EXEC_LIMITS.outputBytes || stderr.length > EXEC_LIMITS.outputBytes;
   return { exitCode: timedOut ? 124 : exitCode, stdout: cut(stdout), stderr: cut(stderr), truncated, timedOut };
 }
 
 /** A sandbox that does nothing. */
-export function liveMetrics({ allocated_vcpu, allocated_memory_gb, allocated_disk_gb, createdAt }: Sandbox, nowMs: number): unknown {
+export function liveMetrics(
+  { allocated_vcpu, allocated_memory_gb, allocated_disk_gb, createdAt }: Sandbox,
+  nowMs: number,
+): unknown {
   const network = { receivedBytes: 0, sentBytes: 0 };
-  const part = (totalMib: number, usedPercent: number): unknown => ({ totalMib, usedMib: (totalMib * usedPercent) / 100, usedPercent });
+  const part = (totalMib: number, usedPercent: number): unknown => ({
+    totalMib,
+    usedMib: (totalMib * usedPercent) / 100,
+    usedPercent,
+  });
   return {
     sampledAt: new Date(nowMs).toISOString(),
     guest: {

@@ -1,4 +1,5 @@
-// The files of a sandbox of the test server, in memory. Paths as the service reads them; links, modes and sizes of disks there are none.
+// The files of a sandbox of the test server, in memory. Paths as the service reads them; links,
+// modes and sizes of disks there are none.
 import { FILE_LIMITS } from '../generated/contract-tables.ts';
 import type { FileContent, FileEntry, FilesSnapshot, FolderListing, WrittenFile } from '../generated/raw/index.ts';
 import { Refusal } from './refusal.ts';
@@ -12,8 +13,10 @@ export class TestFiles {
   read(path: string): FileContent {
     const full = resolve(path);
     const bytes = this.#files.get(full);
-    if (bytes === undefined) throw this.#folders.has(full) ? new Refusal('not_a_file', `${full} is a directory`) : notFound(full);
-    if (bytes.length > FILE_LIMITS.readBytes) throw new Refusal('file_too_large', `${full} is longer than ${FILE_LIMITS.readBytes} bytes`);
+    if (bytes === undefined)
+      throw this.#folders.has(full) ? new Refusal('not_a_file', `${full} is a directory`) : notFound(full);
+    if (bytes.length > FILE_LIMITS.readBytes)
+      throw new Refusal('file_too_large', `${full} is longer than ${FILE_LIMITS.readBytes} bytes`);
     const text = asText(bytes);
     if (text !== null) return { path: full, content: text, encoding: 'utf8', size: bytes.length };
     return { path: full, content: btoa(binaryOf(bytes)), encoding: 'base64', size: bytes.length };
@@ -45,7 +48,9 @@ export class TestFiles {
     let open = [full];
     for (let level = 0; level < levels; level += 1) {
       for (const folder of open) directories[folder] = this.#entries(folder);
-      open = open.flatMap((folder) => (directories[folder] ?? []).filter(({ type }) => type === 'directory').map((entry) => entry.path));
+      open = open.flatMap((folder) =>
+        (directories[folder] ?? []).filter(({ type }) => type === 'directory').map((entry) => entry.path),
+      );
     }
     return { path: full, truncated: false, directories };
   }
@@ -54,7 +59,11 @@ export class TestFiles {
     if (!this.#folders.has(folder))
       throw this.#files.has(folder) ? new Refusal('not_a_directory', `${folder} is a file`) : notFound(folder);
     const within = (path: string): boolean => path !== '/' && parentOf(path) === folder;
-    const entry = (path: string, type: 'directory' | 'file'): FileEntry => ({ label: path.slice(path.lastIndexOf('/') + 1), path, type });
+    const entry = (path: string, type: 'directory' | 'file'): FileEntry => ({
+      label: path.slice(path.lastIndexOf('/') + 1),
+      path,
+      type,
+    });
     return [
       ...[...this.#folders].filter(within).map((path) => entry(path, 'directory')),
       ...[...this.#files.keys()].filter(within).map((path) => entry(path, 'file')),
@@ -90,9 +99,9 @@ function asText(bytes: Uint8Array): string | null {
 }
 
 function fromBase64(content: string): Uint8Array {
-  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(content)) {
+  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(content))
     throw new Refusal('invalid_request', 'body.content must be base64: the standard alphabet, with padding');
-  }
+
   return Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
 }
 

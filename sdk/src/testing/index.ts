@@ -1,4 +1,5 @@
-// `@berth/sdk/testing`: a server in memory that answers as Berth does, for tests of what is built on it. No network, no machines, no time that passes.
+// `@berth/sdk/testing`: a server in memory that answers as Berth does, for tests of what is built
+// on it. No network, no machines, no time that passes.
 import { Berth, type BerthOptions } from '../berth.ts';
 import type { CommandHandler } from './answering.ts';
 import { ANSWERS, makeApiKey } from './answers.ts';
@@ -27,7 +28,10 @@ export interface ScriptedFailure {
   method?: string;
   /** Of requests whose path has this in it. */
   path?: string;
-  /** A code of the contract; `connection` breaks the connection before the request is carried out, `lost-answer` after it. */
+  /**
+   * A code of the contract; `connection` breaks the connection before the request is carried out,
+   * `lost-answer` after it.
+   */
   with: KnownCode | 'connection' | 'lost-answer';
   /** How many of them; by default 1. */
   times?: number;
@@ -46,11 +50,12 @@ const API_KEY = 'brt_of_tests';
 const SESSION_TOKEN = 'session_of_tests';
 
 /**
- * A service in memory: one org, one project (whose `useCase` is `external`), an API key and a session of its owner.
+ * A service in memory: one org, one project (whose `useCase` is `external`), an API key and a
+ * session of its owner.
  *
  * ```ts
- * const server = new TestServer({ exec: (command) => (command === 'make' ? 'done\n' : { exitCode: 127 }) });
- * const berth = server.client();
+ * const server = new TestServer({ exec: (command) => (command === 'make' ? 'done\n' : { exitCode:
+ * 127 }) }); const berth = server.client();
  * ```
  */
 export class TestServer {
@@ -70,7 +75,8 @@ export class TestServer {
 
   constructor(options: TestServerOptions = {}) {
     this.#options = options;
-    this.exec = options.exec ?? (() => ({ exitCode: 127, stderr: 'the test server runs no commands: give it an `exec`\n' }));
+    this.exec =
+      options.exec ?? (() => ({ exitCode: 127, stderr: 'the test server runs no commands: give it an `exec`\n' }));
     this.#projectId = this.#state.makeProject({ name: 'Test project', useCase: 'external' }, this.#now()).id;
     makeApiKey(this.#state, API_KEY, { name: 'tests', scopes: null, days: null }, this.#now());
     this.#state.callers.set(SESSION_TOKEN, { kind: 'session', keyId: null, scopes: null });
@@ -107,10 +113,12 @@ export class TestServer {
     this.requests.push({ method: request.method, path: url.pathname + url.search, body: parsed(text) });
     request.signal.throwIfAborted();
     const scripted = this.#scripted(request.method, url.pathname);
-    if (scripted?.with === 'connection') throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
+    if (scripted?.with === 'connection')
+      throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
     const headers = new Headers({ 'content-type': 'application/json; charset=utf-8', 'x-request-id': newId('req') });
     const [status, body] = await unlessAborted(request.signal, this.#answer(request, url, text, headers, scripted));
-    if (scripted?.with === 'lost-answer') throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
+    if (scripted?.with === 'lost-answer')
+      throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
     return new Response(request.method === 'HEAD' ? null : JSON.stringify(body), { status, headers });
   };
 
@@ -161,9 +169,9 @@ export class TestServer {
     const caller = token === undefined ? undefined : this.#state.callers.get(token);
     if (caller === undefined) throw new Refusal('unauthenticated', undefined, { 'www-authenticate': 'Bearer' });
     if (!(route.auth as readonly string[]).includes(caller.kind)) throw new Refusal('auth_kind_not_allowed');
-    if (route.permission !== null && caller.scopes !== null && !caller.scopes.includes(route.permission)) {
+    if (route.permission !== null && caller.scopes !== null && !caller.scopes.includes(route.permission))
       throw new Refusal('permission_denied', `the permission ${route.permission} is needed`);
-    }
+
     return caller;
   }
 

@@ -17,7 +17,8 @@ export function paged<T>(
   const { limit, after } = query;
   if (limit === undefined && after === undefined) return { [name]: all };
   const begin = after === undefined ? 0 : all.findIndex((one) => idOf(one) === after) + 1;
-  if (after !== undefined && begin === 0) throw new Refusal('invalid_request', 'query.after must be the nextCursor of a page of this list');
+  if (after !== undefined && begin === 0)
+    throw new Refusal('invalid_request', 'query.after must be the nextCursor of a page of this list');
   const page = all.slice(begin, begin + ((limit as number | undefined) ?? all.length));
   const hasMore = begin + page.length < all.length;
   const last = page.at(-1);

@@ -1,4 +1,5 @@
-// Reads a request as the service would: the route that is meant, its parameters and its body, held against the route's schemas.
+// Reads a request as the service would: the route that is meant, its parameters and its body, held
+// against the route's schemas.
 import { ROUTES } from '../generated/contract-tables.ts';
 import { Refusal } from './refusal.ts';
 import { faultsIn, type Schema } from './schema.ts';
@@ -23,7 +24,12 @@ export function findRoute(method: string, pathname: string): { route: TestRoute;
     const found = new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '([^/]+)')}$`).exec(pathname);
     return found === null
       ? []
-      : [{ route, params: Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')])) }];
+      : [
+          {
+            route,
+            params: Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')])),
+          },
+        ];
   });
   const wanted = method === 'HEAD' ? 'GET' : method;
   const found = fitting.find(({ route }) => route.method === wanted);
@@ -35,10 +41,19 @@ export function findRoute(method: string, pathname: string): { route: TestRoute;
 }
 
 /** Query and body, with defaults filled in; refuses what the schemas do not take. */
-export function readRequest(route: TestRoute, url: URL, headers: Headers, text: string): Pick<TestCall, 'query' | 'body'> {
+export function readRequest(
+  route: TestRoute,
+  url: URL,
+  headers: Headers,
+  text: string,
+): Pick<TestCall, 'query' | 'body'> {
   const faults: string[] = [];
   const query: Record<string, unknown> = {};
-  for (const { name, required, schema } of route.query as readonly { name: string; required: boolean; schema: Schema }[]) {
+  for (const { name, required, schema } of route.query as readonly {
+    name: string;
+    required: boolean;
+    schema: Schema;
+  }[]) {
     const given = url.searchParams.get(name);
     if (given === null) {
       if (required) faults.push(`query.${name} is required`);
@@ -59,7 +74,8 @@ export function readRequest(route: TestRoute, url: URL, headers: Headers, text: 
 function readBody(headers: Headers, text: string): unknown {
   const type = headers.get('content-type');
   // An empty body of another type is refused as well.
-  if ((type !== null || text !== '') && !/^application\/json\b/.test(type ?? '')) throw new Refusal('unsupported_media_type');
+  if ((type !== null || text !== '') && !/^application\/json\b/.test(type ?? ''))
+    throw new Refusal('unsupported_media_type');
   if (text === '') return undefined;
   try {
     return JSON.parse(text) as unknown;

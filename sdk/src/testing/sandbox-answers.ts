@@ -16,7 +16,8 @@ export const SANDBOX_ANSWERS: Answers = {
       return one.record;
     });
     const shown = all.filter(
-      ({ status, endUserId }) => status !== 'deleted' && (query['endUserId'] === undefined || endUserId === query['endUserId']),
+      ({ status, endUserId }) =>
+        status !== 'deleted' && (query['endUserId'] === undefined || endUserId === query['endUserId']),
     );
     return paged('sandboxes', newestFirst(shown), query);
   },
@@ -28,7 +29,8 @@ export const SANDBOX_ANSWERS: Answers = {
     return execResultOf(await about.exec(body.command, { sandbox: record, timeoutSeconds: body.timeoutSeconds }));
   },
   listFiles: ({ params, query }, about) => awake('files_read', params, about).files.list(String(query['path'])),
-  snapshotFiles: ({ params, query }, about) => awake('files_read', params, about).files.tree(String(query['path']), Number(query['depth'])),
+  snapshotFiles: ({ params, query }, about) =>
+    awake('files_read', params, about).files.tree(String(query['path']), Number(query['depth'])),
   readFile: ({ params, query }, about) => awake('files_read', params, about).files.read(String(query['path'])),
   writeFile: ({ params, body }, about) => {
     const { files, record } = awake('files_write', params, about);
@@ -41,7 +43,9 @@ export const SANDBOX_ANSWERS: Answers = {
   wakeSandbox: wake,
   resumeSandbox: wake,
   destroySandbox: (call, about) =>
-    transition('destroy', 'sandbox_destroy_requested', call, about, (one) => one.destroy(about.nowMs, about.transitionMs)),
+    transition('destroy', 'sandbox_destroy_requested', call, about, (one) =>
+      one.destroy(about.nowMs, about.transitionMs),
+    ),
   resizeSandbox: ({ params, body }, about) => {
     const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
     one.allows('resize', 'a resize');
@@ -103,10 +107,16 @@ export const SANDBOX_ANSWERS: Answers = {
     }
     return { preview };
   },
-  getLiveMetrics: ({ params }, about) => ({ metrics: liveMetrics(awake('metrics_live', params, about).record, about.nowMs) }),
+  getLiveMetrics: ({ params }, about) => ({
+    metrics: liveMetrics(awake('metrics_live', params, about).record, about.nowMs),
+  }),
   sampleMetrics: ({ params }, about) => {
     const { record } = awake('metrics_sample', params, about);
-    const size = { vcpu: record.allocated_vcpu, memoryGb: record.allocated_memory_gb, diskGb: record.allocated_disk_gb };
+    const size = {
+      vcpu: record.allocated_vcpu,
+      memoryGb: record.allocated_memory_gb,
+      diskGb: record.allocated_disk_gb,
+    };
     note(about, 'sandbox_metrics_sample', { kind: 'sandbox', id: record.id }, record);
     return {
       sample: {
@@ -125,9 +135,8 @@ export const SANDBOX_ANSWERS: Answers = {
 
 function requirePermission({ caller }: Answering, permission: Permission | null): void {
   const scopes = caller?.scopes ?? null;
-  if (permission !== null && scopes !== null && !scopes.includes(permission)) {
+  if (permission !== null && scopes !== null && !scopes.includes(permission))
     throw new Refusal('permission_denied', `the permission ${permission} is needed`);
-  }
 }
 
 function createSandbox({ body, headers }: TestCall, about: Answering): Sandbox {
@@ -157,7 +166,9 @@ function createSandbox({ body, headers }: TestCall, about: Answering): Sandbox {
 }
 
 function sleep(call: TestCall, about: Answering): unknown {
-  return transition('sleep', 'sandbox_sleep_requested', call, about, (one) => one.sleep(about.nowMs, about.transitionMs));
+  return transition('sleep', 'sandbox_sleep_requested', call, about, (one) =>
+    one.sleep(about.nowMs, about.transitionMs),
+  );
 }
 
 function wake(call: TestCall, about: Answering): unknown {
@@ -182,7 +193,10 @@ function transition(
   return { sandbox: answeredNow(one, headers, about) };
 }
 
-/** As the record is in the answer: with what takes no time done already, unless it is not to be waited for. */
+/**
+ * As the record is in the answer: with what takes no time done already, unless it is not to be
+ * waited for.
+ */
 function answeredNow(one: TestSandbox, headers: Headers, { nowMs, headers: answer }: Answering): Sandbox {
   if (headers.get('prefer') !== 'respond-async') one.catchUp(nowMs);
   else answer.set('preference-applied', 'respond-async');
@@ -192,7 +206,11 @@ function answeredNow(one: TestSandbox, headers: Headers, { nowMs, headers: answe
 /** The sandbox when it can do this; one that sleeps is woken for it where its project says so. */
 function awake(action: SandboxAction, params: TestCall['params'], about: Answering): TestSandbox {
   const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
-  if (one.status === 'stopped' && !action.startsWith('metrics') && about.state.project(one.record.projectId).wakeOnUse) {
+  if (
+    one.status === 'stopped' &&
+    !action.startsWith('metrics') &&
+    about.state.project(one.record.projectId).wakeOnUse
+  ) {
     one.wake(about.nowMs, 0);
     one.catchUp(about.nowMs);
   }
@@ -204,5 +222,6 @@ function awake(action: SandboxAction, params: TestCall['params'], about: Answeri
 function requireRoom(state: TestState, nowMs: number, limit: number | null): void {
   for (const one of state.sandboxes.values()) one.catchUp(nowMs);
   const awake = [...state.sandboxes.values()].filter(({ status }) => SANDBOX_STATES[status].concurrent).length;
-  if (limit !== null && awake >= limit) throw new Refusal('concurrent_sandbox_limit', `the plan allows ${limit} sandboxes awake at once`);
+  if (limit !== null && awake >= limit)
+    throw new Refusal('concurrent_sandbox_limit', `the plan allows ${limit} sandboxes awake at once`);
 }

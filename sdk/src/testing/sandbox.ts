@@ -1,4 +1,5 @@
-// A sandbox of the test server: its record, and the transitions that it goes through, by the contract's table.
+// A sandbox of the test server: its record, and the transitions that it goes through, by the
+// contract's table.
 import {
   MACHINE_SIZES,
   PROFILE_SIZES,
@@ -55,10 +56,14 @@ export class TestSandbox {
     }
   }
 
-  /** Whether the action is to be carried out now; false when nothing is left to do. Throws the refusal of the contract. */
+  /**
+   * Whether the action is to be carried out now; false when nothing is left to do. Throws the
+   * refusal of the contract.
+   */
   allows(action: SandboxAction, what: string): boolean {
     const verdict = SANDBOX_ACTION_RULES[action][this.status];
-    if (verdict === 'refuse') throw new Refusal(REFUSAL_CODES[action], `${what} is not possible: the sandbox is ${this.status}`);
+    if (verdict === 'refuse')
+      throw new Refusal(REFUSAL_CODES[action], `${what} is not possible: the sandbox is ${this.status}`);
     return verdict === 'do';
   }
 
@@ -129,7 +134,8 @@ export class TestSandbox {
 export function newRecord(id: string, body: SandboxBody, project: Project, nowMs: number): Sandbox {
   const now = new Date(nowMs).toISOString();
   const defaultProfile = project.defaultProfile as keyof typeof PROFILE_SIZES | null;
-  const profile = body.profile ?? (body.machineSize === undefined ? (defaultProfile ?? 'auto') : SIZE_PROFILES[body.machineSize]);
+  const profile =
+    body.profile ?? (body.machineSize === undefined ? (defaultProfile ?? 'auto') : SIZE_PROFILES[body.machineSize]);
   const size = MACHINE_SIZES[body.machineSize ?? PROFILE_SIZES[profile]];
   const repository = body.repository === undefined ? project.defaultRepository : body.repository;
   return {

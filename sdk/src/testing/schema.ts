@@ -1,17 +1,32 @@
-// Holds what was sent against the schemas of the API. Knows the keywords that these have, and throws at any other.
+// Holds what was sent against the schemas of the API. Knows the keywords that these have, and
+// throws at any other.
 import { SCHEMAS } from '../generated/contract-tables.ts';
 
 export interface Schema {
   readonly [keyword: string]: unknown;
 }
 
-const ANNOTATIONS = new Set(['description', 'title', 'default', 'example', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'format']);
+const ANNOTATIONS = new Set([
+  'description',
+  'title',
+  'default',
+  'example',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+  'format',
+]);
 const PREFIX = '#/components/schemas/';
 
-/** What is wrong with the value, with where; empty when it is as it should be. Fills in defaults of fields that are not there. */
+/**
+ * What is wrong with the value, with where; empty when it is as it should be. Fills in defaults of
+ * fields that are not there.
+ */
 export function faultsIn(schema: Schema, value: unknown, where: string): string[] {
   const ref = schema['$ref'];
-  if (typeof ref === 'string') return faultsIn((SCHEMAS as Readonly<Record<string, Schema>>)[ref.slice(PREFIX.length)] ?? {}, value, where);
+  if (typeof ref === 'string')
+    return faultsIn((SCHEMAS as Readonly<Record<string, Schema>>)[ref.slice(PREFIX.length)] ?? {}, value, where);
   return Object.entries(schema).flatMap(([keyword, rule]) =>
     ANNOTATIONS.has(keyword) ? [] : faultsOf(keyword, rule, schema, value, where),
   );
@@ -26,7 +41,10 @@ function faultsOf(keyword: string, rule: unknown, schema: Schema, value: unknown
         `be ${[rule].flat().join(' or ')}`,
       );
     case 'enum':
-      return unless((rule as unknown[]).includes(value), `be one of ${(rule as unknown[]).map((one) => JSON.stringify(one)).join(', ')}`);
+      return unless(
+        (rule as unknown[]).includes(value),
+        `be one of ${(rule as unknown[]).map((one) => JSON.stringify(one)).join(', ')}`,
+      );
     case 'const':
       return unless(rule === value, `be ${JSON.stringify(rule)}`);
     case 'anyOf':
@@ -39,17 +57,28 @@ function faultsOf(keyword: string, rule: unknown, schema: Schema, value: unknown
     case 'maximum':
       return unless(typeof value !== 'number' || value <= Number(rule), `be at most ${String(rule)}`);
     case 'minLength':
-      return unless(typeof value !== 'string' || value.length >= Number(rule), `have at least ${String(rule)} characters`);
+      return unless(
+        typeof value !== 'string' || value.length >= Number(rule),
+        `have at least ${String(rule)} characters`,
+      );
     case 'maxLength':
-      return unless(typeof value !== 'string' || value.length <= Number(rule), `have at most ${String(rule)} characters`);
+      return unless(
+        typeof value !== 'string' || value.length <= Number(rule),
+        `have at most ${String(rule)} characters`,
+      );
     case 'pattern':
       return unless(typeof value !== 'string' || new RegExp(String(rule), 'u').test(value), `match ${String(rule)}`);
     case 'maxItems':
       return unless(!Array.isArray(value) || value.length <= Number(rule), `have at most ${String(rule)} entries`);
     case 'items':
-      return Array.isArray(value) ? value.flatMap((one: unknown, index) => faultsIn(rule as Schema, one, `${where}.${index}`)) : [];
+      return Array.isArray(value)
+        ? value.flatMap((one: unknown, index) => faultsIn(rule as Schema, one, `${where}.${index}`))
+        : [];
     case 'minProperties':
-      return unless(!isObject(value) || Object.keys(value).length >= Number(rule), `have at least ${String(rule)} fields`);
+      return unless(
+        !isObject(value) || Object.keys(value).length >= Number(rule),
+        `have at least ${String(rule)} fields`,
+      );
     case 'maxProperties':
       return unless(!isObject(value) || Object.keys(value).length <= Number(rule), `have at most ${String(rule)} keys`);
     case 'required':
@@ -58,12 +87,16 @@ function faultsOf(keyword: string, rule: unknown, schema: Schema, value: unknown
         : [];
     case 'properties':
       return isObject(value)
-        ? Object.entries(rule as Record<string, Schema>).flatMap(([name, one]) => faultsOfField(one, value, name, where))
+        ? Object.entries(rule as Record<string, Schema>).flatMap(([name, one]) =>
+            faultsOfField(one, value, name, where),
+          )
         : [];
     case 'additionalProperties':
       return isObject(value) ? faultsOfOthers(rule, schema, value, where) : [];
     case 'propertyNames':
-      return isObject(value) ? Object.keys(value).flatMap((name) => faultsIn(rule as Schema, name, `${where}.${name} (its name)`)) : [];
+      return isObject(value)
+        ? Object.keys(value).flatMap((name) => faultsIn(rule as Schema, name, `${where}.${name} (its name)`))
+        : [];
     default:
       throw new Error(`the test server knows nothing of the keyword ${keyword}`);
   }
@@ -81,7 +114,9 @@ function faultsOfOthers(rule: unknown, schema: Schema, value: Record<string, unk
   const named = schema['properties'] ?? {};
   const others = Object.keys(value).filter((name) => !Object.hasOwn(named, name));
   if (rule === false) return others.map((name) => `${where}.${name}: unknown field`);
-  return typeof rule === 'object' ? others.flatMap((name) => faultsIn(rule as Schema, value[name], `${where}.${name}`)) : [];
+  return typeof rule === 'object'
+    ? others.flatMap((name) => faultsIn(rule as Schema, value[name], `${where}.${name}`))
+    : [];
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

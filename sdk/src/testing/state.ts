@@ -95,7 +95,9 @@ export class TestState {
       at: new Date().toISOString(),
       kind,
       actor:
-        caller === undefined ? { kind: 'system', id: null, userId: null } : { kind: caller.kind, id: caller.keyId, userId: this.userId },
+        caller === undefined
+          ? { kind: 'system', id: null, userId: null }
+          : { kind: caller.kind, id: caller.keyId, userId: this.userId },
       subject,
       orgId: this.org.id,
       projectId: sandbox?.projectId ?? (subject.kind === 'project' ? subject.id : null),

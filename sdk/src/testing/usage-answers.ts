@@ -1,4 +1,5 @@
-// What the test server answers about machine hours: what its sandboxes were awake, on a plan without limits, in the month of its time.
+// What the test server answers about machine hours: what its sandboxes were awake, on a plan
+// without limits, in the month of its time.
 import type { EndUserUsage, OrgUsage, Project, UsageGuardrails } from '../generated/raw/index.ts';
 import type { Answering, Answers } from './answering.ts';
 import { Refusal } from './refusal.ts';
@@ -15,12 +16,17 @@ export const USAGE_ANSWERS: Answers = {
       const { endUserId } = one.record;
       if (endUserId !== null) hours.set(endUserId, (hours.get(endUserId) ?? 0) + one.awakeMs(nowMs) / HOUR_MS);
     }
-    const endUsers = [...hours].map(([endUserId, machineHours]): EndUserUsage => ({ endUserId, machineHours, estimatedCogsUsd: 0 }));
+    const endUsers = [...hours].map(([endUserId, machineHours]): EndUserUsage => ({
+      endUserId,
+      machineHours,
+      estimatedCogsUsd: 0,
+    }));
     return { ...periodOf(nowMs), endUsers: endUsers.toSorted((one, other) => other.machineHours - one.machineHours) };
   },
   updateUsageGuardrails: ({ body }, { state }) => {
     const { guardrails } = state;
-    if (body.sandboxMachineHourLimit !== undefined) guardrails.sandboxMachineHourLimitOverride = body.sandboxMachineHourLimit;
+    if (body.sandboxMachineHourLimit !== undefined)
+      guardrails.sandboxMachineHourLimitOverride = body.sandboxMachineHourLimit;
     if (body.sandboxOverageEnabled !== undefined) guardrails.sandboxOverageEnabled = body.sandboxOverageEnabled;
     guardrails.sandboxMachineHourLimit = guardrails.sandboxMachineHourLimitOverride;
     return { usageGuardrails: guardrails };
@@ -36,21 +42,29 @@ function orgUsage(query: Readonly<Record<string, unknown>>, { state, nowMs }: An
   const { projectId, endUserId } = query as { projectId?: string; endUserId?: string };
   const project = projectId === undefined ? null : projectOf(state, projectId);
   const counted = sandboxesOf(state, nowMs).filter(
-    ({ record }) => (project === null || record.projectId === project.id) && (endUserId === undefined || record.endUserId === endUserId),
+    ({ record }) =>
+      (project === null || record.projectId === project.id) &&
+      (endUserId === undefined || record.endUserId === endUserId),
   );
   const usedMachineHours = counted.reduce((sum, one) => sum + one.awakeMs(nowMs), 0) / HOUR_MS;
   const guardrails: UsageGuardrails = state.guardrails;
   const limit = project === null ? guardrails.sandboxMachineHourLimit : project.sandboxMachineHourLimit;
   const percentUsed = limit === null ? 0 : limit === 0 ? 100 : Math.floor((usedMachineHours / limit) * 10_000) / 100;
-  const status = percentUsed > 100 ? 'exceeded' : percentUsed === 100 ? 'reached' : percentUsed >= 80 ? 'warning' : 'normal';
+  const status =
+    percentUsed > 100 ? 'exceeded' : percentUsed === 100 ? 'reached' : percentUsed >= 80 ? 'warning' : 'normal';
   return {
     includedMachineHours: null,
     sandboxMachineHourLimit: limit,
-    sandboxMachineHourLimitOverride: project === null ? guardrails.sandboxMachineHourLimitOverride : project.sandboxMachineHourLimit,
+    sandboxMachineHourLimitOverride:
+      project === null ? guardrails.sandboxMachineHourLimitOverride : project.sandboxMachineHourLimit,
     sandboxOverageEnabled: guardrails.sandboxOverageEnabled,
     usedMachineHours,
     remainingMachineHours: limit === null ? null : Math.max(0, limit - usedMachineHours),
-    usageAlert: { percentUsed, status, message: `${usedMachineHours.toFixed(2)} machine hours are used in this billing period.` },
+    usageAlert: {
+      percentUsed,
+      status,
+      message: `${usedMachineHours.toFixed(2)} machine hours are used in this billing period.`,
+    },
     ...periodOf(nowMs),
     overageMachineHours: 0,
     estimatedOverageUsd: null,
@@ -72,6 +86,7 @@ function sandboxesOf(state: TestState, nowMs: number): TestSandbox[] {
 
 function periodOf(nowMs: number): { periodStartsAt: string; periodEndsAt: string } {
   const now = new Date(nowMs);
-  const month = (more: number): string => new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + more, 1)).toISOString();
+  const month = (more: number): string =>
+    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + more, 1)).toISOString();
   return { periodStartsAt: month(0), periodEndsAt: month(1) };
 }

@@ -1,4 +1,5 @@
-// The one suite every driver must pass. Called by a test file of each driver; what a driver cannot do by its capability flags is not asked of it.
+// The one suite every driver must pass. Called by a test file of each driver; what a driver cannot
+// do by its capability flags is not asked of it.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { VmDriver } from '../driver.ts';
@@ -13,8 +14,8 @@ import { streamsConform } from './streams.ts';
 import { Subject, type ConformanceOptions } from './subject.ts';
 
 /**
- * Declares the suite. `makeDriver` gives an instance that is not prepared yet; every one belongs to the same installation, and only one is in use at a
- * time.
+ * Declares the suite. `makeDriver` gives an instance that is not prepared yet; every one belongs to
+ * the same installation, and only one is in use at a time.
  */
 export function conformance(name: string, makeDriver: () => VmDriver, options: ConformanceOptions): void {
   describe(`the ${name} driver`, () => {
@@ -34,17 +35,13 @@ export function conformance(name: string, makeDriver: () => VmDriver, options: C
     machineLifeConforms(current, options);
     filesConform(current, options);
     identityConforms(current, options, capabilities);
-    if (capabilities.hotplug) {
-      sizeConforms(current, options);
-    }
+    if (capabilities.hotplug) sizeConforms(current, options);
+
     streamsConform(current, options, capabilities);
     sleepConforms(current, options, capabilities);
-    if (capabilities.isolates) {
-      isolationConforms(current, options);
-    }
-    if (capabilities.network) {
-      networkConforms(current, options);
-    }
+    if (capabilities.isolates) isolationConforms(current, options);
+
+    if (capabilities.network) networkConforms(current, options);
 
     it('leaves nothing on the machine once its VMs are destroyed and it is closed', async () => {
       await subject.driver.close();

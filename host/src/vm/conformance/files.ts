@@ -1,4 +1,5 @@
-// Conformance: files are written, read and listed from outside as the user that commands run as, byte for byte, and survive what a disk survives.
+// Conformance: files are written, read and listed from outside as the user that commands run as,
+// byte for byte, and survive what a disk survives.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -19,14 +20,20 @@ export function filesConform(current: () => Subject, { spec }: ConformanceOption
       const content = randomBytes(FILE_WRITE_BYTES);
       assert.deepEqual(await write(client, '/code/new/folder/ä 🦭\n', content), { size: FILE_WRITE_BYTES });
       assert.ok((await read(client, '/code/new/folder/ä 🦭\n')).equals(content));
-      assert.equal(await outputOf(client, "stat -c '%U %a' /code/new/folder /code/new/folder/*"), 'berth 755\nberth 644');
+      assert.equal(
+        await outputOf(client, "stat -c '%U %a' /code/new/folder /code/new/folder/*"),
+        'berth 755\nberth 644',
+      );
 
       await outputOf(client, 'echo made by a command > made; chmod 750 made; ln -s made link; mkfifo fifo');
       assert.equal((await read(client, '/code/link')).toString(), 'made by a command\n');
       await write(client, '/code/link', Buffer.from('#!/bin/sh\necho written\n'));
       assert.equal(await outputOf(client, './made; stat -c %a made; readlink link'), 'written\n750\nmade');
 
-      const listing = parseListing(await bytesOf(await listGuestFiles(client, '/code', 2, NEVER)), { root: '/code', depth: 2 });
+      const listing = parseListing(await bytesOf(await listGuestFiles(client, '/code', 2, NEVER)), {
+        root: '/code',
+        depth: 2,
+      });
       assert.deepEqual(
         listing?.folders.map(({ path, entries }) => [
           path,
@@ -52,9 +59,9 @@ export function filesConform(current: () => Subject, { spec }: ConformanceOption
         ['/code/long/below', 'not_a_directory'],
         ['/code/long', 'file_too_large'],
         ['/code/ring', 'file_path_invalid'],
-      ] as const) {
+      ] as const)
         await assert.rejects(read(client, path), { code }, path);
-      }
+
       await assert.rejects(listGuestFiles(client, '/code/long', 1, NEVER), { code: 'not_a_directory' });
       await assert.rejects(write(client, '/usr/bin/new', Buffer.from('x')), { code: 'file_access_denied' });
       await assert.rejects(write(client, '/code/fifo', Buffer.from('x')), { code: 'not_a_file' });

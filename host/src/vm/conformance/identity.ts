@@ -1,4 +1,5 @@
-// Conformance: two VMs of one driver share nothing that tells machines apart, and their clocks are right.
+// Conformance: two VMs of one driver share nothing that tells machines apart, and their clocks are
+// right.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { GuestClient } from '../../guest/client.ts';
@@ -17,7 +18,11 @@ const SEEN_INSIDE = {
   'random UUID of the kernel': 'cat /proc/sys/kernel/random/uuid',
 } as const;
 
-export function identityConforms(current: () => Subject, { spec }: ConformanceOptions, capabilities: DriverCapabilities): void {
+export function identityConforms(
+  current: () => Subject,
+  { spec }: ConformanceOptions,
+  capabilities: DriverCapabilities,
+): void {
   describe('the identity of a VM', () => {
     let one: SubjectVm;
     let two: SubjectVm;
@@ -61,7 +66,9 @@ export function identityConforms(current: () => Subject, { spec }: ConformanceOp
 
     if (capabilities.isolates) {
       it('shares nothing with another VM that a program inside could see', async () => {
-        const seen = await Promise.all([one, two].map(async ({ client }) => outputOf(client, Object.values(SEEN_INSIDE).join('; '))));
+        const seen = await Promise.all(
+          [one, two].map(async ({ client }) => outputOf(client, Object.values(SEEN_INSIDE).join('; '))),
+        );
         const [first = [], second = []] = seen.map((text) => text.split('\n'));
         for (const [at, what] of Object.keys(SEEN_INSIDE).entries()) {
           assert.ok(first[at], `${what} is empty`);
@@ -76,8 +83,15 @@ export function identityConforms(current: () => Subject, { spec }: ConformanceOp
         assert.equal(await outputOf(one.client, 'cat /etc/machine-id'), one.identity.machineId);
         const [type, key] = one.identity.sshHostKey.publicKey.split(' ');
         assert.ok((await outputOf(one.client, 'cat /etc/ssh/ssh_host_ed25519_key.pub')).startsWith(`${type} ${key}`));
-        assert.equal(await outputOf(one.client, 'sudo ssh-keygen -y -f /etc/ssh/ssh_host_ed25519_key | cut -d" " -f2'), key);
-        assert.equal(await outputOf(one.client, 'ls /etc/ssh/ssh_host_*_key | wc -l'), '1', 'no host key of the template is left');
+        assert.equal(
+          await outputOf(one.client, 'sudo ssh-keygen -y -f /etc/ssh/ssh_host_ed25519_key | cut -d" " -f2'),
+          key,
+        );
+        assert.equal(
+          await outputOf(one.client, 'ls /etc/ssh/ssh_host_*_key | wc -l'),
+          '1',
+          'no host key of the template is left',
+        );
       });
 
       it('keeps the guest daemon and its secret from the tenant’s user', async () => {

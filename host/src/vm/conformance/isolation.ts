@@ -1,5 +1,6 @@
-// Conformance: what is left of a VM's process once its guest runs: a uid of its own, no capability, no way to gain one, a system call filter, and
-// none of the machine's files. Read from /proc, not from the command line.
+// Conformance: what is left of a VM's process once its guest runs: a uid of its own, no capability,
+// no way to gain one, a system call filter, and none of the machine's files. Read from /proc, not
+// from the command line.
 import assert from 'node:assert/strict';
 import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,9 +27,9 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         assert.ok(threads.length > 0);
         for (const thread of threads) {
           const status = statusOf(`${pid}/task/${thread}`);
-          for (const set of ['CapEff', 'CapPrm', 'CapAmb']) {
+          for (const set of ['CapEff', 'CapPrm', 'CapAmb'])
             assert.equal(Number(`0x${status.get(set)}`), 0, `${set} of thread ${thread}`);
-          }
+
           assert.deepEqual([status.get('NoNewPrivs'), status.get('Seccomp')], ['1', '2']);
         }
       }
@@ -54,9 +55,8 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         spaces.map((space) => readlinkSync(`/proc/${running.process.pid}/ns/${space}`)),
       );
       const own = spaces.map((space) => readlinkSync(`/proc/self/ns/${space}`));
-      for (const [at, space] of spaces.entries()) {
+      for (const [at, space] of spaces.entries())
         assert.equal(new Set([own[at], first?.[at], second?.[at]]).size, 3, space);
-      }
     });
 
     it('can write to no file but those in its own folder: not by an open file, not by a mapping, not by a path', () => {
@@ -74,7 +74,9 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         const written = mapped.filter((line) => /^\S+ .w.s /.test(line) && / \/(?!dev\/zero|memfd:)/.test(line));
         assert.deepEqual(written, []);
         const mounts = readFileSync(`/proc/${pid}/mountinfo`, 'latin1').trim().split('\n');
-        const shown = mounts.map((line) => line.split(' ')).filter(([, , , , path = '']) => /^\/(usr|image|template)(\/|$)/.test(path));
+        const shown = mounts
+          .map((line) => line.split(' '))
+          .filter(([, , , , path = '']) => /^\/(usr|image|template)(\/|$)/.test(path));
         assert.ok(shown.length >= 3, 'programs, image and template are mounts');
         assert.deepEqual(
           shown.filter(([, , , , , options = '']) => !options.split(',').includes('ro')),
@@ -99,9 +101,8 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
     it('sees none of the machine’s own files', () => {
       for (const { running } of [one, two]) {
         const names = readdirSync(`/proc/${running.process.pid}/root`);
-        for (const name of ['etc', 'root', 'home', 'var', 'run', 'proc', 'sys', 'boot', 'srv', 'opt']) {
+        for (const name of ['etc', 'root', 'home', 'var', 'run', 'proc', 'sys', 'boot', 'srv', 'opt'])
           assert.ok(!names.includes(name), `/${name}`);
-        }
       }
     });
   });
@@ -124,7 +125,10 @@ function openFiles(pid: number): { file: string; path: string; writable: boolean
     .map((fd) => `/proc/${pid}/fd/${fd}`)
     .filter((path) => lstatSync(path).isSymbolicLink() && statSync(path).isFile())
     .map((path) => {
-      const flags = Number.parseInt(/^flags:\s+(\d+)$/m.exec(readFileSync(path.replace('/fd/', '/fdinfo/'), 'latin1'))?.[1] ?? '', 8);
+      const flags = Number.parseInt(
+        /^flags:\s+(\d+)$/m.exec(readFileSync(path.replace('/fd/', '/fdinfo/'), 'latin1'))?.[1] ?? '',
+        8,
+      );
       // The two lowest bits: 0 reads only.
       return { file: identityOf(path), path: readlinkSync(path), writable: (flags & 3) !== 0 };
     });

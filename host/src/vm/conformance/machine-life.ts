@@ -1,4 +1,5 @@
-// Conformance: a VM comes up, is found again by another instance of the driver, ends, and leaves nothing, from whatever half-made state.
+// Conformance: a VM comes up, is found again by another instance of the driver, ends, and leaves
+// nothing, from whatever half-made state.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isSame, killProcess } from '../process.ts';
@@ -43,7 +44,10 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       const subject = current();
       const vm = await subject.create(spec);
       const watch = new AbortController();
-      const exited = subject.driver.exited(vm.running.process, AbortSignal.any([watch.signal, AbortSignal.timeout(EXIT_DEADLINE_MS)]));
+      const exited = subject.driver.exited(
+        vm.running.process,
+        AbortSignal.any([watch.signal, AbortSignal.timeout(EXIT_DEADLINE_MS)]),
+      );
       assert.equal(await killProcess(vm.running.process, 'SIGKILL'), true);
       const end = await exited;
       assert.equal(await isSame(vm.running.process), false, end.reason);
@@ -93,9 +97,7 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
         const saved: DriverState[] = [];
         const saveState = async (state: DriverState): Promise<void> => {
           saved.push(state);
-          if (saved.length === step) {
-            throw new Stopped();
-          }
+          if (saved.length === step) throw new Stopped();
         };
         try {
           await subject.driver.create({ id, folder, spec, saveState, signal: new AbortController().signal });
@@ -114,7 +116,10 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       const subject = current();
       const early = await subject.makeFolder();
       const stopped = AbortSignal.abort(new Stopped());
-      await assert.rejects(subject.driver.create({ ...early, spec, saveState: async () => {}, signal: stopped }), Stopped);
+      await assert.rejects(
+        subject.driver.create({ ...early, spec, saveState: async () => {}, signal: stopped }),
+        Stopped,
+      );
       await subject.driver.destroy(early.folder, null);
 
       const late = await subject.makeFolder();

@@ -1,11 +1,21 @@
-// Conformance: from inside a restored guest, the internet and names are reached, and nothing else is: not the machine, not its neighbours, not another
-// guest, by IPv4 or IPv6. Every closed target is shown to answer the machine first, so that silence means a closed way and not a dead target.
+// Conformance: from inside a restored guest, the internet and names are reached, and nothing else
+// is: not the machine, not its neighbours, not another guest, by IPv4 or IPv6. Every closed target
+// is shown to answer the machine first, so that silence means a closed way and not a dead target.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
-import { outputOf, type ConformanceOptions, type ConformanceUplink, type Subject, type SubjectVm, type Target } from './subject.ts';
+import {
+  outputOf,
+  type ConformanceOptions,
+  type ConformanceUplink,
+  type Subject,
+  type SubjectVm,
+  type Target,
+} from './subject.ts';
 
-/** Prints the targets that accept a connection within 3 s, as JSON. All at once, each in a thread. */
+/**
+ * Prints the targets that accept a connection within 3 s, as JSON. All at once, each in a thread.
+ */
 const PROBE = `
 import json, socket, sys, threading
 targets, open_ones = json.loads(sys.argv[1]), []
@@ -22,9 +32,8 @@ print(json.dumps(open_ones))
 `;
 
 export function networkConforms(current: () => Subject, { spec, uplink: given }: ConformanceOptions): void {
-  if (given === null) {
-    throw new Error('a driver with a network needs an uplink to conform in');
-  }
+  if (given === null) throw new Error('a driver with a network needs an uplink to conform in');
+
   const uplink: ConformanceUplink = given;
 
   describe('the network of a VM', () => {
@@ -46,7 +55,11 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
 
     async function assertClosed(vm: SubjectVm, targets: readonly Target[]): Promise<void> {
       assert.ok(targets.length > 0);
-      assert.deepEqual((await uplink.answering(targets)).map(said).sort(), targets.map(said).sort(), 'all of them answer the machine');
+      assert.deepEqual(
+        (await uplink.answering(targets)).map(said).sort(),
+        targets.map(said).sort(),
+        'all of them answer the machine',
+      );
       assert.deepEqual(await openTo(vm, targets), []);
     }
 
@@ -58,7 +71,10 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
       it('resolves names by the resolver at its gateway', async () => {
         const { name, address } = uplink.name;
         assert.equal(await outputOf(vm().client, `getent ahostsv4 ${name} | awk 'NR == 1 {print $1}'`), address);
-        assert.equal(await outputOf(vm().client, `awk '/^nameserver/ {print $2}' /etc/resolv.conf`), GUEST_NETWORK.gateway);
+        assert.equal(
+          await outputOf(vm().client, `awk '/^nameserver/ {print $2}' /etc/resolv.conf`),
+          GUEST_NETWORK.gateway,
+        );
       });
 
       it('reaches no private, link-local, metadata or shared range and no address of the machine', async () => {
@@ -107,9 +123,7 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
       before(async () => {
         const subject = current();
         await subject.replaceDriver();
-        for (const vm of [one, two]) {
-          assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}));
-        }
+        for (const vm of [one, two]) assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}));
       });
       rules(() => one);
     });

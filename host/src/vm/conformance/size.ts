@@ -1,4 +1,5 @@
-// Conformance: a machine bigger than the template has its vCPUs, memory and disk before it counts as running, seen from inside.
+// Conformance: a machine bigger than the template has its vCPUs, memory and disk before it counts
+// as running, seen from inside.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { outputOf, type ConformanceOptions, type Subject } from './subject.ts';
@@ -15,7 +16,10 @@ export function sizeConforms(current: () => Subject, { spec, biggerSpecs }: Conf
         assert.ok(diskMib > size.diskGib * 1_024 * 0.9 && diskMib <= size.diskGib * 1_024, `${diskMib} MiB`);
         // Not only counted: a vCPU beyond the first runs a program.
         const last = size.vcpu - 1;
-        assert.equal(await outputOf(vm.client, `taskset -c ${last} sh -c "cut -d' ' -f39 /proc/self/stat"`), String(last));
+        assert.equal(
+          await outputOf(vm.client, `taskset -c ${last} sh -c "cut -d' ' -f39 /proc/self/stat"`),
+          String(last),
+        );
         await current().destroy(vm);
       });
     }

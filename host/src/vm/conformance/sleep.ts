@@ -1,5 +1,5 @@
-// Conformance: a machine that slept goes on where it was, with its processes, its memory and its size; one whose sleep did not work runs on; one whose snapshot is of
-// no use still has its disk.
+// Conformance: a machine that slept goes on where it was, with its processes, its memory and its
+// size; one whose sleep did not work runs on; one whose snapshot is of no use still has its disk.
 import assert from 'node:assert/strict';
 import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +27,11 @@ const COUNT = 'cat /tmp/sleep-test/n';
 
 class Refused extends Error {}
 
-export function sleepConforms(current: () => Subject, { spec, biggerSpecs }: ConformanceOptions, capabilities: DriverCapabilities): void {
+export function sleepConforms(
+  current: () => Subject,
+  { spec, biggerSpecs }: ConformanceOptions,
+  capabilities: DriverCapabilities,
+): void {
   describe('a VM that sleeps', () => {
     const makeBusy = async (size = spec): Promise<SubjectVm> => {
       const vm = await current().create(size);
@@ -42,9 +46,8 @@ export function sleepConforms(current: () => Subject, { spec, biggerSpecs }: Con
         const before = Number(await outputOf(vm.client, COUNT));
         await current().sleep(vm, spec);
         assert.equal(await current().driver.hasSnapshot(snapshotFolderOf(vm)), true);
-        if (capabilities.snapshots) {
-          assert.equal(await isSame(process), false, 'nothing of it runs');
-        }
+        if (capabilities.snapshots) assert.equal(await isSame(process), false, 'nothing of it runs');
+
         await current().replaceDriver();
         assert.deepEqual(pick(await current().wake(vm)), pick(spec));
         await goesOn(vm, before);
@@ -91,9 +94,8 @@ export function sleepConforms(current: () => Subject, { spec, biggerSpecs }: Con
         throw new Refused('not now');
       };
       await assert.rejects(current().wake(vm, { beforeContinue }), /not now/);
-      if (capabilities.snapshots) {
-        await current().driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
-      }
+      if (capabilities.snapshots) await current().driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+
       vm.saved.push(asleep);
       await current().wake(vm);
       await goesOn(vm, before);
@@ -205,10 +207,13 @@ export function sleepConforms(current: () => Subject, { spec, biggerSpecs }: Con
         const back = { ...pick(spec), diskGib: larger.diskGib };
         const late = AbortSignal.timeout(LET_GO_DEADLINE_MS);
         let given = await driver.resize(current().existing(vm), larger, back);
-        while (given.vcpu === larger.vcpu && !late.aborted) {
+        while (given.vcpu === larger.vcpu && !late.aborted)
           given = await driver.resize(current().existing(vm), given, back);
-        }
-        assert.ok(given.vcpu >= back.vcpu && given.memoryMib >= back.memoryMib && given.diskGib === back.diskGib, JSON.stringify(given));
+
+        assert.ok(
+          given.vcpu >= back.vcpu && given.memoryMib >= back.memoryMib && given.diskGib === back.diskGib,
+          JSON.stringify(given),
+        );
         assert.ok(given.vcpu < larger.vcpu, 'a guest that has nothing to do lets go of a vCPU');
         await goesOn(vm, before);
         await current().destroy(vm);
@@ -217,9 +222,14 @@ export function sleepConforms(current: () => Subject, { spec, biggerSpecs }: Con
       it('was refused a size that no machine can have, and runs on as it was', async () => {
         const vm = await current().create(spec);
         const { driver } = current();
-        for (const wrong of [{ vcpu: 1_000 }, { memoryMib: spec.memoryMib + 1 }, { memoryMib: 2 ** 30 }, { diskGib: 2 ** 30 }]) {
+        for (const wrong of [
+          { vcpu: 1_000 },
+          { memoryMib: spec.memoryMib + 1 },
+          { memoryMib: 2 ** 30 },
+          { diskGib: 2 ** 30 },
+        ])
           await assert.rejects(driver.resize(current().existing(vm), spec, { ...pick(spec), ...wrong }), DriverError);
-        }
+
         assert.deepEqual(await driver.resize(current().existing(vm), spec, spec), pick(spec));
         await current().destroy(vm);
       });
@@ -229,15 +239,15 @@ export function sleepConforms(current: () => Subject, { spec, biggerSpecs }: Con
       const vm = await makeBusy();
       const { driver } = current();
       const figures = await driver.figures(vm.folder, vm.saved.at(-1) ?? {});
-      for (const [name, value] of Object.entries(figures)) {
+      for (const [name, value] of Object.entries(figures))
         assert.ok(Number.isFinite(value) && value >= 0, `${name}: ${value}`);
-      }
+
       assert.ok(figures.residentMib >= figures.unsharedMib && figures.unsharedMib > 1, JSON.stringify(figures));
       const cpuMs = driver.cpuMs(vm.running.process);
       assert.ok(cpuMs !== null && cpuMs >= figures.cpuMs && cpuMs > 0, `${cpuMs}`);
-      if (capabilities.network) {
+      if (capabilities.network)
         assert.ok(figures.networkInBytes > 0 && figures.networkOutBytes > 0, JSON.stringify(figures));
-      }
+
       await current().destroy(vm);
       const late = AbortSignal.timeout(EXIT_DEADLINE_MS);
       while (driver.cpuMs(vm.running.process) !== null) {

@@ -1,4 +1,5 @@
-// Conformance: whatever listens inside a VM is reached through a raw stream, on whatever address of the guest it listens, and nothing else is.
+// Conformance: whatever listens inside a VM is reached through a raw stream, on whatever address of
+// the guest it listens, and nothing else is.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -6,7 +7,13 @@ import { createServer, type AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
-import { bytesFrames, COMMAND_STREAM, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
+import {
+  bytesFrames,
+  COMMAND_STREAM,
+  controlFrame,
+  FrameReader,
+  TERMINAL_FRAME,
+} from '@berth/protocol/terminal-frames.ts';
 import { HostError } from '../../host-error.ts';
 import type { DriverCapabilities } from '../driver.ts';
 import { GuestStreams } from '../guest-streams.ts';
@@ -16,7 +23,10 @@ import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from 
 const NEVER = new AbortController().signal;
 const BYTES = 2_000_000;
 
-/** Sends back what it was sent, once that has come to its end, and then its length. In Perl, which every Debian has. */
+/**
+ * Sends back what it was sent, once that has come to its end, and then its length. In Perl, which
+ * every Debian has.
+ */
 const ECHO = `
 use IO::Socket::IP;
 my $server = IO::Socket::IP->new(LocalHost => $ARGV[0], LocalPort => 0, Listen => 5) or die "listen: $@";
@@ -32,7 +42,11 @@ while (my $client = $server->accept) {
 }
 `;
 
-export function streamsConform(current: () => Subject, { spec }: ConformanceOptions, capabilities: DriverCapabilities): void {
+export function streamsConform(
+  current: () => Subject,
+  { spec }: ConformanceOptions,
+  capabilities: DriverCapabilities,
+): void {
   describe('a stream to a port of a VM', () => {
     const streams = new GuestStreams({ perVm: 8, perHost: 8 });
     let vm: SubjectVm;
@@ -75,9 +89,8 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
     });
 
     it('never leads to the guest daemon', async () => {
-      for (const port of [GUEST_PORT, vm.running.guest.port]) {
+      for (const port of [GUEST_PORT, vm.running.guest.port])
         await assert.rejects(open(port), { code: 'port_forbidden' });
-      }
     });
 
     if (capabilities.network) {
@@ -94,7 +107,12 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
     }
 
     it('leads to a terminal: a shell of the tenant’s user with its size, whose exit code is the last that it says', async () => {
-      const stream = await streams.open(owned, vm.client, { terminal: { tty: true, cols: 101, rows: 33, command: null } }, NEVER);
+      const stream = await streams.open(
+        owned,
+        vm.client,
+        { terminal: { tty: true, cols: 101, rows: 33, command: null } },
+        NEVER,
+      );
       let shown = '';
       const controls: unknown[] = [];
       const reader = new FrameReader((kind, content) => {
@@ -102,12 +120,11 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
         else controls.push(JSON.parse(content.toString('utf8')));
       });
       stream.on('data', (chunk: Buffer) => reader.push(chunk));
-      // Said by a program in the foreground: a Ctrl-C between two of the shell's would be the shell's.
+      // Said by a program in the foreground: a Ctrl-C between two of the shell's would be the
+      // shell's.
       stream.write(bytesFrames(Buffer.from("sh -c 'stty size; id -un; pwd; exec sleep 1000'\n")));
       const untilShown = async (pattern: RegExp): Promise<void> => {
-        while (!pattern.test(shown)) {
-          await once(stream, 'data', { signal: AbortSignal.timeout(60_000) });
-        }
+        while (!pattern.test(shown)) await once(stream, 'data', { signal: AbortSignal.timeout(60_000) });
       };
       await untilShown(/33 101\r\nberth\r\n\/code\r\n/);
       stream.write(bytesFrames(Buffer.from('\x03')));
@@ -170,7 +187,6 @@ export function streamsConform(current: () => Subject, { spec }: ConformanceOpti
 /** Asks until the answer is that. */
 async function untilSame(ask: () => Promise<string>, wanted: string): Promise<void> {
   const deadline = performance.now() + 60_000;
-  for (let answer = ''; answer !== wanted; answer = (await ask()).trim()) {
+  for (let answer = ''; answer !== wanted; answer = (await ask()).trim())
     assert.ok(performance.now() < deadline, `the answer is ${answer} and not ${wanted}`);
-  }
 }

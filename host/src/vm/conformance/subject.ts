@@ -1,5 +1,5 @@
-// What the conformance suite is told of a driver, and the VMs it makes with it: created, given an identity, spoken to and destroyed as the daemon
-// does it. Asserts nothing itself.
+// What the conformance suite is told of a driver, and the VMs it makes with it: created, given an
+// identity, spoken to and destroyed as the daemon does it. Asserts nothing itself.
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,10 @@ export interface ConformanceOptions {
   spec: VmSpec;
   /** Machines bigger than the template; empty for a driver without hotplug. */
   biggerSpecs: readonly VmSpec[];
-  /** What the driver's installation still has on the machine: one sentence each. Empty when no VM is there and the driver is closed. */
+  /**
+   * What the driver's installation still has on the machine: one sentence each. Empty when no VM is
+   * there and the driver is closed.
+   */
   leftovers(): Promise<string[]>;
   /** For a driver with a network; null otherwise. */
   uplink: ConformanceUplink | null;
@@ -32,7 +35,10 @@ export interface Target {
   port: number;
 }
 
-/** A network around the machine in which the test knows who listens: every target answers the machine. */
+/**
+ * A network around the machine in which the test knows who listens: every target answers the
+ * machine.
+ */
 export interface ConformanceUplink {
   internet: readonly Target[];
   /** Private, link-local, metadata and shared ranges, and the machine's own addresses. */
@@ -130,18 +136,33 @@ export class Subject {
     vm.client.close();
   }
 
-  /** Wakes it, and gives it its identity as the daemon does: a fresh secret, at the size it comes back with. The snapshot is gone then. */
-  async wake(vm: SubjectVm, steps: Partial<Pick<WakeVm, 'saveState' | 'beforeContinue' | 'signal'>> = {}): Promise<VmSize> {
+  /**
+   * Wakes it, and gives it its identity as the daemon does: a fresh secret, at the size it comes
+   * back with. The snapshot is gone then.
+   */
+  async wake(
+    vm: SubjectVm,
+    steps: Partial<Pick<WakeVm, 'saveState' | 'beforeContinue' | 'signal'>> = {},
+  ): Promise<VmSize> {
     const snapshotFolder = snapshotFolderOf(vm);
     const saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state);
-    const woken = await this.driver.wake({ ...this.existing(vm), snapshotFolder, saveState, beforeContinue: async () => {}, ...steps });
+    const woken = await this.driver.wake({
+      ...this.existing(vm),
+      snapshotFolder,
+      saveState,
+      beforeContinue: async () => {},
+      ...steps,
+    });
     await this.#own(vm, woken);
     await rm(snapshotFolder, { recursive: true });
     return woken.size;
   }
 
   /** Boots its disk, after its process was ended and freed. */
-  async boot(vm: SubjectVm, saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state)): Promise<VmSize> {
+  async boot(
+    vm: SubjectVm,
+    saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state),
+  ): Promise<VmSize> {
     const woken = await this.driver.boot({ ...this.existing(vm, AbortSignal.timeout(BOOT_DEADLINE_MS)), saveState });
     await this.#own(vm, woken);
     return woken.size;
@@ -167,9 +188,8 @@ export class Subject {
 
   /** Destroys what is left of VMs, lets go of the driver and removes the folder. */
   async close(): Promise<void> {
-    for (const vm of this.#vms.values()) {
-      await this.destroy(vm);
-    }
+    for (const vm of this.#vms.values()) await this.destroy(vm);
+
     await this.driver.close();
     await rm(this.#root, { recursive: true });
   }
@@ -190,8 +210,7 @@ export async function exec(client: GuestClient, command: string, timeoutSeconds 
 /** The output of a command that must succeed. */
 export async function outputOf(client: GuestClient, command: string, timeoutSeconds?: number): Promise<string> {
   const { exitCode, stdout, stderr } = await exec(client, command, timeoutSeconds);
-  if (exitCode !== 0) {
-    throw new Error(`'${command}' ended with ${exitCode}: ${stderr}${stdout}`);
-  }
+  if (exitCode !== 0) throw new Error(`'${command}' ended with ${exitCode}: ${stderr}${stdout}`);
+
   return stdout.trim();
 }

@@ -1,5 +1,6 @@
-// Small files that are whole or absent after a crash of the process or of the machine: written beside, flushed, renamed, folder flushed.
-// The name written beside is fixed, so that a crash leaves at most one of it, which the next write replaces; writers of one path take turns for it.
+// Small files that are whole or absent after a crash of the process or of the machine: written
+// beside, flushed, renamed, folder flushed. The name written beside is fixed, so that a crash
+// leaves at most one of it, which the next write replaces; writers of one path take turns for it.
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { dirname, join, basename } from 'node:path';
 import { Turns } from '../turns.ts';
@@ -8,8 +9,9 @@ import { Turns } from '../turns.ts';
 const writers = new Map<string, { turns: Turns; count: number }>();
 
 /**
- * Replaces the file's content. When this resolves the new content survives a power cut; before, the old one or the new one is there, whole. Of several at once
- * on one path the last that was called has the last word.
+ * Replaces the file's content. When this resolves the new content survives a power cut; before, the
+ * old one or the new one is there, whole. Of several at once on one path the last that was called
+ * has the last word.
  */
 export async function writeDurably(path: string, content: string, mode = 0o600): Promise<void> {
   const mine = writers.get(path) ?? { turns: new Turns(), count: 0 };
@@ -37,7 +39,10 @@ async function replace(path: string, content: string, mode: number): Promise<voi
   await flushFolder(folder);
 }
 
-/** Makes a folder, private to this user, whose entry in its parent survives a power cut. Existing ones are kept. */
+/**
+ * Makes a folder, private to this user, whose entry in its parent survives a power cut. Existing
+ * ones are kept.
+ */
 export async function makeFolderDurably(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   await flushFolder(dirname(path));
@@ -58,9 +63,8 @@ export async function readIfPresent(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return null;
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+
     throw error;
   }
 }

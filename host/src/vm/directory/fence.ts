@@ -1,5 +1,6 @@
-// What is remembered of a destroyed VM: its epoch, so that a create that arrives late is refused. One small file each, bounded in time and number.
-// Must not outlive its use: the control plane gives up on a call within minutes, a fence is kept for a day.
+// What is remembered of a destroyed VM: its epoch, so that a create that arrives late is refused.
+// One small file each, bounded in time and number. Must not outlive its use: the control plane
+// gives up on a call within minutes, a fence is kept for a day.
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmId } from '@berth/protocol/host.ts';
@@ -18,7 +19,10 @@ export class FenceDirectory {
   readonly #now: () => number;
   /** Oldest first. */
   readonly #fences = new Map<string, Fence>();
-  /** Of all fences together: forgetting an old one must not remove the file of the same VM's next, and none is written after a newer one. */
+  /**
+   * Of all fences together: forgetting an old one must not remove the file of the same VM's next,
+   * and none is written after a newer one.
+   */
   readonly #raises = new Turns();
 
   /** @param root absolute path of `host/fences` */
@@ -27,7 +31,10 @@ export class FenceDirectory {
     this.#now = now;
   }
 
-  /** Reads what an earlier daemon left. Returns the names of files that could not be understood; they are removed. */
+  /**
+   * Reads what an earlier daemon left. Returns the names of files that could not be understood;
+   * they are removed.
+   */
   async open(): Promise<string[]> {
     await makeFolderDurably(this.#root);
     const found: { id: string; fence: Fence }[] = [];
@@ -37,18 +44,16 @@ export class FenceDirectory {
       const parsed = vmId.safeParse(id).success ? await readFence(join(this.#root, name)) : null;
       if (parsed === null) {
         // A name that begins with a dot is a write that a crash cut short.
-        if (!name.startsWith('.')) {
-          corrupt.push(name);
-        }
+        if (!name.startsWith('.')) corrupt.push(name);
+
         await rm(join(this.#root, name), { force: true });
       } else {
         found.push({ id, fence: parsed });
       }
     }
     found.sort((a, b) => a.fence.destroyedAtUnixMs - b.fence.destroyedAtUnixMs);
-    for (const { id, fence } of found) {
-      this.#fences.set(id, fence);
-    }
+    for (const { id, fence } of found) this.#fences.set(id, fence);
+
     await this.#prune();
     return corrupt;
   }
@@ -58,15 +63,17 @@ export class FenceDirectory {
     return this.#fences.get(id)?.epoch ?? null;
   }
 
-  /** Remembers that the VM is gone under this epoch. Durable when this resolves; an older epoch than the known one changes nothing. */
+  /**
+   * Remembers that the VM is gone under this epoch. Durable when this resolves; an older epoch than
+   * the known one changes nothing.
+   */
   async raise(id: string, epoch: number): Promise<void> {
     await this.#raises.take(() => this.#raise(id, epoch));
   }
 
   async #raise(id: string, epoch: number): Promise<void> {
-    if (epoch <= (this.epochOf(id) ?? 0)) {
-      return;
-    }
+    if (epoch <= (this.epochOf(id) ?? 0)) return;
+
     const raised = { epoch, destroyedAtUnixMs: this.#now() };
     await writeDurably(this.#path(id), JSON.stringify(raised));
     this.#fences.delete(id);
@@ -77,9 +84,8 @@ export class FenceDirectory {
   async #prune(): Promise<void> {
     const limit = this.#now() - FENCE_KEPT_MS;
     for (const [id, fence] of this.#fences) {
-      if (this.#fences.size <= FENCES_KEPT && fence.destroyedAtUnixMs >= limit) {
-        return;
-      }
+      if (this.#fences.size <= FENCES_KEPT && fence.destroyedAtUnixMs >= limit) return;
+
       this.#fences.delete(id);
       await rm(this.#path(id), { force: true });
     }
@@ -95,9 +101,8 @@ async function readFence(path: string): Promise<Fence | null> {
   try {
     return fence.parse(JSON.parse(text ?? ''));
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof z.ZodError) {
-      return null;
-    }
+    if (error instanceof SyntaxError || error instanceof z.ZodError) return null;
+
     throw error;
   }
 }

@@ -1,5 +1,6 @@
-// The on-disk record of each VM: the truth about what this host runs, written before the thing it tells of and read back after a crash.
-// Owns the layout of `host/vms/<vmId>/`; the guest's secret and keys are files of their own (0600), so that a record can be shown and logged.
+// The on-disk record of each VM: the truth about what this host runs, written before the thing it
+// tells of and read back after a crash. Owns the layout of `host/vms/<vmId>/`; the guest's secret
+// and keys are files of their own (0600), so that a record can be shown and logged.
 import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmDeathCode, vmId, vmSpec, vmWoke } from '@berth/protocol/host.ts';
@@ -15,7 +16,8 @@ const driverState = z.record(z.string(), z.unknown());
  *     |          |           |                   |
  *     +----------+-----------+-------------------+--> dead --> waking     any --> destroying -> (folder gone, fence left)
  * ```
- * `everRan` tells a dead VM that has a disk from one that never came up. Fields with a default are missing in records of earlier daemons.
+ * `everRan` tells a dead VM that has a disk from one that never came up. Fields with a default are
+ * missing in records of earlier daemons.
  */
 export const vmRecord = z.strictObject({
   version: z.literal(1),
@@ -23,24 +25,45 @@ export const vmRecord = z.strictObject({
   epoch: z.int().min(1),
   spec: vmSpec,
   status: z.enum(['creating', 'running', 'sleeping', 'asleep', 'waking', 'dead', 'destroying']),
-  /** The name by which the driver knows the machine, where it is not the VM's id: it was made before the VM was asked for. */
+  /**
+   * The name by which the driver knows the machine, where it is not the VM's id: it was made before
+   * the VM was asked for.
+   */
   machineId: z.string().min(1).max(128).nullable().default(null),
-  /** Why it is dead; while it is asleep, why its snapshot is of no use. Kept while it wakes: a boot of its disk names it. */
+  /**
+   * Why it is dead; while it is asleep, why its snapshot is of no use. Kept while it wakes: a boot
+   * of its disk names it.
+   */
   reason: z.string().max(4_096).nullable(),
   deathCode: vmDeathCode.nullable().default(null),
   /** When a dead VM's process was last seen to run; null where nobody knows. */
   lastAliveUnixMs: z.int().nullable().default(null),
-  /** It was `running` once: its disk may hold what nobody else has, so it is never made anew under the same epoch. */
+  /**
+   * It was `running` once: its disk may hold what nobody else has, so it is never made anew under
+   * the same epoch.
+   */
   everRan: z.boolean(),
-  /** The driver confirmed that process, slot and network are gone. Until then the VM counts as using them. */
+  /**
+   * The driver confirmed that process, slot and network are gone. Until then the VM counts as using
+   * them.
+   */
   freed: z.boolean(),
   /** What the driver keeps; written before anything it tells of is made. */
   driverState: driverState.nullable(),
-  /** The folder `snapshot/` holds what a wake starts from. False from the moment the machine is about to run on: its disk parts from the snapshot then. */
+  /**
+   * The folder `snapshot/` holds what a wake starts from. False from the moment the machine is
+   * about to run on: its disk parts from the snapshot then.
+   */
   snapshot: z.boolean().default(false),
-  /** While it wakes, once the driver saved a state of its own: the one that a wake from the snapshot needs, for the next attempt. */
+  /**
+   * While it wakes, once the driver saved a state of its own: the one that a wake from the snapshot
+   * needs, for the next attempt.
+   */
   sleptState: driverState.nullable().default(null),
-  /** While it wakes: its machine was let run with everything loaded, so that a wake which was cut short is finished and not undone. */
+  /**
+   * While it wakes: its machine was let run with everything loaded, so that a wake which was cut
+   * short is finished and not undone.
+   */
   continued: z.boolean().default(false),
   /** While it wakes: the size it was asked to have. `spec` is what its machine has. */
   sizeAsked: vmSpec.pick({ vcpu: true, memoryMib: true, diskGib: true }).nullable().default(null),
@@ -49,7 +72,10 @@ export const vmRecord = z.strictObject({
 });
 export type VmRecord = z.infer<typeof vmRecord>;
 
-const names = z.strictObject({ machineId: z.string(), sshHostKey: z.strictObject({ privateKey: z.string(), publicKey: z.string() }) });
+const names = z.strictObject({
+  machineId: z.string(),
+  sshHostKey: z.strictObject({ privateKey: z.string(), publicKey: z.string() }),
+});
 
 /** What reading a VM's folder can find. */
 export type FoundRecord = { kind: 'record'; record: VmRecord } | { kind: 'none' } | { kind: 'corrupt'; why: string };
@@ -66,23 +92,37 @@ export class VmDirectory {
     await makeFolderDurably(this.#root);
   }
 
-  /** Ids of every VM that has a folder, whatever is in it. Entries whose name is no VM id are not ours and are left alone. */
+  /**
+   * Ids of every VM that has a folder, whatever is in it. Entries whose name is no VM id are not
+   * ours and are left alone.
+   */
   async list(): Promise<string[]> {
     const entries = await readdir(this.#root, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory() && vmId.safeParse(entry.name).success).map((entry) => entry.name);
+    return entries
+      .filter((entry) => entry.isDirectory() && vmId.safeParse(entry.name).success)
+      .map((entry) => entry.name);
   }
 
-  /** The driver's folder of a VM: beside the record, never around it, because a jailed process may write there. */
+  /**
+   * The driver's folder of a VM: beside the record, never around it, because a jailed process may
+   * write there.
+   */
   driverFolder(id: string): string {
     return join(this.#root, id, 'vm');
   }
 
-  /** Where a sleeping VM's memory and devices are: beside the driver's folder, out of the jailed process's sight. */
+  /**
+   * Where a sleeping VM's memory and devices are: beside the driver's folder, out of the jailed
+   * process's sight.
+   */
   snapshotFolder(id: string): string {
     return join(this.#root, id, 'snapshot');
   }
 
-  /** The snapshot's folder, empty: whatever an earlier sleep left there is gone, durably, when this resolves. */
+  /**
+   * The snapshot's folder, empty: whatever an earlier sleep left there is gone, durably, when this
+   * resolves.
+   */
   async makeSnapshotFolder(id: string): Promise<void> {
     await this.removeSnapshot(id);
     await makeFolderDurably(this.snapshotFolder(id));
@@ -100,9 +140,8 @@ export class VmDirectory {
 
   async read(id: string): Promise<FoundRecord> {
     const text = await readIfPresent(this.#recordPath(id));
-    if (text === null) {
-      return { kind: 'none' };
-    }
+    if (text === null) return { kind: 'none' };
+
     let value: unknown;
     try {
       value = JSON.parse(text);
@@ -110,10 +149,12 @@ export class VmDirectory {
       return { kind: 'corrupt', why: 'the record is not JSON' };
     }
     const parsed = vmRecord.safeParse(value);
-    if (!parsed.success) {
+    if (!parsed.success)
       return { kind: 'corrupt', why: `the record has another form: ${z.prettifyError(parsed.error)}` };
-    }
-    return parsed.data.id === id ? { kind: 'record', record: parsed.data } : { kind: 'corrupt', why: 'the record is of another VM' };
+
+    return parsed.data.id === id
+      ? { kind: 'record', record: parsed.data }
+      : { kind: 'corrupt', why: 'the record is of another VM' };
   }
 
   async write(record: VmRecord): Promise<void> {
@@ -139,14 +180,16 @@ export class VmDirectory {
     try {
       return names.parse(JSON.parse(text ?? ''));
     } catch (error) {
-      if (error instanceof SyntaxError || error instanceof z.ZodError) {
-        return null;
-      }
+      if (error instanceof SyntaxError || error instanceof z.ZodError) return null;
+
       throw error;
     }
   }
 
-  /** The secret that a wake is about to give the guest, beside the one in force: after a crash the guest may know either. */
+  /**
+   * The secret that a wake is about to give the guest, beside the one in force: after a crash the
+   * guest may know either.
+   */
   async writeNextSecret(id: string, secret: string): Promise<void> {
     await writeDurably(this.#nextSecretPath(id), secret);
   }
@@ -155,7 +198,10 @@ export class VmDirectory {
     return readIfPresent(this.#nextSecretPath(id));
   }
 
-  /** The guest took the next secret: it is the one in force from now on. Nothing happens when there is none. */
+  /**
+   * The guest took the next secret: it is the one in force from now on. Nothing happens when there
+   * is none.
+   */
   async promoteNextSecret(id: string): Promise<void> {
     await rename(this.#nextSecretPath(id), this.#secretPath(id)).catch(unlessMissing);
     await flushFolder(join(this.#root, id));
@@ -170,21 +216,25 @@ export class VmDirectory {
     await rm(this.#secretPath(id), { force: true });
   }
 
-  /** Removes all of it, the record last: until then a crash leaves something that says what to remove. */
+  /**
+   * Removes all of it, the record last: until then a crash leaves something that says what to
+   * remove.
+   */
   async remove(id: string): Promise<void> {
     await this.removeContents(id);
     const folder = join(this.#root, id);
-    for (const name of await namesIn(folder)) {
-      if (name !== RECORD_FILE) {
-        await rm(join(folder, name), { recursive: true, force: true });
-      }
-    }
+    for (const name of await namesIn(folder))
+      if (name !== RECORD_FILE) await rm(join(folder, name), { recursive: true, force: true });
+
     await rm(this.#recordPath(id), { force: true });
     await rmdir(folder).catch(unlessMissing);
     await flushFolder(this.#root);
   }
 
-  /** Out of the way with all that it holds: the disk of a VM whose record nobody understands, for an operator to look at. Gone with {@link removeSetAside}. */
+  /**
+   * Out of the way with all that it holds: the disk of a VM whose record nobody understands, for an
+   * operator to look at. Gone with {@link removeSetAside}.
+   */
   async setAside(id: string): Promise<void> {
     await this.removeSetAside(id);
     await rename(join(this.#root, id), this.#setAsidePath(id)).catch(unlessMissing);
@@ -220,18 +270,15 @@ export class VmDirectory {
 const RECORD_FILE = 'record.json';
 
 function unlessMissing(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'ENOENT') {
-    throw error;
-  }
+  if (error.code !== 'ENOENT') throw error;
 }
 
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return [];
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+
     throw error;
   }
 }

@@ -1,5 +1,6 @@
-// The VM driver without a VM: the real guest daemon as a local process. For tests, which get every behaviour of a host without an emulator's
-// time. It isolates nothing and must never run what a stranger sent. Asleep, its processes are stopped; its size is a note in its folder.
+// The VM driver without a VM: the real guest daemon as a local process. For tests, which get every
+// behaviour of a host without an emulator's time. It isolates nothing and must never run what a
+// stranger sent. Asleep, its processes are stopped; its size is a note in its folder.
 import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -78,9 +79,8 @@ export class FakeDriver implements VmDriver {
 
   async recover(_folder: string, state: DriverState): Promise<RunningVm | null> {
     const parsed = runningState.safeParse(state);
-    if (!parsed.success || !(await isSame(parsed.data.process))) {
-      return null;
-    }
+    if (!parsed.success || !(await isSame(parsed.data.process))) return null;
+
     await thaw(parsed.data.process);
     return parsed.data;
   }
@@ -93,13 +93,11 @@ export class FakeDriver implements VmDriver {
 
   async sleep(vm: SleepVm): Promise<DriverState> {
     const { snapshotFolder, signal } = vm;
-    if (await this.hasSnapshot(snapshotFolder)) {
-      return vm.state;
-    }
+    if (await this.hasSnapshot(snapshotFolder)) return vm.state;
+
     const running = runningState.parse(vm.state);
-    if (!(await isSame(running.process))) {
-      throw new DriverError('the process of the fake VM has ended');
-    }
+    if (!(await isSame(running.process))) throw new DriverError('the process of the fake VM has ended');
+
     try {
       await freeze(running.process, signal);
       signal.throwIfAborted();
@@ -107,7 +105,9 @@ export class FakeDriver implements VmDriver {
       await writeDurably(join(snapshotFolder, SNAPSHOT_FILE), JSON.stringify(content));
     } catch (error) {
       await thaw(running.process);
-      throw signal.aborted || error instanceof DriverError ? error : new DriverError(messageOf(error), { cause: error });
+      throw signal.aborted || error instanceof DriverError
+        ? error
+        : new DriverError(messageOf(error), { cause: error });
     }
     return vm.state;
   }
@@ -119,13 +119,11 @@ export class FakeDriver implements VmDriver {
   /** Makes nothing that was not there, so there is no state to save. */
   async wake(vm: WakeVm): Promise<WokenVm> {
     const found = snapshot.safeParse(parseJson((await readIfPresent(join(vm.snapshotFolder, SNAPSHOT_FILE))) ?? ''));
-    if (!found.success) {
-      throw new SnapshotUnusable('the snapshot of the fake VM does not verify');
-    }
+    if (!found.success) throw new SnapshotUnusable('the snapshot of the fake VM does not verify');
+
     const { process, guest, size } = found.data;
-    if (!(await isSame(process))) {
-      throw new SnapshotUnusable('the processes of the fake VM are gone');
-    }
+    if (!(await isSame(process))) throw new SnapshotUnusable('the processes of the fake VM are gone');
+
     vm.signal.throwIfAborted();
     await vm.beforeContinue();
     await thaw(process);
@@ -143,9 +141,8 @@ export class FakeDriver implements VmDriver {
 
   async resize(vm: ExistingVm, _from: VmSize, to: VmSize): Promise<VmSize> {
     const running = runningState.parse(vm.state);
-    if (!(await isSame(running.process))) {
-      throw new DriverError('the process of the fake VM has ended');
-    }
+    if (!(await isSame(running.process))) throw new DriverError('the process of the fake VM has ended');
+
     try {
       const { diskGib } = await readSize(vm.folder);
       const size = { vcpu: to.vcpu, memoryMib: to.memoryMib, diskGib: Math.max(diskGib, to.diskGib) };
@@ -184,10 +181,12 @@ export class FakeDriver implements VmDriver {
     this.#guestDaemon = undefined;
   }
 
-  async #start({ id, folder, signal, saveState }: Omit<CreateVm, 'spec'>, { vcpu, memoryMib, diskGib }: VmSize): Promise<RunningVm> {
-    if (this.#guestDaemon === undefined) {
-      throw new DriverError('the fake driver was not prepared');
-    }
+  async #start(
+    { id, folder, signal, saveState }: Omit<CreateVm, 'spec'>,
+    { vcpu, memoryMib, diskGib }: VmSize,
+  ): Promise<RunningVm> {
+    if (this.#guestDaemon === undefined) throw new DriverError('the fake driver was not prepared');
+
     const mark: Mark = { instanceId: this.#instanceId, vmId: id, folder };
     signal.throwIfAborted();
     // Whatever is started from here on is found again by its mark.
@@ -201,14 +200,16 @@ export class FakeDriver implements VmDriver {
   }
 }
 
-/** Ends every process with such a mark. The one outside may have been about to start the one inside, so it looks again until there is none. */
+/**
+ * Ends every process with such a mark. The one outside may have been about to start the one inside,
+ * so it looks again until there is none.
+ */
 async function endMarked(wanted: (mark: Mark) => boolean): ReturnType<typeof findMarked> {
   const ended: Awaited<ReturnType<typeof findMarked>> = [];
   for (;;) {
     const found = await findMarked(wanted);
-    if (found.length === 0) {
-      return ended;
-    }
+    if (found.length === 0) return ended;
+
     await Promise.all(found.map(({ process }) => endProcess(process)));
     ended.push(...found);
   }

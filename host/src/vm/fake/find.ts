@@ -1,4 +1,5 @@
-// Finds the processes of fake VMs by a mark in their command line: what a daemon that was killed left, whatever it had written down.
+// Finds the processes of fake VMs by a mark in their command line: what a daemon that was killed
+// left, whatever it had written down.
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { VmProcess } from '../driver.ts';
@@ -25,14 +26,11 @@ export function writeMark({ instanceId, vmId, folder }: Mark): string {
 export async function findMarked(wanted: (mark: Mark) => boolean): Promise<MarkedProcess[]> {
   const found: MarkedProcess[] = [];
   for (const name of await readdir('/proc')) {
-    if (!/^\d+$/.test(name)) {
-      continue;
-    }
+    if (!/^\d+$/.test(name)) continue;
+
     const process = await readProcess(Number(name));
     const mark = process === null ? null : await readMark(process.pid);
-    if (process !== null && mark !== null && wanted(mark)) {
-      found.push({ process, mark });
-    }
+    if (process !== null && mark !== null && wanted(mark)) found.push({ process, mark });
   }
   return found;
 }
@@ -43,15 +41,13 @@ async function readMark(pid: number): Promise<Mark | null> {
     commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8');
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT' || code === 'ESRCH') {
-      return null;
-    }
+    if (code === 'ENOENT' || code === 'ESRCH') return null;
+
     throw error;
   }
   const argv = commandLine.split('\0');
-  if (basename(argv[0] ?? '') !== 'bwrap') {
-    return null;
-  }
+  if (basename(argv[0] ?? '') !== 'bwrap') return null;
+
   const value = argv[argv.indexOf(MARKER_NAME) + 1] ?? '';
   const match = /^([^:]+):([^:]+):(\/.*)$/s.exec(argv.includes(MARKER_NAME) ? value : '');
   const [, instanceId, vmId, folder] = match ?? [];

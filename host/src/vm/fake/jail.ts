@@ -1,5 +1,6 @@
-// The command line that runs the guest daemon as a local process: bwrap with its own process, IPC and name spaces and its own files, under an
-// unprivileged uid. It shares the machine's network and isolates nothing that matters: for tests only.
+// The command line that runs the guest daemon as a local process: bwrap with its own process, IPC
+// and name spaces and its own files, under an unprivileged uid. It shares the machine's network and
+// isolates nothing that matters: for tests only.
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GUEST_NODE_FLAGS } from '@berth/guest/bundle.ts';
@@ -19,23 +20,26 @@ export interface Jail {
   argv: string[];
 }
 
-/** Fills the VM's folder, which nobody uses yet, and gives back what to run in it. bwrap's fd 3 must be the info file. */
+/**
+ * Fills the VM's folder, which nobody uses yet, and gives back what to run in it. bwrap's fd 3 must
+ * be the info file.
+ */
 export async function makeJail(folder: string, marker: string, guestDaemon: Uint8Array): Promise<Jail> {
   const privileged = process.getuid?.() === 0;
   const uid = privileged ? FAKE_UID : 1_000;
   for (const name of ['code', 'home', 'run']) {
     const path = join(folder, name);
     await mkdir(path, { recursive: true, mode: 0o700 });
-    if (privileged) {
-      await chown(path, uid, uid);
-    }
+    if (privileged) await chown(path, uid, uid);
   }
   const portFile = join(folder, 'run', 'port');
   const infoFile = join(folder, 'info.json');
   await rm(portFile, { force: true });
   await rm(infoFile, { force: true });
   await writeFile(join(folder, 'guestd.mjs'), guestDaemon, { mode: 0o644 });
-  await writeFile(join(folder, 'passwd'), `root:x:0:0:root:/:/bin/sh\nberth:x:${uid}:${uid}::/home/berth:/bin/bash\n`, { mode: 0o644 });
+  await writeFile(join(folder, 'passwd'), `root:x:0:0:root:/:/bin/sh\nberth:x:${uid}:${uid}::/home/berth:/bin/bash\n`, {
+    mode: 0o644,
+  });
   await writeFile(join(folder, 'group'), `root:x:0:\nberth:x:${uid}:\n`, { mode: 0o644 });
 
   const environment = {
@@ -50,7 +54,8 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
     BERTH_GUEST_IDENTITY: 'record',
   };
   const drop = ['setpriv', '--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
-  // Folders that bwrap makes on the way to a mount are closed to other uids, so they are made open first.
+  // Folders that bwrap makes on the way to a mount are closed to other uids, so they are made open
+  // first.
   const argv: string[] = [
     ['bwrap'],
     ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session'],
@@ -63,10 +68,36 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
     ['--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64'],
     ['--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/tmp'],
     ['--perms', '0755', '--dir', '/etc', '--perms', '0755', '--dir', '/home'],
-    ['--ro-bind-try', '/etc/alternatives', '/etc/alternatives', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
+    [
+      '--ro-bind-try',
+      '/etc/alternatives',
+      '/etc/alternatives',
+      '--ro-bind-try',
+      '/etc/ld.so.cache',
+      '/etc/ld.so.cache',
+    ],
     ['--ro-bind', join(folder, 'passwd'), '/etc/passwd', '--ro-bind', join(folder, 'group'), '/etc/group'],
-    ['--bind', join(folder, 'code'), '/code', '--bind', join(folder, 'home'), '/home/berth', '--bind', join(folder, 'run'), '/run'],
-    ['--ro-bind', process.execPath, '/node', '--ro-bind', join(folder, 'guestd.mjs'), '/guestd.mjs', '--remount-ro', '/'],
+    [
+      '--bind',
+      join(folder, 'code'),
+      '/code',
+      '--bind',
+      join(folder, 'home'),
+      '/home/berth',
+      '--bind',
+      join(folder, 'run'),
+      '/run',
+    ],
+    [
+      '--ro-bind',
+      process.execPath,
+      '/node',
+      '--ro-bind',
+      join(folder, 'guestd.mjs'),
+      '/guestd.mjs',
+      '--remount-ro',
+      '/',
+    ],
     ['--chdir', '/', '--info-fd', '3', '--'],
     privileged ? drop : [],
     ['/node', ...GUEST_NODE_FLAGS, '/guestd.mjs'],

@@ -1,5 +1,5 @@
-// The processes inside one fake VM: who they are, stopping and continuing all of them, and what the kernel says they use. They are those of the process
-// namespace whose first process is recorded.
+// The processes inside one fake VM: who they are, stopping and continuing all of them, and what the
+// kernel says they use. They are those of the process namespace whose first process is recorded.
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,25 +18,28 @@ interface Member {
   still: boolean;
 }
 
-/** Stops every process of the VM, those that are being forked too. Rejects when it is aborted or when one does not stop; some may stand still then. */
+/**
+ * Stops every process of the VM, those that are being forked too. Rejects when it is aborted or
+ * when one does not stop; some may stand still then.
+ */
 export async function freeze(init: VmProcess, signal: AbortSignal): Promise<void> {
   const namespace = await namespaceOf(init.pid);
   const deadlineMs = performance.now() + STOP_DEADLINE_MS;
   for (;;) {
     const running = (await membersOf(namespace)).filter(({ still }) => !still);
-    if (running.length === 0) {
-      return;
-    }
+    if (running.length === 0) return;
+
     signal.throwIfAborted();
-    if (performance.now() > deadlineMs) {
-      throw new DriverError(`${running.length} processes of the fake VM do not stop`);
-    }
+    if (performance.now() > deadlineMs) throw new DriverError(`${running.length} processes of the fake VM do not stop`);
+
     await Promise.all(running.map(({ process }) => killProcess(process, 'SIGSTOP')));
     await delay(STEP_MS);
   }
 }
 
-/** Lets every process of the VM go on. One that is stopped starts no other, so one look finds all. */
+/**
+ * Lets every process of the VM go on. One that is stopped starts no other, so one look finds all.
+ */
 export async function thaw(init: VmProcess): Promise<void> {
   const members = await membersOf(await namespaceOf(init.pid));
   await Promise.all(members.map(({ process }) => killProcess(process, 'SIGCONT')));
@@ -53,12 +56,13 @@ export async function memoryOf(init: VmProcess): Promise<{ residentMib: number; 
   return sum;
 }
 
-/** Processor time of the VM's processes, those that ended included; null when the first one is gone. */
+/**
+ * Processor time of the VM's processes, those that ended included; null when the first one is gone.
+ */
 export function processorMs(init: VmProcess): number | null {
   const own = ticksOf(init.pid);
-  if (own === null || own.startTicks !== init.startTicks) {
-    return null;
-  }
+  if (own === null || own.startTicks !== init.startTicks) return null;
+
   let ticks = 0;
   const left = [init.pid];
   for (let pid = left.pop(); pid !== undefined; pid = left.pop()) {
@@ -71,23 +75,22 @@ export function processorMs(init: VmProcess): number | null {
 async function membersOf(namespace: string): Promise<Member[]> {
   const members: Member[] = [];
   for (const name of await readdir('/proc')) {
-    if (!/^\d+$/.test(name) || (await readUnlessGone(() => readlink(`/proc/${name}/ns/pid`))) !== namespace) {
-      continue;
-    }
+    if (!/^\d+$/.test(name) || (await readUnlessGone(() => readlink(`/proc/${name}/ns/pid`))) !== namespace) continue;
+
     const process = await readProcess(Number(name));
     const state = statOf(Number(name))?.[0];
-    if (process !== null && state !== undefined) {
-      members.push({ process, still: /[TtZX]/.test(state) });
-    }
+    if (process !== null && state !== undefined) members.push({ process, still: /[TtZX]/.test(state) });
   }
   return members;
 }
 
 async function namespaceOf(pid: number): Promise<string> {
-  const [own, its] = await Promise.all([readlink('/proc/self/ns/pid'), readUnlessGone(() => readlink(`/proc/${pid}/ns/pid`))]);
-  if (its === null || its === own) {
-    throw new DriverError(`process ${pid} is not the first of a fake VM`);
-  }
+  const [own, its] = await Promise.all([
+    readlink('/proc/self/ns/pid'),
+    readUnlessGone(() => readlink(`/proc/${pid}/ns/pid`)),
+  ]);
+  if (its === null || its === own) throw new DriverError(`process ${pid} is not the first of a fake VM`);
+
   return its;
 }
 
@@ -126,11 +129,12 @@ async function readUnlessGone(read: () => Promise<string>): Promise<string | nul
   return read().catch(unlessGone);
 }
 
-/** Null for a process that is gone, and for one that is kept from this user, and so is none of its. */
+/**
+ * Null for a process that is gone, and for one that is kept from this user, and so is none of its.
+ */
 function unlessGone(error: unknown): null {
   const code = (error as NodeJS.ErrnoException).code;
-  if (code === 'ENOENT' || code === 'ESRCH' || code === 'EACCES') {
-    return null;
-  }
+  if (code === 'ENOENT' || code === 'ESRCH' || code === 'EACCES') return null;
+
   throw error;
 }

@@ -1,4 +1,5 @@
-// Starts the guest daemon of a fake VM as a process that outlives this one, and waits until it listens.
+// Starts the guest daemon of a fake VM as a process that outlives this one, and waits until it
+// listens.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,7 +12,10 @@ const START_DEADLINE_MS = 20_000;
 const POLL_MS = 5;
 const LOG_SHOWN_BYTES = 2_000;
 
-/** Rejects with the signal's reason, or with {@link DriverError} that says what the daemon wrote; something of it may run then. */
+/**
+ * Rejects with the signal's reason, or with {@link DriverError} that says what the daemon wrote;
+ * something of it may run then.
+ */
 export async function startGuestDaemon(jail: Jail, signal: AbortSignal): Promise<RunningVm> {
   return waitUntilListening(jail, await start(jail), signal);
 }
@@ -43,17 +47,16 @@ async function waitUntilListening(jail: Jail, child: ChildProcess, signal: Abort
     const port = Number((await readIfThere(jail.portFile)).trim());
     if (port > 0) {
       const process = await readProcess(childPid(await readIfThere(jail.infoFile)));
-      if (process !== null) {
-        return { process, guest: { address: '127.0.0.1', port } };
-      }
+      if (process !== null) return { process, guest: { address: '127.0.0.1', port } };
     }
     signal.throwIfAborted();
-    if (performance.now() > deadline) {
-      failure ??= `it did not listen within ${START_DEADLINE_MS / 1_000} s`;
-    }
+    if (performance.now() > deadline) failure ??= `it did not listen within ${START_DEADLINE_MS / 1_000} s`;
+
     if (failure !== undefined) {
       const log = (await readIfThere(jail.logFile)).slice(-LOG_SHOWN_BYTES).trim();
-      throw new DriverError(`starting the guest daemon as a local process: ${failure}${log === '' ? '' : `; it wrote: ${log}`}`);
+      throw new DriverError(
+        `starting the guest daemon as a local process: ${failure}${log === '' ? '' : `; it wrote: ${log}`}`,
+      );
     }
     await delay(POLL_MS);
   }
@@ -68,9 +71,8 @@ async function readIfThere(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return '';
-    }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+
     throw error;
   }
 }

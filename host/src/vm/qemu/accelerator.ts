@@ -1,5 +1,6 @@
-// Which accelerator this machine's VMs run on. That /dev/kvm exists says little (there are hosts where a kernel hangs in it for ever), so it is chosen
-// by a real boot, once for each QEMU, kernel and processor, and the outcome is kept beside the templates.
+// Which accelerator this machine's VMs run on. That /dev/kvm exists says little (there are hosts
+// where a kernel hangs in it for ever), so it is chosen by a real boot, once for each QEMU, kernel
+// and processor, and the outcome is kept beside the templates.
 import { createHash } from 'node:crypto';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -26,8 +27,9 @@ const probeRecord = z.strictObject({
 export type Probe = z.infer<typeof probeRecord>;
 
 /**
- * The outcome of the probe for the QEMU, kernel and processor of this machine; null when there was none yet. Without /dev/kvm there is nothing to probe.
- * Rejects with `DriverError` when QEMU is missing or too old.
+ * The outcome of the probe for the QEMU, kernel and processor of this machine; null when there was
+ * none yet. Without /dev/kvm there is nothing to probe. Rejects with `DriverError` when QEMU is
+ * missing or too old.
  */
 export async function readProbe(cacheFolder: string): Promise<Probe | null> {
   const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
@@ -35,18 +37,26 @@ export async function readProbe(cacheFolder: string): Promise<Probe | null> {
 }
 
 /** The same for a QEMU and a machine that were looked at already. */
-export async function readProbeFor(cacheFolder: string, version: QemuVersion, host: HostMachine): Promise<Probe | null> {
+export async function readProbeFor(
+  cacheFolder: string,
+  version: QemuVersion,
+  host: HostMachine,
+): Promise<Probe | null> {
   const missing = await kvmMissing();
-  if (missing !== null) {
-    return describe('tcg', missing, version, host);
-  }
+  if (missing !== null) return describe('tcg', missing, version, host);
+
   const text = await readIfPresent(probeFile(cacheFolder, version, host));
   const parsed = text === null ? null : probeRecord.safeParse(parseJson(text));
   return parsed?.success === true ? parsed.data : null;
 }
 
 /** Keeps the outcome of a boot under KVM: `failure` is null when the guest answered. */
-export async function writeProbe(cacheFolder: string, version: QemuVersion, host: HostMachine, failure: string | null): Promise<Probe> {
+export async function writeProbe(
+  cacheFolder: string,
+  version: QemuVersion,
+  host: HostMachine,
+  failure: string | null,
+): Promise<Probe> {
   const probe =
     failure === null
       ? describe('kvm', 'the guest boots under KVM', version, host)
@@ -79,5 +89,8 @@ function describe(accelerator: Accelerator, reason: string, version: QemuVersion
 
 function probeFile(cacheFolder: string, version: QemuVersion, host: HostMachine): string {
   const key = JSON.stringify([version.text, host.kernel, host.cpuVendor, host.cpuModel]);
-  return join(templatesFolder(cacheFolder), `accelerator-${createHash('sha256').update(key).digest('hex').slice(0, 24)}.json`);
+  return join(
+    templatesFolder(cacheFolder),
+    `accelerator-${createHash('sha256').update(key).digest('hex').slice(0, 24)}.json`,
+  );
 }

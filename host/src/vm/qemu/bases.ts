@@ -1,5 +1,6 @@
-// What VMs of this machine are made from: templates with their images, opened and verified once. New VMs are made from the current one; a VM that sleeps, or whose disk is
-// all that is left, names the one it was made from. Builds nothing.
+// What VMs of this machine are made from: templates with their images, opened and verified once.
+// New VMs are made from the current one; a VM that sleeps, or whose disk is all that is left, names
+// the one it was made from. Builds nothing.
 import { basename, join } from 'node:path';
 import { ImageError, openImage, type Image } from '@berth/image/image-folder.ts';
 import { DriverError } from '../driver.ts';
@@ -37,7 +38,10 @@ export class Bases {
     this.#opened.set(current.template.templateId, Promise.resolve(current));
   }
 
-  /** Opens the image and its template for this machine. Rejects with {@link DriverError} or ImageError that says what is missing. */
+  /**
+   * Opens the image and its template for this machine. Rejects with {@link DriverError} or
+   * ImageError that says what is missing.
+   */
   static async open(cacheFolder: string, imageFolder: string): Promise<Bases> {
     const [version, host, image] = await Promise.all([
       readQemuVersion(),
@@ -53,12 +57,18 @@ export class Bases {
     const templateId = templateIdOf(templateFacts(image.imageId, version, probe.accelerator, host));
     const template = await openTemplate(cacheFolder, templateId);
     if (template === null) {
-      throw new DriverError(`there is no template ${templateId} of image ${image.imageId} in ${cacheFolder}: run the set-up (berth up)`);
+      throw new DriverError(
+        `there is no template ${templateId} of image ${image.imageId} in ${cacheFolder}: run the set-up (berth up)`,
+      );
     }
+
     return new Bases(cacheFolder, baseOf(template, image, version, host.cpuVendor), probe.reason);
   }
 
-  /** The template of that id with its image, from the cache folder. Rejects with {@link DriverError} when either is gone or not whole. */
+  /**
+   * The template of that id with its image, from the cache folder. Rejects with {@link DriverError}
+   * when either is gone or not whole.
+   */
   async of(templateId: string): Promise<RestoreBase> {
     const opening = this.#opened.get(templateId) ?? this.#open(templateId);
     this.#opened.set(templateId, opening);
@@ -73,16 +83,24 @@ export class Bases {
 
   async #open(templateId: string): Promise<RestoreBase> {
     const template = await openTemplate(this.#cacheFolder, templateId);
-    if (template === null) {
+    if (template === null)
       throw new DriverError(`the template ${templateId} that the VM was made from is gone from ${this.#cacheFolder}`);
-    }
+
     const { imageId } = template.facts;
     const { current } = this;
-    const imageFolder = imageId === current.template.facts.imageId ? current.imageFolder : join(this.#cacheFolder, 'image', imageId);
+    const imageFolder =
+      imageId === current.template.facts.imageId ? current.imageFolder : join(this.#cacheFolder, 'image', imageId);
     try {
-      return baseOf(template, await openImage(imageFolder, { verify: 'remembered' }), current.version, current.hostVendor);
+      return baseOf(
+        template,
+        await openImage(imageFolder, { verify: 'remembered' }),
+        current.version,
+        current.hostVendor,
+      );
     } catch (error) {
-      throw error instanceof ImageError ? new DriverError(`the image of the VM's template: ${error.message}`, { cause: error }) : error;
+      throw error instanceof ImageError
+        ? new DriverError(`the image of the VM's template: ${error.message}`, { cause: error })
+        : error;
     }
   }
 }
@@ -100,7 +118,10 @@ function baseOf(template: Template, image: Image, version: QemuVersion, hostVend
   };
 }
 
-/** What the image's machine boots with; with `tscKhz` of an earlier boot, its kernel measures nothing that a busy machine could falsify. */
+/**
+ * What the image's machine boots with; with `tscKhz` of an earlier boot, its kernel measures
+ * nothing that a busy machine could falsify.
+ */
 export function bootFilesOf(image: Image, accelerator: Accelerator, tscKhz: number | null): BootFiles {
   const known = accelerator === 'tcg' && tscKhz !== null ? [`tsc_early_khz=${tscKhz}`] : [];
   return {

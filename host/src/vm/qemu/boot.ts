@@ -1,4 +1,5 @@
-// Boots a machine up to the first answer of its guest daemon: the template's one boot, and a VM's disk when there is no snapshot to wake it from.
+// Boots a machine up to the first answer of its guest daemon: the template's one boot, and a VM's
+// disk when there is no snapshot to wake it from.
 import { setTimeout as delay } from 'node:timers/promises';
 import { GuestClient, GuestRefusal } from '../../guest/client.ts';
 import { DriverError, type GuestEndpoint } from '../driver.ts';
@@ -17,12 +18,18 @@ const REACH_STEP_MS = 2_000;
 const REACH_PAUSE_MS = 20;
 const CONSOLE_SHOWN = 1_000;
 
-/** Boots the disk of a VM, at the template's size; under TCG with every vCPU there may be. Rejects as {@link startMachine}. */
+/**
+ * Boots the disk of a VM, at the template's size; under TCG with every vCPU there may be. Rejects
+ * as {@link startMachine}.
+ */
 export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<RunningMachine> {
   return startMachine(base, order, { kind: 'reboot' }, async ({ qmp, signal, elapsedMs, run }) => {
     const { accelerator } = base;
     const vcpuReadyMs = elapsedMs();
-    await bootToGuest({ qmp, endpoint: endpointOf(order.slot), accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator], run }, signal);
+    await bootToGuest(
+      { qmp, endpoint: endpointOf(order.slot), accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator], run },
+      signal,
+    );
     return { vcpuReadyMs };
   });
 }
@@ -37,7 +44,10 @@ export interface BootingMachine {
   run: () => Promise<void>;
 }
 
-/** Runs it, with every vCPU it may ever have where that is needed, and resolves when its guest daemon answers. Rejects with {@link DriverError} that shows the console. */
+/**
+ * Runs it, with every vCPU it may ever have where that is needed, and resolves when its guest
+ * daemon answers. Rejects with {@link DriverError} that shows the console.
+ */
 export async function bootToGuest(machine: BootingMachine, signal: AbortSignal): Promise<void> {
   await plugCpus(machine.qmp, bootsWithAllCpus(machine.accelerator) ? VCPU_MAX - TEMPLATE_SIZE.vcpu : 0, signal);
   await machine.run();
@@ -57,9 +67,8 @@ async function untilGuestAnswers({ endpoint, qmp, deadlineMs }: BootingMachine, 
       } catch (error) {
         // Nobody listens yet, or too slowly.
         seen = error;
-        if (error instanceof GuestRefusal) {
-          break;
-        }
+        if (error instanceof GuestRefusal) break;
+
         await delay(REACH_PAUSE_MS, undefined, { signal: either }).catch(() => undefined);
       }
     }
@@ -67,7 +76,8 @@ async function untilGuestAnswers({ endpoint, qmp, deadlineMs }: BootingMachine, 
     client.close();
   }
   signal.throwIfAborted();
-  const last = seen instanceof GuestRefusal ? seen.message : `it did not answer within ${deadlineMs / 1_000} s of the boot`;
+  const last =
+    seen instanceof GuestRefusal ? seen.message : `it did not answer within ${deadlineMs / 1_000} s of the boot`;
   const shown = (await readConsole(qmp, signal)).slice(-CONSOLE_SHOWN).trim() || '(nothing)';
   throw new DriverError(`the guest daemon: ${last}; the console's end: ${shown}`, { cause: seen });
 }

@@ -1,4 +1,5 @@
-// Which network slot each VM has, from the claim to the end: on record before anything runs in it, given back when nothing does any more. Knows no QEMU.
+// Which network slot each VM has, from the claim to the end: on record before anything runs in it,
+// given back when nothing does any more. Knows no QEMU.
 import { messageOf } from '../../host-error.ts';
 import type { DriverState } from '../driver.ts';
 import { createNetwork } from './network/network.ts';
@@ -41,7 +42,10 @@ export class Claims {
     return this.#network.prepare();
   }
 
-  /** The claim is in the record, durably, when this resolves; a claim that could not be recorded is given back. */
+  /**
+   * The claim is in the record, durably, when this resolves; a claim that could not be recorded is
+   * given back.
+   */
   async claim({ saveState, signal }: Claimant, state: VmState): Promise<ClaimedSlot> {
     await this.free({ vmId: state.vmId, slot: null });
     const slot = await this.#network.claim(state.vmId, signal);
@@ -55,7 +59,10 @@ export class Claims {
     }
   }
 
-  /** As {@link claim}, for `work`: when that rejects, what runs in the slot is ended and the slot given back. */
+  /**
+   * As {@link claim}, for `work`: when that rejects, what runs in the slot is ended and the slot
+   * given back.
+   */
   async claimFor<T>(claimant: Claimant, state: VmState, work: (claimed: ClaimedSlot) => Promise<T>): Promise<T> {
     const claimed = await this.claim(claimant, state);
     try {
@@ -76,37 +83,43 @@ export class Claims {
     return slotOf(parseGuestCidr(this.#options.cidr), number);
   }
 
-  /** Ends what runs in the VM's slot, also in one that it left before, and gives it back. Idempotent. */
+  /**
+   * Ends what runs in the VM's slot, also in one that it left before, and gives it back.
+   * Idempotent.
+   */
   async free({ vmId, slot }: Claim): Promise<void> {
     await this.#freeing.get(vmId);
     const left = this.#left.get(vmId);
-    for (const number of new Set([slot, left])) {
-      if (number !== null && number !== undefined) {
-        await this.#giveBack(vmId, number);
-      }
-    }
+    for (const number of new Set([slot, left]))
+      if (number !== null && number !== undefined) await this.#giveBack(vmId, number);
+
     this.#left.delete(vmId);
   }
 
   /**
-   * As {@link free}, after the VM's process has ended, but nobody waits for it: it takes as long as all the rest of a sleep. The VM's next claim does, its destroy, and
-   * whoever reaps. What fails is tried again there; the registry names the VM until then, and the next daemon reaps what no record names.
+   * As {@link free}, after the VM's process has ended, but nobody waits for it: it takes as long as
+   * all the rest of a sleep. The VM's next claim does, its destroy, and whoever reaps. What fails
+   * is tried again there; the registry names the VM until then, and the next daemon reaps what no
+   * record names.
    */
   freeSoon({ vmId, slot }: Claim): void {
-    if (slot === null) {
-      return;
-    }
+    if (slot === null) return;
+
     this.#left.set(vmId, slot);
     const freeing = this.#giveBack(vmId, slot)
       .then(
         () => void this.#left.delete(vmId),
-        (error: unknown) => this.#warn('a slot could not be given back', { machineId: vmId, slot, error: messageOf(error) }),
+        (error: unknown) =>
+          this.#warn('a slot could not be given back', { machineId: vmId, slot, error: messageOf(error) }),
       )
       .finally(() => this.#freeing.delete(vmId));
     this.#freeing.set(vmId, freeing);
   }
 
-  /** Ends what this instance runs on the machine for VMs that are not known, and gives their slots back. Resolves with a sentence for each. */
+  /**
+   * Ends what this instance runs on the machine for VMs that are not known, and gives their slots
+   * back. Resolves with a sentence for each.
+   */
   async reap(known: ReadonlySet<string>): Promise<string[]> {
     await this.#freed();
     const kept = new Set<number>();
@@ -117,9 +130,7 @@ export class Claims {
         continue;
       }
       const ended = vmId === null ? 0 : await endSlotProcesses(this.slotOf(number));
-      if (ended > 0) {
-        reaped.push(`${ended} processes of ${vmId} in network slot ${number}`);
-      }
+      if (ended > 0) reaped.push(`${ended} processes of ${vmId} in network slot ${number}`);
     }
     return [...reaped, ...(await this.#network.reap(kept))];
   }

@@ -1,4 +1,5 @@
-// What the guest last wrote to its console, as its QEMU keeps it, and the one thing that is looked for in it. All of it is the tenant's to forge.
+// What the guest last wrote to its console, as its QEMU keeps it, and the one thing that is looked
+// for in it. All of it is the tenant's to forge.
 import { z } from 'zod';
 import { CONSOLE_BYTES } from './argv.ts';
 import type { QmpSession } from './qmp.ts';

@@ -1,4 +1,5 @@
-// The control connection to one running QEMU, kept for what it reports by itself: why it ends, and that the machine's disk has no room. Opened again when it breaks.
+// The control connection to one running QEMU, kept for what it reports by itself: why it ends, and
+// that the machine's disk has no room. Opened again when it breaks.
 //
 //   running --a write finds no room--> standing still --every 2 s--> running (stops again while there is no room)
 //   running --the guest ends or panics--> standing still --why was read--> process ended
@@ -14,7 +15,9 @@ import type { GuestEnd, SeenEnd } from './death.ts';
 import { QemuEnded } from './launch.ts';
 import { openQmp, type QmpCall, type QmpEvent, type QmpSession } from './qmp.ts';
 
-/** How often a VM that QEMU stopped for want of room on the machine's disk tries its write again. */
+/**
+ * How often a VM that QEMU stopped for want of room on the machine's disk tries its write again.
+ */
 const NO_ROOM_RETRY_MS = 2_000;
 /** How often that is said, however often it is tried. */
 const NO_ROOM_SAID_EVERY_MS = 60_000;
@@ -51,9 +54,7 @@ export class Control {
     if (name === 'SHUTDOWN' && typeof data['reason'] === 'string') {
       this.#guestEnd ??= { shutdownReason: data['reason'].slice(0, 64), panic: null };
       // One that was told to end by a signal ends by itself.
-      if (data['reason'].startsWith('guest-')) {
-        this.#endSoon();
-      }
+      if (data['reason'].startsWith('guest-')) this.#endSoon();
     } else if (name === 'BLOCK_IO_ERROR' && data['action'] === 'stop') {
       this.#goOnLater();
     }
@@ -64,16 +65,15 @@ export class Control {
     qmp.unref();
     this.#qmp = qmp;
     void qmp.closed.then((reason) => this.#broke(qmp, reason));
-    if (this.#guestEnd?.shutdownReason.startsWith('guest-') === true) {
-      this.#endSoon();
-    }
+    if (this.#guestEnd?.shutdownReason.startsWith('guest-') === true) this.#endSoon();
   }
 
-  /** The session, opened again when it is not there. Rejects with QmpError, or the signal's reason. */
+  /**
+   * The session, opened again when it is not there. Rejects with QmpError, or the signal's reason.
+   */
   async session(signal: AbortSignal): Promise<QmpSession> {
-    if (this.#qmp !== null) {
-      return this.#qmp;
-    }
+    if (this.#qmp !== null) return this.#qmp;
+
     this.#opening ??= this.#open(AbortSignal.any([this.#over.signal, AbortSignal.timeout(CALL_DEADLINE_MS)])).finally(
       () => (this.#opening = null),
     );
@@ -92,7 +92,10 @@ export class Control {
     }
   }
 
-  /** Takes over a QEMU of an earlier daemon: it may stand still since before. Rejects with {@link DriverError} for one that was never brought to life. */
+  /**
+   * Takes over a QEMU of an earlier daemon: it may stand still since before. Rejects with {@link
+   * DriverError} for one that was never brought to life.
+   */
   async resume(call: QmpCall): Promise<void> {
     const qmp = await this.session(call.signal);
     const { status } = await qmp.command('query-status', undefined, runState, call);
@@ -124,16 +127,23 @@ export class Control {
     void this.#reopen(reason);
   }
 
-  /** What was seen of the end of a process that is gone: how the guest ended, as far as QEMU said, and how QEMU did. */
+  /**
+   * What was seen of the end of a process that is gone: how the guest ended, as far as QEMU said,
+   * and how QEMU did.
+   */
   async lastWords(): Promise<Pick<SeenEnd, 'guest' | 'exit'>> {
     await this.#ending;
     const { ended } = this;
     if (ended !== null && !ended.aborted) {
-      // bwrap, which reports it, ends a moment later. The only rejection is the abort that is waited for.
+      // bwrap, which reports it, ends a moment later. The only rejection is the abort that is
+      // waited for.
       await delay(LAST_WORDS_MS, undefined, { signal: ended, ref: false }).catch(() => undefined);
     }
     const words: unknown = ended?.reason;
-    return { guest: this.#guestEnd, exit: words instanceof QemuEnded ? { code: words.exitCode, message: words.message } : null };
+    return {
+      guest: this.#guestEnd,
+      exit: words instanceof QemuEnded ? { code: words.exitCode, message: words.message } : null,
+    };
   }
 
   /** Ends the session; QEMU goes on. */
@@ -146,9 +156,8 @@ export class Control {
 
   /** By way of the process's own root: the folder may have another name by now. */
   async #open(signal: AbortSignal): Promise<QmpSession> {
-    if (!(await isSame(this.#process))) {
-      throw new DriverError(`the QEMU process ${this.#process.pid} has ended`);
-    }
+    if (!(await isSame(this.#process))) throw new DriverError(`the QEMU process ${this.#process.pid} has ended`);
+
     const path = `/proc/${this.#process.pid}/root/vm/${VM_FILES.control}`;
     const qmp = await openQmp(path, (event) => this.note(event), { signal, deadlineMs: CALL_DEADLINE_MS });
     this.keep(qmp);
@@ -156,9 +165,8 @@ export class Control {
   }
 
   #broke(qmp: QmpSession, reason: string): void {
-    if (this.#qmp !== qmp || this.#over.signal.aborted) {
-      return;
-    }
+    if (this.#qmp !== qmp || this.#over.signal.aborted) return;
+
     this.#qmp = null;
     void this.#reopen(reason);
   }
@@ -168,11 +176,11 @@ export class Control {
     for (let pauseMs = FIRST_REOPEN_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_REOPEN_MS)) {
       // The only rejection is the abort, which the loop's condition sees.
       await delay(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
-      if (signal.aborted || this.#ending !== null || !(await isSame(this.#process))) {
-        return;
-      }
+      if (signal.aborted || this.#ending !== null || !(await isSame(this.#process))) return;
+
       if (this.#held > 0) {
-        // It stands still because it is to: whoever wants that opens a session when one is needed, and this goes on afterwards.
+        // It stands still because it is to: whoever wants that opens a session when one is needed,
+        // and this goes on afterwards.
         pauseMs = FIRST_REOPEN_MS / 2;
         continue;
       }
@@ -186,11 +194,13 @@ export class Control {
     }
   }
 
-  /** QEMU waits with the guest's end (`shutdown=pause`), so that what the guest last said can be read. */
+  /**
+   * QEMU waits with the guest's end (`shutdown=pause`), so that what the guest last said can be
+   * read.
+   */
   #endSoon(): void {
-    if (this.#qmp === null) {
-      return;
-    }
+    if (this.#qmp === null) return;
+
     this.#ending ??= this.#end(this.#qmp).catch((error: unknown) => {
       this.#warn('a VM that ended by itself could not be cleared away', { error: messageOf(error) });
     });
@@ -200,23 +210,22 @@ export class Control {
     const signal = AbortSignal.timeout(CALL_DEADLINE_MS);
     try {
       const panic = panicIn(await readConsole(qmp, signal));
-      if (panic !== null && this.#guestEnd !== null) {
-        this.#guestEnd.panic = panic;
-      }
+      if (panic !== null && this.#guestEnd !== null) this.#guestEnd.panic = panic;
     } catch (error) {
       // One that ended by itself (told by a signal) answers nothing any more.
-      if (await isSame(this.#process)) {
+      if (await isSame(this.#process))
         this.#warn('the console of a VM that ended could not be read', { error: messageOf(error) });
-      }
     }
     await endProcess(this.#process);
   }
 
-  /** QEMU keeps the write that found no room, and repeats it when the vCPUs go on; without room it stops them again and says so. */
+  /**
+   * QEMU keeps the write that found no room, and repeats it when the vCPUs go on; without room it
+   * stops them again and says so.
+   */
   #goOnLater(): void {
-    if (this.#retry !== null) {
-      return;
-    }
+    if (this.#retry !== null) return;
+
     if (performance.now() - this.#saidAtMs >= NO_ROOM_SAID_EVERY_MS) {
       this.#saidAtMs = performance.now();
       this.#warn('there is no room on the disk for what a VM writes: it stands still until there is');
@@ -230,7 +239,9 @@ export class Control {
       const call = { signal: AbortSignal.any([this.#over.signal, AbortSignal.timeout(CALL_DEADLINE_MS)]) };
       this.session(call.signal)
         .then((qmp) => qmp.command('cont', undefined, z.unknown(), call))
-        .catch((error: unknown) => this.#warn('a VM that stood still could not be told to go on', { error: messageOf(error) }));
+        .catch((error: unknown) =>
+          this.#warn('a VM that stood still could not be told to go on', { error: messageOf(error) }),
+        );
     }, NO_ROOM_RETRY_MS);
     this.#retry.unref();
   }

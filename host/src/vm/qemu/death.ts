@@ -1,5 +1,5 @@
-// Why a VM's process ended, from what was seen of it: the guest's own end as QEMU told it, how the process ended, and whether the machine ran out of memory. Pure but for
-// one counter of the kernel.
+// Why a VM's process ended, from what was seen of it: the guest's own end as QEMU told it, how the
+// process ended, and whether the machine ran out of memory. Pure but for one counter of the kernel.
 import { readFile } from 'node:fs/promises';
 import type { VmEnd } from '../driver.ts';
 
@@ -12,28 +12,35 @@ export interface GuestEnd {
 export interface SeenEnd {
   pid: number;
   guest: GuestEnd | null;
-  /** Null when nobody could see it: the process of an earlier daemon. Code as bwrap reports it, 128 + n for signal n. */
+  /**
+   * Null when nobody could see it: the process of an earlier daemon. Code as bwrap reports it, 128
+   * + n for signal n.
+   */
   exit: { code: number | null; message: string } | null;
-  /** Whether the kernel ended some process for want of memory while this one was last seen or soon before. */
+  /**
+   * Whether the kernel ended some process for want of memory while this one was last seen or soon
+   * before.
+   */
   outOfMemory: boolean;
 }
 
 const SIGKILL_CODE = 128 + 9;
-/** Signals that a program gets for faults of its own: ILL, TRAP, ABRT, BUS, FPE, SEGV, XCPU, XFSZ, SYS (its system call filter). */
+/**
+ * Signals that a program gets for faults of its own: ILL, TRAP, ABRT, BUS, FPE, SEGV, XCPU, XFSZ,
+ * SYS (its system call filter).
+ */
 const FAULTS = [4, 5, 6, 7, 8, 11, 24, 25, 31].map((signal) => 128 + signal);
 
 /** Code and sentence. Names in it come from a QEMU that may be in foreign hands. */
 export function nameEnd({ pid, guest, exit, outOfMemory }: SeenEnd): Pick<VmEnd, 'code' | 'reason'> {
-  if (guest !== null) {
-    return nameGuestEnd(guest);
-  }
+  if (guest !== null) return nameGuestEnd(guest);
+
   const killed = exit === null || exit.code === SIGKILL_CODE;
-  if (killed && outOfMemory) {
+  if (killed && outOfMemory)
     return { code: 'out_of_memory', reason: 'the machine ran out of memory and its kernel ended this VM' };
-  }
-  if (exit === null) {
-    return { code: 'process_ended', reason: `the QEMU process ${pid} has ended` };
-  }
+
+  if (exit === null) return { code: 'process_ended', reason: `the QEMU process ${pid} has ended` };
+
   const crashed = exit.code !== null && exit.code !== 0 && (exit.code < 128 || isFault(exit.code));
   return { code: crashed ? 'qemu_crash' : 'process_ended', reason: exit.message };
 }
@@ -44,9 +51,9 @@ export function isFault(code: number | null): boolean {
 }
 
 function nameGuestEnd({ shutdownReason, panic }: GuestEnd): Pick<VmEnd, 'code' | 'reason'> {
-  if (panic !== null || shutdownReason === 'guest-panic') {
+  if (panic !== null || shutdownReason === 'guest-panic')
     return { code: 'guest_panic', reason: `the guest's kernel panicked${panic === null ? '' : `: ${panic}`}` };
-  }
+
   switch (shutdownReason) {
     case 'guest-shutdown':
       return { code: 'guest_shutdown', reason: 'the guest shut itself down' };

@@ -1,5 +1,6 @@
-// The VM driver on QEMU: each VM is a restored copy of the template in a network slot and a jail of its own. The verbs; slots are
-// claims.ts's, processes machines.ts's. Keeps nothing in memory that the next daemon could not read back, except open control connections.
+// The VM driver on QEMU: each VM is a restored copy of the template in a network slot and a jail of
+// its own. The verbs; slots are claims.ts's, processes machines.ts's. Keeps nothing in memory that
+// the next daemon could not read back, except open control connections.
 import { join } from 'node:path';
 import {
   DriverError,
@@ -43,7 +44,9 @@ import { assertSameMachine, verifySnapshot, wakeSnapshot } from './snapshot/wake
 import { parseState, readDiskGib, stateOf, writeDiskGib, type VmState } from './state.ts';
 import { Watch } from './watch.ts';
 
-/** How long the control socket of an adopted QEMU may take to answer: it is busy with nothing else. */
+/**
+ * How long the control socket of an adopted QEMU may take to answer: it is busy with nothing else.
+ */
 const ADOPT_DEADLINE_MS = 5_000;
 
 export interface QemuDriverOptions {
@@ -51,7 +54,10 @@ export interface QemuDriverOptions {
   /** The image's folder; the template for it must have been built (template-main.ts). */
   imageFolder: string;
   network: NetworkOptions;
-  /** Told what happens; `data` has units in its names. A machine has the id there that it was made with: a VM's record says whose it is. */
+  /**
+   * Told what happens; `data` has units in its names. A machine has the id there that it was made
+   * with: a VM's record says whose it is.
+   */
   log: (level: 'info' | 'warn', message: string, data: object) => void;
 }
 
@@ -106,9 +112,8 @@ class Driver implements QemuDriver {
       templateId: template.templateId,
       qemuVersion: version.text,
     });
-    for (const change of await this.#claims.prepare()) {
-      log('info', change, {});
-    }
+    for (const change of await this.#claims.prepare()) log('info', change, {});
+
     this.#pages.warm();
   }
 
@@ -116,29 +121,27 @@ class Driver implements QemuDriver {
     const { id, folder, spec } = vm;
     const base = this.#prepared().current;
     const fault = faultInSize(spec);
-    if (fault !== null) {
-      throw new DriverError(fault);
-    }
-    // Both are waited for whatever becomes of the other: a claim that is not recorded could not be given back, and a folder that is still being
-    // written could not be removed.
+    if (fault !== null) throw new DriverError(fault);
+
+    // Both are waited for whatever becomes of the other: a claim that is not recorded could not be
+    // given back, and a folder that is still being written could not be removed.
     const [prepared, claimed] = await Promise.allSettled([
       prepareVmFolder(folder),
       this.#claims.claim(vm, newState(id, base, spec.diskGib)),
     ]);
-    if (claimed.status === 'rejected') {
-      throw claimed.reason;
-    }
-    if (prepared.status === 'rejected') {
-      throw prepared.reason;
-    }
-    return this.#machines.bring('restoring the template', vm, claimed.value, (order) => restoreTemplate(base, order, spec));
+    if (claimed.status === 'rejected') throw claimed.reason;
+
+    if (prepared.status === 'rejected') throw prepared.reason;
+
+    return this.#machines.bring('restoring the template', vm, claimed.value, (order) =>
+      restoreTemplate(base, order, spec),
+    );
   }
 
   async recover(folder: string, state: DriverState): Promise<RunningVm | null> {
     const parsed = parseState(state);
-    if (parsed?.process === undefined || parsed.slot === null || !(await isSame(parsed.process))) {
-      return null;
-    }
+    if (parsed?.process === undefined || parsed.slot === null || !(await isSame(parsed.process))) return null;
+
     const { process } = parsed;
     const slot = await this.#claims.adopt(parsed.slot);
     // A sleep that was cut short may have left it open.
@@ -147,11 +150,14 @@ class Driver implements QemuDriver {
     try {
       await control.resume({ signal: AbortSignal.timeout(ADOPT_DEADLINE_MS), deadlineMs: ADOPT_DEADLINE_MS });
     } catch (error) {
-      if (error instanceof DriverError && (await isSame(process))) {
-        throw error;
-      }
-      // It is the recorded process and it runs; without its control socket the guest works all the same, and it can be ended.
-      this.#options.log('warn', 'the control socket of an adopted QEMU does not answer', { pid: process.pid, error: messageOf(error) });
+      if (error instanceof DriverError && (await isSame(process))) throw error;
+
+      // It is the recorded process and it runs; without its control socket the guest works all the
+      // same, and it can be ended.
+      this.#options.log('warn', 'the control socket of an adopted QEMU does not answer', {
+        pid: process.pid,
+        error: messageOf(error),
+      });
       control.resumeLater(messageOf(error));
     }
     return { process, guest: endpointOf(slot) };
@@ -160,9 +166,8 @@ class Driver implements QemuDriver {
   async exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd> {
     const control = this.#machines.find(process);
     const { lastAliveUnixMs, outOfMemory } = await this.#watch.untilGone(process, control?.ended ?? null, signal);
-    if (signal.aborted) {
-      return { code: 'process_ended', reason: 'no longer watched', lastAliveUnixMs };
-    }
+    if (signal.aborted) return { code: 'process_ended', reason: 'no longer watched', lastAliveUnixMs };
+
     const seen = (await control?.lastWords()) ?? { guest: null, exit: null };
     return { ...nameEnd({ pid: process.pid, outOfMemory, ...seen }), lastAliveUnixMs };
   }
@@ -194,11 +199,12 @@ class Driver implements QemuDriver {
       await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
       const base = await this.#prepared().of(manifest.templateId);
       assertSameMachine(base, manifest);
-      // Not what the manifest says: a QEMU in foreign hands named that size, and would have its limit from itself.
+      // Not what the manifest says: a QEMU in foreign hands named that size, and would have its
+      // limit from itself.
       const diskGib = await readDiskGib(vm.folder, state);
-      if (manifest.devices.diskGib > diskGib) {
+      if (manifest.devices.diskGib > diskGib)
         throw new SnapshotUnusable('the disk of the snapshot is larger than it was ever made');
-      }
+
       const slot = await this.#claims.claim(vm, newState(state.vmId, base, diskGib));
       const running = await this.#machines.bring('waking the machine', vm, slot, (order) =>
         wakeSnapshot(base, order, snapshot, this.#pages, () => vm.beforeContinue()),
@@ -214,7 +220,10 @@ class Driver implements QemuDriver {
       const base = await this.#prepared().of(state.templateId);
       const asked = newState(state.vmId, base, await readDiskGib(vm.folder, state));
       const running = await bootAgain(
-        () => this.#claims.claimFor(vm, asked, (slot) => this.#machines.bring('booting the disk', vm, slot, bootDisk.bind(null, base))),
+        () =>
+          this.#claims.claimFor(vm, asked, (slot) =>
+            this.#machines.bring('booting the disk', vm, slot, bootDisk.bind(null, base)),
+          ),
         (why) => this.#options.log('warn', `a disk is booted again: ${why}`, { machineId: state.vmId }),
       );
       const qmp = await this.#machines.controlOf(state.vmId, running.process).session(vm.signal);
@@ -244,7 +253,8 @@ class Driver implements QemuDriver {
   }
 
   async destroy(_folder: string, state: DriverState | null): Promise<void> {
-    // Nothing was claimed, or the claim was not recorded yet: `reapOrphans` finds it by the registry.
+    // Nothing was claimed, or the claim was not recorded yet: `reapOrphans` finds it by the
+    // registry.
     const parsed = parseState(state);
     if (parsed !== null) {
       await this.#machines.end(parsed);
@@ -263,17 +273,15 @@ class Driver implements QemuDriver {
   }
 
   #prepared(): Bases {
-    if (this.#bases === null) {
-      throw new DriverError('the QEMU driver was not prepared');
-    }
+    if (this.#bases === null) throw new DriverError('the QEMU driver was not prepared');
+
     return this.#bases;
   }
 
   async #capture(vm: SleepVm, state: VmState): Promise<void> {
     const process = await livingProcess(state);
-    if (state.slot === null) {
-      throw new DriverError('the machine has no slot');
-    }
+    if (state.slot === null) throw new DriverError('the machine has no slot');
+
     const { uid } = this.#claims.slotOf(state.slot);
     const base = await this.#prepared().of(state.templateId);
     const control = this.#machines.controlOf(state.vmId, process);
@@ -281,19 +289,35 @@ class Driver implements QemuDriver {
       const qmp = await control.session(vm.signal);
       const { folder, snapshotFolder, signal } = vm;
       const { vmId, machineHash } = state;
-      return capture({ vmId, qmp, process, folder, snapshotFolder, base, machineHash, uid, pages: this.#pages, signal });
+      return capture({
+        vmId,
+        qmp,
+        process,
+        folder,
+        snapshotFolder,
+        base,
+        machineHash,
+        uid,
+        pages: this.#pages,
+        signal,
+      });
     });
     this.#options.log('info', 'a machine is captured', { machineId: state.vmId, ...times });
   }
 }
 
 function newState(vmId: string, { template, accelerator, hostVendor }: RestoreBase, diskGib: number): VmState {
-  return { vmId, templateId: template.templateId, machineHash: machineHash(accelerator, hostVendor), diskGib, slot: null };
+  return {
+    vmId,
+    templateId: template.templateId,
+    machineHash: machineHash(accelerator, hostVendor),
+    diskGib,
+    slot: null,
+  };
 }
 
 async function livingProcess({ process }: VmState): Promise<VmProcess> {
-  if (process === undefined || !(await isSame(process))) {
-    throw new DriverError('the process of the VM has ended');
-  }
+  if (process === undefined || !(await isSame(process))) throw new DriverError('the process of the VM has ended');
+
   return process;
 }

@@ -1,11 +1,14 @@
-// What the host's kernel says of one running VM. Reads /proc and the disk's file; asks neither QEMU nor the guest.
+// What the host's kernel says of one running VM. Reads /proc and the disk's file; asks neither QEMU
+// nor the guest.
 import { readFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { DriverError, type VmFigures, type VmProcess } from '../driver.ts';
 import { bootId, isSame } from '../process.ts';
 import { TAP_NAME } from './network/slot.ts';
 
-/** The kernel counts a process's time in ticks of this length (USER_HZ, the same on every Linux). */
+/**
+ * The kernel counts a process's time in ticks of this length (USER_HZ, the same on every Linux).
+ */
 const TICK_MS = 10;
 const BYTES_PER_BLOCK = 512;
 const MIB = 2 ** 20;
@@ -16,12 +19,12 @@ export function cpuMsOf(process: VmProcess): number | null {
   try {
     stat = readFileSync(`/proc/${process.pid}/stat`, 'latin1');
   } catch (error) {
-    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) {
-      return null;
-    }
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+
     throw error;
   }
-  // Fields 14 and 15 are its time as a program and in the kernel, 22 its start; the name in parentheses may hold anything.
+  // Fields 14 and 15 are its time as a program and in the kernel, 22 its start; the name in
+  // parentheses may hold anything.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [user, system, startTicks] = [Number(fields[11]), Number(fields[12]), fields[19]];
   return process.bootId === bootId() && startTicks === process.startTicks ? (user + system) * TICK_MS : null;
@@ -38,9 +41,8 @@ export async function readFigures(process: VmProcess, diskPath: string): Promise
     throw error.code === 'ENOENT' || error.code === 'ESRCH' ? ended(process, error) : error;
   });
   const cpuMs = cpuMsOf(process);
-  if (cpuMs === null || !(await isSame(process))) {
-    throw ended(process);
-  }
+  if (cpuMs === null || !(await isSame(process))) throw ended(process);
+
   const tap = bytesOf(network, TAP_NAME);
   return {
     cpuMs,

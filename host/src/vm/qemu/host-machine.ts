@@ -1,4 +1,5 @@
-// What of this machine decides how its VMs run: the processor and the kernel. Reads, decides nothing.
+// What of this machine decides how its VMs run: the processor and the kernel. Reads, decides
+// nothing.
 import { readFile } from 'node:fs/promises';
 import { release } from 'node:os';
 

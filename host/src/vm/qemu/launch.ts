@@ -1,4 +1,5 @@
-// Starts a jailed QEMU that outlives this daemon, and finds out which process it is. Must not know what the machine does.
+// Starts a jailed QEMU that outlives this daemon, and finds out which process it is. Must not know
+// what the machine does.
 import { spawn, type ChildProcess } from 'node:child_process';
 import nodeProcess from 'node:process';
 import { writeFileSync } from 'node:fs';
@@ -16,13 +17,19 @@ const START_DEADLINE_MS = 20_000;
 /** What is kept of QEMU's messages, and of bwrap's report. */
 const MESSAGES_BYTES = 8_192;
 const REPORT_BYTES = 4_096;
-/** How fast messages are read; a QEMU that writes more waits, instead of costing this daemon its time. */
+/**
+ * How fast messages are read; a QEMU that writes more waits, instead of costing this daemon its
+ * time.
+ */
 export const MESSAGES_BYTES_PER_SECOND = 262_144;
 const MESSAGES_PAUSE_MS = 1_000;
 /** How long the end of a QEMU that is gone may take to be reported. */
 const LAST_WORDS_MS = 1_000;
 const LAST_WORDS_STEP_MS = 5;
-/** When the machine runs out of memory, the kernel ends a VM before anything that serves all of them. From -1000 (never) to 1000 (first). */
+/**
+ * When the machine runs out of memory, the kernel ends a VM before anything that serves all of
+ * them. From -1000 (never) to 1000 (first).
+ */
 const OOM_SCORE = '500';
 /** Programs are looked up in the machine's own folders, whatever the daemon's PATH is. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -51,12 +58,17 @@ export interface LaunchedQemu {
 }
 
 /**
- * Starts the command of `jailArgv` in a session of its own. Resolves with the identity of the process inside the jail: QEMU, or what will be QEMU
- * within the millisecond. Rejects with {@link DriverError}.
+ * Starts the command of `jailArgv` in a session of its own. Resolves with the identity of the
+ * process inside the jail: QEMU, or what will be QEMU within the millisecond. Rejects with {@link
+ * DriverError}.
  */
-export async function launchQemu([program, ...args]: [string, ...string[]], signal: AbortSignal): Promise<LaunchedQemu> {
+export async function launchQemu(
+  [program, ...args]: [string, ...string[]],
+  signal: AbortSignal,
+): Promise<LaunchedQemu> {
   signal.throwIfAborted();
-  // QEMU's messages come through a pipe, so that a QEMU in foreign hands cannot fill the disk; it ignores that nobody reads once we are gone.
+  // QEMU's messages come through a pipe, so that a QEMU in foreign hands cannot fill the disk; it
+  // ignores that nobody reads once we are gone.
   const child = spawn(program, args, {
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
@@ -69,7 +81,10 @@ export async function launchQemu([program, ...args]: [string, ...string[]], sign
   filter.on('error', () => undefined);
   filter.end(fileSizeFilter(nodeProcess.arch));
   try {
-    const process = await jailedProcess(child, AbortSignal.any([signal, ended, AbortSignal.timeout(START_DEADLINE_MS)]));
+    const process = await jailedProcess(
+      child,
+      AbortSignal.any([signal, ended, AbortSignal.timeout(START_DEADLINE_MS)]),
+    );
     offerToOom(process);
     child.unref();
     const deviceState = child.stdio[DEVICE_STATE_FD] as Writable;
@@ -86,22 +101,21 @@ function offerToOom({ pid }: VmProcess): void {
     writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE);
   } catch (error) {
     // One that is gone already has its reason on the way.
-    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) {
-      throw error;
-    }
+    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
 }
 
 /**
- * The better reason for a failure while talking to QEMU: its own last words when it has ended, which is known a moment after its connections broke.
+ * The better reason for a failure while talking to QEMU: its own last words when it has ended,
+ * which is known a moment after its connections broke.
  */
 export async function reasonOf(error: unknown, launched: LaunchedQemu): Promise<unknown> {
   const patience = AbortSignal.timeout(LAST_WORDS_MS);
   // One that is ending closes its connections before it is gone.
-  const isEnding = async (): Promise<boolean> => (error instanceof QmpError && error.over) || !(await isSame(launched.process));
-  while (!launched.ended.aborted && !patience.aborted && (await isEnding())) {
-    await delay(LAST_WORDS_STEP_MS);
-  }
+  const isEnding = async (): Promise<boolean> =>
+    (error instanceof QmpError && error.over) || !(await isSame(launched.process));
+  while (!launched.ended.aborted && !patience.aborted && (await isEnding())) await delay(LAST_WORDS_STEP_MS);
+
   return launched.ended.aborted ? launched.ended.reason : error;
 }
 
@@ -123,10 +137,11 @@ function watch(child: ChildProcess): AbortSignal {
   // Writing to a QEMU that has ended: its end is reported below.
   (child.stdio[DEVICE_STATE_FD] as Writable).on('error', (error) => (messages += `device state: ${error.message}\n`));
   // The pipe to a QEMU that lives must not keep a daemon alive that wants to leave.
-  for (const stream of child.stdio) {
-    (stream as { unref?: () => void } | null | undefined)?.unref?.();
-  }
-  child.once('error', (error) => ended.abort(new QemuEnded(`QEMU could not be started: ${error.message}`, null, { cause: error })));
+  for (const stream of child.stdio) (stream as { unref?: () => void } | null | undefined)?.unref?.();
+
+  child.once('error', (error) =>
+    ended.abort(new QemuEnded(`QEMU could not be started: ${error.message}`, null, { cause: error })),
+  );
   child.once('close', (code, signalName) => {
     const how = signalName === null ? `with exit code ${code}` : `by ${signalName}`;
     ended.abort(new QemuEnded(`QEMU ended ${how}${messages === '' ? '' : `: ${messages.trim()}`}`, code));
@@ -142,9 +157,7 @@ async function jailedProcess(child: ChildProcess, signal: AbortSignal): Promise<
   whenAborted(signal, whole.reject);
   stream.setEncoding('utf8').on('data', (chunk: string) => {
     text = (text + chunk).slice(0, REPORT_BYTES);
-    if (text.trimEnd().endsWith('}')) {
-      whole.resolve();
-    }
+    if (text.trimEnd().endsWith('}')) whole.resolve();
   });
   stream.on('error', (error) => whole.reject(error));
   try {
@@ -158,9 +171,6 @@ async function jailedProcess(child: ChildProcess, signal: AbortSignal): Promise<
 }
 
 function whenAborted(signal: AbortSignal, tell: (reason: unknown) => void): void {
-  if (signal.aborted) {
-    tell(signal.reason);
-  } else {
-    signal.addEventListener('abort', () => tell(signal.reason), { once: true });
-  }
+  if (signal.aborted) tell(signal.reason);
+  else signal.addEventListener('abort', () => tell(signal.reason), { once: true });
 }

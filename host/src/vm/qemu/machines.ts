@@ -1,4 +1,5 @@
-// The machines that run: started in their slots, their control connections, their ends. What is done to one while it runs is the driver's.
+// The machines that run: started in their slots, their control connections, their ends. What is
+// done to one while it runs is the driver's.
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { messageOf } from '../../host-error.ts';
 import { DriverError, type CreateVm, type RunningVm, type VmProcess } from '../driver.ts';
@@ -67,14 +68,15 @@ export class Machines {
 
   /** Ends the control connections; the machines go on. */
   close(): void {
-    for (const control of this.#controls.values()) {
-      control.close();
-    }
+    for (const control of this.#controls.values()) control.close();
+
     this.#controls.clear();
   }
 
   #add(vmId: string, process: VmProcess, ended: AbortSignal | null): Control {
-    const control = new Control(process, ended, (message, data) => this.#log('warn', message, { machineId: vmId, ...data }));
+    const control = new Control(process, ended, (message, data) =>
+      this.#log('warn', message, { machineId: vmId, ...data }),
+    );
     this.#controls.set(keyOf(process), control);
     return control;
   }
@@ -85,12 +87,17 @@ export function endpointOf(slot: Slot): RunningVm['guest'] {
   return { address: slot.address, port: GUEST_PORT };
 }
 
-/** What fails becomes a {@link DriverError} that says at what; what the caller stopped stays as it is. */
+/**
+ * What fails becomes a {@link DriverError} that says at what; what the caller stopped stays as it
+ * is.
+ */
 export async function saying<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw signal.aborted || error instanceof DriverError ? error : new DriverError(`${what}: ${messageOf(error)}`, { cause: error });
+    throw signal.aborted || error instanceof DriverError
+      ? error
+      : new DriverError(`${what}: ${messageOf(error)}`, { cause: error });
   }
 }
 

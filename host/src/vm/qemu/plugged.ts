@@ -1,5 +1,6 @@
-// What is plugged into a running machine beyond the template's, as its QEMU tells it. QEMU may be in foreign hands: names and numbers are checked here, once, and what
-// is not a device of ours is an error. Changes nothing.
+// What is plugged into a running machine beyond the template's, as its QEMU tells it. QEMU may be
+// in foreign hands: names and numbers are checked here, once, and what is not a device of ours is
+// an error. Changes nothing.
 import { z } from 'zod';
 import { DriverError, type VmSize } from '../driver.ts';
 import { DISK_MAX_GIB } from './disk.ts';
@@ -12,7 +13,10 @@ const GIB = 2 ** 30;
 /** The guest's kernel takes memory in blocks of this size. */
 export const MEMORY_STEP_MIB = 128;
 
-/** One piece of memory beyond the template's. Given to QEMU again, so that a machine that is saved can be made again the same. */
+/**
+ * One piece of memory beyond the template's. Given to QEMU again, so that a machine that is saved
+ * can be made again the same.
+ */
 export const memoryModule = z.strictObject({
   /** `module0` and on; its memory is the object `module0-memory`. */
   id: z.string().regex(/^module\d{1,3}$/),
@@ -47,7 +51,11 @@ export const plugged = z.strictObject({
 export type Plugged = z.infer<typeof plugged>;
 
 /** A place for a vCPU. One socket, one thread a core (machine.ts): cores number them. */
-const cpuPlace = z.object({ type: z.string(), props: z.record(z.string(), z.number()), 'qom-path': z.string().optional() });
+const cpuPlace = z.object({
+  type: z.string(),
+  props: z.record(z.string(), z.number()),
+  'qom-path': z.string().optional(),
+});
 const cpuPlaces = z.array(cpuPlace).max(VCPU_MAX);
 export type CpuPlace = z.infer<typeof cpuPlace>;
 
@@ -60,9 +68,14 @@ const memoryDevices = z
   )
   .max(MEMORY_SLOTS);
 
-const blockNodes = z.array(z.object({ 'node-name': z.string().optional(), image: z.object({ 'virtual-size': z.int().min(0) }) })).max(64);
+const blockNodes = z
+  .array(z.object({ 'node-name': z.string().optional(), image: z.object({ 'virtual-size': z.int().min(0) }) }))
+  .max(64);
 
-/** Asks QEMU for all of it. Rejects with {@link DriverError} when the answer cannot be a machine of ours. */
+/**
+ * Asks QEMU for all of it. Rejects with {@link DriverError} when the answer cannot be a machine of
+ * ours.
+ */
 export async function readPlugged(qmp: QmpSession, signal: AbortSignal): Promise<Plugged> {
   const places = await readCpuPlaces(qmp, signal);
   const found = plugged.safeParse({
@@ -73,9 +86,9 @@ export async function readPlugged(qmp: QmpSession, signal: AbortSignal): Promise
     modules: await readModules(qmp, signal),
     diskGib: await readDiskGib(qmp, signal),
   });
-  if (!found.success || new Set(found.data.cpus).size !== found.data.cpus.length) {
+  if (!found.success || new Set(found.data.cpus).size !== found.data.cpus.length)
     throw new DriverError('QEMU names devices that nobody plugged in');
-  }
+
   return found.data;
 }
 
@@ -103,7 +116,10 @@ export function cpuId(number: number): string {
   return `cpu${number}`;
 }
 
-/** Names of the objects that count the threads of emulated vCPUs (hotplug.ts); the first vCPU's is not counted. */
+/**
+ * Names of the objects that count the threads of emulated vCPUs (hotplug.ts); the first vCPU's is
+ * not counted.
+ */
 export const VCPU_THREAD_PREFIX = 'vcpu-thread-';
 
 export function vcpuThread(number: number): { 'qom-type': string; id: string } {
@@ -119,23 +135,27 @@ export function moduleMemory(id: string): string {
 export async function readModules(qmp: QmpSession, signal: AbortSignal): Promise<MemoryModule[]> {
   const devices = await qmp.command('query-memory-devices', undefined, memoryDevices, { signal });
   const modules = devices.map(({ data }) => {
-    const parsed = memoryModule.safeParse({ id: data.id, sizeMib: data.size / MIB, address: data.addr, slot: data.slot });
-    if (!parsed.success || data.memdev !== `/objects/${moduleMemory(data.id)}`) {
+    const parsed = memoryModule.safeParse({
+      id: data.id,
+      sizeMib: data.size / MIB,
+      address: data.addr,
+      slot: data.slot,
+    });
+    if (!parsed.success || data.memdev !== `/objects/${moduleMemory(data.id)}`)
       throw new DriverError('QEMU names a memory module that nobody plugged in');
-    }
+
     return parsed.data;
   });
-  if (new Set(modules.map(({ id }) => id)).size !== modules.length) {
+  if (new Set(modules.map(({ id }) => id)).size !== modules.length)
     throw new DriverError('QEMU names a memory module twice');
-  }
+
   return modules.sort((a, b) => a.slot - b.slot);
 }
 
 async function readDiskGib(qmp: QmpSession, signal: AbortSignal): Promise<number> {
   const nodes = await qmp.command('query-named-block-nodes', { flat: true }, blockNodes, { signal });
   const disk = nodes.find((node) => node['node-name'] === 'disk');
-  if (disk === undefined) {
-    throw new DriverError('QEMU has no disk');
-  }
+  if (disk === undefined) throw new DriverError('QEMU has no disk');
+
   return disk.image['virtual-size'] / GIB;
 }

@@ -1,11 +1,15 @@
-// Client of QEMU's control socket (QMP): greeting, commands with deadlines, events. Must not know what the commands mean.
-// The other end may be taken over by a tenant: lines, events and waiting commands are bounded, and what breaks the protocol ends the session.
+// Client of QEMU's control socket (QMP): greeting, commands with deadlines, events. Must not know
+// what the commands mean. The other end may be taken over by a tenant: lines, events and waiting
+// commands are bounded, and what breaks the protocol ends the session.
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { RateLimit } from './network/rate-limit.ts';
 
-/** Longest line that is read; the answers asked for here have a few KiB (query-hotpluggable-cpus), `ringbuf-read` at most 6 x 64 KiB. */
+/**
+ * Longest line that is read; the answers asked for here have a few KiB (query-hotpluggable-cpus),
+ * `ringbuf-read` at most 6 x 64 KiB.
+ */
 const LINE_MAX_BYTES = 524_288;
 const COMMAND_DEADLINE_MS = 10_000;
 const CONNECT_DEADLINE_MS = 20_000;
@@ -13,8 +17,9 @@ const CONNECT_DEADLINE_MS = 20_000;
 const CONNECT_STEP_MS = 2;
 const COMMANDS_WAITING_MAX = 64;
 /**
- * What nobody asked for: so much a second, and so much at once after silence. An event has some 200 bytes, and a guest can make QEMU send some kinds
- * as often as it likes; each costs this daemon, which serves all VMs, time.
+ * What nobody asked for: so much a second, and so much at once after silence. An event has some 200
+ * bytes, and a guest can make QEMU send some kinds as often as it likes; each costs this daemon,
+ * which serves all VMs, time.
  */
 const UNASKED_BYTES_PER_SECOND = 65_536;
 const UNASKED_BURST_BYTES = 1_048_576;
@@ -36,7 +41,10 @@ export interface QmpEvent {
 export interface QmpCall {
   signal: AbortSignal;
   deadlineMs?: number;
-  /** Called when the command goes out: QEMU may carry it out from then on, whatever becomes of the answer. */
+  /**
+   * Called when the command goes out: QEMU may carry it out from then on, whatever becomes of the
+   * answer.
+   */
   onSent?: (() => void) | undefined;
 }
 
@@ -88,25 +96,28 @@ export class QmpSession {
     await this.command('qmp_capabilities', undefined, z.unknown(), call);
   }
 
-  /** Runs a command and parses what it returns. Rejects with {@link QmpError}, or with the signal's reason. */
+  /**
+   * Runs a command and parses what it returns. Rejects with {@link QmpError}, or with the signal's
+   * reason.
+   */
   async command<T>(execute: string, parameters: object | undefined, answer: z.ZodType<T>, call: QmpCall): Promise<T> {
     call.signal.throwIfAborted();
-    if (this.#over !== null) {
-      throw new QmpError(`${execute}: ${this.#over}`, { over: true });
-    }
-    if (this.#waiting.size >= COMMANDS_WAITING_MAX) {
+    if (this.#over !== null) throw new QmpError(`${execute}: ${this.#over}`, { over: true });
+
+    if (this.#waiting.size >= COMMANDS_WAITING_MAX)
       throw new QmpError(`${execute}: ${COMMANDS_WAITING_MAX} commands wait for QEMU already`);
-    }
+
     const id = this.#nextId++;
     const settle = Promise.withResolvers<unknown>();
     this.#waiting.set(id, { command: execute, settle });
     call.onSent?.();
-    this.#socket.write(`${JSON.stringify({ execute, id, ...(parameters === undefined ? {} : { arguments: parameters }) })}\n`);
+    this.#socket.write(
+      `${JSON.stringify({ execute, id, ...(parameters === undefined ? {} : { arguments: parameters }) })}\n`,
+    );
     try {
       const returned = answer.safeParse(await within(settle.promise, execute, call));
-      if (!returned.success) {
-        throw new QmpError(`${execute}: QEMU returned something else than expected`);
-      }
+      if (!returned.success) throw new QmpError(`${execute}: QEMU returned something else than expected`);
+
       return returned.data;
     } finally {
       this.#waiting.delete(id);
@@ -148,9 +159,7 @@ export class QmpSession {
       this.#chunkBytes = 0;
       rest = rest.subarray(lineEnd + 1);
       this.#take(line);
-      if (this.#over !== null) {
-        return;
-      }
+      if (this.#over !== null) return;
     }
   }
 
@@ -168,9 +177,7 @@ export class QmpSession {
       return;
     }
     if (parsed.event !== undefined) {
-      for (const listener of [...this.#listeners]) {
-        listener({ name: parsed.event, data: parsed.data ?? {} });
-      }
+      for (const listener of [...this.#listeners]) listener({ name: parsed.event, data: parsed.data ?? {} });
     } else if (parsed.QMP !== undefined) {
       this.#greeted.resolve();
     } else if (parsed.error) {
@@ -182,23 +189,23 @@ export class QmpSession {
   }
 
   #end(reason: string): void {
-    if (this.#over !== null) {
-      return;
-    }
+    if (this.#over !== null) return;
+
     this.#over = reason;
     this.#socket.destroy();
     this.#greeted.reject(new QmpError(`QMP: ${reason}`, { over: true }));
-    for (const waiting of this.#waiting.values()) {
+    for (const waiting of this.#waiting.values())
       waiting.settle.reject(new QmpError(`${waiting.command}: ${reason}`, { over: true }));
-    }
+
     this.#waiting.clear();
     this.#closed.resolve(reason);
   }
 }
 
 /**
- * Connects to QEMU's socket as soon as it is there, and negotiates. Rejects with {@link QmpError} after the deadline, with the signal's reason when
- * that aborts (a caller aborts when the process has ended).
+ * Connects to QEMU's socket as soon as it is there, and negotiates. Rejects with {@link QmpError}
+ * after the deadline, with the signal's reason when that aborts (a caller aborts when the process
+ * has ended).
  */
 export async function openQmp(path: string, onEvent: (event: QmpEvent) => void, call: QmpCall): Promise<QmpSession> {
   const deadlineMs = call.deadlineMs ?? CONNECT_DEADLINE_MS;
@@ -216,12 +223,11 @@ export async function openQmp(path: string, onEvent: (event: QmpEvent) => void, 
       }
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
-      if (code !== 'ENOENT' && code !== 'ECONNREFUSED') {
-        throw error;
-      }
-      if (performance.now() > deadline) {
+      if (code !== 'ENOENT' && code !== 'ECONNREFUSED') throw error;
+
+      if (performance.now() > deadline)
         throw new QmpError(`QEMU did not open its control socket within ${deadlineMs / 1_000} s`, { cause: error });
-      }
+
       await delay(CONNECT_STEP_MS, undefined, { signal: call.signal });
     }
   }
@@ -241,7 +247,10 @@ function connected(path: string): Promise<Socket> {
 async function within<T>(promise: Promise<T>, what: string, call: QmpCall): Promise<T> {
   const deadlineMs = call.deadlineMs ?? COMMAND_DEADLINE_MS;
   const cut = Promise.withResolvers<never>();
-  const timer = setTimeout(() => cut.reject(new QmpError(`${what}: no answer of QEMU within ${deadlineMs / 1_000} s`)), deadlineMs);
+  const timer = setTimeout(
+    () => cut.reject(new QmpError(`${what}: no answer of QEMU within ${deadlineMs / 1_000} s`)),
+    deadlineMs,
+  );
   const onAbort = (): void => cut.reject(call.signal.reason);
   call.signal.addEventListener('abort', onAbort, { once: true });
   try {

@@ -1,7 +1,11 @@
-// The jail's own system call filter, beside the one that QEMU sets itself: nothing in it may change how large its files may get. Pure: classic BPF as the kernel reads it.
+// The jail's own system call filter, beside the one that QEMU sets itself: nothing in it may change
+// how large its files may get. Pure: classic BPF as the kernel reads it.
 import { DriverError } from '../driver.ts';
 
-/** AUDIT_ARCH_* and the numbers of the two system calls that set limits, by Node's name of the processor. */
+/**
+ * AUDIT_ARCH_* and the numbers of the two system calls that set limits, by Node's name of the
+ * processor.
+ */
 const NUMBERS = new Map([
   ['x64', { arch: 0xc000_003e, setrlimit: 160, prlimit64: 302 }],
   ['arm64', { arch: 0xc000_00b7, setrlimit: 164, prlimit64: 261 }],
@@ -24,14 +28,14 @@ const END = 0x8000_0000;
 const AT = { number: 0, arch: 4, firstArgument: 16, secondArgument: 24, thirdArgument: 32 } as const;
 
 /**
- * The program for `bwrap --seccomp`: setting RLIMIT_FSIZE is refused, also for oneself; reading it and everything else is allowed. Calls of another architecture end
- * the process: QEMU makes none. Throws for a processor it knows no numbers of.
+ * The program for `bwrap --seccomp`: setting RLIMIT_FSIZE is refused, also for oneself; reading it
+ * and everything else is allowed. Calls of another architecture end the process: QEMU makes none.
+ * Throws for a processor it knows no numbers of.
  */
 export function fileSizeFilter(nodeArch: string): Buffer {
   const numbers = NUMBERS.get(nodeArch);
-  if (numbers === undefined) {
-    throw new DriverError(`no system call filter is known for ${nodeArch}`);
-  }
+  if (numbers === undefined) throw new DriverError(`no system call filter is known for ${nodeArch}`);
+
   // Jumps count the instructions that are left out: [if so, if not].
   const program: [code: number, ifSo: number, ifNot: number, value: number][] = [
     [LOAD, 0, 0, AT.arch],

@@ -1,5 +1,6 @@
-// Starts the QEMU of a VM in its jail and opens its control socket. What its memory and devices are then given is the caller's (restore.ts, boot.ts, snapshot/wake.ts);
-// slots, records and ends are the driver's.
+// Starts the QEMU of a VM in its jail and opens its control socket. What its memory and devices are
+// then given is the caller's (restore.ts, boot.ts, snapshot/wake.ts); slots, records and ends are
+// the driver's.
 //
 //   launched -> recorded, control socket open -> given its state by the caller -> running
 import { join } from 'node:path';
@@ -30,7 +31,9 @@ export interface StartOrder {
 }
 
 /** What it starts with: devices whose state is going to be loaded, or the kernel of its image. */
-export type StartState = { kind: 'restore'; vcpu: number; devices: Pick<Plugged, 'cpus' | 'modules'> } | { kind: 'reboot' };
+export type StartState =
+  | { kind: 'restore'; vcpu: number; devices: Pick<Plugged, 'cpus' | 'modules'> }
+  | { kind: 'reboot' };
 
 /** A QEMU whose vCPUs stand still. */
 export interface StartedMachine {
@@ -43,7 +46,10 @@ export interface StartedMachine {
   elapsedMs: () => number;
   /** Resolves when the process is on record; rejects when it could not be put there. */
   recorded: Promise<void>;
-  /** Lets the vCPUs run, once the process is on record. Until `onSent` is called they certainly did not. */
+  /**
+   * Lets the vCPUs run, once the process is on record. Until `onSent` is called they certainly did
+   * not.
+   */
   run: (onSent?: () => void) => Promise<void>;
 }
 
@@ -58,8 +64,10 @@ export interface RunningMachine {
 }
 
 /**
- * Starts QEMU and has `bring` bring it to life. Rejects with what `bring` rejects with, DriverError, QmpError or the signal's reason, and with QEMU's last words when it
- * ended meanwhile; the caller ends what runs then. `onStarted` is over by then, whatever came of it: the caller may write the record again.
+ * Starts QEMU and has `bring` bring it to life. Rejects with what `bring` rejects with,
+ * DriverError, QmpError or the signal's reason, and with QEMU's last words when it ended meanwhile;
+ * the caller ends what runs then. `onStarted` is over by then, whatever came of it: the caller may
+ * write the record again.
  */
 export async function startMachine(
   base: RestoreBase,
@@ -69,7 +77,10 @@ export async function startMachine(
 ): Promise<RunningMachine> {
   const startedAt = performance.now();
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
-  const launched = await launchQemu(jailArgv(jailOf(base, order), QEMU_PROGRAM, qemuArgv(startOf(base, order, state))), order.signal);
+  const launched = await launchQemu(
+    jailArgv(jailOf(base, order), QEMU_PROGRAM, qemuArgv(startOf(base, order, state))),
+    order.signal,
+  );
   const launchedMs = elapsedMs();
   let recorded = Promise.resolve();
   try {
@@ -113,7 +124,11 @@ function jailOf({ template, imageFolder, accelerator }: RestoreBase, { slot, fol
   };
 }
 
-function startOf({ version, accelerator, hostVendor, rootDisk, boot }: RestoreBase, { vmId, slot }: StartOrder, state: StartState) {
+function startOf(
+  { version, accelerator, hostVendor, rootDisk, boot }: RestoreBase,
+  { vmId, slot }: StartOrder,
+  state: StartState,
+) {
   const always = { version, accelerator, hostVendor, rootDisk, uid: slot.uid, tap: slot.tap, name: vmId };
   return state.kind === 'restore' ? { ...always, ...state } : { ...always, ...state, vcpu: VCPU_MAX, boot };
 }

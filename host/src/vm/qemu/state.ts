@@ -1,5 +1,6 @@
-// What the driver keeps of a VM on disk, in the VM's record, and beside its disk. The slot is there before anything runs in it, the process as soon as there is one; what
-// the VM was made from stays as long as its disk.
+// What the driver keeps of a VM on disk, in the VM's record, and beside its disk. The slot is there
+// before anything runs in it, the process as soon as there is one; what the VM was made from stays
+// as long as its disk.
 import { join } from 'node:path';
 import { z } from 'zod';
 import { DriverError, type DriverState } from '../driver.ts';
@@ -29,13 +30,15 @@ export function parseState(state: DriverState | null): VmState | null {
 /** Rejects with {@link DriverError} when nothing was saved. */
 export function stateOf(state: DriverState): VmState {
   const parsed = parseState(state);
-  if (parsed === null) {
-    throw new DriverError('nothing is on record of how the VM was made');
-  }
+  if (parsed === null) throw new DriverError('nothing is on record of how the VM was made');
+
   return parsed;
 }
 
-/** Beside the disk, which a QEMU in foreign hands may write to: what its file may grow to is never taken from the disk itself. */
+/**
+ * Beside the disk, which a QEMU in foreign hands may write to: what its file may grow to is never
+ * taken from the disk itself.
+ */
 const DISK_SIZE_FILE = 'disk-gib';
 
 /** Survives a crash: the disk may have that size from now on. */

@@ -1,5 +1,6 @@
-// Boots the image's machine once, in a network slot and a jail, with memory and disk in files: for the accelerator's probe and the template.
-// Owns the start, the wait for the guest daemon and the end of that machine; what is done in it is the caller's.
+// Boots the image's machine once, in a network slot and a jail, with memory and disk in files: for
+// the accelerator's probe and the template. Owns the start, the wait for the guest daemon and the
+// end of that machine; what is done in it is the caller's.
 import { chown, mkdir, open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Image } from '@berth/image/image-folder.ts';
@@ -50,12 +51,22 @@ export interface BootedMachine {
   quit: () => Promise<void>;
 }
 
-/** Boots, lets `use` work with the machine, and leaves no process and no slot behind. Rejects with {@link DriverError} that says how far it came. */
-export async function withBootedMachine<T>(order: BootOrder, signal: AbortSignal, use: (machine: BootedMachine) => Promise<T>): Promise<T> {
+/**
+ * Boots, lets `use` work with the machine, and leaves no process and no slot behind. Rejects with
+ * {@link DriverError} that says how far it came.
+ */
+export async function withBootedMachine<T>(
+  order: BootOrder,
+  signal: AbortSignal,
+  use: (machine: BootedMachine) => Promise<T>,
+): Promise<T> {
   const slot = await order.network.claim(`template-${basename(order.folder)}`, signal);
   try {
     const templateFolder = await makeFiles(order.folder, slot);
-    const launched = await launchQemu(jailArgv(jailOf(order, slot, templateFolder), QEMU_PROGRAM, qemuArgv(startOf(order, slot))), signal);
+    const launched = await launchQemu(
+      jailArgv(jailOf(order, slot, templateFolder), QEMU_PROGRAM, qemuArgv(startOf(order, slot))),
+      signal,
+    );
     return await workWith(order, slot, templateFolder, launched, AbortSignal.any([signal, launched.ended]), use).catch(
       async (error: unknown) => {
         throw await reasonOf(error, launched);
@@ -87,7 +98,9 @@ async function workWith<T>(
   }
 }
 
-/** QEMU writes the device state after it gave up being root: the folder is its own until it ends. */
+/**
+ * QEMU writes the device state after it gave up being root: the folder is its own until it ends.
+ */
 async function makeFiles(folder: string, slot: Slot): Promise<string> {
   const templateFolder = join(folder, 'template');
   await mkdir(join(folder, 'vm'), { recursive: true, mode: 0o700 });
@@ -133,7 +146,5 @@ async function quitQemu(qmp: QmpSession, process: VmProcess): Promise<void> {
   const late = AbortSignal.timeout(QUIT_DEADLINE_MS);
   await qmp.command('quit', undefined, z.unknown(), { signal: late });
   await processExited(process, late);
-  if (late.aborted) {
-    throw new DriverError(`QEMU did not end within ${QUIT_DEADLINE_MS / 1_000} s`);
-  }
+  if (late.aborted) throw new DriverError(`QEMU did not end within ${QUIT_DEADLINE_MS / 1_000} s`);
 }

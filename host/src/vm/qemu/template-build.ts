@@ -1,5 +1,6 @@
-// Makes a template: one boot, a rehearsal, the frozen devices, the files made durable and read-only, one rename. Also probes the accelerator, which is
-// the same boot. One builder at a time for each cache folder; one that was killed leaves nothing that the next does not clear away.
+// Makes a template: one boot, a rehearsal, the frozen devices, the files made durable and
+// read-only, one rename. Also probes the accelerator, which is the same boot. One builder at a time
+// for each cache folder; one that was killed leaves nothing that the next does not clear away.
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
@@ -21,14 +22,24 @@ import { parseGuestCidr, slotOf, type Network } from './network/slot.ts';
 import type { QemuVersion } from './qemu-version.ts';
 import { rehearse, type Rehearsed } from './rehearsal.ts';
 import { endSlotProcesses } from './slot-processes.ts';
-import { openTemplate, templateFacts, templateIdOf, templatesFolder, writeTemplateRecord, type Template } from './template.ts';
+import {
+  openTemplate,
+  templateFacts,
+  templateIdOf,
+  templatesFolder,
+  writeTemplateRecord,
+  type Template,
+} from './template.ts';
 import { withBootedMachine, type BootedMachine, type BootOrder } from './template-boot.ts';
 
 /** A kernel that boots at all under KVM does so in seconds. */
 const KVM_PROBE_DEADLINE_MS = 20_000;
 const BUILD_PREFIX = '.build-';
 
-/** The guest counts as quiet when its vCPU used less than this share of a window; it is waited for that long. */
+/**
+ * The guest counts as quiet when its vCPU used less than this share of a window; it is waited for
+ * that long.
+ */
 const QUIET_WINDOW_MS = 500;
 const QUIET_SHARE = 0.1;
 const QUIET_DEADLINE_MS = 20_000;
@@ -49,13 +60,15 @@ export async function ensureProbe(order: BuildOrder): Promise<Probe> {
   return known ?? asBuilder(order, (network) => probe(order, network));
 }
 
-/** The template for this machine and image, built when there is none or when it does not verify; probes first. */
+/**
+ * The template for this machine and image, built when there is none or when it does not verify;
+ * probes first.
+ */
 export async function ensureTemplate(order: BuildOrder): Promise<{ template: Template; probe: Probe; built: boolean }> {
   const known = await readProbeFor(order.cacheFolder, order.version, order.host);
   const existing = known === null ? null : await usable(order, known);
-  if (known !== null && existing !== null) {
-    return { template: existing, probe: known, built: false };
-  }
+  if (known !== null && existing !== null) return { template: existing, probe: known, built: false };
+
   return asBuilder(order, async (network) => {
     const found = await probe(order, network);
     // Somebody else may have built it while we waited for the lock.
@@ -79,13 +92,20 @@ async function usable(order: BuildOrder, probe: Probe): Promise<Template | null>
   }
 }
 
-/** Takes the lock, clears away what a killed builder left, and lends a network of the builder's own. */
+/**
+ * Takes the lock, clears away what a killed builder left, and lends a network of the builder's own.
+ */
 async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promise<T>): Promise<T> {
   const folder = templatesFolder(order.cacheFolder);
   await mkdir(folder, { recursive: true });
-  const lock = await waitForLock(join(folder, '.lock'), () => order.report('another builder is at work: waiting for it'), order.signal);
+  const lock = await waitForLock(
+    join(folder, '.lock'),
+    () => order.report('another builder is at work: waiting for it'),
+    order.signal,
+  );
   try {
-    // Named after the cache folder, so that the next builder with the same lock finds the slots of one that was killed.
+    // Named after the cache folder, so that the next builder with the same lock finds the slots of
+    // one that was killed.
     const instanceId = letters(
       createHash('sha256')
         .update(await realpath(folder))
@@ -109,21 +129,17 @@ async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promi
 async function clearAway(folder: string, instanceId: string, guestCidr: string): Promise<void> {
   const cidr = parseGuestCidr(guestCidr);
   await mkdir(DEFAULT_REGISTRY_FOLDER, { recursive: true, mode: 0o700 });
-  for (const number of (await readRegistry(DEFAULT_REGISTRY_FOLDER, instanceId)).keys()) {
+  for (const number of (await readRegistry(DEFAULT_REGISTRY_FOLDER, instanceId)).keys())
     await endSlotProcesses(slotOf(cidr, number));
-  }
-  for (const name of await readdir(folder)) {
-    if (name.startsWith(BUILD_PREFIX)) {
-      await rm(join(folder, name), { recursive: true, force: true });
-    }
-  }
+
+  for (const name of await readdir(folder))
+    if (name.startsWith(BUILD_PREFIX)) await rm(join(folder, name), { recursive: true, force: true });
 }
 
 async function probe(order: BuildOrder, network: Network): Promise<Probe> {
   const known = await readProbeFor(order.cacheFolder, order.version, order.host);
-  if (known !== null) {
-    return known;
-  }
+  if (known !== null) return known;
+
   order.report(`probing KVM by a boot (at most ${KVM_PROBE_DEADLINE_MS / 1_000} s)`);
   const failure = await inBuildFolder(order, async (folder) => {
     try {
@@ -131,10 +147,10 @@ async function probe(order: BuildOrder, network: Network): Promise<Probe> {
       await withBootedMachine(boot, order.signal, (machine) => machine.quit());
       return null;
     } catch (error) {
-      // Whatever stops a boot under KVM is a reason against KVM; what would stop every boot shows again under TCG.
-      if (error instanceof DriverError) {
-        return error.message;
-      }
+      // Whatever stops a boot under KVM is a reason against KVM; what would stop every boot shows
+      // again under TCG.
+      if (error instanceof DriverError) return error.message;
+
       throw error;
     }
   });
@@ -159,9 +175,8 @@ async function buildOnce(order: BuildOrder, network: Network, { accelerator }: P
     const template = join(folder, 'template');
     await chown(template, 0, 0);
     await chmod(template, 0o755);
-    for (const name of Object.values(TEMPLATE_FILES)) {
-      await makeDurableAndReadOnly(join(template, name));
-    }
+    for (const name of Object.values(TEMPLATE_FILES)) await makeDurableAndReadOnly(join(template, name));
+
     await writeTemplateRecord(template, facts, tscKhz);
     const target = join(templatesFolder(order.cacheFolder), templateId);
     await rm(target, { recursive: true, force: true });
@@ -169,13 +184,15 @@ async function buildOnce(order: BuildOrder, network: Network, { accelerator }: P
     await flushFolder(templatesFolder(order.cacheFolder));
   });
   const built = await openTemplate(order.cacheFolder, templateId);
-  if (built === null) {
-    throw new DriverError(`template ${templateId} vanished after it was built`);
-  }
+  if (built === null) throw new DriverError(`template ${templateId} vanished after it was built`);
+
   return built;
 }
 
-/** Order matters: no connection, then a quiet guest, then stopped vCPUs, then the devices' state; what `quit` writes belongs to that moment. */
+/**
+ * Order matters: no connection, then a quiet guest, then stopped vCPUs, then the devices' state;
+ * what `quit` writes belongs to that moment.
+ */
 async function freeze(order: BuildOrder, { qmp, process, endpoint, signal, quit }: BootedMachine): Promise<Rehearsed> {
   const rehearsed = await rehearse(endpoint, signal, order.report);
   await untilQuiet(process.pid, signal);
@@ -187,16 +204,18 @@ async function freeze(order: BuildOrder, { qmp, process, endpoint, signal, quit 
   return rehearsed;
 }
 
-/** Best effort: a guest that never rests makes a template that works, only somewhat less alike from build to build. */
+/**
+ * Best effort: a guest that never rests makes a template that works, only somewhat less alike from
+ * build to build.
+ */
 async function untilQuiet(jailPid: number, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + QUIET_DEADLINE_MS;
   let before = cpuMs(jailPid);
   while (performance.now() < deadline) {
     await delay(QUIET_WINDOW_MS, undefined, { signal });
     const now = cpuMs(jailPid);
-    if (now - before < QUIET_WINDOW_MS * QUIET_SHARE) {
-      return;
-    }
+    if (now - before < QUIET_WINDOW_MS * QUIET_SHARE) return;
+
     before = now;
   }
 }

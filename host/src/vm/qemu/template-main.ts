@@ -1,4 +1,5 @@
-// The set-up's entry: probes the accelerator and builds the template of an image, with a line for each step.
+// The set-up's entry: probes the accelerator and builds the template of an image, with a line for
+// each step.
 //   node host/src/vm/qemu/template-main.ts build|probe --cache-dir DIR --image-folder DIR [--guest-cidr CIDR]
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -25,9 +26,9 @@ async function run(argv: readonly string[]): Promise<void> {
     positionals.length !== 1 ||
     values['cache-dir'] === undefined ||
     values['image-folder'] === undefined
-  ) {
+  )
     throw new Error(USAGE);
-  }
+
   const signal = stopSignal();
   const order: BuildOrder = {
     cacheFolder: resolve(values['cache-dir']),
@@ -51,9 +52,9 @@ async function run(argv: readonly string[]): Promise<void> {
 /** Aborts at the first SIGTERM or SIGINT: what was made is unmade before the process ends. */
 function stopSignal(): AbortSignal {
   const stop = new AbortController();
-  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+  for (const name of ['SIGTERM', 'SIGINT'] as const)
     process.once(name, () => stop.abort(new Error(`told to stop by ${name}`)));
-  }
+
   return stop.signal;
 }
 

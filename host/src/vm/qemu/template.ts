@@ -1,5 +1,6 @@
-// A template on disk: what it was made from, what files it has, and whether they are still what was built. Builds nothing.
-// A template's folder appears whole, by one rename, and is never written again; `verified.json` in it is a note, not part of it.
+// A template on disk: what it was made from, what files it has, and whether they are still what was
+// built. Builds nothing. A template's folder appears whole, by one rename, and is never written
+// again; `verified.json` in it is a note, not part of it.
 import { createHash, randomUUID } from 'node:crypto';
 import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,7 +26,10 @@ const templateFactsRecord = z.object({
   accelerator: z.enum(['kvm', 'tcg']),
   machineHash: z.string(),
   buildRevision: z.int(),
-  /** Kernel and processor of the host: under KVM the guest has seen both. An emulated machine is the same everywhere. */
+  /**
+   * Kernel and processor of the host: under KVM the guest has seen both. An emulated machine is the
+   * same everywhere.
+   */
   hostKernel: z.string().nullable(),
   hostCpu: z.string().nullable(),
 });
@@ -58,7 +62,12 @@ export interface Template {
 }
 
 /** Facts of the template that this machine wants for the image. */
-export function templateFacts(imageId: string, version: QemuVersion, accelerator: Accelerator, host: HostMachine): TemplateFacts {
+export function templateFacts(
+  imageId: string,
+  version: QemuVersion,
+  accelerator: Accelerator,
+  host: HostMachine,
+): TemplateFacts {
   return {
     imageId,
     qemuVersion: version.text,
@@ -84,29 +93,28 @@ export function templatesFolder(cacheFolder: string): string {
 }
 
 /**
- * Opens a template and verifies its files by SHA-256. Files that were verified since the machine's start and not written since (same inode, size and
- * both times; no program can set the change time) are not read again. Null when there is no such template.
- * Rejects with {@link DriverError} when there is one that is not whole.
+ * Opens a template and verifies its files by SHA-256. Files that were verified since the machine's
+ * start and not written since (same inode, size and both times; no program can set the change time)
+ * are not read again. Null when there is no such template. Rejects with {@link DriverError} when
+ * there is one that is not whole.
  */
 export async function openTemplate(cacheFolder: string, templateId: string): Promise<Template | null> {
   const folder = join(templatesFolder(cacheFolder), templateId);
   const text = await readIfPresent(join(folder, RECORD_FILE));
-  if (text === null) {
-    return null;
-  }
+  if (text === null) return null;
+
   const record = parseRecord(text, folder);
-  if (record.templateId !== templateId) {
-    throw new DriverError(`${folder} holds another template, ${record.templateId}`);
-  }
+  if (record.templateId !== templateId) throw new DriverError(`${folder} holds another template, ${record.templateId}`);
+
   const before = await fingerprint(folder, text);
   if ((await readIfPresent(join(folder, NOTE_FILE))) !== before) {
     for (const name of FILE_NAMES) {
       const path = join(folder, TEMPLATE_FILES[name]);
-      if ((await sha256Of(path)) !== record.files[name].sha256) {
+      if ((await sha256Of(path)) !== record.files[name].sha256)
         throw new DriverError(`${path} is not what was built: its SHA-256 differs`);
-      }
     }
-    // Taken before the reading: a write meanwhile gives the file other times, and it is read again next time.
+    // Taken before the reading: a write meanwhile gives the file other times, and it is read again
+    // next time.
     await leaveNote(folder, before);
   }
   return {
@@ -118,7 +126,10 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
   };
 }
 
-/** It only spares a reading, so nothing is lost without it. Several processes may leave it at once: each writes a file of its own. */
+/**
+ * It only spares a reading, so nothing is lost without it. Several processes may leave it at once:
+ * each writes a file of its own.
+ */
 async function leaveNote(folder: string, note: string): Promise<void> {
   const unfinished = join(folder, `.${NOTE_FILE}.${randomUUID()}`);
   try {
@@ -129,7 +140,10 @@ async function leaveNote(folder: string, note: string): Promise<void> {
   }
 }
 
-/** Describes and records the finished files in a folder that is about to become a template. They must be on disk already. */
+/**
+ * Describes and records the finished files in a folder that is about to become a template. They
+ * must be on disk already.
+ */
 export async function writeTemplateRecord(folder: string, facts: TemplateFacts, tscKhz: number | null): Promise<void> {
   const files: Partial<TemplateRecord['files']> = {};
   for (const name of FILE_NAMES) {
@@ -178,9 +192,8 @@ async function sha256Of(path: string): Promise<string> {
   try {
     for (;;) {
       const { bytesRead } = await file.read(buffer, 0, READ_BYTES);
-      if (bytesRead === 0) {
-        return hash.digest('hex');
-      }
+      if (bytesRead === 0) return hash.digest('hex');
+
       hash.update(buffer.subarray(0, bytesRead));
     }
   } finally {

@@ -42,7 +42,9 @@ describe('the record of a VM on disk', () => {
     await directory.write(newRecord(A, 1, SMALL));
     await directory.writeSecret(A, 'secret');
     const modes = await Promise.all(
-      ['', 'vm', 'record.json', 'guest-secret'].map(async (name) => (await stat(join(root, 'vms', A, name))).mode & 0o777),
+      ['', 'vm', 'record.json', 'guest-secret'].map(
+        async (name) => (await stat(join(root, 'vms', A, name))).mode & 0o777,
+      ),
     );
     assert.deepEqual(modes, [0o700, 0o700, 0o600, 0o600]);
   });

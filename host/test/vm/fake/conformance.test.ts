@@ -11,5 +11,7 @@ conformance('fake', () => new FakeDriver(instanceId), {
   uplink: null,
   prepareDeadlineMs: 60_000,
   leftovers: async () =>
-    (await findMarked((mark) => mark.instanceId === instanceId)).map(({ process, mark }) => `process ${process.pid} of ${mark.vmId}`),
+    (await findMarked((mark) => mark.instanceId === instanceId)).map(
+      ({ process, mark }) => `process ${process.pid} of ${mark.vmId}`,
+    ),
 });

@@ -1,4 +1,5 @@
-// The fake driver runs the real guest daemon, finds it again after a crash and leaves nothing behind.
+// The fake driver runs the real guest daemon, finds it again after a crash and leaves nothing
+// behind.
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -80,9 +81,7 @@ test('state is on disk before anything runs, and is enough for another driver to
   const vm = await create({
     saveState: async (state) => {
       saved.push(structuredClone(state));
-      if (saved.length === 1) {
-        running = await findMarked((mark) => mark.folder === folder);
-      }
+      if (saved.length === 1) running = await findMarked((mark) => mark.folder === folder);
     },
   });
   assert.deepEqual(running, []);
@@ -151,5 +150,8 @@ test('only what no record names is reaped, and only of the same installation', a
 test('a guest daemon that does not start is said with what it wrote', async (t) => {
   const { create, folder } = await prepared(t);
   await mkdir(join(folder, 'run', 'berth', 'secret'), { recursive: true });
-  await assert.rejects(create(), (error) => error instanceof DriverError && /it ended with .*it wrote: /s.test(error.message));
+  await assert.rejects(
+    create(),
+    (error) => error instanceof DriverError && /it ended with .*it wrote: /s.test(error.message),
+  );
 });

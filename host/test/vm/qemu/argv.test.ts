@@ -12,7 +12,11 @@ const START = {
   name: 'sbx_a',
 } as const;
 const RESTORE: RestoreStart = { ...START, kind: 'restore', vcpu: 1, devices: { cpus: [], modules: [] } };
-const BOOT: BootStart = { ...START, kind: 'boot', boot: { kernel: 'vmlinuz', initramfs: 'initramfs', commandLine: 'quiet panic=-1' } };
+const BOOT: BootStart = {
+  ...START,
+  kind: 'boot',
+  boot: { kernel: 'vmlinuz', initramfs: 'initramfs', commandLine: 'quiet panic=-1' },
+};
 
 const REBOOT: RebootStart = { ...START, kind: 'reboot', vcpu: 8, boot: BOOT.boot };
 
@@ -74,9 +78,8 @@ test('boot and restore have the same machine', () => {
 });
 
 test('every PCI device comes without firmware of its own', () => {
-  for (const device of valuesOf(qemuArgv(RESTORE), '-device').filter((text) => text.includes('-pci'))) {
+  for (const device of valuesOf(qemuArgv(RESTORE), '-device').filter((text) => text.includes('-pci')))
     assert.match(device, /,romfile=,/);
-  }
 });
 
 test('QEMU filters its system calls and becomes the user of its slot, by the option its version has', () => {

@@ -1,5 +1,6 @@
-// The conformance suite with the QEMU driver and real guests, on a machine of its own: what the guests call the internet is a namespace of this test.
-// Needs root, the image and the template (`berth test` makes them).
+// The conformance suite with the QEMU driver and real guests, on a machine of its own: what the
+// guests call the internet is a namespace of this test. Needs root, the image and the template
+// (`berth test` makes them).
 import { after, before } from 'node:test';
 import { conformance } from '../../../src/vm/conformance/conformance.ts';
 import type { ConformanceUplink, Target } from '../../../src/vm/conformance/subject.ts';
@@ -37,13 +38,13 @@ const uplink: ConformanceUplink = {
     return there().closedIpv6;
   },
   name: { name: 'www.internet.test', address: ZONE_ADDRESS },
-  answering: async (targets: readonly Target[]) => (await probeHere(targets, UP_MS)).filter(({ answeredBy }) => answeredBy !== null),
+  answering: async (targets: readonly Target[]) =>
+    (await probeHere(targets, UP_MS)).filter(({ answeredBy }) => answeredBy !== null),
 };
 
 function there(): Uplink {
-  if (world === null) {
-    throw new Error('the uplink is used before it is there');
-  }
+  if (world === null) throw new Error('the uplink is used before it is there');
+
   return world;
 }
 

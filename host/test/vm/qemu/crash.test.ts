@@ -1,4 +1,5 @@
-// The crash suite with the QEMU driver, on a machine of its own. Needs root, the image and the template (`berth test` makes them).
+// The crash suite with the QEMU driver, on a machine of its own. Needs root, the image and the
+// template (`berth test` makes them).
 import { readConfig } from '../../../src/config.ts';
 import { crashSuite } from '../../crash-suite.ts';
 import { enterPrivateMachine } from './private-machine.ts';

@@ -4,7 +4,10 @@ import { panicIn } from '../../../src/vm/qemu/console.ts';
 import { nameEnd, oomKills, type SeenEnd } from '../../../src/vm/qemu/death.ts';
 
 const NOTHING: SeenEnd = { pid: 7, guest: null, exit: null, outOfMemory: false };
-const guest = (shutdownReason: string, panic: string | null = null): SeenEnd => ({ ...NOTHING, guest: { shutdownReason, panic } });
+const guest = (shutdownReason: string, panic: string | null = null): SeenEnd => ({
+  ...NOTHING,
+  guest: { shutdownReason, panic },
+});
 const exit = (code: number | null, outOfMemory = false): SeenEnd => ({
   ...NOTHING,
   exit: { code, message: `ended: ${code}` },
@@ -18,7 +21,12 @@ for (const [what, seen, code, reason] of [
   ['a panic that QEMU tells', guest('guest-panic'), 'guest_panic', /panicked$/],
   ['a signal to QEMU that it obeys', guest('host-signal'), 'process_ended', /by a signal/],
   ['a kill while memory ran out', exit(137, true), 'out_of_memory', /ran out of memory/],
-  ['an end nobody could see while memory ran out', { ...NOTHING, outOfMemory: true }, 'out_of_memory', /ran out of memory/],
+  [
+    'an end nobody could see while memory ran out',
+    { ...NOTHING, outOfMemory: true },
+    'out_of_memory',
+    /ran out of memory/,
+  ],
   ['a crash while memory ran out', exit(139, true), 'qemu_crash', /139/],
   ['a kill', exit(137), 'process_ended', /137/],
   ['a segmentation fault', exit(139), 'qemu_crash', /139/],
@@ -37,13 +45,15 @@ for (const [what, seen, code, reason] of [
 }
 
 test('why QEMU ends is a sentence, bounded, whatever it calls it', () => {
-  for (const name of ['__proto__', 'constructor', 'x'.repeat(1_000)]) {
+  for (const name of ['__proto__', 'constructor', 'x'.repeat(1_000)])
     assert.deepEqual(nameEnd(guest(name)), { code: 'process_ended', reason: `QEMU ended: ${name.slice(0, 64)}` });
-  }
 });
 
 test('what a kernel says when it panics is found on the console, bounded and printable', () => {
-  assert.equal(panicIn('[ 1.0] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.1] more'), 'sysrq triggered crash');
+  assert.equal(
+    panicIn('[ 1.0] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.1] more'),
+    'sysrq triggered crash',
+  );
   assert.equal(panicIn('login: '), null);
   assert.equal(panicIn(`Kernel panic - not syncing: \u001b[31m${'y'.repeat(1_000)}`)?.length, 200);
 });

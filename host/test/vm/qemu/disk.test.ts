@@ -31,7 +31,15 @@ for (const sizeGib of [1, 10, 80, DISK_MAX_GIB]) {
 test('an overlay takes writes at both ends and is whole after them', async (context) => {
   const path = await pathFor(context);
   await writeOverlay(path, 10);
-  await run('qemu-io', ['-f', 'qcow2', '-c', 'write -P 7 0 128k', '-c', `write -P 9 ${10 * 2 ** 30 - 65_536} 64k`, path]);
+  await run('qemu-io', [
+    '-f',
+    'qcow2',
+    '-c',
+    'write -P 7 0 128k',
+    '-c',
+    `write -P 9 ${10 * 2 ** 30 - 65_536} 64k`,
+    path,
+  ]);
   await run('qemu-io', [
     '-f',
     'qcow2',

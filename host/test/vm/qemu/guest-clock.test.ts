@@ -5,7 +5,8 @@ import { clockFault, tscKhzIn, type ClockReading } from '../../../src/vm/qemu/gu
 const FIRST: ClockReading = { sentMs: 1_000, answeredMs: 1_020, uptimeMs: 500 };
 
 test('a clock that keeps time is told from one that does not, as far as the readings can tell', () => {
-  const after = (uptimeMs: number): string | null => clockFault(FIRST, { sentMs: 11_000, answeredMs: 11_030, uptimeMs });
+  const after = (uptimeMs: number): string | null =>
+    clockFault(FIRST, { sentMs: 11_000, answeredMs: 11_030, uptimeMs });
   assert.equal(after(500 + 10_000), null);
   // Between 9,980 and 10,030 ms passed, and half a hundredth is the kernel's own to correct.
   assert.equal(after(500 + 9_931), null);

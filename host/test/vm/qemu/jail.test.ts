@@ -19,7 +19,9 @@ const JAIL: Jail = {
 
 /** Pairs of source and target of a kind of bind. */
 function bindsOf(argv: readonly string[], kind: string): [string, string][] {
-  return argv.flatMap((argument, at) => (argument === kind ? [[argv[at + 1] ?? '', argv[at + 2] ?? ''] as [string, string]] : []));
+  return argv.flatMap((argument, at) =>
+    argument === kind ? [[argv[at + 1] ?? '', argv[at + 2] ?? ''] as [string, string]] : [],
+  );
 }
 
 test('a VM sees its own folder, and image, template and programs read-only', () => {
@@ -34,12 +36,19 @@ test('a VM sees its own folder, and image, template and programs read-only', () 
 });
 
 test('/dev/kvm is in the jail under KVM only', () => {
-  assert.deepEqual(bindsOf(jailArgv({ ...JAIL, kvm: true }, '/usr/bin/true', []), '--dev-bind').at(1), ['/dev/kvm', '/dev/kvm']);
+  assert.deepEqual(bindsOf(jailArgv({ ...JAIL, kvm: true }, '/usr/bin/true', []), '--dev-bind').at(1), [
+    '/dev/kvm',
+    '/dev/kvm',
+  ]);
 });
 
 test('a VM outlives who started it; the machine that makes a template does not', () => {
   assert.equal(jailArgv(JAIL, '/usr/bin/true', []).includes('--die-with-parent'), false);
-  const building = jailArgv({ ...JAIL, template: { folder: '/cache/x', writable: true }, diesWithParent: true }, '/usr/bin/true', []);
+  const building = jailArgv(
+    { ...JAIL, template: { folder: '/cache/x', writable: true }, diesWithParent: true },
+    '/usr/bin/true',
+    [],
+  );
   assert.equal(building.includes('--die-with-parent'), true);
   assert.deepEqual(bindsOf(building, '--bind')[0], ['/cache/x', '/template']);
 });
@@ -64,8 +73,14 @@ test('who is in the jail cannot change how large its files may get, and can read
   const filter = join(folder, 'filter');
   writeFileSync(filter, fileSizeFilter(process.arch));
   const bwrap = ['--ro-bind', '/', '/', '--seccomp', String(FILTER_FD), '--', 'bash', '-c', script];
-  const run = spawnSync('bash', ['-c', `exec ${FILTER_FD}<"$0"; exec bwrap "$@"`, filter, ...bwrap], { encoding: 'utf8' });
-  assert.deepEqual([run.status, run.stdout.trim().split('\n').slice(1)], [0, ['refused', 'refused', 'allowed']], run.stderr);
+  const run = spawnSync('bash', ['-c', `exec ${FILTER_FD}<"$0"; exec bwrap "$@"`, filter, ...bwrap], {
+    encoding: 'utf8',
+  });
+  assert.deepEqual(
+    [run.status, run.stdout.trim().split('\n').slice(1)],
+    [0, ['refused', 'refused', 'allowed']],
+    run.stderr,
+  );
 });
 
 test('a processor whose system calls are not known is said', () => {

@@ -9,19 +9,23 @@ import { launchQemu, MESSAGES_BYTES_PER_SECOND } from '../../../src/vm/qemu/laun
 const DEADLINE_MS = 30_000;
 const NEVER = new AbortController().signal;
 /** As bwrap reports it on the status descriptor, and then what stands for QEMU. */
-const program = (script: string): [string, ...string[]] => ['sh', '-c', `echo "{ \\"child-pid\\": $$ }" >&3; ${script}`];
+const program = (script: string): [string, ...string[]] => [
+  'sh',
+  '-c',
+  `echo "{ \\"child-pid\\": $$ }" >&3; ${script}`,
+];
 
 test('a program that floods its messages is read no faster than the bound', async (context) => {
   const startedAt = performance.now();
   const { process } = await launchQemu(program('exec yes >&2'), NEVER);
   context.after(() => endProcess(process));
   const written = (): number => Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${process.pid}/io`, 'latin1'))?.[1]);
-  // Beside what is read in each second: what the socket between us and the stream hold, and what the last read was too long.
+  // Beside what is read in each second: what the socket between us and the stream hold, and what
+  // the last read was too long.
   const onTheWay = 2 * MESSAGES_BYTES_PER_SECOND;
   const deadline = AbortSignal.timeout(DEADLINE_MS);
-  while (written() < 2 * onTheWay) {
-    await delay(10, undefined, { signal: deadline });
-  }
+  while (written() < 2 * onTheWay) await delay(10, undefined, { signal: deadline });
+
   const bytes = written();
   const seconds = Math.ceil((performance.now() - startedAt) / 1_000);
   assert.ok(bytes <= onTheWay + seconds * (MESSAGES_BYTES_PER_SECOND + 65_536), `${bytes} bytes in ${seconds} s`);
@@ -29,11 +33,13 @@ test('a program that floods its messages is read no faster than the bound', asyn
 
 test('the last messages of a program that ends are its reason', async () => {
   // It lives until it is known which process it is.
-  const { ended, deviceState } = await launchQemu(program(`echo "no such machine" >&2; exec cat <&${DEVICE_STATE_FD}`), NEVER);
+  const { ended, deviceState } = await launchQemu(
+    program(`echo "no such machine" >&2; exec cat <&${DEVICE_STATE_FD}`),
+    NEVER,
+  );
   deviceState.end();
-  if (!ended.aborted) {
-    await new Promise((resolve) => ended.addEventListener('abort', resolve, { once: true }));
-  }
+  if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve, { once: true }));
+
   assert.match((ended.reason as Error).message, /ended with exit code 0: no such machine/);
 });
 
@@ -55,7 +61,5 @@ test('a program whose start is aborted does not live on', async () => {
       return false;
     }
   };
-  while (lives()) {
-    await delay(10, undefined, { signal: deadline });
-  }
+  while (lives()) await delay(10, undefined, { signal: deadline });
 });

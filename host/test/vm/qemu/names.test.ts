@@ -1,4 +1,5 @@
-// A real machine that dies the moment it was made, before its guest wrote its identity to the disk. Needs root, the image and the template.
+// A real machine that dies the moment it was made, before its guest wrote its identity to the disk.
+// Needs root, the image and the template.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -22,7 +23,14 @@ const SPEC = { ...SMALL, hostname: 'named', sshAuthorizedKeys: ['ssh-ed25519 AAA
 describe('a machine that dies the moment it was made', () => {
   let daemon: DaemonFixture;
   before(async () => {
-    daemon = await DaemonFixture.make(['--driver', 'qemu', '--cache-dir', readConfig([], process.env).cacheFolder, '--pool-max', '0']);
+    daemon = await DaemonFixture.make([
+      '--driver',
+      'qemu',
+      '--cache-dir',
+      readConfig([], process.env).cacheFolder,
+      '--pool-max',
+      '0',
+    ]);
     await daemon.start();
   });
   after(async () => {
@@ -74,7 +82,10 @@ describe('a machine that dies the moment it was made', () => {
     assert.ok(names);
     assert.equal(await outputOf('cat /etc/machine-id'), `${names.machineId}\n`);
     assert.equal(await outputOf('cat /etc/ssh/ssh_host_ed25519_key.pub'), `${names.sshHostKey.publicKey.trimEnd()}\n`);
-    assert.equal(await outputOf('stat -c %s /etc/ssh/ssh_host_ed25519_key'), `${names.sshHostKey.privateKey.trimEnd().length + 1}\n`);
+    assert.equal(
+      await outputOf('stat -c %s /etc/ssh/ssh_host_ed25519_key'),
+      `${names.sshHostKey.privateKey.trimEnd().length + 1}\n`,
+    );
     assert.equal(await outputOf('hostname; cat /etc/hostname'), 'named\nnamed\n');
     assert.equal(await outputOf('cat ~/.ssh/authorized_keys'), `${SPEC.sshAuthorizedKeys[0]}\n`);
 

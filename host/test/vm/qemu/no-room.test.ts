@@ -1,4 +1,5 @@
-// A machine whose disk is full under a real guest that writes. Needs root, the image and the template.
+// A machine whose disk is full under a real guest that writes. Needs root, the image and the
+// template.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync } from 'node:fs';
@@ -55,6 +56,8 @@ test('a VM that finds no room on the machine’s disk stands still, and goes on 
   await Promise.race([stopped.promise, expired]);
 
   execFileSync('mount', ['-o', 'remount,size=400m', small]);
-  const expected = execFileSync('sh', ['-c', "head -c 100000000 /dev/zero | tr '\\0' x | md5sum"], { encoding: 'utf8' });
+  const expected = execFileSync('sh', ['-c', "head -c 100000000 /dev/zero | tr '\\0' x | md5sum"], {
+    encoding: 'utf8',
+  });
   assert.equal(await Promise.race([writing, expired]), expected.trim());
 });

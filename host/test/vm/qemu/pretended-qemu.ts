@@ -1,4 +1,5 @@
-// A QEMU of nothing but devices, at the other end of a QMP session: what is plugged in, and which of it its guest keeps. For tests of what happens when a step fails.
+// A QEMU of nothing but devices, at the other end of a QMP session: what is plugged in, and which
+// of it its guest keeps. For tests of what happens when a step fails.
 import { duplexPair } from 'node:stream';
 import type { Socket } from 'node:net';
 import { VCPU_MAX } from '../../../src/vm/qemu/machine.ts';
@@ -56,12 +57,19 @@ export class PretendedQemu {
       case 'query-hotpluggable-cpus':
         return Array.from({ length: VCPU_MAX }, (_, core) => {
           const path = core === 0 ? '/machine/unattached/device[0]' : `/machine/peripheral/cpu${core}`;
-          return { type: 'cpu', props: { 'core-id': core }, ...(core === 0 || this.devices.has(`cpu${core}`) ? { 'qom-path': path } : {}) };
+          return {
+            type: 'cpu',
+            props: { 'core-id': core },
+            ...(core === 0 || this.devices.has(`cpu${core}`) ? { 'qom-path': path } : {}),
+          };
         });
       case 'query-memory-devices':
         return this.#modules().map((module, slot) => {
           const size = this.#objects.get(`${module}-memory`) ?? 0;
-          return { type: 'dimm', data: { id: module, memdev: `/objects/${module}-memory`, addr: (4 + 64 * slot) * GIB, size, slot } };
+          return {
+            type: 'dimm',
+            data: { id: module, memdev: `/objects/${module}-memory`, addr: (4 + 64 * slot) * GIB, size, slot },
+          };
         });
       case 'query-named-block-nodes':
         return [{ 'node-name': 'disk', image: { 'virtual-size': this.diskGib * GIB } }];
@@ -77,11 +85,9 @@ export class PretendedQemu {
         this.devices.add(id);
         return {};
       case 'device_del':
-        if (this.keeps.has(id)) {
-          tell({ event: 'DEVICE_UNPLUG_GUEST_ERROR', data: { device: id } });
-        } else {
-          this.devices.delete(id);
-        }
+        if (this.keeps.has(id)) tell({ event: 'DEVICE_UNPLUG_GUEST_ERROR', data: { device: id } });
+        else this.devices.delete(id);
+
         return {};
       case 'block_resize':
         this.diskGib = Number(parameters['size']) / GIB;

@@ -21,7 +21,10 @@ for (const [text, runWithUser] of [
 }
 
 test('a QEMU that can map a template only read-write is refused', () => {
-  assert.throws(() => parseQemuVersion(`QEMU emulator version 7.2.15 (Debian 1:7.2+dfsg-7)${COPYRIGHT}`), /8\.2 or newer is needed/);
+  assert.throws(
+    () => parseQemuVersion(`QEMU emulator version 7.2.15 (Debian 1:7.2+dfsg-7)${COPYRIGHT}`),
+    /8\.2 or newer is needed/,
+  );
 });
 
 test('what is no QEMU is refused', () => {

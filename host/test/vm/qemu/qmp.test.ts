@@ -28,19 +28,15 @@ async function serve(context: TestContext, answers: Answers, greeting = GREETING
       for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
         const command = JSON.parse(text.slice(0, end)) as { execute: string; id: number };
         text = text.slice(end + 1);
-        if (command.execute === 'qmp_capabilities') {
-          socket.write(`{"return": {}, "id": ${command.id}}\r\n`);
-        } else {
-          answers(command, socket);
-        }
+        if (command.execute === 'qmp_capabilities') socket.write(`{"return": {}, "id": ${command.id}}\r\n`);
+        else answers(command, socket);
       }
     });
   });
   await new Promise<void>((resolve) => server.listen(path, resolve));
   context.after(async () => {
-    for (const socket of sockets) {
-      socket.destroy();
-    }
+    for (const socket of sockets) socket.destroy();
+
     await new Promise((resolve) => server.close(resolve));
     await rm(folder, { recursive: true });
   });
@@ -50,9 +46,13 @@ async function serve(context: TestContext, answers: Answers, greeting = GREETING
 const ignore = (): void => undefined;
 
 test('a command resolves with what QEMU returns, parsed', async (context) => {
-  const path = await serve(context, (command, socket) => socket.write(`{"return": {"status": "running"}, "id": ${command.id}}\r\n`));
+  const path = await serve(context, (command, socket) =>
+    socket.write(`{"return": {"status": "running"}, "id": ${command.id}}\r\n`),
+  );
   const session = await openQmp(path, ignore, CALL);
-  assert.deepEqual(await session.command('query-status', undefined, z.object({ status: z.string() }), CALL), { status: 'running' });
+  assert.deepEqual(await session.command('query-status', undefined, z.object({ status: z.string() }), CALL), {
+    status: 'running',
+  });
   session.close();
 });
 
@@ -83,7 +83,10 @@ test('a refusal names the command and says what QEMU said', async (context) => {
     socket.write(`{"error": {"class": "GenericError", "desc": "no such device"}, "id": ${command.id}}\r\n`),
   );
   const session = await openQmp(path, ignore, CALL);
-  await assert.rejects(session.command('device_del', { id: 'x' }, z.unknown(), CALL), new QmpError('device_del: no such device'));
+  await assert.rejects(
+    session.command('device_del', { id: 'x' }, z.unknown(), CALL),
+    new QmpError('device_del: no such device'),
+  );
   session.close();
 });
 
@@ -99,7 +102,9 @@ test('events are told apart from answers', async (context) => {
 });
 
 test('an answer of another shape than expected is an error, not a value', async (context) => {
-  const path = await serve(context, (command, socket) => socket.write(`{"return": {"status": 7}, "id": ${command.id}}\r\n`));
+  const path = await serve(context, (command, socket) =>
+    socket.write(`{"return": {"status": 7}, "id": ${command.id}}\r\n`),
+  );
   const session = await openQmp(path, ignore, CALL);
   await assert.rejects(session.command('query-status', undefined, z.object({ status: z.string() }), CALL), QmpError);
   session.close();
@@ -122,7 +127,10 @@ test('a command without an answer ends at its deadline, or at once when it is ab
 test('a QEMU that sends a line without end is let go of, and who waits is told', async (context) => {
   const path = await serve(context, (_command, socket) => socket.write('x'.repeat(600_000)));
   const session = await openQmp(path, ignore, CALL);
-  await assert.rejects(session.command('query-status', undefined, z.unknown(), CALL), /a line of more than 524288 bytes/);
+  await assert.rejects(
+    session.command('query-status', undefined, z.unknown(), CALL),
+    /a line of more than 524288 bytes/,
+  );
   assert.match(await session.closed, /a line of more than/);
 });
 
@@ -136,7 +144,10 @@ test('a QEMU that floods with events is let go of; a burst of them is taken', as
   const session = await openQmp(path, () => (events += 1), { ...CALL, deadlineMs: 20_000 });
   await session.command('a-burst', undefined, z.unknown(), { ...CALL, deadlineMs: 20_000 });
   assert.equal(events, 1_000);
-  await assert.rejects(session.command('a-flood', undefined, z.unknown(), { ...CALL, deadlineMs: 20_000 }), /nobody asked for/);
+  await assert.rejects(
+    session.command('a-flood', undefined, z.unknown(), { ...CALL, deadlineMs: 20_000 }),
+    /nobody asked for/,
+  );
   assert.match(await session.closed, /nobody asked for/);
   assert.ok(events < 51_000, `${events} events came through`);
 });

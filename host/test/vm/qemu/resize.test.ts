@@ -6,7 +6,11 @@ import { PretendedQemu } from './pretended-qemu.ts';
 
 const SMALL = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
 
-for (const size of [SMALL, { vcpu: 2, memoryMib: 2_048, diskGib: 20 }, { vcpu: 8, memoryMib: 65_536, diskGib: 4_096 }]) {
+for (const size of [
+  SMALL,
+  { vcpu: 2, memoryMib: 2_048, diskGib: 20 },
+  { vcpu: 8, memoryMib: 65_536, diskGib: 4_096 },
+]) {
   test(`a VM of ${size.vcpu} vCPUs, ${size.memoryMib} MiB and ${size.diskGib} GiB can be made`, () => {
     assert.equal(faultInSize(size), null);
   });
@@ -38,7 +42,8 @@ for (const [memoryMib, sizes] of [
   });
 }
 
-const modules = (...sizesMib: number[]) => sizesMib.map((sizeMib, slot) => ({ id: `module${slot}`, sizeMib, address: 2 ** 32, slot }));
+const modules = (...sizesMib: number[]) =>
+  sizesMib.map((sizeMib, slot) => ({ id: `module${slot}`, sizeMib, address: 2 ** 32, slot }));
 
 for (const [has, surplusMib, ids, exchange] of [
   [[8_192, 4_096, 2_048, 1_024], 8_192, ['module0'], null],
@@ -56,7 +61,8 @@ for (const [has, surplusMib, ids, exchange] of [
 }
 
 test('a region of the translation buffer is free when neither a thread nor code that is still of use has it', () => {
-  const jit = (used: number, total = 66_945_024): string => `Translation buffer state:\ngen code size       ${used}/${total}\nTB count 3\n`;
+  const jit = (used: number, total = 66_945_024): string =>
+    `Translation buffer state:\ngen code size       ${used}/${total}\nTB count 3\n`;
   assert.equal(freeRegions(jit(0), 1), 31);
   assert.equal(freeRegions(jit(59_254_483), 1), 3);
   assert.equal(freeRegions(jit(66_695_379), 1), 0);
@@ -91,13 +97,10 @@ test('a device that is plugged in after nobody waits for the answer any more is 
   for (const kept of [false, true]) {
     const qemu = new PretendedQemu();
     const abort = new AbortController();
-    if (kept) {
-      qemu.keeps.add('module0');
-    }
+    if (kept) qemu.keeps.add('module0');
+
     qemu.before = (command, { id }) => {
-      if (command === 'device_add' && id === 'module0') {
-        abort.abort(new Error('its time is over'));
-      }
+      if (command === 'device_add' && id === 'module0') abort.abort(new Error('its time is over'));
     };
     const has = { ...SMALL, memoryMib: kept ? 3_072 : 1_024 };
     await assert.rejects(resizeMachine({ qmp: qemu.qmp, to: LARGE, allowDisk, signal: abort.signal }), {

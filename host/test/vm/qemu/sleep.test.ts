@@ -1,5 +1,6 @@
-// Sleeps and ends of real machines that no driver but this one can have: a full disk, a QEMU that is killed, a guest that ends by itself, a machine left standing. Needs
-// root, the image and the template.
+// Sleeps and ends of real machines that no driver but this one can have: a full disk, a QEMU that
+// is killed, a guest that ends by itself, a machine left standing. Needs root, the image and the
+// template.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
@@ -45,11 +46,16 @@ after(async () => {
   await subject.close();
 });
 
-/** Has a QEMU meet an instruction that ends it (SIGTRAP): as pid 1 of its namespace it is spared all other signals but SIGKILL. */
+/**
+ * Has a QEMU meet an instruction that ends it (SIGTRAP): as pid 1 of its namespace it is spared all
+ * other signals but SIGKILL.
+ */
 async function fallOver(pid: number): Promise<void> {
   const late = AbortSignal.timeout(DEADLINE_MS);
   const codeOf = (): [string, string] | undefined => {
-    const line = /^([0-9a-f]+)-([0-9a-f]+) r-x.* \/\S*qemu-system-\S+$/m.exec(readFileSync(`/proc/${pid}/maps`, 'latin1'));
+    const line = /^([0-9a-f]+)-([0-9a-f]+) r-x.* \/\S*qemu-system-\S+$/m.exec(
+      readFileSync(`/proc/${pid}/maps`, 'latin1'),
+    );
     return line === null ? undefined : [line[1] ?? '', line[2] ?? ''];
   };
   let code = codeOf();
@@ -72,7 +78,11 @@ async function vmFor(context: TestContext): Promise<SubjectVm> {
 
 test('a machine whose snapshot finds no room on the disk runs on, and sleeps once there is', async (context) => {
   const vm = await vmFor(context);
-  await outputOf(vm.client, 'head -c 100000000 /dev/urandom >/dev/shm/large; sha256sum </dev/shm/large >/tmp/sum', FILL_SECONDS);
+  await outputOf(
+    vm.client,
+    'head -c 100000000 /dev/urandom >/dev/shm/large; sha256sum </dev/shm/large >/tmp/sum',
+    FILL_SECONDS,
+  );
   const small = mkdtempSync(join(tmpdir(), 'berth-small-'));
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'tmpfs', small]);
   try {
@@ -123,9 +133,9 @@ test('a QEMU that is killed while it is captured leaves no snapshot, and its dis
   const outcome = assert.rejects(sleeping, DriverError);
   const memory = join(snapshotFolderOf(vm), 'memory');
   const late = AbortSignal.timeout(DEADLINE_MS);
-  while (!late.aborted && (statSync(memory, { throwIfNoEntry: false })?.size ?? 0) === 0) {
+  while (!late.aborted && (statSync(memory, { throwIfNoEntry: false })?.size ?? 0) === 0)
     await new Promise((resolve) => setImmediate(resolve));
-  }
+
   await killProcess(vm.running.process, 'SIGKILL');
   await outcome;
   assert.equal(await subject.driver.hasSnapshot(snapshotFolderOf(vm)), false);
@@ -158,13 +168,19 @@ describe('a machine that is woken from its snapshot', () => {
 
   async function sleeper(context: TestContext): Promise<Sleeper> {
     const vm = await vmFor(context);
-    await outputOf(vm.client, 'head -c 8 /dev/urandom | sha256sum >/dev/shm/number; (exec setsid sleep 1000 >/dev/null 2>&1 &)');
+    await outputOf(
+      vm.client,
+      'head -c 8 /dev/urandom | sha256sum >/dev/shm/number; (exec setsid sleep 1000 >/dev/null 2>&1 &)',
+    );
     const number = await outputOf(vm.client, NUMBER);
     await subject.sleep(vm, SPEC);
     return { vm, asleep: vm.saved.at(-1) ?? {}, number };
   }
 
-  /** After a wake that failed: what it left is cleared away, as the daemon does, and the next one finds the machine as it fell asleep. */
+  /**
+   * After a wake that failed: what it left is cleared away, as the daemon does, and the next one
+   * finds the machine as it fell asleep.
+   */
   async function goesOnAtTheNext({ vm, asleep, number }: Sleeper): Promise<void> {
     await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
     vm.saved.push(asleep);
@@ -172,7 +188,10 @@ describe('a machine that is woken from its snapshot', () => {
     assert.equal(await outputOf(vm.client, NUMBER), number);
   }
 
-  /** Has `happens` come over a QEMU that has its pages and is told to load its devices; until then it stands still. */
+  /**
+   * Has `happens` come over a QEMU that has its pages and is told to load its devices; until then
+   * it stands still.
+   */
   function whileDevicesLoad(context: TestContext, happens: (process: VmProcess) => Promise<void>): void {
     const patch = Reflect.get(Pages.prototype, 'patch');
     context.mock.method(Pages.prototype, 'patch', async function (this: Pages, ...given: Parameters<Pages['patch']>) {
@@ -213,7 +232,8 @@ describe('a machine that is woken from its snapshot', () => {
       const { process } = stateOf(machine.vm.saved.at(-1) ?? {});
       assert.ok(process);
       await endProcess(process);
-      // With the process its end of the connection is gone: the next whole turn of the loop reads that, the one after it closes this end.
+      // With the process its end of the connection is gone: the next whole turn of the loop reads
+      // that, the one after it closes this end.
       for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     };
     await assert.rejects(subject.wake(machine.vm, { beforeContinue }), {
@@ -238,7 +258,10 @@ describe('a machine that is woken from its snapshot', () => {
       await fallOver(process.pid);
       await goesOn(process);
     });
-    await assert.rejects(subject.wake(vm), (error) => error instanceof SnapshotUnusable && /exit code 133/.test(error.message));
+    await assert.rejects(
+      subject.wake(vm),
+      (error) => error instanceof SnapshotUnusable && /exit code 133/.test(error.message),
+    );
   });
 
   it('has a snapshot of no use when QEMU refuses its devices', async (context) => {

@@ -1,4 +1,5 @@
-// What slots and VMs have on the machine of a test: everything that is there is the test's own (private-machine.ts).
+// What slots and VMs have on the machine of a test: everything that is there is the test's own
+// (private-machine.ts).
 import { readdirSync, readFileSync } from 'node:fs';
 import { END_OF_SLOT_UIDS, FIRST_SLOT_UID } from '../../../src/vm/qemu/network/slot.ts';
 import { machineState } from './network/machine-state.ts';
@@ -31,9 +32,8 @@ function readStatus(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/status`, 'latin1');
   } catch (error) {
-    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) {
-      return '';
-    }
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return '';
+
     throw error;
   }
 }

@@ -20,7 +20,9 @@ function asUser(uid: number): [string, ...string[]] {
 /** Resolves when the program runs: it writes a line first. */
 async function start(command: readonly [string, ...string[]]): Promise<ChildProcess> {
   const [program, ...args] = command;
-  const child = spawn(program, [...args, 'sh', '-c', 'echo here; exec sleep 600'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn(program, [...args, 'sh', '-c', 'echo here; exec sleep 600'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   await once(child.stdout, 'data');
   return child;
 }

@@ -5,7 +5,13 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { SnapshotUnusable } from '../../../src/vm/driver.ts';
 import { readProcess } from '../../../src/vm/process.ts';
-import { digest, hasManifest, readManifest, writeManifest, type Manifest } from '../../../src/vm/qemu/snapshot/manifest.ts';
+import {
+  digest,
+  hasManifest,
+  readManifest,
+  writeManifest,
+  type Manifest,
+} from '../../../src/vm/qemu/snapshot/manifest.ts';
 import { decodeRuns, encodeRuns, ownPages } from '../../../src/vm/qemu/snapshot/page-runs.ts';
 import { Pages } from '../../../src/vm/qemu/snapshot/pages.ts';
 import { blockOf } from '../../../src/vm/qemu/snapshot/ram-blocks.ts';
@@ -48,16 +54,24 @@ const RAMBLOCK = [
   '                     mem    4 KiB  0x0000000000000000 0x0000000000100000 0x0000000000100000 0x00007ff000000000  rw',
   ' /objects/module0-memory    4 KiB  0x0000000000100000 0x0000000000200000 0x0000000000200000 0x00007ff100000000  rw',
 ].join('\n');
-const MAPS = ['7ff000000000-7ff000100000 rw-p 00000000 08:01 7  /template/memory', '7ff100000000-7ff100100000 rw-p 00000000 00:00 0'].join(
-  '\n',
-);
+const MAPS = [
+  '7ff000000000-7ff000100000 rw-p 00000000 08:01 7  /template/memory',
+  '7ff100000000-7ff100100000 rw-p 00000000 00:00 0',
+].join('\n');
 
 test('guest memory is where QEMU says and the kernel agrees', () => {
-  assert.deepEqual(blockOf(RAMBLOCK, MAPS, 'mem', MIB, 'template'), { address: 0x7ff0_0000_0000, sizeBytes: MIB, origin: 'template' });
+  assert.deepEqual(blockOf(RAMBLOCK, MAPS, 'mem', MIB, 'template'), {
+    address: 0x7ff0_0000_0000,
+    sizeBytes: MIB,
+    origin: 'template',
+  });
   assert.throws(() => blockOf(RAMBLOCK, MAPS, 'mem', 2 * MIB, 'template'), /no memory called mem of 2 MiB/);
   // Half of it is not mapped.
   assert.throws(() => blockOf(RAMBLOCK, MAPS, 'module0-memory', 2 * MIB, 'zeroes'), /at an address where it has none/);
-  assert.throws(() => blockOf(RAMBLOCK, MAPS.replace('rw-p', 'rw-s'), 'mem', MIB, 'template'), /at an address where it has none/);
+  assert.throws(
+    () => blockOf(RAMBLOCK, MAPS.replace('rw-p', 'rw-s'), 'mem', MIB, 'template'),
+    /at an address where it has none/,
+  );
   assert.throws(() => blockOf('', MAPS, 'mem', MIB, 'template'), /no memory called mem/);
 });
 
@@ -91,7 +105,10 @@ test('a manifest can name no device that is not a vCPU or a memory module of our
   const folder = await folderFor(context);
   const [module] = MANIFEST.devices.modules;
   for (const wrong of [{ id: 'x,driver=vfio-pci' }, { slot: 64 }, { address: 4_096 }, { sizeMib: 100 }]) {
-    const devices = { ...MANIFEST.devices, modules: [{ ...module, ...wrong } as Manifest['devices']['modules'][number]] };
+    const devices = {
+      ...MANIFEST.devices,
+      modules: [{ ...module, ...wrong } as Manifest['devices']['modules'][number]],
+    };
     await assert.rejects(writeManifest(folder, { ...MANIFEST, devices }));
   }
   assert.equal(await hasManifest(folder), false);
@@ -103,7 +120,12 @@ test('pages of a process that is not the recorded one are not read', async (cont
   context.after(() => pages.close());
   const self = await readProcess(process.pid);
   assert.ok(self);
-  const job = { kind: 'capture' as const, process: { ...self, startTicks: '1' }, blocks: [], path: join(folder, 'memory') };
+  const job = {
+    kind: 'capture' as const,
+    process: { ...self, startTicks: '1' },
+    blocks: [],
+    path: join(folder, 'memory'),
+  };
   await assert.rejects(pages.capture(job, NEVER), /has ended/);
 });
 
@@ -117,7 +139,11 @@ test('a memory file that is not what was captured is found out before anything i
   const blocks = [{ address: 4_096, sizeBytes: 4_096, origin: 'zeroes' as const }];
   const content = Buffer.concat([Buffer.alloc(4_096), encodeRuns([{ block: 0, firstPage: 7, pages: 1 }])]);
   const patch = (sha256: string): Promise<void> =>
-    pages.patch({ kind: 'patch', path, memory: { dataBytes: 4_096, runs: 1, sha256 } }, Promise.resolve({ process: self, blocks }), NEVER);
+    pages.patch(
+      { kind: 'patch', path, memory: { dataBytes: 4_096, runs: 1, sha256 } },
+      Promise.resolve({ process: self, blocks }),
+      NEVER,
+    );
   await assert.rejects(patch(digest(content)), SnapshotUnusable);
   await writeFile(path, Buffer.alloc(100));
   await assert.rejects(patch(digest(content)), /another size/);
@@ -140,8 +166,8 @@ test('a memory file is read before there is a machine, and let go of when there 
   const given = Array.from({ length: 5 }, () => pages.patch(job(digest(content)), nowhere, abort.signal));
   const outcomes = Promise.allSettled(given);
   abort.abort(new Error('no machine'));
-  for (const outcome of await outcomes) {
+  for (const outcome of await outcomes)
     assert.match(String(outcome.status === 'rejected' ? outcome.reason : outcome.status), /no machine/);
-  }
+
   await assert.rejects(pages.patch(job('a'.repeat(64)), nowhere, NEVER), /SHA-256 differs/, 'the threads serve on');
 });

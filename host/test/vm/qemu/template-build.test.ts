@@ -1,4 +1,5 @@
-// The set-up's template builder with a real image, on a machine of its own, in a cache folder of its own. Needs root and the image.
+// The set-up's template builder with a real image, on a machine of its own, in a cache folder of
+// its own. Needs root and the image.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -48,11 +49,7 @@ function startBuild(): Build {
   const waiting = new Map<string, () => void>();
   const take = (text: string): void => {
     output += text;
-    for (const [wanted, tell] of waiting) {
-      if (output.includes(wanted)) {
-        tell();
-      }
-    }
+    for (const [wanted, tell] of waiting) if (output.includes(wanted)) tell();
   };
   child.stdout.setEncoding('utf8').on('data', take);
   child.stderr.setEncoding('utf8').on('data', take);
@@ -87,7 +84,9 @@ test(
 
     const builds = [startBuild(), startBuild()];
     const results = await Promise.all(builds.map((build) => build.ended));
-    const said = results.map(({ output }) => /template: ([0-9a-f]{24}) (was built|is there)/.exec(output)?.slice(1, 3) ?? output);
+    const said = results.map(
+      ({ output }) => /template: ([0-9a-f]{24}) (was built|is there)/.exec(output)?.slice(1, 3) ?? output,
+    );
     assert.deepEqual(
       results.map(({ code }) => code),
       [0, 0],

@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { TEMPLATE_FILES } from '../../../src/vm/qemu/argv.ts';
-import { openTemplate, templateFacts, templateIdOf, writeTemplateRecord, type TemplateFacts } from '../../../src/vm/qemu/template.ts';
+import {
+  openTemplate,
+  templateFacts,
+  templateIdOf,
+  writeTemplateRecord,
+  type TemplateFacts,
+} from '../../../src/vm/qemu/template.ts';
 
 const VERSION = { text: '10.0.2 (Debian)', runWithUser: true };
 const HOST = { cpuVendor: 'AuthenticAMD', cpuModel: 'AMD EPYC', kernel: '6.1.0' };
@@ -12,14 +18,16 @@ const FACTS = templateFacts('a'.repeat(24), VERSION, 'tcg', HOST);
 const ID = templateIdOf(FACTS);
 
 /** A cache folder with a template of a few bytes: to this file they are only bytes. */
-async function cacheWith(context: TestContext, facts: TemplateFacts = FACTS): Promise<{ cache: string; folder: string }> {
+async function cacheWith(
+  context: TestContext,
+  facts: TemplateFacts = FACTS,
+): Promise<{ cache: string; folder: string }> {
   const cache = await mkdtemp(join(tmpdir(), 'berth-template-'));
   context.after(() => rm(cache, { recursive: true }));
   const folder = join(cache, 'template', templateIdOf(facts));
   await mkdir(folder, { recursive: true });
-  for (const name of Object.values(TEMPLATE_FILES)) {
-    await writeFile(join(folder, name), `content of ${name}`);
-  }
+  for (const name of Object.values(TEMPLATE_FILES)) await writeFile(join(folder, name), `content of ${name}`);
+
   await writeTemplateRecord(folder, facts, 2_596_105);
   return { cache, folder };
 }

@@ -1,5 +1,5 @@
-// Finds and removes the slots of instances that are gone: whose data folder is gone or holds another instance by now. For the doctor, on
-// request only: an instance reaps its own slots itself.
+// Finds and removes the slots of instances that are gone: whose data folder is gone or holds
+// another instance by now. For the doctor, on request only: an instance reaps its own slots itself.
 import { readFile, readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, removeDrafts } from './registry.ts';
@@ -12,7 +12,9 @@ export interface AbandonedSlot {
   instanceId: string;
   dataFolder: string;
   vmId: string | null;
-  /** Processes that still run in the slot's namespace. Such a slot is not removed: end them first. */
+  /**
+   * Processes that still run in the slot's namespace. Such a slot is not removed: end them first.
+   */
   pids: number[];
 }
 
@@ -38,7 +40,10 @@ export async function removeAbandonedSlots(registryFolder: string = DEFAULT_REGI
   return idle;
 }
 
-/** A folder without any id is somebody's who needs none: a template being built, or an instance being set up. */
+/**
+ * A folder without any id is somebody's who needs none: a template being built, or an instance
+ * being set up.
+ */
 async function isGone({ dataFolder, instanceId }: SlotEntry): Promise<boolean> {
   const owner = (await textOrNull(join(dataFolder, 'instance-id')))?.trim();
   return owner === undefined ? !(await isThere(dataFolder)) : owner !== instanceId;

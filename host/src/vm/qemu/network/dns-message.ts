@@ -1,5 +1,6 @@
-// The little of DNS's wire format that a relay must read: header and question. Reads bytes of guests and of name servers, trusts neither.
-// Pure; whatever the bytes, nothing here throws or reads outside of them.
+// The little of DNS's wire format that a relay must read: header and question. Reads bytes of
+// guests and of name servers, trusts neither. Pure; whatever the bytes, nothing here throws or
+// reads outside of them.
 
 const HEADER_BYTES = 12;
 
@@ -9,7 +10,10 @@ export const QUERY_MAX_BYTES = 4_096;
 /** Size of a UDP answer that a guest without EDNS takes. */
 const PLAIN_UDP_BYTES = 512;
 
-/** Longest UDP answer that is passed on, whatever the guest says it takes; a longer one is fetched by TCP. */
+/**
+ * Longest UDP answer that is passed on, whatever the guest says it takes; a longer one is fetched
+ * by TCP.
+ */
 const UDP_ANSWER_MAX_BYTES = 4_096;
 
 const TYPE_OPT = 41;
@@ -36,10 +40,16 @@ export interface Query {
   udpAnswerBytes: number;
 }
 
-/** What to do with bytes that came from a guest: relay them, answer with an error, or nothing at all. */
+/**
+ * What to do with bytes that came from a guest: relay them, answer with an error, or nothing at
+ * all.
+ */
 export type ReadQuery = { relay: Query } | { answer: Buffer } | 'drop';
 
-/** Reads one message of a guest. Answers to questions nobody asked, and what is too short to answer, are dropped. */
+/**
+ * Reads one message of a guest. Answers to questions nobody asked, and what is too short to answer,
+ * are dropped.
+ */
 export function readQuery(bytes: Buffer): ReadQuery {
   if (bytes.length < HEADER_BYTES || bytes.length > QUERY_MAX_BYTES) return 'drop';
   const flags = bytes.readUInt16BE(2);
@@ -48,14 +58,17 @@ export function readQuery(bytes: Buffer): ReadQuery {
   const questions = bytes.readUInt16BE(4);
   const otherRecords = bytes.readUInt16BE(6) + bytes.readUInt16BE(8);
   const questionEnd = endOfQuestion(bytes);
-  if (questions !== 1 || otherRecords !== 0 || questionEnd === null) return { answer: failure(bytes, HEADER_BYTES, RCODE.formatError) };
+  if (questions !== 1 || otherRecords !== 0 || questionEnd === null)
+    return { answer: failure(bytes, HEADER_BYTES, RCODE.formatError) };
   const type = bytes.readUInt16BE(questionEnd - 4);
   const dnsClass = bytes.readUInt16BE(questionEnd - 2);
   // Zone transfers, and questions about the name server itself.
-  if (type === TYPE_AXFR || type === TYPE_IXFR || (dnsClass !== CLASS_INTERNET && dnsClass !== CLASS_ANY)) {
+  if (type === TYPE_AXFR || type === TYPE_IXFR || (dnsClass !== CLASS_INTERNET && dnsClass !== CLASS_ANY))
     return { answer: failure(bytes, questionEnd, RCODE.refused) };
-  }
-  return { relay: { bytes, id: bytes.readUInt16BE(0), questionEnd, udpAnswerBytes: udpAnswerBytes(bytes, questionEnd) } };
+
+  return {
+    relay: { bytes, id: bytes.readUInt16BE(0), questionEnd, udpAnswerBytes: udpAnswerBytes(bytes, questionEnd) },
+  };
 }
 
 /** The question again, under another id, for a name server. */
@@ -65,13 +78,17 @@ export function withId(message: Buffer, id: number): Buffer {
   return copy;
 }
 
-/** Whether a name server's bytes are an answer to the query under this id. Letters' case may differ: some servers change it. */
+/**
+ * Whether a name server's bytes are an answer to the query under this id. Letters' case may differ:
+ * some servers change it.
+ */
 export function answers(message: Buffer, query: Query, id: number): boolean {
   if (message.length < HEADER_BYTES || message.readUInt16BE(0) !== id) return false;
   const flags = message.readUInt16BE(2);
   if (!(flags & FLAG_ANSWER) || flags & OPCODE_MASK) return false;
   const questions = message.readUInt16BE(4);
-  // A server that could not read the question may leave it out; then only the error itself is believed.
+  // A server that could not read the question may leave it out; then only the error itself is
+  // believed.
   if (questions === 0) return message.length === HEADER_BYTES && rcodeOf(message) !== 0;
   if (questions !== 1 || message.length < query.questionEnd) return false;
   return lowerCase(message, query.questionEnd) === lowerCase(query.bytes, query.questionEnd);
@@ -86,7 +103,10 @@ export function serverFailure(query: Query): Buffer {
   return failure(query.bytes, query.questionEnd, RCODE.serverFailure);
 }
 
-/** A name server's answer as the guest gets it by UDP: with the guest's id; cut to header and question where it is too long. */
+/**
+ * A name server's answer as the guest gets it by UDP: with the guest's id; cut to header and
+ * question where it is too long.
+ */
 export function udpAnswer(message: Buffer, query: Query): Buffer {
   if (message.length <= query.udpAnswerBytes) return withId(message, query.id);
   const cut = Buffer.from(message.subarray(0, query.questionEnd));
@@ -124,7 +144,10 @@ function endOfName(bytes: Buffer, start: number): number | null {
   }
 }
 
-/** What the EDNS record says, when it is the first record after the question, where every resolver library puts it. */
+/**
+ * What the EDNS record says, when it is the first record after the question, where every resolver
+ * library puts it.
+ */
 function udpAnswerBytes(bytes: Buffer, questionEnd: number): number {
   const isEdns = bytes.readUInt16BE(10) > 0 && bytes.length >= questionEnd + 11 && bytes[questionEnd] === 0;
   if (!isEdns || bytes.readUInt16BE(questionEnd + 1) !== TYPE_OPT) return PLAIN_UDP_BYTES;
@@ -133,5 +156,8 @@ function udpAnswerBytes(bytes: Buffer, questionEnd: number): number {
 
 function lowerCase(bytes: Buffer, questionEnd: number): string {
   const name = bytes.subarray(HEADER_BYTES, questionEnd - 4).toString('latin1');
-  return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) + bytes.subarray(questionEnd - 4, questionEnd).toString('latin1');
+  return (
+    name.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) +
+    bytes.subarray(questionEnd - 4, questionEnd).toString('latin1')
+  );
 }

@@ -1,5 +1,5 @@
-// Runs shell scripts that change the machine's network, one at a time on the whole machine, each with a deadline.
-// Holds the lock's rules; knows nothing of slots.
+// Runs shell scripts that change the machine's network, one at a time on the whole machine, each
+// with a deadline. Holds the lock's rules; knows nothing of slots.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { NetworkError } from './slot.ts';
@@ -18,27 +18,36 @@ const LOCK_TIMEOUT_STATUS = 75;
 export const TOOL_ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
 /**
- * Runs `script` with `sh -eu` while holding the lock file, and resolves with its standard output. Rejects with {@link NetworkError} that
- * says `step` and what was seen.
+ * Runs `script` with `sh -eu` while holding the lock file, and resolves with its standard output.
+ * Rejects with {@link NetworkError} that says `step` and what was seen.
  *
- * Every process of the script holds the lock, so what a killed daemon had begun is over before the next daemon's script begins. A script
- * that still waits for the lock when its daemon dies never begins: it would undo what the next daemon made.
+ * Every process of the script holds the lock, so what a killed daemon had begun is over before the
+ * next daemon's script begins. A script that still waits for the lock when its daemon dies never
+ * begins: it would undo what the next daemon made.
  */
 export function runMachineScript(step: string, script: string, lockFile: string): Promise<string> {
   const lock = ['flock', '-w', String(LOCK_WAIT_SECONDS), '-E', String(LOCK_TIMEOUT_STATUS), lockFile];
   return runTool(step, ['setpriv', '--pdeathsig', 'KILL', ...lock, 'sh', '-eu'], script);
 }
 
-/** Runs one command with `input` on its standard input; output, deadline and errors as in {@link runMachineScript}. */
+/**
+ * Runs one command with `input` on its standard input; output, deadline and errors as in {@link
+ * runMachineScript}.
+ */
 export async function runTool(step: string, command: readonly [string, ...string[]], input = ''): Promise<string> {
-  const child = spawn(command[0], command.slice(1), { env: TOOL_ENVIRONMENT, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(command[0], command.slice(1), {
+    env: TOOL_ENVIRONMENT,
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (chunk: string) => {
       output[name] = (output[name] + chunk).slice(0, name === 'stdout' ? OUTPUT_CHARS + 1 : COMPLAINT_CHARS);
     });
   }
-  // A script that ends before it read all of its input breaks the pipe; its exit status tells the story.
+  // A script that ends before it read all of its input breaks the pipe; its exit status tells the
+  // story.
   child.stdin.on('error', () => undefined);
   let late = false;
   const deadline = setTimeout(() => {
@@ -53,7 +62,8 @@ export async function runTool(step: string, command: readonly [string, ...string
     if (code === 0) return output.stdout;
     const seen = output.stderr.trim() || (signal ? `ended by ${signal}` : `exit status ${code}`);
     if (late) throw new NetworkError(`${step}: no end after ${DEADLINE_MS / 1000} s (${seen})`);
-    if (code === LOCK_TIMEOUT_STATUS) throw new NetworkError(`${step}: another instance held the network lock for ${LOCK_WAIT_SECONDS} s`);
+    if (code === LOCK_TIMEOUT_STATUS)
+      throw new NetworkError(`${step}: another instance held the network lock for ${LOCK_WAIT_SECONDS} s`);
     throw new NetworkError(`${step}: ${seen}`);
   } catch (error) {
     if (error instanceof NetworkError) throw error;

@@ -3,15 +3,24 @@
 export interface NetworkOptions {
   /** The instance's id: 8 characters a-z2-7. */
   instanceId: string;
-  /** The instance's data folder: written beside each slot, so that a doctor can tell whose slots nobody will ever free. */
+  /**
+   * The instance's data folder: written beside each slot, so that a doctor can tell whose slots
+   * nobody will ever free.
+   */
   dataFolder: string;
   /** BERTH_GUEST_CIDR. */
   cidr: string;
-  /** The machine's registry of slots; default /run/berth/slots. Instances that share a machine must share it. */
+  /**
+   * The machine's registry of slots; default /run/berth/slots. Instances that share a machine must
+   * share it.
+   */
   registryFolder?: string;
   /** Idle slots kept ready; default 8. */
   idleSlots?: number;
-  /** Where the guests' DNS questions go; default: the name servers of /etc/resolv.conf, read again when it changes. */
+  /**
+   * Where the guests' DNS questions go; default: the name servers of /etc/resolv.conf, read again
+   * when it changes.
+   */
   upstreams?: UpstreamSource;
   /** Told of what happens in the background and nobody waits for. */
   log?: (event: NetworkLogEvent) => void;

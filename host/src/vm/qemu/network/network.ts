@@ -1,11 +1,19 @@
-// The slots of one instance: a few ready ahead of time, handed out without starting a process, taken back, adopted and reaped.
-// Owns who holds which slot. What a slot is made of is the maker's business, what the machine remembers is the registry's.
+// The slots of one instance: a few ready ahead of time, handed out without starting a process,
+// taken back, adopted and reaped. Owns who holds which slot. What a slot is made of is the maker's
+// business, what the machine remembers is the registry's.
 //
 //   made -> idle -> claimed -> (release) -> unmade
 //               (close) \-> unmade
 import { SlotMaker } from './slot-maker.ts';
 import type { NetworkLogEvent, NetworkOptions } from './network-options.ts';
-import { DEFAULT_REGISTRY_FOLDER, makeRegistry, readEntry, readRegistry, removeDrafts, replaceEntry } from './registry.ts';
+import {
+  DEFAULT_REGISTRY_FOLDER,
+  makeRegistry,
+  readEntry,
+  readRegistry,
+  removeDrafts,
+  replaceEntry,
+} from './registry.ts';
 import { Resolver } from './resolver.ts';
 import { NetworkError, parseGuestCidr, slotOf } from './slot.ts';
 import type { GuestCidr, Network, Slot } from './slot.ts';
@@ -17,7 +25,8 @@ const DEFAULT_IDLE_SLOTS = 8;
 const BATCH_SLOTS = 8;
 
 /**
- * Making slots costs a processor what the VM that was just given one needs now: while half of them are there, it waits for a quiet moment.
+ * Making slots costs a processor what the VM that was just given one needs now: while half of them
+ * are there, it waits for a quiet moment.
  */
 const QUIET_MS = 2_000;
 
@@ -25,7 +34,10 @@ const QUIET_MS = 2_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** The network of one instance. Throws {@link NetworkError} when the options make no sense; touches nothing before `prepare`. */
+/**
+ * The network of one instance. Throws {@link NetworkError} when the options make no sense; touches
+ * nothing before `prepare`.
+ */
 export function createNetwork(options: NetworkOptions): Network {
   return new SlotPool(options);
 }
@@ -89,7 +101,8 @@ class SlotPool implements Network {
     for (const held of this.#claimed.values()) if (held.vmId === vmId) return held.slot;
     const idle = this.#idle.shift();
     const slot = idle ?? (await this.#wait(vmId, signal));
-    // Held from here on, so that neither a reap nor a refill takes it for an idle one while its entry is being written.
+    // Held from here on, so that neither a reap nor a refill takes it for an idle one while its
+    // entry is being written.
     this.#claimed.set(slot.number, { slot, vmId });
     this.#refillSoon();
     try {
@@ -106,11 +119,12 @@ class SlotPool implements Network {
     if (held) return held.slot;
     const slot = slotOf(this.#cidr, number);
     const entry = await readEntry(this.#registryFolder, number);
-    if (entry?.instanceId !== this.#options.instanceId || entry.vmId === null) {
+    if (entry?.instanceId !== this.#options.instanceId || entry.vmId === null)
       throw new NetworkError(`Network slot ${number} is not one that this instance has claimed.`);
-    }
+
     const missing = await this.#maker.missingParts(slot);
-    if (missing.length > 0) throw new NetworkError(`Network slot ${number} is not whole: ${missing.join(' and ')} missing.`);
+    if (missing.length > 0)
+      throw new NetworkError(`Network slot ${number} is not whole: ${missing.join(' and ')} missing.`);
     await this.#maker.serve(slot);
     this.#claimed.set(number, { slot, vmId: entry.vmId });
     return slot;
@@ -131,7 +145,8 @@ class SlotPool implements Network {
     const orphans = [...entries].filter(([number]) => !known.has(number) && !this.#maker.has(number));
     await Promise.all(orphans.map(([number]) => this.#unmake(number)));
     return orphans.map(
-      ([number, { vmId }]) => `network slot ${number} ${vmId === null ? 'that nobody had claimed' : `claimed for ${vmId}`}`,
+      ([number, { vmId }]) =>
+        `network slot ${number} ${vmId === null ? 'that nobody had claimed' : `claimed for ${vmId}`}`,
     );
   }
 
@@ -173,7 +188,10 @@ class SlotPool implements Network {
     return settlement.promise;
   }
 
-  /** Does all there is to do, one script at a time. Never rejects: whoever waits for a part of it is told there. */
+  /**
+   * Does all there is to do, one script at a time. Never rejects: whoever waits for a part of it is
+   * told there.
+   */
   #toil(): Promise<void> {
     this.#work ??= this.#doAll().finally(() => {
       this.#work = null;
@@ -217,10 +235,13 @@ class SlotPool implements Network {
   }
 
   #handOut(): void {
-    while (this.#waiters.length > 0 && this.#idle.length > 0) this.#waiters.shift()?.resolve(this.#idle.shift() as Slot);
+    while (this.#waiters.length > 0 && this.#idle.length > 0)
+      this.#waiters.shift()?.resolve(this.#idle.shift() as Slot);
     if (this.#failure) for (const waiter of this.#waiters.splice(0)) waiter.reject(this.#failure);
     if (!this.#exhausted) return;
-    const full = new NetworkError(`All network slots of ${this.#cidr.text} on this machine are taken (${this.#cidr.slotCount}).`);
+    const full = new NetworkError(
+      `All network slots of ${this.#cidr.text} on this machine are taken (${this.#cidr.slotCount}).`,
+    );
     for (const waiter of this.#waiters.splice(0)) waiter.reject(full);
   }
 

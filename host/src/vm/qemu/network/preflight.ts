@@ -1,5 +1,6 @@
-// What the doctor asks about the network before a daemon starts: rights, kernel features, address conflicts, firewalls of others.
-// Changes nothing on the machine: what must be tried is tried in a namespace of its own that ends with the check.
+// What the doctor asks about the network before a daemon starts: rights, kernel features, address
+// conflicts, firewalls of others. Changes nothing on the machine: what must be tried is tried in a
+// namespace of its own that ends with the check.
 import { access, constants } from 'node:fs/promises';
 import { z } from 'zod';
 import { ROOT_TABLE } from './firewall.ts';
@@ -16,24 +17,42 @@ export interface NetworkFault {
 
 const TOOLS = ['ip', 'nft', 'nsenter', 'unshare', 'flock', 'setpriv'];
 
-/** Whether this process can make slots: it makes one, with its firewalls, where nobody sees it. Empty: all is well. */
+/**
+ * Whether this process can make slots: it makes one, with its firewalls, where nobody sees it.
+ * Empty: all is well.
+ */
 export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> {
   if (process.getuid?.() !== 0) {
-    return [{ message: 'Network slots are made by root, and this process is not root.', remedy: 'Run it as root or with sudo.' }];
+    return [
+      {
+        message: 'Network slots are made by root, and this process is not root.',
+        remedy: 'Run it as root or with sudo.',
+      },
+    ];
   }
+
   const missing: string[] = [];
-  for (const tool of TOOLS) {
-    await runTool(tool, ['sh', '-c', 'command -v "$0"', tool]).catch(() => missing.push(tool));
-  }
+  for (const tool of TOOLS) await runTool(tool, ['sh', '-c', 'command -v "$0"', tool]).catch(() => missing.push(tool));
+
   if (missing.length > 0) {
-    return [{ message: `Commands are missing: ${missing.join(', ')}.`, remedy: 'apt-get install iproute2 nftables util-linux' }];
+    return [
+      {
+        message: `Commands are missing: ${missing.join(', ')}.`,
+        remedy: 'apt-get install iproute2 nftables util-linux',
+      },
+    ];
   }
+
   try {
     await access('/dev/net/tun', constants.R_OK | constants.W_OK);
   } catch (error) {
     return [{ message: `/dev/net/tun cannot be used: ${(error as Error).message}`, remedy: 'modprobe tun' }];
   }
-  const trial = ['mkdir -p /run/netns', 'mount -t tmpfs -o mode=0755 tmpfs /run/netns', makeScript([slotOf(parseGuestCidr(cidr), 0)])];
+  const trial = [
+    'mkdir -p /run/netns',
+    'mount -t tmpfs -o mode=0755 tmpfs /run/netns',
+    makeScript([slotOf(parseGuestCidr(cidr), 0)]),
+  ];
   try {
     await runTool('Making a network slot for trial', ['unshare', '--net', '--mount', 'sh', '-eu'], trial.join('\n'));
     return [];
@@ -48,11 +67,18 @@ export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> 
 
 const routes = z.array(z.object({ dst: z.string(), dev: z.string().optional() }));
 
-/** Whether the machine already uses addresses of the guest network, other instances' slots aside. Empty: it does not. */
+/**
+ * Whether the machine already uses addresses of the guest network, other instances' slots aside.
+ * Empty: it does not.
+ */
 export async function checkGuestCidr(text: string): Promise<NetworkFault[]> {
   const cidr = parseGuestCidr(text);
-  const listing = routes.parse(JSON.parse(await runTool('Listing the routes', ['ip', '-json', '-4', 'route', 'show', 'table', 'all'])));
-  const conflicts = listing.filter((route) => overlaps(cidr, route.dst) && !isSlotRoute(cidr, route.dst, route.dev ?? ''));
+  const listing = routes.parse(
+    JSON.parse(await runTool('Listing the routes', ['ip', '-json', '-4', 'route', 'show', 'table', 'all'])),
+  );
+  const conflicts = listing.filter(
+    (route) => overlaps(cidr, route.dst) && !isSlotRoute(cidr, route.dst, route.dev ?? ''),
+  );
   return conflicts.map((route) => ({
     message: `The machine has a route to ${route.dst}${route.dev ? ` by ${route.dev}` : ''}, which overlaps the guest network ${text}.`,
     remedy: 'Set BERTH_GUEST_CIDR to a private block that nothing on this machine and its network uses.',
@@ -63,7 +89,13 @@ const chains = z.object({
   nftables: z.array(
     z.object({
       chain: z
-        .object({ family: z.string(), table: z.string(), name: z.string(), hook: z.string().optional(), policy: z.string().optional() })
+        .object({
+          family: z.string(),
+          table: z.string(),
+          name: z.string(),
+          hook: z.string().optional(),
+          policy: z.string().optional(),
+        })
         .optional(),
     }),
   ),
@@ -75,8 +107,9 @@ const OTHERS_HOOKS: Record<string, string> = {
 };
 
 /**
- * Firewalls of others that drop what they do not know (Docker's forward chain, ufw, firewalld): every table has a say, and no rule of ours
- * overrules theirs. Empty: none is seen. Rules that some iptables keep outside of nftables are not seen.
+ * Firewalls of others that drop what they do not know (Docker's forward chain, ufw, firewalld):
+ * every table has a say, and no rule of ours overrules theirs. Empty: none is seen. Rules that some
+ * iptables keep outside of nftables are not seen.
  */
 export async function checkOtherFirewalls(): Promise<NetworkFault[]> {
   const listing = chains.parse(JSON.parse(await runTool('Listing the firewalls', ['nft', '-j', 'list', 'chains'])));
@@ -123,10 +156,16 @@ function overlaps(cidr: GuestCidr, destination: string): boolean {
   return first <= cidr.firstAddress + 2 ** (32 - cidr.prefixLength) - 1 && last >= cidr.firstAddress;
 }
 
-/** Whether a route is that of the slot whose veth it names: then the number, and so the addresses, are entered in the registry. */
+/**
+ * Whether a route is that of the slot whose veth it names: then the number, and so the addresses,
+ * are entered in the registry.
+ */
 function isSlotRoute(cidr: GuestCidr, destination: string, device: string): boolean {
   const number = Number(new RegExp(`^${HOST_VETH_PREFIX}(\\d+)$`).exec(device)?.[1] ?? Number.NaN);
   if (!(number < cidr.slotCount)) return false;
   const subnet = cidr.firstAddress + number * 4;
-  return [`${addressText(subnet)}/${SLOT_PREFIX_LENGTH}`, ...[0, 1, 3].map((offset) => addressText(subnet + offset))].includes(destination);
+  return [
+    `${addressText(subnet)}/${SLOT_PREFIX_LENGTH}`,
+    ...[0, 1, 3].map((offset) => addressText(subnet + offset)),
+  ].includes(destination);
 }

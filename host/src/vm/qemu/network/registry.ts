@@ -1,6 +1,6 @@
-// The machine's registry of slots: one file a slot, named by its number, made in one step that only one process of the machine can win.
-// The file stands before anything of the slot is made and until all of it is gone. It lives as long as the machine's uptime, like the
-// slots.
+// The machine's registry of slots: one file a slot, named by its number, made in one step that only
+// one process of the machine can win. The file stands before anything of the slot is made and until
+// all of it is gone. It lives as long as the machine's uptime, like the slots.
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -82,7 +82,8 @@ export async function readRegistry(folder: string, instanceId?: string): Promise
 export async function removeDrafts(folder: string, instanceId: string): Promise<void> {
   const own = `.draft-${instanceId}-`;
   for (const name of await readdir(folder)) {
-    if (name.startsWith(own) && !name.startsWith(`${own}${process.pid}-`)) await rm(join(folder, name), { force: true });
+    if (name.startsWith(own) && !name.startsWith(`${own}${process.pid}-`))
+      await rm(join(folder, name), { force: true });
   }
 }
 

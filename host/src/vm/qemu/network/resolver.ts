@@ -1,5 +1,6 @@
-// The guests' DNS resolver: a relay to the machine's name servers, with a listener of its own on the host's end of each slot's veth pair.
-// One guest's listener, bounds and packet queue are its own; nothing a guest sends is remembered after its answer.
+// The guests' DNS resolver: a relay to the machine's name servers, with a listener of its own on
+// the host's end of each slot's veth pair. One guest's listener, bounds and packet queue are its
+// own; nothing a guest sends is remembered after its answer.
 import { createSocket } from 'node:dgram';
 import { once, setMaxListeners } from 'node:events';
 import { createServer } from 'node:net';
@@ -14,8 +15,9 @@ import type { Upstreams } from './upstreams.ts';
 
 export const RESOLVER_LIMITS = {
   /**
-   * Questions under way: of one guest, and of all. One guest has at most half as many as are free, so that however many guests fill their share there
-   * is one for the next, and always `assured`. One more is dropped; the guest's own resolver asks again.
+   * Questions under way: of one guest, and of all. One guest has at most half as many as are free,
+   * so that however many guests fill their share there is one for the next, and always `assured`.
+   * One more is dropped; the guest's own resolver asks again.
    */
   perGuest: 128,
   inAll: 1_024,
@@ -41,7 +43,10 @@ export class Resolver {
     this.#upstreams = upstreams;
   }
 
-  /** Begins to answer the guest whose host's end has this address. Rejects when it cannot listen there. */
+  /**
+   * Begins to answer the guest whose host's end has this address. Rejects when it cannot listen
+   * there.
+   */
   async serve(address: string): Promise<ServedGuest> {
     const guest = new Guest((mine, query, ask, signal) => this.#ask(mine, query, ask, signal));
     try {
@@ -53,7 +58,10 @@ export class Resolver {
     return guest;
   }
 
-  /** The answer under the server's id; null when there is none; `busy` when the guest, which has `mine` under way, has its share. */
+  /**
+   * The answer under the server's id; null when there is none; `busy` when the guest, which has
+   * `mine` under way, has its share.
+   */
   async #ask(mine: number, query: Query, ask: Ask, signal: AbortSignal): Promise<Buffer | 'busy' | null> {
     const { perGuest, inAll, assured } = RESOLVER_LIMITS;
     if (mine >= Math.min(perGuest, Math.max(assured, (inAll - this.#underWay) / 2))) return 'busy';
@@ -88,7 +96,8 @@ class Guest implements ServedGuest {
     await once(this.#udp, 'listening');
     this.#tcp.listen({ host: address, port: RESOLVER_PORT });
     await once(this.#tcp, 'listening');
-    // From now on an error is one of a single packet or connection (a guest that is gone, for example) and ends nothing.
+    // From now on an error is one of a single packet or connection (a guest that is gone, for
+    // example) and ends nothing.
     this.#udp.on('error', () => undefined);
     this.#tcp.on('error', () => undefined);
     this.#udp.on('message', (bytes, from) => void this.#serveDatagram(bytes, from.port, from.address));
@@ -111,10 +120,14 @@ class Guest implements ServedGuest {
     const read = readQuery(bytes);
     if (read === 'drop') return;
     const answer = 'answer' in read ? read.answer : await this.#answer(read.relay, askByUdp);
-    if (answer && !this.#closed.signal.aborted) this.#udp.send('relay' in read ? udpAnswer(answer, read.relay) : answer, port, address);
+    if (answer && !this.#closed.signal.aborted)
+      this.#udp.send('relay' in read ? udpAnswer(answer, read.relay) : answer, port, address);
   }
 
-  /** Questions of one connection are answered one after another; the guest's next one waits in its own socket. */
+  /**
+   * Questions of one connection are answered one after another; the guest's next one waits in its
+   * own socket.
+   */
   async #serveConnection(connection: Socket): Promise<void> {
     this.#connections.add(connection);
     connection.on('close', () => this.#connections.delete(connection));
@@ -151,7 +164,10 @@ class Guest implements ServedGuest {
     return answer && withId(answer, read.relay.id);
   }
 
-  /** An answer under any id, the failure included; null when the question is dropped because too many are under way. */
+  /**
+   * An answer under any id, the failure included; null when the question is dropped because too
+   * many are under way.
+   */
   async #answer(query: Query, ask: Ask): Promise<Buffer | null> {
     const mine = this.#underWay;
     this.#underWay += 1;

@@ -1,4 +1,5 @@
-// Makes and unmakes slots on the machine: registry entry, kernel objects, DNS listener, in the order that survives a kill at any moment.
+// Makes and unmakes slots on the machine: registry entry, kernel objects, DNS listener, in the
+// order that survives a kill at any moment.
 //
 //   make:    entry -> namespace, veth, TAP, rules (one script) -> listener
 //   unmake:  listener -> namespace, veth (one script) -> entry
@@ -29,11 +30,15 @@ export interface SlotMakerOptions {
 
 export class SlotMaker {
   readonly #options: SlotMakerOptions;
-  /** Slots this object has entered or taken over, and not unmade; with the listener once there is one. */
+  /**
+   * Slots this object has entered or taken over, and not unmade; with the listener once there is
+   * one.
+   */
   readonly #own = new Map<number, ServedGuest | null>();
   /**
-   * Where the search for a free number goes on. It goes round: the machine's connection tracking may remember flows of a number for days,
-   * so a number rests as long as it can. Random at first, for the same reason.
+   * Where the search for a free number goes on. It goes round: the machine's connection tracking
+   * may remember flows of a number for days, so a number rests as long as it can. Random at first,
+   * for the same reason.
    */
   #next: number;
 
@@ -42,17 +47,26 @@ export class SlotMaker {
     this.#next = Math.floor(Math.random() * options.cidr.slotCount);
   }
 
-  /** Whether this object has the slot, be it half made. Other slots of the instance were left by an earlier daemon. */
+  /**
+   * Whether this object has the slot, be it half made. Other slots of the instance were left by an
+   * earlier daemon.
+   */
   has(number: number): boolean {
     return this.#own.has(number);
   }
 
-  /** Brings forwarding and the shared rules of the root namespace up to date. Resolves with what was changed, as {@link make} does. */
+  /**
+   * Brings forwarding and the shared rules of the root namespace up to date. Resolves with what was
+   * changed, as {@link make} does.
+   */
   prepareMachine(): Promise<string[]> {
     return this.#applyMakeScript([]);
   }
 
-  /** Makes up to `count` slots, fewer when no more numbers are free, none when none is. On failure nothing is left of them. */
+  /**
+   * Makes up to `count` slots, fewer when no more numbers are free, none when none is. On failure
+   * nothing is left of them.
+   */
   async make(count: number): Promise<{ slots: Slot[]; changes: string[] }> {
     const numbers: number[] = [];
     try {
@@ -60,7 +74,8 @@ export class SlotMaker {
       const slots = numbers.map((number) => slotOf(this.#options.cidr, number));
       if (slots.length === 0) return { slots, changes: [] };
       const changes = await this.#applyMakeScript(slots);
-      // All to their end: a listener that came up after its slot was unmade would be nobody's, and hold the address for as long as the daemon lives.
+      // All to their end: a listener that came up after its slot was unmade would be nobody's, and
+      // hold the address for as long as the daemon lives.
       const served = await Promise.allSettled(slots.map((slot) => this.serve(slot)));
       const failed = served.find((result) => result.status === 'rejected');
       if (failed !== undefined) throw failed.reason;
@@ -71,7 +86,10 @@ export class SlotMaker {
     }
   }
 
-  /** Unmakes slots this instance has entered, from any half-made state. On failure their entries stay, for the next try. */
+  /**
+   * Unmakes slots this instance has entered, from any half-made state. On failure their entries
+   * stay, for the next try.
+   */
   async unmake(numbers: readonly number[]): Promise<void> {
     if (numbers.length === 0) return;
     for (const number of numbers) this.stopServing(number);
@@ -92,7 +110,9 @@ export class SlotMaker {
     try {
       this.#own.set(slot.number, await this.#options.resolver.serve(slot.hostAddress));
     } catch (error) {
-      throw new NetworkError(`Listening for DNS questions on slot ${slot.number}: ${(error as Error).message}`, { cause: error });
+      throw new NetworkError(`Listening for DNS questions on slot ${slot.number}: ${(error as Error).message}`, {
+        cause: error,
+      });
     }
   }
 
@@ -101,12 +121,18 @@ export class SlotMaker {
     if (this.#own.has(number)) this.#own.set(number, null);
   }
 
-  /** Takes the shared rules of the root namespace away when no instance on the machine has a slot any more. */
+  /**
+   * Takes the shared rules of the root namespace away when no instance on the machine has a slot
+   * any more.
+   */
   async removeRootRules(): Promise<void> {
     await this.#run('Removing the firewall of the root namespace', removeRootRulesScript(this.#options.registryFolder));
   }
 
-  /** The names of a slot that are missing on the machine; empty when it is whole as far as names tell. */
+  /**
+   * The names of a slot that are missing on the machine; empty when it is whole as far as names
+   * tell.
+   */
   async missingParts(slot: Slot): Promise<string[]> {
     const missing: string[] = [];
     if (!(await isThere(slot.namespacePath))) missing.push(`namespace ${slot.namespace}`);
@@ -115,8 +141,9 @@ export class SlotMaker {
   }
 
   /**
-   * Takes up to `count` free numbers: no instance has entered them, and nobody who keeps no registry uses their names. `entered` has each from the moment it is
-   * taken, so that the caller can give them back when a later one fails.
+   * Takes up to `count` free numbers: no instance has entered them, and nobody who keeps no
+   * registry uses their names. `entered` has each from the moment it is taken, so that the caller
+   * can give them back when a later one fails.
    */
   async #enter(count: number, entered: number[]): Promise<void> {
     const { cidr, registryFolder, instanceId, dataFolder } = this.#options;
@@ -154,7 +181,10 @@ export class SlotMaker {
   }
 }
 
-/** Unmakes slots whoever made them, and then removes their entries. Rejects with {@link NetworkError} when something is still there. */
+/**
+ * Unmakes slots whoever made them, and then removes their entries. Rejects with {@link
+ * NetworkError} when something is still there.
+ */
 export async function unmakeSlots(registryFolder: string, numbers: readonly number[]): Promise<void> {
   const step = `Removing network slot ${numbers.join(', ')}`;
   const left = (await runMachineScript(step, unmakeScript(numbers), lockFile(registryFolder))).trim();

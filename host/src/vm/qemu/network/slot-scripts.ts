@@ -15,8 +15,9 @@ import {
 import type { Slot } from './slot.ts';
 
 /**
- * Makes the slots, and the root namespace ready for them: forwarding and the shared rules. Prints `ip_forward` when it switched that on.
- * The root's part comes first and in the same run, so no slot ever exists beside a missing firewall.
+ * Makes the slots, and the root namespace ready for them: forwarding and the shared rules. Prints
+ * `ip_forward` when it switched that on. The root's part comes first and in the same run, so no
+ * slot ever exists beside a missing firewall.
  */
 export function makeScript(slots: readonly Slot[]): string {
   const rootLines = slots.flatMap((slot) => [
@@ -50,7 +51,8 @@ function insideScript(slot: Slot): string {
     'echo 1 >ipv4/conf/all/arp_ignore',
     'echo 0 >ipv4/conf/all/send_redirects',
     'echo 0 >ipv4/conf/default/send_redirects',
-    // A refusal is told each time, and does not count against what the whole machine may send a second.
+    // A refusal is told each time, and does not count against what the whole machine may send a
+    // second.
     'echo 0 >ipv4/icmp_ratemask',
     // Absent where the machine's kernel was started without IPv6.
     'for scope in all default; do',
@@ -75,8 +77,8 @@ function insideScript(slot: Slot): string {
 }
 
 /**
- * Unmakes slots from any half-made state, and prints the names of what is still there afterwards. The veth goes first and by name: a
- * namespace that some process still holds would keep it.
+ * Unmakes slots from any half-made state, and prints the names of what is still there afterwards.
+ * The veth goes first and by name: a namespace that some process still holds would keep it.
  */
 export function unmakeScript(numbers: readonly number[]): string {
   const list = numbers.join(' ');

@@ -1,5 +1,6 @@
-// Asks name servers one question of a guest: by UDP or TCP, one server after another, within one deadline.
-// Every try has a socket of its own, so a random source port, and a random id. Keeps nothing between questions.
+// Asks name servers one question of a guest: by UDP or TCP, one server after another, within one
+// deadline. Every try has a socket of its own, so a random source port, and a random id. Keeps
+// nothing between questions.
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
@@ -17,7 +18,10 @@ const ASK_ANOTHER: readonly number[] = [RCODE.serverFailure, RCODE.notImplemente
 
 export type Ask = (query: Query, servers: readonly NameServer[], signal: AbortSignal) => Promise<Buffer | null>;
 
-/** Asks by UDP, each server at least once in turn. Resolves with the answer under the server's id, null when there is none. */
+/**
+ * Asks by UDP, each server at least once in turn. Resolves with the answer under the server's id,
+ * null when there is none.
+ */
 export const askByUdp: Ask = (query, servers, signal) =>
   askInTurn({ query, servers, signal, tries: Math.max(UDP_TRIES, servers.length), tryMs: UDP_TRY_MS, ask: tryUdp });
 
@@ -54,7 +58,10 @@ async function askInTurn({ query, servers, signal, tries, tryMs, ask }: Turn): P
   return unhelpful;
 }
 
-/** One datagram and its answer. The socket is connected: the kernel passes on what comes from this server alone. */
+/**
+ * One datagram and its answer. The socket is connected: the kernel passes on what comes from this
+ * server alone.
+ */
 const tryUdp: Try = (query, server, ms, signal) => {
   const { promise, resolve } = Promise.withResolvers<Buffer | null>();
   const id = randomInt(65_536);
@@ -98,7 +105,10 @@ const tryTcp: Try = (query, server, ms, signal) => {
   return promise;
 };
 
-/** Calls `end` the first time it is called, after `ms`, or when the signal aborts, whichever comes first; never twice. */
+/**
+ * Calls `end` the first time it is called, after `ms`, or when the signal aborts, whichever comes
+ * first; never twice.
+ */
 function once(signal: AbortSignal, ms: number, end: (answer: Buffer | null) => void): (answer: Buffer | null) => void {
   let ended = false;
   const settle = (answer: Buffer | null) => {

@@ -1,4 +1,5 @@
-// The name servers that guests' questions are relayed to. Reads resolv.conf, and reads it again when it changes.
+// The name servers that guests' questions are relayed to. Reads resolv.conf, and reads it again
+// when it changes.
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { NameServer, UpstreamSource } from './network-options.ts';
@@ -55,7 +56,8 @@ export function nameServersOf(text: string): NameServer[] {
   const servers: NameServer[] = [];
   for (const line of text.split('\n')) {
     const address = /^nameserver\s+(\S+)/.exec(line)?.[1];
-    if (address !== undefined && isIP(address) !== 0 && servers.length < MAX_SERVERS) servers.push({ address, port: DNS_PORT });
+    if (address !== undefined && isIP(address) !== 0 && servers.length < MAX_SERVERS)
+      servers.push({ address, port: DNS_PORT });
   }
   return servers.length > 0 ? servers : [{ address: '127.0.0.1', port: DNS_PORT }];
 }

@@ -1,5 +1,6 @@
-// Captures a machine that stands still: the state of its devices, the pages it has changed, what its disk is like. Owns the order of these steps, and that the machine
-// goes on when one of them fails.
+// Captures a machine that stands still: the state of its devices, the pages it has changed, what
+// its disk is like. Owns the order of these steps, and that the machine goes on when one of them
+// fails.
 //
 //   running -> stopped -> devices saved, disk closed -> pages copied -> everything durable -> manifest
 //                  \-------------------\---------------------\------------------\--> running
@@ -43,26 +44,33 @@ export interface CaptureOrder {
 export type CaptureTimes = Readonly<Record<'stoppedMs' | 'devicesMs' | 'pagesMs' | 'manifestMs' | 'copiedMib', number>>;
 
 /**
- * The machine stands still for good when this resolves. Otherwise it runs on, the snapshot's folder is empty, and this rejects with {@link DriverError}, QmpError or the
- * signal's reason.
+ * The machine stands still for good when this resolves. Otherwise it runs on, the snapshot's folder
+ * is empty, and this rejects with {@link DriverError}, QmpError or the signal's reason.
  */
 export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
   const { qmp, signal } = order;
   const { status } = await qmp.command('query-status', undefined, runState, { signal });
   if (status === 'io-error') {
-    throw new DriverError('the machine stands still for want of room on the disk, and cannot be captured before there is some');
+    throw new DriverError(
+      'the machine stands still for want of room on the disk, and cannot be captured before there is some',
+    );
   }
-  if (status !== 'running' && status !== 'paused') {
+
+  if (status !== 'running' && status !== 'paused')
     throw new DriverError(`the machine cannot be captured while it is ${status.slice(0, 32)}`);
-  }
+
   const progress = { manifestBegun: false };
   try {
     return await captureStopped(order, progress);
   } catch (error) {
     await letGoOn(order, progress).catch((failure: Error) => {
-      throw new AggregateError([error, failure], `${messageOf(error)}; and it could not be told to go on: ${failure.message}`, {
-        cause: error,
-      });
+      throw new AggregateError(
+        [error, failure],
+        `${messageOf(error)}; and it could not be told to go on: ${failure.message}`,
+        {
+          cause: error,
+        },
+      );
     });
     throw error;
   }
@@ -78,7 +86,8 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
   const state = await saveDevices(order);
   const devicesMs = elapsedMs();
   const disk = join(folder, VM_FILES.disk);
-  // The copying ends whatever becomes of the others: a file that is still written to could not be removed.
+  // The copying ends whatever becomes of the others: a file that is still written to could not be
+  // removed.
   const copying = copyPages(order, devices.modules);
   const others = Promise.all([
     writeNew(join(snapshotFolder, SNAPSHOT_FILES.devices), state),
@@ -106,17 +115,27 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
   signal.throwIfAborted();
   progress.manifestBegun = true;
   await writeManifest(snapshotFolder, manifest);
-  return { stoppedMs, devicesMs, pagesMs, manifestMs: elapsedMs(), copiedMib: Math.round(memoryFile.dataBytes / 2 ** 20) };
+  return {
+    stoppedMs,
+    devicesMs,
+    pagesMs,
+    manifestMs: elapsedMs(),
+    copiedMib: Math.round(memoryFile.dataBytes / 2 ** 20),
+  };
 
   async function copyPages({ pages }: CaptureOrder, modules: Manifest['devices']['modules']) {
     const blocks = await findRamBlocks(qmp, process, modules, signal);
-    return pages.capture({ kind: 'capture', process, blocks, path: join(snapshotFolder, SNAPSHOT_FILES.memory) }, signal);
+    return pages.capture(
+      { kind: 'capture', process, blocks, path: join(snapshotFolder, SNAPSHOT_FILES.memory) },
+      signal,
+    );
   }
 }
 
 /**
- * QEMU writes it, as the slot's user, who may create no file: one is made for it beforehand. As the machine stands still already, QEMU closes the disk for writing
- * on the way; it opens it again when it goes on.
+ * QEMU writes it, as the slot's user, who may create no file: one is made for it beforehand. As the
+ * machine stands still already, QEMU closes the disk for writing on the way; it opens it again when
+ * it goes on.
  */
 async function saveDevices({ qmp, folder, uid, signal }: CaptureOrder): Promise<Buffer> {
   const path = join(folder, VM_FILES.devices);
@@ -127,17 +146,21 @@ async function saveDevices({ qmp, folder, uid, signal }: CaptureOrder): Promise<
     // QEMU's user must be able to reach it. Nobody else can: the folder above is closed.
     await chmod(folder, 0o711);
     const call = { signal, deadlineMs: SAVE_DEADLINE_MS };
-    await qmp.command('xen-save-devices-state', { filename: `${JAIL_PATHS.vm}/${VM_FILES.devices}` }, z.unknown(), call);
+    await qmp.command(
+      'xen-save-devices-state',
+      { filename: `${JAIL_PATHS.vm}/${VM_FILES.devices}` },
+      z.unknown(),
+      call,
+    );
     const { size } = await file.stat();
-    if (size === 0 || size > DEVICES_MAX_BYTES) {
+    if (size === 0 || size > DEVICES_MAX_BYTES)
       throw new DriverError(`QEMU wrote ${size} bytes as the state of its devices`);
-    }
+
     const state = Buffer.alloc(size);
     for (let done = 0; done < size;) {
       const { bytesRead } = await file.read(state, done, size - done, done);
-      if (bytesRead === 0) {
-        throw new DriverError('the state of the devices became shorter while it was read');
-      }
+      if (bytesRead === 0) throw new DriverError('the state of the devices became shorter while it was read');
+
       done += bytesRead;
     }
     return state;
@@ -154,21 +177,22 @@ export async function closeFolder(folder: string): Promise<void> {
 }
 
 /** Never with a manifest in place: it would name a machine that has gone on since. */
-async function letGoOn({ qmp, snapshotFolder }: CaptureOrder, { manifestBegun }: { manifestBegun: boolean }): Promise<void> {
+async function letGoOn(
+  { qmp, snapshotFolder }: CaptureOrder,
+  { manifestBegun }: { manifestBegun: boolean },
+): Promise<void> {
   if (manifestBegun) {
     await rm(join(snapshotFolder, SNAPSHOT_FILES.manifest), { force: true });
     await flushFolder(snapshotFolder);
   }
   await qmp.command('cont', undefined, z.unknown(), { signal: AbortSignal.timeout(GO_ON_DEADLINE_MS) });
-  for (const name of await readdir(snapshotFolder).catch(unlessMissing)) {
+  for (const name of await readdir(snapshotFolder).catch(unlessMissing))
     await rm(join(snapshotFolder, name), { force: true });
-  }
 }
 
 function unlessMissing(error: NodeJS.ErrnoException): string[] {
-  if (error.code === 'ENOENT') {
-    return [];
-  }
+  if (error.code === 'ENOENT') return [];
+
   throw error;
 }
 

@@ -1,4 +1,5 @@
-// The manifest of a snapshot: what was captured, in which files, and what must still be so for them to be of use. Written last, in one step: a snapshot without it is none.
+// The manifest of a snapshot: what was captured, in which files, and what must still be so for them
+// to be of use. Written last, in one step: a snapshot without it is none.
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -50,18 +51,16 @@ export async function hasManifest(folder: string): Promise<boolean> {
 /** Rejects with {@link SnapshotUnusable} when there is none, or when it is not what was written. */
 export async function readManifest(folder: string): Promise<Manifest> {
   const text = await readIfPresent(join(folder, SNAPSHOT_FILES.manifest));
-  if (text === null) {
-    throw new SnapshotUnusable('the snapshot has no manifest');
-  }
+  if (text === null) throw new SnapshotUnusable('the snapshot has no manifest');
+
   const end = text.indexOf('\n');
   const body = text.slice(end + 1).trimEnd();
-  if (text.slice(0, end) !== digest(body)) {
+  if (text.slice(0, end) !== digest(body))
     throw new SnapshotUnusable('the manifest of the snapshot is not what was written: its SHA-256 differs');
-  }
+
   const parsed = manifest.safeParse(JSON.parse(body));
-  if (!parsed.success) {
-    throw new SnapshotUnusable('the manifest of the snapshot is of another version');
-  }
+  if (!parsed.success) throw new SnapshotUnusable('the manifest of the snapshot is of another version');
+
   return parsed.data;
 }
 

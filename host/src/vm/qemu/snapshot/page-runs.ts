@@ -4,7 +4,10 @@ export const PAGE_BYTES = 4_096;
 /** The page map has one word of 64 bits for each page. */
 export const PAGEMAP_ENTRY_BYTES = 8;
 
-/** Bits of the upper half of an entry (Documentation/admin-guide/mm/pagemap.rst): 63 present, 62 swapped out, 61 of a file or shared. */
+/**
+ * Bits of the upper half of an entry (Documentation/admin-guide/mm/pagemap.rst): 63 present, 62
+ * swapped out, 61 of a file or shared.
+ */
 const PRESENT_OR_SWAPPED = 0xc000_0000;
 const OF_A_FILE = 0x2000_0000;
 
@@ -15,8 +18,9 @@ export interface PageRun {
 }
 
 /**
- * The pages of a private mapping that are its process's own: for a mapping of a file, those it has written to since; for one of nothing, those it has touched.
- * `halves` are the entries as pairs of 32 bit words, the lower first.
+ * The pages of a private mapping that are its process's own: for a mapping of a file, those it has
+ * written to since; for one of nothing, those it has touched. `halves` are the entries as pairs of
+ * 32 bit words, the lower first.
  */
 export function ownPages(halves: Uint32Array, firstPage: number): PageRun[] {
   const runs: PageRun[] = [];
@@ -36,7 +40,10 @@ export function ownPages(halves: Uint32Array, firstPage: number): PageRun[] {
   return runs;
 }
 
-/** The memory file of a snapshot ends with one entry for each run: number of the block, first page, pages; 32 bits each, little-endian. */
+/**
+ * The memory file of a snapshot ends with one entry for each run: number of the block, first page,
+ * pages; 32 bits each, little-endian.
+ */
 export const RUN_ENTRY_BYTES = 12;
 
 export interface BlockRun extends PageRun {
@@ -58,11 +65,14 @@ export function decodeRuns(table: Buffer, blockSizesBytes: readonly number[], da
   const runs: BlockRun[] = [];
   let pages = 0;
   for (let at = 0; at + RUN_ENTRY_BYTES <= table.length; at += RUN_ENTRY_BYTES) {
-    const run = { block: table.readUInt32LE(at), firstPage: table.readUInt32LE(at + 4), pages: table.readUInt32LE(at + 8) };
+    const run = {
+      block: table.readUInt32LE(at),
+      firstPage: table.readUInt32LE(at + 4),
+      pages: table.readUInt32LE(at + 8),
+    };
     const sizeBytes = blockSizesBytes[run.block] ?? 0;
-    if (run.pages === 0 || (run.firstPage + run.pages) * PAGE_BYTES > sizeBytes) {
-      return null;
-    }
+    if (run.pages === 0 || (run.firstPage + run.pages) * PAGE_BYTES > sizeBytes) return null;
+
     pages += run.pages;
     runs.push(run);
   }

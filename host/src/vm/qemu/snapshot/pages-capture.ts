@@ -1,5 +1,6 @@
-// Copies the pages that a process has changed into a new memory file, and hashes them on the way. Runs in a thread of its own (pages-worker.ts); trusts no number that it
-// did not check; knows nothing of QEMU.
+// Copies the pages that a process has changed into a new memory file, and hashes them on the way.
+// Runs in a thread of its own (pages-worker.ts); trusts no number that it did not check; knows
+// nothing of QEMU.
 import { createHash } from 'node:crypto';
 import { readSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -10,7 +11,10 @@ import type { RamBlock } from './ram-blocks.ts';
 
 /** Pages whose map entries are read at once. */
 const MAP_PAGES = 65_536;
-/** What is handed to the disk while more is being read, so that the last flush has little to wait for. */
+/**
+ * What is handed to the disk while more is being read, so that the last flush has little to wait
+ * for.
+ */
 const FLUSH_EVERY_BYTES = 33_554_432;
 const ZERO_PAGE = Buffer.alloc(PAGE_BYTES);
 
@@ -23,9 +27,9 @@ export async function capture(job: CaptureJob, throwIfStopped: Stop): Promise<Me
   // Opened by then: they stay the recorded process's, whoever has its number later.
   await assertRuns(job.process);
   const out = new MemoryWriter(file);
-  for (const [number, block] of job.blocks.entries()) {
+  for (const [number, block] of job.blocks.entries())
     await captureBlock(number, block, map, memory, out, throwIfStopped);
-  }
+
   return await out.end();
 }
 
@@ -49,7 +53,12 @@ async function captureBlock(
         throwIfStopped();
         const room = await out.room();
         const taken = Math.min(length - done, room.length / PAGE_BYTES);
-        readWhole(memory.fd, room.subarray(0, taken * PAGE_BYTES), block.address + (firstPage + done) * PAGE_BYTES, 'guest memory');
+        readWhole(
+          memory.fd,
+          room.subarray(0, taken * PAGE_BYTES),
+          block.address + (firstPage + done) * PAGE_BYTES,
+          'guest memory',
+        );
         out.take(number, firstPage + done, taken, block.origin === 'zeroes');
         done += taken;
       }
@@ -75,30 +84,28 @@ class MemoryWriter {
 
   /** Where the next pages go: a whole number of them, at least one. */
   async room(): Promise<Buffer> {
-    if (this.#used === CHUNK_BYTES) {
-      await this.#writeOut();
-    }
+    if (this.#used === CHUNK_BYTES) await this.#writeOut();
+
     return this.#buffer.subarray(this.#used);
   }
 
-  /** Pages that were put into the room, from its start. With `withoutZeroes` those that hold nothing are left out: they are there without being written. */
+  /**
+   * Pages that were put into the room, from its start. With `withoutZeroes` those that hold nothing
+   * are left out: they are there without being written.
+   */
   take(block: number, firstPage: number, pages: number, withoutZeroes: boolean): void {
     let kept = 0;
     for (let page = 0; page < pages; page += 1) {
       const from = this.#used + page * PAGE_BYTES;
-      if (withoutZeroes && ZERO_PAGE.compare(this.#buffer, from, from + PAGE_BYTES) === 0) {
-        continue;
-      }
-      if (kept < page) {
-        this.#buffer.copyWithin(this.#used + kept * PAGE_BYTES, from, from + PAGE_BYTES);
-      }
+      if (withoutZeroes && ZERO_PAGE.compare(this.#buffer, from, from + PAGE_BYTES) === 0) continue;
+
+      if (kept < page) this.#buffer.copyWithin(this.#used + kept * PAGE_BYTES, from, from + PAGE_BYTES);
+
       kept += 1;
       const last = this.#runs.at(-1);
-      if (last !== undefined && last.block === block && last.firstPage + last.pages === firstPage + page) {
+      if (last !== undefined && last.block === block && last.firstPage + last.pages === firstPage + page)
         last.pages += 1;
-      } else {
-        this.#runs.push({ block, firstPage: firstPage + page, pages: 1 });
-      }
+      else this.#runs.push({ block, firstPage: firstPage + page, pages: 1 });
     }
     this.#used += kept * PAGE_BYTES;
   }
@@ -144,9 +151,8 @@ async function writeAll(file: FileHandle, bytes: Buffer, position: number): Prom
 function readWhole(fd: number, into: Buffer, position: number, what: string): void {
   for (let done = 0; done < into.length;) {
     const bytesRead = readSync(fd, into, done, into.length - done, position + done);
-    if (bytesRead === 0) {
-      throw new Error(`${what} ended early`);
-    }
+    if (bytesRead === 0) throw new Error(`${what} ended early`);
+
     done += bytesRead;
   }
 }

@@ -16,7 +16,10 @@ export interface CaptureJob {
   path: string;
 }
 
-/** Writes the pages of such a file into a process that has its template's memory, and says whether they are what was captured. Begins to read before there is one. */
+/**
+ * Writes the pages of such a file into a process that has its template's memory, and says whether
+ * they are what was captured. Begins to read before there is one.
+ */
 export interface PatchJob {
   kind: 'patch';
   path: string;
@@ -41,10 +44,15 @@ export interface MemoryFile {
   sha256: string;
 }
 
-/** `unusable`: the file is not what was captured. `failure`: anything else, as an error's message. */
+/**
+ * `unusable`: the file is not what was captured. `failure`: anything else, as an error's message.
+ */
 export type PagesResult = { memory: MemoryFile } | { patched: true } | { unusable: string } | { failure: string };
 
-/** What the thread is told: one job at a time, and where the pages of the one under way belong; null when it is given up. */
+/**
+ * What the thread is told: one job at a time, and where the pages of the one under way belong; null
+ * when it is given up.
+ */
 export type PagesMessage = PagesRequest | { kind: 'target'; target: PatchTarget | null };
 
 export interface PagesRequest {

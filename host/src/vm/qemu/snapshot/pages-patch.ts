@@ -1,5 +1,6 @@
-// Writes the pages of a memory file into a process, and says whether they are what was captured. Runs in a thread of its own (pages-worker.ts); trusts no number that it
-// did not check; knows nothing of QEMU.
+// Writes the pages of a memory file into a process, and says whether they are what was captured.
+// Runs in a thread of its own (pages-worker.ts); trusts no number that it did not check; knows
+// nothing of QEMU.
 import { createHash } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -8,7 +9,10 @@ import { decodeRuns, PAGE_BYTES, RUN_ENTRY_BYTES, type BlockRun } from './page-r
 import { CHUNK_BYTES, type PatchJob, type PatchTarget, type Stop } from './pages-job.ts';
 import type { RamBlock } from './ram-blocks.ts';
 
-/** How many chunks are read ahead of knowing where they belong. More would be ready by the time a QEMU has started, but fresh memory for it costs as much as it gains. */
+/**
+ * How many chunks are read ahead of knowing where they belong. More would be ready by the time a
+ * QEMU has started, but fresh memory for it costs as much as it gains.
+ */
 const CHUNKS_AHEAD = 8;
 
 /** The memory file is not what was captured. */
@@ -23,16 +27,15 @@ export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, th
   let writer: MemoryPatcher | null = null;
   try {
     const tableBytes = runCount * RUN_ENTRY_BYTES;
-    if ((await file.stat()).size !== dataBytes + tableBytes) {
+    if ((await file.stat()).size !== dataBytes + tableBytes)
       throw new Unusable('the memory file has another size than was captured');
-    }
+
     const table = await readPart(file, Buffer.alloc(tableBytes), dataBytes);
     const openWriter = async (): Promise<MemoryPatcher> => {
       const known = await into;
       throwIfStopped();
-      if (known === null) {
-        throw new Error('there is no machine to write pages to');
-      }
+      if (known === null) throw new Error('there is no machine to write pages to');
+
       return MemoryPatcher.open(known, table, dataBytes);
     };
     let isKnown = false;
@@ -55,18 +58,17 @@ export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, th
       next = read(at + CHUNK_BYTES);
       hash.update(chunk);
       ahead.push(chunk);
-      if (writer === null && (isKnown || ahead.length === CHUNKS_AHEAD)) {
-        writer = await openWriter();
-      }
+      if (writer === null && (isKnown || ahead.length === CHUNKS_AHEAD)) writer = await openWriter();
+
       for (const part of writer === null ? [] : ahead.splice(0)) {
         writer?.write(part);
         free.push(Buffer.from(part.buffer));
       }
     }
     await next;
-    if (hash.update(table).digest('hex') !== sha256) {
+    if (hash.update(table).digest('hex') !== sha256)
       throw new Unusable('the memory file is not what was captured: its SHA-256 differs');
-    }
+
     writer ??= await openWriter();
     ahead.forEach((part) => writer?.write(part));
   } finally {
@@ -88,9 +90,8 @@ class MemoryPatcher {
   static async open({ process, blocks }: PatchTarget, table: Buffer, dataBytes: number): Promise<MemoryPatcher> {
     const sizes = blocks.map(({ sizeBytes }) => sizeBytes);
     const runs = decodeRuns(table, sizes, dataBytes);
-    if (runs === null) {
-      throw new Unusable('the memory file names pages that the machine does not have');
-    }
+    if (runs === null) throw new Unusable('the memory file names pages that the machine does not have');
+
     const memory = await open(`/proc/${process.pid}/mem`, 'r+');
     try {
       // Opened by then: it stays the recorded process's, whoever has its number later.
@@ -117,8 +118,14 @@ class MemoryPatcher {
   }
 }
 
-/** For ascending offsets in the file: the address its byte belongs to, and how many bytes go on from there. */
-function placeOf(runs: readonly BlockRun[], blocks: readonly RamBlock[]): (offset: number) => { address: number; bytes: number } {
+/**
+ * For ascending offsets in the file: the address its byte belongs to, and how many bytes go on from
+ * there.
+ */
+function placeOf(
+  runs: readonly BlockRun[],
+  blocks: readonly RamBlock[],
+): (offset: number) => { address: number; bytes: number } {
   let at = 0;
   let runStart = 0;
   return (offset) => {
@@ -129,9 +136,8 @@ function placeOf(runs: readonly BlockRun[], blocks: readonly RamBlock[]): (offse
       run = runs[at];
     }
     const block = run === undefined ? undefined : blocks[run.block];
-    if (run === undefined || block === undefined) {
-      throw new Error('the memory file has pages that belong nowhere');
-    }
+    if (run === undefined || block === undefined) throw new Error('the memory file has pages that belong nowhere');
+
     const into = offset - runStart;
     return { address: block.address + run.firstPage * PAGE_BYTES + into, bytes: run.pages * PAGE_BYTES - into };
   };
@@ -140,22 +146,23 @@ function placeOf(runs: readonly BlockRun[], blocks: readonly RamBlock[]): (offse
 async function readPart(file: FileHandle, into: Buffer, position: number): Promise<Buffer> {
   for (let done = 0; done < into.length;) {
     const { bytesRead } = await file.read(into, done, into.length - done, position + done);
-    if (bytesRead === 0) {
-      throw new Unusable('the memory file is shorter than was captured');
-    }
+    if (bytesRead === 0) throw new Unusable('the memory file is shorter than was captured');
+
     done += bytesRead;
   }
   return into;
 }
 
-/** Positions are numbers here: `fs.write` silently writes at the file's own position when it is given a BigInt. */
+/**
+ * Positions are numbers here: `fs.write` silently writes at the file's own position when it is
+ * given a BigInt.
+ */
 function writeWhole(fd: number, bytes: Buffer, position: number): void {
   for (let done = 0; done < bytes.length;) {
     const bytesWritten = writeSync(fd, bytes, done, bytes.length - done, position + done);
     // The memory of a process that has ended takes nothing, without an error.
-    if (bytesWritten === 0) {
-      throw new Error('the QEMU process ended while its memory was written');
-    }
+    if (bytesWritten === 0) throw new Error('the QEMU process ended while its memory was written');
+
     done += bytesWritten;
   }
 }

@@ -1,5 +1,5 @@
-// The thread that copies guests' pages between QEMU processes and snapshots: takes one job at a time (pages-job.ts) and answers. How pages are copied is pages-capture.ts's
-// and pages-patch.ts's.
+// The thread that copies guests' pages between QEMU processes and snapshots: takes one job at a
+// time (pages-job.ts) and answers. How pages are copied is pages-capture.ts's and pages-patch.ts's.
 import { parentPort } from 'node:worker_threads';
 import { capture } from './pages-capture.ts';
 import type { CaptureJob, PagesMessage, PagesRequest, PagesResult, PatchJob, PatchTarget, Stop } from './pages-job.ts';
@@ -9,22 +9,18 @@ import { patch, Unusable } from './pages-patch.ts';
 let target: PromiseWithResolvers<PatchTarget | null> | null = null;
 
 parentPort?.on('message', (message: PagesMessage) => {
-  if (message.kind === 'job') {
-    begin(message);
-  } else {
-    target?.resolve(message.target);
-  }
+  if (message.kind === 'job') begin(message);
+  else target?.resolve(message.target);
 });
 
 function begin({ job, stop }: PagesRequest): void {
   const word = new Int32Array(stop);
   const throwIfStopped = (): void => {
-    if (Atomics.load(word, 0) !== 0) {
-      throw new Error('the copying of pages was given up');
-    }
+    if (Atomics.load(word, 0) !== 0) throw new Error('the copying of pages was given up');
   };
   target = Promise.withResolvers();
-  const working = job.kind === 'capture' ? runCapture(job, throwIfStopped) : runPatch(job, target.promise, throwIfStopped);
+  const working =
+    job.kind === 'capture' ? runCapture(job, throwIfStopped) : runPatch(job, target.promise, throwIfStopped);
   working.then(answer, (error: unknown) => answer({ failure: error instanceof Error ? error.message : String(error) }));
 }
 
@@ -42,9 +38,8 @@ async function runPatch(job: PatchJob, into: Promise<PatchTarget | null>, throwI
     await patch(job, into, throwIfStopped);
     return { patched: true };
   } catch (error) {
-    if (error instanceof Unusable) {
-      return { unusable: error.message };
-    }
+    if (error instanceof Unusable) return { unusable: error.message };
+
     throw error;
   }
 }

@@ -1,7 +1,17 @@
-// Has pages copied by threads of their own, so that this daemon's one goes on serving: a few threads, kept, each with one job at a time.
+// Has pages copied by threads of their own, so that this daemon's one goes on serving: a few
+// threads, kept, each with one job at a time.
 import { Worker } from 'node:worker_threads';
 import { DriverError, SnapshotUnusable } from '../../driver.ts';
-import type { CaptureJob, MemoryFile, PagesJob, PagesMessage, PagesRequest, PagesResult, PatchJob, PatchTarget } from './pages-job.ts';
+import type {
+  CaptureJob,
+  MemoryFile,
+  PagesJob,
+  PagesMessage,
+  PagesRequest,
+  PagesResult,
+  PatchJob,
+  PatchTarget,
+} from './pages-job.ts';
 
 /** Each copies some GB a second: more would only take the memory's bandwidth from the VMs. */
 const THREADS = 2;
@@ -21,23 +31,21 @@ export class Pages {
 
   /** Starts a thread ahead of time: that takes longer than many a job. */
   warm(): void {
-    if (this.#idle.length + this.#busy.size === 0) {
-      this.#idle.push(this.#start());
-    }
+    if (this.#idle.length + this.#busy.size === 0) this.#idle.push(this.#start());
   }
 
   /** Rejects with {@link DriverError}, or the signal's reason; the file is not whole then. */
   async capture(job: CaptureJob, signal: AbortSignal): Promise<MemoryFile> {
     const result = await this.#run(job, signal);
-    if (!('memory' in result)) {
-      throw new DriverError('the memory was not copied');
-    }
+    if (!('memory' in result)) throw new DriverError('the memory was not copied');
+
     return result.memory;
   }
 
   /**
-   * Reads and verifies until there is a target, and then writes into it; the signal must abort when there will be none. Rejects with {@link SnapshotUnusable} when the
-   * file is not what was captured, otherwise as {@link capture}.
+   * Reads and verifies until there is a target, and then writes into it; the signal must abort when
+   * there will be none. Rejects with {@link SnapshotUnusable} when the file is not what was
+   * captured, otherwise as {@link capture}.
    */
   async patch(job: PatchJob, target: Promise<PatchTarget>, signal: AbortSignal): Promise<void> {
     await this.#run(job, signal, target);
@@ -46,26 +54,29 @@ export class Pages {
   /** Ends the threads; jobs under way fail. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { settle } of this.#waiting.splice(0)) {
-      settle.reject(new DriverError('the driver was closed'));
-    }
+    for (const { settle } of this.#waiting.splice(0)) settle.reject(new DriverError('the driver was closed'));
+
     await Promise.all([...this.#idle.splice(0), ...this.#busy.keys()].map((worker) => worker.terminate()));
   }
 
-  /** Resolves only once the thread has let go of the job, also when it is told to give up: its file may then be removed. */
+  /**
+   * Resolves only once the thread has let go of the job, also when it is told to give up: its file
+   * may then be removed.
+   */
   async #run(job: PagesJob, signal: AbortSignal, target: Promise<PatchTarget> | null = null): Promise<PagesResult> {
     signal.throwIfAborted();
-    if (this.#closed) {
-      throw new DriverError('the driver was closed');
-    }
+    if (this.#closed) throw new DriverError('the driver was closed');
+
     const stop = new SharedArrayBuffer(4);
-    const waiting: Waiting = { request: { kind: 'job', job, stop }, settle: Promise.withResolvers(), handedTo: Promise.withResolvers() };
+    const waiting: Waiting = {
+      request: { kind: 'job', job, stop },
+      settle: Promise.withResolvers(),
+      handedTo: Promise.withResolvers(),
+    };
     const tell = (known: PatchTarget | null): void => {
       void waiting.handedTo.promise.then((worker) => {
         // Nobody else's job: the next one is handed out only after this one's result was seen.
-        if (this.#busy.get(worker) === waiting) {
-          send(worker, { kind: 'target', target: known });
-        }
+        if (this.#busy.get(worker) === waiting) send(worker, { kind: 'target', target: known });
       });
     };
     void target?.then(tell);
@@ -87,9 +98,8 @@ export class Pages {
     } finally {
       signal.removeEventListener('abort', giveUp);
     }
-    if ('unusable' in result) {
-      throw new SnapshotUnusable(result.unusable);
-    }
+    if ('unusable' in result) throw new SnapshotUnusable(result.unusable);
+
     if ('failure' in result) {
       signal.throwIfAborted();
       throw new DriverError(result.failure);
@@ -100,9 +110,8 @@ export class Pages {
   #handOut(): void {
     while (this.#waiting.length > 0) {
       const worker = this.#idle.pop() ?? (this.#busy.size < THREADS ? this.#start() : null);
-      if (worker === null) {
-        return;
-      }
+      if (worker === null) return;
+
       const waiting = this.#waiting.shift() as Waiting;
       this.#busy.set(worker, waiting);
       worker.ref();
@@ -116,10 +125,11 @@ export class Pages {
     worker.unref();
     const end = (error: Error): void => {
       const at = this.#idle.indexOf(worker);
-      if (at >= 0) {
-        this.#idle.splice(at, 1);
-      }
-      this.#busy.get(worker)?.settle.reject(new DriverError(`the thread that copies pages has ended: ${error.message}`, { cause: error }));
+      if (at >= 0) this.#idle.splice(at, 1);
+
+      this.#busy
+        .get(worker)
+        ?.settle.reject(new DriverError(`the thread that copies pages has ended: ${error.message}`, { cause: error }));
       this.#busy.delete(worker);
       this.#handOut();
     };

@@ -1,5 +1,6 @@
-// Where a QEMU has its guest's memory in its own address space: what it says, checked against the kernel's list of its mappings. A QEMU in foreign hands can
-// point at other memory of its own by this, and at nothing else.
+// Where a QEMU has its guest's memory in its own address space: what it says, checked against the
+// kernel's list of its mappings. A QEMU in foreign hands can point at other memory of its own by
+// this, and at nothing else.
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { DriverError, type VmProcess } from '../../driver.ts';
@@ -19,9 +20,13 @@ export interface RamBlock {
 }
 
 /** Name, page size, offset, used and total length, address. */
-const LINE = /^\s*(\S{1,64})\s+\d+ KiB\s+0x[0-9a-f]{1,16}\s+0x[0-9a-f]{1,16}\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\b/;
+const LINE =
+  /^\s*(\S{1,64})\s+\d+ KiB\s+0x[0-9a-f]{1,16}\s+0x[0-9a-f]{1,16}\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\b/;
 
-/** The template's memory first, then the modules' in the order given. Rejects with {@link DriverError} when QEMU has something else. */
+/**
+ * The template's memory first, then the modules' in the order given. Rejects with {@link
+ * DriverError} when QEMU has something else.
+ */
 export async function findRamBlocks(
   qmp: QmpSession,
   process: VmProcess,
@@ -37,36 +42,37 @@ export async function findRamBlocks(
 }
 
 /** Pure; for its test. */
-export function blockOf(infoRamblock: string, maps: string, name: string, sizeBytes: number, origin: RamBlock['origin']): RamBlock {
+export function blockOf(
+  infoRamblock: string,
+  maps: string,
+  name: string,
+  sizeBytes: number,
+  origin: RamBlock['origin'],
+): RamBlock {
   const found = infoRamblock
     .split('\n')
     .map((line) => LINE.exec(line))
     .find((match) => match?.[1] === name || match?.[1] === `/objects/${name}`);
   const [total, address] = [Number.parseInt(found?.[2] ?? '', 16), Number.parseInt(found?.[3] ?? '', 16)];
-  if (total !== sizeBytes) {
-    throw new DriverError(`QEMU has no memory called ${name} of ${sizeBytes / MIB} MiB`);
-  }
-  if (!isMapped(maps, address, address + sizeBytes)) {
+  if (total !== sizeBytes) throw new DriverError(`QEMU has no memory called ${name} of ${sizeBytes / MIB} MiB`);
+
+  if (!isMapped(maps, address, address + sizeBytes))
     throw new DriverError(`QEMU has its memory ${name} at an address where it has none`);
-  }
+
   return { address, sizeBytes, origin };
 }
 
 /** Whether readable, writable, private mappings follow one another over the whole range. */
 function isMapped(maps: string, from: number, to: number): boolean {
-  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) {
-    return false;
-  }
+  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) return false;
+
   let covered = from;
   for (const line of maps.split('\n')) {
     const match = /^([0-9a-f]+)-([0-9a-f]+) rw.p /.exec(line);
-    if (match === null) {
-      continue;
-    }
+    if (match === null) continue;
+
     const [start, end] = [Number.parseInt(match[1] ?? '', 16), Number.parseInt(match[2] ?? '', 16)];
-    if (start <= covered && covered < end) {
-      covered = end;
-    }
+    if (start <= covered && covered < end) covered = end;
   }
   return covered >= to;
 }

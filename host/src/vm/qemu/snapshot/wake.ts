@@ -1,5 +1,6 @@
-// Wakes a machine from its snapshot: starts QEMU with the devices it had, gives it its pages, then its devices' state, and lets it run once the snapshot is spent.
-// The order matters: devices look into the guest's memory while their state is loaded.
+// Wakes a machine from its snapshot: starts QEMU with the devices it had, gives it its pages, then
+// its devices' state, and lets it run once the snapshot is spent. The order matters: devices look
+// into the guest's memory while their state is loaded.
 //
 //   verified -> started -> pages in memory, their hash right -> devices loaded -> snapshot spent -> running
 import { readFile, stat } from 'node:fs/promises';
@@ -22,7 +23,10 @@ import { findRamBlocks } from './ram-blocks.ts';
 /** With which QEMU ends over a state that it refuses. */
 const REFUSAL_CODE = 1;
 
-/** A snapshot whose manifest, devices and disk are what was captured. Its pages are verified on the way into memory. */
+/**
+ * A snapshot whose manifest, devices and disk are what was captured. Its pages are verified on the
+ * way into memory.
+ */
 export interface VerifiedSnapshot {
   folder: string;
   manifest: Manifest;
@@ -30,34 +34,43 @@ export interface VerifiedSnapshot {
 }
 
 /** Rejects with {@link SnapshotUnusable}. */
-export async function verifySnapshot(folder: string, manifest: Manifest, vmId: string, vmFolder: string): Promise<VerifiedSnapshot> {
-  if (manifest.vmId !== vmId) {
-    throw new SnapshotUnusable('the snapshot is another machine’s');
-  }
-  const mark = await diskMark(join(vmFolder, VM_FILES.disk)).catch(unusableUnlessOther('the disk of the snapshot is gone'));
-  if (mark.sizeBytes !== manifest.disk.sizeBytes || mark.modifiedNs !== manifest.disk.modifiedNs) {
+export async function verifySnapshot(
+  folder: string,
+  manifest: Manifest,
+  vmId: string,
+  vmFolder: string,
+): Promise<VerifiedSnapshot> {
+  if (manifest.vmId !== vmId) throw new SnapshotUnusable('the snapshot is another machine’s');
+
+  const mark = await diskMark(join(vmFolder, VM_FILES.disk)).catch(
+    unusableUnlessOther('the disk of the snapshot is gone'),
+  );
+  if (mark.sizeBytes !== manifest.disk.sizeBytes || mark.modifiedNs !== manifest.disk.modifiedNs)
     throw new SnapshotUnusable('the disk was changed since the snapshot was taken');
-  }
+
   const path = join(folder, SNAPSHOT_FILES.devices);
   const gone = unusableUnlessOther('the state of the devices is gone');
   const sizeMatches = (await stat(path).catch(gone)).size === manifest.devicesFile.sizeBytes;
   const deviceState = sizeMatches ? await readFile(path).catch(gone) : null;
-  if (deviceState === null || digest(deviceState) !== manifest.devicesFile.sha256) {
+  if (deviceState === null || digest(deviceState) !== manifest.devicesFile.sha256)
     throw new SnapshotUnusable('the state of the devices is not what was captured');
-  }
+
   return { folder, manifest, deviceState };
 }
 
-/** Rejects with {@link SnapshotUnusable} when the machine's options are others than those of the snapshot. */
+/**
+ * Rejects with {@link SnapshotUnusable} when the machine's options are others than those of the
+ * snapshot.
+ */
 export function assertSameMachine({ accelerator, hostVendor }: RestoreBase, manifest: Manifest): void {
-  if (machineHash(accelerator, hostVendor) !== manifest.machineHash) {
+  if (machineHash(accelerator, hostVendor) !== manifest.machineHash)
     throw new SnapshotUnusable('the snapshot was taken of a machine with other devices than are made today');
-  }
 }
 
 /**
- * Rejects with {@link SnapshotUnusable} when pages or devices are not what was captured, with {@link NeverContinued} when it was not told to run after `beforeContinue`,
- * otherwise as {@link startMachine}.
+ * Rejects with {@link SnapshotUnusable} when pages or devices are not what was captured, with
+ * {@link NeverContinued} when it was not told to run after `beforeContinue`, otherwise as {@link
+ * startMachine}.
  */
 export async function wakeSnapshot(
   base: RestoreBase,
@@ -77,26 +90,31 @@ export async function wakeSnapshot(
   const patching = pages.patch(job, target.promise, AbortSignal.any([order.signal, over.signal]));
   patching.catch(() => undefined);
   try {
-    return await startMachine(base, order, { kind: 'restore', vcpu: sizeOf(devices).vcpu, devices }, async (machine) => {
-      const { process, qmp, signal, elapsedMs } = machine;
-      target.resolve({ process, blocks: await findRamBlocks(qmp, process, devices.modules, signal) });
-      await patching;
-      const patchedMs = elapsedMs();
-      loading = true;
-      await loadDevices(machine, deviceState);
-      loading = false;
-      const loadedMs = elapsedMs();
-      // A snapshot is not spent for a machine that is in no record: it would never run.
-      await machine.recorded;
-      await beforeContinue();
-      spent = true;
-      await machine.run(() => (told = true));
-      return { patchedMs, loadedMs };
-    });
+    return await startMachine(
+      base,
+      order,
+      { kind: 'restore', vcpu: sizeOf(devices).vcpu, devices },
+      async (machine) => {
+        const { process, qmp, signal, elapsedMs } = machine;
+        target.resolve({ process, blocks: await findRamBlocks(qmp, process, devices.modules, signal) });
+        await patching;
+        const patchedMs = elapsedMs();
+        loading = true;
+        await loadDevices(machine, deviceState);
+        loading = false;
+        const loadedMs = elapsedMs();
+        // A snapshot is not spent for a machine that is in no record: it would never run.
+        await machine.recorded;
+        await beforeContinue();
+        spent = true;
+        await machine.run(() => (told = true));
+        return { patchedMs, loadedMs };
+      },
+    );
   } catch (error) {
-    if (error instanceof DevicesRefused || (loading && isOfItsOwn(error))) {
+    if (error instanceof DevicesRefused || (loading && isOfItsOwn(error)))
       throw new SnapshotUnusable(error.message, { cause: error });
-    }
+
     throw spent && !told ? new NeverContinued(messageOf(error), { cause: error }) : error;
   } finally {
     // Of a start that failed: the snapshot's files are nobody's when this is over.
@@ -106,8 +124,8 @@ export async function wakeSnapshot(
 }
 
 /**
- * Whether QEMU ended over what it was given. One that was ended from outside (by a signal, when the machine shuts down or has no memory left), or that nobody saw end, would
- * have loaded it.
+ * Whether QEMU ended over what it was given. One that was ended from outside (by a signal, when the
+ * machine shuts down or has no memory left), or that nobody saw end, would have loaded it.
  */
 function isOfItsOwn(error: unknown): error is QemuEnded {
   return error instanceof QemuEnded && (error.exitCode === REFUSAL_CODE || isFault(error.exitCode));

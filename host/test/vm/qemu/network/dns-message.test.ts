@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { RCODE, answers, rcodeOf, readQuery, serverFailure, udpAnswer, withId } from '../../../../src/vm/qemu/network/dns-message.ts';
+import {
+  RCODE,
+  answers,
+  rcodeOf,
+  readQuery,
+  serverFailure,
+  udpAnswer,
+  withId,
+} from '../../../../src/vm/qemu/network/dns-message.ts';
 import type { Query } from '../../../../src/vm/qemu/network/dns-message.ts';
 import { answerOf, question } from './dns-zone.ts';
 
@@ -37,7 +45,8 @@ test('a question is relayed as it came, its size limit read', () => {
 
 test('what is not a question is dropped', () => {
   const answer = answerOf(question(1, 'www.internet.test'), 'udp');
-  for (const bytes of [answer, Buffer.alloc(0), Buffer.alloc(11), Buffer.alloc(4_097)]) assert.equal(readQuery(bytes), 'drop');
+  for (const bytes of [answer, Buffer.alloc(0), Buffer.alloc(11), Buffer.alloc(4_097)])
+    assert.equal(readQuery(bytes), 'drop');
 });
 
 test('a question that is not relayed is answered with the code that says why', () => {
@@ -88,10 +97,15 @@ test('an answer larger than the guest takes by UDP becomes one that sends it to 
 
 const anyBytes = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes));
 
-/** Questions with some of their bytes changed and their end cut off: near enough to real ones to get far into the parser. */
+/**
+ * Questions with some of their bytes changed and their end cut off: near enough to real ones to get
+ * far into the parser.
+ */
 const nearQuestions = fc
   .record({
-    name: fc.array(fc.stringMatching(/^[a-zA-Z0-9-]{1,63}$/), { minLength: 1, maxLength: 5 }).map((labels) => labels.join('.')),
+    name: fc
+      .array(fc.stringMatching(/^[a-zA-Z0-9-]{1,63}$/), { minLength: 1, maxLength: 5 })
+      .map((labels) => labels.join('.')),
     edns: fc.option(fc.nat(65_535)),
     changes: fc.array(fc.tuple(fc.nat(320), fc.nat(255)), { maxLength: 4 }),
     cut: fc.nat(12),

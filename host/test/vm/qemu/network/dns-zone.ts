@@ -18,9 +18,9 @@ export function question(id: number, name: string, type = 1, dnsClass = 1): Buff
 /** The name a question asks for. */
 export function nameOf(query: Buffer): string {
   const labels: string[] = [];
-  for (let offset = 12; query[offset]; offset += (query[offset] ?? 0) + 1) {
+  for (let offset = 12; query[offset]; offset += (query[offset] ?? 0) + 1)
     labels.push(query.toString('latin1', offset + 1, offset + 1 + (query[offset] ?? 0)));
-  }
+
   return labels.join('.');
 }
 

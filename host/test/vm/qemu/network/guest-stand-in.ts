@@ -1,6 +1,6 @@
-// Plays the guest of a slot without a virtual machine: a namespace with the guest's address, whose frames a small process carries to and
-// from the slot's TAP, which it opens as QEMU does after it gave up its rights. Perl, because Node cannot open a TAP and every Debian has
-// Perl.
+// Plays the guest of a slot without a virtual machine: a namespace with the guest's address, whose
+// frames a small process carries to and from the slot's TAP, which it opens as QEMU does after it
+// gave up its rights. Perl, because Node cannot open a TAP and every Debian has Perl.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
@@ -53,7 +53,10 @@ const SENT = 'sent\n';
 /** Number of the system call setns, which Perl has no name for. */
 const SETNS = { x64: '308', arm64: '268' }[process.arch as 'x64' | 'arm64'];
 
-/** The guest of the slot. `uid`: as whom its TAP is opened, when not as the slot's own. Rejects with what the carrier said. */
+/**
+ * The guest of the slot. `uid`: as whom its TAP is opened, when not as the slot's own. Rejects with
+ * what the carrier said.
+ */
 export async function startGuest(slot: Slot, uid = slot.uid): Promise<GuestStandIn> {
   const name = `guest${slot.number}`;
   const namespacePath = `/run/netns/${name}`;

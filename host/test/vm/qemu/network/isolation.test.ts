@@ -66,7 +66,8 @@ const at = (port: number, ...addresses: string[]): ProbeTarget[] => addresses.ma
 
 function assertUp(results: readonly ProbeResult[]): void {
   assert.ok(results.length > 0);
-  for (const { address, port, answeredBy, error } of results) assert.ok(answeredBy, `${address}:${port} is up (${error})`);
+  for (const { address, port, answeredBy, error } of results)
+    assert.ok(answeredBy, `${address}:${port} is up (${error})`);
 }
 
 function assertClosed(results: readonly ProbeResult[]): void {
@@ -74,7 +75,10 @@ function assertClosed(results: readonly ProbeResult[]): void {
   for (const { address, port, answeredBy } of results) assert.equal(answeredBy, null, `${address}:${port} is closed`);
 }
 
-/** Waits until the payload is among what the server received; the earlier ones of the same sender are then there too. */
+/**
+ * Waits until the payload is among what the server received; the earlier ones of the same sender
+ * are then there too.
+ */
 async function arrivedWith(server: NamespaceServer, payload: string): Promise<string[]> {
   const deadline = AbortSignal.timeout(DEADLINE_MS);
   for (;;) {
@@ -91,11 +95,16 @@ test('a guest reaches the internet, which sees it as the machine', async () => {
 });
 
 test('a guest reaches none of the blocked ranges and no address of the machine, all of which answer the machine', async () => {
-  const targets = [...uplink.closed, ...at(80, slot.hostAddress, otherSlot.hostAddress), ...at(GUEST_PORT, slot.hostAddress)];
+  const targets = [
+    ...uplink.closed,
+    ...at(80, slot.hostAddress, otherSlot.hostAddress),
+    ...at(GUEST_PORT, slot.hostAddress),
+  ];
   assertUp(await probeHere(targets, UP_MS));
   const results = await probeFrom(guest.namespacePath, targets);
   assertClosed(results);
-  // A blocked range is refused by the slot's own firewall, at once; an address of the machine that is in none is met with silence.
+  // A blocked range is refused by the slot's own firewall, at once; an address of the machine that
+  // is in none is met with silence.
   for (const { address, error } of results) {
     const isPublic = uplink.machineAddresses.includes(address);
     assert.equal(error, isPublic ? 'timeout' : 'EHOSTUNREACH', address);
@@ -104,36 +113,56 @@ test('a guest reaches none of the blocked ranges and no address of the machine, 
 
 test('datagrams of a guest reach the internet and nothing else', async () => {
   const closed = [
-    ...new Set([...uplink.closed.map((target) => target.address), slot.hostAddress, otherSlot.hostAddress, otherSlot.address]),
+    ...new Set([
+      ...uplink.closed.map((target) => target.address),
+      slot.hostAddress,
+      otherSlot.hostAddress,
+      otherSlot.address,
+    ]),
   ];
   const nobodys = ['224.0.0.251', '255.255.255.255', '0.0.0.0', '127.0.0.1', GUEST_NETWORK.gateway];
   for (const to of [...closed, ...nobodys]) {
     await guest.send(udpFrame({ to, port: uplink.udpPort, payload: `closed ${to}` }));
-    await guest.send(udpFrame({ to, port: uplink.udpPort, payload: `closed broadcast ${to}`, toMac: 'ff:ff:ff:ff:ff:ff' }));
+    await guest.send(
+      udpFrame({ to, port: uplink.udpPort, payload: `closed broadcast ${to}`, toMac: 'ff:ff:ff:ff:ff:ff' }),
+    );
   }
   await guest.send(udpFrame({ to: ZONE_ADDRESS, port: uplink.udpPort, payload: 'open' }));
   assert.deepEqual(await arrivedWith(uplink.server, 'open'), ['open']);
-  for (const server of [uplink.machineServer, otherGuest.server]) assert.deepEqual((await server.counts()).datagrams, []);
+  for (const server of [uplink.machineServer, otherGuest.server])
+    assert.deepEqual((await server.counts()).datagrams, []);
 });
 
 test('only frames with the address and MAC a guest was given leave its TAP', async () => {
   const honest = { to: ZONE_ADDRESS, port: uplink.udpPort };
   const forged = [
     { fromMac: '52:54:00:b0:00:77' },
-    ...['10.66.0.5', '44.0.0.77', '169.254.0.22', '127.0.0.1', '0.0.0.0', slot.address, slot.hostAddress, otherSlot.address].map(
-      (from) => ({ from }),
-    ),
+    ...[
+      '10.66.0.5',
+      '44.0.0.77',
+      '169.254.0.22',
+      '127.0.0.1',
+      '0.0.0.0',
+      slot.address,
+      slot.hostAddress,
+      otherSlot.address,
+    ].map((from) => ({ from })),
     { vlan: 7 },
   ];
   const received = (await uplink.server.counts()).packetsReceived;
-  for (const part of forged) await guest.send(udpFrame({ ...honest, ...part, payload: `forged ${JSON.stringify(part)}` }));
+  for (const part of forged)
+    await guest.send(udpFrame({ ...honest, ...part, payload: `forged ${JSON.stringify(part)}` }));
   await guest.send(udpFrame({ ...honest, payload: 'honest' }));
   const datagrams = await arrivedWith(uplink.server, 'honest');
   assert.deepEqual(
     datagrams.filter((payload) => payload.startsWith('forged')),
     [],
   );
-  assert.equal((await uplink.server.counts()).packetsReceived - received, 1, 'nothing arrived under another form either');
+  assert.equal(
+    (await uplink.server.counts()).packetsReceived - received,
+    1,
+    'nothing arrived under another form either',
+  );
 });
 
 test('a guest cannot take over an address by ARP', async () => {
@@ -169,7 +198,15 @@ test('neither the internet nor an unprivileged process of the machine reaches a 
   assertUp(await probeFrom(uplink.namespacePath, at(80, uplink.machineAddress), UP_MS));
   assertClosed(await probeFrom(uplink.namespacePath, [...at(GUEST_PORT, slot.address), ...at(80, slot.address)]));
   const connectAs = (uid: number) =>
-    run('setpriv', [`--reuid=${uid}`, '--clear-groups', 'timeout', '2', 'bash', '-c', `exec 3<>/dev/tcp/${slot.address}/${GUEST_PORT}`]);
+    run('setpriv', [
+      `--reuid=${uid}`,
+      '--clear-groups',
+      'timeout',
+      '2',
+      'bash',
+      '-c',
+      `exec 3<>/dev/tcp/${slot.address}/${GUEST_PORT}`,
+    ]);
   await connectAs(0);
   await assert.rejects(connectAs(65_534));
 });
@@ -210,7 +247,14 @@ test('a guest has no IPv6: neither the internet nor the machine nor its own gate
   assertClosed(await probeFrom(guest.namespacePath, uplink.closedIpv6));
   for (const name of [slot.namespace, null]) {
     const where = name === null ? [] : ['-n', name];
-    const { stdout } = await run('ip', ['-6', ...where, 'address', 'show', 'dev', name === null ? slot.hostVeth : slot.tap]);
+    const { stdout } = await run('ip', [
+      '-6',
+      ...where,
+      'address',
+      'show',
+      'dev',
+      name === null ? slot.hostVeth : slot.tap,
+    ]);
     assert.equal(stdout, '', 'no address, not even a link-local one');
   }
 });
@@ -254,10 +298,23 @@ test('a guest resolves names at its gateway: by UDP, and by TCP what is too larg
 });
 
 test('the resolver is reached at the gateway only, and no other port of the gateway leads anywhere', async () => {
-  for (const server of [`${slot.hostAddress}:${RESOLVER_PORT}`, `${otherSlot.hostAddress}:${RESOLVER_PORT}`, `${slot.hostAddress}:53`]) {
-    assert.ok(['ETIMEOUT', 'ECONNREFUSED'].includes((await resolveInGuest(server, 'www.internet.test')) as string), server);
+  for (const server of [
+    `${slot.hostAddress}:${RESOLVER_PORT}`,
+    `${otherSlot.hostAddress}:${RESOLVER_PORT}`,
+    `${slot.hostAddress}:53`,
+  ]) {
+    assert.ok(
+      ['ETIMEOUT', 'ECONNREFUSED'].includes((await resolveInGuest(server, 'www.internet.test')) as string),
+      server,
+    );
   }
-  assertClosed(await probeFrom(guest.namespacePath, [...at(80, GUEST_NETWORK.gateway), ...at(RESOLVER_PORT, GUEST_NETWORK.gateway)]));
+
+  assertClosed(
+    await probeFrom(guest.namespacePath, [
+      ...at(80, GUEST_NETWORK.gateway),
+      ...at(RESOLVER_PORT, GUEST_NETWORK.gateway),
+    ]),
+  );
 });
 
 /** Packets that came out of the slot on the machine's side. */
@@ -272,7 +329,10 @@ test('what a guest sends to the resolver is limited, what it answers on a connec
   const burst = 5_000;
   const asked = await cameOut();
   const startedAt = performance.now();
-  await guest.sendTimes(udpFrame({ to: GUEST_NETWORK.gateway, port: 53, fromPort: 41_000, payload: 'no question' }), burst);
+  await guest.sendTimes(
+    udpFrame({ to: GUEST_NETWORK.gateway, port: 53, fromPort: 41_000, payload: 'no question' }),
+    burst,
+  );
   const passed = (await cameOut()) - asked;
   const most = RESOLVER_BURST + RESOLVER_PACKETS_PER_SECOND * Math.ceil((performance.now() - startedAt) / 1_000);
   // The kernel's own packets are few: there is no IPv6 in a slot.
@@ -292,9 +352,9 @@ test('what a guest sends to the resolver is limited, what it answers on a connec
 });
 
 test('a guest that opens more connections than its share is refused the next one, and no other guest notices', async () => {
-  for (let fromPort = 1; fromPort <= CONNECTIONS_PER_GUEST + 100; fromPort += 1) {
+  for (let fromPort = 1; fromPort <= CONNECTIONS_PER_GUEST + 100; fromPort += 1)
     await guest.send(udpFrame({ to: ZONE_ADDRESS, port: uplink.udpPort, fromPort, payload: 'share' }));
-  }
+
   assertClosed(await probeFrom(guest.namespacePath, uplink.internet));
   assertUp(await probeHere(at(GUEST_PORT, slot.address), UP_MS));
   assertUp(await probeFrom(otherGuest.namespacePath, uplink.internet, UP_MS));

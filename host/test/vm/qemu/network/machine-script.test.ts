@@ -1,4 +1,5 @@
-// What comes back of the tools that the network is made with: whole, however long, or an error that says so.
+// What comes back of the tools that the network is made with: whole, however long, or an error that
+// says so.
 import { strict as assert } from 'node:assert';
 import { test } from 'node:test';
 import { runTool } from '../../../../src/vm/qemu/network/machine-script.ts';

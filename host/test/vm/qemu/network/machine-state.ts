@@ -1,4 +1,5 @@
-// What slots leave on the machine, as a test sees it: names in the kernel and files in the registry.
+// What slots leave on the machine, as a test sees it: names in the kernel and files in the
+// registry.
 import { readdirSync, readFileSync } from 'node:fs';
 
 const REGISTRY_FOLDER = '/run/berth/slots';

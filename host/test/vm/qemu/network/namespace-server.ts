@@ -27,7 +27,11 @@ export interface NamespaceServer {
 
 /** Resolves when the server listens. `namespacePath` null: in the namespace of this process. */
 export async function startServer(namespacePath: string | null, options: ServerOptions): Promise<NamespaceServer> {
-  const program = [process.execPath, fileURLToPath(new URL('test-server.ts', import.meta.url)), JSON.stringify(options)];
+  const program = [
+    process.execPath,
+    fileURLToPath(new URL('test-server.ts', import.meta.url)),
+    JSON.stringify(options),
+  ];
   const command = namespacePath === null ? program : ['nsenter', `--net=${namespacePath}`, ...program];
   const child = spawn(command[0] as string, command.slice(1), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const ended = once(child, 'exit');

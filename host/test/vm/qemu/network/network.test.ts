@@ -36,7 +36,14 @@ after(() => uplink.stop());
 
 function optionsOf(instanceId: string, options: Partial<NetworkOptions> = {}): NetworkOptions {
   const upstreams = { servers: [{ address: uplink.nameServer, port: 53 }] };
-  return { instanceId, dataFolder: `/nonexistent/${instanceId}`, cidr: '10.200.0.0/16', idleSlots: 2, upstreams, ...options };
+  return {
+    instanceId,
+    dataFolder: `/nonexistent/${instanceId}`,
+    cidr: '10.200.0.0/16',
+    idleSlots: 2,
+    upstreams,
+    ...options,
+  };
 }
 
 const networks: Network[] = [];
@@ -108,9 +115,9 @@ test('more claims at once than slots are ready all get one of their own', async 
   const network = networkOf(FIRST);
   await network.prepare();
   const slots = await Promise.all(Array.from({ length: 12 }, (_, index) => network.claim(`sbx_${index}`, soon())));
-  for (const name of ['number', 'namespace', 'uid', 'address', 'hostAddress'] as const) {
+  for (const name of ['number', 'namespace', 'uid', 'address', 'hostAddress'] as const)
     assert.equal(new Set(slots.map((slot) => slot[name])).size, 12, name);
-  }
+
   assert.equal((await network.claim('sbx_3', soon())).number, slots[3]?.number, 'the same VM gets the same slot');
   await Promise.all(slots.map((slot) => network.release(slot.number)));
   await network.close();
@@ -160,7 +167,10 @@ test('a full network refuses the next claim and has room again after a release',
   const network = networkOf(FIRST, { cidr: '10.200.0.0/28' });
   await network.prepare();
   const slots = await Promise.all(['a', 'b', 'c'].map((name) => network.claim(`sbx_${name}`, soon())));
-  await assert.rejects(network.claim('sbx_d', soon()), (error) => error instanceof NetworkError && error.message.includes('taken (3)'));
+  await assert.rejects(
+    network.claim('sbx_d', soon()),
+    (error) => error instanceof NetworkError && error.message.includes('taken (3)'),
+  );
   await network.release(slots[0]?.number ?? -1);
   const next = await network.claim('sbx_d', soon());
   assert.equal(next.number, slots[0]?.number);
@@ -189,7 +199,10 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests go
   const guest = await guestOf(slot);
   await earlier.close();
   assert.deepEqual(machineState(), only(slot.number));
-  assert.ok((await probeFrom(guest.namespacePath, uplink.internet, UP_MS))[0]?.answeredBy, 'a guest needs no daemon to reach the internet');
+  assert.ok(
+    (await probeFrom(guest.namespacePath, uplink.internet, UP_MS))[0]?.answeredBy,
+    'a guest needs no daemon to reach the internet',
+  );
 
   const next = networkOf(FIRST, { idleSlots: 1 });
   await next.prepare();
@@ -239,7 +252,10 @@ test('of two instances on a machine neither frees the slots of the other, and th
   await first.close();
   assert.ok(hasRootRules());
   assert.ok((await probeFrom(guest.namespacePath, uplink.internet, UP_MS))[0]?.answeredBy);
-  assert.equal((await probeFrom(guest.namespacePath, [{ address: uplink.machineAddress, port: 80 }]))[0]?.answeredBy, null);
+  assert.equal(
+    (await probeFrom(guest.namespacePath, [{ address: uplink.machineAddress, port: 80 }]))[0]?.answeredBy,
+    null,
+  );
 
   await guest.stop();
   await second.close();
@@ -257,9 +273,12 @@ test('whenever a daemon is killed, the next one keeps the named slots and leaves
   const kills = 24;
   let midway = 0;
   for (let kill = 0; kill < kills; kill += 1) {
-    const host = fork(fileURLToPath(new URL('slot-host.ts', import.meta.url)), [JSON.stringify(options), '2'], { stdio: 'inherit' });
+    const host = fork(fileURLToPath(new URL('slot-host.ts', import.meta.url)), [JSON.stringify(options), '2'], {
+      stdio: 'inherit',
+    });
     await once(host, 'message');
-    // The first half dies while it makes its first slots, the second half while it claims and releases.
+    // The first half dies while it makes its first slots, the second half while it claims and
+    // releases.
     const held = kill < kills / 2 ? [] : (((await once(host, 'message')) as [number[]])[0] ?? []);
     await sleep(kill < kills / 2 ? kill * 12 : (kill - kills / 2) * 5);
     host.kill('SIGKILL');
@@ -316,7 +335,8 @@ test('when one of several slots cannot listen, no listener of the others stays, 
 test('when a number cannot be looked at, those that were entered before it are given back', async () => {
   const network = networkOf(FIRST, { cidr: '10.200.0.0/28', idleSlots: 3 });
   symlinkSync('berth1', '/run/netns/berth1');
-  // The second search begins behind the number that ended the first: one of the two has entered others by then.
+  // The second search begins behind the number that ended the first: one of the two has entered
+  // others by then.
   await assert.rejects(network.prepare(), { code: 'ELOOP' });
   await assert.rejects(network.claim('sbx_a', soon()), { code: 'ELOOP' });
   assert.deepEqual(machineState().entries, []);

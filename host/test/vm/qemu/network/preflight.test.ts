@@ -46,7 +46,12 @@ test('addresses that the machine already uses are reported, slots of other insta
   await network.prepare();
   assert.deepEqual(await checkGuestCidr(CIDR), []);
   await network.close();
-  ip(['link add lan0 type veth peer name lan1', 'link set lan1 up', 'address add 10.200.7.1/24 dev lan0', 'link set lan0 up']);
+  ip([
+    'link add lan0 type veth peer name lan1',
+    'link set lan1 up',
+    'address add 10.200.7.1/24 dev lan0',
+    'link set lan0 up',
+  ]);
   assert.match((await checkGuestCidr(CIDR))[0]?.message ?? '', /10\.200\.7\.\d+.* by lan0/);
   assert.deepEqual(await checkGuestCidr('10.201.0.0/16'), []);
   ip(['address delete 10.200.7.1/24 dev lan0', 'route add 10.0.0.0/8 dev lan0']);
@@ -73,7 +78,13 @@ test('firewalls of others that drop by default are reported with the rule that l
 test('the remedy against a firewall that drops by default works as it is printed', async (context) => {
   const uplink = await startUplink();
   const upstreams = { servers: [{ address: uplink.nameServer, port: 53 }] };
-  const network = createNetwork({ instanceId: 'first222', dataFolder: '/nonexistent', cidr: CIDR, idleSlots: 1, upstreams });
+  const network = createNetwork({
+    instanceId: 'first222',
+    dataFolder: '/nonexistent',
+    cidr: CIDR,
+    idleSlots: 1,
+    upstreams,
+  });
   await network.prepare();
   const slot = await network.claim('sbx_one', AbortSignal.timeout(30_000));
   const guest = await startGuest(slot);
@@ -87,15 +98,19 @@ test('the remedy against a firewall that drops by default works as it is printed
   });
   nft('table inet site { chain through { type filter hook forward priority 10; policy drop; }; }');
   nft('table inet site { chain incoming { type filter hook input priority 10; policy drop; iifname wan0 accept; }; }');
-  const reachesInternet = async () => (await probeFrom(guest.namespacePath, uplink.internet)).every((result) => result.answeredBy !== null);
+  const reachesInternet = async () =>
+    (await probeFrom(guest.namespacePath, uplink.internet)).every((result) => result.answeredBy !== null);
   const program = `const { Resolver } = require('node:dns').promises;
     const resolver = new Resolver({ timeout: 1000, tries: 1 });
     resolver.setServers(['169.254.0.22']);
     resolver.resolve4('www.internet.test').then(() => console.log(true), () => console.log(false));`;
   const resolvesNames = async () =>
-    (await promisify(execFile)('nsenter', [`--net=${guest.namespacePath}`, process.execPath, '-e', program])).stdout.trim() === 'true';
+    (
+      await promisify(execFile)('nsenter', [`--net=${guest.namespacePath}`, process.execPath, '-e', program])
+    ).stdout.trim() === 'true';
   assert.deepEqual([await reachesInternet(), await resolvesNames()], [false, false]);
-  for (const { remedy } of await checkOtherFirewalls()) execFileSync('sh', ['-euc', remedy.slice(remedy.lastIndexOf(': ') + 2)]);
+  for (const { remedy } of await checkOtherFirewalls())
+    execFileSync('sh', ['-euc', remedy.slice(remedy.lastIndexOf(': ') + 2)]);
   const late = AbortSignal.timeout(DEADLINE_MS);
   let works = [false, false];
   do works = [await reachesInternet(), await resolvesNames()];
@@ -149,7 +164,10 @@ test('a guest network must be a private block of a size that slots fit in', () =
   assert.equal(slotOf(cidr, 16_382).address, '10.200.255.250');
   assert.throws(() => slotOf(cidr, 16_383), NetworkError);
   const largest = parseGuestCidr('10.200.0.0/15');
-  assert.ok(slotOf(largest, largest.slotCount - 1).uid < END_OF_SLOT_UIDS, 'uids from there on are for users’ own containers');
+  assert.ok(
+    slotOf(largest, largest.slotCount - 1).uid < END_OF_SLOT_UIDS,
+    'uids from there on are for users’ own containers',
+  );
   for (const wrong of [
     '10.200.0.0',
     '10.200.0.0/8',
@@ -160,7 +178,6 @@ test('a guest network must be a private block of a size that slots fit in', () =
     'fd00::/64',
     '8.8.0.0/16',
     '',
-  ]) {
+  ])
     assert.throws(() => parseGuestCidr(wrong), NetworkError, wrong);
-  }
 });

@@ -1,5 +1,5 @@
-// Tries to reach addresses from a network namespace, all at once, and says what became of each. Used as a module and run as a program:
-// `probe.ts JSON MILLISECONDS` prints the results as JSON.
+// Tries to reach addresses from a network namespace, all at once, and says what became of each.
+// Used as a module and run as a program: `probe.ts JSON MILLISECONDS` prints the results as JSON.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { get } from 'node:http';
@@ -30,7 +30,11 @@ export function probeHere(targets: readonly ProbeTarget[], timeoutMs = CLOSED_MS
 }
 
 /** The same from a namespace. */
-export async function probeFrom(namespacePath: string, targets: readonly ProbeTarget[], timeoutMs = CLOSED_MS): Promise<ProbeResult[]> {
+export async function probeFrom(
+  namespacePath: string,
+  targets: readonly ProbeTarget[],
+  timeoutMs = CLOSED_MS,
+): Promise<ProbeResult[]> {
   const program = [process.execPath, fileURLToPath(import.meta.url), JSON.stringify(targets), String(timeoutMs)];
   const child = spawn('nsenter', [`--net=${namespacePath}`, ...program], { stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
@@ -58,5 +62,7 @@ function probe(target: ProbeTarget, timeoutMs: number): Promise<ProbeResult> {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  console.log(JSON.stringify(await probeHere(JSON.parse(process.argv[2] ?? '') as ProbeTarget[], Number(process.argv[3]))));
+  console.log(
+    JSON.stringify(await probeHere(JSON.parse(process.argv[2] ?? '') as ProbeTarget[], Number(process.argv[3]))),
+  );
 }

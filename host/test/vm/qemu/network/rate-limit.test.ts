@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RateLimit } from '../../../../src/vm/qemu/network/rate-limit.ts';
 
-const taken = (limit: RateLimit, tries: number) => Array.from({ length: tries }, () => limit.take()).filter(Boolean).length;
+const taken = (limit: RateLimit, tries: number) =>
+  Array.from({ length: tries }, () => limit.take()).filter(Boolean).length;
 
 test('a burst passes after silence, then so many a second, and never more than the burst at once', () => {
   let now = 0;

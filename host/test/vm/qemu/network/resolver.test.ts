@@ -44,7 +44,8 @@ async function nameServer(t: TestContext, address: string, respond: Respond): Pr
   return { address, port: socket.address().port };
 }
 
-const resolverOf = (servers: NameServer[]) => new Resolver(new Upstreams({ servers }, (error) => assert.fail(String(error))));
+const resolverOf = (servers: NameServer[]) =>
+  new Resolver(new Upstreams({ servers }, (error) => assert.fail(String(error))));
 
 let addressesUsed = 0;
 
@@ -103,9 +104,12 @@ test('a name server is asked under a random id from a random port, with all that
 test('when a name server is silent, absent or unhelpful the next one is asked', async (t) => {
   const good = await nameServer(t, '127.0.1.2', answering);
   const absent = { address: '127.0.1.9', port: 9 };
-  for (const bad of [absent, await nameServer(t, '127.0.1.1', silent), await nameServer(t, '127.0.1.1', withCode(RCODE.refused))]) {
+  for (const bad of [
+    absent,
+    await nameServer(t, '127.0.1.1', silent),
+    await nameServer(t, '127.0.1.1', withCode(RCODE.refused)),
+  ])
     assert.equal(rcodeOf(await ask(t, [bad, good])), 0);
-  }
 });
 
 test('without any answer the guest is told of a failure, and a refusal that is the only answer is passed on', async (t) => {
@@ -159,7 +163,10 @@ async function tcpNameServer(t: TestContext): Promise<NameServer> {
 
 const frame = (message: Buffer) => Buffer.concat([Buffer.from([message.length >> 8, message.length & 255]), message]);
 
-/** Sends the bytes over one connection, and resolves with the messages that came back until the resolver closed it. */
+/**
+ * Sends the bytes over one connection, and resolves with the messages that came back until the
+ * resolver closed it.
+ */
 async function overTcp(address: string, bytes: Buffer): Promise<Buffer[]> {
   const socket = connect({ host: address, port: RESOLVER_PORT, allowHalfOpen: true });
   socket.setTimeout(DEADLINE_MS, () => socket.destroy(new Error('The resolver kept the connection open')));
@@ -217,7 +224,8 @@ test('a guest has so many connections and no more, and gives each back when it c
   await once(refused, 'close', { signal: AbortSignal.timeout(DEADLINE_MS) });
   for (const socket of held) socket.destroy();
   const deadline = AbortSignal.timeout(DEADLINE_MS);
-  const answered = async () => (await overTcp(address, frame(question(1, 'a.internet.test'))).catch(() => [])).length === 1;
+  const answered = async () =>
+    (await overTcp(address, frame(question(1, 'a.internet.test'))).catch(() => [])).length === 1;
   while (!(await answered())) deadline.throwIfAborted();
 });
 
@@ -234,7 +242,8 @@ test('a guest that asks too much gets no more answers than its share, and anothe
   let answers = 0;
   greedy.on('message', () => (answers += 1));
   const startedAt = performance.now();
-  for (let asked = 0; asked < 3_000; asked += 1) greedy.send(question(asked, `n${asked}.internet.test`), RESOLVER_PORT, greedyAddress);
+  for (let asked = 0; asked < 3_000; asked += 1)
+    greedy.send(question(asked, `n${asked}.internet.test`), RESOLVER_PORT, greedyAddress);
   modest.connect(RESOLVER_PORT, modestAddress);
   await once(modest, 'connect');
   for (let asked = 0; asked < 20; asked += 1) await answerTo(modest, question(asked, 'www.internet.test'));
@@ -253,7 +262,8 @@ test('questions under way are bounded for each guest, and end with it', async (t
   const socket = await guestSocket(t, address);
   const { promise: refused, resolve } = Promise.withResolvers<void>();
   for (let id = 0; id < RESOLVER_LIMITS.perGuest + 50; id += 1) socket.send(question(id, `n${id}.internet.test`));
-  // A question that needs no name server is answered behind all of those, so they have been read by then.
+  // A question that needs no name server is answered behind all of those, so they have been read by
+  // then.
   socket.on('message', (answer) => answer.readUInt16BE(0) === 0xffff && resolve());
   socket.send(question(0xffff, 'version.bind', 16, 3));
   await refused;

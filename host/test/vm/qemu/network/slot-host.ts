@@ -1,5 +1,6 @@
-// A host daemon's network and nothing else, as a process of the tests that can be killed at any moment. Run as a program: `slot-host.ts
-// OPTIONS CLAIMS` prepares, claims that many slots and then holds them, claiming and releasing one more over and over.
+// A host daemon's network and nothing else, as a process of the tests that can be killed at any
+// moment. Run as a program: `slot-host.ts OPTIONS CLAIMS` prepares, claims that many slots and then
+// holds them, claiming and releasing one more over and over.
 import { createNetwork } from '../../../../src/vm/qemu/network/network.ts';
 import type { NetworkOptions } from '../../../../src/vm/qemu/network/network-options.ts';
 

@@ -1,5 +1,6 @@
-// A process of the tests: serves HTTP, a DNS zone and UDP on all addresses of the network namespace it was started in, and is asked over
-// its IPC channel what has arrived. Started by `namespace-server.ts`; ends with its parent.
+// A process of the tests: serves HTTP, a DNS zone and UDP on all addresses of the network namespace
+// it was started in, and is asked over its IPC channel what has arrived. Started by
+// `namespace-server.ts`; ends with its parent.
 import { createSocket } from 'node:dgram';
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';

@@ -1,7 +1,8 @@
-// What lies beyond the machine in the tests of the network: a namespace that plays the internet, the private networks around the machine,
-// the metadata services of clouds, and a service of the machine itself. For tests that called `enterPrivateMachine`: it takes the default
-// route. Proves nothing by itself. A test shows that each closed target is up (reachable from the machine) and that a guest does not reach
-// it.
+// What lies beyond the machine in the tests of the network: a namespace that plays the internet,
+// the private networks around the machine, the metadata services of clouds, and a service of the
+// machine itself. For tests that called `enterPrivateMachine`: it takes the default route. Proves
+// nothing by itself. A test shows that each closed target is up (reachable from the machine) and
+// that a guest does not reach it.
 import { execFileSync } from 'node:child_process';
 import { startServer } from './namespace-server.ts';
 import type { NamespaceServer } from './namespace-server.ts';
@@ -11,7 +12,10 @@ export interface Uplink {
   namespacePath: string;
   /** What every guest reaches. */
   internet: ProbeTarget[];
-  /** What no guest reaches, though the machine does: one address or more in each blocked range, and the machine's own. */
+  /**
+   * What no guest reaches, though the machine does: one address or more in each blocked range, and
+   * the machine's own.
+   */
   closed: ProbeTarget[];
   /** The same by IPv6, with an address of the internet: a guest has no IPv6 at all. */
   closedIpv6: ProbeTarget[];
@@ -34,7 +38,10 @@ const NAMESPACE = 'uplink';
 const HTTP_PORT = 80;
 const UDP_PORT = 9_999;
 
-/** The machine's service listens here too: the port of the guest daemon, and one of the machine's own. */
+/**
+ * The machine's service listens here too: the port of the guest daemon, and one of the machine's
+ * own.
+ */
 const MACHINE_PORTS = [80, 987];
 
 const MACHINE_ADDRESS = '44.1.0.1';
@@ -74,7 +81,8 @@ export async function startUplink(): Promise<Uplink> {
       ...[...INTERNET, ...CLOSED].map((address) => `address add ${address}/32 dev lo`),
       ...[...INTERNET_IPV6, ...CLOSED_IPV6].map((address) => `-6 address add ${address}/128 dev lo nodad`),
       'link set wan1 up',
-      // The neighbourhood sends what it has for guests to the machine, as one that wants to get in would.
+      // The neighbourhood sends what it has for guests to the machine, as one that wants to get in
+      // would.
       `route add 10.200.0.0/16 via ${MACHINE_ADDRESS} dev wan1`,
       `route add ${MACHINE_SECOND_ADDRESS} via ${MACHINE_ADDRESS}`,
     ],
@@ -88,8 +96,14 @@ export async function startUplink(): Promise<Uplink> {
     httpPorts: [HTTP_PORT],
     dnsAddress: INTERNET[0] as string,
   });
-  const machineServer = await startServer(null, { ...options, name: 'machine', httpPorts: MACHINE_PORTS, dnsAddress: null });
-  const on = (ports: number[], addresses: string[]) => addresses.flatMap((address) => ports.map((port) => ({ address, port })));
+  const machineServer = await startServer(null, {
+    ...options,
+    name: 'machine',
+    httpPorts: MACHINE_PORTS,
+    dnsAddress: null,
+  });
+  const on = (ports: number[], addresses: string[]) =>
+    addresses.flatMap((address) => ports.map((port) => ({ address, port })));
   return {
     namespacePath,
     internet: on([HTTP_PORT], INTERNET),
@@ -108,11 +122,21 @@ export async function startUplink(): Promise<Uplink> {
   };
 }
 
-/** Runs the commands of iproute2, in the namespace of this process or in the named one. Throws with what it said. */
+/**
+ * Runs the commands of iproute2, in the namespace of this process or in the named one. Throws with
+ * what it said.
+ */
 export function ip(commands: readonly string[], namespace?: string): void {
   for (const family of ['-4', '-6']) {
-    const own = commands.filter((command) => command.startsWith('-6 ') === (family === '-6')).map((command) => command.replace('-6 ', ''));
+    const own = commands
+      .filter((command) => command.startsWith('-6 ') === (family === '-6'))
+      .map((command) => command.replace('-6 ', ''));
     const where = namespace === undefined ? [] : ['-n', namespace];
-    if (own.length > 0) execFileSync('ip', [family, ...where, '-batch', '-'], { input: own.join('\n'), stdio: ['pipe', 'ignore', 'pipe'] });
+    if (own.length > 0) {
+      execFileSync('ip', [family, ...where, '-batch', '-'], {
+        input: own.join('\n'),
+        stdio: ['pipe', 'ignore', 'pipe'],
+      });
+    }
   }
 }

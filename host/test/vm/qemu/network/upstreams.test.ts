@@ -13,7 +13,10 @@ test('name servers are read as the C library reads them', () => {
     '10.0.0.2',
     '2001:db8::1',
   ]);
-  assert.deepEqual(addresses('nameserver 10.0.0.1\nnameserver 10.0.0.2\nnameserver 10.0.0.3\nnameserver 10.0.0.4\n').length, 3);
+  assert.deepEqual(
+    addresses('nameserver 10.0.0.1\nnameserver 10.0.0.2\nnameserver 10.0.0.3\nnameserver 10.0.0.4\n').length,
+    3,
+  );
   assert.deepEqual(addresses('nameserver fe80::1%eth0\n'), ['fe80::1%eth0']);
   assert.deepEqual(addresses('nameserver none\n'), ['127.0.0.1'], 'without any, the machine itself');
   assert.deepEqual(addresses(''), ['127.0.0.1']);
