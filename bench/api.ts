@@ -9,7 +9,7 @@ import { Load } from './api/load-client.ts';
 import type { LoadOrder } from './api/load.ts';
 import { POOL_CONNECTIONS } from './api/control-plane.ts';
 import { openApiWorld } from './api/world.ts';
-import { figureOf, renderTable, type Figure, type TableRow } from './statistics.ts';
+import { figureOf, renderTable, type Figure, type TableRow } from './world/statistics.ts';
 
 const LIVE = 100;
 const DELETED = 100_000;

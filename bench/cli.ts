@@ -8,7 +8,7 @@ import { cpus, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from '../cli/build/build.ts';
-import { figureOf, renderTable, rounded, type TableRow } from './statistics.ts';
+import { figureOf, renderTable, rounded, type TableRow } from './world/statistics.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..');
 const ALLOWED_HELP_MS = 150;

@@ -7,15 +7,15 @@ import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { readConfig } from '@berth/machine/config.ts';
-import { CHECKOUT, startInstallation } from '@berth/machine/installation.ts';
-import { findFreePort } from '@berth/machine/ports.ts';
-import { Progress } from '@berth/machine/progress.ts';
-import { readHostInfo } from '@berth/machine/services/host.ts';
-import { Client } from './client.ts';
-import { guestOf, unsharedMemoryOf } from './guest.ts';
-import { Runsc } from './runsc.ts';
-import { figureOf, renderTable, rounded, type TableRow } from './statistics.ts';
+import { readConfig } from '@berth/machine/config/config.ts';
+import { CHECKOUT, startInstallation } from '@berth/machine/roles/installation.ts';
+import { findFreePort } from '@berth/machine/config/ports.ts';
+import { Progress } from '@berth/machine/output/progress.ts';
+import { readHostInfo } from '@berth/machine/roles/host/service.ts';
+import { Client } from './world/client.ts';
+import { guestOf, unsharedMemoryOf } from './world/guest.ts';
+import { Runsc } from './world/runsc.ts';
+import { figureOf, renderTable, rounded, type TableRow } from './world/statistics.ts';
 
 const COMMAND = 'uname -a';
 /** An idle machine is looked at after it had nothing to do for this long. */

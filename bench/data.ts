@@ -3,12 +3,12 @@
 // files|previews]... [--rounds N] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
-import { Progress } from '@berth/machine/progress.ts';
+import { Progress } from '@berth/machine/output/progress.ts';
 import { measureFiles } from './data/files.ts';
 import type { Measured } from './data/measured.ts';
 import { measurePreviews } from './data/previews.ts';
-import { withWorld, type BenchWorld } from './lifecycle/world.ts';
-import { renderTable, rounded } from './statistics.ts';
+import { withWorld, type BenchWorld } from './world/installation.ts';
+import { renderTable, rounded } from './world/statistics.ts';
 
 /** Each measures on the installation it is given, so many rounds of whatever it does. */
 const PARTS: Readonly<Record<string, (world: BenchWorld, rounds: number) => Promise<Measured[]>>> = {

@@ -4,12 +4,12 @@
 // sleep-wake|pool|memory]... [--rounds N] [--creates N] [--burst N] [--vms N,N,...] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
-import { Progress } from '@berth/machine/progress.ts';
+import { Progress } from '@berth/machine/output/progress.ts';
 import { measureMemory, type MemoryFigures } from './lifecycle/memory.ts';
 import { measurePool, type PoolFigures } from './lifecycle/pool.ts';
 import { measureSleepWake, type SleepWakeFigures } from './lifecycle/sleep-wake.ts';
-import { withWorld } from './lifecycle/world.ts';
-import { renderTable, rounded, type Figure, type TableRow } from './statistics.ts';
+import { withWorld } from './world/installation.ts';
+import { renderTable, rounded, type Figure, type TableRow } from './world/statistics.ts';
 
 const PARTS = ['sleep-wake', 'pool', 'memory'] as const;
 

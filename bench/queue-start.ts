@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Replica, type ReplicaOptions } from '../api/test/workers/replica.ts';
 import { openWorld, type World } from '../api/test/workers/world.ts';
-import { figureOf, renderTable, type Figure, type TableRow } from './statistics.ts';
+import { figureOf, renderTable, type Figure, type TableRow } from './world/statistics.ts';
 
 const HOST_ANSWER_MS = 10;
 const ROUNDS = 3;

@@ -6,14 +6,14 @@
 // [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
-import { Progress } from '@berth/machine/progress.ts';
-import { orgUsage } from '../api/src/services/usage.ts';
-import { readClock } from '../api/src/store/clock.ts';
-import { usedMs } from '../api/src/store/usage-sums.ts';
-import { rollUpOrgUsage } from '../api/src/workers/usage-rollup.ts';
+import { Progress } from '@berth/machine/output/progress.ts';
+import { orgUsage } from '@berth/api/services/usage/usage.ts';
+import { readClock } from '@berth/api/store/database/clock.ts';
+import { usedMs } from '@berth/api/store/usage/sums.ts';
+import { rollUpOrgUsage } from '@berth/api/workers/usage/rollup.ts';
 import { openControlPlane, type BenchOrg } from './api/control-plane.ts';
-import { JsonCaller } from './client.ts';
-import { figureOf, renderTable, type TableRow } from './statistics.ts';
+import { JsonCaller } from './world/client.ts';
+import { figureOf, renderTable, type TableRow } from './world/statistics.ts';
 import {
   DAYS,
   END_USERS,

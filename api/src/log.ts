@@ -2,7 +2,7 @@
 // place; this is the second line of defence: known names are taken out, errors are told by a fixed
 // list of their fields, and what has the form of a secret is cut out of the finished line.
 import { pino, stdTimeFunctions, type DestinationStream, type Level, type Logger } from 'pino';
-import { TOKEN_PREFIXES } from './services/bearer-token.ts';
+import { TOKEN_PREFIXES } from './services/access/bearer-token.ts';
 
 const TAKEN_OUT = '[taken out]';
 

@@ -7,24 +7,24 @@
 //   plans set         give an org a plan of the catalogue; one line of JSON on stdout
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
-import { permission } from '@berth/contract/permissions.ts';
+import { permission } from '@berth/contract/route/permissions.ts';
 import type { Logger } from 'pino';
-import { readDatabaseConfig, readPlanCatalogue, readServeConfig } from './config.ts';
+import { readDatabaseConfig, readPlanCatalogue, readServeConfig } from './config/config.ts';
 import { HostClients } from './hosts/clients.ts';
 import { buildApp, listen } from './http/app.ts';
 import { openLog } from './log.ts';
 import { openMailer } from './mail/mailer.ts';
-import { makeOwnerLink } from './services/accounts.ts';
-import { mintOwnerKey } from './services/api-keys.ts';
-import { bootstrap } from './services/bootstrap.ts';
-import { changePlan } from './services/plan-change.ts';
+import { makeOwnerLink } from './services/people/accounts.ts';
+import { mintOwnerKey } from './services/access/api-keys.ts';
+import { bootstrap } from './services/people/bootstrap.ts';
+import { changePlan } from './services/billing/plan-change.ts';
 import { openSignIn } from './sign-in/sign-in.ts';
-import { Callers } from './store/callers.ts';
-import { openDatabase } from './store/database.ts';
-import { migrate } from './store/migrate.ts';
-import { SandboxChanges } from './store/sandbox-changes.ts';
-import type { Database } from './store/schema.ts';
-import { armCrashPoint } from './workers/crash-point.ts';
+import { Callers } from './store/access/callers.ts';
+import { openDatabase } from './store/database/database.ts';
+import { migrate } from './store/database/migrate.ts';
+import { SandboxChanges } from './store/sandboxes/changes.ts';
+import type { Database } from './store/database/schema.ts';
+import { armCrashPoint } from './workers/steps/crash-point.ts';
 import { migrateDurable, startDurable } from './workers/durable.ts';
 
 const STATEMENT_TIMEOUT_MS = 30_000;

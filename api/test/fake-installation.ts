@@ -12,9 +12,9 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { execResult, type ExecResult } from '@berth/contract/exec.ts';
-import { sandbox as sandboxSchema, type Sandbox } from '@berth/contract/sandboxes.ts';
-import { startPostgres, type TestPostgres } from './database.ts';
+import { execResult, type ExecResult } from '@berth/contract/commands/exec.ts';
+import { sandbox as sandboxSchema, type Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { startPostgres, type TestPostgres } from './world/database.ts';
 
 const run = promisify(execFile);
 const PROGRAMS = {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openLog, withoutSecrets } from '../src/log.ts';
-import { newToken } from '../src/services/bearer-token.ts';
+import { newToken } from '../src/services/access/bearer-token.ts';
 
 const SECRET = 'correct-horse-battery-staple';
 

@@ -10,12 +10,12 @@ import { createInterface } from 'node:readline';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { openDatabase } from '../src/store/database.ts';
-import { startPostgres, type TestPostgres } from './database.ts';
+import { openDatabase } from '../src/store/database/database.ts';
+import { startPostgres, type TestPostgres } from './world/database.ts';
 import { StripeServer } from './payment/stripe-server.ts';
-import { startExecFront, type ExecFront } from './exec-front.ts';
-import { untilTrue } from './until-true.ts';
-import { HostStandIn } from './workers/host-stand-in.ts';
+import { startExecFront, type ExecFront } from './world/exec-front.ts';
+import { untilTrue } from './world/until-true.ts';
+import { HostStandIn } from './world/host-stand-in.ts';
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const run = promisify(execFile);

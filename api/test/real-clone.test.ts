@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, afterEach, before, test } from 'node:test';
-import type { Sandbox } from '@berth/contract/sandboxes.ts';
-import { basic, GitServer } from '../../guest/test/git-server.ts';
+import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { basic, GitServer } from '../../guest/test/clones/git-server.ts';
 import { FakeInstallation } from './fake-installation.ts';
-import { untilTrue } from './until-true.ts';
+import { untilTrue } from './world/until-true.ts';
 
 /** Looked for in whatever must not hold it, so it is text that nothing holds by chance. */
 const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere0123456789' };

@@ -11,8 +11,8 @@ import { createInterface } from 'node:readline';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { execResult } from '@berth/contract/exec.ts';
-import { startPostgres, type TestPostgres } from './database.ts';
+import { execResult } from '@berth/contract/commands/exec.ts';
+import { startPostgres, type TestPostgres } from './world/database.ts';
 
 const run = promisify(execFile);
 const program = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));

@@ -1,10 +1,10 @@
 // What bench/api.ts measures: the control plane's server, and beside it a bare route of the same
 // Fastify options that reads one row by its key through the same pool.
 import { sql } from 'kysely';
-import { listen, newServer } from '../../api/src/http/app.ts';
-import { newId } from '../../api/src/store/ids.ts';
-import { insertSandbox } from '../../api/src/store/sandboxes.ts';
-import type { Database } from '../../api/src/store/schema.ts';
+import { listen, newServer } from '@berth/api/http/app.ts';
+import { newId } from '@berth/api/store/database/ids.ts';
+import { insertSandbox } from '@berth/api/store/sandboxes/sandboxes.ts';
+import type { Database } from '@berth/api/store/database/schema.ts';
 import { openControlPlane } from './control-plane.ts';
 
 export interface MeasuredOrg {

@@ -1,7 +1,7 @@
 // How long writing and reading a file takes through the public API, beside a command that does as
 // little as one can.
 import { randomBytes } from 'node:crypto';
-import { timed, type BenchWorld } from '../lifecycle/world.ts';
+import { timed, type BenchWorld } from '../world/installation.ts';
 import { measured, type Measured } from './measured.ts';
 
 const SIZES = [

@@ -1,5 +1,5 @@
 // What a part of the data benchmark hands over: figures with the names they are printed by.
-import { figureOf, type Figure } from '../statistics.ts';
+import { figureOf, type Figure } from '../world/statistics.ts';
 
 export interface Measured {
   /** In JSON. */

@@ -2,9 +2,9 @@
 // host can: requests a second, bytes a second, and the way of a WebSocket frame. Both ways are
 // measured in turn, in the same run, so that what else the machine does is in both.
 import { setTimeout as delay } from 'node:timers/promises';
-import { addressOf } from '../guest.ts';
-import type { BenchWorld } from '../lifecycle/world.ts';
-import { figureOf } from '../statistics.ts';
+import { addressOf } from '../world/guest.ts';
+import type { BenchWorld } from '../world/installation.ts';
+import { figureOf } from '../world/statistics.ts';
 import { headOf, timeFrames, timeRequests, type LoadTarget } from './http-load.ts';
 import { measured, type Measured } from './measured.ts';
 import { BIG_BYTES, PREVIEW_APP, PREVIEW_APP_PORT } from './preview-app.ts';

@@ -1,9 +1,9 @@
 // What an idle machine costs in memory that nothing else shares, with more and more of them beside
 // each other.
 import { setTimeout as delay } from 'node:timers/promises';
-import { unsharedMemoryOf } from '../guest.ts';
-import { figureOf, type Figure } from '../statistics.ts';
-import type { BenchWorld } from './world.ts';
+import { unsharedMemoryOf } from '../world/guest.ts';
+import { figureOf, type Figure } from '../world/statistics.ts';
+import type { BenchWorld } from '../world/installation.ts';
 
 /** A machine counts as idle after it had nothing to do for this long. */
 const IDLE_MS = 5_000;

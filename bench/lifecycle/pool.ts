@@ -1,9 +1,9 @@
 // How long a create takes to its first answered command when a machine waits in the pool: one by
 // one, and as a burst that the pool can serve whole; beside gVisor's `runsc run` of the same
 // command.
-import { Runsc } from '../runsc.ts';
-import { figureOf, type Figure } from '../statistics.ts';
-import type { BenchWorld } from './world.ts';
+import { Runsc } from '../world/runsc.ts';
+import { figureOf, type Figure } from '../world/statistics.ts';
+import type { BenchWorld } from '../world/installation.ts';
 
 const COMMAND = 'uname -a';
 

@@ -2,8 +2,8 @@
 // in turn, round after round, each with a sandbox of its own that sleeps while another is measured.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { figureOf, type Figure } from '../statistics.ts';
-import { timed, type BenchWorld } from './world.ts';
+import { figureOf, type Figure } from '../world/statistics.ts';
+import { timed, type BenchWorld } from '../world/installation.ts';
 
 export const DIRTY_MIB = [0, 64, 256] as const;
 export const RAM_GIB = [1, 2, 4] as const;

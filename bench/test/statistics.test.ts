@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { figureOf, renderTable } from '../statistics.ts';
+import { figureOf, renderTable } from '../world/statistics.ts';
 
 test('a figure of one value is that value throughout', () => {
   assert.deepEqual(figureOf([7]), { min: 7, median: 7, p95: 7, max: 7 });

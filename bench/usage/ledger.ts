@@ -2,7 +2,7 @@
 // only are of the same sandboxes, end users, projects, sizes and days, and of the same time in all:
 // the shorter has fewer and longer intervals.
 import { sql } from 'kysely';
-import type { Database } from '../../api/src/store/schema.ts';
+import type { Database } from '@berth/api/store/database/schema.ts';
 
 export const SANDBOXES = 1_000;
 export const END_USERS = 40;

@@ -1,8 +1,8 @@
 // `npm run docs:cli`: the reference of all commands as Markdown, made from their specs.
-import { clientChapters } from '../src/commands/chapters.ts';
-import { machineChapters } from '../src/commands/machine-verbs.ts';
-import { buildProgram, sharedOptions } from '../src/program.ts';
-import type { Chapter, CommandSpec, GroupSpec } from '../src/spec.ts';
+import { clientChapters } from '../src/chapters.ts';
+import { machineChapters } from '../src/machine/verbs.ts';
+import { buildProgram, sharedOptions } from '../src/program/program.ts';
+import type { Chapter, CommandSpec, GroupSpec } from '../src/program/command-spec.ts';
 
 const INTRODUCTION = `# The commands of berth
 

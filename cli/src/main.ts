@@ -1,7 +1,7 @@
 // The command `berth` of a checkout, which the launcher starts: every command, those of the machine
 // among them.
-import { clientChapters } from './commands/chapters.ts';
-import { machineChapters } from './commands/machine-verbs.ts';
+import { clientChapters } from './chapters.ts';
+import { machineChapters } from './machine/verbs.ts';
 import { run } from './run.ts';
 
 // Whatever the operator's is: what is secret gets its mode explicitly, the rest must be readable by

@@ -1,6 +1,6 @@
 // One run of the program with the streams and words of this process.
-import { runProgram } from './program.ts';
-import type { Chapter } from './spec.ts';
+import { runProgram } from './program/program.ts';
+import type { Chapter } from './program/command-spec.ts';
 import manifest from '../package.json' with { type: 'json' };
 
 /** 128 + SIGPIPE. */

@@ -10,14 +10,14 @@ import { after, before, test } from 'node:test';
 import type { Metafile } from 'esbuild';
 import { realWorld, type World } from '../../sdk/test/worlds.ts';
 import { build } from '../build/build.ts';
-import { serviceEntries } from '../src/commands/machine.ts';
-import { ApiServer } from './api-server.ts';
-import { cleanEnvironment, type Ended } from './berth.ts';
+import { serviceEntries } from '../src/machine/spec.ts';
+import { ApiServer } from './world/api-server.ts';
+import { cleanEnvironment, type Ended } from './world/berth.ts';
 
 const CLI = join(import.meta.dirname, '..');
 const CHECKOUT = join(CLI, '..');
 /** What may be there of the machine's code: how failures and progress are told. */
-const OF_THE_MACHINE = ['machine/src/failure.ts', 'machine/src/progress.ts'];
+const OF_THE_MACHINE = ['machine/src/output/failure.ts', 'machine/src/output/progress.ts'];
 const LARGEST_PACKAGE_BYTES = 400 * 1024;
 
 let folder: string;
@@ -215,11 +215,11 @@ test('help loads neither the SDK nor zod nor ws', () => {
   // The entry asks for the program once it has told Node where to keep it.
   for (const { path, kind } of outputs['cli/dist/berth.js']?.imports ?? []) if (kind === 'dynamic-import') load(path);
   const inputs = [...loaded].flatMap((path) => Object.keys(outputs[path]?.inputs ?? {}));
-  assert.ok(inputs.includes('cli/src/program.ts'));
+  assert.ok(inputs.includes('cli/src/program/program.ts'));
   // Limits of the contract are plain numbers, which options are checked against.
   const heavy = inputs.filter((path) => /^(?:sdk|contract)\/|node_modules\/(?:zod|ws|tar)\//.test(path));
   assert.deepEqual(
-    heavy.filter((path) => path !== 'contract/src/limits.ts'),
+    heavy.filter((path) => path !== 'contract/src/route/limits.ts'),
     [],
   );
 });

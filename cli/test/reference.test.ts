@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { CommanderError, type Command } from 'commander';
 import { reference } from '../build/print-reference.ts';
-import { clientChapters } from '../src/commands/chapters.ts';
-import { machineChapters } from '../src/commands/machine-verbs.ts';
-import { buildProgram, type ProgramOptions } from '../src/program.ts';
-import type { CommandSpec } from '../src/spec.ts';
-import { berth } from './berth.ts';
+import { clientChapters } from '../src/chapters.ts';
+import { machineChapters } from '../src/machine/verbs.ts';
+import { buildProgram, type ProgramOptions } from '../src/program/program.ts';
+import type { CommandSpec } from '../src/program/command-spec.ts';
+import { berth } from './world/berth.ts';
 
 const chapters = [...machineChapters, ...clientChapters];
 const commands: { words: string; spec: CommandSpec }[] = chapters

@@ -1,6 +1,6 @@
 // The health check.
 import { z } from 'zod';
-import { defineRoute } from './route.ts';
+import { defineRoute } from './route/route.ts';
 
 export const SERVICE_NAME = 'berth';
 

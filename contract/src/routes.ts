@@ -1,19 +1,25 @@
 // Every route of the public API. The server serves exactly these; a test proves it. What needs no
 // token besides is in open-paths.ts.
-import { listActivity } from './activity-feed.ts';
-import { createAgentToken, listAgentTokens, revokeAgentToken } from './agent-tokens.ts';
-import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
-import { createCheckout, getSubscription } from './billing.ts';
-import { execInSandbox } from './exec.ts';
-import { listFiles, readFile, snapshotFiles, writeFile } from './files.ts';
+import { listActivity } from './activity/feed.ts';
+import { createAgentToken, listAgentTokens, revokeAgentToken } from './access/agent-tokens.ts';
+import { createApiKey, listApiKeys, revokeApiKey } from './access/api-keys.ts';
+import { createCheckout, getSubscription } from './billing/billing.ts';
+import { execInSandbox } from './commands/exec.ts';
+import { listFiles, readFile, snapshotFiles, writeFile } from './files/files.ts';
 import { getHealth } from './health.ts';
-import { getMe, listMyOrgs } from './identity.ts';
-import { acceptInvitation, createInvitation, getInvitation, listInvitations, revokeInvitation } from './invitations.ts';
-import { getLiveMetrics, sampleMetrics } from './metrics.ts';
-import { createOrg, leaveOrg, listMembers, removeMember, updateMember } from './orgs.ts';
-import { createPreview, listPreviews, revokePreview } from './previews.ts';
-import { createProject, deleteProject, getProject, listProjects, updateProject } from './projects.ts';
-import type { Route } from './route.ts';
+import { getMe, listMyOrgs } from './access/identity.ts';
+import {
+  acceptInvitation,
+  createInvitation,
+  getInvitation,
+  listInvitations,
+  revokeInvitation,
+} from './orgs/invitations.ts';
+import { getLiveMetrics, sampleMetrics } from './metrics/metrics.ts';
+import { createOrg, leaveOrg, listMembers, removeMember, updateMember } from './orgs/orgs.ts';
+import { createPreview, listPreviews, revokePreview } from './previews/previews.ts';
+import { createProject, deleteProject, getProject, listProjects, updateProject } from './orgs/projects.ts';
+import type { Route } from './route/route.ts';
 import {
   renewSandbox,
   resizeSandbox,
@@ -21,13 +27,13 @@ import {
   sleepSandbox,
   stopSandbox,
   wakeSandbox,
-} from './sandbox-lifecycle.ts';
-import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts';
-import { getSshAccess } from './ssh.ts';
-import { terminalInSandbox } from './terminal.ts';
-import { tunnelToSandbox } from './tunnel.ts';
-import { getEndUserUsage, getOrgUsage } from './usage.ts';
-import { updateProjectUsageGuardrails, updateUsageGuardrails } from './usage-guardrails.ts';
+} from './sandboxes/lifecycle.ts';
+import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes/sandboxes.ts';
+import { getSshAccess } from './connections/ssh.ts';
+import { terminalInSandbox } from './connections/terminal.ts';
+import { tunnelToSandbox } from './connections/tunnel.ts';
+import { getEndUserUsage, getOrgUsage } from './usage/usage.ts';
+import { updateProjectUsageGuardrails, updateUsageGuardrails } from './usage/guardrails.ts';
 
 const ALL = [
   getHealth,

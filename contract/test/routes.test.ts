@@ -1,10 +1,10 @@
 // The contract's own order: names, paths and lists agree with one another.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ERRORS } from '../src/errors.ts';
-import { MACHINE_SIZES, machineSize, profile, PROFILE_SIZES, SIZE_PROFILES } from '../src/machine-sizes.ts';
-import { permission, role, ROLE_PERMISSIONS } from '../src/permissions.ts';
-import { OPEN_PATHS } from '../src/open-paths.ts';
+import { ERRORS } from '../src/route/errors.ts';
+import { MACHINE_SIZES, machineSize, profile, PROFILE_SIZES, SIZE_PROFILES } from '../src/sandboxes/machine-sizes.ts';
+import { permission, role, ROLE_PERMISSIONS } from '../src/route/permissions.ts';
+import { OPEN_PATHS } from '../src/access/open-paths.ts';
 import { ROUTES } from '../src/routes.ts';
 
 test('route names and (method, path) pairs are unique', () => {

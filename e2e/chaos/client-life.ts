@@ -1,16 +1,16 @@
 // One client of the chaos run: carries out the operations of its plan one after the other on
 // sandboxes of its own, and keeps what it learnt.
 import { setTimeout as delay } from 'node:timers/promises';
-import { SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
-import type { ExecResult } from '@berth/contract/exec.ts';
-import type { Sandbox } from '@berth/contract/sandboxes.ts';
-import { sandboxIn, type Asking, type Reply } from './asking.ts';
-import { beginLife, parseReadBack, READ_BACK, writeFile, type Place, type Written } from './guest-work.ts';
-import { KnownSandbox } from './known-sandbox.ts';
-import { illegality } from './legality.ts';
-import type { Operation, Verb } from './plan.ts';
-import type { Report } from './report.ts';
-import type { Weather } from './weather.ts';
+import { SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import type { ExecResult } from '@berth/contract/commands/exec.ts';
+import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { sandboxIn, type Asking, type Reply } from './judging/asking.ts';
+import { beginLife, parseReadBack, READ_BACK, writeFile, type Place, type Written } from './model/guest-work.ts';
+import { KnownSandbox } from './model/known-sandbox.ts';
+import { illegality } from './judging/legality.ts';
+import type { Operation, Verb } from './model/plan.ts';
+import type { Report } from './judging/report.ts';
+import type { Weather } from './judging/weather.ts';
 
 /** Sandboxes a client has at the same time: all of them must fit on a small machine. */
 const LIVE_AT_MOST = 3;

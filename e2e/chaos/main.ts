@@ -3,8 +3,8 @@
 // repeated) leaves out the other disturbances. `--plan N` prints the first N operations of each
 // client and the first N disturbances of a seed, and runs nothing.
 import { parseArgs } from 'node:util';
-import { DISTURBANCE_KINDS, disturbancesOf, operationsOf, type DisturbanceKind } from './plan.ts';
-import { Random } from './random.ts';
+import { DISTURBANCE_KINDS, disturbancesOf, operationsOf, type DisturbanceKind } from './model/plan.ts';
+import { Random } from '../world/random.ts';
 import { runChaos } from './run.ts';
 
 const { values } = parseArgs({

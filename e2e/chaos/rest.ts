@@ -3,16 +3,16 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
-import { destroySandbox, listSandboxes } from '../client.ts';
-import { usageIntervals } from '../database.ts';
-import { leftoversOf, processesOfVm, vmsWithSlots } from '../leftovers.ts';
-import type { Parts } from '../parts.ts';
+import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
+import { destroySandbox, listSandboxes } from '../world/client.ts';
+import { usageIntervals } from '../world/database.ts';
+import { leftoversOf, processesOfVm, vmsWithSlots } from '../world/leftovers.ts';
+import type { Parts } from '../world/parts.ts';
 import type { ClientLife } from './client-life.ts';
-import type { KnownSandbox } from './known-sandbox.ts';
-import { checkLedger } from './ledger.ts';
-import type { Report } from './report.ts';
-import type { Weather } from './weather.ts';
+import type { KnownSandbox } from './model/known-sandbox.ts';
+import { checkLedger } from './model/ledger.ts';
+import type { Report } from './judging/report.ts';
+import type { Weather } from './judging/weather.ts';
 
 /** For all sandboxes together; a boot of a disk takes its time. */
 const SETTLE_DEADLINE_MS = 150_000;

@@ -1,20 +1,20 @@
 // One run of chaos from its seed: an installation on a small disk, clients at work, disturbances,
 // rest, comparison. Owns the order of it all.
 import { setTimeout as delay } from 'node:timers/promises';
-import { createProject } from '../client.ts';
-import { leftoversOf, processesOfInstance } from '../leftovers.ts';
-import { Parts } from '../parts.ts';
-import { Asking } from './asking.ts';
+import { createProject } from '../world/client.ts';
+import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
+import { Parts } from '../world/parts.ts';
+import { Asking } from './judging/asking.ts';
 import { ClientLife } from './client-life.ts';
-import { Disturber } from './disturber.ts';
-import { Keeper } from './keeper.ts';
-import { LateVerbs } from './late-verb.ts';
-import { disturbancesOf, operationsOf, type DisturbanceKind } from './plan.ts';
-import { Random } from './random.ts';
-import { Report } from './report.ts';
+import { Disturber } from './disturbances/disturber.ts';
+import { Keeper } from './disturbances/keeper.ts';
+import { LateVerbs } from './disturbances/late-verb.ts';
+import { disturbancesOf, operationsOf, type DisturbanceKind } from './model/plan.ts';
+import { Random } from '../world/random.ts';
+import { Report } from './judging/report.ts';
 import { compareAtRest } from './rest.ts';
-import { SmallDisk } from './small-disk.ts';
-import { Weather } from './weather.ts';
+import { SmallDisk } from './disturbances/small-disk.ts';
+import { Weather } from './judging/weather.ts';
 
 export interface ChaosOptions {
   seed: string;

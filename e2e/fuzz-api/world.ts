@@ -1,15 +1,15 @@
 // The installation that a run sends to: started for it, with a session and a key of its owner, and
 // kept at a few sandboxes.
 import { join } from 'node:path';
-import { newToken, tokenSha256 } from '@berth/api/services/bearer-token.ts';
-import { openDatabase } from '@berth/api/store/database.ts';
-import { newId } from '@berth/api/store/ids.ts';
-import { insertSessionToken } from '@berth/api/store/session-tokens.ts';
-import { socketDatabaseUrl } from '@berth/machine/postgres/connection.ts';
-import type { Sandbox } from '@berth/contract/sandboxes.ts';
-import { awakeSandbox, call, createProject, destroySandbox, listSandboxes } from '../client.ts';
-import { leftoversOf, processesOfInstance } from '../leftovers.ts';
-import { Parts } from '../parts.ts';
+import { newToken, tokenSha256 } from '@berth/api/services/access/bearer-token.ts';
+import { openDatabase } from '@berth/api/store/database/database.ts';
+import { newId } from '@berth/api/store/database/ids.ts';
+import { insertSessionToken } from '@berth/api/store/access/session-tokens.ts';
+import { socketDatabaseUrl } from '@berth/machine/roles/database/connection.ts';
+import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { awakeSandbox, call, createProject, destroySandbox, listSandboxes } from '../world/client.ts';
+import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
+import { Parts } from '../world/parts.ts';
 
 /** Sandboxes that may be awake or on their way: each is a machine. */
 const MOST = 6;

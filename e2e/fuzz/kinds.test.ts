@@ -1,9 +1,9 @@
 // The requests of a run follow from its seed, and can be sent.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Random } from '../chaos/random.ts';
-import type { FuzzRequest } from './kind.ts';
-import type { Door, FuzzVisit, PreviewDoors } from './visit.ts';
+import { Random } from '../world/random.ts';
+import type { FuzzRequest } from './asking/kind.ts';
+import type { Door, FuzzVisit, PreviewDoors } from './asking/visit.ts';
 import { FUZZ_KINDS } from './kinds.ts';
 
 function doors(): PreviewDoors {

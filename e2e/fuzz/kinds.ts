@@ -1,11 +1,11 @@
 // The kinds of requests that a run of the fuzzer is made of.
-import { fileRequests } from './file-requests.ts';
-import { fileRoundTrips } from './file-round-trips.ts';
-import { guestCommands } from './guest-commands.ts';
-import type { FuzzKind } from './kind.ts';
-import { previewBytes } from './preview-bytes.ts';
-import { previewLinks } from './preview-links.ts';
-import { previewRequests } from './preview-requests.ts';
+import { fileRequests } from './files/requests.ts';
+import { fileRoundTrips } from './files/round-trips.ts';
+import { guestCommands } from './files/guest-commands.ts';
+import type { FuzzKind } from './asking/kind.ts';
+import { previewBytes } from './previews/bytes.ts';
+import { previewLinks } from './previews/links.ts';
+import { previewRequests } from './previews/requests.ts';
 
 export const FUZZ_KINDS: readonly FuzzKind[] = [
   fileRequests,

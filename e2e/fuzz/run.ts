@@ -1,14 +1,14 @@
 // One run of the fuzzer from its seed: an installation of its own, sandboxes, clients that send,
 // and the end of it all.
-import { Random } from '../chaos/random.ts';
-import { awakeSandbox, destroySandbox, listSandboxes, sleepSandbox } from '../client.ts';
-import { leftoversOf, processesOfInstance } from '../leftovers.ts';
-import { Parts } from '../parts.ts';
-import { Asking } from './asking.ts';
-import type { FuzzKind, FuzzWorld, Turn } from './kind.ts';
-import { judgeNotes, makeDoors, secretsOf } from './preview-doors.ts';
-import { FuzzReport } from './report.ts';
-import { Visiting } from './visiting.ts';
+import { Random } from '../world/random.ts';
+import { awakeSandbox, destroySandbox, listSandboxes, sleepSandbox } from '../world/client.ts';
+import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
+import { Parts } from '../world/parts.ts';
+import { Asking } from './asking/asking.ts';
+import type { FuzzKind, FuzzWorld, Turn } from './asking/kind.ts';
+import { judgeNotes, makeDoors, secretsOf } from './previews/doors.ts';
+import { FuzzReport } from './asking/report.ts';
+import { Visiting } from './previews/visiting.ts';
 
 export interface FuzzOptions {
   seed: string;

@@ -4,9 +4,9 @@ import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
-import type { AdmissionPolicy } from './admission.ts';
+import type { AdmissionPolicy } from './vm/admission.ts';
 import type { ListenOn } from './server/server.ts';
-import type { StreamLimits } from './vm/guest-streams.ts';
+import type { StreamLimits } from './guest/guest-streams.ts';
 
 export interface HostConfig {
   dataFolder: string;

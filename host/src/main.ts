@@ -8,20 +8,20 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pino, type Logger } from 'pino';
-import { readMachine } from './admission.ts';
+import { readMachine } from './vm/admission.ts';
 import { readConfig, type HostConfig } from './config.ts';
-import { openDataFolder, randomLetters, readToken, type DataFolder } from './data-folder.ts';
-import { messageOf } from './host-error.ts';
-import { makePool } from './pool/make-pool.ts';
+import { openDataFolder, randomLetters, readToken, type DataFolder } from './vm/directory/data-folder.ts';
+import { messageOf } from './vm/host-error.ts';
+import { makePool } from './make-pool.ts';
 import { routesOf } from './server/routes.ts';
 import { HostServer } from './server/server.ts';
 import { streamRoutesOf } from './server/streams.ts';
 import { armCrashPoint } from './vm/crash-point.ts';
 import { FenceDirectory } from './vm/directory/fence.ts';
 import { VmDirectory } from './vm/directory/record.ts';
-import { GuestStreams } from './vm/guest-streams.ts';
-import { VmLifecycle } from './vm/lifecycle.ts';
-import { makeDriver } from './vm/make-driver.ts';
+import { GuestStreams } from './guest/guest-streams.ts';
+import { VmLifecycle } from './vm/lifecycle/lifecycle.ts';
+import { makeDriver } from './make-driver.ts';
 
 /** How long calls under way get when the daemon is told to stop. */
 const STOP_PATIENCE_MS = 10_000;

@@ -16,13 +16,13 @@ import { loadRecipe } from './build/recipe.ts';
 import { resolveManifest } from './build/resolve.ts';
 import { makeRootStage } from './build/root-stage.ts';
 import { ensureStage, stageKey } from './build/stage-folder.ts';
-import { scanTar } from './build/tar.ts';
+import { scanTar } from '@berth/os/tar.ts';
 import { makeToolsStage, openTools } from './build/tools-stage.ts';
 import { newestPackageSeconds } from './build/unpack.ts';
 import type { Image } from './image-folder.ts';
 import { describeImageFiles, IMAGE_FILES, ImageError, openImage } from './image-folder.ts';
-import { takeLock } from './lock.ts';
-import type { OnProgress } from './progress.ts';
+import { takeLock } from '@berth/os/child-lock.ts';
+import type { OnProgress } from './build/progress.ts';
 
 export interface EnsureImageOptions {
   /** Absolute path; made when it is not there. */

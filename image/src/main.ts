@@ -8,7 +8,7 @@ import { defaultCacheFolder } from './config.ts';
 import { ensureImage } from './ensure-image.ts';
 import type { Image } from './image-folder.ts';
 import { openImage } from './image-folder.ts';
-import { renderProgress } from './progress.ts';
+import { renderProgress } from './build/progress.ts';
 
 const USAGE = `usage: main.ts build [--manifest FILE] [--cache-dir DIR]   make the guest image, or find it already made
        main.ts verify [--cache-dir DIR]                  read every image and compare it with its checksums`;

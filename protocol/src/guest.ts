@@ -196,7 +196,7 @@ export const CLONE_ANSWER_MAX_BYTES = 6 * CLONE_MESSAGE_LENGTH + 4_096;
  * history. It is cloned into a folder beside that content and moved into place when all of it is
  * there, once in the life of a machine: a call that finds it done answers at once, one that finds
  * it under way waits for it. A clone whose callers are all gone is ended some seconds later. The
- * credentials are sealed to the key of `POST /clone/key` (guest/src/clone-seal.ts): the daemon
+ * credentials are sealed to the key of `POST /clone/key` (guest/src/clones/seal.ts): the daemon
  * cannot read them. They are given out once, to git, for the host and path of the URL alone. A call
  * whose key is forgotten, of a clone that is still to be made, is broken off.
  */

@@ -1,18 +1,18 @@
 // What the SDK knows of the contract besides the shapes of requests and answers, as the text of a
 // module: numbers for its own waiting, and the rules by which the server of `@berth/sdk/testing`
 // answers. The contract itself needs zod, and the SDK has no dependencies.
-import { ERRORS } from '@berth/contract/errors.ts';
+import { ERRORS } from '@berth/contract/route/errors.ts';
 import {
   EXEC_LIMITS,
   FILE_LIMITS,
   IDEMPOTENCY_KEY,
   METADATA_LIMITS,
   REQUESTS_PER_MINUTE,
-} from '@berth/contract/limits.ts';
-import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/machine-sizes.ts';
-import { fullDocument } from '@berth/contract/openapi.ts';
+} from '@berth/contract/route/limits.ts';
+import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/sandboxes/machine-sizes.ts';
+import { fullDocument } from '@berth/contract/document/openapi.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
-import { REFUSAL_CODES, SANDBOX_ACTION_RULES, SANDBOX_STATES } from '@berth/contract/sandbox-state.ts';
+import { REFUSAL_CODES, SANDBOX_ACTION_RULES, SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import { reachable } from './raw-document.ts';
 
 interface Operation {

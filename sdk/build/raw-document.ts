@@ -1,7 +1,7 @@
 // The document that the raw client is generated from: every route but the WebSockets, with what a
 // generator would make too much of taken out.
-import { fullDocument } from '@berth/contract/openapi.ts';
-import { ERRORS } from '@berth/contract/errors.ts';
+import { fullDocument } from '@berth/contract/document/openapi.ts';
+import { ERRORS } from '@berth/contract/route/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 
 type Json = Record<string, unknown>;

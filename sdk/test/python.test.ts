@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { publishedDocument } from '@berth/contract/openapi.ts';
+import { publishedDocument } from '@berth/contract/document/openapi.ts';
 import { realWorld } from './worlds.ts';
 
 const DOCUMENT = join(import.meta.dirname, '../../openapi.json');

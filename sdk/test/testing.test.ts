@@ -1,7 +1,7 @@
 // The test server: what a test can make of it beyond what the service does by itself.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ERRORS } from '@berth/contract/errors.ts';
+import { ERRORS } from '@berth/contract/route/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { BerthError } from '../src/index.ts';
 import { TestServer } from '../src/testing/index.ts';

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { Berth, BerthError, type BerthErrorFields, type BerthOptions } from '../src/index.ts';
-import { exampleSandbox } from '@berth/contract/examples.ts';
+import { exampleSandbox } from '@berth/contract/route/examples.ts';
 import { notePauses } from './clock.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;

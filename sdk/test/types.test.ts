@@ -2,9 +2,9 @@
 // each line below that has an error expected must have one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Agent } from '@berth/contract/sandbox-fields.ts';
-import type { Sandbox as ContractSandbox } from '@berth/contract/sandboxes.ts';
-import type { SandboxStatus as ContractStatus } from '@berth/contract/sandbox-state.ts';
+import type { Agent } from '@berth/contract/sandboxes/fields.ts';
+import type { Sandbox as ContractSandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import type { SandboxStatus as ContractStatus } from '@berth/contract/sandboxes/state.ts';
 import type { Berth, BerthError, CommandResult, ErrorCode, Sandbox, SandboxData, SandboxStatus } from '../src/index.ts';
 
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- how TypeScript is asked whether two types are the same

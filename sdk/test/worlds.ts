@@ -5,9 +5,9 @@ import { TestFiles } from '../src/testing/files.ts';
 import { Refusal } from '../src/testing/refusal.ts';
 import { TestServer } from '../src/testing/index.ts';
 import type { FileErrorCode } from '@berth/protocol/files.ts';
-import { startApi, type TestApi } from '../../api/test/api.ts';
-import { ExecRefusal, type FileCall } from '../../api/test/exec-front.ts';
-import { idleMetrics } from '../../api/test/workers/host-stand-in.ts';
+import { startApi, type TestApi } from '../../api/test/world/api.ts';
+import { ExecRefusal, type FileCall } from '../../api/test/world/exec-front.ts';
+import { idleMetrics } from '../../api/test/world/host-stand-in.ts';
 import { runCommand } from './guest.ts';
 
 export interface World {

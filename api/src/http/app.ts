@@ -5,10 +5,10 @@
 //   route found -> authenticate -> count -> access -> body read and parsed -> route's service -> answer
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ErrorCode } from '@berth/contract/errors.ts';
-import { DEFAULT_BODY_BYTES } from '@berth/contract/limits.ts';
-import { OPEN_PATHS } from '@berth/contract/open-paths.ts';
-import type { Route } from '@berth/contract/route.ts';
+import type { ErrorCode } from '@berth/contract/route/errors.ts';
+import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
+import { OPEN_PATHS } from '@berth/contract/access/open-paths.ts';
+import type { Route } from '@berth/contract/route/route.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { fastify, LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { CodedError } from '../rules/coded-error.ts';
@@ -16,40 +16,40 @@ import { pages } from '../pages/pages.ts';
 import type { PreviewBounds } from '../preview/bounds.ts';
 import { PreviewGate } from '../preview/gate.ts';
 import { BOUND_ROUTES } from '../routes/bound-routes.ts';
-import type { AnyCall, BoundAnswer, BoundRoute } from '../routes/bind.ts';
+import type { AnyCall, BoundAnswer, BoundRoute } from '../call/bind.ts';
 import { registerReference } from '../reference/reference.ts';
-import { authorize, namedSandboxId } from '../services/access.ts';
+import { authorize, namedSandboxId } from '../services/access/access.ts';
 import {
   authenticate,
   readToken,
   type Actor,
   type BearerToken,
   type NamedSandbox,
-} from '../services/authentication.ts';
-import type { ClientSignIn } from '../services/client-sign-in-port.ts';
-import type { ServiceContext } from '../services/context.ts';
-import type { LocatedSandboxRow } from '../services/sandboxes.ts';
+} from '../services/access/authentication.ts';
+import type { ClientSignIn } from '../services/people/client-sign-in-port.ts';
+import type { ServiceContext } from '../services/context/context.ts';
+import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
 import { registerAuthEndpoints } from './auth-endpoints.ts';
-import { BODY_ARRIVES_MS, boundArrival } from './arrival.ts';
-import { readJsonBodies } from './body.ts';
-import { deprecationHeaders } from './deprecation.ts';
-import { abortedWhenGone } from './caller-gone.ts';
-import { sendFailure } from './errors.ts';
-import { readIdempotencyKey } from './idempotency-key.ts';
-import { endBehindLastAnswers } from './last-answer.ts';
-import { answerKeepingAlive, type KeepAliveTimes } from './keep-alive.ts';
-import { allowedMethods, toFastifyPath } from './paths.ts';
+import { BODY_ARRIVES_MS, boundArrival } from './requests/arrival.ts';
+import { readJsonBodies } from './requests/body.ts';
+import { deprecationHeaders } from './answers/deprecation.ts';
+import { abortedWhenGone } from './answers/caller-gone.ts';
+import { sendFailure } from './answers/errors.ts';
+import { readIdempotencyKey } from './requests/idempotency-key.ts';
+import { endBehindLastAnswers } from './answers/last-answer.ts';
+import { answerKeepingAlive, type KeepAliveTimes } from './answers/keep-alive.ts';
+import { allowedMethods, toFastifyPath } from './requests/paths.ts';
 import { registerPaymentEvents } from './payment-events.ts';
-import { prefersAsync } from './prefer.ts';
-import { FailedAuthentications, RequestLimit } from './rate-limit.ts';
-import { newRequestId } from './request-id.ts';
-import { logRequest, outcomeOf } from './request-log.ts';
-import { securityHeaders } from './security-headers.ts';
-import { answerUnreadable } from './unreadable.ts';
-import { parseWith } from './validation.ts';
-import { websocketAuthorization } from './websocket-bearer.ts';
-import { answerWebSocket } from './websocket-route.ts';
-import { asksForWebSocket, WebSockets } from './websockets.ts';
+import { prefersAsync } from './requests/prefer.ts';
+import { FailedAuthentications, RequestLimit } from '../call/rate-limit.ts';
+import { newRequestId } from './answers/request-id.ts';
+import { logRequest, outcomeOf } from './requests/request-log.ts';
+import { securityHeaders } from './answers/security-headers.ts';
+import { answerUnreadable } from './answers/unreadable.ts';
+import { parseWith } from '../call/validation.ts';
+import { websocketAuthorization } from './connections/websocket-bearer.ts';
+import { answerWebSocket } from './connections/websocket-route.ts';
+import { asksForWebSocket, WebSockets } from './connections/websockets.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -2,15 +2,20 @@
 // 7009, 8628) for clients that hold a refresh token, the same for the console's cookie, and the way
 // to the OIDC provider and back. Shapes and refusals only; sign-in itself is src/sign-in.
 import formBody from '@fastify/formbody';
-import { ERRORS } from '@berth/contract/errors.ts';
+import { ERRORS } from '@berth/contract/route/errors.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { DeviceRefusal, OidcRefusal, type ClientSignIn, type Refreshed } from '../services/client-sign-in-port.ts';
-import type { ServiceContext } from '../services/context.ts';
-import type { Caller } from '../services/sign-in-port.ts';
+import {
+  DeviceRefusal,
+  OidcRefusal,
+  type ClientSignIn,
+  type Refreshed,
+} from '../services/people/client-sign-in-port.ts';
+import type { ServiceContext } from '../services/context/context.ts';
+import type { Caller } from '../services/people/sign-in-port.ts';
 import { localPath } from '../sign-in/local-path.ts';
 import { clearedLoginCookie, cookie, loginCookie, readLoginCookie } from '../sign-in/login-cookie.ts';
 import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, signInRefusedPath, stateCookieName } from '../sign-in/oidc-paths.ts';
-import { logFailure, toCodedError } from './errors.ts';
+import { logFailure, toCodedError } from './answers/errors.ts';
 import { OAuthError, oauthErrorOf, readParameters } from './oauth.ts';
 
 const BODY_BYTES = 16 * 1024;

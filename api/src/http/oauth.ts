@@ -1,6 +1,6 @@
 // How OAuth's endpoints read their parameters and say no (RFC 6749, sections 3.2 and 5.2): names,
 // not values, in what they say.
-import { SignInError } from '../services/sign-in-port.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
 
 const LONGEST_VALUE = 4_096;
 

@@ -1,9 +1,9 @@
 // The path to which the payment provider sends its events. Bodies are left as they came: the
 // signature is over their bytes.
 import type { FastifyInstance } from 'fastify';
-import { requirePayments } from '../services/billing.ts';
-import type { ServiceContext } from '../services/context.ts';
-import { takePaymentEvent } from '../services/paid-subscriptions.ts';
+import { requirePayments } from '../services/billing/billing.ts';
+import type { ServiceContext } from '../services/context/context.ts';
+import { takePaymentEvent } from '../services/billing/paid-subscriptions.ts';
 
 const PATH = '/billing/stripe';
 /** Far above what Stripe sends of a subscription or a checkout. */

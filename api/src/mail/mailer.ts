@@ -2,8 +2,8 @@
 // operator can read. What it logs and throws says where a message went, never what is in it or to
 // whom it is: messages hold tokens.
 import type { Logger } from 'pino';
-import type { MailConfig } from '../config.ts';
-import type { Mailer } from '../services/mail-port.ts';
+import type { MailConfig } from '../config/config.ts';
+import type { Mailer } from '../services/context/mail-port.ts';
 import { outboxMailer } from './outbox.ts';
 import { smtpMailer } from './smtp.ts';
 

@@ -1,5 +1,5 @@
 // A message as the mail library takes it, however it is sent.
-import type { MailMessage } from '../services/mail-port.ts';
+import type { MailMessage } from '../services/context/mail-port.ts';
 
 /** What is mailed of a message; the sender is the transport's. */
 export function composed({ to, subject, text, html }: MailMessage) {

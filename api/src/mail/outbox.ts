@@ -5,8 +5,8 @@ import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createTransport } from 'nodemailer';
 import type { Logger } from 'pino';
-import type { MailConfig } from '../config.ts';
-import type { Mailer } from '../services/mail-port.ts';
+import type { MailConfig } from '../config/config.ts';
+import type { Mailer } from '../services/context/mail-port.ts';
 import { composed } from './message.ts';
 
 const FOLDER_MODE = 0o700;

@@ -2,8 +2,8 @@
 // refused, or the time was up.
 import { createTransport } from 'nodemailer';
 import type { Logger } from 'pino';
-import type { MailConfig } from '../config.ts';
-import type { MailMessage, Mailer } from '../services/mail-port.ts';
+import type { MailConfig } from '../config/config.ts';
+import type { MailMessage, Mailer } from '../services/context/mail-port.ts';
 import { composed } from './message.ts';
 
 /** How long the server has to close its side of a connection that is over. */

@@ -1,7 +1,7 @@
 // The page that the payment provider leads back to. It knows nothing of the payment: that the
 // provider tells the service itself.
 import { html } from '../rules/html.ts';
-import { RETURN_PATH } from '../services/billing.ts';
+import { RETURN_PATH } from '../services/billing/billing.ts';
 import { shown, type Page } from './site.ts';
 
 export const billingReturnPage: Page = {

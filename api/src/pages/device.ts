@@ -2,8 +2,8 @@
 // that it can be compared, and says what approval means.
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
-import { addressKey, userKey } from '../rules/throttle.ts';
-import { SignInError, type PendingDevice } from '../services/sign-in-port.ts';
+import { addressKey, userKey } from '../rules/access/throttle.ts';
+import { SignInError, type PendingDevice } from '../services/people/sign-in-port.ts';
 import { unseen } from './fields.ts';
 import { EMPTY_FORM, errorSummary, field, hidden, readForm, withError, form, type FormState } from './form.ts';
 import { sentence, statusOf } from './refusals.ts';

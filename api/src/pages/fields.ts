@@ -1,5 +1,5 @@
 // The fields that several forms have: what they take, and how they are told.
-import { EMAIL_CHARACTERS, NAME_CHARACTERS, PASSWORD_CHARACTERS } from '@berth/contract/limits.ts';
+import { EMAIL_CHARACTERS, NAME_CHARACTERS, PASSWORD_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html, type Html } from '../rules/html.ts';
 import { field, type FormState } from './form.ts';

@@ -1,11 +1,11 @@
 // The page on which a person asks for a mail with a link to a new password. It never says whether
 // there is an account, by word or by time.
-import { EMAIL_CHARACTERS, ONE_TIME_LINK_MINUTES } from '@berth/contract/limits.ts';
+import { EMAIL_CHARACTERS, ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
-import { accountKey, addressKey } from '../rules/throttle.ts';
-import { requestPasswordReset } from '../services/accounts.ts';
-import { SignInError } from '../services/sign-in-port.ts';
+import { accountKey, addressKey } from '../rules/access/throttle.ts';
+import { requestPasswordReset } from '../services/people/accounts.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
 import { knownEmail } from './fields.ts';
 import { EMPTY_FORM, errorSummary, field, form, readForm, type FormState } from './form.ts';
 import { refusedForm, statusOf } from './refusals.ts';

@@ -4,10 +4,10 @@
 import { z } from 'zod';
 import { CodedError } from '../rules/coded-error.ts';
 import { html, type Html } from '../rules/html.ts';
-import { addressKey } from '../rules/throttle.ts';
-import { hasAccount, signUpByInvitation } from '../services/accounts.ts';
-import { acceptInvitationAs, findInvitationByToken, type ReceivedInvitationRow } from '../services/invitations.ts';
-import { SignInError } from '../services/sign-in-port.ts';
+import { addressKey } from '../rules/access/throttle.ts';
+import { hasAccount, signUpByInvitation } from '../services/people/accounts.ts';
+import { acceptInvitationAs, findInvitationByToken, type ReceivedInvitationRow } from '../services/orgs/invitations.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
 import { loginCookie } from '../sign-in/login-cookie.ts';
 import {
   fixedEmailField,

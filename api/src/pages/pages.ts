@@ -3,13 +3,13 @@
 //
 //   foreign form refused -> body read -> login found -> page -> answer
 import formBodies from '@fastify/formbody';
-import { ERRORS } from '@berth/contract/errors.ts';
+import { ERRORS } from '@berth/contract/route/errors.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { logFailure, toCodedError } from '../http/errors.ts';
+import { logFailure, toCodedError } from '../http/answers/errors.ts';
 import { html } from '../rules/html.ts';
-import { findAccount } from '../services/accounts.ts';
-import type { ServiceContext } from '../services/context.ts';
-import { SignInError, type SignIn } from '../services/sign-in-port.ts';
+import { findAccount } from '../services/people/accounts.ts';
+import type { ServiceContext } from '../services/context/context.ts';
+import { SignInError, type SignIn } from '../services/people/sign-in-port.ts';
 import { readLoginCookie } from '../sign-in/login-cookie.ts';
 import { billingReturnPage } from './billing-return.ts';
 import { devicePage } from './device.ts';

@@ -2,8 +2,8 @@
 // is sent on at once, with the proof of it; who is not signed in signs in first. Shows something
 // only where there is nowhere to go.
 import { html } from '../rules/html.ts';
-import { PREVIEW_PAGE } from '../rules/preview-path.ts';
-import { letOn, readTeamLink } from '../services/preview-sign-in.ts';
+import { PREVIEW_PAGE } from '../rules/previews/path.ts';
+import { letOn, readTeamLink } from '../services/previews/sign-in.ts';
 import { goneLink } from './refusals.ts';
 import { signInPath } from './sign-in.ts';
 import { leave, pathWith, redirect, shown, type Page, type ShownPage, type Visitor } from './site.ts';

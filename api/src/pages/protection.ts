@@ -1,8 +1,8 @@
 // What keeps other sites away from the pages: headers of every answer, and the refusal of forms
 // that another site sends.
 import type { IncomingHttpHeaders } from 'node:http';
-import { previewOrigin, readPreviewPlace } from '../rules/preview-host.ts';
-import { PREVIEW_PAGE } from '../rules/preview-path.ts';
+import { previewOrigin, readPreviewPlace } from '../rules/previews/host.ts';
+import { PREVIEW_PAGE } from '../rules/previews/path.ts';
 
 /**
  * The policy of a page: no script, no frame, no resource but the style; its forms lead here alone.

@@ -1,6 +1,6 @@
 // How a page answers when sign-in says no: the same form with the reason, or a page that says so.
 import { html } from '../rules/html.ts';
-import type { SignInError, SignInRefusal } from '../services/sign-in-port.ts';
+import type { SignInError, SignInRefusal } from '../services/people/sign-in-port.ts';
 import { withError, type FormState } from './form.ts';
 import { shown, type ShownPage } from './site.ts';
 

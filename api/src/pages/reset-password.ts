@@ -1,8 +1,8 @@
 // The page that the mailed link to a new password opens.
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
-import { findLinkedAccount, resetPassword } from '../services/accounts.ts';
-import { SignInError } from '../services/sign-in-port.ts';
+import { findLinkedAccount, resetPassword } from '../services/people/accounts.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
 import { clearedLoginCookie } from '../sign-in/login-cookie.ts';
 import { fixedEmailField, isRepeated, newPasswordFields, newPasswordShape, REPEATED, unseen } from './fields.ts';
 import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './form.ts';

@@ -1,11 +1,11 @@
 // The page to sign in with a password or at the OIDC provider; who is signed in already finds here
 // what can be done.
-import { EMAIL_CHARACTERS } from '@berth/contract/limits.ts';
+import { EMAIL_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html, type Html } from '../rules/html.ts';
-import { accountKey, addressKey } from '../rules/throttle.ts';
-import { sendVerificationTo } from '../services/accounts.ts';
-import { SignInError, type SignInRefusal } from '../services/sign-in-port.ts';
+import { accountKey, addressKey } from '../rules/access/throttle.ts';
+import { sendVerificationTo } from '../services/people/accounts.ts';
+import { SignInError, type SignInRefusal } from '../services/people/sign-in-port.ts';
 import { loginCookie } from '../sign-in/login-cookie.ts';
 import { localPath } from '../sign-in/local-path.ts';
 import { currentPassword, knownEmail, unseen } from './fields.ts';

@@ -1,9 +1,9 @@
 // What a page is: a path with an answer to GET and, where it has forms, one to POST, to which they
 // lead. Types only; pages.ts puts them on the server.
 import type { Html } from '../rules/html.ts';
-import type { UserRow } from '../services/accounts.ts';
-import type { ServiceContext } from '../services/context.ts';
-import type { Caller, SignIn } from '../services/sign-in-port.ts';
+import type { UserRow } from '../services/people/accounts.ts';
+import type { ServiceContext } from '../services/context/context.ts';
+import type { Caller, SignIn } from '../services/people/sign-in-port.ts';
 
 export interface Site {
   context: ServiceContext;

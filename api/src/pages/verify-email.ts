@@ -1,11 +1,11 @@
 // The page that verifies an account's address. Opening the mailed link shows a button and does
 // nothing yet, because mail scanners open links too.
-import { ONE_TIME_LINK_MINUTES } from '@berth/contract/limits.ts';
+import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
-import { accountKey, addressKey } from '../rules/throttle.ts';
-import { findLinkedAccount, sendVerification, verifyEmail } from '../services/accounts.ts';
-import { SignInError } from '../services/sign-in-port.ts';
+import { accountKey, addressKey } from '../rules/access/throttle.ts';
+import { findLinkedAccount, sendVerification, verifyEmail } from '../services/people/accounts.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
 import { unseen } from './fields.ts';
 import { errorSummary, form, hidden, readForm, withError } from './form.ts';
 import { goneLink, sentence, statusOf } from './refusals.ts';

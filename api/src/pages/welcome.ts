@@ -1,10 +1,10 @@
 // The page of the first start's link: the owner gives the account an address, a name and a
 // password.
-import { EMAIL_CHARACTERS } from '@berth/contract/limits.ts';
+import { EMAIL_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
-import { findLinkedAccount, welcomeOwner } from '../services/accounts.ts';
-import { SignInError } from '../services/sign-in-port.ts';
+import { findLinkedAccount, welcomeOwner } from '../services/people/accounts.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
 import { loginCookie } from '../sign-in/login-cookie.ts';
 import {
   isRepeated,

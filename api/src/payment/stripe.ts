@@ -1,11 +1,11 @@
 // Stripe as the payment provider, through its own SDK. Shapes and failures only: what a payment
 // means for an org is said in the services. The SDK's errors hold whole answers and never leave
 // this file.
-import type { SubscriptionStatus } from '@berth/contract/billing.ts';
+import type { SubscriptionStatus } from '@berth/contract/billing/billing.ts';
 import { Stripe } from 'stripe';
 import { CodedError } from '../rules/coded-error.ts';
-import type { PaidSubscription } from '../rules/subscription-change.ts';
-import type { NewCheckout, OpenCheckout, PaymentEvent, PaymentProvider } from '../services/payment-port.ts';
+import type { PaidSubscription } from '../rules/billing/subscription-change.ts';
+import type { NewCheckout, OpenCheckout, PaymentEvent, PaymentProvider } from '../services/context/payment-port.ts';
 
 export interface StripeOptions {
   secretKey: string;

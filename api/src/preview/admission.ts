@@ -1,9 +1,9 @@
 // Lets a visitor in: the link or cookie is looked at, and the sandbox behind it is awake, noted as
 // used, or woken where its project says so.
-import { SANDBOX_ACTION_RULES, type SandboxStatus } from '@berth/contract/sandbox-state.ts';
+import { SANDBOX_ACTION_RULES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { CodedError } from '../rules/coded-error.ts';
-import { noteActivity, NOTED_WITHIN_MS } from '../services/activity-signal.ts';
-import type { ServiceContext } from '../services/context.ts';
+import { noteActivity, NOTED_WITHIN_MS } from '../services/sandboxes/activity-signal.ts';
+import type { ServiceContext } from '../services/context/context.ts';
 import {
   openPreview,
   signInUrl,
@@ -11,10 +11,10 @@ import {
   type PreviewEnd,
   type PreviewRefusal,
   type PreviewVisit,
-} from '../services/preview-access.ts';
-import type { LocatedSandboxRow } from '../services/sandboxes.ts';
-import { waitWhileUnderWay } from '../services/sandbox-wait.ts';
-import { awakeForUse, reread } from '../services/wake-on-use.ts';
+} from '../services/previews/access.ts';
+import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
+import { waitWhileUnderWay } from '../services/sandboxes/wait.ts';
+import { awakeForUse, reread } from '../services/sandboxes/wake-on-use.ts';
 import type { MachineConnections } from './connections.ts';
 import type { Machines } from './machines.ts';
 import type { PreviewParts } from './parts.ts';

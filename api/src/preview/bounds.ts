@@ -1,5 +1,5 @@
 // The bounds of what passes through previews; the contract's, but in tests.
-import { PREVIEW_PROXY } from '@berth/contract/limits.ts';
+import { PREVIEW_PROXY } from '@berth/contract/route/limits.ts';
 
 export type PreviewBounds = { readonly [name in keyof typeof PREVIEW_PROXY]: number };
 

@@ -3,8 +3,8 @@
 // told when there is no answer.
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { ProxyServer } from 'http-proxy-3';
-import { holdActivity } from '../services/activity-signal.ts';
-import { holdPreview, type PreviewLease } from '../services/preview-access.ts';
+import { holdActivity } from '../services/sandboxes/activity-signal.ts';
+import { holdPreview, type PreviewLease } from '../services/previews/access.ts';
 import { refusalAtEnd, type Admitted } from './admission.ts';
 import { sendHead } from './answer.ts';
 import { NO_BODY, passAnswer, VisitorsBody } from './body.ts';

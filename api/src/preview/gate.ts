@@ -5,12 +5,12 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { ProxyServer } from 'http-proxy-3';
-import { previewCookieName } from '../rules/preview-credentials.ts';
-import type { PreviewPlace } from '../rules/preview-host.ts';
-import type { ServiceContext } from '../services/context.ts';
-import { OpenList } from '../services/open-list.ts';
-import { endBehindAnswer } from '../http/last-answer.ts';
-import { newRequestId } from '../http/request-id.ts';
+import { previewCookieName } from '../rules/previews/credentials.ts';
+import type { PreviewPlace } from '../rules/previews/host.ts';
+import type { ServiceContext } from '../services/context/context.ts';
+import { OpenList } from '../services/previews/open-list.ts';
+import { endBehindAnswer } from '../http/answers/last-answer.ts';
+import { newRequestId } from '../http/answers/request-id.ts';
 import { boundsOf, type PreviewBounds } from './bounds.ts';
 import { CallerAddress } from './caller-address.ts';
 import { Exchange } from './exchange.ts';

@@ -1,7 +1,7 @@
 // The headers that pass between a visitor and an app, both ways: without those that mean one
 // connection only (RFC 9110), and without ours.
 import type { IncomingHttpHeaders } from 'node:http';
-import { takeCookie, takeToken } from '../rules/preview-credentials.ts';
+import { takeCookie, takeToken } from '../rules/previews/credentials.ts';
 
 /** Of one connection, whichever way. `Connection` names more. */
 const HOP_BY_HOP = [

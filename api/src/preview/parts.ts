@@ -1,5 +1,5 @@
 // What every visit to a preview works with. Made once, in gate.ts.
-import type { ServiceContext } from '../services/context.ts';
+import type { ServiceContext } from '../services/context/context.ts';
 import type { PreviewBounds } from './bounds.ts';
 import type { CallerAddress } from './caller-address.ts';
 import type { Machines } from './machines.ts';

@@ -1,7 +1,7 @@
 // Why a request to a preview is not passed on, or has no answer of its app: code, words and how
 // soon to try again. What a visitor is told is what they may know: before their link was found
 // good, nothing of the sandbox.
-import { ERRORS, type ErrorCode } from '@berth/contract/errors.ts';
+import { ERRORS, type ErrorCode } from '@berth/contract/route/errors.ts';
 import { html, type Html } from '../rules/html.ts';
 
 export interface Refusal {

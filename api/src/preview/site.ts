@@ -1,7 +1,7 @@
 // Which site a request is for: the service, or a preview. Decides by the Host header alone, before
 // anything else looks at the request, so that neither is ever reached by the other's name.
 import type { IncomingMessage } from 'node:http';
-import { parsePreviewHost, type PreviewPlace } from '../rules/preview-host.ts';
+import { parsePreviewHost, type PreviewPlace } from '../rules/previews/host.ts';
 
 /**
  * `malformed`: below the preview host, and no preview. `refused`: whom it is for cannot be told for

@@ -2,11 +2,11 @@
 // let in, and how it is refused. What passes to the app and back is exchange.ts's and
 // web-socket.ts's.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { newRequestId } from '../http/request-id.ts';
-import { outcomeOf } from '../http/request-log.ts';
-import { takeToken } from '../rules/preview-credentials.ts';
-import type { PreviewPlace } from '../rules/preview-host.ts';
-import type { PreviewAccess } from '../services/preview-access.ts';
+import { newRequestId } from '../http/answers/request-id.ts';
+import { outcomeOf } from '../http/requests/request-log.ts';
+import { takeToken } from '../rules/previews/credentials.ts';
+import type { PreviewPlace } from '../rules/previews/host.ts';
+import type { PreviewAccess } from '../services/previews/access.ts';
 import { admit, admitAgain, type Admission, type Admitted } from './admission.ts';
 import { headersForApp } from './headers.ts';
 import { sendElsewhere, sendRefusal } from './page.ts';

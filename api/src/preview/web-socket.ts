@@ -4,10 +4,10 @@ import { ServerResponse, type ClientRequest, type IncomingMessage } from 'node:h
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ProxyServer } from 'http-proxy-3';
-import { endBehindAnswer } from '../http/last-answer.ts';
-import { holdActivity } from '../services/activity-signal.ts';
-import { holdPreview, type PreviewLease } from '../services/preview-access.ts';
-import type { PreviewPlace } from '../rules/preview-host.ts';
+import { endBehindAnswer } from '../http/answers/last-answer.ts';
+import { holdActivity } from '../services/sandboxes/activity-signal.ts';
+import { holdPreview, type PreviewLease } from '../services/previews/access.ts';
+import type { PreviewPlace } from '../rules/previews/host.ts';
 import { refusalAtEnd, type Admitted } from './admission.ts';
 import { sendHead } from './answer.ts';
 import { passAnswer } from './body.ts';

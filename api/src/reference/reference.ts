@@ -2,7 +2,7 @@
 // the page is from here: no other site is asked for anything.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { publishedDocument } from '@berth/contract/openapi.ts';
+import { publishedDocument } from '@berth/contract/document/openapi.ts';
 import type { FastifyInstance } from 'fastify';
 import { html } from '../rules/html.ts';
 

@@ -1,24 +1,24 @@
 // Every route with what answers it. A test holds this list against the contract's.
-import { activityRoutes } from './activity.ts';
-import { agentTokenRoutes } from './agent-tokens.ts';
-import { apiKeyRoutes } from './api-keys.ts';
-import { billingRoutes } from './billing.ts';
-import type { BoundRoute } from './bind.ts';
-import { connectionRoutes } from './connections.ts';
-import { execRoutes } from './exec.ts';
-import { fileRoutes } from './files.ts';
+import { activityRoutes } from './activity/activity.ts';
+import { agentTokenRoutes } from './access/agent-tokens.ts';
+import { apiKeyRoutes } from './access/api-keys.ts';
+import { billingRoutes } from './billing/billing.ts';
+import type { BoundRoute } from '../call/bind.ts';
+import { connectionRoutes } from './connections/connections.ts';
+import { execRoutes } from './commands/exec.ts';
+import { fileRoutes } from './files/files.ts';
 import { healthRoutes } from './health.ts';
-import { identityRoutes } from './identity.ts';
-import { invitationRoutes } from './invitations.ts';
-import { metricsRoutes } from './metrics.ts';
-import { orgRoutes } from './orgs.ts';
-import { previewRoutes } from './previews.ts';
-import { projectRoutes } from './projects.ts';
-import { renewRoutes } from './renew.ts';
-import { sandboxLifecycleRoutes } from './sandbox-lifecycle.ts';
-import { sandboxRoutes } from './sandboxes.ts';
-import { usageRoutes } from './usage.ts';
-import { usageGuardrailRoutes } from './usage-guardrails.ts';
+import { identityRoutes } from './access/identity.ts';
+import { invitationRoutes } from './orgs/invitations.ts';
+import { metricsRoutes } from './metrics/metrics.ts';
+import { orgRoutes } from './orgs/orgs.ts';
+import { previewRoutes } from './previews/previews.ts';
+import { projectRoutes } from './orgs/projects.ts';
+import { renewRoutes } from './sandboxes/renew.ts';
+import { sandboxLifecycleRoutes } from './sandboxes/lifecycle.ts';
+import { sandboxRoutes } from './sandboxes/sandboxes.ts';
+import { usageRoutes } from './usage/usage.ts';
+import { usageGuardrailRoutes } from './usage/guardrails.ts';
 
 export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...healthRoutes,

@@ -1,6 +1,6 @@
 // An expected failure: a code of the contract's table and a message for people. Mapped to HTTP in
 // one place, http/errors.ts.
-import type { ErrorCode } from '@berth/contract/errors.ts';
+import type { ErrorCode } from '@berth/contract/route/errors.ts';
 
 export class CodedError extends Error {
   override readonly name = 'CodedError';

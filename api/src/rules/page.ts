@@ -1,8 +1,8 @@
 // Pages of lists: a cursor's text, and what a query with `limit` or `after` asks for and is
 // answered. Pure; the SQL is in store/pages.ts. A cursor is a place in the list's order, so a page
 // goes on after it whatever came or went meanwhile. It opens nothing: access is decided first.
-import { LIST_LIMIT } from '@berth/contract/limits.ts';
-import type { PageQuery } from '@berth/contract/page.ts';
+import { LIST_LIMIT } from '@berth/contract/route/limits.ts';
+import type { PageQuery } from '@berth/contract/route/page.ts';
 import { CodedError } from './coded-error.ts';
 
 const ID = /^[\w-]{1,100}$/;

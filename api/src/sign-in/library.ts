@@ -8,12 +8,12 @@ import { deviceAuthorization } from 'better-auth/plugins/device-authorization';
 import { genericOAuth, type GenericOAuthConfig } from 'better-auth/plugins/generic-oauth';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { SecretKey } from '../services/secret-key.ts';
-import type { Settings } from '../services/settings.ts';
-import type { Caller } from '../services/sign-in-port.ts';
-import { newId } from '../store/ids.ts';
-import type { Database } from '../store/schema.ts';
-import { hasPendingInvitation } from '../store/sign-in.ts';
+import type { SecretKey } from '../services/context/secret-key.ts';
+import type { Settings } from '../services/context/settings.ts';
+import type { Caller } from '../services/people/sign-in-port.ts';
+import { newId } from '../store/database/ids.ts';
+import type { Database } from '../store/database/schema.ts';
+import { hasPendingInvitation } from '../store/people/sign-in.ts';
 import { stateCookieName } from './oidc-paths.ts';
 
 /** The clients that may ask for a device code: ours. */

@@ -1,6 +1,6 @@
 // The cookie that holds a login in a browser: how it is set, read and taken away. Knows nothing of
 // requests beyond their header.
-import { loginCookieName, type Login } from '../services/sign-in-port.ts';
+import { loginCookieName, type Login } from '../services/people/sign-in-port.ts';
 
 /** No credential is as long; a longer cookie is not worth a look. */
 const LONGEST_CREDENTIAL = 512;

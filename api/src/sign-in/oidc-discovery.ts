@@ -1,9 +1,9 @@
 // What the OIDC provider says of itself and of a person. Asks it, bounded in time, and believes
 // nothing that does not fit together; the id token's signature, nonce, issuer, audience and age are
 // verified by the library before its claims are read here.
-import { NAME_CHARACTERS } from '@berth/contract/limits.ts';
+import { NAME_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
-import type { OidcConfig } from '../config.ts';
+import type { OidcConfig } from '../config/config.ts';
 
 const ANSWER_MS = 5_000;
 

@@ -1,5 +1,5 @@
 // The paths and the cookie of a sign-in at the OIDC provider.
-import type { SignInRefusal } from '../services/sign-in-port.ts';
+import type { SignInRefusal } from '../services/people/sign-in-port.ts';
 
 /** The way back from the provider, as it is registered there. */
 export const OIDC_CALLBACK_PATH = '/auth/oidc/callback';

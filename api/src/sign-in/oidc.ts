@@ -1,9 +1,9 @@
 // Sign-in at the operator's OIDC provider: sends a browser there, and takes it back. The provider
 // is asked for what it is only when somebody wants to sign in there, and again until it has
 // answered once: a provider that is down costs nobody but those who press its button.
-import type { OidcConfig } from '../config.ts';
-import { OidcRefusal } from '../services/client-sign-in-port.ts';
-import type { Caller } from '../services/sign-in-port.ts';
+import type { OidcConfig } from '../config/config.ts';
+import { OidcRefusal } from '../services/people/client-sign-in-port.ts';
+import type { Caller } from '../services/people/sign-in-port.ts';
 import { askBeforehand, callerHeaders, openLibrary, type Library, type LibraryParts } from './library.ts';
 import { localPath } from './local-path.ts';
 import { readCookie } from './login-cookie.ts';

@@ -1,7 +1,7 @@
 // Passwords: what one must be like, and the library's slow, memory-hard hash of it (scrypt).
-import { PASSWORD_CHARACTERS } from '@berth/contract/limits.ts';
+import { PASSWORD_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { hashPassword, verifyPassword } from 'better-auth/crypto';
-import { SignInError } from '../services/sign-in-port.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
 
 /**
  * Twice as long in JavaScript's units as the longest password in characters; more is not worth the

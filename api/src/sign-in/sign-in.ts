@@ -1,11 +1,11 @@
 // Sign-in as the rest of the service knows it, over the sign-in library and the rows beside it.
 // Owns the rules of passwords, what is throttled, and how long session tokens and their logins
 // live; how they look on the wire is the endpoints' and the pages' matter.
-import { NAME_CHARACTERS } from '@berth/contract/limits.ts';
+import { NAME_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { isAPIError } from 'better-auth/api';
-import type { OidcConfig } from '../config.ts';
-import { accountKey, addressKey, loginKey, type ThrottleKey, type ThrottleKind } from '../rules/throttle.ts';
-import { newToken, tokenKind, tokenSha256 } from '../services/bearer-token.ts';
+import type { OidcConfig } from '../config/config.ts';
+import { accountKey, addressKey, loginKey, type ThrottleKey, type ThrottleKind } from '../rules/access/throttle.ts';
+import { newToken, tokenKind, tokenSha256 } from '../services/access/bearer-token.ts';
 import {
   DeviceRefusal,
   OidcRefusal,
@@ -13,12 +13,12 @@ import {
   type DeviceRefusalCode,
   type DeviceRequest,
   type Refreshed,
-} from '../services/client-sign-in-port.ts';
-import type { Settings } from '../services/settings.ts';
-import { SignInError, type Caller, type Login, type PendingDevice } from '../services/sign-in-port.ts';
-import { newId } from '../store/ids.ts';
-import type { DatabaseTransaction } from '../store/schema.ts';
-import { deleteLogin, findSessionTokenByHash, insertSessionToken } from '../store/session-tokens.ts';
+} from '../services/people/client-sign-in-port.ts';
+import type { Settings } from '../services/context/settings.ts';
+import { SignInError, type Caller, type Login, type PendingDevice } from '../services/people/sign-in-port.ts';
+import { newId } from '../store/database/ids.ts';
+import type { DatabaseTransaction } from '../store/database/schema.ts';
+import { deleteLogin, findSessionTokenByHash, insertSessionToken } from '../store/access/session-tokens.ts';
 import {
   decideDevice,
   deleteLoginsOfUser,
@@ -30,7 +30,7 @@ import {
   insertNewUser,
   isPassword,
   putPassword,
-} from '../store/sign-in.ts';
+} from '../store/people/sign-in.ts';
 import { openDeviceCode, sealDeviceCode, shownUserCode, storedUserCode } from './device-code.ts';
 import { callerHeaders, DEVICE_CLIENTS, openLibrary, type Library, type LibraryParts } from './library.ts';
 import { OidcSignIn } from './oidc.ts';

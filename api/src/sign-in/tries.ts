@@ -1,10 +1,10 @@
 // Counts tries, and refuses those that are too many. How many there may be is said in
 // rules/throttle.ts.
 import { createHmac } from 'node:crypto';
-import { bucketOf, refilled, secondsUntilTry, type ThrottleKey, type ThrottleKind } from '../rules/throttle.ts';
-import { SignInError } from '../services/sign-in-port.ts';
-import type { Database } from '../store/schema.ts';
-import { takeTry } from '../store/throttle.ts';
+import { bucketOf, refilled, secondsUntilTry, type ThrottleKey, type ThrottleKind } from '../rules/access/throttle.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
+import type { Database } from '../store/database/schema.ts';
+import { takeTry } from '../store/access/throttle.ts';
 
 /**
  * Counts a try of a kind for each of the keys. Throws `too_many_attempts`.

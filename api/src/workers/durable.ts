@@ -12,20 +12,20 @@ import { ensureSystemDatabase } from '@dbos-inc/dbos-sdk/internal/system_databas
 import pg from 'pg';
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
-import type { LifecycleQueue } from '../services/lifecycle-port.ts';
-import type { Plans } from '../rules/plan-catalogue.ts';
-import type { Mailer } from '../services/mail-port.ts';
-import type { Database } from '../store/schema.ts';
-import type { SecretKey } from '../services/secret-key.ts';
-import type { GitSettings } from '../services/settings.ts';
-import { clone, type CloneStepContext } from './clone.ts';
-import { destroy } from './destroy.ts';
-import { Dispatch } from './dispatch.ts';
-import { Expiry, EXPIRY_EVERY_MS } from './expiry.ts';
-import { HostHealth } from './host-health.ts';
-import { IDLE_EVERY_MS, IdleWatch } from './idle.ts';
-import { invitationMail, MAIL_PATIENCE, type MailPatience, type MailStepContext } from './invitation-mail.ts';
-import { provision } from './provision.ts';
+import type { LifecycleQueue } from '../services/context/lifecycle-port.ts';
+import type { Plans } from '../rules/billing/plan-catalogue.ts';
+import type { Mailer } from '../services/context/mail-port.ts';
+import type { Database } from '../store/database/schema.ts';
+import type { SecretKey } from '../services/context/secret-key.ts';
+import type { GitSettings } from '../services/context/settings.ts';
+import { clone, type CloneStepContext } from './clones/clone.ts';
+import { destroy } from './sandboxes/destroy.ts';
+import { Dispatch } from './queue/dispatch.ts';
+import { Expiry, EXPIRY_EVERY_MS } from './sandboxes/expiry.ts';
+import { HostHealth } from './hosts/health.ts';
+import { IDLE_EVERY_MS, IdleWatch } from './sandboxes/idle.ts';
+import { invitationMail, MAIL_PATIENCE, type MailPatience, type MailStepContext } from './orgs/invitation-mail.ts';
+import { provision } from './sandboxes/provision.ts';
 import {
   CLONE,
   CLONE_QUEUE,
@@ -34,16 +34,16 @@ import {
   LIFECYCLE_QUEUE,
   MAIL_QUEUE,
   type StepKind,
-} from './queue.ts';
-import { resize } from './resize.ts';
-import { ReplicaSession } from './replica-session.ts';
+} from './queue/queue.ts';
+import { resize } from './sandboxes/resize.ts';
+import { ReplicaSession } from './steps/replica-session.ts';
 import { CAP_WARNING_RETENTION_EVERY_MS, forgetCapWarnings, removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
-import { runEvery } from './schedule.ts';
-import { sleep } from './sleep.ts';
-import { Takeover } from './takeover.ts';
-import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage-rollup.ts';
-import { CapWatch, USAGE_CAPS_EVERY_MS } from './usage-caps.ts';
-import { wake } from './wake.ts';
+import { runEvery } from './steps/schedule.ts';
+import { sleep } from './sandboxes/sleep.ts';
+import { Takeover } from './queue/takeover.ts';
+import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage/rollup.ts';
+import { CapWatch, USAGE_CAPS_EVERY_MS } from './usage/caps.ts';
+import { wake } from './sandboxes/wake.ts';
 
 const APPLICATION = { name: 'berth', applicationVersion: '1' } as const;
 const DBOS_SCHEMA = 'dbos';

@@ -1,16 +1,16 @@
 // Removes rows that nobody can use any more: what sign-in kept, idempotency keys, links to
 // previews, samples of metrics, counts of tries. What has expired is refused, or passed over, by
 // itself; this bounds the tables.
-import { LONGEST_WINDOW_MS } from '../rules/recommendation.ts';
-import { LONGEST_REFILL_SECONDS } from '../rules/throttle.ts';
-import { deleteOldIdempotencyKeys } from '../store/idempotency.ts';
-import { deleteOldMetricsSamples } from '../store/metrics-samples.ts';
-import { deleteOldPreviewLinks } from '../store/preview-links.ts';
-import { deleteExpired, EXPIRING_TABLES } from '../store/sign-in.ts';
-import { deleteIdleBuckets } from '../store/throttle.ts';
-import { deleteCapWarnings } from '../store/usage-caps.ts';
-import type { ReplicaSession } from './replica-session.ts';
-import type { StepContext } from './step-context.ts';
+import { LONGEST_WINDOW_MS } from '../rules/metrics/recommendation.ts';
+import { LONGEST_REFILL_SECONDS } from '../rules/access/throttle.ts';
+import { deleteOldIdempotencyKeys } from '../store/sandboxes/idempotency.ts';
+import { deleteOldMetricsSamples } from '../store/metrics/samples.ts';
+import { deleteOldPreviewLinks } from '../store/previews/links.ts';
+import { deleteExpired, EXPIRING_TABLES } from '../store/people/sign-in.ts';
+import { deleteIdleBuckets } from '../store/access/throttle.ts';
+import { deleteCapWarnings } from '../store/usage/caps.ts';
+import type { ReplicaSession } from './steps/replica-session.ts';
+import type { StepContext } from './steps/step-context.ts';
 
 export const RETENTION_EVERY_MS = 60_000;
 export const CAP_WARNING_RETENTION_EVERY_MS = 3_600_000;

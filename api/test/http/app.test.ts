@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
-import { errorEnvelope } from '@berth/contract/errors.ts';
-import { DEFAULT_BODY_BYTES } from '@berth/contract/limits.ts';
+import { errorEnvelope } from '@berth/contract/route/errors.ts';
+import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
-import { signInAs, startApi, type TestApi } from '../api.ts';
-import { makePerson, type Person } from './people-rows.ts';
-import { filledPath, prepareRequest } from './route-requests.ts';
+import { signInAs, startApi, type TestApi } from '../world/api.ts';
+import { makePerson, type Person } from '../world/people-rows.ts';
+import { filledPath, prepareRequest } from '../sweeps/route-requests.ts';
 
 let api: TestApi;
 let owner: Person;

@@ -3,10 +3,10 @@
 // fails.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/plans.ts';
+import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
 import { sql } from 'kysely';
-import { changePlan } from '../../src/services/plan-change.ts';
-import { signInAs, type TestApi, type TestOrg } from '../api.ts';
+import { changePlan } from '../../src/services/billing/plan-change.ts';
+import { signInAs, type TestApi, type TestOrg } from '../world/api.ts';
 import type { StandInSubscription, StripeServer } from '../payment/stripe-server.ts';
 import { startStripeWorld, type StripeWorld } from '../payment/stripe-world.ts';
 

@@ -7,7 +7,7 @@ import { Writable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { pino } from 'pino';
 import { openMailer } from '../../src/mail/mailer.ts';
-import type { Mailer } from '../../src/services/mail-port.ts';
+import type { Mailer } from '../../src/services/context/mail-port.ts';
 
 const MESSAGE = {
   to: 'new.person@example.test',

@@ -8,8 +8,8 @@ import { afterEach, test } from 'node:test';
 import { pino } from 'pino';
 import type { SMTPServerOptions } from 'smtp-server';
 import { openMailer } from '../../src/mail/mailer.ts';
-import type { Mailer } from '../../src/services/mail-port.ts';
-import { untilTrue } from '../until-true.ts';
+import type { Mailer } from '../../src/services/context/mail-port.ts';
+import { untilTrue } from '../world/until-true.ts';
 import { startMailServer, type MailServer } from './mail-server.ts';
 
 const MESSAGE = {

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { makeOwnerLink } from '../../src/services/accounts.ts';
+import { makeOwnerLink } from '../../src/services/people/accounts.ts';
 import { startProvider, type TestProvider } from '../sign-in/provider.ts';
-import { SETTINGS } from '../settings.ts';
-import { untilTrue } from '../until-true.ts';
+import { SETTINGS } from '../world/settings.ts';
+import { untilTrue } from '../world/until-true.ts';
 import { openBrowser, Person } from './browser.ts';
 import { mailedToken, startSite, type TestSite } from './site.ts';
 

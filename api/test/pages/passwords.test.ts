@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { buildApp } from '../../src/http/app.ts';
-import { makeOwnerLink } from '../../src/services/accounts.ts';
-import type { Mailer } from '../../src/services/mail-port.ts';
-import { untilTrue } from '../until-true.ts';
+import { makeOwnerLink } from '../../src/services/people/accounts.ts';
+import type { Mailer } from '../../src/services/context/mail-port.ts';
+import { untilTrue } from '../world/until-true.ts';
 import { breakMail, mailedToken, PASSWORD, startSite, type TestSite } from './site.ts';
 
 const NEW = 'another boat entirely';

@@ -8,10 +8,10 @@ import { connect, type AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { splice } from '@berth/protocol/splice.ts';
 import type { Browser } from 'playwright-core';
-import { previewOrigin } from '../../src/rules/preview-host.ts';
-import { insertMembership } from '../../src/store/identity.ts';
-import { mintLink } from '../services/preview-visits.ts';
-import { SETTINGS } from '../settings.ts';
+import { previewOrigin } from '../../src/rules/previews/host.ts';
+import { insertMembership } from '../../src/store/people/identity.ts';
+import { mintLink } from '../services/previews/visits.ts';
+import { SETTINGS } from '../world/settings.ts';
 import { openBrowser, Person } from './browser.ts';
 import { PASSWORD, startSite, type TestSite } from './site.ts';
 

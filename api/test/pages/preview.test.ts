@@ -2,12 +2,12 @@
 // led anywhere else.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Role } from '@berth/contract/permissions.ts';
-import { role as roleName } from '@berth/contract/permissions.ts';
-import { insertMembership } from '../../src/store/identity.ts';
-import { signInUrl } from '../../src/services/preview-access.ts';
-import { cookieOf, mintLink, tokenIn, visit, type MintedLink } from '../services/preview-visits.ts';
-import { SETTINGS } from '../settings.ts';
+import type { Role } from '@berth/contract/route/permissions.ts';
+import { role as roleName } from '@berth/contract/route/permissions.ts';
+import { insertMembership } from '../../src/store/people/identity.ts';
+import { signInUrl } from '../../src/services/previews/access.ts';
+import { cookieOf, mintLink, tokenIn, visit, type MintedLink } from '../services/previews/visits.ts';
+import { SETTINGS } from '../world/settings.ts';
 import { PASSWORD, startSite, type PageResponse, type TestSite, type TestVisitor } from './site.ts';
 
 let site: TestSite;

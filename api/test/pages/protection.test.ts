@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';
-import { OPEN_PATHS } from '@berth/contract/open-paths.ts';
+import { OPEN_PATHS } from '@berth/contract/access/open-paths.ts';
 import { isForeign } from '../../src/pages/protection.ts';
 import { startSite, type TestSite } from './site.ts';
 

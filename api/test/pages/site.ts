@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { buildApp, listen } from '../../src/http/app.ts';
-import { linkTokenSha256, newLinkToken } from '../../src/services/one-time-links.ts';
-import type { ClientSignIn } from '../../src/services/client-sign-in-port.ts';
-import type { SignIn } from '../../src/services/sign-in-port.ts';
-import { newId } from '../../src/store/ids.ts';
-import { startApi, type TestApi, type TestApiOptions } from '../api.ts';
+import { linkTokenSha256, newLinkToken } from '../../src/services/access/one-time-links.ts';
+import type { ClientSignIn } from '../../src/services/people/client-sign-in-port.ts';
+import type { SignIn } from '../../src/services/people/sign-in-port.ts';
+import { newId } from '../../src/store/database/ids.ts';
+import { startApi, type TestApi, type TestApiOptions } from '../world/api.ts';
 
 export const PASSWORD = 'a boat in the harbour';
 

@@ -1,8 +1,8 @@
 // The first start's owner takes the account over.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { makeOwnerLink, requestPasswordReset, welcomeOwner } from '../../src/services/accounts.ts';
-import { SignInError } from '../../src/services/sign-in-port.ts';
+import { makeOwnerLink, requestPasswordReset, welcomeOwner } from '../../src/services/people/accounts.ts';
+import { SignInError } from '../../src/services/people/sign-in-port.ts';
 import { mailedToken, PASSWORD, startSite, type TestSite } from './site.ts';
 
 let site: TestSite;

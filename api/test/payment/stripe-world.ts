@@ -1,8 +1,8 @@
 // A control plane that sells plans through a server that speaks Stripe's shapes (stripe-server.ts),
 // asked through Stripe's own SDK.
-import type { Plan } from '@berth/contract/plans.ts';
+import type { Plan } from '@berth/contract/billing/plans.ts';
 import { openStripe } from '../../src/payment/stripe.ts';
-import { startApi, type TestApi } from '../api.ts';
+import { startApi, type TestApi } from '../world/api.ts';
 import { StripeServer } from './stripe-server.ts';
 
 export interface StripeWorld {

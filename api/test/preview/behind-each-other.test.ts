@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
-import { errorEnvelope } from '@berth/contract/errors.ts';
-import { untilTrue } from '../until-true.ts';
+import { errorEnvelope } from '@berth/contract/route/errors.ts';
+import { untilTrue } from '../world/until-true.ts';
 import { startPreview, type PreviewWorld } from './world.ts';
 
 let world: PreviewWorld;

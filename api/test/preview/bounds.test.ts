@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PREVIEW_PROXY } from '@berth/contract/limits.ts';
+import { PREVIEW_PROXY } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
 import { boundsOf } from '../../src/preview/bounds.ts';
-import { SANDBOX_CHANGES_CHANNEL } from '../../src/store/sandbox-changes.ts';
-import { untilTrue } from '../until-true.ts';
+import { SANDBOX_CHANGES_CHANNEL } from '../../src/store/sandboxes/changes.ts';
+import { untilTrue } from '../world/until-true.ts';
 import { bareServer, startPreview, readAll, type PreviewWorld } from './world.ts';
 
 type App = (request: IncomingMessage, response: ServerResponse) => void;

@@ -10,7 +10,7 @@ import type { Browser } from 'playwright-core';
 import { sendRefusal } from '../../src/preview/page.ts';
 import * as refusals from '../../src/preview/refusals.ts';
 import { openBrowser, Person } from '../pages/browser.ts';
-import { SETTINGS } from '../settings.ts';
+import { SETTINGS } from '../world/settings.ts';
 import { startPreview, type PreviewWorld } from './world.ts';
 
 const PICTURES = process.env['BERTH_TEST_PICTURES'] ?? null;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { Socket } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
-import { errorEnvelope } from '@berth/contract/errors.ts';
+import { errorEnvelope } from '@berth/contract/route/errors.ts';
 import { bareServer, startPreview, type PreviewWorld } from './world.ts';
 
 let world: PreviewWorld;

@@ -7,7 +7,7 @@ import http from 'node:http';
 import type { Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { RawData, WebSocket } from 'ws';
-import { untilTrue } from '../until-true.ts';
+import { untilTrue } from '../world/until-true.ts';
 import { bareServer, startPreview, type PreviewWorld } from './world.ts';
 
 let world: PreviewWorld;

@@ -7,8 +7,8 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import type { Duplex } from 'node:stream';
 import { splice } from '@berth/protocol/splice.ts';
 import { WebSocket, WebSocketServer } from 'ws';
-import { startApi, type TestApi, type TestApiOptions } from '../api.ts';
-import { ExecRefusal } from '../exec-front.ts';
+import { startApi, type TestApi, type TestApiOptions } from '../world/api.ts';
+import { ExecRefusal } from '../world/exec-front.ts';
 
 export interface Answer {
   status: number;

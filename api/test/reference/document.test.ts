@@ -1,9 +1,9 @@
 // The document as the service gives it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { publishedDocument } from '@berth/contract/openapi.ts';
-import { startApi, type TestApi } from '../api.ts';
-import { SETTINGS } from '../settings.ts';
+import { publishedDocument } from '@berth/contract/document/openapi.ts';
+import { startApi, type TestApi } from '../world/api.ts';
+import { SETTINGS } from '../world/settings.ts';
 
 let api: TestApi;
 before(async () => {

@@ -7,11 +7,11 @@ import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { publishedDocument } from '@berth/contract/openapi.ts';
+import { publishedDocument } from '@berth/contract/document/openapi.ts';
 import type { Browser, Page } from 'playwright-core';
-import { startApi, type TestApi } from '../api.ts';
+import { startApi, type TestApi } from '../world/api.ts';
 import { openBrowser } from '../pages/browser.ts';
-import { SETTINGS } from '../settings.ts';
+import { SETTINGS } from '../world/settings.ts';
 
 const { publicUrl } = SETTINGS;
 const PICTURES = process.env['BERTH_TEST_PICTURES'];

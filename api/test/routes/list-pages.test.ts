@@ -3,16 +3,16 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { LIST_LIMIT } from '@berth/contract/limits.ts';
+import { LIST_LIMIT } from '@berth/contract/route/limits.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { writeCursor, type PagedList } from '../../src/rules/page.ts';
-import { insertMembership } from '../../src/store/identity.ts';
-import { newId } from '../../src/store/ids.ts';
-import { listSandboxes } from '../../src/store/sandboxes.ts';
-import { signInAs, startApi, type Answer, type TestApi, type TestOrg } from '../api.ts';
-import { openWatched } from '../watched-database.ts';
+import { insertMembership } from '../../src/store/people/identity.ts';
+import { newId } from '../../src/store/database/ids.ts';
+import { listSandboxes } from '../../src/store/sandboxes/sandboxes.ts';
+import { signInAs, startApi, type Answer, type TestApi, type TestOrg } from '../world/api.ts';
+import { openWatched } from '../world/watched-database.ts';
 
 let api: TestApi;
 before(async () => {

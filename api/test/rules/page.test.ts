@@ -2,7 +2,7 @@
 // the pages of a list gives the list.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LIST_LIMIT } from '@berth/contract/limits.ts';
+import { LIST_LIMIT } from '@berth/contract/route/limits.ts';
 import fc from 'fast-check';
 import {
   readCursor,

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { DeviceRefusal } from '../../src/services/client-sign-in-port.ts';
-import { startApi, type TestApi } from '../api.ts';
-import { untilTrue } from '../until-true.ts';
+import { DeviceRefusal } from '../../src/services/people/client-sign-in-port.ts';
+import { startApi, type TestApi } from '../world/api.ts';
+import { untilTrue } from '../world/until-true.ts';
 import { DEVICE_GRANT, makePerson, newCaller, post, startInstance, type Instance } from './client.ts';
 
 let api: TestApi;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { startApi, type TestApi } from '../api.ts';
+import { startApi, type TestApi } from '../world/api.ts';
 import {
   DEVICE_GRANT,
   makePerson,

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { buildApp } from '../../src/http/app.ts';
 import { CodedError } from '../../src/rules/coded-error.ts';
-import type { ClientSignIn } from '../../src/services/client-sign-in-port.ts';
-import { startApi, type TestApi } from '../api.ts';
+import type { ClientSignIn } from '../../src/services/people/client-sign-in-port.ts';
+import { startApi, type TestApi } from '../world/api.ts';
 import { DEVICE_GRANT, makePerson, post, signInPerson, statusOfMe, stopRefilling, type AuthAnswer } from './client.ts';
 
 let api: TestApi;

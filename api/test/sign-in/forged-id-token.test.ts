@@ -6,12 +6,12 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
-import type { ClientSignIn } from '../../src/services/client-sign-in-port.ts';
-import type { SignInError } from '../../src/services/sign-in-port.ts';
+import type { ClientSignIn } from '../../src/services/people/client-sign-in-port.ts';
+import type { SignInError } from '../../src/services/people/sign-in-port.ts';
 import { OidcSignIn } from '../../src/sign-in/oidc.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
-import { startApi, type TestApi } from '../api.ts';
-import { untilTrue } from '../until-true.ts';
+import { startApi, type TestApi } from '../world/api.ts';
+import { untilTrue } from '../world/until-true.ts';
 import { makePerson, newCaller } from './client.ts';
 
 const CLIENT_ID = 'berth';

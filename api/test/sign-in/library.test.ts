@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { getMigrations } from 'better-auth/db/migration';
-import { SecretKey } from '../../src/services/secret-key.ts';
+import { SecretKey } from '../../src/services/context/secret-key.ts';
 import { openLibrary } from '../../src/sign-in/library.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
-import { startApi, type TestApi } from '../api.ts';
+import { startApi, type TestApi } from '../world/api.ts';
 import { makePerson, signInPerson } from './client.ts';
 
 let api: TestApi;

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { deleteLoginsOfUser, putPassword } from '../../src/store/sign-in.ts';
-import { startApi, type TestApi } from '../api.ts';
-import { untilTrue } from '../until-true.ts';
+import { deleteLoginsOfUser, putPassword } from '../../src/store/people/sign-in.ts';
+import { startApi, type TestApi } from '../world/api.ts';
+import { untilTrue } from '../world/until-true.ts';
 import {
   makePerson,
   newCaller,

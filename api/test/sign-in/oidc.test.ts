@@ -5,10 +5,10 @@ import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
 import { freePort } from '../../../protocol/test/free-port.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { newId } from '../../src/store/ids.ts';
-import { startApi, type TestApi } from '../api.ts';
-import { SETTINGS } from '../settings.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { newId } from '../../src/store/database/ids.ts';
+import { startApi, type TestApi } from '../world/api.ts';
+import { SETTINGS } from '../world/settings.ts';
 import { makePerson, newCaller, PASSWORD } from './client.ts';
 import { configOf, startProvider, walkThrough, type TestProvider } from './provider.ts';
 

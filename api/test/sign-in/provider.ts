@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { Provider } from 'oidc-provider';
-import type { OidcConfig } from '../../src/config.ts';
+import type { OidcConfig } from '../../src/config/config.ts';
 
 export interface ProviderAccount {
   sub: string;

@@ -5,8 +5,8 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { buildApp } from '../../src/http/app.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
-import { startApi, type TestApi } from '../api.ts';
-import { SETTINGS } from '../settings.ts';
+import { startApi, type TestApi } from '../world/api.ts';
+import { SETTINGS } from '../world/settings.ts';
 import { DEVICE_GRANT, makePerson, newCaller, PASSWORD } from './client.ts';
 import { startProvider, walkThrough, type TestProvider } from './provider.ts';
 

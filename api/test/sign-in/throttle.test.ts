@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { accountKey, addressKey, loginKey, userKey } from '../../src/rules/throttle.ts';
-import type { SignInError } from '../../src/services/sign-in-port.ts';
-import { startApi, type TestApi } from '../api.ts';
+import { accountKey, addressKey, loginKey, userKey } from '../../src/rules/access/throttle.ts';
+import type { SignInError } from '../../src/services/people/sign-in-port.ts';
+import { startApi, type TestApi } from '../world/api.ts';
 import { makePerson, newCaller, PASSWORD, refusedWith, startInstance, stopRefilling, type Instance } from './client.ts';
 
 let api: TestApi;

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import pino from 'pino';
 import { migrateDurable } from '../../src/workers/durable.ts';
-import { untilTrue } from '../until-true.ts';
+import { untilTrue } from '../world/until-true.ts';
 import { Replica } from './replica.ts';
 import { openWorld, type World } from './world.ts';
 

@@ -2,9 +2,9 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { Plan } from '@berth/contract/plans.ts';
-import type { MailConfig } from '../../src/config.ts';
-import type { MailPatience } from '../../src/workers/invitation-mail.ts';
+import type { Plan } from '@berth/contract/billing/plans.ts';
+import type { MailConfig } from '../../src/config/config.ts';
+import type { MailPatience } from '../../src/workers/orgs/invitation-mail.ts';
 
 export interface ReplicaOptions {
   databaseUrl: string;

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { LONGEST_REFILL_SECONDS } from '../../src/rules/throttle.ts';
-import { deleteOldIdempotencyKeys } from '../../src/store/idempotency.ts';
-import { deleteOldMetricsSamples } from '../../src/store/metrics-samples.ts';
-import { EXPIRING_TABLES, deleteExpired } from '../../src/store/sign-in.ts';
+import { LONGEST_REFILL_SECONDS } from '../../src/rules/access/throttle.ts';
+import { deleteOldIdempotencyKeys } from '../../src/store/sandboxes/idempotency.ts';
+import { deleteOldMetricsSamples } from '../../src/store/metrics/samples.ts';
+import { EXPIRING_TABLES, deleteExpired } from '../../src/store/people/sign-in.ts';
 import { removeOldRows } from '../../src/workers/retention.ts';
-import type { StepContext } from '../../src/workers/step-context.ts';
-import { signInAs, startApi, type TestApi } from '../api.ts';
+import type { StepContext } from '../../src/workers/steps/step-context.ts';
+import { signInAs, startApi, type TestApi } from '../world/api.ts';
 
 const MANY = 1_234;
 let api: TestApi;

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { bootstrap } from '../../src/services/bootstrap.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import type { Database, SandboxRow } from '../../src/store/schema.ts';
-import { startPostgres, type TestPostgres } from '../database.ts';
-import { HostStandIn } from './host-stand-in.ts';
+import { bootstrap } from '../../src/services/people/bootstrap.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import type { Database, SandboxRow } from '../../src/store/database/schema.ts';
+import { startPostgres, type TestPostgres } from '../world/database.ts';
+import { HostStandIn } from '../world/host-stand-in.ts';
 import type { ReplicaOptions } from './replica.ts';
 
 export interface World {

@@ -1,67 +1,85 @@
-// `berth exec` and `berth run`, and the options that both have.
-import { EXEC_LIMITS } from '@berth/contract/limits.ts';
-import { wholeNumber } from '../option-values.ts';
-import type { CommandSpec, OptionSpec } from '../spec.ts';
-import { sandboxOptions } from './sandbox-options.ts';
+// `berth exec`: a command in a sandbox. Its result by the exec route, or, with -i or -t, its
+// streams as they come.
+import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
+import { Berth } from '@berth/sdk/src/berth.ts';
+import { attachCommand, checkAttachment } from './attached-command.ts';
+import { commandText } from './command-text.ts';
+import type { CliContext } from '../program/context.ts';
+import { UsageError } from '../output/failure.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import type { Input } from '../program/command-spec.ts';
 
-const ATTACH: readonly OptionSpec[] = [
-  { flags: '-i, --interactive', about: 'stdin is passed on, its end too, and output comes as it is written' },
-  { flags: '-t, --tty', about: 'the command has a terminal, which is this one' },
-];
+export interface ExecOptions {
+  interactive?: true;
+  tty?: true;
+  timeoutSeconds?: number;
+}
 
-const { min, max, default: usual } = EXEC_LIMITS.timeoutSeconds;
+/** What it may take beyond the command's own time: a wake before it, and the way. */
+const BEYOND_COMMAND_MS = 90_000;
 
-export const execCommand: CommandSpec = {
-  name: 'exec',
-  summary: 'run a command in a sandbox',
-  details: `It runs in /code, as the user of the sandbox. One word is text for its /bin/sh; several are quoted, so that exactly these arguments arrive.
+/** Resolves with the exit code of the command. */
+export async function exec(
+  context: CliContext,
+  { args: [typed, ...words], options }: Input<ExecOptions>,
+): Promise<number> {
+  const id = sandboxId(typed);
+  const command = commandText(commandWords(words, id));
+  const attachment = { interactive: options.interactive === true, tty: options.tty === true };
+  if (!attachment.interactive && !attachment.tty)
+    return await runForResult(context, id, command, options.timeoutSeconds);
+  if (context.out.json)
+    throw new UsageError('--json goes with neither -i nor -t: what the command writes is passed on as it is');
+  if (options.timeoutSeconds !== undefined) {
+    throw new UsageError('--timeout-seconds goes with neither -i nor -t: the command runs until it ends, or you do', {
+      remedy: `berth exec -i ${id} -- timeout ${options.timeoutSeconds} COMMAND bounds it in the sandbox`,
+    });
+  }
+  checkAttachment(context, attachment);
+  return await attachCommand(context, { sandboxId: id, command }, attachment);
+}
 
-Without -i and -t its output is given when it has ended, the end of it at most. With them it streams, without a bound in time or size; signals to
-berth reach the command, a second one that asks it to end leaves it, and whoever leaves ends it: Ctrl-C, a lost connection, a reader that has gone.
+function commandWords(words: readonly string[], id: string): readonly string[] {
+  const [first, ...rest] = words;
+  if (first === '--' ? rest.length === 0 : first === undefined)
+    throw new UsageError(`which command? As in: berth exec ${id} -- ls -l`);
+  if (first === '--') return rest;
+  if (first?.startsWith('-') === true) {
+    throw new UsageError(`'${first}' stands where the command begins: options of berth exec come before the sandbox`, {
+      remedy: `berth exec ${first} ${id} -- COMMAND`,
+    });
+  }
+  return words;
+}
 
-Exit code: the command's own; 128 + n when signal n ended it; 124 when its time was up; 125 for whatever failed in Berth.`,
-  arguments: [
-    { name: '<sandbox>', about: 'id of the sandbox' },
-    { name: '<command...>', about: 'the command, best behind --' },
-  ],
-  options: [
-    ...ATTACH,
-    {
-      flags: '--timeout-seconds <n>',
-      about: `how long it may run, ${min} to ${max}; it is ended after that (default: ${usual})`,
-      parse: wholeNumber(min, max),
-    },
-  ],
-  examples: [
-    'berth exec sbx_uodiunxlni4uyqmllemsqh4l -- python3 hello.py',
-    "berth exec sbx_uodiunxlni4uyqmllemsqh4l 'npm ci && npm test | tail'",
-    'berth exec -it sbx_uodiunxlni4uyqmllemsqh4l -- vim hello.py',
-    'berth exec -i sbx_uodiunxlni4uyqmllemsqh4l -- psql < schema.sql',
-  ],
-  passThrough: true,
-  failureExit: 125,
-  load: async () => (await import('../actions/exec.ts')).exec,
-};
+async function runForResult(
+  { connect, out, signal, stderr }: CliContext,
+  id: string,
+  command: string,
+  seconds?: number,
+): Promise<number> {
+  const { token, url } = await connect();
+  const timeoutMs = (seconds ?? EXEC_LIMITS.timeoutSeconds.default) * 1_000 + BEYOND_COMMAND_MS;
+  const { raw } = new Berth({ url, apiKey: token, timeoutMs });
+  const body = seconds === undefined ? { command } : { command, timeoutSeconds: seconds };
+  const result = await raw.execInSandbox({ path: { sandboxId: id }, body, signal });
+  if (out.json) {
+    out.object(result);
+  } else {
+    stderr.write(result.stderr);
+    await out.bytes(result.stdout);
+  }
+  if (result.truncated) {
+    const most = EXEC_LIMITS.outputBytes / 1_024;
+    out.note(
+      `berth: there was more output: this is its end, at most ${most} KiB of each of stdout and stderr; berth exec -i gives all of it`,
+    );
+  }
+  if (result.timedOut) {
+    out.note(
+      `berth: the command was ended: its ${seconds ?? EXEC_LIMITS.timeoutSeconds.default} s were up (--timeout-seconds)`,
+    );
+  }
 
-export const runCommand: CommandSpec = {
-  name: 'run',
-  summary: 'make a sandbox, run a command in it, and destroy it',
-  details: `The command is taken, runs and ends as with berth exec -i: its output streams, signals reach it, and its exit code is that of berth. Without -i it finds
-the end of its input.
-
-The sandbox is destroyed whatever happens: when the command ends, fails, or is left, by a second Ctrl-C or a lost connection. One more Ctrl-C while
-that is under way does not wait for it, and names the sandbox that may be left. --ttl-seconds makes one that ends by itself, whatever becomes of
-this machine, where its project allows that.`,
-  arguments: [{ name: '<command...>', about: 'the command, best behind --' }],
-  options: [...ATTACH, { flags: '--keep', about: 'leave the sandbox, and say its id' }, ...sandboxOptions],
-  examples: [
-    'berth run -- uname -a',
-    "berth run --size large --repository acme/app -- 'npm ci && npm test'",
-    'berth run -it -- bash',
-    'tar c . | berth run -i --ttl-seconds 30m -- sh -c "tar x && make"',
-  ],
-  passThrough: true,
-  json: false,
-  failureExit: 125,
-  load: async () => (await import('../actions/run.ts')).run,
-};
+  return result.exitCode;
+}

@@ -2,7 +2,7 @@
 // a line for each value, `value TAB what it is`, and a last one that begins with a colon: `:file`
 // and `:folder` leave the rest to the shell, behind what is offered with `:nospace` more is typed.
 // Says nothing on stderr and never fails: who presses a key wants no words about it.
-import { buildProgram, type ProgramOptions } from '../program.ts';
+import { buildProgram, type ProgramOptions } from '../program/program.ts';
 import { plainText } from '../output/plain-text.ts';
 import { wantedAt, type Suggestion, type Wanted } from './wanted.ts';
 

@@ -1,7 +1,7 @@
 // Values for completion that are looked up: ids of the account through the API, names of profiles.
 // Bounded in time; whoever calls treats every failure as no values.
-import type { ConnectionSource } from '../connection/connection.ts';
-import { DEFAULT_PROFILE, ProfileFile } from '../connection/profile-file.ts';
+import type { ConnectionSource } from '../service/connection.ts';
+import { DEFAULT_PROFILE, ProfileFile } from '../service/profile-file.ts';
 import type { Suggestion } from './wanted.ts';
 
 /** Nobody waits longer for a key. */
@@ -27,7 +27,7 @@ async function profiles({ environment }: ConnectionSource): Promise<Suggestion[]
 }
 
 async function ofAccount(what: 'sandbox' | 'org' | 'project', source: ConnectionSource): Promise<Suggestion[]> {
-  const { connect } = await import('../connection/connection.ts');
+  const { connect } = await import('../service/connection.ts');
   const { berth, orgId } = await connect(source);
   const signal = AbortSignal.timeout(DEADLINE_MS);
   if (what === 'org') return (await berth.orgs({ signal })).map(({ id, name }) => ({ value: id, about: name ?? '' }));

@@ -1,7 +1,7 @@
 // What may stand at the place of the cursor, from the tree of commands alone: words, and what has
 // to be looked up. Looks nothing up, knows no shell.
 import type { Argument, Command, Option } from 'commander';
-import { specOf } from '../program.ts';
+import { specOf } from '../program/program.ts';
 
 export interface Suggestion {
   value: string;

@@ -2,7 +2,7 @@
 // Knows what the two can show.
 import { once } from 'node:events';
 import { styleText } from 'node:util';
-import { Progress, type Report } from '@berth/machine/progress.ts';
+import { Progress, type Report } from '@berth/machine/output/progress.ts';
 import { fieldLines, type Field } from './fields.ts';
 import type { Style } from './style.ts';
 import { tableLines, type Column } from './table.ts';

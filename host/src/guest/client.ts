@@ -14,9 +14,9 @@ import {
 } from '@berth/protocol/guest.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import type { z } from 'zod';
-import { HostError, messageOf } from '../host-error.ts';
+import { HostError, messageOf } from '../vm/host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
-import { atMost, readAtMost } from '../bounded-body.ts';
+import { atMost, readAtMost } from '@berth/os/bounded-body.ts';
 import { GuestAgent } from './agent.ts';
 import { dial } from './dial.ts';
 import { askForStream } from './stream.ts';

@@ -11,8 +11,8 @@ import {
   type FileWritten,
 } from '@berth/protocol/files.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
-import { readAtMost } from '../bounded-body.ts';
-import { HostError } from '../host-error.ts';
+import { readAtMost } from '@berth/os/bounded-body.ts';
+import { HostError } from '../vm/host-error.ts';
 import type { GuestClient, Upload } from './client.ts';
 
 /**

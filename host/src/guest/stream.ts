@@ -3,7 +3,7 @@
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { readAtMost } from '../bounded-body.ts';
+import { readAtMost } from '@berth/os/bounded-body.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
 
 const HEADER_BYTES = 8_192;

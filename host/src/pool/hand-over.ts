@@ -5,7 +5,7 @@
 import type { GuestClient } from '../guest/client.ts';
 import { crashPoint } from '../vm/crash-point.ts';
 import { DriverError, type DriverCapabilities, type DriverState, type RunningVm, type VmSize } from '../vm/driver.ts';
-import type { MachineParts, PoolMachine } from './pool-machine.ts';
+import type { MachineParts, PoolMachine } from './machine.ts';
 
 export interface TakeOrder {
   size: VmSize;

@@ -2,13 +2,13 @@
 // instead of restoring its own. Owns which there are, and hands each out once. Follows the demand
 // (pool-target.ts), works when nobody waits for a machine (pool-step.ts). Must not know VMs'
 // records: who takes a machine says where it belongs from then on.
-import { eachOf } from '../each-of.ts';
-import type { MachineFigures } from '../admission.ts';
-import { randomLetters } from '../data-folder.ts';
-import { messageOf } from '../host-error.ts';
+import { eachOf } from '@berth/os/each-of.ts';
+import type { MachineFigures } from '../vm/admission.ts';
+import { randomLetters } from '../vm/directory/data-folder.ts';
+import { messageOf } from '../vm/host-error.ts';
 import { fits, handOver, type TakenMachine, type TakeOrder } from './hand-over.ts';
-import { endMachine, exerciseMachine, makeMachine, type MachineParts, type PoolMachine } from './pool-machine.ts';
-import { machineToClaim, nextStep, type PoolPace, type PoolView } from './pool-step.ts';
+import { endMachine, exerciseMachine, makeMachine, type MachineParts, type PoolMachine } from './machine.ts';
+import { machineToClaim, nextStep, type PoolPace, type PoolView } from './step.ts';
 import {
   DEMAND_KEPT_MS,
   poolRoom,
@@ -16,7 +16,7 @@ import {
   WAITING_MACHINE_MIB,
   type PoolLimits,
   type PoolMemory,
-} from './pool-target.ts';
+} from './target.ts';
 import { standEqual } from './priority.ts';
 
 /** What one is thought to take until the first was made. */

@@ -3,8 +3,8 @@
 // thread, and, where sessions share the processor by group (autogroup), for each session.
 import { readdirSync, writeFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
-import type { VmProcess } from '../vm/driver.ts';
-import { isSame } from '../vm/process.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { isSame } from '@berth/os/process-identity.ts';
 
 /**
  * From -20 (first) to 19 (last): a third of the usual share. With 10, a tenth, a machine took most
@@ -17,16 +17,16 @@ const PASSES_MAX = 10;
 /**
  * Lets the process stand back. Without root's rights it could not be undone, and nothing is done.
  */
-export async function standBack(process: VmProcess): Promise<void> {
+export async function standBack(process: ProcessIdentity): Promise<void> {
   await setAll(process, BACKGROUND);
 }
 
 /** Gives the process the usual share again. */
-export async function standEqual(process: VmProcess): Promise<void> {
+export async function standEqual(process: ProcessIdentity): Promise<void> {
   await setAll(process, USUAL);
 }
 
-async function setAll(target: VmProcess, nice: number): Promise<void> {
+async function setAll(target: ProcessIdentity, nice: number): Promise<void> {
   if (process.getuid?.() !== 0 || !(await isSame(target))) return;
 
   const { pid } = target;

@@ -4,9 +4,9 @@
 // a machine that waits.
 import { randomBytes } from 'node:crypto';
 import { guestExecResult } from '@berth/protocol/guest.ts';
-import { readAtMost } from '../bounded-body.ts';
+import { readAtMost } from '@berth/os/bounded-body.ts';
 import type { GuestClient } from '../guest/client.ts';
-import { giveIdentity, makeGuestSecret, makeIdentity } from '../identity.ts';
+import { giveIdentity, makeGuestSecret, makeIdentity } from '../guest/identity.ts';
 import { DriverError, type VmSize } from '../vm/driver.ts';
 
 /** The second still translates a little; a third changes nothing. */

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import { HOST_ERRORS, type HostErrorBody } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
-import { HostError } from '../host-error.ts';
+import { HostError } from '../vm/host-error.ts';
 
 export function answerJson(response: ServerResponse, status: number, value: unknown): void {
   const body = Buffer.from(JSON.stringify(value));

@@ -5,8 +5,8 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FILE_WRITE_BYTES, vmFileQuery, vmFilesQuery } from '@berth/protocol/files.ts';
 import { listGuestFiles, readGuestFile, writeGuestFile } from '../guest/file-calls.ts';
-import { HostError } from '../host-error.ts';
-import type { VmLifecycle } from '../vm/lifecycle.ts';
+import { HostError } from '../vm/host-error.ts';
+import type { VmLifecycle } from '../vm/lifecycle/lifecycle.ts';
 import { answerJson } from './answer.ts';
 import { parse, type Route } from './route.ts';
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { vmId } from '@berth/protocol/host.ts';
 import { z } from 'zod';
-import { HostError } from '../host-error.ts';
+import { HostError } from '../vm/host-error.ts';
 
 export interface Call {
   request: IncomingMessage;

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { STREAM_HEAD_BYTES } from '@berth/protocol/guest.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import type { Logger } from 'pino';
-import { HostError } from '../host-error.ts';
+import { HostError } from '../vm/host-error.ts';
 import { answerError } from './answer.ts';
 import { refuseStream, serveStream, type StreamRoute } from './streams.ts';
 import { idIn, type Route } from './route.ts';

@@ -7,8 +7,8 @@ import { HOST_ERRORS, vmPort, vmTerminalQuery } from '@berth/protocol/host.ts';
 import { PORT_STREAM, TERMINAL_STREAM } from '@berth/protocol/guest.ts';
 import { splice, type SpliceBounds } from '@berth/protocol/splice.ts';
 import type { Logger } from 'pino';
-import { HostError } from '../host-error.ts';
-import type { VmLifecycle } from '../vm/lifecycle.ts';
+import { HostError } from '../vm/host-error.ts';
+import type { VmLifecycle } from '../vm/lifecycle/lifecycle.ts';
 import { errorBody } from './answer.ts';
 import { idIn, parse } from './route.ts';
 

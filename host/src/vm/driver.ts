@@ -1,19 +1,8 @@
 // The one interface between the host daemon and whatever runs a VM. Verbs, and flags that say what
 // a driver can do. A driver keeps no state of its own in memory that a new daemon could not read
 // back from the VM's folder and from the kernel.
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { VmDeathCode, VmSpec } from '@berth/protocol/host.ts';
-
-/**
- * Where a running VM is and how to tell that it is still the same one. Written to the VM's folder
- * as part of its record.
- */
-export interface VmProcess {
-  pid: number;
-  /** Field 22 of /proc/PID/stat, in clock ticks since boot: a reused pid has another one. */
-  startTicks: string;
-  /** /proc/sys/kernel/random/boot_id */
-  bootId: string;
-}
 
 /** How the host daemon dials the guest daemon of one VM. */
 export interface GuestEndpoint {
@@ -28,7 +17,7 @@ export interface GuestEndpoint {
 export type DriverState = Record<string, unknown>;
 
 export interface RunningVm {
-  process: VmProcess;
+  process: ProcessIdentity;
   guest: GuestEndpoint;
 }
 
@@ -151,7 +140,7 @@ export interface VmDriver {
    * Resolves when the process is gone. Never rejects; unsubscribes when the signal aborts (the
    * value then means nothing).
    */
-  exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd>;
+  exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd>;
 
   /**
    * Captures memory, devices and disk in one moment at which the machine stands still and ends its
@@ -194,7 +183,7 @@ export interface VmDriver {
 
   /** What the kernel says of a running machine. `cpuMs` alone costs next to nothing. */
   figures(folder: string, state: DriverState): Promise<VmFigures>;
-  cpuMs(process: VmProcess): number | null;
+  cpuMs(process: ProcessIdentity): number | null;
 
   /**
    * Ends the process and frees slot, namespace, TAP and files outside the folder. Idempotent, from

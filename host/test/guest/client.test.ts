@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { GuestClient } from '../../src/guest/client.ts';
-import { HostError } from '../../src/host-error.ts';
+import { HostError } from '../../src/vm/host-error.ts';
 import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
 
 const NEVER = new AbortController().signal;

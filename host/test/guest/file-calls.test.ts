@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { FILE_LIST_MAX_BYTES, FILE_READ_BYTES } from '@berth/protocol/files.ts';
 import { GuestClient } from '../../src/guest/client.ts';
 import { listGuestFiles, readGuestFile, writeGuestFile } from '../../src/guest/file-calls.ts';
-import type { HostError } from '../../src/host-error.ts';
+import type { HostError } from '../../src/vm/host-error.ts';
 import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
 
 const NEVER = new AbortController().signal;

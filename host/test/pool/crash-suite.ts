@@ -8,8 +8,8 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { hostInfo, vmView } from '@berth/protocol/host.ts';
 import { CRASH_POINTS } from '../../src/vm/crash-point.ts';
-import { DaemonFixture } from '../daemon-process.ts';
-import { SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+import { DaemonFixture } from '../daemon/daemon-process.ts';
+import { SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 const EXEC_SECONDS = 30;

@@ -5,9 +5,9 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { pino } from 'pino';
 import { FenceDirectory } from '../../src/vm/directory/fence.ts';
 import { VmDirectory, type VmRecord } from '../../src/vm/directory/record.ts';
-import { GuestStreams } from '../../src/vm/guest-streams.ts';
-import { VmLifecycle } from '../../src/vm/lifecycle.ts';
-import { POLICY, ROOMY, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+import { GuestStreams } from '../../src/guest/guest-streams.ts';
+import { VmLifecycle } from '../../src/vm/lifecycle/lifecycle.ts';
+import { POLICY, ROOMY, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 import type { ScriptedGuest } from '../vm/scripted-guest.ts';
 import { PoolFixture } from './pool-fixture.ts';
 

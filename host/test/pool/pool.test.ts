@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { afterEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { WAITING_MACHINE_MIB } from '../../src/pool/pool-target.ts';
+import { WAITING_MACHINE_MIB } from '../../src/pool/target.ts';
 import type { TakenMachine } from '../../src/pool/hand-over.ts';
 import type { PoolParts } from '../../src/pool/pool.ts';
 import type { ExistingVm, VmSize } from '../../src/vm/driver.ts';

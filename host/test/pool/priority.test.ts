@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { describe, it } from 'node:test';
 import { standBack, standEqual } from '../../src/pool/priority.ts';
-import { readProcess } from '../../src/vm/process.ts';
+import { readProcess } from '@berth/os/process-identity.ts';
 
 function threadsOf(pid: number): number[] {
   return readdirSync(`/proc/${pid}/task`).map(Number);

@@ -1,8 +1,8 @@
 // The pool's crash suite with the QEMU driver, on a machine of its own. Needs root, the image and
 // the template (`berth test` makes them).
 import { readConfig } from '../../src/config.ts';
-import { enterPrivateMachine } from '../vm/qemu/private-machine.ts';
-import { slotLeftovers, slotProcesses } from '../vm/qemu/slot-leftovers.ts';
+import { enterPrivateMachine } from '../vm/private-machine.ts';
+import { slotLeftovers, slotProcesses } from '../network/slots/slot-leftovers.ts';
 import { poolCrashSuite } from './crash-suite.ts';
 
 enterPrivateMachine();

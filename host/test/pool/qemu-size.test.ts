@@ -7,10 +7,10 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { hostInfo, vmView } from '@berth/protocol/host.ts';
 import { readConfig } from '../../src/config.ts';
-import { DaemonFixture } from '../daemon-process.ts';
-import { SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
-import { enterPrivateMachine } from '../vm/qemu/private-machine.ts';
-import { slotLeftovers, slotProcesses } from '../vm/qemu/slot-leftovers.ts';
+import { DaemonFixture } from '../daemon/daemon-process.ts';
+import { SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
+import { enterPrivateMachine } from '../vm/private-machine.ts';
+import { slotLeftovers, slotProcesses } from '../network/slots/slot-leftovers.ts';
 
 enterPrivateMachine();
 

@@ -10,7 +10,7 @@ import { hostError } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
 import { routesOf } from '../../src/server/routes.ts';
 import { HostServer } from '../../src/server/server.ts';
-import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 import { json, type ScriptedGuest } from '../vm/scripted-guest.ts';
 
 const A = vmIdOf('a');

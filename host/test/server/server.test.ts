@@ -10,7 +10,7 @@ import { hostError, hostInfo, vmList, vmMetrics, vmSshHostKey, vmView } from '@b
 import { pino } from 'pino';
 import { routesOf } from '../../src/server/routes.ts';
 import { HostServer } from '../../src/server/server.ts';
-import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 const TOKEN = randomBytes(32).toString('hex');

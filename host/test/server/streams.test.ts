@@ -12,7 +12,7 @@ import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import { pino } from 'pino';
 import { HostServer } from '../../src/server/server.ts';
 import { streamRoutesOf } from '../../src/server/streams.ts';
-import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle-fixture.ts';
+import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 import type { ScriptedVm } from '../vm/scripted-driver.ts';
 
 const [A, B] = [vmIdOf('a'), vmIdOf('b')];

@@ -15,11 +15,11 @@ import {
   type VmDriver,
   type VmEnd,
   type VmFigures,
-  type VmProcess,
   type VmSize,
   type WakeVm,
   type WokenVm,
 } from '../../src/vm/driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { ScriptedGuest } from './scripted-guest.ts';
 
 export const BOOT_SIZE: VmSize = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
@@ -125,7 +125,7 @@ export class ScriptedDriver implements VmDriver {
     return vm === undefined ? null : { process: processOf(pid), guest: vm.guest.endpoint };
   }
 
-  async exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd> {
+  async exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd> {
     const aborted = new Promise<VmEnd>((resolve) => {
       signal.addEventListener('abort', () => resolve(endOf('no longer watched')), { once: true });
     });
@@ -197,7 +197,7 @@ export class ScriptedDriver implements VmDriver {
     return { cpuMs: 42.5, residentMib: 100, unsharedMib: 10, diskUsedMib: 3, networkInBytes: 1, networkOutBytes: 2 };
   }
 
-  cpuMs({ pid }: VmProcess): number | null {
+  cpuMs({ pid }: ProcessIdentity): number | null {
     return this.machine.running.has(pid) ? 42.5 : null;
   }
 
@@ -255,6 +255,6 @@ async function manifestIn(snapshotFolder: string): Promise<string | null> {
   });
 }
 
-function processOf(pid: number): VmProcess {
+function processOf(pid: number): ProcessIdentity {
   return { pid, startTicks: '1', bootId: 'test' };
 }

@@ -3,7 +3,7 @@
 // folder; the machine's package lists and caches stay as they are.
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runCommand } from './command.ts';
+import { runCommand } from '@berth/os/command.ts';
 
 /** Addresses of the two archives, each ending in `/`, and how their indices are signed. */
 export interface ArchiveSource {

@@ -2,10 +2,10 @@
 // report of versions that vanished.
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { OnProgress } from '../progress.ts';
+import type { OnProgress } from './progress.ts';
 import type { PrivateApt } from './apt.ts';
 import { archiveRecords, fetchFiles, updateIndices } from './apt.ts';
-import { CommandError } from './command.ts';
+import { CommandError } from '@berth/os/command.ts';
 import { sha256OfFile } from './digest.ts';
 import type { Manifest, ManifestPackage } from './manifest.ts';
 import { debFileName } from './manifest.ts';

@@ -5,8 +5,8 @@ import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { runInsideRoot } from './inside-root.ts';
-import type { TarEntry } from './tar.ts';
-import { TAR_END, tarEntries } from './tar.ts';
+import type { TarEntry } from '@berth/os/tar.ts';
+import { TAR_END, tarEntries } from '@berth/os/tar.ts';
 import type { Tools } from './tools-stage.ts';
 
 /**

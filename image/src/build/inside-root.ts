@@ -1,7 +1,7 @@
 // Runs a program inside another root file system: own mounts, processes and an empty network,
 // nothing of it outlives the call or the caller.
-import type { CommandOptions } from './command.ts';
-import { runCommandForBytes } from './command.ts';
+import type { CommandOptions } from '@berth/os/command.ts';
+import { runCommandForBytes } from '@berth/os/command.ts';
 
 export interface InsideRootOptions extends Omit<CommandOptions, 'env'> {
   /** Host path shown read-only at a path inside. */

@@ -5,7 +5,7 @@ import { readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { listFolder } from './digest.ts';
 import type { Recipe } from './recipe.ts';
-import type { TarEntry } from './tar.ts';
+import type { TarEntry } from '@berth/os/tar.ts';
 import type { Tools } from './tools-stage.ts';
 
 /** Modes that a checkout cannot carry. */

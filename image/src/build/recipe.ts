@@ -6,10 +6,13 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { sha256OfFile, sha256OfFolder } from './digest.ts';
 
 const require = createRequire(import.meta.url);
+/** Modules outside this folder that decide how the parts are put together. */
+const OS_PARTS = ['@berth/os/tar.ts', '@berth/os/command.ts'];
 const RECIPE_FOLDER = join(import.meta.dirname, '../../recipe');
 
 const packageName = z.string().regex(/^[a-z0-9][a-z0-9+.-]+$/);
@@ -83,6 +86,7 @@ export async function loadRecipe(sources: RecipeSources = {}): Promise<Recipe> {
     recipe: await sha256OfFolder(folder),
     // How the parts are put together decides the image as much as the parts do.
     build: await sha256OfFolder(import.meta.dirname),
+    os: await Promise.all(OS_PARTS.map((part) => sha256OfFile(fileURLToPath(import.meta.resolve(part))))),
     network: GUEST_NETWORK,
     node: [node.version, node.sha256],
     npm: [npm.version, npm.sha256],

@@ -2,7 +2,7 @@
 // the root's own dpkg. No overlay of ours.
 import { chmod, copyFile, mkdir, open, rm, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { OnProgress } from '../progress.ts';
+import type { OnProgress } from './progress.ts';
 import { runInsideRoot } from './inside-root.ts';
 import type { ManifestPackage } from './manifest.ts';
 import { debFileName } from './manifest.ts';

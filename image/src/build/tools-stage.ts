@@ -2,7 +2,7 @@
 // the unpacked kernel with its modules' index.
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { OnProgress } from '../progress.ts';
+import type { OnProgress } from './progress.ts';
 import { runInsideRoot } from './inside-root.ts';
 import type { ManifestPackage } from './manifest.ts';
 import { linkMergedUsr } from './root-stage.ts';

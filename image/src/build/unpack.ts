@@ -1,7 +1,7 @@
 // Unpacks package files into a folder without running anything of theirs, and reads when they were
 // made.
 import { open } from 'node:fs/promises';
-import { runCommand } from './command.ts';
+import { runCommand } from '@berth/os/command.ts';
 
 /** Unpacks in the given order; `onUnpacked` is told after each. */
 export async function unpackDebs(

@@ -2,15 +2,15 @@
 // image and template. Looks only.
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ensurePostgresBinaries } from '../postgres/binaries.ts';
-import { checkGuestCidr, checkNetworkRights, checkOtherFirewalls } from '@berth/host/vm/qemu/network/preflight.ts';
-import type { NetworkFault } from '@berth/host/vm/qemu/network/preflight.ts';
-import { isSame } from '@berth/host/vm/process.ts';
-import type { Config } from '../config.ts';
-import { OperatorFailure } from '../failure.ts';
-import { instancePaths, isSupervised, readInstanceRecord } from '../instance.ts';
-import { requireFreePort } from '../ports.ts';
-import { apiUrl } from '../services/api.ts';
+import { ensurePostgresBinaries } from '../roles/database/binaries.ts';
+import { checkGuestCidr, checkNetworkRights, checkOtherFirewalls } from '@berth/host/network/preflight.ts';
+import type { NetworkFault } from '@berth/host/network/preflight.ts';
+import { isSame } from '@berth/os/process-identity.ts';
+import type { Config } from '../config/config.ts';
+import { OperatorFailure } from '../output/failure.ts';
+import { instancePaths, isSupervised, readInstanceRecord } from '../supervisor/instance.ts';
+import { requireFreePort } from '../config/ports.ts';
+import { apiUrl } from '../roles/control-plane/service.ts';
 import { fault, ok, warn } from './check.ts';
 import type { Check, Finding } from './check.ts';
 

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { QEMU_MIN_VERSION, isTested, readDistribution, readPackages } from '../setup/packages.ts';
 import { fault, ok, warn } from './check.ts';
 import type { Check, Finding } from './check.ts';

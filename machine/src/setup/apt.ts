@@ -6,11 +6,11 @@ import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { OperatorFailure } from '../failure.ts';
-import { OutputTail } from '../output-tail.ts';
-import type { Report } from '../progress.ts';
-import { deriveBackports, hasSuite, parseDeb822Sources, parseOneLineSources } from './apt-sources.ts';
-import type { AptSource } from './apt-sources.ts';
+import { OperatorFailure } from '../output/failure.ts';
+import { OutputTail } from '@berth/os/output-tail.ts';
+import type { Report } from '../output/progress.ts';
+import { deriveBackports, hasSuite, parseDeb822Sources, parseOneLineSources } from '@berth/os/apt-sources.ts';
+import type { AptSource } from '@berth/os/apt-sources.ts';
 
 const run = promisify(execFile);
 

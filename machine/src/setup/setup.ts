@@ -2,16 +2,16 @@
 // what is skipped; every part is idempotent.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { waitForLock } from '@berth/host/file-lock.ts';
-import { readHostMachine } from '@berth/host/vm/qemu/host-machine.ts';
-import { readQemuVersion } from '@berth/host/vm/qemu/qemu-version.ts';
-import { ensureTemplate } from '@berth/host/vm/qemu/template-build.ts';
+import { waitForLock } from '@berth/os/file-lock.ts';
+import { readHostMachine } from '@berth/host/vm/qemu/machine/host-machine.ts';
+import { readQemuVersion } from '@berth/host/vm/qemu/machine/qemu-version.ts';
+import { ensureTemplate } from '@berth/host/vm/qemu/template/build/build.ts';
 import { ensureImage } from '@berth/image/ensure-image.ts';
 import { openImage } from '@berth/image/image-folder.ts';
-import type { Progress as BuildProgress } from '@berth/image/progress.ts';
-import type { Config } from '../config.ts';
-import { OperatorFailure } from '../failure.ts';
-import type { Progress, Report } from '../progress.ts';
+import type { Progress as BuildProgress } from '@berth/image/build/progress.ts';
+import type { Config } from '../config/config.ts';
+import { OperatorFailure } from '../output/failure.ts';
+import type { Progress, Report } from '../output/progress.ts';
 import { candidateVersion, ensureBackports, installPackages, updateLists } from './apt.ts';
 import { QEMU_MIN_VERSION, QEMU_PACKAGES, isAtLeast, isTested, readDistribution, readPackages } from './packages.ts';
 import type { PackageState } from './packages.ts';

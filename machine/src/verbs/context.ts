@@ -1,7 +1,7 @@
 // What every verb gets: the configuration, the progress on stderr, the environment, and a signal
 // that aborts when the operator wants out.
-import type { Config } from '../config.ts';
-import type { Progress } from '../progress.ts';
+import type { Config } from '../config/config.ts';
+import type { Progress } from '../output/progress.ts';
 
 export interface VerbContext {
   config: Config;

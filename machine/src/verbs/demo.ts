@@ -3,17 +3,17 @@
 // and stops it at the end.
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createKey } from '../api-command.ts';
-import type { Config } from '../config.ts';
-import { demoSteps } from '../demo-steps.ts';
-import type { StepResult } from '../demo-steps.ts';
-import { OperatorFailure } from '../failure.ts';
-import { CHECKOUT, serviceVariables, startInstallation } from '../installation.ts';
-import { instancePaths, isSupervised, readInstanceRecord } from '../instance.ts';
-import { findFreePort } from '../ports.ts';
-import { PublicApi } from '../public-api.ts';
-import { findServiceUser } from '../service-user.ts';
-import { readHostInfo } from '../services/host.ts';
+import { createKey } from '../roles/control-plane/api-command.ts';
+import type { Config } from '../config/config.ts';
+import { demoSteps } from './demo-steps.ts';
+import type { StepResult } from './demo-steps.ts';
+import { OperatorFailure } from '../output/failure.ts';
+import { CHECKOUT, serviceVariables, startInstallation } from '../roles/installation.ts';
+import { instancePaths, isSupervised, readInstanceRecord } from '../supervisor/instance.ts';
+import { findFreePort } from '../config/ports.ts';
+import { PublicApi } from './public-api.ts';
+import { findServiceUser } from '../supervisor/service-user.ts';
+import { readHostInfo } from '../roles/host/service.ts';
 import { setUp } from '../setup/setup.ts';
 import type { VerbContext } from './context.ts';
 

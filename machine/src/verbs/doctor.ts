@@ -4,7 +4,7 @@ import { fault } from '../doctor/check.ts';
 import type { Check, Finding, Grade } from '../doctor/check.ts';
 import { installationChecks } from '../doctor/installation-checks.ts';
 import { machineChecks } from '../doctor/machine-checks.ts';
-import { vmChecks } from '../doctor/vm-checks.ts';
+import { vmChecks } from '../roles/host/vm-checks.ts';
 import type { VerbContext } from './context.ts';
 
 /** Exit code 1 when there is a fault. */

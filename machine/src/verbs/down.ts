@@ -1,11 +1,11 @@
 // `berth down`: stops the supervisor of a data folder from another shell and waits until all it ran
 // is gone, except virtual machines.
 import { setTimeout as delay } from 'node:timers/promises';
-import { isSame, killProcess } from '@berth/host/vm/process.ts';
-import { OperatorFailure } from '../failure.ts';
-import { endRecordedServices, instancePaths, isSupervised, readInstanceRecord } from '../instance.ts';
-import type { InstancePaths, InstanceRecord } from '../instance.ts';
-import { readHostVms } from '../services/host.ts';
+import { isSame, killProcess } from '@berth/os/process-identity.ts';
+import { OperatorFailure } from '../output/failure.ts';
+import { endRecordedServices, instancePaths, isSupervised, readInstanceRecord } from '../supervisor/instance.ts';
+import type { InstancePaths, InstanceRecord } from '../supervisor/instance.ts';
+import { readHostVms } from '../roles/host/service.ts';
 import type { VerbContext } from './context.ts';
 
 /** The supervisor gives its services this long in all, and some. */

@@ -1,6 +1,6 @@
 // `berth keys create`: mints an operator's API key on the machine itself, whether the service runs
 // or not.
-import { createKey } from '../api-command.ts';
+import { createKey } from '../roles/control-plane/api-command.ts';
 import type { VerbContext } from './context.ts';
 import { withApiOnMachine } from './on-machine.ts';
 

@@ -1,10 +1,10 @@
 // What the verbs that use the API's program on the machine itself have in common: the folders, the
 // user, and a database for as long as it takes.
-import type { ApiServiceOptions } from '../services/api.ts';
-import { CHECKOUT, serviceVariables } from '../installation.ts';
-import { instancePaths, prepareInstance } from '../instance.ts';
-import { startPostgres } from '../postgres.ts';
-import { findServiceUser } from '../service-user.ts';
+import type { ApiServiceOptions } from '../roles/control-plane/service.ts';
+import { CHECKOUT, serviceVariables } from '../roles/installation.ts';
+import { instancePaths, prepareInstance } from '../supervisor/instance.ts';
+import { startPostgres } from '../roles/database/postgres.ts';
+import { findServiceUser } from '../supervisor/service-user.ts';
 import { setUpPackages } from '../setup/setup.ts';
 import type { VerbContext } from './context.ts';
 

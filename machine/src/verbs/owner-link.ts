@@ -1,8 +1,8 @@
 // `berth owner-link`: lets the owner of the first org in, on the machine itself, whether the
 // service runs or not.
-import { makeOwnerLink } from '../api-command.ts';
-import { isSupervised, instancePaths, readInstanceRecord } from '../instance.ts';
-import { publicUrl } from '../services/api.ts';
+import { makeOwnerLink } from '../roles/control-plane/api-command.ts';
+import { isSupervised, instancePaths, readInstanceRecord } from '../supervisor/instance.ts';
+import { publicUrl } from '../roles/control-plane/service.ts';
 import type { VerbContext } from './context.ts';
 import { withApiOnMachine } from './on-machine.ts';
 

@@ -1,7 +1,7 @@
 // `berth plans set`: gives an org another plan, on the machine itself, whether the service runs or
 // not.
-import { setPlan } from '../api-command.ts';
-import { OperatorFailure } from '../failure.ts';
+import { setPlan } from '../roles/control-plane/api-command.ts';
+import { OperatorFailure } from '../output/failure.ts';
 import type { VerbContext } from './context.ts';
 import { withApiOnMachine } from './on-machine.ts';
 

@@ -2,8 +2,8 @@
 // that is ready.
 import { globSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { OperatorFailure } from '../failure.ts';
-import { CHECKOUT } from '../installation.ts';
+import { OperatorFailure } from '../output/failure.ts';
+import { CHECKOUT } from '../roles/installation.ts';
 import { setUp } from '../setup/setup.ts';
 import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';
@@ -16,7 +16,7 @@ const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
 const CONCURRENCY = 2;
 /** Deadline of one test file that hangs; tests have shorter ones of their own. */
 const FILE_DEADLINE_MS = 30 * 60_000;
-const PROGRESS_REPORTER = fileURLToPath(new URL('../test-progress.ts', import.meta.url));
+const PROGRESS_REPORTER = fileURLToPath(new URL('../output/test-progress.ts', import.meta.url));
 
 export interface TestSelection {
   /** Parts of paths; a file is run when it has one of them. None: all files. */

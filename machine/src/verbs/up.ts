@@ -1,13 +1,13 @@
 // `berth up`: makes the machine ready, starts everything and stays until it is told to stop.
-import { OperatorFailure } from '../failure.ts';
-import { AlreadyRunning, CHECKOUT, startInstallation } from '../installation.ts';
-import { isSupervised, instancePaths, readInstanceRecord } from '../instance.ts';
-import { requireFreePort } from '../ports.ts';
-import { apiUrl } from '../services/api.ts';
+import { OperatorFailure } from '../output/failure.ts';
+import { AlreadyRunning, CHECKOUT, startInstallation } from '../roles/installation.ts';
+import { isSupervised, instancePaths, readInstanceRecord } from '../supervisor/instance.ts';
+import { requireFreePort } from '../config/ports.ts';
+import { apiUrl } from '../roles/control-plane/service.ts';
 import { setUp } from '../setup/setup.ts';
-import type { SupervisorEvent } from '../supervisor.ts';
+import type { SupervisorEvent } from '../supervisor/supervisor.ts';
 import type { VerbContext } from './context.ts';
-import type { RunningInstallation } from '../installation.ts';
+import type { RunningInstallation } from '../roles/installation.ts';
 
 /** Resolves with the exit code when the service has stopped. */
 export async function up(context: VerbContext): Promise<number> {

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
-import { OperatorFailure } from '../../src/failure.ts';
+import { OperatorFailure } from '../../src/output/failure.ts';
 import { describeStatus, ensureBackports, readAptSources } from '../../src/setup/apt.ts';
 
 let root: string;

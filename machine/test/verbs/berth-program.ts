@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { endProcess, isSame } from '@berth/host/vm/process.ts';
-import type { VmProcess } from '@berth/host/vm/driver.ts';
+import { endProcess, isSame } from '@berth/os/process-identity.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { freePort } from '../../../protocol/test/free-port.ts';
 
 const MAIN = new URL('../../../cli/src/main.ts', import.meta.url).pathname;
@@ -97,9 +97,9 @@ export class TestInstance {
   }
 
   /** The processes that the supervisor has on record. */
-  async services(): Promise<Record<string, VmProcess>> {
+  async services(): Promise<Record<string, ProcessIdentity>> {
     const record = JSON.parse(await readFile(join(this.folder, 'run/supervisor.json'), 'utf8')) as {
-      services: Record<string, VmProcess>;
+      services: Record<string, ProcessIdentity>;
     };
     return record.services;
   }

@@ -6,9 +6,9 @@ import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
-import { isSame } from '@berth/host/vm/process.ts';
-import type { VmProcess } from '@berth/host/vm/driver.ts';
-import { socketDatabaseUrl } from '../../src/postgres/connection.ts';
+import { isSame } from '@berth/os/process-identity.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { socketDatabaseUrl } from '../../src/roles/database/connection.ts';
 import { TestInstance, runVerb } from './berth-program.ts';
 
 const run = promisify(execFile);
@@ -113,7 +113,7 @@ for (const service of ['database', 'host', 'api']) {
     assert.ok(victim !== undefined);
     process.kill(victim.pid, 'SIGKILL');
     await eventually(`a new ${service}`, async () => {
-      const now = (await one.services())[service] as VmProcess;
+      const now = (await one.services())[service] as ProcessIdentity;
       return now.pid !== victim.pid && (await isSame(now)) ? now : null;
     });
     await eventually('an answer of the sandbox', async () => {

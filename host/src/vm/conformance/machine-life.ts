@@ -2,7 +2,7 @@
 // nothing, from whatever half-made state.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isSame, killProcess } from '../process.ts';
+import { isSame, killProcess } from '@berth/os/process-identity.ts';
 import type { DriverState } from '../driver.ts';
 import { exec, outputOf, type ConformanceOptions, type Subject } from './subject.ts';
 

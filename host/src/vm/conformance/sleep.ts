@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DriverError, SnapshotUnusable, type DriverCapabilities, type DriverState, type VmSize } from '../driver.ts';
-import { isSame, killProcess } from '../process.ts';
+import { isSame, killProcess } from '@berth/os/process-identity.ts';
 import { outputOf, snapshotFolderOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
 
 const ROUNDS = 3;

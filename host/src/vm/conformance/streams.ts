@@ -14,10 +14,10 @@ import {
   FrameReader,
   TERMINAL_FRAME,
 } from '@berth/protocol/terminal-frames.ts';
-import { HostError } from '../../host-error.ts';
+import { HostError } from '../host-error.ts';
 import type { DriverCapabilities } from '../driver.ts';
-import { GuestStreams } from '../guest-streams.ts';
-import { newRecord, OwnedVm } from '../owned-vm.ts';
+import { GuestStreams } from '../../guest/guest-streams.ts';
+import { newRecord, OwnedVm } from '../owned/owned-vm.ts';
 import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
 
 const NEVER = new AbortController().signal;

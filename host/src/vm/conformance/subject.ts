@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { guestExecResult, type GuestExecResult, type GuestIdentityResult } from '@berth/protocol/guest.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { GuestClient } from '../../guest/client.ts';
-import { giveIdentity, giveWake, makeGuestSecret, makeIdentity, type Identity } from '../../identity.ts';
+import { giveIdentity, giveWake, makeGuestSecret, makeIdentity, type Identity } from '../../guest/identity.ts';
 import type { DriverState, ExistingVm, RunningVm, VmDriver, VmSize, WakeVm, WokenVm } from '../driver.ts';
 
 /** Long, because an emulated guest shares two cores with whatever else a test machine does. */

@@ -5,8 +5,8 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmId } from '@berth/protocol/host.ts';
 import { z } from 'zod';
-import { Turns } from '../turns.ts';
-import { makeFolderDurably, readIfPresent, writeDurably } from './durable-file.ts';
+import { Turns } from '@berth/os/turns.ts';
+import { makeFolderDurably, readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 
 export const FENCE_KEPT_MS = 24 * 3_600_000;
 export const FENCES_KEPT = 5_000;

@@ -5,8 +5,8 @@ import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmDeathCode, vmId, vmSpec, vmWoke } from '@berth/protocol/host.ts';
 import { z } from 'zod';
-import type { Names } from '../../identity.ts';
-import { flushFolder, makeFolderDurably, readIfPresent, writeDurably } from './durable-file.ts';
+import type { Names } from '../../guest/identity.ts';
+import { flushFolder, makeFolderDurably, readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 
 const driverState = z.record(z.string(), z.unknown());
 

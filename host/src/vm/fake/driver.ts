@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { bundleGuestDaemon } from '@berth/guest/bundle.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
-import { readIfPresent, writeDurably } from '../directory/durable-file.ts';
+import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 import {
   DriverError,
   SnapshotUnusable,
@@ -21,13 +21,13 @@ import {
   type VmDriver,
   type VmEnd,
   type VmFigures,
-  type VmProcess,
   type VmSize,
   type WakeVm,
   type WokenVm,
 } from '../driver.ts';
-import { messageOf } from '../../host-error.ts';
-import { endProcess, isSame, processExited } from '../process.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { messageOf } from '../host-error.ts';
+import { endProcess, isSame, processExited } from '@berth/os/process-identity.ts';
 import { findMarked, writeMark, type Mark } from './find.ts';
 import { makeJail } from './jail.ts';
 import { freeze, memoryOf, processorMs, thaw } from './members.ts';
@@ -85,7 +85,7 @@ export class FakeDriver implements VmDriver {
     return parsed.data;
   }
 
-  async exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd> {
+  async exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd> {
     const lastAliveUnixMs = await processExited(process, signal);
     const reason = signal.aborted ? 'no longer watched' : `the guest daemon's process ${process.pid} has ended`;
     return { code: 'process_ended', reason, lastAliveUnixMs };
@@ -162,7 +162,7 @@ export class FakeDriver implements VmDriver {
     return { cpuMs: processorMs(process) ?? 0, ...memory, diskUsedMib, networkInBytes: 0, networkOutBytes: 0 };
   }
 
-  cpuMs(process: VmProcess): number | null {
+  cpuMs(process: ProcessIdentity): number | null {
     return processorMs(process);
   }
 

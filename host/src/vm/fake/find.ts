@@ -2,8 +2,8 @@
 // left, whatever it had written down.
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { VmProcess } from '../driver.ts';
-import { readProcess } from '../process.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { readProcess } from '@berth/os/process-identity.ts';
 import { MARKER_NAME } from './jail.ts';
 
 /** Whose fake VM a process is. */
@@ -14,7 +14,7 @@ export interface Mark {
 }
 
 export interface MarkedProcess {
-  process: VmProcess;
+  process: ProcessIdentity;
   mark: Mark;
 }
 

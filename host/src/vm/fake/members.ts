@@ -3,8 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DriverError, type VmProcess } from '../driver.ts';
-import { killProcess, readProcess } from '../process.ts';
+import { DriverError } from '../driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { killProcess, readProcess } from '@berth/os/process-identity.ts';
 
 /** A process that waits for a slow disk stops when it has its answer. */
 const STOP_DEADLINE_MS = 60_000;
@@ -13,7 +14,7 @@ const STEP_MS = 2;
 const MS_PER_TICK = 10;
 
 interface Member {
-  process: VmProcess;
+  process: ProcessIdentity;
   /** It does not run: stopped, or a zombie. */
   still: boolean;
 }
@@ -22,7 +23,7 @@ interface Member {
  * Stops every process of the VM, those that are being forked too. Rejects when it is aborted or
  * when one does not stop; some may stand still then.
  */
-export async function freeze(init: VmProcess, signal: AbortSignal): Promise<void> {
+export async function freeze(init: ProcessIdentity, signal: AbortSignal): Promise<void> {
   const namespace = await namespaceOf(init.pid);
   const deadlineMs = performance.now() + STOP_DEADLINE_MS;
   for (;;) {
@@ -40,13 +41,13 @@ export async function freeze(init: VmProcess, signal: AbortSignal): Promise<void
 /**
  * Lets every process of the VM go on. One that is stopped starts no other, so one look finds all.
  */
-export async function thaw(init: VmProcess): Promise<void> {
+export async function thaw(init: ProcessIdentity): Promise<void> {
   const members = await membersOf(await namespaceOf(init.pid));
   await Promise.all(members.map(({ process }) => killProcess(process, 'SIGCONT')));
 }
 
 /** Memory of all processes of the VM that is in RAM, and what of it is no file's. */
-export async function memoryOf(init: VmProcess): Promise<{ residentMib: number; unsharedMib: number }> {
+export async function memoryOf(init: ProcessIdentity): Promise<{ residentMib: number; unsharedMib: number }> {
   const sum = { residentMib: 0, unsharedMib: 0 };
   for (const { process } of await membersOf(await namespaceOf(init.pid))) {
     const status = (await readUnlessGone(() => readFile(`/proc/${process.pid}/status`, 'latin1'))) ?? '';
@@ -59,7 +60,7 @@ export async function memoryOf(init: VmProcess): Promise<{ residentMib: number; 
 /**
  * Processor time of the VM's processes, those that ended included; null when the first one is gone.
  */
-export function processorMs(init: VmProcess): number | null {
+export function processorMs(init: ProcessIdentity): number | null {
   const own = ticksOf(init.pid);
   if (own === null || own.startTicks !== init.startTicks) return null;
 

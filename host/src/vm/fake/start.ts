@@ -4,8 +4,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DriverError, type RunningVm } from '../driver.ts';
-import { messageOf } from '../../host-error.ts';
-import { readProcess } from '../process.ts';
+import { messageOf } from '../host-error.ts';
+import { readProcess } from '@berth/os/process-identity.ts';
 import type { Jail } from './jail.ts';
 
 const START_DEADLINE_MS = 20_000;

@@ -14,34 +14,34 @@ import {
   type VmDriver,
   type VmEnd,
   type VmFigures,
-  type VmProcess,
   type VmSize,
   type WakeVm,
   type WokenVm,
 } from '../driver.ts';
-import { messageOf } from '../../host-error.ts';
-import { flushFolder } from '../directory/durable-file.ts';
-import { isSame } from '../process.ts';
-import { VM_FILES } from './argv.ts';
-import { Bases, type RestoreBase } from './bases.ts';
-import { bootAgain } from './boot-again.ts';
-import { bootDisk } from './boot.ts';
-import { Claims } from './claims.ts';
-import { nameEnd } from './death.ts';
-import { assertPlainOverlay } from './disk.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { messageOf } from '../host-error.ts';
+import { flushFolder } from '@berth/os/durable-file.ts';
+import { isSame } from '@berth/os/process-identity.ts';
+import { VM_FILES } from './machine/argv.ts';
+import { Bases, type RestoreBase } from './template/bases.ts';
+import { bootAgain } from './start/boot-again.ts';
+import { bootDisk } from './start/boot.ts';
+import { Claims } from '../../network/claims.ts';
+import { nameEnd } from './process/death.ts';
+import { assertPlainOverlay } from './machine/disk.ts';
 import { cpuMsOf, readFigures } from './figures.ts';
-import { allowFileSize } from './file-size-limit.ts';
-import { machineHash } from './machine.ts';
-import { endpointOf, Machines, saying } from './machines.ts';
-import type { NetworkOptions } from './network/network-options.ts';
-import { readPlugged, sizeOf } from './plugged.ts';
-import { faultInSize, resizeMachine } from './resize.ts';
-import { prepareVmFolder, restoreTemplate } from './restore.ts';
+import { allowFileSize } from './process/file-size-limit.ts';
+import { machineHash } from './machine/machine.ts';
+import { endpointOf, Machines, saying } from './start/machines.ts';
+import type { NetworkOptions } from '../../network/dns/network-options.ts';
+import { readPlugged, sizeOf } from './machine/plugged.ts';
+import { faultInSize, resizeMachine } from './machine/resize.ts';
+import { prepareVmFolder, restoreTemplate } from './start/restore.ts';
 import { capture, closeFolder } from './snapshot/capture.ts';
 import { hasManifest, readManifest } from './snapshot/manifest.ts';
 import { Pages } from './snapshot/pages.ts';
 import { assertSameMachine, verifySnapshot, wakeSnapshot } from './snapshot/wake.ts';
-import { parseState, readDiskGib, stateOf, writeDiskGib, type VmState } from './state.ts';
+import { parseState, readDiskGib, stateOf, writeDiskGib, type VmState } from './start/state.ts';
 import { Watch } from './watch.ts';
 
 /**
@@ -163,7 +163,7 @@ class Driver implements QemuDriver {
     return { process, guest: endpointOf(slot) };
   }
 
-  async exited(process: VmProcess, signal: AbortSignal): Promise<VmEnd> {
+  async exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd> {
     const control = this.#machines.find(process);
     const { lastAliveUnixMs, outOfMemory } = await this.#watch.untilGone(process, control?.ended ?? null, signal);
     if (signal.aborted) return { code: 'process_ended', reason: 'no longer watched', lastAliveUnixMs };
@@ -248,7 +248,7 @@ class Driver implements QemuDriver {
     return readFigures(await livingProcess(stateOf(state)), join(folder, VM_FILES.disk));
   }
 
-  cpuMs(process: VmProcess): number | null {
+  cpuMs(process: ProcessIdentity): number | null {
     return cpuMsOf(process);
   }
 
@@ -316,7 +316,7 @@ function newState(vmId: string, { template, accelerator, hostVendor }: RestoreBa
   };
 }
 
-async function livingProcess({ process }: VmState): Promise<VmProcess> {
+async function livingProcess({ process }: VmState): Promise<ProcessIdentity> {
   if (process === undefined || !(await isSame(process))) throw new DriverError('the process of the VM has ended');
 
   return process;

@@ -2,9 +2,10 @@
 // nor the guest.
 import { readFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { DriverError, type VmFigures, type VmProcess } from '../driver.ts';
-import { bootId, isSame } from '../process.ts';
-import { TAP_NAME } from './network/slot.ts';
+import { DriverError, type VmFigures } from '../driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { bootId, isSame } from '@berth/os/process-identity.ts';
+import { TAP_NAME } from '../../network/slots/slot.ts';
 
 /**
  * The kernel counts a process's time in ticks of this length (USER_HZ, the same on every Linux).
@@ -14,7 +15,7 @@ const BYTES_PER_BLOCK = 512;
 const MIB = 2 ** 20;
 
 /** Processor time of all its threads so far; null when it has ended. */
-export function cpuMsOf(process: VmProcess): number | null {
+export function cpuMsOf(process: ProcessIdentity): number | null {
   let stat: string;
   try {
     stat = readFileSync(`/proc/${process.pid}/stat`, 'latin1');
@@ -31,7 +32,7 @@ export function cpuMsOf(process: VmProcess): number | null {
 }
 
 /** Rejects with {@link DriverError} when the process has ended. */
-export async function readFigures(process: VmProcess, diskPath: string): Promise<VmFigures> {
+export async function readFigures(process: ProcessIdentity, diskPath: string): Promise<VmFigures> {
   const proc = `/proc/${process.pid}`;
   const [memory, network, disk] = await Promise.all([
     readFile(`${proc}/smaps_rollup`, 'latin1'),
@@ -56,7 +57,7 @@ export async function readFigures(process: VmProcess, diskPath: string): Promise
   };
 }
 
-function ended(process: VmProcess, cause?: unknown): DriverError {
+function ended(process: ProcessIdentity, cause?: unknown): DriverError {
   return new DriverError(`the QEMU process ${process.pid} has ended`, { cause });
 }
 

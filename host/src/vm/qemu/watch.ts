@@ -1,9 +1,9 @@
 // Watches VMs' processes until they end, also those of an earlier daemon. One look at the kernel's
 // counter of out-of-memory kills serves all of them.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { VmProcess } from '../driver.ts';
-import { isSame } from '../process.ts';
-import { oomKills } from './death.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { isSame } from '@berth/os/process-identity.ts';
+import { oomKills } from './process/death.ts';
 
 /**
  * How often a process is looked at: the kernel offers Node no event for the end of one that is no
@@ -32,7 +32,7 @@ export class Watch {
    * Resolves when the process is gone, or when the signal aborts. `ended` may tell of it sooner
    * than a look.
    */
-  async untilGone(process: VmProcess, ended: AbortSignal | null, signal: AbortSignal): Promise<Watched> {
+  async untilGone(process: ProcessIdentity, ended: AbortSignal | null, signal: AbortSignal): Promise<Watched> {
     let lastAliveUnixMs = Date.now();
     const either = ended === null ? signal : AbortSignal.any([signal, ended]);
     while (!signal.aborted && (await isSame(process))) {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { FENCE_KEPT_MS, FenceDirectory } from '../../../src/vm/directory/fence.ts';
-import { vmIdOf } from '../lifecycle-fixture.ts';
+import { vmIdOf } from '../lifecycle/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 

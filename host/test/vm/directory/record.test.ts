@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { VmDirectory } from '../../../src/vm/directory/record.ts';
-import { newRecord } from '../../../src/vm/owned-vm.ts';
-import { SMALL, vmIdOf } from '../lifecycle-fixture.ts';
+import { newRecord } from '../../../src/vm/owned/owned-vm.ts';
+import { SMALL, vmIdOf } from '../lifecycle/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 

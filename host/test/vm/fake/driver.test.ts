@@ -9,7 +9,7 @@ import { test, type TestContext } from 'node:test';
 import { DriverError, type CreateVm, type DriverState, type RunningVm } from '../../../src/vm/driver.ts';
 import { FakeDriver } from '../../../src/vm/fake/driver.ts';
 import { findMarked } from '../../../src/vm/fake/find.ts';
-import { isSame, killProcess } from '../../../src/vm/process.ts';
+import { isSame, killProcess } from '@berth/os/process-identity.ts';
 
 const instanceId = `test${process.pid}`;
 

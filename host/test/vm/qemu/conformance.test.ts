@@ -5,13 +5,13 @@ import { after, before } from 'node:test';
 import { conformance } from '../../../src/vm/conformance/conformance.ts';
 import type { ConformanceUplink, Target } from '../../../src/vm/conformance/subject.ts';
 import { readConfig } from '../../../src/config.ts';
-import { newestImageFolder } from '../../../src/vm/make-driver.ts';
+import { newestImageFolder } from '../../../src/make-driver.ts';
 import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
-import { ZONE_ADDRESS } from './network/dns-zone.ts';
-import { probeHere, UP_MS } from './network/probe.ts';
-import { startUplink, type Uplink } from './network/uplink.ts';
-import { enterPrivateMachine } from './private-machine.ts';
-import { slotLeftovers } from './slot-leftovers.ts';
+import { ZONE_ADDRESS } from '../../network/dns/dns-zone.ts';
+import { probeHere, UP_MS } from '../../network/probe.ts';
+import { startUplink, type Uplink } from '../../network/uplink.ts';
+import { enterPrivateMachine } from '../private-machine.ts';
+import { slotLeftovers } from '../../network/slots/slot-leftovers.ts';
 
 enterPrivateMachine();
 

@@ -1,9 +1,9 @@
 // The crash suite with the QEMU driver, on a machine of its own. Needs root, the image and the
 // template (`berth test` makes them).
 import { readConfig } from '../../../src/config.ts';
-import { crashSuite } from '../../crash-suite.ts';
-import { enterPrivateMachine } from './private-machine.ts';
-import { slotLeftovers, slotProcesses } from './slot-leftovers.ts';
+import { crashSuite } from '../../daemon/crash-suite.ts';
+import { enterPrivateMachine } from '../private-machine.ts';
+import { slotLeftovers, slotProcesses } from '../../network/slots/slot-leftovers.ts';
 
 enterPrivateMachine();
 

@@ -6,12 +6,12 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { vmView, type VmView } from '@berth/protocol/host.ts';
 import { readConfig } from '../../../src/config.ts';
-import { parseState } from '../../../src/vm/qemu/state.ts';
-import { endProcess } from '../../../src/vm/process.ts';
+import { parseState } from '../../../src/vm/qemu/start/state.ts';
+import { endProcess } from '@berth/os/process-identity.ts';
 import { VmDirectory } from '../../../src/vm/directory/record.ts';
-import { DaemonFixture } from '../../daemon-process.ts';
-import { SMALL, vmIdOf } from '../lifecycle-fixture.ts';
-import { enterPrivateMachine } from './private-machine.ts';
+import { DaemonFixture } from '../../daemon/daemon-process.ts';
+import { SMALL, vmIdOf } from '../lifecycle/lifecycle-fixture.ts';
+import { enterPrivateMachine } from '../private-machine.ts';
 
 enterPrivateMachine();
 

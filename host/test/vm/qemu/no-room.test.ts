@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig } from '../../../src/config.ts';
 import { outputOf, Subject } from '../../../src/vm/conformance/subject.ts';
-import { newestImageFolder } from '../../../src/vm/make-driver.ts';
+import { newestImageFolder } from '../../../src/make-driver.ts';
 import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
-import { enterPrivateMachine } from './private-machine.ts';
+import { enterPrivateMachine } from '../private-machine.ts';
 
 enterPrivateMachine();
 

@@ -7,13 +7,14 @@
 import { chmod, open, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { DriverError, type VmProcess } from '../../driver.ts';
-import { flushFolder } from '../../directory/durable-file.ts';
-import { JAIL_PATHS, VM_FILES } from '../argv.ts';
-import type { RestoreBase } from '../bases.ts';
-import { readPlugged } from '../plugged.ts';
-import { messageOf } from '../../../host-error.ts';
-import type { QmpSession } from '../qmp.ts';
+import { DriverError } from '../../driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { flushFolder } from '@berth/os/durable-file.ts';
+import { JAIL_PATHS, VM_FILES } from '../machine/argv.ts';
+import type { RestoreBase } from '../template/bases.ts';
+import { readPlugged } from '../machine/plugged.ts';
+import { messageOf } from '../../host-error.ts';
+import type { QmpSession } from '../machine/qmp.ts';
 import { DEVICES_MAX_BYTES, digest, diskMark, SNAPSHOT_FILES, writeManifest, type Manifest } from './manifest.ts';
 import type { Pages } from './pages.ts';
 import { findRamBlocks } from './ram-blocks.ts';
@@ -28,7 +29,7 @@ const runState = z.object({ status: z.string() });
 export interface CaptureOrder {
   vmId: string;
   qmp: QmpSession;
-  process: VmProcess;
+  process: ProcessIdentity;
   /** The VM's folder, bound into its jail. */
   folder: string;
   snapshotFolder: string;

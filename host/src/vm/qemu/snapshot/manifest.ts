@@ -5,8 +5,8 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { SnapshotUnusable } from '../../driver.ts';
-import { readIfPresent, writeDurably } from '../../directory/durable-file.ts';
-import { plugged } from '../plugged.ts';
+import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
+import { plugged } from '../machine/plugged.ts';
 
 export const SNAPSHOT_FILES = { memory: 'memory', devices: 'devices', manifest: 'manifest.json' } as const;
 

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { readSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
-import { assertRuns } from '../../process.ts';
+import { assertRuns } from '@berth/os/process-identity.ts';
 import { encodeRuns, ownPages, PAGE_BYTES, PAGEMAP_ENTRY_BYTES, type BlockRun } from './page-runs.ts';
 import { CHUNK_BYTES, type CaptureJob, type MemoryFile, type Stop } from './pages-job.ts';
 import type { RamBlock } from './ram-blocks.ts';

@@ -1,5 +1,5 @@
 // What is asked of the thread that copies pages, and what it answers. Plain data.
-import type { VmProcess } from '../../driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { RamBlock } from './ram-blocks.ts';
 
 /** What is read and written at once. */
@@ -11,7 +11,7 @@ export type Stop = () => void;
 /** Copies the pages that the process has changed into a new file, and makes it durable. */
 export interface CaptureJob {
   kind: 'capture';
-  process: VmProcess;
+  process: ProcessIdentity;
   blocks: RamBlock[];
   path: string;
 }
@@ -28,7 +28,7 @@ export interface PatchJob {
 
 /** Where the pages of a {@link PatchJob} belong. */
 export interface PatchTarget {
-  process: VmProcess;
+  process: ProcessIdentity;
   blocks: RamBlock[];
 }
 

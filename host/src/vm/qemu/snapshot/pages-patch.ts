@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
-import { assertRuns } from '../../process.ts';
+import { assertRuns } from '@berth/os/process-identity.ts';
 import { decodeRuns, PAGE_BYTES, RUN_ENTRY_BYTES, type BlockRun } from './page-runs.ts';
 import { CHUNK_BYTES, type PatchJob, type PatchTarget, type Stop } from './pages-job.ts';
 import type { RamBlock } from './ram-blocks.ts';

@@ -3,10 +3,11 @@
 // this, and at nothing else.
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { DriverError, type VmProcess } from '../../driver.ts';
-import { TEMPLATE_SIZE } from '../machine.ts';
-import { moduleMemory, type MemoryModule } from '../plugged.ts';
-import type { QmpSession } from '../qmp.ts';
+import { DriverError } from '../../driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { TEMPLATE_SIZE } from '../machine/machine.ts';
+import { moduleMemory, type MemoryModule } from '../machine/plugged.ts';
+import type { QmpSession } from '../machine/qmp.ts';
 
 const MIB = 2 ** 20;
 
@@ -29,7 +30,7 @@ const LINE =
  */
 export async function findRamBlocks(
   qmp: QmpSession,
-  process: VmProcess,
+  process: ProcessIdentity,
   modules: readonly Pick<MemoryModule, 'id' | 'sizeMib'>[],
   signal: AbortSignal,
 ): Promise<RamBlock[]> {

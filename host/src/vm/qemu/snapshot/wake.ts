@@ -5,16 +5,16 @@
 //   verified -> started -> pages in memory, their hash right -> devices loaded -> snapshot spent -> running
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf } from '../../../host-error.ts';
+import { messageOf } from '../../host-error.ts';
 import { DriverError, NeverContinued, SnapshotUnusable } from '../../driver.ts';
-import { VM_FILES } from '../argv.ts';
-import type { RestoreBase } from '../bases.ts';
-import { isFault } from '../death.ts';
-import { QemuEnded } from '../launch.ts';
-import { machineHash } from '../machine.ts';
-import { sizeOf } from '../plugged.ts';
-import { DevicesRefused, loadDevices } from '../restore.ts';
-import { startMachine, type RunningMachine, type StartOrder } from '../start.ts';
+import { VM_FILES } from '../machine/argv.ts';
+import type { RestoreBase } from '../template/bases.ts';
+import { isFault } from '../process/death.ts';
+import { QemuEnded } from '../process/launch.ts';
+import { machineHash } from '../machine/machine.ts';
+import { sizeOf } from '../machine/plugged.ts';
+import { DevicesRefused, loadDevices } from '../start/restore.ts';
+import { startMachine, type RunningMachine, type StartOrder } from '../start/start.ts';
 import { digest, diskMark, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
 import type { PatchTarget } from './pages-job.ts';
 import type { Pages } from './pages.ts';

@@ -1,0 +1,259 @@
+// The only reader of the environment in the control plane, whose variables are listed in
+// environment.ts. A wrong value stops the start with a message that names the variable.
+import { readFileSync } from 'node:fs';
+import { DEFAULT_MACHINE_RATES, type MachineRates } from '@berth/contract/billing/machine-rates.ts';
+import { planCatalogue } from '@berth/contract/billing/plans.ts';
+import type { z } from 'zod';
+import { databaseEnvironment, serveEnvironment, type LOG_LEVELS } from './environment.ts';
+import { planCatalogueOf, type Plans } from '../rules/billing/plan-catalogue.ts';
+import { originOf } from '../rules/clones/repository.ts';
+import { previewUrlFault } from '../rules/previews/host.ts';
+import { SecretKey } from '../services/context/secret-key.ts';
+import type { Settings } from '../services/context/settings.ts';
+
+export interface DatabaseConfig {
+  /** `BERTH_DATABASE_URL`, or else `DATABASE_URL`. */
+  databaseUrl: string;
+  /** `BERTH_LOG_LEVEL`, default `info`. */
+  logLevel: (typeof LOG_LEVELS)[number];
+}
+
+export interface ServeConfig extends DatabaseConfig {
+  /** `BERTH_LISTEN`: the address to listen on, default 127.0.0.1. */
+  listenAddress: string;
+  /** `BERTH_PORT`, default 4800; 0 takes a free one. */
+  port: number;
+  /** `BERTH_DATABASE_CONNECTIONS`: size of the pool that answers requests, default 20. */
+  databaseConnections: number;
+  /** `BERTH_HOST_URL`: `unix:/path/to/socket` or `http://address:port`. */
+  hostUrl: string;
+  /** Content of the file `BERTH_HOST_TOKEN_FILE`. */
+  hostToken: string;
+  /**
+   * Content of the JSON file `BERTH_PLANS_FILE` (contract/src/billing/plans.ts); without one, the
+   * self-hosted plan alone.
+   */
+  plans: Plans;
+  /** Content of the file `BERTH_SECRET_KEY_FILE`: base64 of at least 32 random bytes. */
+  secretKey: SecretKey;
+  settings: Settings;
+  mail: MailConfig;
+  /** An OIDC provider at which people can sign in; null without `BERTH_OIDC_ISSUER`. */
+  oidc: OidcConfig | null;
+  /** Who collects payments; null without `BERTH_STRIPE_SECRET_KEY_FILE`. */
+  stripe: StripeConfig | null;
+  /** `BERTH_CRASH_AT`. Tests only; see workers/crash-point.ts. */
+  crashAt: string | null;
+}
+
+/** Where mail goes: to an SMTP server, or, without one, into a folder. */
+export type MailConfig =
+  | {
+      kind: 'smtp';
+      /** `BERTH_SMTP_URL`: `smtp://user:password@host:port`, or `smtps://`; or the content of `BERTH_SMTP_URL_FILE`. */ url: string;
+      /** `BERTH_MAIL_FROM`. */ from: string;
+    }
+  | { kind: 'outbox'; /** `BERTH_OUTBOX_FOLDER`. */ folder: string; from: string };
+
+export interface OidcConfig {
+  /** `BERTH_OIDC_ISSUER`: the issuer's URL; its discovery document lies below it. */
+  issuer: string;
+  /** `BERTH_OIDC_CLIENT_ID`. */
+  clientId: string;
+  /** Content of the file `BERTH_OIDC_CLIENT_SECRET_FILE`. */
+  clientSecret: string;
+  /** `BERTH_OIDC_NAME`: what the button says, default `single sign-on`. */
+  name: string;
+}
+
+export interface StripeConfig {
+  /** Content of the file `BERTH_STRIPE_SECRET_KEY_FILE`: a secret or restricted key of the API. */
+  secretKey: string;
+  /**
+   * Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: the signing secret of the endpoint that
+   * sends to `/billing/stripe`.
+   */
+  webhookSecret: string;
+  /** `BERTH_STRIPE_API_URL`: another address than Stripe's own. For tests. */
+  apiUrl: string | null;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What every command needs. Throws naming the variable that is missing or wrong. */
+export function readDatabaseConfig(environment: Environment): DatabaseConfig {
+  const values = read(databaseEnvironment, environment);
+  return { databaseUrl: values.BERTH_DATABASE_URL, logLevel: values.BERTH_LOG_LEVEL };
+}
+
+/**
+ * The plan catalogue, as {@link readServeConfig} reads it. Throws naming the variable that is
+ * wrong.
+ */
+export function readPlanCatalogue(environment: Environment): Plans {
+  return readPlansFile(environment['BERTH_PLANS_FILE'] || undefined).plans;
+}
+
+/** What `serve` needs. Throws naming the variable that is missing or wrong. */
+export function readServeConfig(environment: Environment): ServeConfig {
+  const values = read(serveEnvironment, environment);
+  const publicUrl = new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`)
+    .origin;
+  const { plans, machineRates } = readPlansFile(values.BERTH_PLANS_FILE);
+  return {
+    databaseUrl: values.BERTH_DATABASE_URL,
+    logLevel: values.BERTH_LOG_LEVEL,
+    listenAddress: values.BERTH_LISTEN,
+    port: values.BERTH_PORT,
+    databaseConnections: values.BERTH_DATABASE_CONNECTIONS,
+    hostUrl: values.BERTH_HOST_URL,
+    hostToken: readSecret('BERTH_HOST_TOKEN_FILE', values.BERTH_HOST_TOKEN_FILE),
+    plans,
+    secretKey: readSecretKey(values.BERTH_SECRET_KEY_FILE),
+    settings: {
+      publicUrl,
+      previewUrl: readPreviewUrl(values, publicUrl),
+      requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
+      sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
+      signUp: values.BERTH_SIGN_UP,
+      capGraceSeconds: values.BERTH_CAP_GRACE_SECONDS,
+      machineRates,
+      trustedProxies: values.BERTH_TRUSTED_PROXIES,
+      git: {
+        baseUrl: values.BERTH_GIT_BASE_URL.replace(/\/$/, ''),
+        allowedOrigins: (values.BERTH_GIT_ALLOW_URLS?.split(',') ?? [])
+          .map((host) => host.trim())
+          .map((host) => originOf(host.includes('://') ? host : `https://${host}`)),
+        cloneTimeoutSeconds: values.BERTH_CLONE_TIMEOUT_SECONDS,
+        cloneMaxMib: values.BERTH_CLONE_MAX_MIB,
+      },
+    },
+    mail: readMail(values),
+    oidc: readOidc(values),
+    stripe: readStripe(values),
+    crashAt: values.BERTH_CRASH_AT ?? null,
+  };
+}
+
+function read<S extends z.ZodObject>(schema: S, environment: Environment): z.output<S> {
+  const given = Object.entries({
+    ...environment,
+    BERTH_DATABASE_URL: environment['BERTH_DATABASE_URL'] || environment['DATABASE_URL'],
+  });
+  // An empty variable is as good as none.
+  const result = schema.safeParse(Object.fromEntries(given.filter(([, value]) => value !== '')));
+  if (result.success) return result.data;
+  const told = result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
+  throw new Error(`the environment is not usable: ${told}`);
+}
+
+function readSecret(variable: string, path: string): string {
+  const secret = readFileSync(path, 'utf8').trim();
+  if (secret === '') throw new Error(`the environment is not usable: ${variable}: ${path} is empty`);
+  return secret;
+}
+
+function readSecretKey(path: string): SecretKey {
+  try {
+    return new SecretKey(Buffer.from(readSecret('BERTH_SECRET_KEY_FILE', path), 'base64'));
+  } catch (error) {
+    throw new Error(`the environment is not usable: BERTH_SECRET_KEY_FILE: ${path}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Without one, names below localhost, by the port that people reach the service by. */
+function readPreviewUrl(values: z.output<typeof serveEnvironment>, publicUrl: string): string {
+  const { origin } = new URL(
+    values.BERTH_PREVIEW_URL ?? `http://localhost:${new URL(publicUrl).port || values.BERTH_PORT}`,
+  );
+  const fault = previewUrlFault(origin, publicUrl);
+  if (fault !== null) throw new Error(`the environment is not usable: BERTH_PREVIEW_URL: ${origin}: ${fault}`);
+  return origin;
+}
+
+function readMail(values: z.output<typeof serveEnvironment>): MailConfig {
+  const from = values.BERTH_MAIL_FROM;
+  const url =
+    values.BERTH_SMTP_URL ??
+    (values.BERTH_SMTP_URL_FILE && readSecret('BERTH_SMTP_URL_FILE', values.BERTH_SMTP_URL_FILE));
+  return url ? { kind: 'smtp', url, from } : { kind: 'outbox', folder: values.BERTH_OUTBOX_FOLDER, from };
+}
+
+function readOidc(values: z.output<typeof serveEnvironment>): OidcConfig | null {
+  const {
+    BERTH_OIDC_ISSUER: issuer,
+    BERTH_OIDC_CLIENT_ID: clientId,
+    BERTH_OIDC_CLIENT_SECRET_FILE: secretFile,
+  } = values;
+  if (issuer === undefined) return null;
+  if (clientId === undefined || secretFile === undefined) {
+    throw new Error(
+      'the environment is not usable: BERTH_OIDC_ISSUER needs BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE beside it',
+    );
+  }
+  return {
+    issuer,
+    clientId,
+    clientSecret: readSecret('BERTH_OIDC_CLIENT_SECRET_FILE', secretFile),
+    name: values.BERTH_OIDC_NAME,
+  };
+}
+
+function readStripe(values: z.output<typeof serveEnvironment>): StripeConfig | null {
+  const {
+    BERTH_STRIPE_SECRET_KEY_FILE: keyFile,
+    BERTH_STRIPE_WEBHOOK_SECRET_FILE: webhookFile,
+    BERTH_STRIPE_API_URL: apiUrl,
+  } = values;
+  if (keyFile === undefined && webhookFile === undefined) return null;
+  if (keyFile === undefined || webhookFile === undefined) {
+    throw new Error(
+      'the environment is not usable: BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE need one another',
+    );
+  }
+
+  return {
+    secretKey: readStripeSecret('BERTH_STRIPE_SECRET_KEY_FILE', keyFile, ['sk_', 'rk_']),
+    webhookSecret: readStripeSecret('BERTH_STRIPE_WEBHOOK_SECRET_FILE', webhookFile, ['whsec_']),
+    apiUrl: apiUrl ?? null,
+  };
+}
+
+/** One taken for the other would be found out only when the first payment is lost. */
+function readStripeSecret(variable: string, path: string, beginnings: string[]): string {
+  const secret = readSecret(variable, path);
+  if (beginnings.some((beginning) => secret.startsWith(beginning)) && /^\w+$/.test(secret)) return secret;
+  throw new Error(
+    `the environment is not usable: ${variable}: ${path} must hold one word that begins with ${beginnings.join(' or ')}`,
+  );
+}
+
+/** An address as it stands in a URL. */
+function bracketed(address: string): string {
+  return address.includes(':') ? `[${address}]` : address;
+}
+
+function readPlansFile(path: string | undefined): { plans: Plans; machineRates: MachineRates } {
+  if (path === undefined) return { plans: planCatalogueOf(), machineRates: DEFAULT_MACHINE_RATES };
+  const refuse = (why: string, cause?: unknown): never => {
+    throw new Error(`the environment is not usable: BERTH_PLANS_FILE: ${path}: ${why}`, { cause });
+  };
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error), error);
+  }
+  const catalogue = planCatalogue.safeParse(content);
+  if (catalogue.success) {
+    const { plans, machineRates = DEFAULT_MACHINE_RATES } = catalogue.data;
+    return { plans: planCatalogueOf(plans), machineRates };
+  }
+  return refuse(
+    catalogue.error.issues
+      .map(({ path: place, message }) => `${place.join('.') || 'the whole'}: ${message}`)
+      .join('; '),
+  );
+}

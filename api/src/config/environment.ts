@@ -1,0 +1,113 @@
+// The variables of the environment that the control plane knows, with their defaults and bounds.
+// config.ts alone reads them, and says what they mean.
+import { isIP } from 'node:net';
+import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/route/limits.ts';
+import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
+import { z } from 'zod';
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+const GIT_HOST = '[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[1-9]\\d{0,4})?';
+const GIT_BASE_URL = new RegExp(`^https?://${GIT_HOST}(?:/[A-Za-z0-9._~-]+)*/?$`);
+/** A host without a scheme is one of https: http is for whoever says so. */
+const GIT_ORIGINS = new RegExp(`^(?:https?://)?${GIT_HOST}(?: *, *(?:https?://)?${GIT_HOST})*$`);
+
+/** The URL of an origin. */
+const originText = (error: string) =>
+  z
+    .url({ protocol: /^https?$/, error })
+    .refine(
+      (url) => URL.canParse(url) && new URL(url).href === `${new URL(url).origin}/`,
+      'must have no path, query or user name',
+    );
+
+/** What every command reads. */
+export const databaseEnvironment = z.object({
+  BERTH_DATABASE_URL: z.string().startsWith('postgres', 'must be a URL postgres://...'),
+  BERTH_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
+});
+
+/** What `serve` reads besides. */
+export const serveEnvironment = databaseEnvironment.extend({
+  BERTH_LISTEN: z.string().min(1).default('127.0.0.1'),
+  BERTH_PORT: z.coerce.number().int().min(0).max(65_535).default(4_800),
+  BERTH_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1_000).default(20),
+  BERTH_HOST_URL: z.string().regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port'),
+  BERTH_HOST_TOKEN_FILE: z.string().min(1),
+  BERTH_PLANS_FILE: z.string().optional(),
+  BERTH_SECRET_KEY_FILE: z.string().min(1),
+  BERTH_PUBLIC_URL: originText('must be the http or https URL that people reach the service by').optional(),
+  BERTH_PREVIEW_URL: originText('must be the http or https URL below whose host previews are').optional(),
+  BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
+  BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(SESSION_TOKEN_MINUTES),
+  BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
+  BERTH_CAP_GRACE_SECONDS: z.coerce.number().int().min(0).max(86_400).default(300),
+  BERTH_TRUSTED_PROXIES: z.string().default('').transform(addressList),
+  BERTH_SMTP_URL: z
+    .string()
+    .regex(/^smtps?:\/\//, 'must be a URL smtp://... or smtps://...')
+    .optional(),
+  BERTH_SMTP_URL_FILE: z.string().optional(),
+  BERTH_MAIL_FROM: z.string().min(3).default('Berth <berth@localhost>'),
+  BERTH_OUTBOX_FOLDER: z.string().min(1).default('outbox'),
+  BERTH_OIDC_ISSUER: z.url({ protocol: /^https?$/, error: 'must be the URL of the issuer' }).optional(),
+  BERTH_OIDC_CLIENT_ID: z.string().optional(),
+  BERTH_OIDC_CLIENT_SECRET_FILE: z.string().optional(),
+  BERTH_OIDC_NAME: z.string().min(1).max(60).default('single sign-on'),
+  BERTH_GIT_BASE_URL: z
+    .string()
+    .regex(GIT_BASE_URL, 'must be an https URL (or an http one) without user name, query and fragment')
+    .default('https://github.com'),
+  BERTH_GIT_ALLOW_URLS: z
+    .string()
+    .regex(
+      GIT_ORIGINS,
+      'must be hosts like git.example.com or git.example.com:8443, or http://git.example.com, separated by commas',
+    )
+    .optional(),
+  BERTH_CLONE_TIMEOUT_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(CLONE_TIMEOUT_SECONDS.min)
+    .max(CLONE_TIMEOUT_SECONDS.max)
+    .default(1_800),
+  BERTH_CLONE_MAX_MIB: z.coerce.number().int().min(CLONE_MAX_MIB.min).max(CLONE_MAX_MIB.max).default(10_240),
+  BERTH_STRIPE_SECRET_KEY_FILE: z.string().optional(),
+  BERTH_STRIPE_WEBHOOK_SECRET_FILE: z.string().optional(),
+  BERTH_STRIPE_API_URL: z
+    .url({ protocol: /^https?$/, error: 'must be the URL of a server that speaks the API of Stripe' })
+    .refine(
+      (url) => !URL.canParse(url) || keepsSecrets(new URL(url)),
+      'must be https, or an address of this machine: the secret key goes there',
+    )
+    .optional(),
+  BERTH_CRASH_AT: z.string().optional(),
+});
+
+function keepsSecrets({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127\.[\d.]+$/.test(hostname);
+}
+
+/** Addresses and networks, separated by commas. */
+function addressList(text: string, context: z.RefinementCtx<string>): string[] {
+  const entries = text.split(',').map((entry) => entry.trim());
+  const given = entries.filter((entry) => entry !== '');
+  const wrong = given.filter((entry) => {
+    const [address = '', bits, ...more] = entry.split('/');
+    const version = isIP(address);
+    const mostBits = version === 4 ? 32 : 128;
+    return (
+      version === 0 ||
+      more.length > 0 ||
+      (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= mostBits))
+    );
+  });
+  if (wrong.length > 0) {
+    context.addIssue({
+      code: 'custom',
+      message: `${wrong.join(', ')}: must be addresses or networks such as 10.0.0.5 or 10.0.0.0/8`,
+    });
+  }
+
+  return given;
+}

@@ -1,0 +1,87 @@
+// How a terminal, and a command without one, speak over their WebSocket: binary frames are bytes,
+// text frames are orders and, last of all, the exit code. Translates to and from the frames of the
+// stream into the sandbox, which is hostile: what it says is checked.
+import { COMMAND_OUTPUT, commandOrder, terminalExit, terminalOrder } from '@berth/contract/connections/terminal.ts';
+import { parseJson } from '@berth/protocol/json-text.ts';
+import { bytesFrames, controlFrame, FrameFault, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
+import type { z } from 'zod';
+import { NotUnderstood, type Dialect, type Outbound } from './websocket-join.ts';
+
+const NOT_ITS_PROTOCOL = 'the terminal of the sandbox does not speak its protocol';
+
+interface Kind {
+  orders: z.ZodType<object>;
+  notUnderstood: string;
+  isOutput(this: void, content: Buffer): boolean;
+}
+
+const TERMINAL: Kind = {
+  orders: terminalOrder,
+  notUnderstood:
+    'a text frame of a terminal is {"resize":{"cols":..,"rows":..}}, {"signal":"SIGINT"} or {"bearer":"..."}',
+  isOutput: () => true,
+};
+const COMMAND: Kind = {
+  orders: commandOrder,
+  notUnderstood:
+    'a text frame of a command without a terminal is {"end":true}, {"signal":"SIGINT"} or {"bearer":"..."}',
+  // The number of a stream, and something of that.
+  isOutput: (content) =>
+    content.length > 1 && (content[0] === COMMAND_OUTPUT.stdout || content[0] === COMMAND_OUTPUT.stderr),
+};
+
+/** Of a terminal, whatever runs in it. */
+export function terminalDialect(): Dialect {
+  return dialectOf(TERMINAL);
+}
+
+/** Of a command without a terminal. */
+export function commandDialect(): Dialect {
+  return dialectOf(COMMAND);
+}
+
+function dialectOf({ orders, notUnderstood, isOutput }: Kind): Dialect {
+  let inputEnded = false;
+  let heard: Outbound[] = [];
+  let exited = false;
+  const reader = new FrameReader((kind, content) => {
+    // After its end a terminal has nothing to say.
+    if (exited) throw new NotUnderstood(NOT_ITS_PROTOCOL);
+    if (kind === TERMINAL_FRAME.bytes) {
+      if (content.length === 0) return;
+      if (!isOutput(content)) throw new NotUnderstood(NOT_ITS_PROTOCOL);
+      heard.push(content);
+      return;
+    }
+    const exit = terminalExit.safeParse(parseJson(content.toString('utf8')));
+    if (!exit.success) throw new NotUnderstood(NOT_ITS_PROTOCOL);
+    exited = true;
+    heard.push({ json: exit.data });
+  });
+  return {
+    binary: (frame) => {
+      if (inputEnded) throw new NotUnderstood('there is nothing to come after the end');
+      return frame.length === 0 ? null : bytesFrames(frame);
+    },
+    text: (value) => {
+      const order = orders.safeParse(value);
+      if (!order.success) throw new NotUnderstood(notUnderstood);
+      inputEnded ||= 'end' in order.data;
+      return controlFrame(order.data);
+    },
+    received: (chunk) => {
+      heard = [];
+      try {
+        reader.push(chunk);
+      } catch (error) {
+        throw error instanceof FrameFault ? new NotUnderstood(NOT_ITS_PROTOCOL) : error;
+      }
+      return heard;
+    },
+    ended: () => {
+      if (!exited) throw new NotUnderstood('the terminal broke off');
+      return { send: [], endOurs: true };
+    },
+    alive: bytesFrames(new Uint8Array(0)),
+  };
+}

@@ -1,0 +1,38 @@
+// Personal agent tokens on the wire. No answer but a create's holds a token, and none a hash.
+import {
+  createAgentToken,
+  listAgentTokens,
+  revokeAgentToken,
+  type AgentToken,
+} from '@berth/contract/access/agent-tokens.ts';
+import * as agentTokens from '../../services/access/agent-tokens.ts';
+import { bind } from '../../call/bind.ts';
+
+export const agentTokenRoutes = [
+  bind(listAgentTokens, async (context, { actor, query }) => {
+    const { rows, fields } = await agentTokens.listAgentTokens(context, actor, query);
+    return { agentTokens: rows.map(viewAgentToken), ...fields };
+  }),
+  bind(createAgentToken, async (context, { actor, body }) => {
+    const { agentToken, token } = await agentTokens.createAgentToken(context, actor, body);
+    return { agentToken: viewAgentToken(agentToken), token };
+  }),
+  bind(revokeAgentToken, async (context, { actor, params }) => ({
+    agentToken: viewAgentToken(await agentTokens.revokeAgentToken(context, actor, params.tokenId)),
+  })),
+];
+
+function viewAgentToken(row: agentTokens.KnownTokenRow): AgentToken {
+  return {
+    id: row.id,
+    name: row.name,
+    tokenPrefix: row.token_prefix,
+    access: row.access,
+    canApprove: row.can_approve,
+    canWake: row.can_wake,
+    createdAt: row.created_at.toISOString(),
+    expiresAt: row.expires_at.toISOString(),
+    revokedAt: row.revoked_at?.toISOString() ?? null,
+    lastUsedAt: row.last_used_at?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,44 @@
+// The activity feed on the wire.
+import {
+  activityActorKind,
+  activitySubjectKind,
+  listActivity,
+  type ActivityEntry,
+} from '@berth/contract/activity/feed.ts';
+import { listActivity as readFeed, type ActivityRow } from '../../services/activity/feed.ts';
+import { bind } from '../../call/bind.ts';
+
+export const activityRoutes = [
+  bind(listActivity, async (context, { params, query: { limit, after, ...filter } }) => {
+    const { rows, nextCursor } = await readFeed(context, { ...filter, orgId: params.orgId }, { limit, after });
+    return { activity: rows.map(viewEntry), nextCursor, hasMore: nextCursor !== null };
+  }),
+];
+
+function viewEntry(row: ActivityRow): ActivityEntry {
+  return {
+    id: row.id,
+    at: row.at.toISOString(),
+    kind: row.kind,
+    actor: { kind: activityActorKind.parse(row.actor_kind), id: row.actor_id, userId: row.actor_user_id },
+    subject: { kind: activitySubjectKind.parse(row.subject_kind), id: row.subject_id },
+    orgId: row.org_id,
+    projectId: row.project_id,
+    sandboxId: row.sandbox_id,
+    requestId: row.request_id,
+    ...viewReason(row.details),
+  };
+}
+
+/**
+ * Why, in words, stands beside the details and not in them; of a reason with a code the code stays
+ * there, for programs.
+ */
+function viewReason({ reason, ...details }: Record<string, unknown>): Pick<ActivityEntry, 'reason' | 'details'> {
+  if (reason == null) return { reason: null, details };
+  if (typeof reason === 'string') return { reason, details };
+  const { code, message } = reason as { code?: unknown; message?: unknown };
+  if (typeof code === 'string' && typeof message === 'string')
+    return { reason: message, details: { ...details, reasonCode: code } };
+  return { reason: null, details: { ...details, reason } };
+}

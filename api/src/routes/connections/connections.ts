@@ -1,0 +1,28 @@
+// Connections into sandboxes on the wire, and what an ssh client has to know for one.
+import { getSshAccess } from '@berth/contract/connections/ssh.ts';
+import { terminalInSandbox, type TerminalQuery } from '@berth/contract/connections/terminal.ts';
+import { tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';
+import type { TerminalAsked } from '@berth/protocol/guest.ts';
+import { connect, toPort, toTerminal } from '../../services/connections/connections.ts';
+import { sshAccess } from '../../services/connections/ssh-access.ts';
+import { bind, bindWebSocket } from '../../call/bind.ts';
+
+export const connectionRoutes = [
+  bind(getSshAccess, async (context, { sandbox, signal }) => ({ ssh: await sshAccess(context, sandbox, signal) })),
+  bindWebSocket(
+    tunnelToSandbox,
+    () => 'tunnel',
+    (context, connecting, { port }) => connect(context, connecting, toPort(port)),
+  ),
+  bindWebSocket(
+    terminalInSandbox,
+    (query) => (query.tty === 'true' ? 'terminal' : 'command'),
+    (context, connecting, query) => connect(context, connecting, toTerminal(askedBy(query))),
+  ),
+];
+
+function askedBy({ command, tty, cols, rows }: TerminalQuery): TerminalAsked {
+  if (tty === 'true') return { tty: true, cols, rows, command: command ?? null };
+  if (command === undefined) throw new Error('a query without terminal and command was let through');
+  return { tty: false, command };
+}

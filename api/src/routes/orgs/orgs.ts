@@ -1,0 +1,43 @@
+// Orgs and their members on the wire.
+import {
+  createOrg,
+  leaveOrg,
+  listMembers,
+  removeMember,
+  updateMember,
+  type Member,
+} from '@berth/contract/orgs/orgs.ts';
+import { role } from '@berth/contract/route/permissions.ts';
+import * as members from '../../services/orgs/members.ts';
+import * as orgs from '../../services/orgs/orgs.ts';
+import { bind } from '../../call/bind.ts';
+
+export const orgRoutes = [
+  bind(createOrg, async (context, { actor, body }) => {
+    const { id, name, created_at: createdAt } = await orgs.createOrg(context, actor, body);
+    return { org: { id, name, role: 'owner' as const, createdAt: createdAt.toISOString() } };
+  }),
+  bind(listMembers, async (context, { params, query }) => {
+    const { rows, fields } = await members.listMembers(context, params.orgId, query);
+    return { members: rows.map(viewMember), ...fields };
+  }),
+  bind(updateMember, async (context, { actor, params, body }) => ({
+    member: viewMember(await members.updateMember(context, actor, params.orgId, params.userId, body.role)),
+  })),
+  bind(removeMember, async (context, { actor, params }) => ({
+    member: viewMember(await members.removeMember(context, actor, params.orgId, params.userId)),
+  })),
+  bind(leaveOrg, async (context, { actor, params }) => ({
+    member: viewMember(await members.leaveOrg(context, actor, params.orgId)),
+  })),
+];
+
+export function viewMember(row: members.MemberRow): Member {
+  return {
+    userId: row.user_id,
+    email: row.email === '' ? null : row.email,
+    displayName: row.name === '' ? null : row.name,
+    role: role.parse(row.role),
+    joinedAt: row.created_at.toISOString(),
+  };
+}

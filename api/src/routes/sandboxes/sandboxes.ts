@@ -1,0 +1,22 @@
+// Sandboxes on the wire: create, list, fetch, destroy.
+import { createSandbox, destroySandbox, getSandbox, listSandboxes } from '@berth/contract/sandboxes/sandboxes.ts';
+import * as creates from '../../services/sandboxes/create.ts';
+import * as sandboxes from '../../services/sandboxes/sandboxes.ts';
+import { bind } from '../../call/bind.ts';
+import { viewSandbox } from './view.ts';
+
+export const sandboxRoutes = [
+  bind(listSandboxes, async (context, { params, query }) => {
+    const { rows, fields } = await sandboxes.listSandboxes(context, params.orgId, query);
+    return { sandboxes: rows.map(viewSandbox), ...fields };
+  }),
+  bind(createSandbox, async (context, { actor, params, body, noteReplay, ...answer }) => {
+    const { sandbox, replayed } = await creates.createSandbox(context, actor, params.orgId, body, answer);
+    if (replayed) noteReplay();
+    return { sandbox: viewSandbox(sandbox) };
+  }),
+  bind(getSandbox, (_context, { sandbox }) => Promise.resolve({ sandbox: viewSandbox(sandbox) })),
+  bind(destroySandbox, async (context, { actor, params, ...answer }) => ({
+    sandbox: viewSandbox(await sandboxes.destroySandbox(context, actor, params.sandboxId, answer)),
+  })),
+];

@@ -1,0 +1,90 @@
+// The one rule of who may call what: the route's kinds of tokens ∩ what the token grants ∩ its
+// holder's present role in the org. Pure; services/access.ts finds out what it is asked about.
+import { ROLE_PERMISSIONS, type Permission, type Role } from '@berth/contract/route/permissions.ts';
+import type { AuthKind, Route } from '@berth/contract/route/route.ts';
+import { CodedError } from '../coded-error.ts';
+
+interface Caller {
+  kind: AuthKind;
+  /** Of the credential: the session token's, the key's or the personal token's. */
+  id: string;
+  /** Who calls; with a key or a personal token, who made it. */
+  userId: string;
+  /** `x-request-id` of the call. */
+  requestId: string | null;
+}
+
+/** A person who is signed in. */
+export interface SessionActor extends Caller {
+  kind: 'session';
+  /** The login that the session token belongs to. */
+  loginId: string;
+}
+
+/** The holder of an API key, acting as the key's creator. */
+export interface ApiKeyActor extends Caller {
+  kind: 'api_key';
+  /** The only org the key is good for. */
+  orgId: string;
+  /** null: unscoped. Empty: grants nothing. */
+  scopes: ReadonlySet<string> | null;
+  /** The creator's role in that org now; null when no longer a member. */
+  role: Role | null;
+}
+
+/** The holder of a personal agent token. */
+export interface AgentTokenActor extends Caller {
+  kind: 'agent_token';
+  permissions: ReadonlySet<Permission>;
+}
+
+export type Actor = SessionActor | ApiKeyActor | AgentTokenActor;
+
+const KIND_NAMES: { readonly [kind in AuthKind]: string } = {
+  session: 'a session token',
+  api_key: 'an API key',
+  agent_token: 'a personal agent token',
+};
+
+/** Throws unless the route takes the actor's kind of token. */
+export function requireKind(actor: Actor, route: Pick<Route, 'auth'>): void {
+  if (route.auth.includes(actor.kind)) return;
+  const taken = route.auth.map((kind) => KIND_NAMES[kind]).join(' or ');
+  throw new CodedError(
+    'auth_kind_not_allowed',
+    `this route does not take ${KIND_NAMES[actor.kind]}; it takes ${taken}`,
+  );
+}
+
+/**
+ * Throws unless something of the given org is open to the actor, whose role there is `role`; null:
+ * not a member.
+ */
+export function requireMembership(actor: Actor, orgId: string, role: Role | null): Role {
+  if (actor.kind === 'api_key' && orgId !== actor.orgId)
+    throw new CodedError('org_access_denied', 'this API key belongs to another org');
+  if (role !== null) return role;
+  throw new CodedError(
+    'org_access_denied',
+    actor.kind === 'session'
+      ? 'you are not a member of the org that this belongs to'
+      : `the creator of this ${actor.kind === 'api_key' ? 'API key' : 'token'} is not a member of the org that this belongs to`,
+  );
+}
+
+/** Throws unless the actor, with this role in the org, has the permission there. */
+export function requirePermission(actor: Actor, role: Role, permission: Permission): void {
+  const needed = `the permission ${permission} is needed`;
+  if (!ROLE_PERMISSIONS[role].has(permission)) {
+    const whose =
+      actor.kind === 'session'
+        ? 'your role'
+        : `the role of the ${actor.kind === 'api_key' ? "key's" : "token's"} creator`;
+    throw new CodedError('permission_denied', `${needed}; ${whose}, ${role}, does not have it`);
+  }
+  if (actor.kind === 'api_key' && actor.scopes !== null && !actor.scopes.has(permission))
+    throw new CodedError('permission_denied', `${needed}; this API key's scopes do not include it`);
+
+  if (actor.kind === 'agent_token' && !actor.permissions.has(permission))
+    throw new CodedError('permission_denied', `${needed}; this personal agent token does not grant it`);
+}

@@ -1,0 +1,57 @@
+// What a plan allows: sizes, sandboxes awake at once, the length of an ephemeral session. Pure;
+// services/plans.ts finds the plan in force.
+import { MACHINE_SIZES, type Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
+import type { Plan } from '@berth/contract/billing/plans.ts';
+import { CodedError } from '../coded-error.ts';
+
+const AMOUNTS = [
+  { field: 'vcpu', unit: 'vCPU' },
+  { field: 'memoryGb', unit: 'GB of memory' },
+  { field: 'diskGb', unit: 'GB of disk' },
+] as const satisfies { field: keyof Allocation; unit: string }[];
+
+/**
+ * Throws `plan_limit` naming the plan and the limit when an amount of the allocation is above that
+ * of the plan's largest size.
+ */
+export function requireSizeWithinPlan(plan: Plan, allocation: Allocation): void {
+  if (plan.largestSize === null) return;
+  const largest = MACHINE_SIZES[plan.largestSize];
+  const passed = AMOUNTS.find(({ field }) => allocation[field] > largest[field]);
+  if (passed === undefined) return;
+  const { field, unit } = passed;
+  throw new CodedError(
+    'plan_limit',
+    `${describePlan(plan)} allows machines up to the size ${plan.largestSize}, ` +
+      `which has ${largest[field]} ${unit}; ${allocation[field]} would be needed`,
+  );
+}
+
+/**
+ * Throws `plan_limit` naming the plan and the limit when the time to live alone is longer than the
+ * plan's longest session.
+ */
+export function requireTtlWithinPlan(plan: Plan, ttlSeconds: number): void {
+  const cap = plan.ephemeralSessionSeconds;
+  if (cap === null || ttlSeconds <= cap) return;
+  throw new CodedError(
+    'plan_limit',
+    `${describePlan(plan)} allows ephemeral sessions up to ${cap} s; body.ttlSeconds is ${ttlSeconds}`,
+  );
+}
+
+/** Throws `concurrent_sandbox_limit` naming the limit when one more sandbox would be above it. */
+export function requireOneMore(plan: Plan, present: number): void {
+  const cap = plan.concurrentSandboxes;
+  if (cap === null || present < cap) return;
+  throw new CodedError(
+    'concurrent_sandbox_limit',
+    `${describePlan(plan)} allows ${cap} sandbox${cap === 1 ? '' : 'es'} awake, or on the way there, at the same time, and there are ${present}; ` +
+      'destroy one or let one sleep',
+  );
+}
+
+/** `the plan Starter (starter)` */
+export function describePlan(plan: Plan): string {
+  return `the plan ${plan.name} (${plan.id})`;
+}

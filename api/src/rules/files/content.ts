@@ -1,0 +1,48 @@
+// The text of a file's content on the wire, and the bytes that it stands for.
+import type { FileContent } from '@berth/contract/files/files.ts';
+import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
+import { CodedError } from '../coded-error.ts';
+
+type Encoded = Pick<FileContent, 'content' | 'encoding'>;
+
+/**
+ * Throws `invalid_request` for what is not base64, `file_too_large` for more bytes than are written
+ * at once.
+ */
+export function bytesOfContent({ content, encoding }: Encoded): Buffer {
+  const bytes = Buffer.from(content, encoding);
+  // Buffer takes anything for base64 and leaves out what is none.
+  if (encoding === 'base64' && bytes.toString('base64') !== content) {
+    throw new CodedError(
+      'invalid_request',
+      'body.content is not base64: it must be of the standard alphabet (RFC 4648, section 4), with padding and without line breaks',
+    );
+  }
+  if (bytes.length > FILE_LIMITS.writeBytes) {
+    throw new CodedError(
+      'file_too_large',
+      `body.content: ${bytes.length} bytes are more than the ${FILE_LIMITS.writeBytes} that are written at once`,
+    );
+  }
+  return bytes;
+}
+
+/**
+ * Text where that loses nothing: valid UTF-8 without NUL, as it is, also with a byte order mark;
+ * base64 otherwise.
+ */
+export function contentOfBytes(bytes: Buffer): Encoded {
+  const text = bytes.includes(0) ? null : textOf(bytes);
+  return text === null
+    ? { content: bytes.toString('base64'), encoding: 'base64' }
+    : { content: text, encoding: 'utf8' };
+}
+
+function textOf(bytes: Buffer): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,46 @@
+// What a caller's path means in a sandbox: relative ones are below /code, `.` and `..` are worked
+// out in the text. Links are the sandbox's to follow.
+import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
+import { CodedError } from '../coded-error.ts';
+
+const CODE_FOLDER = '/code';
+/** Of a path in a message. */
+const SHOWN_CHARACTERS = 200;
+const utf8 = new TextEncoder();
+
+/**
+ * The absolute path of a folder: no empty, `.` or `..` part in it, no slash at its end, but for `/`
+ * itself. Throws `file_path_invalid` when it is too long.
+ */
+export function folderPath(given: string): string {
+  const parts: string[] = [];
+  for (const part of `${given.startsWith('/') ? '' : `${CODE_FOLDER}/`}${given}`.split('/')) {
+    if (part === '..') parts.pop();
+    else if (part !== '' && part !== '.') parts.push(part);
+  }
+  const path = `/${parts.join('/')}`;
+  const bytes = utf8.encode(path).length;
+  if (bytes > FILE_LIMITS.pathBytes) {
+    throw new CodedError(
+      'file_path_invalid',
+      `path: ${bytes} bytes are more than the ${FILE_LIMITS.pathBytes} that a path can have`,
+    );
+  }
+
+  return path;
+}
+
+/**
+ * The same of a file. Throws `not_a_file` for a path that only a folder can have: one that ends in
+ * a slash, `.` or `..`.
+ */
+export function filePath(given: string): string {
+  if (/(^|\/)\.{0,2}$/.test(given))
+    throw new CodedError('not_a_file', `path: ${quotedPath(given)} is the path of a directory, not of a file`);
+  return folderPath(given);
+}
+
+/** A path in a message: in quotes, and not too much of it. */
+export function quotedPath(path: string): string {
+  return JSON.stringify(path.length <= SHOWN_CHARACTERS ? path : `${path.slice(0, SHOWN_CHARACTERS)}...`);
+}

@@ -1,0 +1,186 @@
+// What is to be done when a sandbox's row and its machine on a host are held against each other:
+// one answer for each pair of their statuses. Pure. workers/reconciler.ts reads both in the order
+// that makes the answers safe, and carries them out.
+//
+//   row \ machine          not listed            running               asleep            dead
+//   awake                  failed (2 looks)      its size              stopped           failed
+//   stopped                failed (2 looks)      put to sleep          what is left      what is left, or failed
+//   failed, may be woken   nothing left (2)      awake (host_lost),    stopped           what is left
+//                                                else put to sleep
+//   failed as disk_lost                          put to sleep          stopped           what is left, or destroyed
+//   failed for good, deleted                     destroyed             destroyed         destroyed
+//   provisioning, sleeping, waking, destroying   a step is at work: nothing, and so with machines that are creating, sleeping, waking
+//   none, elsewhere, of an older epoch           reported: rows are never removed and never move, so one of the two was put back to an older state
+import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
+import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import { sameSize } from '../sandboxes/allocation-target.ts';
+import {
+  deathOf,
+  DISK_LOST,
+  LOST_FROM_SIGHT,
+  MACHINE_LOST,
+  type DeathCode,
+  type Reason,
+} from '../sandboxes/machine-death.ts';
+
+/** What a wake can start from. */
+type Remains = 'snapshot' | 'disk' | null;
+
+export interface SandboxFacts {
+  epoch: number;
+  status: SandboxStatus;
+  hostId: string | null;
+  mode: string;
+  wakesFrom: Remains;
+  reasonCode: string | null;
+  /** A step is at work on its size. */
+  resizing: boolean;
+  allocation: Allocation;
+}
+
+/** What a host says of a machine (protocol/src/host.ts). */
+export interface MachineFacts {
+  epoch: number;
+  status: 'creating' | 'running' | 'sleeping' | 'asleep' | 'waking' | 'dead' | 'destroyed';
+  keeps?: 'snapshot' | 'disk' | 'nothing' | undefined;
+  reason?: string | undefined;
+  deathCode?: DeathCode | undefined;
+  size: Allocation | null;
+}
+
+/**
+ * `look-again`: one list alone declares nothing lost. `note`: the status stays; what is left, or
+ * why it does not run, is other than the row says. `report`: no mending is safe, a person must
+ * look.
+ */
+export type Decision =
+  | { do: 'nothing' | 'look-again' }
+  | {
+      do: 'change';
+      to: 'failed' | 'stopped' | 'ready';
+      reason: Reason | null;
+      wakesFrom: Remains;
+      size: Allocation | null;
+    }
+  | { do: 'note'; wakesFrom: Remains; reason: Reason | null }
+  | { do: 'adopt-size'; size: Allocation }
+  | { do: 'put-to-sleep' | 'destroy'; epoch: number }
+  | { do: 'report'; message: string };
+
+const NOTHING: Decision = { do: 'nothing' };
+
+/**
+ * The sandbox's row, if there is one, against the machine that the host lists under its id, if it
+ * does. `missedBefore`: the host did not list it at the look before either.
+ */
+export function reconcile(
+  sandbox: SandboxFacts | undefined,
+  machine: MachineFacts | undefined,
+  at: { hostId: string; missedBefore: boolean },
+): Decision {
+  if (machine === undefined || machine.status === 'destroyed')
+    return sandbox === undefined || sandbox.hostId !== at.hostId ? NOTHING : missing(sandbox, at.missedBefore);
+
+  if (sandbox === undefined) {
+    return {
+      do: 'report',
+      message: 'the database has never heard of its sandbox: it is another than the one it was made under, or older',
+    };
+  }
+
+  if (machine.epoch > sandbox.epoch) {
+    return {
+      do: 'report',
+      message: `its host knows it under epoch ${machine.epoch}, the database only up to ${sandbox.epoch}: one of them is older than it should be`,
+    };
+  }
+  if (sandbox.hostId !== at.hostId && SANDBOX_STATES[sandbox.status].holdsDisk) {
+    return {
+      do: 'report',
+      message: `its sandbox is on ${sandbox.hostId ?? 'no host'} by its row: the id of this host was lost, or its disk is a copy`,
+    };
+  }
+  const { awake, settled } = SANDBOX_STATES[sandbox.status];
+  if (!settled) return NOTHING;
+  if (awake) return againstAwake(sandbox, machine);
+  if (sandbox.status === 'stopped') return againstStopped(sandbox, machine);
+  if (sandbox.status === 'failed') return againstFailed(sandbox, machine);
+  return { do: 'destroy', epoch: sandbox.epoch };
+}
+
+function missing(sandbox: SandboxFacts, missedBefore: boolean): Decision {
+  const { awake, settled } = SANDBOX_STATES[sandbox.status];
+  const expected =
+    settled && (awake || sandbox.status === 'stopped' || (sandbox.status === 'failed' && sandbox.wakesFrom !== null));
+  if (!expected) return NOTHING;
+  if (!missedBefore) return { do: 'look-again' };
+  if (sandbox.status === 'failed') return { do: 'note', wakesFrom: null, reason: DISK_LOST };
+  return failed(awake ? MACHINE_LOST : DISK_LOST, null);
+}
+
+function againstAwake(sandbox: SandboxFacts, machine: MachineFacts): Decision {
+  switch (machine.status) {
+    case 'running':
+      return machine.size === null || sandbox.resizing || sameSize(machine.size, sandbox.allocation)
+        ? NOTHING
+        : { do: 'adopt-size', size: machine.size };
+    case 'asleep':
+      return { do: 'change', to: 'stopped', reason: null, wakesFrom: remains(sandbox, machine), size: null };
+    case 'dead':
+      return failed(deathOf(machine), remains(sandbox, machine));
+    default:
+      return NOTHING;
+  }
+}
+
+function againstStopped(sandbox: SandboxFacts, machine: MachineFacts): Decision {
+  switch (machine.status) {
+    case 'running':
+      // A wake that was given up came late. Its caller was told that it sleeps, so it shall.
+      return { do: 'put-to-sleep', epoch: sandbox.epoch };
+    case 'asleep':
+    case 'dead': {
+      const left = remains(sandbox, machine);
+      if (left === null) return failed(DISK_LOST, null);
+      return left === sandbox.wakesFrom ? NOTHING : { do: 'note', wakesFrom: left, reason: null };
+    }
+    default:
+      return NOTHING;
+  }
+}
+
+function againstFailed(sandbox: SandboxFacts, machine: MachineFacts): Decision {
+  const turnedUp = sandbox.reasonCode !== null && LOST_FROM_SIGHT.has(sandbox.reasonCode);
+  // A record that could not be read for a while, say: what is not listed may be there all the same.
+  const diskTurnedUp = sandbox.reasonCode === DISK_LOST.code && machine.keeps !== 'nothing';
+  if (sandbox.wakesFrom === null && !turnedUp && !diskTurnedUp) return { do: 'destroy', epoch: sandbox.epoch };
+  const left = remains(sandbox, machine);
+  switch (machine.status) {
+    case 'running':
+      return turnedUp
+        ? { do: 'change', to: 'ready', reason: null, wakesFrom: null, size: machine.size }
+        : { do: 'put-to-sleep', epoch: sandbox.epoch };
+    case 'asleep':
+      return left === null
+        ? { do: 'destroy', epoch: sandbox.epoch }
+        : { do: 'change', to: 'stopped', reason: null, wakesFrom: left, size: null };
+    case 'dead':
+      if (turnedUp || diskTurnedUp) return { do: 'note', wakesFrom: left, reason: deathOf(machine) };
+      return left === sandbox.wakesFrom ? NOTHING : { do: 'note', wakesFrom: left, reason: null };
+    default:
+      return NOTHING;
+  }
+}
+
+function failed(reason: Reason, wakesFrom: Remains): Decision {
+  return { do: 'change', to: 'failed', reason, wakesFrom, size: null };
+}
+
+/**
+ * What a wake of the machine would start from. An ephemeral sandbox is not woken: of it nothing is
+ * left.
+ */
+function remains(sandbox: SandboxFacts, machine: MachineFacts): Remains {
+  if (sandbox.mode === 'ephemeral' || machine.keeps === 'nothing') return null;
+  return machine.keeps ?? (machine.status === 'asleep' ? 'snapshot' : null);
+}

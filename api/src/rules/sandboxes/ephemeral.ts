@@ -1,0 +1,43 @@
+// When a create may ask for an ephemeral sandbox, and what it must say then. Pure.
+import { TTL_SECONDS } from '@berth/contract/route/limits.ts';
+import { EXTERNAL_USE_CASE } from '@berth/contract/orgs/projects.ts';
+import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
+import { CodedError } from '../coded-error.ts';
+
+type ModeFields = Pick<CreateSandboxBody, 'mode' | 'ttlSeconds' | 'persistencePolicy'>;
+
+/**
+ * Throws `invalid_request` where the fields contradict each other: a time to live belongs to
+ * `mode`, a persistence policy to sandboxes without.
+ */
+export function requireConsistentMode({ mode, ttlSeconds, persistencePolicy }: ModeFields): void {
+  if (mode === undefined) {
+    if (ttlSeconds !== undefined)
+      throw invalid('body.ttlSeconds is only for mode "ephemeral"; leave it out, or add the mode');
+    return;
+  }
+  if (ttlSeconds === undefined) {
+    throw invalid(
+      `body.ttlSeconds is required with mode "${mode}": an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`,
+    );
+  }
+
+  if (persistencePolicy !== undefined)
+    throw invalid(`body.persistencePolicy is not allowed with mode "${mode}"; leave one of them out`);
+}
+
+/**
+ * Throws `ephemeral_not_allowed` for a mode in a project whose machines do not serve its operator's
+ * product users.
+ */
+export function requireModeAllowed(mode: ModeFields['mode'], useCase: string): void {
+  if (mode === undefined || useCase === EXTERNAL_USE_CASE) return;
+  throw new CodedError(
+    'ephemeral_not_allowed',
+    `body.mode "${mode}" is allowed only in projects whose useCase is "${EXTERNAL_USE_CASE}"; this project's is "${useCase}"`,
+  );
+}
+
+function invalid(message: string): CodedError {
+  return new CodedError('invalid_request', message);
+}

@@ -1,0 +1,30 @@
+// How far a renewal extends an ephemeral sandbox, and when its plan forbids it. Pure.
+import type { Plan } from '@berth/contract/billing/plans.ts';
+import { CodedError } from '../coded-error.ts';
+import { describePlan } from '../billing/plan-limits.ts';
+
+export interface Session {
+  createdAt: Date;
+  expiresAt: Date;
+  ttlSeconds: number;
+}
+
+/** When the session ends after one more renewal: its time to live later than it would have. */
+export function renewedExpiry({ expiresAt, ttlSeconds }: Session): Date {
+  return new Date(expiresAt.getTime() + ttlSeconds * 1_000);
+}
+
+/**
+ * Throws `session_cap_exhausted` when the renewed session, from its create on, would be longer than
+ * the plan allows.
+ */
+export function requireRenewalWithinPlan(plan: Plan, session: Session): void {
+  const cap = plan.ephemeralSessionSeconds;
+  if (cap === null) return;
+  const renewedSeconds = (renewedExpiry(session).getTime() - session.createdAt.getTime()) / 1_000;
+  if (renewedSeconds <= cap) return;
+  throw new CodedError(
+    'session_cap_exhausted',
+    `${describePlan(plan)} allows ephemeral sessions up to ${cap} s from their create on; renewed, this one would last ${renewedSeconds} s`,
+  );
+}

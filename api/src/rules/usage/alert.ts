@@ -1,0 +1,53 @@
+// How what was used stands to a cap: the share, its status, and what people are told. Pure; which
+// cap holds is said in usage-caps.ts.
+import type { UsageAlert, UsageAlertStatus } from '@berth/contract/usage/usage.ts';
+import { capMs, describeWarning, isAtCap, warningsDue, type CapScope, type CapStanding } from './caps.ts';
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * `stops`: work stops at the cap, what is awake after a time of grace; null: it goes on and is
+ * counted.
+ */
+export function usageAlertOf(standing: CapStanding, stops: { graceSeconds: number } | null): UsageAlert {
+  const status = statusOf(standing);
+  return { percentUsed: percentOf(standing), status, message: messageOf(standing, status, stops) };
+}
+
+/**
+ * Where there is no cap; a project without one of its own is still inside its org's, if that has
+ * one.
+ */
+export function uncappedAlert(usedMs: number, scope: CapScope['kind']): UsageAlert {
+  return {
+    percentUsed: 0,
+    status: 'normal',
+    message: `${hoursText(usedMs)} machine hours are used in this billing period. ${scope === 'org' ? 'There is no cap on them.' : 'The project has no cap of its own; a cap of its org holds for it too.'}`,
+  };
+}
+
+function statusOf({ usedMs, cap }: CapStanding): UsageAlertStatus {
+  if (usedMs > capMs(cap)) return 'exceeded';
+  if (isAtCap(usedMs, cap)) return 'reached';
+  return warningsDue(usedMs, cap).includes(80) ? 'warning' : 'normal';
+}
+
+/**
+ * Rounded down, so that it says 100 when the cap is reached and not before. A cap of nothing is
+ * used up from the beginning.
+ */
+function percentOf({ usedMs, cap }: CapStanding): number {
+  return capMs(cap) === 0 ? 100 : Math.floor((usedMs * 10_000) / capMs(cap)) / 100;
+}
+
+function messageOf(standing: CapStanding, status: UsageAlertStatus, stops: { graceSeconds: number } | null): string {
+  if (status === 'normal')
+    return `${hoursText(standing.usedMs)} of ${hoursText(capMs(standing.cap))} machine hours are used in this billing period.`;
+
+  return describeWarning(standing, status === 'warning' ? 80 : 100, stops);
+}
+
+/** Machine hours to the hundredth. */
+function hoursText(ms: number): string {
+  return String(Math.floor(ms / (HOUR_MS / 100)) / 100);
+}

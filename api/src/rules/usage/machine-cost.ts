@@ -1,0 +1,32 @@
+// What machine time is estimated to cost. Pure.
+import type { MachineRates } from '@berth/contract/billing/machine-rates.ts';
+
+const HOUR_MS = 3_600_000;
+
+export interface MachineTime {
+  vcpu: number;
+  memoryGb: number;
+  diskGb: number;
+  ms: number;
+}
+
+/** Machine hours of whole milliseconds: divided once, at the end. */
+export function machineHours(ms: number): number {
+  return ms / HOUR_MS;
+}
+
+/** In US dollars, to the millionth. What is summed are whole milliseconds of each resource. */
+export function estimatedCostUsd(times: readonly MachineTime[], rates: MachineRates): number {
+  const sumMs = (amountOf: (time: MachineTime) => number): number =>
+    times.reduce((sum, time) => sum + time.ms * amountOf(time), 0);
+  const usd =
+    machineHours(sumMs(({ vcpu }) => vcpu)) * rates.vcpuHourUsd +
+    machineHours(sumMs(({ memoryGb }) => memoryGb)) * rates.memoryGbHourUsd +
+    machineHours(sumMs(({ diskGb }) => diskGb)) * rates.diskGbHourUsd;
+  return toMillionths(usd);
+}
+
+/** Of US dollars. */
+export function toMillionths(usd: number): number {
+  return Math.round(usd * 1_000_000) / 1_000_000;
+}

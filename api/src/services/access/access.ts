@@ -1,0 +1,106 @@
+// Finds out whose resource a request names and asks the access rule: 404 when it does not exist,
+// 403 when it is another org's or the permission is missing. Every route goes through here, before
+// its body is read.
+import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
+import { NAMED_IN_PATHS, type NamedInPath, type Route } from '@berth/contract/route/route.ts';
+import { requireKind, requireMembership, requirePermission, type Actor } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { findOrg, findRole } from '../../store/people/identity.ts';
+import { isId } from '../../store/database/ids.ts';
+import { OWNED_LOCATORS, type OwnedResource } from '../../store/access/owned.ts';
+import type { NamedSandbox } from './authentication.ts';
+import type { ServiceContext } from '../context/context.ts';
+
+/** Parameters of a path, by name. */
+export type PathNames = Readonly<Record<string, string | undefined>>;
+
+/** Id of the sandbox that the path names; null when it names none, or what cannot be an id. */
+export function namedSandboxId({ sandboxId }: PathNames): string | null {
+  return sandboxId !== undefined && isId('sandbox', sandboxId) ? sandboxId : null;
+}
+
+/**
+ * Throws unless the actor may use the route with these path parameters; `named` is what was found
+ * of their sandbox. Gives the org that was decided about, if any.
+ */
+export async function authorize(
+  context: ServiceContext,
+  actor: Actor,
+  route: Route,
+  params: PathNames,
+  named: NamedSandbox,
+): Promise<string | undefined> {
+  requireKind(actor, route);
+  if (params['sandboxId'] !== undefined) {
+    if (named.sandbox === undefined) throw notFound('sandboxId');
+    requireAccess(actor, route, named.sandbox.org_id, named.role);
+    return named.sandbox.org_id;
+  }
+  const { orgId } = params;
+  if (orgId === undefined) return undefined;
+  const role = isId('org', orgId) ? await roleIn(context, actor, orgId) : null;
+  // Whoever has a role there, and the key of the org, show that it exists.
+  const exists = role !== null || (actor.kind === 'api_key' && actor.orgId === orgId);
+  if (!exists && !(isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined))
+    throw new CodedError('org_not_found', 'there is no org with the id in the path');
+
+  requireAccess(actor, route, orgId, role);
+  for (const [name, locate] of Object.entries(OWNED_LOCATORS)) {
+    const id = params[name];
+    if (id !== undefined) requireOwned(name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
+  }
+  return orgId;
+}
+
+/** Throws unless the actor has the permission in the org; for what a route needs beyond its own. */
+export async function requireAlso(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  permission: Parameters<typeof requirePermission>[2],
+): Promise<void> {
+  requirePermission(actor, requireMembership(actor, orgId, await roleIn(context, actor, orgId)), permission);
+}
+
+/** Whether the actor has the permission in the org. */
+export async function mayAlso(...asked: Parameters<typeof requireAlso>): Promise<boolean> {
+  try {
+    await requireAlso(...asked);
+    return true;
+  } catch (error) {
+    if (error instanceof CodedError) return false;
+    throw error;
+  }
+}
+
+function requireAccess(actor: Actor, route: Route, orgId: string, roleThere: Role | null): void {
+  const role = requireMembership(actor, orgId, roleThere);
+  if (route.permission !== null) requirePermission(actor, role, route.permission);
+}
+
+async function roleIn(context: ServiceContext, actor: Actor, orgId: string): Promise<Role | null> {
+  if (actor.kind === 'api_key') return actor.orgId === orgId ? actor.role : null;
+  return roleName.safeParse(await findRole(context.db, orgId, actor.userId)).data ?? null;
+}
+
+/**
+ * What is another org's is refused as such, whatever it is, also where the caller is a member of
+ * that org too.
+ */
+function requireOwned(name: NamedInPath, orgId: string, found: OwnedResource | undefined): void {
+  if (found === undefined) throw notFound(name);
+  if (found.orgId !== orgId)
+    throw new CodedError('org_access_denied', `the ${NOUNS[name]} with the id in the path belongs to another org`);
+  if (found.gone) throw notFound(name);
+}
+
+const NOUNS: { readonly [name in NamedInPath]: string } = {
+  sandboxId: 'sandbox',
+  projectId: 'project',
+  keyId: 'API key',
+  invitationId: 'invitation',
+};
+
+function notFound(name: NamedInPath): CodedError {
+  return new CodedError(NAMED_IN_PATHS[name], `there is no ${NOUNS[name]} with the id in the path`);
+}

@@ -1,0 +1,96 @@
+// Personal agent tokens: listing, making and revoking one's own. A token is good in every org of
+// its holder, so each of them is told in its feed. What a token may do is decided at each of its
+// calls (rules/access.ts).
+import type { CreateAgentTokenBody } from '@berth/contract/access/agent-tokens.ts';
+import { AGENT_TOKEN_DAYS } from '@berth/contract/route/limits.ts';
+import type { PageQuery } from '@berth/contract/route/page.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { readInPages, type PageFields } from '../../rules/page.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import {
+  findAgentToken,
+  insertAgentToken,
+  listAgentTokens as selectAgentTokens,
+  revokeAgentToken as writeRevocation,
+  type KnownTokenRow,
+} from '../../store/access/agent-tokens.ts';
+import { listOrgsOfUser } from '../../store/people/identity.ts';
+import { isId, newId } from '../../store/database/ids.ts';
+import type { Database } from '../../store/database/schema.ts';
+import { newToken, tokenPrefix, tokenSha256 } from './bearer-token.ts';
+import type { ServiceContext } from '../context/context.ts';
+
+export type { KnownTokenRow };
+
+/** The caller's tokens, newest first, expired and revoked ones too. */
+export async function listAgentTokens(
+  context: ServiceContext,
+  actor: Actor,
+  query: PageQuery,
+): Promise<{ rows: KnownTokenRow[]; fields: PageFields }> {
+  return await readInPages('agentTokens', query, (page) => selectAgentTokens(context.db, actor.userId, page));
+}
+
+/** Makes a token of the caller. The token itself is stored as its hash and told this once. */
+export async function createAgentToken(
+  context: ServiceContext,
+  actor: Actor,
+  body: CreateAgentTokenBody,
+): Promise<{ agentToken: KnownTokenRow; token: string }> {
+  const token = newToken('agent_token');
+  const agentToken = await context.db.transaction().execute(async (trx) => {
+    const made = await insertAgentToken(trx, {
+      id: newId('agentToken'),
+      user_id: actor.userId,
+      name: body.name,
+      token_sha256: tokenSha256(token),
+      token_prefix: tokenPrefix(token),
+      access: body.access ?? 'read_send',
+      can_approve: body.canApprove ?? false,
+      can_wake: body.canWake ?? false,
+      expiresInDays: body.expiresInDays ?? AGENT_TOKEN_DAYS.default,
+    });
+    const { name, access, can_approve: canApprove, can_wake: canWake } = made;
+    await tellOrgs(trx, actor, 'agent_token_created', made, {
+      name,
+      access,
+      canApprove,
+      canWake,
+      expiresAt: made.expires_at,
+    });
+    return made;
+  });
+  return { agentToken, token };
+}
+
+/**
+ * Revokes a token of the caller: the next request with it is refused, on every replica. One that is
+ * revoked stays as it is.
+ */
+export async function revokeAgentToken(context: ServiceContext, actor: Actor, tokenId: string): Promise<KnownTokenRow> {
+  return await context.db.transaction().execute(async (trx) => {
+    const found = isId('agentToken', tokenId) ? await findAgentToken(trx, tokenId) : undefined;
+    if (found === undefined)
+      throw new CodedError('agent_token_not_found', 'there is no personal agent token with the id in the path');
+    if (found.user_id !== actor.userId)
+      throw new CodedError('agent_token_access_denied', 'this personal agent token belongs to another user');
+    const revoked = await writeRevocation(trx, tokenId);
+    // Somebody else may have revoked it since it was read.
+    if (revoked === undefined) return (await findAgentToken(trx, tokenId)) ?? found;
+    await tellOrgs(trx, actor, 'agent_token_revoked', revoked, { name: revoked.name });
+    return revoked;
+  });
+}
+
+/** Leaves a row in the feed of each org that the token was good in, which may be none. */
+async function tellOrgs(
+  trx: Database,
+  actor: Actor,
+  kind: 'agent_token_created' | 'agent_token_revoked',
+  token: KnownTokenRow,
+  details: Record<string, unknown>,
+): Promise<void> {
+  for (const { id: orgId } of await listOrgsOfUser(trx, token.user_id, null))
+    await insertActivity(trx, { orgId, actor, kind, subject: { kind: 'agent_token', id: token.id }, details });
+}

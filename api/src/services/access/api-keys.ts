@@ -1,0 +1,159 @@
+// API keys: listing, making and revoking them in a signed-in session, and minting them on the
+// machine. What a key may do is decided at each of its calls (rules/access.ts), so nothing of it is
+// judged here.
+import type { CreateApiKeyBody } from '@berth/contract/access/api-keys.ts';
+import type { PageQuery } from '@berth/contract/route/page.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { readInPages, type PageFields } from '../../rules/page.ts';
+import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
+import {
+  findApiKey,
+  insertApiKey,
+  listApiKeys as selectApiKeys,
+  revokeApiKey as writeRevocation,
+  type KnownKeyRow,
+} from '../../store/access/api-keys.ts';
+import { findFirstOrg } from '../../store/people/identity.ts';
+import { newId } from '../../store/database/ids.ts';
+import type { Database } from '../../store/database/schema.ts';
+import { newToken, tokenPrefix, tokenSha256 } from './bearer-token.ts';
+import type { ServiceContext } from '../context/context.ts';
+
+export type { KnownKeyRow };
+
+/** A person with access to the machine itself. */
+export const OPERATOR: ActivityActor = { kind: 'operator', id: null, userId: null };
+
+export interface MintRequest {
+  orgId: string;
+  /** The user the key acts as. */
+  createdBy: string;
+  name: string;
+  scopes: string[] | null;
+  expiresInDays: number | null;
+  /** Who asks for it; the operator on the machine when absent. */
+  actor?: ActivityActor;
+}
+
+export interface MintedKey {
+  keyId: string;
+  orgId: string;
+  name: string;
+  /** Shown once; only its hash is stored. */
+  token: string;
+  expiresAt: string | null;
+}
+
+/** The org's keys, newest first, expired and revoked ones too. */
+export async function listApiKeys(
+  context: ServiceContext,
+  orgId: string,
+  query: PageQuery,
+): Promise<{ rows: KnownKeyRow[]; fields: PageFields }> {
+  return await readInPages('apiKeys', query, (page) => selectApiKeys(context.db, orgId, page));
+}
+
+/** Makes a key that acts as the caller. The token is stored as its hash and told this once. */
+export async function createApiKey(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  body: CreateApiKeyBody,
+): Promise<{ apiKey: KnownKeyRow; token: string }> {
+  // A scope said twice is one scope.
+  const scopes = body.scopes == null ? null : [...new Set(body.scopes)];
+  const request = {
+    orgId,
+    createdBy: actor.userId,
+    name: body.name,
+    scopes,
+    expiresInDays: body.expiresInDays ?? null,
+    actor,
+  };
+  return await context.db.transaction().execute((trx) => makeKey(trx, request));
+}
+
+/**
+ * Revokes a key of the org: the next request with it is refused, on every replica. One that is
+ * revoked stays as it is.
+ */
+export async function revokeApiKey(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  keyId: string,
+): Promise<KnownKeyRow> {
+  return await context.db.transaction().execute(async (trx) => {
+    const revoked = await writeRevocation(trx, orgId, keyId);
+    if (revoked === undefined) {
+      const already = await findApiKey(trx, orgId, keyId);
+      if (already === undefined)
+        throw new CodedError('api_key_not_found', 'there is no API key with the id in the path');
+      return already;
+    }
+    await insertActivity(trx, {
+      orgId,
+      actor,
+      kind: 'api_key_revoked',
+      subject: { kind: 'api_key', id: keyId },
+      details: { keyId, name: revoked.name },
+    });
+    return revoked;
+  });
+}
+
+/** Makes a key and its row in the activity feed. Call it in a transaction. */
+export async function mintApiKey(trx: Database, request: MintRequest): Promise<MintedKey> {
+  const { apiKey, token } = await makeKey(trx, request);
+  return {
+    keyId: apiKey.id,
+    orgId: apiKey.org_id,
+    name: apiKey.name,
+    token,
+    expiresAt: apiKey.expires_at?.toISOString() ?? null,
+  };
+}
+
+async function makeKey(
+  trx: Database,
+  { actor = OPERATOR, ...key }: MintRequest,
+): Promise<{ apiKey: KnownKeyRow; token: string }> {
+  const token = newToken('api_key');
+  const apiKey = await insertApiKey(trx, {
+    ...key,
+    id: newId('apiKey'),
+    tokenSha256: tokenSha256(token),
+    tokenPrefix: tokenPrefix(token),
+  });
+  await insertActivity(trx, {
+    orgId: apiKey.org_id,
+    actor,
+    kind: 'api_key_created',
+    subject: { kind: 'api_key', id: apiKey.id },
+    details: { keyId: apiKey.id, name: apiKey.name, scopes: apiKey.scopes, createdBy: apiKey.created_by },
+  });
+  return { apiKey, token };
+}
+
+/**
+ * Mints a key that acts as the owner of the given org, or of the installation's first. Throws when
+ * there is no such org.
+ */
+export async function mintOwnerKey(
+  db: Database,
+  request: Omit<MintRequest, 'orgId' | 'createdBy'> & { orgId?: string | undefined },
+): Promise<MintedKey> {
+  return await db.transaction().execute(async (trx) => {
+    const org = await findFirstOrg(trx, request.orgId);
+    if (org === undefined) {
+      throw new Error(
+        request.orgId === undefined
+          ? 'there is no org yet: start the service once'
+          : `there is no org ${request.orgId} with an owner`,
+      );
+    }
+    const { name, scopes, expiresInDays } = request;
+    return await mintApiKey(trx, { orgId: org.orgId, createdBy: org.ownerId, name, scopes, expiresInDays });
+  });
+}

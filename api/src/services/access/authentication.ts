@@ -1,0 +1,138 @@
+// From a bearer token to who calls, with the sandbox that the path names, which the same statement
+// finds. Knows the kinds of tokens; what the caller may do is decided in access.ts. Nothing is
+// cached: a credential that was revoked, or whose holder was demoted, is refused by the very next
+// request on every replica.
+import { agentTokenPermissions } from '@berth/contract/access/agent-tokens.ts';
+import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
+import type { AuthKind } from '@berth/contract/route/route.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { touchAgentToken } from '../../store/access/agent-tokens.ts';
+import { touchApiKey } from '../../store/access/api-keys.ts';
+import type { Found, PresentedAgentToken, PresentedApiKey, PresentedSessionToken } from '../../store/access/callers.ts';
+import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import { tokenKind, tokenSha256 } from './bearer-token.ts';
+import type { ServiceContext } from '../context/context.ts';
+
+export type { Actor };
+
+export interface BearerToken {
+  kind: AuthKind;
+  /** All that is known of it from here on. */
+  sha256: Buffer;
+}
+
+/**
+ * The token of an `Authorization` header. Throws `unauthenticated`, also when its checksum is
+ * wrong: such a token costs no query.
+ */
+export function readToken(authorization: string | undefined): BearerToken {
+  if (authorization === undefined)
+    throw unauthenticated('a bearer token is needed: send the header Authorization: Bearer <token>');
+  const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+  if (token === undefined) throw unauthenticated('the header Authorization must have the form: Bearer <token>');
+  const kind = tokenKind(token);
+  if (kind === null) {
+    throw unauthenticated(
+      'the bearer token is none of this service (brt_..., bst_... or bat_...), or was not copied whole',
+    );
+  }
+  return { kind, sha256: tokenSha256(token) };
+}
+
+/** A request as far as it says who calls and about which sandbox. */
+export interface Presented {
+  bearer: BearerToken;
+  /** Of the path; null for none. Access to it is not decided by it being found. */
+  sandboxId: string | null;
+  requestId: string | null;
+}
+
+/**
+ * The sandbox that the path names, if there is one, and the present role of the caller in its org.
+ */
+export interface NamedSandbox {
+  sandbox: LocatedSandboxRow | undefined;
+  role: Role | null;
+}
+
+/** Who holds a token of the right form. Throws `unauthenticated`. */
+export async function authenticate(
+  context: ServiceContext,
+  presented: Presented,
+): Promise<{ actor: Actor; named: NamedSandbox }> {
+  const { bearer, sandboxId, requestId } = presented;
+  switch (bearer.kind) {
+    case 'api_key': {
+      const found = await context.callers.findKey(bearer.sha256, sandboxId);
+      return { actor: keyHolder(context, found.credential, requestId), named: namedIn(found) };
+    }
+    case 'session': {
+      const found = await context.callers.findSession(bearer.sha256, sandboxId);
+      return { actor: sessionHolder(found.credential, requestId), named: namedIn(found) };
+    }
+    case 'agent_token': {
+      const found = await context.callers.findAgentToken(bearer.sha256, sandboxId);
+      return { actor: agentTokenHolder(context, found.credential, requestId), named: namedIn(found) };
+    }
+    default:
+      return bearer.kind satisfies never;
+  }
+}
+
+function namedIn({ sandbox, roleInOrgOfSandbox }: Found<unknown>): NamedSandbox {
+  return { sandbox, role: roleName.safeParse(roleInOrgOfSandbox).data ?? null };
+}
+
+function keyHolder(context: ServiceContext, key: PresentedApiKey | undefined, requestId: string | null): Actor {
+  if (key === undefined) throw unauthenticated('this API key is unknown');
+  if (key.revoked_at !== null) throw unauthenticated(`this API key was revoked at ${key.revoked_at.toISOString()}`);
+  if (key.expired) throw unauthenticated(`this API key expired at ${key.expires_at?.toISOString()}`);
+  if (key.created_by === null) throw unauthenticated("this API key's creator no longer has an account");
+  if (!key.used_lately) noteUse(context, key.id, touchApiKey(context.db, key.id));
+  return {
+    kind: 'api_key',
+    id: key.id,
+    userId: key.created_by,
+    requestId,
+    orgId: key.org_id,
+    scopes: key.scopes === null ? null : new Set(key.scopes),
+    role: roleName.safeParse(key.role).data ?? null,
+  };
+}
+
+function sessionHolder(session: PresentedSessionToken | undefined, requestId: string | null): Actor {
+  if (session === undefined) throw unauthenticated('this session token is unknown, or was signed out');
+  if (session.expired)
+    throw unauthenticated(`this session token expired at ${session.expires_at.toISOString()}; refresh it`);
+  return { kind: 'session', id: session.id, userId: session.user_id, requestId, loginId: session.login_id };
+}
+
+function agentTokenHolder(
+  context: ServiceContext,
+  token: PresentedAgentToken | undefined,
+  requestId: string | null,
+): Actor {
+  if (token === undefined) throw unauthenticated('this personal agent token is unknown');
+  if (token.revoked_at !== null)
+    throw unauthenticated(`this personal agent token was revoked at ${token.revoked_at.toISOString()}`);
+  if (token.expired) throw unauthenticated(`this personal agent token expired at ${token.expires_at.toISOString()}`);
+  if (!token.used_lately) noteUse(context, token.id, touchAgentToken(context.db, token.id));
+  const permissions = agentTokenPermissions({
+    access: token.access,
+    canApprove: token.can_approve,
+    canWake: token.can_wake,
+  });
+  return { kind: 'agent_token', id: token.id, userId: token.user_id, requestId, permissions };
+}
+
+/** Off the answer's path: when it fails, the credential's `last_used_at` is late by one request. */
+function noteUse(context: ServiceContext, credentialId: string, noted: Promise<void>): void {
+  noted.catch((error: unknown) =>
+    context.log.warn({ err: error, credentialId }, 'could not note the use of a credential'),
+  );
+}
+
+function unauthenticated(message: string): CodedError {
+  return new CodedError('unauthenticated', message);
+}

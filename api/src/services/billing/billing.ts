@@ -1,0 +1,138 @@
+// What an org pays for, and buying a plan. What the payment provider says afterwards is in
+// paid-subscriptions.ts.
+import type { Plan } from '@berth/contract/billing/plans.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import type { BillingPeriod } from '../../rules/billing/period.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import type { Plans } from '../../rules/billing/plan-catalogue.ts';
+import { describePlan } from '../../rules/billing/plan-limits.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import { readClock } from '../../store/database/clock.ts';
+import { findOrg } from '../../store/people/identity.ts';
+import type { SubscriptionRow } from '../../store/database/schema.ts';
+import { findSubscription, keepCustomer, replaceCheckout } from '../../store/billing/subscriptions.ts';
+import { periodOfSubscription } from './period.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { followPaidSubscription } from './paid-subscriptions.ts';
+import type { PaymentProvider } from '../context/payment-port.ts';
+import { namedPlan } from './plans.ts';
+
+/** Page that the payment provider leads back to (pages/billing-return.ts). */
+export const RETURN_PATH = '/billing/return';
+const RETRY_AFTER_SECONDS = 5;
+/** Several people of an org may press the button at once. */
+const MOST_TRIES = 3;
+
+export interface SubscriptionState {
+  row: SubscriptionRow;
+  plan: Plan;
+  /** null: it is over. */
+  period: BillingPeriod | null;
+}
+
+/** Throws `no_active_plan` when there is none to tell of. */
+export async function getSubscription(context: ServiceContext, orgId: string): Promise<SubscriptionState> {
+  const { subscription: row, plan } = namedPlan(context.plans, await findSubscription(context.db, orgId));
+  return {
+    row,
+    plan,
+    period: row.status === 'canceled' ? null : periodOfSubscription(row, await readClock(context.db)),
+  };
+}
+
+/** Throws `billing_not_configured` without one. */
+export function requirePayments({ payments }: Pick<ServiceContext, 'payments'>): PaymentProvider {
+  if (payments !== null) return payments;
+  throw new CodedError(
+    'billing_not_configured',
+    'this installation collects no payments; its operator would set BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE',
+  );
+}
+
+/**
+ * A page of the payment provider on which the plan can be bought, or on which the subscription that
+ * the org has there is changed to it. An org has one such page at a time: what was begun before
+ * cannot be paid any more.
+ */
+export async function createCheckout(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  planId: string,
+): Promise<{ url: string; expiresAt: Date | null }> {
+  const provider = requirePayments(context);
+  const { plan, priceId } = planForSale(context.plans, planId);
+  const returnUrl = (state: 'bought' | 'left'): string => `${context.settings.publicUrl}${RETURN_PATH}?state=${state}`;
+
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const row = await settled(context, provider, orgId);
+    const {
+      provider_subscription_id: subscriptionId,
+      provider_customer_id: customer,
+      provider_checkout_id: before,
+    } = row;
+    if (subscriptionId !== null && customer !== null && row.status !== 'canceled') {
+      if (row.plan === plan.id)
+        throw new CodedError('plan_already_bought', `this org pays for ${describePlan(plan)} already`);
+      const { url } = await provider.openChange({
+        customerId: customer,
+        subscriptionId,
+        priceId,
+        returnUrl: returnUrl('bought'),
+      });
+      await insertActivity(context.db, { orgId, actor, kind: 'checkout_started', details: { plan: plan.id } });
+      return { url, expiresAt: null };
+    }
+    const customerId = customer ?? (await makeCustomer(context, provider, orgId));
+    const urls = { boughtUrl: returnUrl('bought'), leftUrl: returnUrl('left') };
+    const opened = await provider.openCheckout({ orgId, customerId, priceId, ...urls });
+    const kept = await context.db.transaction().execute(async (trx) => {
+      if (!(await replaceCheckout(trx, orgId, { before, now: opened.id }))) return false;
+      await insertActivity(trx, { orgId, actor, kind: 'checkout_started', details: { plan: plan.id } });
+      return true;
+    });
+    if (kept) return opened;
+    await provider.closeCheckout(opened.id);
+  }
+  throw new CodedError('payment_provider_unavailable', 'other people of this org begin to buy a plan at this moment', {
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  });
+}
+
+/**
+ * The org's subscription, once nothing can come of the checkout that was begun last: it is made
+ * unusable, or what was bought with it is taken over.
+ */
+async function settled(context: ServiceContext, provider: PaymentProvider, orgId: string): Promise<SubscriptionRow> {
+  const row = await requireRow(context, orgId);
+  if (row.provider_checkout_id === null) return row;
+  const { subscriptionId } = await provider.closeCheckout(row.provider_checkout_id);
+  if (subscriptionId === null || subscriptionId === row.provider_subscription_id) return row;
+  await followPaidSubscription(context, provider, { orgId, id: subscriptionId, event: null });
+  return await requireRow(context, orgId);
+}
+
+async function requireRow({ db }: ServiceContext, orgId: string): Promise<SubscriptionRow> {
+  const row = await findSubscription(db, orgId);
+  if (row !== undefined) return row;
+  throw new CodedError(
+    'no_active_plan',
+    'this org has no plan to begin from; the operator of this installation can give it one',
+  );
+}
+
+async function makeCustomer({ db }: ServiceContext, provider: PaymentProvider, orgId: string): Promise<string> {
+  const org = await findOrg(db, orgId);
+  if (org === undefined) throw new Error(`the org ${orgId} has gone`);
+  return await keepCustomer(db, orgId, await provider.createCustomer({ orgId, name: org.name }));
+}
+
+function planForSale(plans: Plans, planId: string): { plan: Plan; priceId: string } {
+  const plan = plans.get(planId);
+  if (plan !== undefined && plan.priceId !== null) return { plan, priceId: plan.priceId };
+  const sold = [...plans.values()].filter(({ priceId }) => priceId !== null).map(({ id }) => id);
+  throw new CodedError(
+    'plan_not_for_sale',
+    `body.plan: ${planId} cannot be bought here; ${sold.length === 0 ? 'no plan has a price (its operator would put a priceId into the catalogue)' : `possible: ${sold.join(', ')}`}`,
+  );
+}

@@ -1,0 +1,148 @@
+// An org's subscription follows the one that it has at the payment provider. An event says that
+// something happened, never what: that is asked of the provider, so that events which come late,
+// twice or out of order end in the same as those which do not.
+//
+// The provider is asked outside any transaction. What it said counts only if nothing was taken over
+// from it since it was asked, else it is asked again: of two answers the older one never comes
+// last.
+import type { Plans } from '../../rules/billing/plan-catalogue.ts';
+import { changeOf, type PaidSubscription } from '../../rules/billing/subscription-change.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import { hasPaymentEvent, notePaymentEvent } from '../../store/billing/payment-events.ts';
+import type { DatabaseTransaction, SubscriptionRow } from '../../store/database/schema.ts';
+import {
+  findOrgOfPaid,
+  findSubscription,
+  lockSubscription,
+  writePaidSubscription,
+} from '../../store/billing/subscriptions.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import type { ServiceContext } from '../context/context.ts';
+import type { PaymentEvent, PaymentProvider } from '../context/payment-port.ts';
+
+type PaidContext = Pick<ServiceContext, 'db' | 'plans' | 'log'>;
+type ToFollow = { orgId: string; id: string; event: { id: string; kind: string } | null };
+
+const SYSTEM = { kind: 'system', id: null, userId: null } as const;
+/** Events of one purchase come together, hardly more than a handful. */
+const MOST_TRIES = 8;
+
+/** Deals with an event, once. Throws where the provider shall send it again. */
+export async function takePaymentEvent(
+  context: PaidContext,
+  provider: PaymentProvider,
+  event: PaymentEvent,
+): Promise<void> {
+  const { id, kind, subscription } = event;
+  if (subscription === null || (await hasPaymentEvent(context.db, id))) return;
+  const orgId = (await findOrgOfPaid(context.db, subscription.id)) ?? subscription.orgId;
+  if (orgId === null) {
+    context.log.info(
+      { kind, subscription: subscription.id },
+      "the payment provider told of a subscription that is no org's",
+    );
+    return;
+  }
+  await followPaidSubscription(context, provider, { orgId, id: subscription.id, event: { id, kind } });
+}
+
+/** Asks the provider how the subscription stands and takes that over, with its rows in the feed. */
+export async function followPaidSubscription(
+  context: PaidContext,
+  provider: PaymentProvider,
+  toFollow: ToFollow,
+): Promise<void> {
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const before = await findSubscription(context.db, toFollow.orgId);
+    if (before === undefined) {
+      context.log.error(toFollow, 'the payment provider told of a subscription of an org that is not here');
+      return;
+    }
+    const paid = await provider.findSubscription(toFollow.id);
+    if (
+      await context.db.transaction().execute((trx) => takeOver(context, trx, toFollow, before.provider_revision, paid))
+    )
+      return;
+  }
+  throw new CodedError('payment_provider_unavailable', `the subscription ${toFollow.id} changes too fast`, {
+    retryAfterSeconds: 1,
+  });
+}
+
+/** False when what was asked is out of date. */
+async function takeOver(
+  { plans, log }: PaidContext,
+  trx: DatabaseTransaction,
+  { orgId, id, event }: ToFollow,
+  revision: number,
+  paid: PaidSubscription,
+): Promise<boolean> {
+  const row = await lockSubscription(trx, orgId);
+  if (row === undefined) throw new Error(`the subscription of the org ${orgId} has gone`);
+  if (row.provider_revision !== revision) return false;
+  if (event !== null && !(await notePaymentEvent(trx, event))) return true;
+  const recorded = {
+    plan: row.plan,
+    status: row.status,
+    startedAt: row.started_at,
+    paidId: row.provider_subscription_id,
+  };
+  const change = changeOf(recorded, paid, (priceId) => planOfPrice(plans, priceId));
+  if (change.kind === 'ignore') {
+    log.warn({ orgId, subscription: id, why: change.why }, 'a subscription at the payment provider was left alone');
+    return true;
+  }
+  if (change.kind === 'unknown_price') {
+    // It will be told again; until then somebody can put the price into the catalogue.
+    throw new Error(
+      `${orgId} pays for ${paid.priceIds.join(', ')}, which is the priceId of no plan of the catalogue (BERTH_PLANS_FILE)`,
+    );
+  }
+  if (change.instead !== null) {
+    log.error(
+      { orgId, follows: id, pays: change.instead },
+      'an org pays for two subscriptions: cancel the older one at the payment provider',
+    );
+  }
+  await writePaidSubscription(trx, orgId, {
+    plan: change.plan,
+    status: change.status,
+    startedAt: paid.createdAt,
+    periodAnchor: paid.periodAnchor,
+    canceledAt: paid.canceledAt,
+    cancelsAt: paid.cancelsAt,
+    customerId: paid.customerId,
+    subscriptionId: paid.id,
+  });
+  await tellOfChange(trx, row);
+  return true;
+}
+
+/** Rows in the feed for what is another than before; none where nothing is. */
+async function tellOfChange(trx: DatabaseTransaction, before: SubscriptionRow): Promise<void> {
+  const orgId = before.org_id;
+  const after = await findSubscription(trx, orgId);
+  if (after === undefined)
+    throw new Error(`the subscription of the org ${orgId} is not there in the transaction that wrote it`);
+  if (after.plan !== before.plan) {
+    const from = { plan: before.plan, status: before.status };
+    await insertActivity(trx, { orgId, actor: SYSTEM, kind: 'plan_changed', details: { from, to: after.plan } });
+  }
+  const [from, to] = [tellStanding(before), tellStanding(after)];
+  if (JSON.stringify(from) === JSON.stringify(to)) return;
+  await insertActivity(trx, { orgId, actor: SYSTEM, kind: 'subscription_changed', details: { from, to } });
+}
+
+function tellStanding(row: SubscriptionRow): Record<string, string | null> {
+  return {
+    status: row.status,
+    provider: row.provider_subscription_id === null ? null : 'stripe',
+    startedAt: row.started_at.toISOString(),
+    periodAnchor: row.period_anchor.toISOString(),
+    cancelsAt: row.cancels_at?.toISOString() ?? null,
+  };
+}
+
+function planOfPrice(plans: Plans, priceId: string): string | undefined {
+  return [...plans.values()].find((plan) => plan.priceId === priceId)?.id;
+}

@@ -1,0 +1,58 @@
+// Giving an org another plan: done by the operator on the machine. What a plan allows is asked in
+// plans.ts.
+import type { Plans } from '../../rules/billing/plan-catalogue.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import { findFirstOrg } from '../../store/people/identity.ts';
+import type { Database } from '../../store/database/schema.ts';
+import { lockSubscription, writeSubscription } from '../../store/billing/subscriptions.ts';
+import { OPERATOR } from '../access/api-keys.ts';
+
+export interface PlanChange {
+  orgId: string;
+  plan: string;
+  /** The plan it had before, and whether that had ended; null for none. */
+  before: { plan: string; status: string } | null;
+}
+
+/**
+ * Puts a plan of the catalogue in force for the org, or for the installation's first. What is awake
+ * stays awake, also above the new plan's limits: it counts from the next create, wake, resize or
+ * renewal on; its billing periods go on. Throws when there is no such plan or no such org, or when
+ * the org pays for its plan.
+ */
+export async function changePlan(
+  db: Database,
+  plans: Plans,
+  change: { orgId?: string | undefined; plan: string },
+): Promise<PlanChange> {
+  const { plan } = change;
+  if (!plans.has(plan)) {
+    throw new Error(
+      `there is no plan '${plan}' in the catalogue (BERTH_PLANS_FILE); known: ${[...plans.keys()].join(', ')}`,
+    );
+  }
+
+  return await db.transaction().execute(async (trx) => {
+    const org = await findFirstOrg(trx, change.orgId);
+    if (org === undefined) {
+      throw new Error(
+        change.orgId === undefined ? 'there is no org yet: start the service once' : `there is no org ${change.orgId}`,
+      );
+    }
+
+    const { orgId } = org;
+    const had = await lockSubscription(trx, orgId);
+    const paid = had?.provider_subscription_id;
+    if (paid != null && had?.status !== 'canceled') {
+      throw new Error(
+        `the org ${orgId} pays for its plan with the subscription ${paid}: change or cancel it at the payment provider`,
+      );
+    }
+
+    const before = had === undefined ? null : { plan: had.plan, status: had.status };
+    if (before?.plan === plan && before.status === 'active') return { orgId, plan, before };
+    await writeSubscription(trx, { orgId, plan });
+    await insertActivity(trx, { orgId, actor: OPERATOR, kind: 'plan_changed', details: { from: before, to: plan } });
+    return { orgId, plan, before };
+  });
+}

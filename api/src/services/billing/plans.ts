@@ -1,0 +1,88 @@
+// The plan in force of an org, and what it allows. Whatever makes or wakes a machine asks here, in
+// its own transaction.
+//
+// Order of locks in such a transaction: the sandbox's row, then the subscription's, then the host's
+// (services/placement.ts).
+import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
+import type { Plan } from '@berth/contract/billing/plans.ts';
+import type { Plans } from '../../rules/billing/plan-catalogue.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { requireOneMore, requireSizeWithinPlan } from '../../rules/billing/plan-limits.ts';
+import type { DatabaseTransaction, SubscriptionRow } from '../../store/database/schema.ts';
+import { countConcurrent, findSubscription, lockSubscription } from '../../store/billing/subscriptions.ts';
+import type { ServiceContext } from '../context/context.ts';
+
+type PlanContext = Pick<ServiceContext, 'plans' | 'log'>;
+
+/**
+ * The org's plan. Throws `no_active_plan` when it has none, its subscription has ended, or the
+ * catalogue does not know the plan.
+ */
+export async function planInForce(context: PlanContext, trx: DatabaseTransaction, orgId: string): Promise<Plan> {
+  return planOf(context, orgId, await findSubscription(trx, orgId));
+}
+
+/** Throws `plan_limit` unless the org's plan allows machines of this size, or `no_active_plan`. */
+export async function requireWithinPlan(
+  context: PlanContext,
+  trx: DatabaseTransaction,
+  orgId: string,
+  allocation: Allocation,
+): Promise<void> {
+  requireSizeWithinPlan(await planInForce(context, trx, orgId), allocation);
+}
+
+/**
+ * Throws `concurrent_sandbox_limit` when one more sandbox that is awake, or on its way there, would
+ * be above the org's plan, or `no_active_plan`. With a cap, the org's subscription stays locked
+ * until the transaction ends: it must commit the sandbox that the room is for.
+ */
+export async function requireConcurrentRoom(
+  context: PlanContext,
+  trx: DatabaseTransaction,
+  orgId: string,
+): Promise<void> {
+  // Without a cap nothing is counted, and creates need not wait for one another.
+  if ((await planInForce(context, trx, orgId)).concurrentSandboxes === null) return;
+  const plan = planOf(context, orgId, await lockSubscription(trx, orgId));
+  requireOneMore(plan, await countConcurrent(trx, orgId));
+}
+
+/**
+ * The subscription with the plan that it puts in force. Throws `no_active_plan` when it puts none.
+ */
+export function inForce(
+  plans: Plans,
+  subscription: SubscriptionRow | undefined,
+): { subscription: SubscriptionRow; plan: Plan } {
+  if (subscription?.status === 'canceled')
+    throw new CodedError('no_active_plan', `this org's plan ${subscription.plan} has ended`);
+  return namedPlan(plans, subscription);
+}
+
+/**
+ * The subscription with the plan that it names, whether it is over or not. Throws `no_active_plan`
+ * when there is none.
+ */
+export function namedPlan(
+  plans: Plans,
+  subscription: SubscriptionRow | undefined,
+): { subscription: SubscriptionRow; plan: Plan } {
+  if (subscription === undefined) throw new CodedError('no_active_plan', 'this org has no plan');
+  const plan = plans.get(subscription.plan);
+  if (plan !== undefined) return { subscription, plan };
+  throw new CodedError(
+    'no_active_plan',
+    `this org's plan ${subscription.plan} is not one that this installation offers`,
+  );
+}
+
+function planOf(context: PlanContext, orgId: string, subscription: SubscriptionRow | undefined): Plan {
+  if (subscription !== undefined && subscription.status !== 'canceled' && !context.plans.has(subscription.plan)) {
+    context.log.error(
+      { orgId, plan: subscription.plan, known: [...context.plans.keys()] },
+      'an org has a plan that is not in the catalogue (BERTH_PLANS_FILE); it can create, wake, resize and renew nothing',
+    );
+  }
+  return inForce(context.plans, subscription).plan;
+}

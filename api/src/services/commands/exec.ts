@@ -1,0 +1,54 @@
+// Runs a command in a sandbox: data plane, straight through the host, no queue. A stopped sandbox
+// is woken first where its project says so.
+import type { ExecResult } from '@berth/contract/commands/exec.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import { holdActivity } from '../sandboxes/activity-signal.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { explainHostFailure } from '../hosts/failure.ts';
+import { takeIntoUse } from '../sandboxes/use.ts';
+
+export interface ExecRequest {
+  command: string;
+  timeoutSeconds: number;
+}
+
+/**
+ * Runs one command and resolves with its result, whatever its exit code. The signal ends the
+ * command's process group. Throws `sandbox_state_conflict`, `sandbox_unreachable` or
+ * `host_unavailable`, and where it wakes the sandbox, what a wake throws.
+ */
+export async function execInSandbox(
+  context: ServiceContext,
+  actor: Actor,
+  sandbox: LocatedSandboxRow,
+  request: ExecRequest,
+  signal: AbortSignal,
+): Promise<ExecResult> {
+  const inUse = await takeIntoUse(context, actor, sandbox, { action: 'exec', signalOfUse: 'exec' }, signal);
+  const noted = insertActivity(context.db, {
+    orgId: inUse.org_id,
+    projectId: inUse.project_id,
+    sandboxId: inUse.id,
+    actor,
+    kind: 'sandbox_exec',
+    details: { timeoutSeconds: request.timeoutSeconds },
+  });
+  // The row is written while the command runs; when it cannot be, the command ends.
+  const unrecorded = new AbortController();
+  noted.catch((error: unknown) => unrecorded.abort(error));
+  const use = holdActivity(context, inUse.id, 'exec');
+  try {
+    const result = await context.hosts
+      .at(inUse.host_url)
+      .exec(inUse.id, request, { signal: AbortSignal.any([signal, unrecorded.signal]) });
+    await noted;
+    return result;
+  } catch (error) {
+    await noted;
+    throw await explainHostFailure(context, inUse.id, 'exec', error, '; the command may or may not have run');
+  } finally {
+    use.end();
+  }
+}

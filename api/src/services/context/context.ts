@@ -1,0 +1,30 @@
+// What services are given: the database, the lifecycle's queue, the notices of changes, hosts and
+// the plan catalogue. Wired in main.ts.
+import type { Logger } from 'pino';
+import type { HostClients } from '../../hosts/clients.ts';
+import type { Plans } from '../../rules/billing/plan-catalogue.ts';
+import type { Callers } from '../../store/access/callers.ts';
+import type { SandboxChanges } from '../../store/sandboxes/changes.ts';
+import type { Database } from '../../store/database/schema.ts';
+import type { LifecycleQueue } from './lifecycle-port.ts';
+import type { Mailer } from './mail-port.ts';
+import type { PaymentProvider } from './payment-port.ts';
+import type { SecretKey } from './secret-key.ts';
+import type { Settings } from './settings.ts';
+
+export interface ServiceContext {
+  db: Database;
+  /** The hot path's own statements, on the pool of `db`. */
+  callers: Callers;
+  changes: SandboxChanges;
+  lifecycle: LifecycleQueue;
+  hosts: HostClients;
+  /** By id. */
+  plans: Plans;
+  settings: Settings;
+  secretKey: SecretKey;
+  mailer: Mailer;
+  /** null: no payments are collected. */
+  payments: PaymentProvider | null;
+  log: Logger;
+}

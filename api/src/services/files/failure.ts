@@ -1,0 +1,60 @@
+// What a refusal of a sandbox's file system means to a caller. Codes come from the host; the words
+// are all ours, as the guest's could be anything.
+import type { ErrorCode } from '@berth/contract/route/errors.ts';
+import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
+import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
+import { FILE_ERRORS, type FileErrorCode } from '@berth/protocol/files.ts';
+import { HostError } from '../../hosts/error.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { quotedPath } from '../../rules/files/path.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { explainHostFailure } from '../hosts/failure.ts';
+
+const BUSY_RETRY_AFTER_SECONDS = 1;
+
+/** What is said after the path. */
+const WORDS: { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string } = {
+  file_path_invalid: 'the path or a name in it is too long, or it leads through a ring of links',
+  not_a_file: 'this is a directory, a socket, a device or a FIFO, and no file',
+  not_a_directory: 'this, or a part of the path, is no directory',
+  file_access_denied: "the sandbox's user may not do this, or the file system is read-only",
+  file_not_found: 'there is nothing at this path in the sandbox',
+  file_too_large: `the file is longer than the ${FILE_LIMITS.readBytes} bytes that are read at once`,
+  file_system_error: "the sandbox's file system refused this",
+  guest_disk_full: "the sandbox's disk is full; what was there is untouched",
+};
+
+export interface FailedFileCall {
+  sandboxId: string;
+  action: Extract<SandboxAction, `files_${string}`>;
+  path: string;
+}
+
+/** The failure as the caller is told it. */
+export async function explainFileFailure(
+  context: ServiceContext,
+  call: FailedFileCall,
+  error: unknown,
+): Promise<unknown> {
+  const { sandboxId, action, path } = call;
+  if (!(error instanceof HostError) || !isFileError(error.code)) {
+    const consequence = action === 'files_write' ? '; the file may or may not have been written' : '';
+    return await explainHostFailure(context, sandboxId, action, error, consequence);
+  }
+  if (error.code === 'guest_busy') {
+    const options = { retryAfterSeconds: BUSY_RETRY_AFTER_SECONDS, cause: error };
+    return new CodedError(
+      'sandbox_busy',
+      'too many file calls at once in this sandbox; try again in a moment',
+      options,
+    );
+  }
+  const errno = error.errno === undefined ? '' : ` (${error.errno})`;
+  return new CodedError(error.code satisfies ErrorCode, `${quotedPath(path)}: ${WORDS[error.code]}${errno}`, {
+    cause: error,
+  });
+}
+
+function isFileError(code: string): code is FileErrorCode {
+  return Object.hasOwn(FILE_ERRORS, code);
+}

@@ -1,0 +1,99 @@
+// Files of a sandbox: data plane, straight through the host, no queue. A stopped sandbox is woken
+// first where its project says so.
+import type { FileContent, FilesSnapshot, FolderListing, WrittenFile } from '@berth/contract/files/files.ts';
+import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
+import type { HostClient } from '../../hosts/client.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { bytesOfContent, contentOfBytes } from '../../rules/files/content.ts';
+import { filePath, folderPath } from '../../rules/files/path.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { explainFileFailure } from './failure.ts';
+import { readListing, type FoldersListed } from './listing.ts';
+import { takeIntoUse, type SandboxInUse } from '../sandboxes/use.ts';
+
+/** Who asks, for which sandbox; the signal ends the call. */
+export interface FileCall {
+  actor: Actor;
+  sandbox: LocatedSandboxRow;
+  signal: AbortSignal;
+}
+
+/**
+ * What is in a folder. Every function here throws what `takeIntoUse` does, and the errors of its
+ * route.
+ */
+export async function listFiles(
+  context: ServiceContext,
+  call: FileCall,
+  { path }: { path: string },
+): Promise<FolderListing> {
+  const folder = folderPath(path);
+  const { truncated, directories } = await listed(context, call, folder, 1);
+  return { path: folder, truncated, entries: directories[folder] ?? [] };
+}
+
+/** What is in a folder and in those below it, `depth` levels in all. */
+export async function snapshotFiles(
+  context: ServiceContext,
+  call: FileCall,
+  { path, depth }: { path: string; depth: number },
+): Promise<FilesSnapshot> {
+  const folder = folderPath(path);
+  return { path: folder, ...(await listed(context, call, folder, depth)) };
+}
+
+export async function readFile(context: ServiceContext, call: FileCall, given: { path: string }): Promise<FileContent> {
+  const path = filePath(given.path);
+  const bytes = await use(context, call, 'files_read', path, (host, { id }) =>
+    host.readFile(id, path, { signal: call.signal }),
+  );
+  return { path, ...contentOfBytes(bytes), size: bytes.length };
+}
+
+/**
+ * Writes a file whole or not at all. Once the machine was asked, it is carried through and noted in
+ * the activity feed, whether its caller stays or not.
+ */
+export async function writeFile(
+  context: ServiceContext,
+  call: FileCall,
+  given: Pick<FileContent, 'path' | 'content' | 'encoding'>,
+): Promise<WrittenFile> {
+  const bytes = bytesOfContent(given);
+  const path = filePath(given.path);
+  return await use(context, call, 'files_write', path, async (host, sandbox) => {
+    const { size } = await host.writeFile(sandbox.id, path, bytes);
+    await insertActivity(context.db, {
+      orgId: sandbox.org_id,
+      projectId: sandbox.project_id,
+      sandboxId: sandbox.id,
+      actor: call.actor,
+      kind: 'sandbox_file_written',
+      details: { path, size },
+    });
+    return { path, size };
+  });
+}
+
+function listed(context: ServiceContext, call: FileCall, path: string, depth: number): Promise<FoldersListed> {
+  return use(context, call, 'files_read', path, async (host, { id }) =>
+    readListing(await host.listFiles(id, path, depth, { signal: call.signal }), path, depth),
+  );
+}
+
+async function use<T>(
+  context: ServiceContext,
+  { actor, sandbox, signal }: FileCall,
+  action: Extract<SandboxAction, `files_${string}`>,
+  path: string,
+  work: (host: HostClient, sandbox: SandboxInUse) => Promise<T>,
+): Promise<T> {
+  const inUse = await takeIntoUse(context, actor, sandbox, { action, signalOfUse: 'file' }, signal);
+  try {
+    return await work(context.hosts.at(inUse.host_url), inUse);
+  } catch (error) {
+    throw await explainFileFailure(context, { sandboxId: inUse.id, action, path }, error);
+  }
+}

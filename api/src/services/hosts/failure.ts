@@ -1,0 +1,56 @@
+// What a host's failure means to a caller of the data plane: commands, metrics. The one table of
+// it; a failure that is not in it is a fault of the service.
+import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
+import { HostError, type HostFailureCode } from '../../hosts/error.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { requireLegal } from '../../rules/sandboxes/action.ts';
+
+const RETRY_AFTER_SECONDS = 2;
+
+type Unanswered = 'sandbox_unreachable' | 'host_unavailable';
+
+const MEANINGS: { readonly [code in HostFailureCode]?: Unanswered } = {
+  vm_not_found: 'sandbox_unreachable',
+  vm_not_running: 'sandbox_unreachable',
+  superseded: 'sandbox_unreachable',
+  stale_epoch: 'sandbox_unreachable',
+  guest_unreachable: 'sandbox_unreachable',
+  host_unreachable: 'host_unavailable',
+  host_timeout: 'host_unavailable',
+  invalid_answer: 'host_unavailable',
+  unauthorized: 'host_unavailable',
+};
+const WHO: { readonly [meaning in Unanswered]: string } = {
+  sandbox_unreachable: "the sandbox's machine",
+  host_unavailable: 'the host of the sandbox',
+};
+
+/**
+ * The failure as the caller is told it; `consequence` ends the sentence. The sandbox's row is read
+ * again: where it is in a status by now in which the action is not legal, that is the answer.
+ */
+export async function explainHostFailure(
+  context: ServiceContext,
+  sandboxId: string,
+  action: SandboxAction,
+  error: unknown,
+  consequence = '',
+): Promise<unknown> {
+  if (!(error instanceof HostError)) return error;
+  const meaning = MEANINGS[error.code];
+  if (meaning === undefined) return error;
+  const now = await findSandbox(context.db, sandboxId);
+  try {
+    if (now !== undefined) requireLegal(action, now.status);
+  } catch (refusal) {
+    return refusal instanceof CodedError
+      ? new CodedError(refusal.code, `${refusal.message}${consequence}`, { cause: error })
+      : refusal;
+  }
+  return new CodedError(meaning, `${WHO[meaning]} did not answer${consequence}`, {
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+    cause: error,
+  });
+}

@@ -1,0 +1,112 @@
+// The mail of an invitation: what it says, the token in it, and the note that it went out. The
+// token is made here and lives in the message alone; what is stored is its hash. The durable step
+// that sends it is workers/invitation-mail.ts.
+import { html } from '../../rules/html.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import { markSent, writeInvitationToken, type InvitationForMail } from '../../store/orgs/invitations.ts';
+import type { DatabaseTransaction } from '../../store/database/schema.ts';
+import { tellOf } from './invitations.ts';
+import type { MailMessage } from '../context/mail-port.ts';
+import { linkTokenSha256, newLinkToken } from '../access/one-time-links.ts';
+
+export interface PreparedMail {
+  message: MailMessage;
+  /** Tells the token in the message from an earlier or later one. */
+  tokenSha256: Buffer;
+}
+
+/**
+ * Makes a message with a fresh token, which is the only one that works from the commit on; null
+ * when the invitation does not wait for a mail: it is not pending any more, or its mail went out.
+ */
+export async function prepareInvitationMail(
+  trx: DatabaseTransaction,
+  publicUrl: string,
+  invitationId: string,
+): Promise<PreparedMail | null> {
+  const token = newLinkToken();
+  const tokenSha256 = linkTokenSha256(token);
+  const invitation = await writeInvitationToken(trx, invitationId, tokenSha256);
+  if (invitation === undefined) return null;
+  return { message: messageOf(invitation, `${publicUrl}/invitation?token=${token}`), tokenSha256 };
+}
+
+/**
+ * Notes that the message with this token went out; false when that is noted already, or a later
+ * message has taken its place.
+ */
+export async function noteInvitationSent(
+  trx: DatabaseTransaction,
+  invitationId: string,
+  tokenSha256: Buffer,
+): Promise<boolean> {
+  const sent = await markSent(trx, invitationId, tokenSha256);
+  if (sent === undefined) return false;
+  const actor = { kind: 'system', id: null, userId: null } as const;
+  await insertActivity(trx, { orgId: sent.org_id, actor, kind: 'invitation_sent', ...tellOf(sent) });
+  return true;
+}
+
+interface Facts {
+  /** What happened, in a sentence without its full stop. */
+  said: string;
+  until: string;
+  link: string;
+}
+
+/** The message of an invitation with its link. */
+export function messageOf(invitation: InvitationForMail, link: string): MailMessage {
+  const org = oneLine(invitation.org_name);
+  const inviter = oneLine(invitation.inviter_name ?? '');
+  const invited = inviter === '' ? 'You are invited to' : `${inviter} invites you to`;
+  const article = /^[aeiou]/.test(invitation.role) ? 'an' : 'a';
+  const facts = {
+    said: `${invited} the org “${org}” as ${article} ${invitation.role}`,
+    until: untilText(invitation.expires_at),
+    link,
+  };
+  return {
+    to: invitation.email,
+    subject: `${invited} the org “${org}” on Berth`,
+    text: textOf(facts),
+    html: htmlOf(facts),
+  };
+}
+
+const CLOSING = 'If you did not expect this, ignore this message: nothing happens unless you accept.';
+
+function textOf({ said, until, link }: Facts): string {
+  return `${said}.
+
+To accept, open this link before ${until}:
+
+${link}
+
+It works once, and for this email address only.
+
+${CLOSING}
+`;
+}
+
+function htmlOf({ said, until, link }: Facts): string {
+  return html`<!doctype html>
+    <html lang="en">
+      <body>
+        <p>${said}.</p>
+        <p>To accept, open this link before ${until}:</p>
+        <p><a href="${link}">Accept the invitation</a></p>
+        <p>${link}</p>
+        <p>It works once, and for this email address only.</p>
+        <p>${CLOSING}</p>
+      </body>
+    </html> `.toString();
+}
+
+/** Names are other people's text: none of it may look like a line of this message's own. */
+function oneLine(text: string): string {
+  return text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();
+}
+
+function untilText(at: Date): string {
+  return `${new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' }).format(at)} UTC`;
+}

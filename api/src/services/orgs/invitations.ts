@@ -1,0 +1,239 @@
+// Invitations into an org: making, listing, revoking, looking up and accepting them. Who holds the
+// token has read the invited address's mail; to accept it, the address must be the caller's own
+// besides. The mail is made and sent in invitation-mail.ts.
+import { INVITATION_DAYS, INVITATIONS_PER_HOUR } from '@berth/contract/route/limits.ts';
+import type { PageQuery } from '@berth/contract/route/page.ts';
+import type { Role } from '@berth/contract/route/permissions.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { permissionToChange, rolesInvitedBy } from '../../rules/orgs/membership.ts';
+import { readInPages, type PageFields } from '../../rules/page.ts';
+import { lockUser } from '../../store/people/accounts.ts';
+import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
+import { findOrg, findRole, findUser, insertMembership } from '../../store/people/identity.ts';
+import { newId } from '../../store/database/ids.ts';
+import {
+  countSentLately,
+  findInvitation,
+  findInvitationByHash,
+  insertInvitation,
+  listPendingInvitations,
+  markAccepted,
+  markRevoked,
+  revokeEarlier,
+  revokeSentBy,
+  type InvitationStatus,
+  type JudgedInvitationRow,
+} from '../../store/orgs/invitations.ts';
+import { findMember, isMemberAddress, lockMemberships, type MemberRow } from '../../store/orgs/memberships.ts';
+import type { Database, DatabaseTransaction } from '../../store/database/schema.ts';
+import { requireAlso } from '../access/access.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { linkTokenSha256 } from '../access/one-time-links.ts';
+
+export type { JudgedInvitationRow };
+
+/** What somebody is invited as when the invitation does not say. */
+const DEFAULT_ROLE: Role = 'member';
+
+/** An invitation with the name of its org, as the holder of its token sees it. */
+export type ReceivedInvitationRow = JudgedInvitationRow & { orgName: string };
+
+/** The org's pending invitations. */
+export async function listInvitations(
+  context: ServiceContext,
+  orgId: string,
+  query: PageQuery,
+): Promise<{ rows: JudgedInvitationRow[]; fields: PageFields }> {
+  return await readInPages('invitations', query, (page) => listPendingInvitations(context.db, orgId, page));
+}
+
+/**
+ * Invites an address, in the place of an invitation of it that is pending; the mail follows by
+ * itself.
+ */
+export async function createInvitation(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  { email, role = DEFAULT_ROLE }: { email: string; role?: Role | undefined },
+): Promise<JudgedInvitationRow> {
+  const id = newId('invitation');
+  return await context.db.transaction().execute(async (trx) => {
+    await lockMemberships(trx, orgId);
+    await requireAlso({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
+    if (await isMemberAddress(trx, orgId, email))
+      throw new CodedError('already_member', 'a member of the org has this address');
+    // The count is of all orgs: of invitations into several at once, each must see those before it.
+    await lockUser(trx, actor.userId);
+    await requireFewSent(trx, actor, email);
+    const replaced = await revokeEarlier(trx, orgId, email);
+    const invitation = await insertInvitation(trx, {
+      id,
+      orgId,
+      email,
+      role,
+      invitedBy: actor.userId,
+      days: INVITATION_DAYS,
+    });
+    await insertActivity(trx, {
+      orgId,
+      actor,
+      kind: 'invitation_created',
+      subject: { kind: 'invitation', id },
+      details: { email, role, ...(replaced === undefined ? {} : { replaces: replaced }) },
+    });
+    await context.lifecycle.enqueueInvitationMail(trx, id, 'first');
+    return invitation;
+  });
+}
+
+export async function revokeInvitation(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  invitationId: string,
+): Promise<JudgedInvitationRow> {
+  return await context.db.transaction().execute(async (trx) => {
+    await lockMemberships(trx, orgId);
+    const invitation = await findInvitation(trx, orgId, invitationId);
+    if (invitation === undefined)
+      throw new CodedError('invitation_not_found', 'there is no invitation with the id in the path');
+    requirePending(invitation);
+    const revoked = await markRevoked(trx, invitationId);
+    if (revoked === undefined) throw new Error(`the invitation ${invitationId} is pending and cannot be revoked`);
+    await insertActivity(trx, { orgId, actor, kind: 'invitation_revoked', ...tellOf(invitation) });
+    return revoked;
+  });
+}
+
+/**
+ * Revokes what a person sent and could not send any more in the role that is now theirs (null: no
+ * member): it would let in whom the org just stopped trusting them to let in. Call it in the
+ * transaction that changes the role, behind its lock.
+ */
+export async function revokeOfFormerRole(
+  trx: DatabaseTransaction,
+  actor: Actor,
+  { orgId, userId, role }: { orgId: string; userId: string; role: Role | null },
+): Promise<void> {
+  for (const invitation of await revokeSentBy(trx, { orgId, invitedBy: userId, keptRoles: rolesInvitedBy(role) })) {
+    const { subject, details } = tellOf(invitation);
+    await insertActivity(trx, {
+      orgId,
+      actor,
+      kind: 'invitation_revoked',
+      subject,
+      details: { ...details, inviter: userId },
+    });
+  }
+}
+
+/** The invitation whose mail had the token, whatever became of it; null when there is none. */
+export async function findInvitationByToken(db: Database, token: string): Promise<ReceivedInvitationRow | null> {
+  const invitation = await findInvitationByHash(db, linkTokenSha256(token));
+  if (invitation === undefined) return null;
+  const org = await findOrg(db, invitation.org_id);
+  return org === undefined ? null : { ...invitation, orgName: org.name };
+}
+
+/** As {@link findInvitationByToken}. Throws `invitation_not_found`. */
+export async function getInvitation(context: ServiceContext, token: string): Promise<ReceivedInvitationRow> {
+  const invitation = await findInvitationByToken(context.db, token);
+  if (invitation === null) throw unknownToken();
+  return invitation;
+}
+
+export interface Acceptance {
+  token: string;
+  /** Who becomes a member. */
+  userId: string;
+  /** Who does it, for the feed. */
+  actor: ActivityActor;
+}
+
+/**
+ * Makes the user a member in the invited role, and uses the invitation up: of any number of callers
+ * at once exactly one succeeds. Throws `invitation_not_found`, `invitation_for_another`,
+ * `email_not_verified`, `invitation_not_pending`, `already_member`.
+ */
+export async function acceptInvitationAs(
+  context: Pick<ServiceContext, 'db'>,
+  { token, userId, actor }: Acceptance,
+): Promise<{ orgId: string; member: MemberRow }> {
+  const hash = linkTokenSha256(token);
+  return await context.db.transaction().execute(async (trx) => {
+    const orgId = (await findInvitationByHash(trx, hash))?.org_id;
+    if (orgId === undefined) throw unknownToken();
+    await lockMemberships(trx, orgId);
+    // Read again behind the lock: by now it may be accepted, revoked or mailed again with another
+    // token.
+    const invitation = await findInvitationByHash(trx, hash);
+    if (invitation === undefined) throw unknownToken();
+    await requireInvited(trx, userId, invitation);
+    requirePending(invitation);
+    if ((await findRole(trx, orgId, userId)) !== undefined)
+      throw new CodedError('already_member', 'you are a member of the org already');
+    await insertMembership(trx, { orgId, userId, role: invitation.role });
+    await markAccepted(trx, invitation.id, userId);
+    await insertActivity(trx, { orgId, actor, kind: 'invitation_accepted', ...tellOf(invitation) });
+    const member = await findMember(trx, orgId, userId);
+    if (member === undefined)
+      throw new Error(`the membership of ${userId} in ${orgId} is not there in the transaction that made it`);
+    return { orgId, member };
+  });
+}
+
+/** Throws unless the invited address is the user's, and verified. */
+async function requireInvited(trx: DatabaseTransaction, userId: string, { email }: JudgedInvitationRow): Promise<void> {
+  const user = await findUser(trx, userId);
+  if (user?.email.toLowerCase() !== email) {
+    throw new CodedError(
+      'invitation_for_another',
+      'this invitation is for another email address than that of your account',
+    );
+  }
+
+  if (!user.emailVerified)
+    throw new CodedError('email_not_verified', 'verify your email address first, then accept the invitation');
+}
+
+const WHAT_BECAME: { readonly [status in Exclude<InvitationStatus, 'pending'>]: string } = {
+  accepted: 'was accepted already',
+  revoked: 'was revoked',
+  expired: 'has expired',
+};
+
+function requirePending({ status }: JudgedInvitationRow): void {
+  if (status !== 'pending') throw new CodedError('invitation_not_pending', `the invitation ${WHAT_BECAME[status]}`);
+}
+
+async function requireFewSent(trx: DatabaseTransaction, actor: Actor, email: string): Promise<void> {
+  const sent = await countSentLately(trx, actor.userId, email);
+  const { total, sameAddress } = INVITATIONS_PER_HOUR;
+  const most =
+    sent.total >= total
+      ? `${total} invitations`
+      : sent.sameAddress >= sameAddress
+        ? `${sameAddress} invitations to one address`
+        : undefined;
+  if (most === undefined) return;
+  throw new CodedError('rate_limited', `one person may send at most ${most} within an hour; try again later`, {
+    retryAfterSeconds: Math.max(1, sent.secondsLeft),
+  });
+}
+
+/** What the feed says of every change of an invitation. */
+export function tellOf({ id, email, role }: Pick<JudgedInvitationRow, 'id' | 'email' | 'role'>): {
+  subject: { kind: 'invitation'; id: string };
+  details: { email: string; role: string };
+} {
+  return { subject: { kind: 'invitation', id }, details: { email, role } };
+}
+
+function unknownToken(): CodedError {
+  return new CodedError(
+    'invitation_not_found',
+    'there is no invitation with this token; a newer mail may have another',
+  );
+}

@@ -1,0 +1,126 @@
+// Members of an org: listing them, changing their roles, removing them, leaving. Changes of one
+// org's memberships come one after another, and each is held against what the one before left. They
+// are in force with the next request on every replica: roles are never cached.
+import type { PageQuery } from '@berth/contract/route/page.ts';
+import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { permissionToChange, requireOwnerLeft } from '../../rules/orgs/membership.ts';
+import { readInPages, type PageFields } from '../../rules/page.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import { isId } from '../../store/database/ids.ts';
+import {
+  countOwners,
+  deleteMembership,
+  findMember,
+  listMembers as selectMembers,
+  lockMemberships,
+  updateRole,
+  type MemberRow,
+} from '../../store/orgs/memberships.ts';
+import type { DatabaseTransaction } from '../../store/database/schema.ts';
+import { requireAlso } from '../access/access.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { revokeOfFormerRole } from './invitations.ts';
+
+export type { MemberRow };
+
+export async function listMembers(
+  context: ServiceContext,
+  orgId: string,
+  query: PageQuery,
+): Promise<{ rows: MemberRow[]; fields: PageFields }> {
+  return await readInPages('members', query, (page) => selectMembers(context.db, orgId, page));
+}
+
+/**
+ * Gives a member another role, or the one they have again, which leaves no trace. Pending
+ * invitations that the new role could not send end with it.
+ */
+export async function updateMember(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  userId: string,
+  role: Role,
+): Promise<MemberRow> {
+  return await context.db.transaction().execute(async (trx) => {
+    const member = await lockMember(trx, orgId, userId);
+    const change = { from: roleName.parse(member.role), to: role };
+    await requireAlso({ ...context, db: trx }, actor, orgId, permissionToChange(change));
+    requireOwnerLeft(change, await countOwners(trx, orgId));
+    if (change.from === change.to) return member;
+    await updateRole(trx, { orgId, userId, role });
+    await insertActivity(trx, {
+      orgId,
+      actor,
+      kind: 'member_role_changed',
+      subject: { kind: 'user', id: userId },
+      details: { userId, ...change },
+    });
+    await revokeOfFormerRole(trx, actor, { orgId, userId, role });
+    return { ...member, role };
+  });
+}
+
+/**
+ * Ends a membership; answers what it was. The person's API keys, session tokens and pending
+ * invitations grant nothing in the org from now on.
+ */
+export async function removeMember(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  userId: string,
+): Promise<MemberRow> {
+  return await context.db.transaction().execute(async (trx) => {
+    const member = await lockMember(trx, orgId, userId);
+    await requireAlso(
+      { ...context, db: trx },
+      actor,
+      orgId,
+      permissionToChange({ from: roleName.parse(member.role), to: null }),
+    );
+    return await endMembership(trx, actor, orgId, member, false);
+  });
+}
+
+/** Ends the caller's own membership, which needs no permission; answers what it was. */
+export async function leaveOrg(context: ServiceContext, actor: Actor, orgId: string): Promise<MemberRow> {
+  return await context.db.transaction().execute(async (trx) => {
+    await lockMemberships(trx, orgId);
+    const member = await findMember(trx, orgId, actor.userId);
+    // Removed by somebody since access was decided.
+    if (member === undefined) throw new CodedError('org_access_denied', 'you are not a member of the org any more');
+    return await endMembership(trx, actor, orgId, member, true);
+  });
+}
+
+async function endMembership(
+  trx: DatabaseTransaction,
+  actor: Actor,
+  orgId: string,
+  member: MemberRow,
+  left: boolean,
+): Promise<MemberRow> {
+  const { user_id: userId, role } = member;
+  requireOwnerLeft({ from: roleName.parse(role), to: null }, await countOwners(trx, orgId));
+  await deleteMembership(trx, orgId, userId);
+  await insertActivity(trx, {
+    orgId,
+    actor,
+    kind: 'member_removed',
+    subject: { kind: 'user', id: userId },
+    details: { userId, role, left },
+  });
+  await revokeOfFormerRole(trx, actor, { orgId, userId, role: null });
+  return member;
+}
+
+async function lockMember(trx: DatabaseTransaction, orgId: string, userId: string): Promise<MemberRow> {
+  await lockMemberships(trx, orgId);
+  const member = isId('user', userId) ? await findMember(trx, orgId, userId) : undefined;
+  if (member === undefined)
+    throw new CodedError('member_not_found', 'the org has no member with the userId in the path');
+  return member;
+}

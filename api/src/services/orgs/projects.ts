@@ -1,0 +1,202 @@
+// Projects: listing, making, changing and deleting them, and the credentials of their repositories,
+// which leave only to whoever clones.
+import {
+  DEFAULT_USE_CASE,
+  repoCredentials,
+  type CreateProjectBody,
+  type RepoCredentials,
+  type UpdateProjectBody,
+} from '@berth/contract/orgs/projects.ts';
+import type { PageQuery } from '@berth/contract/route/page.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { canonicalJson } from '../../rules/canonical-json.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { readInPages, type PageFields } from '../../rules/page.ts';
+import { requireRepositoryAllowed } from '../../rules/clones/repository.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import { newId } from '../../store/database/ids.ts';
+import * as store from '../../store/orgs/projects.ts';
+import type { ProjectRecord } from '../../store/orgs/projects.ts';
+import type { DatabaseTransaction } from '../../store/database/schema.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { openText, sealText } from '../context/sealed.ts';
+
+export type { ProjectRecord };
+
+/** The org's projects, newest first; whole, or the page that the query asks for. */
+export async function listProjects(
+  context: ServiceContext,
+  orgId: string,
+  query: PageQuery,
+): Promise<{ rows: ProjectRecord[]; fields: PageFields }> {
+  return await readInPages('projects', query, (page) => store.listProjects(context.db, orgId, page));
+}
+
+/** Throws `project_not_found`. */
+export async function getProject(context: ServiceContext, orgId: string, projectId: string): Promise<ProjectRecord> {
+  return (await store.findProject(context.db, orgId, projectId)) ?? throwNotFound();
+}
+
+export async function createProject(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  body: CreateProjectBody,
+): Promise<ProjectRecord> {
+  requireDefaultAllowed(context, body);
+  const id = newId('project');
+  return await context.db.transaction().execute(async (trx) => {
+    const project = await store.insertProject(trx, {
+      id,
+      org_id: orgId,
+      name: body.name ?? `project-${id.slice(4, 12)}`,
+      use_case: body.useCase ?? DEFAULT_USE_CASE,
+      default_profile: body.defaultProfile ?? null,
+      default_repository: body.defaultRepository ?? null,
+      default_branch: body.defaultBranch ?? null,
+      default_persistence_policy: body.defaultPersistencePolicy ?? null,
+      default_idle_minutes: body.defaultIdleMinutes ?? null,
+      wake_on_use: body.wakeOnUse ?? false,
+      metadata: JSON.stringify(body.metadata ?? {}),
+      repo_credentials_sealed: seal(context, id, body.repoCredentials ?? null),
+      created_by: actor.userId,
+    });
+    await insertActivity(trx, {
+      orgId,
+      projectId: id,
+      actor,
+      kind: 'project_created',
+      details: { name: project.name },
+    });
+    return project;
+  });
+}
+
+/**
+ * Changes what the body has; absent fields stay. Where all of it is so already, nothing is written.
+ * Credentials that are given are always stored anew: whether they are those that are there already
+ * is not told. Throws `project_not_found`.
+ */
+export async function updateProject(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  projectId: string,
+  body: UpdateProjectBody,
+): Promise<ProjectRecord> {
+  requireDefaultAllowed(context, body);
+  return await context.db.transaction().execute(async (trx) => {
+    const before = await lock(trx, orgId, projectId, 'change');
+    const { columns, changes } = changesOf(before, body);
+    const fields = Object.keys(changes);
+    if (body.repoCredentials !== undefined && (body.repoCredentials !== null || before.has_repo_credentials)) {
+      columns.repo_credentials_sealed = seal(context, projectId, body.repoCredentials);
+      fields.push('repoCredentials');
+    }
+    if (fields.length === 0) return before;
+    const project = await store.updateProject(trx, projectId, columns);
+    await insertActivity(trx, { orgId, projectId, actor, kind: 'project_updated', details: { fields, changes } });
+    return project;
+  });
+}
+
+/**
+ * Deletes a project and, for good, its credentials; what tells of it stays. Throws
+ * `project_not_found`, or `project_has_sandboxes` while it has some. A create holds the project's
+ * row as it commits its sandbox (sandbox-create.ts), so either that is counted here or the create
+ * finds no project.
+ */
+export async function deleteProject(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  projectId: string,
+): Promise<ProjectRecord> {
+  return await context.db.transaction().execute(async (trx) => {
+    const before = await lock(trx, orgId, projectId, 'delete');
+    const count = await store.countSandboxes(trx, before);
+    if (count > 0) {
+      const sandboxes = count === 1 ? '1 sandbox that is' : `${count} sandboxes that are`;
+      throw new CodedError(
+        'project_has_sandboxes',
+        `the project has ${sandboxes} not deleted; destroy what is in it first`,
+      );
+    }
+    const project = await store.markProjectDeleted(trx, projectId);
+    await insertActivity(trx, { orgId, projectId, actor, kind: 'project_deleted', details: { name: before.name } });
+    return project;
+  });
+}
+
+function requireDefaultAllowed({ settings }: ServiceContext, { defaultRepository }: UpdateProjectBody): void {
+  if (defaultRepository != null) requireRepositoryAllowed(defaultRepository, settings.git, 'body.defaultRepository');
+}
+
+/**
+ * What a clone for a sandbox of the project signs in with; null when it has none. Throws {@link
+ * CannotOpen} when what is stored does not open.
+ */
+export async function openRepoCredentials(
+  context: Pick<ServiceContext, 'db' | 'secretKey'>,
+  projectId: string,
+): Promise<RepoCredentials | null> {
+  const sealed = await store.findSealedRepoCredentials(context.db, projectId);
+  if (sealed === null) return null;
+  return repoCredentials.parse(JSON.parse(openText(context.secretKey.derive('repo-credentials'), projectId, sealed)));
+}
+
+function seal(context: ServiceContext, projectId: string, credentials: RepoCredentials | null): Buffer | null {
+  if (credentials === null) return null;
+  return sealText(context.secretKey.derive('repo-credentials'), projectId, JSON.stringify(credentials));
+}
+
+/** Fields that a change may set, and their columns. Credentials go their own way. */
+const COLUMNS = {
+  name: 'name',
+  useCase: 'use_case',
+  defaultProfile: 'default_profile',
+  defaultPersistencePolicy: 'default_persistence_policy',
+  defaultRepository: 'default_repository',
+  defaultBranch: 'default_branch',
+  defaultIdleMinutes: 'default_idle_minutes',
+  wakeOnUse: 'wake_on_use',
+  metadata: 'metadata',
+} as const satisfies {
+  [field in Exclude<keyof UpdateProjectBody, 'repoCredentials' | 'sandboxMachineHourLimit'>]-?: keyof ProjectRecord;
+};
+
+/**
+ * What of the body is not so yet: the columns to write, and for the feed each field with its
+ * values.
+ */
+function changesOf(
+  before: ProjectRecord,
+  body: UpdateProjectBody,
+): { columns: store.ProjectChange; changes: Record<string, { from: unknown; to: unknown }> } {
+  const columns: Partial<Record<keyof store.ProjectChange, unknown>> = {};
+  const changes: Record<string, { from: unknown; to: unknown }> = {};
+  for (const [field, column] of Object.entries(COLUMNS) as [
+    keyof typeof COLUMNS,
+    (typeof COLUMNS)[keyof typeof COLUMNS],
+  ][]) {
+    const [from, to] = [before[column], body[field]];
+    if (to === undefined || canonicalJson(from) === canonicalJson(to)) continue;
+    columns[column] = column === 'metadata' ? JSON.stringify(to) : to;
+    changes[field] = { from, to };
+  }
+  return { columns: columns as store.ProjectChange, changes };
+}
+
+async function lock(
+  trx: DatabaseTransaction,
+  orgId: string,
+  projectId: string,
+  strength: 'change' | 'delete',
+): Promise<ProjectRecord> {
+  return (await store.lockProject(trx, orgId, projectId, strength)) ?? throwNotFound();
+}
+
+/** It was there when access was decided. */
+function throwNotFound(): never {
+  throw new CodedError('project_not_found', 'there is no project with the id in the path');
+}

@@ -1,0 +1,200 @@
+// What becomes of a person's account by a link that was mailed or printed: a first owner's welcome,
+// a new password, a verified address; and the account that an invitation makes. Each is one
+// transaction with the link's use; passwords themselves are sign-in's.
+import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
+import { deleteUnusedLinks, findUserByEmail, hasPassword, lockUser, updateUser } from '../../store/people/accounts.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import { findFirstOrg, findUser } from '../../store/people/identity.ts';
+import type { Database, UserRow } from '../../store/database/schema.ts';
+import { emailVerificationMail, passwordResetMail } from './account-mails.ts';
+import { OPERATOR } from '../access/api-keys.ts';
+import type { ServiceContext } from '../context/context.ts';
+import type { ReceivedInvitationRow } from '../orgs/invitations.ts';
+import {
+  findOneTimeLink,
+  makeOneTimeLink,
+  oneTimeLinkPath,
+  useOneTimeLink,
+  type LinkPurpose,
+} from '../access/one-time-links.ts';
+import { SignInError, type SignIn } from './sign-in-port.ts';
+
+export type { UserRow };
+
+const PG_UNIQUE_VIOLATION = '23505';
+/** The form of every link's token; what has another was not copied whole and needs no query. */
+const TOKEN_FORM = /^[\w-]{43}$/;
+
+export async function findAccount(context: ServiceContext, userId: string): Promise<UserRow | null> {
+  return (await findUser(context.db, userId)) ?? null;
+}
+
+/** @param email in lower case */
+export async function hasAccount(context: ServiceContext, email: string): Promise<boolean> {
+  return (await findUserByEmail(context.db, email)) !== undefined;
+}
+
+/** Whose account a link opens, without using it up. Throws `link_invalid`. */
+export async function findLinkedAccount(
+  context: ServiceContext,
+  purpose: LinkPurpose,
+  token: string,
+): Promise<UserRow> {
+  const link = TOKEN_FORM.test(token) ? await findOneTimeLink(context.db, purpose, token) : null;
+  const user = link === null ? undefined : await findUser(context.db, link.userId);
+  if (user === undefined) throw linkInvalid();
+  return user;
+}
+
+/**
+ * Mails a link for a new password to an account's address; nothing happens when there is no such
+ * account.
+ */
+export async function requestPasswordReset(context: ServiceContext, email: string): Promise<void> {
+  const user = await findUserByEmail(context.db, email);
+  if (user === undefined) return;
+  const token = await newLink(context.db, 'reset_password', user.id);
+  await context.mailer.send(passwordResetMail(context.settings.publicUrl, user.email, token));
+}
+
+/**
+ * Sets a new password with a mailed link, which is used up; the address counts as verified, as the
+ * link was mailed to it. Ends every login of the user. Throws `link_invalid`, `password_unfit`.
+ */
+export async function resetPassword(
+  context: ServiceContext,
+  signIn: SignIn,
+  { token, password }: { token: string; password: string },
+): Promise<void> {
+  await context.db.transaction().execute(async (trx) => {
+    const { userId } = await requireUse(trx, 'reset_password', token);
+    await signIn.setPassword(userId, password, trx);
+    await updateUser(trx, userId, { emailVerified: true });
+    await deleteUnusedLinks(trx, userId, ['welcome', 'verify_email']);
+  });
+}
+
+/**
+ * Mails a link that verifies the account's address. Throws when the mail could not be handed over.
+ */
+export async function sendVerification(context: ServiceContext, user: UserRow): Promise<void> {
+  const token = await newLink(context.db, 'verify_email', user.id);
+  await context.mailer.send(emailVerificationMail(context.settings.publicUrl, user.email, token));
+}
+
+/**
+ * As {@link sendVerification}, to an account with the address that is not verified; nothing happens
+ * when there is none.
+ */
+export async function sendVerificationTo(context: ServiceContext, email: string): Promise<void> {
+  const user = await findUserByEmail(context.db, email);
+  if (user !== undefined && !user.emailVerified) await sendVerification(context, user);
+}
+
+/** Holds the address verified to which the link was mailed. Throws `link_invalid`. */
+export async function verifyEmail(context: ServiceContext, token: string): Promise<{ email: string }> {
+  return await context.db.transaction().execute(async (trx) => {
+    const { userId } = await requireUse(trx, 'verify_email', token);
+    await updateUser(trx, userId, { emailVerified: true });
+    const user = await findUser(trx, userId);
+    if (user === undefined) throw linkInvalid();
+    return { email: user.email };
+  });
+}
+
+/**
+ * Gives the account that the first start made its address, name and password. The address counts as
+ * verified: whoever has the link has the machine. Throws `link_invalid`, `email_taken`,
+ * `password_unfit`.
+ */
+export async function welcomeOwner(
+  context: ServiceContext,
+  signIn: SignIn,
+  { token, email, name, password }: { token: string; email: string; name: string; password: string },
+): Promise<{ userId: string }> {
+  return await context.db.transaction().execute(async (trx) => {
+    const { userId } = await requireUse(trx, 'welcome', token);
+    const other = await findUserByEmail(trx, email);
+    if (other !== undefined && other.id !== userId) throw emailTaken();
+    await signIn.setPassword(userId, password, trx);
+    // Somebody may have made an account with the address since it was looked for.
+    await updateUser(trx, userId, { email, name, emailVerified: true }).catch((error: unknown) => {
+      throw (error as { code?: unknown }).code === PG_UNIQUE_VIOLATION ? emailTaken() : error;
+    });
+    await deleteUnusedLinks(trx, userId, ['reset_password', 'verify_email']);
+    return { userId };
+  });
+}
+
+/**
+ * The account of somebody who was invited and has none; the address counts as verified, as the
+ * token in the caller's hands was mailed to it. To accept is the next step: whoever is stopped
+ * between the two signs in with the new account and accepts. Throws `email_taken`,
+ * `password_unfit`.
+ */
+export async function signUpByInvitation(
+  signIn: SignIn,
+  { email }: ReceivedInvitationRow,
+  { name, password }: { name: string; password: string },
+): Promise<{ userId: string }> {
+  return await signIn.createAccount({ email, name, password, emailVerified: true });
+}
+
+/**
+ * A new link for the owner of the first org, who can sign in with it and has no other way; what it
+ * is for depends on whether there is a password.
+ */
+export interface OwnerLink {
+  kind: 'welcome' | 'reset_password';
+  /** Path of the page, with the token in its query. */
+  path: string;
+  email: string;
+  minutes: number;
+}
+
+/**
+ * Makes a link for the operator to give to the owner; earlier ones stop working. Throws when there
+ * is no org yet.
+ */
+export async function makeOwnerLink(db: Database): Promise<OwnerLink> {
+  return await db.transaction().execute(async (trx) => {
+    const first = await findFirstOrg(trx);
+    const owner = first && (await findUser(trx, first.ownerId));
+    if (first === undefined || owner === undefined)
+      throw new Error('there is no org with an owner yet; the first start makes one');
+    const kind = (await hasPassword(trx, owner.id)) ? 'reset_password' : 'welcome';
+    const minutes = ONE_TIME_LINK_MINUTES[kind];
+    const token = await makeOneTimeLink(trx, { purpose: kind, userId: owner.id, minutes });
+    await insertActivity(trx, {
+      orgId: first.orgId,
+      actor: OPERATOR,
+      kind: 'owner_link_created',
+      subject: { kind: 'user', id: owner.id },
+      details: { purpose: kind, minutes },
+    });
+    return { kind, path: oneTimeLinkPath(kind, token), email: owner.email, minutes };
+  });
+}
+
+async function newLink(db: Database, purpose: LinkPurpose, userId: string): Promise<string> {
+  return await db
+    .transaction()
+    .execute((trx) => makeOneTimeLink(trx, { purpose, userId, minutes: ONE_TIME_LINK_MINUTES[purpose] }));
+}
+
+async function requireUse(trx: Database, purpose: LinkPurpose, token: string): Promise<{ userId: string }> {
+  const found = TOKEN_FORM.test(token) ? await findOneTimeLink(trx, purpose, token) : null;
+  if (found === null) throw linkInvalid();
+  await lockUser(trx, found.userId);
+  const link = await useOneTimeLink(trx, purpose, token);
+  if (link === null) throw linkInvalid();
+  return link;
+}
+
+function emailTaken(): SignInError {
+  return new SignInError('email_taken', 'another account has this email address');
+}
+
+function linkInvalid(): SignInError {
+  return new SignInError('link_invalid', 'this link was used, has expired, or was not copied whole');
+}

@@ -1,0 +1,148 @@
+// Who may see a preview: what a request to a preview's host brings, held against its link, its
+// person and its sandbox. Must not know HTTP: api/src/preview asks. What is revoked is so on every
+// replica within two seconds.
+import { setPreviewCookie } from '../../rules/previews/credentials.ts';
+import type { PreviewPlace } from '../../rules/previews/host.ts';
+import { withPreviewPath } from '../../rules/previews/path.ts';
+import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { deskOf, type PreviewDesk, type PreviewLease } from './desk.ts';
+import { cookieValue, readToken } from './token.ts';
+import { askForSignIn, type Holder, type PreviewRefusal } from './verdict.ts';
+
+export type { PreviewEnd, PreviewLease } from './desk.ts';
+export type { PreviewRefusal } from './verdict.ts';
+
+/**
+ * What a request to a preview's host brings of ours (rules/preview-credentials.ts takes it out).
+ */
+export interface PreviewVisit {
+  sandboxId: string;
+  port: number;
+  token: string | null;
+  /** The value of our cookie. */
+  cookie: string | null;
+}
+
+export interface PreviewAccess {
+  link: { kind: 'public'; linkId: string } | { kind: 'team'; loginId: string; userId: string };
+  orgId: string;
+  projectId: string;
+  port: number;
+  /** As of at most a second ago, in whatever status but `destroying` and `deleted`. */
+  sandbox: LocatedSandboxRow;
+  expiresAt: Date;
+  /** A `Set-Cookie` value to add to the answer, when the token came in the URL. */
+  setCookie: string | null;
+}
+
+/** Decides about a visit. Costs no query where the same was decided within the last second. */
+export async function openPreview(
+  context: ServiceContext,
+  visit: PreviewVisit,
+): Promise<{ access: PreviewAccess } | { refusal: PreviewRefusal }> {
+  const desk = deskOf(context);
+  const presented = presentedBy(context, desk, visit);
+  if ('refusal' in presented) return presented;
+  const { holder, byUrl } = presented;
+  const verdict = await desk.ask(holder);
+  if (verdict.refusal !== undefined)
+    return { refusal: typeof verdict.refusal === 'object' ? (presented.orSignIn ?? verdict.refusal) : verdict.refusal };
+
+  const { sandbox, expiresAt } = verdict;
+  const link = linkOf(holder);
+  const setCookie = byUrl ? setCookieOf(context, desk.key, link, holder, expiresAt) : null;
+  return {
+    access: {
+      link,
+      orgId: sandbox.org_id,
+      projectId: sandbox.project_id,
+      port: holder.port,
+      sandbox,
+      expiresAt,
+      setCookie,
+    },
+  };
+}
+
+/**
+ * Holds something open for as long as the access is good and the sandbox awake: take it once it is,
+ * and close it with what it held. Cheap: those of one visitor are watched together.
+ */
+export function holdPreview(context: ServiceContext, { link, sandbox, port, expiresAt }: PreviewAccess): PreviewLease {
+  const place = { sandboxId: sandbox.id, port };
+  return deskOf(context).hold(
+    link.kind === 'public' ? { ...place, ...link } : { ...place, ...link, expiresAtMs: expiresAt.getTime() },
+  );
+}
+
+/** Where a browser signs in, to come back to the path (with its query, without our tokens). */
+export function signInUrl({ signIn }: { signIn: string }, path: string): string {
+  return withPreviewPath(signIn, path);
+}
+
+/** Whom the visit shows to be there. */
+interface Presented {
+  holder: Holder;
+  /** By a token in the URL, which a cookie is to take the place of. */
+  byUrl: boolean;
+  /**
+   * Where the holder's login is not good: by the link that the visit has, not the one that the
+   * cookie came from.
+   */
+  orSignIn?: PreviewRefusal;
+}
+
+function presentedBy(
+  context: ServiceContext,
+  desk: PreviewDesk,
+  visit: PreviewVisit,
+): Presented | { refusal: PreviewRefusal } {
+  const place = { sandboxId: visit.sandboxId, port: visit.port };
+  const { key } = desk;
+  const nowMs = Date.now();
+  const byCookie = (): Holder | null => {
+    const cookie = visit.cookie === null ? null : desk.readCookie(visit.cookie, place);
+    return cookie === null || cookie.expiresAtMs <= nowMs ? null : { ...place, ...cookie };
+  };
+  if (visit.token === null) {
+    const holder = byCookie();
+    return holder === null ? { refusal: 'no_link' } : { holder, byUrl: false };
+  }
+
+  const token = readToken(key, visit.token, place);
+  if (token === null) return { refusal: 'invalid_link' };
+  if (token.kind === 'public') return { holder: { ...place, ...token }, byUrl: true };
+  const { expiresAtMs } = token;
+  if (expiresAtMs <= nowMs) return { refusal: 'expired' };
+  if (token.kind === 'grant' && token.grantedUntilMs > nowMs) {
+    return {
+      holder: { ...place, kind: 'team', loginId: token.loginId, userId: token.userId, expiresAtMs },
+      byUrl: true,
+    };
+  }
+
+  // Whoever is here already, for as long as by this link, needs no way around by the service: a
+  // page that is loaded again has its old grant in its URL.
+  const orSignIn = askForSignIn(context, key, expiresAtMs, place);
+  const holder = byCookie();
+  const isAsGood = holder?.kind === 'team' && holder.expiresAtMs >= expiresAtMs;
+  return isAsGood ? { holder, byUrl: false, orSignIn } : { refusal: orSignIn };
+}
+
+function linkOf(holder: Holder): PreviewAccess['link'] {
+  if (holder.kind === 'public') return { kind: holder.kind, linkId: holder.linkId };
+  return { kind: holder.kind, loginId: holder.loginId, userId: holder.userId };
+}
+
+function setCookieOf(
+  { settings }: ServiceContext,
+  key: Buffer,
+  link: PreviewAccess['link'],
+  { sandboxId, port }: PreviewPlace,
+  expiresAt: Date,
+): string {
+  const expiresAtMs = expiresAt.getTime();
+  const value = cookieValue(key, { ...link, expiresAtMs }, { sandboxId, port });
+  return setPreviewCookie(settings.previewUrl, value, (expiresAtMs - Date.now()) / 1_000);
+}

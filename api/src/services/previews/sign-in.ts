@@ -1,0 +1,57 @@
+// The way of a signed-in person from the service to a preview that a team link names. The link says
+// which preview, the login who: a grant that goes with the person carries both to the preview's own
+// host, where no cookie of the service is.
+import { withToken } from '../../rules/previews/credentials.ts';
+import { previewOrigin, readPreviewPlace, type PreviewPlace } from '../../rules/previews/host.ts';
+import { previewPath } from '../../rules/previews/path.ts';
+import { findTeamVisit } from '../../store/previews/links.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { grantToken, readToken, type Person } from './token.ts';
+import { isGone, mayPreview } from './verdict.ts';
+
+/** Long enough for a redirect. */
+const GRANTED_MS = 60_000;
+
+/** A team link, shown to be one of ours. */
+export interface TeamLink extends PreviewPlace {
+  expiresAtMs: number;
+}
+
+/**
+ * What the parameters of the page name; null where that is no team link of ours, or one that has
+ * expired.
+ */
+export function readTeamLink(
+  context: ServiceContext,
+  given: { link: string; sandbox: string; port: string },
+): TeamLink | null {
+  const place = readPreviewPlace(given.sandbox, given.port);
+  const token = place === null ? null : readToken(keyOf(context), given.link, place);
+  if (place === null || token?.kind !== 'team' || token.expiresAtMs <= Date.now()) return null;
+  return { ...place, expiresAtMs: token.expiresAtMs };
+}
+
+/**
+ * Where the person goes on to, at the path of the preview. `not_allowed`: no member of the
+ * sandbox's org, or not in a role that may see previews.
+ */
+export async function letOn(
+  context: ServiceContext,
+  person: Person,
+  link: TeamLink,
+  path: string,
+): Promise<{ location: string } | 'not_allowed' | 'sandbox_gone'> {
+  const visit = await findTeamVisit(context.db, { ...person, sandboxId: link.sandboxId });
+  if (visit === undefined || !visit.signedIn || !mayPreview(visit.role)) return 'not_allowed';
+  if (isGone(visit.sandbox)) return 'sandbox_gone';
+  const grant = grantToken(
+    keyOf(context),
+    { ...person, expiresAtMs: link.expiresAtMs, grantedUntilMs: Date.now() + GRANTED_MS },
+    link,
+  );
+  return { location: previewOrigin(context.settings.previewUrl, link) + withToken(previewPath(path), grant) };
+}
+
+function keyOf({ secretKey }: ServiceContext): Buffer {
+  return secretKey.derive('preview-link');
+}

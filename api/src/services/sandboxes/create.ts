@@ -1,0 +1,171 @@
+// Creating a sandbox: decides what it gets, counts it against the plan, reserves its room, and
+// commits that together with the durable step.
+import { profile } from '@berth/contract/sandboxes/machine-sizes.ts';
+import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
+import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { chooseAllocation, type ChosenAllocation } from '../../rules/sandboxes/allocation.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { requireConsistentMode, requireModeAllowed } from '../../rules/sandboxes/ephemeral.ts';
+import { requireSizeWithinPlan, requireTtlWithinPlan } from '../../rules/billing/plan-limits.ts';
+import { chooseRepository, requireRepositoryAllowed, type Repository } from '../../rules/clones/repository.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import { isId, newId } from '../../store/database/ids.ts';
+import { lockProject, type ProjectRecord } from '../../store/orgs/projects.ts';
+import { findSandbox, insertSandbox } from '../../store/sandboxes/sandboxes.ts';
+import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { claimIdempotencyKey } from './idempotency.ts';
+import { reserveHost } from '../hosts/placement.ts';
+import { planInForce, requireConcurrentRoom } from '../billing/plans.ts';
+import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
+import { requireMachineHours } from '../usage/caps.ts';
+
+const FIRST_EPOCH = 1;
+
+export interface CreateAnswer extends TransitionAnswer {
+  /** The caller's Idempotency-Key. */
+  idempotencyKey?: string | undefined;
+}
+
+export interface CreateResult {
+  sandbox: SandboxRow;
+  /** An earlier create with the same key and body made it. */
+  replayed: boolean;
+}
+
+/**
+ * Creates a sandbox, or finds the one that an earlier create with the same key made. Throws
+ * `invalid_request`, `idempotency_key_conflict`, `unknown_project`, `ephemeral_not_allowed`,
+ * `no_active_plan`, `plan_limit`, `concurrent_sandbox_limit`, `machine_hour_limit`,
+ * `insufficient_capacity` or `host_unavailable`, and then leaves nothing.
+ */
+export async function createSandbox(
+  context: ServiceContext,
+  actor: Actor,
+  orgId: string,
+  body: CreateSandboxBody,
+  answer: CreateAnswer,
+): Promise<CreateResult> {
+  requireConsistentMode(body);
+  const id = newId('sandbox');
+  const step = { sandboxId: id, epoch: FIRST_EPOCH };
+  const watch = context.changes.watch(id);
+  try {
+    const created = await context.db.transaction().execute(async (trx) => {
+      if (answer.idempotencyKey !== undefined) {
+        const earlier = await claimIdempotencyKey(trx, { orgId, key: answer.idempotencyKey, body, sandboxId: id });
+        if (earlier !== undefined) return earlier;
+      }
+      // Held until the sandbox is committed, so that no project is deleted from under it.
+      const project = isId('project', body.projectId)
+        ? await lockProject(trx, orgId, body.projectId, 'stay')
+        : undefined;
+      if (project === undefined) throw new CodedError('unknown_project', 'body.projectId names no project of this org');
+      requireModeAllowed(body.mode, project.use_case);
+      const chosen = chooseAllocation(body, {
+        profile: profile.nullable().parse(project.default_profile),
+        persistencePolicy: persistencePolicy.nullable().parse(project.default_persistence_policy),
+      });
+      const repository = repositoryOf(context, body, project);
+      const plan = await planInForce(context, trx, orgId);
+      requireSizeWithinPlan(plan, chosen.allocation);
+      if (body.ttlSeconds !== undefined) requireTtlWithinPlan(plan, body.ttlSeconds);
+      await requireConcurrentRoom(context, trx, orgId);
+      await requireMachineHours(context, trx, { orgId, projectId: project.id });
+      const sandbox = await insertNew(trx, {
+        id,
+        project,
+        actor,
+        body,
+        chosen,
+        repository,
+        hostId: await reserveHost(trx, chosen.allocation),
+      });
+      await context.lifecycle.enqueueProvision(trx, step);
+      return sandbox;
+    });
+    if (typeof created === 'string') return { sandbox: await replay(context, created, answer), replayed: true };
+    context.lifecycle.started(step);
+    return { sandbox: await waitUntilSettled(context, watch, created, answer), replayed: false };
+  } finally {
+    watch.close();
+  }
+}
+
+interface NewlyChosen {
+  id: string;
+  project: ProjectRecord;
+  actor: Actor;
+  body: CreateSandboxBody;
+  chosen: ChosenAllocation;
+  repository: Repository | null;
+  hostId: string;
+}
+
+/** Throws `invalid_request` for one that the service does not clone. */
+function repositoryOf(context: ServiceContext, body: CreateSandboxBody, project: ProjectRecord): Repository | null {
+  const chosen = chooseRepository(body, { repository: project.default_repository, branch: project.default_branch });
+  const where = body.repository === undefined ? "the project's defaultRepository" : 'body.repository';
+  if (chosen !== null) requireRepositoryAllowed(chosen.repository, context.settings.git, where);
+  return chosen;
+}
+
+async function insertNew(
+  trx: DatabaseTransaction,
+  { id, project, actor, body, chosen, repository, hostId }: NewlyChosen,
+): Promise<SandboxRow> {
+  const sandbox = await insertSandbox(trx, {
+    id,
+    org_id: project.org_id,
+    project_id: project.id,
+    host_id: hostId,
+    created_by: actor.userId,
+    name: body.name ?? `sandbox-${id.slice(4, 12)}`,
+    agent: body.agent,
+    status: 'provisioning',
+    epoch: FIRST_EPOCH,
+    profile: chosen.profile,
+    persistence_policy: chosen.persistencePolicy,
+    mode: body.mode ?? 'persistent',
+    ttl_seconds: body.ttlSeconds ?? null,
+    repository: repository?.repository ?? null,
+    branch: repository?.branch ?? null,
+    clone_status: repository === null ? null : 'pending',
+    end_user_id: body.endUserId ?? null,
+    ssh_public_key: body.sshPublicKey ?? null,
+    metadata: JSON.stringify(body.metadata ?? {}),
+    allocated_vcpu: chosen.allocation.vcpu,
+    allocated_memory_gb: chosen.allocation.memoryGb,
+    allocated_disk_gb: chosen.allocation.diskGb,
+  });
+  await insertActivity(trx, {
+    orgId: project.org_id,
+    projectId: project.id,
+    sandboxId: id,
+    actor,
+    kind: 'sandbox_created',
+    details: {
+      name: sandbox.name,
+      endUserId: sandbox.end_user_id,
+      ...(repository === null ? {} : repository),
+      ...(sandbox.mode === 'ephemeral' ? { mode: sandbox.mode, expiresAt: sandbox.expires_at } : {}),
+    },
+  });
+  return sandbox;
+}
+
+/**
+ * The sandbox of an earlier create as it is now; waited for like that create's, which may be under
+ * way.
+ */
+async function replay(context: ServiceContext, sandboxId: string, answer: TransitionAnswer): Promise<SandboxRow> {
+  const watch = context.changes.watch(sandboxId);
+  try {
+    const sandbox = await findSandbox(context.db, sandboxId);
+    if (sandbox === undefined) throw new Error(`an idempotency key names the sandbox ${sandboxId}, which is not there`);
+    return await waitUntilSettled(context, watch, sandbox, answer);
+  } finally {
+    watch.close();
+  }
+}

@@ -1,0 +1,33 @@
+// The end of an ephemeral sandbox whose time is up: in any status but those of an end under way.
+// The row's lock decides between it and a renewal.
+import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
+import { hasExpired } from '../../store/sandboxes/expiry.ts';
+import { commitIntent, type IntentContext } from './intent.ts';
+import { transitionSandbox } from './transition.ts';
+
+/**
+ * Begins to delete the sandbox if it has expired; false when it was renewed, or is ending already.
+ * Its machine time ends at its expiry.
+ */
+export async function expireSandbox(context: IntentContext, sandboxId: string): Promise<boolean> {
+  let ended = false;
+  await commitIntent(context, sandboxId, async (trx, before) => {
+    if (SANDBOX_ACTION_RULES.destroy[before.status] !== 'do' || !(await hasExpired(trx, before.id)))
+      return { sandbox: before, enqueued: false };
+
+    const { outcome, sandbox } = await transitionSandbox(trx, {
+      sandboxId: before.id,
+      epoch: before.epoch,
+      to: 'destroying',
+      newEpoch: true,
+      actor: { kind: 'system', id: null, userId: null },
+      kind: 'sandbox_expired',
+      details: { expiredAt: before.expires_at, ttlSeconds: before.ttl_seconds },
+    });
+    if (outcome !== 'changed') throw new Error(`the expiry of a sandbox that is ${before.status} was ${outcome}`);
+    await context.lifecycle.enqueueDestroy(trx, { sandboxId: sandbox.id, epoch: sandbox.epoch });
+    ended = true;
+    return { sandbox, enqueued: true };
+  });
+  return ended;
+}

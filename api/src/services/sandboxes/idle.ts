@@ -1,0 +1,42 @@
+// Puts sandboxes to sleep that nobody uses: holds the rule (rules/idleness.ts) against what is
+// known of one, and does what it says.
+import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
+import { idleness, type Idleness } from '../../rules/sandboxes/idleness.ts';
+import type { SleeperRow } from '../../store/sandboxes/activity-signals.ts';
+import { noteActivity } from './activity-signal.ts';
+import type { ServiceContext } from '../context/context.ts';
+import type { IntentContext } from './intent.ts';
+import { requestSleep } from './sleep.ts';
+
+type IdleContext = IntentContext & Pick<ServiceContext, 'log'>;
+
+/**
+ * Judges one sandbox by its row and the share of a host CPU its machine uses now (null: not known):
+ * begins to put it to sleep when it is idle, unless it was used since the row was read, and notes
+ * it as used when it is at work. Resolves with what it was found to be.
+ */
+export async function judgeIdleness(
+  context: IdleContext,
+  sleeper: SleeperRow,
+  cpuShare: number | null,
+): Promise<Idleness> {
+  const verdict = idleness({
+    now: sleeper.now.getTime(),
+    mode: sleeper.mode === 'ephemeral' ? 'ephemeral' : 'persistent',
+    persistencePolicy: persistencePolicy.parse(sleeper.persistencePolicy),
+    idleMinutes: sleeper.idleMinutes,
+    lastActiveAt: sleeper.lastActiveAt.getTime(),
+    cpuShare,
+  });
+  if (verdict === 'in_use')
+    await noteActivity(context, { id: sleeper.id, last_active_at: sleeper.lastActiveAt }, 'cpu');
+  if (verdict !== 'idle') return verdict;
+  const unused = { epoch: sleeper.epoch, lastActiveAt: sleeper.lastActiveAt.getTime() };
+  const after = await requestSleep(context, { kind: 'system', id: null, userId: null }, sleeper.id, {
+    // A call that began since has written its sign of use before anything else, or waits for this
+    // lock and finds the sandbox asleep.
+    wanted: (now) => now.epoch === unused.epoch && now.last_active_at.getTime() === unused.lastActiveAt,
+    details: { idleSince: sleeper.lastActiveAt.toISOString() },
+  });
+  return after.epoch === unused.epoch + 1 ? 'idle' : 'quiet';
+}

@@ -1,0 +1,259 @@
+// Resize: decides what becomes of a target (at once while stopped; live, or stored for the next
+// wake, while awake) and writes what came of a live step. workers/resize.ts asks the host.
+//
+//   stopped, failed ── allocated_* at once
+//   awake ── what grows, and has room ──> resizing (reserved as pending) ── verified inside ──> allocated_*, a new usage interval
+//     │                                        └── did not work ──> pending as a whole, allocated_* as they were
+//     └── what shrinks, or has no room ──> pending, for the next wake
+import type { ResizeBody } from '@berth/contract/sandboxes/lifecycle.ts';
+import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
+import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { largerOf, sameSize, targetOf } from '../../rules/sandboxes/allocation-target.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { describeExcess, growth } from '../../rules/hosts/placement.ts';
+import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
+import { findLargest } from '../../store/hosts/hosts.ts';
+import { allocationOf, lockSandbox, pendingOf, writeSandboxSize } from '../../store/sandboxes/sandboxes.ts';
+import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
+import { splitUsageInterval } from '../../store/usage/usage.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { noRoom, roomOnOwnHost } from '../hosts/placement.ts';
+import { requireWithinPlan } from '../billing/plans.ts';
+import { requireLegal } from '../../rules/sandboxes/action.ts';
+import { commitIntent, type Intent } from './intent.ts';
+import { pendingBeside } from './transition.ts';
+import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
+
+const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
+
+/**
+ * Sets the allocation. Throws `sandbox_state_conflict`, `allocation_out_of_bounds`,
+ * `no_active_plan`, `plan_limit`, or `insufficient_capacity` for a disk that its host has no room
+ * for while nothing runs; each of them changes nothing.
+ */
+export async function resizeSandbox(
+  context: ServiceContext,
+  actor: Actor,
+  sandboxId: string,
+  body: ResizeBody,
+  answer: TransitionAnswer,
+): Promise<SandboxRow> {
+  const watch = context.changes.watch(sandboxId);
+  try {
+    const sandbox = await commitIntent(context, sandboxId, async (trx, before) => {
+      requireLegal('resize', before.status);
+      const { awake } = SANDBOX_STATES[before.status];
+      if (!awake && before.wakes_from === null) {
+        throw new CodedError(
+          'sandbox_state_conflict',
+          `the sandbox is ${before.status} and nothing of it is left that could have another size`,
+        );
+      }
+      const target = targetOf(allocationOf(before), body);
+      await requirePossible(context, trx, before, target);
+      return await (awake
+        ? resizeAwake(context, trx, actor, before, target)
+        : resizeStopped(trx, actor, before, target));
+    });
+    return await waitUntilSettled(context, watch, sandbox, answer);
+  } finally {
+    watch.close();
+  }
+}
+
+async function requirePossible(
+  context: ServiceContext,
+  trx: DatabaseTransaction,
+  before: SandboxRow,
+  target: Allocation,
+): Promise<void> {
+  if (target.diskGb < before.allocated_disk_gb) {
+    throw new CodedError(
+      'allocation_out_of_bounds',
+      `body.diskGb must be at least ${before.allocated_disk_gb}, which the disk has: a disk never shrinks`,
+    );
+  }
+  const largest = before.host_id === null ? undefined : await findLargest(trx, before.host_id);
+  const excess = largest && describeExcess(target, largest);
+  if (excess !== undefined) throw new CodedError('allocation_out_of_bounds', excess);
+  await requireWithinPlan(context, trx, before.org_id, target);
+}
+
+async function resizeStopped(
+  trx: DatabaseTransaction,
+  actor: Actor,
+  before: SandboxRow,
+  target: Allocation,
+): Promise<Intent> {
+  const present = allocationOf(before);
+  // Its vCPUs and memory are reserved by its wake; its disk is reserved all the time.
+  const { diskGib } = growth(present, target);
+  if (diskGib !== undefined) {
+    const room = await roomOnOwnHost(trx, before, { diskGib }, { evenAway: true });
+    if (room.kind !== 'there') throw noRoom(room);
+  }
+  const sandbox = await writeSandboxSize(trx, before.id, {
+    epoch: before.epoch,
+    allocated: target,
+    pending: null,
+    resizing: false,
+  });
+  await noteRequest(trx, actor, before, target, { applied: 'at_once' });
+  return { sandbox, enqueued: false };
+}
+
+async function resizeAwake(
+  context: ServiceContext,
+  trx: DatabaseTransaction,
+  actor: Actor,
+  before: SandboxRow,
+  target: Allocation,
+): Promise<Intent> {
+  const present = allocationOf(before);
+  // Whatever was under way for an older target is void.
+  const epoch = before.resizing ? before.epoch + 1 : before.epoch;
+  if (sameSize(present, target)) {
+    const sandbox = await writeSandboxSize(trx, before.id, { epoch, pending: null, resizing: false });
+    await noteRequest(trx, actor, before, target, { applied: 'nothing_to_do' });
+    return { sandbox, enqueued: false };
+  }
+  const needed = growth(present, target);
+  const grows = Object.keys(needed).length > 0;
+  const room = grows ? await roomOnOwnHost(trx, before, needed) : undefined;
+  if (room?.kind !== 'there') {
+    const sandbox = await writeSandboxSize(trx, before.id, { epoch, pending: target, resizing: false });
+    await noteRequest(trx, actor, before, target, { applied: 'next_wake' });
+    if (room !== undefined) await noteDeferred(trx, sandbox, noRoom(room).code, noRoom(room).message);
+    return { sandbox, enqueued: false };
+  }
+  const sandbox = await writeSandboxSize(trx, before.id, { epoch: before.epoch + 1, pending: target, resizing: true });
+  await noteRequest(trx, actor, before, target, { applied: 'live' });
+  await context.lifecycle.enqueueResize(trx, { sandboxId: sandbox.id, epoch: sandbox.epoch });
+  return { sandbox, enqueued: true };
+}
+
+/**
+ * The size that a live step asks the host for: what grows; what is to be less waits for the next
+ * wake. Null when there is no such step.
+ */
+export function liveTargetOf(sandbox: SandboxRow): Allocation | null {
+  const pending = pendingOf(sandbox);
+  return sandbox.resizing && pending !== null ? largerOf(allocationOf(sandbox), pending) : null;
+}
+
+export interface SizeOutcome {
+  sandboxId: string;
+  epoch: number;
+  /**
+   * What the guest was verified to have; null when that is unknown, which leaves the allocation as
+   * it is.
+   */
+  verified: Allocation | null;
+  /** Why not all of what was asked for could be done live. */
+  deferred: { code: string; message: string } | null;
+}
+
+/**
+ * Writes what came of a live step within the given transaction: the size that was verified, a new
+ * usage interval when it is another, and what is still pending. `void` when another epoch is in
+ * force or the sandbox is no longer awake. Repeating it is harmless.
+ */
+export async function settleResize(trx: DatabaseTransaction, outcome: SizeOutcome): Promise<'changed' | 'void'> {
+  const before = await lockSandbox(trx, outcome.sandboxId);
+  if (
+    before === undefined ||
+    before.epoch !== outcome.epoch ||
+    !before.resizing ||
+    !SANDBOX_STATES[before.status].awake
+  )
+    return 'void';
+  const target = pendingOf(before);
+  const verified = outcome.verified ?? allocationOf(before);
+  const pending = target === null || sameSize(verified, target) ? null : target;
+  const sandbox = await writeSandboxSize(trx, before.id, {
+    epoch: before.epoch,
+    allocated: verified,
+    pending,
+    resizing: false,
+  });
+  await noteNewSize(trx, before, sandbox);
+  if (outcome.deferred !== null) await noteDeferred(trx, sandbox, outcome.deferred.code, outcome.deferred.message);
+  return 'changed';
+}
+
+/**
+ * Writes the size that an awake sandbox's machine was found to have, which nobody is changing: a
+ * step whose answer was lost had done its work. `void` when another epoch is in force, or a step is
+ * at work.
+ */
+export async function adoptSize(
+  trx: DatabaseTransaction,
+  found: { sandboxId: string; epoch: number; allocation: Allocation },
+): Promise<'changed' | 'void'> {
+  const before = await lockSandbox(trx, found.sandboxId);
+  if (before === undefined || before.epoch !== found.epoch || before.resizing || !SANDBOX_STATES[before.status].awake)
+    return 'void';
+  if (sameSize(allocationOf(before), found.allocation)) return 'void';
+  const sandbox = await writeSandboxSize(trx, before.id, {
+    epoch: before.epoch,
+    allocated: found.allocation,
+    // A step that was taken back may have done its work all the same: the size it was taken back to
+    // is still what was asked for.
+    pending: pendingBeside(before, found.allocation),
+    resizing: false,
+  });
+  await noteNewSize(trx, before, sandbox);
+  return 'changed';
+}
+
+/** The new usage interval and the activity row of an allocation that changed while awake. */
+async function noteNewSize(trx: DatabaseTransaction, before: SandboxRow, after: SandboxRow): Promise<void> {
+  if (sameSize(allocationOf(before), allocationOf(after))) return;
+  await splitUsageInterval(trx, after);
+  await note(trx, SYSTEM, after, 'sandbox_resized', {
+    from: allocationOf(before),
+    to: allocationOf(after),
+    pending: pendingOf(after),
+  });
+}
+
+/** The activity row of a target that is kept for the next wake against what was asked for. */
+export async function noteDeferred(
+  trx: DatabaseTransaction,
+  sandbox: SandboxRow,
+  code: string,
+  message: string,
+): Promise<void> {
+  await note(trx, SYSTEM, sandbox, 'sandbox_resize_deferred', {
+    pending: pendingOf(sandbox),
+    reason: { code, message },
+  });
+}
+
+async function noteRequest(
+  trx: DatabaseTransaction,
+  actor: Actor,
+  before: SandboxRow,
+  target: Allocation,
+  more: { applied: 'at_once' | 'live' | 'next_wake' | 'nothing_to_do' },
+): Promise<void> {
+  await note(trx, actor, before, 'sandbox_resize_requested', { from: allocationOf(before), target, ...more });
+}
+
+async function note(
+  trx: DatabaseTransaction,
+  actor: ActivityActor,
+  sandbox: SandboxRow,
+  kind: 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred',
+  details: Record<string, unknown>,
+): Promise<void> {
+  await insertActivity(trx, {
+    orgId: sandbox.org_id,
+    projectId: sandbox.project_id,
+    sandboxId: sandbox.id,
+    actor,
+    kind,
+    details,
+  });
+}

@@ -1,0 +1,88 @@
+// Waking by itself: a stopped sandbox that somebody wants to use is woken first, where its project
+// has said so (`wakeOnUse`). Everywhere else it must be awake already. A failed one is left to a
+// person: what it did not survive may be waiting for it again.
+import { WAKE_ON_USE_WAIT_MS } from '@berth/contract/route/limits.ts';
+import { SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import type { ActivityActor } from '../../store/activity/activity.ts';
+import { findProject } from '../../store/orgs/projects.ts';
+import { findSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import type { SandboxRow } from '../../store/database/schema.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { requireLegal } from '../../rules/sandboxes/action.ts';
+import { waitWhileUnderWay } from './wait.ts';
+import { requestWake } from './wake.ts';
+
+/** Asleep, or on the way into it or out of it. */
+const ASLEEP: ReadonlySet<SandboxStatus> = new Set<SandboxStatus>(['sleeping', 'stopped', 'waking']);
+
+/**
+ * The sandbox, awake: at once when it is; otherwise, where its project wakes on use, once it was
+ * woken, at most `waitMs` later. Throws `sandbox_state_conflict` naming the status, what a wake
+ * throws, or the reason of the caller's signal.
+ */
+export async function awakeForUse(
+  context: ServiceContext,
+  actor: ActivityActor,
+  sandbox: LocatedSandboxRow,
+  action: SandboxAction,
+  signal: AbortSignal,
+  waitMs = WAKE_ON_USE_WAIT_MS,
+): Promise<LocatedSandboxRow> {
+  if (isLegal(action, sandbox)) return sandbox;
+  if (!ASLEEP.has(sandbox.status) || !(await wakesOnUse(context, sandbox))) requireLegal(action, sandbox.status);
+
+  const watch = context.changes.watch(sandbox.id);
+  const waiting = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+  try {
+    for (let asked = false; ;) {
+      const now = await waitWhileUnderWay(context, watch, await reread(context, sandbox), waiting);
+      signal.throwIfAborted();
+      if (isLegal(action, now)) return await reread(context, now);
+      if (asked && now.status === 'stopped') throw notWoken(now);
+      if (now.status !== 'stopped' || waiting.aborted) requireLegal(action, now.status);
+      asked = true;
+      await wakeUnlessOvertaken(context, actor, now, action);
+    }
+  } finally {
+    watch.close();
+  }
+}
+
+/** Begins a wake. That somebody else woke it in between is as good. */
+async function wakeUnlessOvertaken(
+  context: ServiceContext,
+  actor: ActivityActor,
+  sandbox: SandboxRow,
+  action: SandboxAction,
+): Promise<void> {
+  try {
+    await requestWake(context, actor, sandbox.id, { wakeOnUse: action });
+  } catch (error) {
+    const overtaken = error instanceof CodedError && error.code === 'wake_not_possible';
+    if (!overtaken || (await reread(context, sandbox)).status === 'stopped') throw error;
+  }
+}
+
+async function wakesOnUse(context: ServiceContext, sandbox: SandboxRow): Promise<boolean> {
+  return (await findProject(context.db, sandbox.org_id, sandbox.project_id))?.wake_on_use === true;
+}
+
+function isLegal(action: SandboxAction, sandbox: SandboxRow): boolean {
+  return SANDBOX_ACTION_RULES[action][sandbox.status] === 'do';
+}
+
+function notWoken(sandbox: SandboxRow): CodedError {
+  const why = sandbox.status_reason_message ?? 'it was put to sleep again';
+  return new CodedError(
+    'sandbox_state_conflict',
+    `the sandbox is ${sandbox.status}; it was to be woken for this, but could not be: ${why}`,
+  );
+}
+
+/** The sandbox as it is now. */
+export async function reread(context: ServiceContext, sandbox: SandboxRow): Promise<LocatedSandboxRow> {
+  const now = await findSandbox(context.db, sandbox.id);
+  if (now === undefined) throw new Error(`the row of ${sandbox.id} is gone`);
+  return now;
+}

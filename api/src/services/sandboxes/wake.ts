@@ -1,0 +1,106 @@
+// Wake: a stopped sandbox, or a failed one whose disk is left, is restored on its host with what is
+// pending. Writes intent and durable step; workers/wake.ts does the rest.
+import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { largerOf } from '../../rules/sandboxes/allocation-target.ts';
+import { growth, roomFor } from '../../rules/hosts/placement.ts';
+import type { ActivityActor } from '../../store/activity/activity.ts';
+import { allocationOf, pendingOf } from '../../store/sandboxes/sandboxes.ts';
+import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { noRoom, roomOnOwnHost, type RoomOnHost } from '../hosts/placement.ts';
+import { requireConcurrentRoom } from '../billing/plans.ts';
+import { requireLegal } from '../../rules/sandboxes/action.ts';
+import { commitIntent, type Intent } from './intent.ts';
+import { transitionSandbox } from './transition.ts';
+import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
+import { requireMachineHours } from '../usage/caps.ts';
+
+/**
+ * Wakes a sandbox; one that is being woken gives the same answer and starts nothing. Throws
+ * `wake_not_possible`, and what {@link requestWake} throws.
+ */
+export async function wakeSandbox(
+  context: ServiceContext,
+  actor: Actor,
+  sandboxId: string,
+  answer: TransitionAnswer,
+): Promise<SandboxRow> {
+  const watch = context.changes.watch(sandboxId);
+  try {
+    return await waitUntilSettled(context, watch, await requestWake(context, actor, sandboxId), answer);
+  } finally {
+    watch.close();
+  }
+}
+
+/**
+ * Begins to wake a sandbox, without waiting for it (sandbox-wait.ts does that; open the watch
+ * first). Throws `wake_not_possible`, `no_active_plan`, `concurrent_sandbox_limit`,
+ * `machine_hour_limit`, `insufficient_capacity` or `host_unavailable`, and then changes nothing.
+ */
+export async function requestWake(
+  context: ServiceContext,
+  actor: ActivityActor,
+  sandboxId: string,
+  details: Record<string, unknown> = {},
+): Promise<SandboxRow> {
+  return await commitIntent(context, sandboxId, async (trx, before) => {
+    if (requireLegal('wake', before.status) === 'done') return { sandbox: before, enqueued: false };
+    return await intendWake(context, trx, actor, before, details);
+  });
+}
+
+async function intendWake(
+  context: ServiceContext,
+  trx: DatabaseTransaction,
+  actor: ActivityActor,
+  before: SandboxRow,
+  details: Record<string, unknown>,
+): Promise<Intent> {
+  if (before.wakes_from === null) {
+    throw new CodedError(
+      'wake_not_possible',
+      `the sandbox is ${before.status} and neither a snapshot nor a disk of it is left: there is nothing to wake`,
+    );
+  }
+  await requireConcurrentRoom(context, trx, before.org_id);
+  await requireMachineHours(context, trx, { orgId: before.org_id, projectId: before.project_id });
+  let pending = pendingOf(before);
+  let room = await roomToWake(trx, before, pending);
+  if (room.kind === 'short' && before.pending_recommended) {
+    // Nobody asked for it: a wake is not refused for the sake of a recommendation. The next sample
+    // may recommend it again.
+    pending = null;
+    room = await roomToWake(trx, before, pending);
+  }
+  if (room.kind !== 'there') throw noRoom(room);
+  const { outcome, sandbox } = await transitionSandbox(trx, {
+    sandboxId: before.id,
+    epoch: before.epoch,
+    to: 'waking',
+    newEpoch: true,
+    resizing: pending !== null,
+    // Written only to be dropped: to write it again would make it one that was asked for.
+    pending: pending === null ? null : undefined,
+    actor,
+    details: { ...(pending === null ? {} : { allocation: pending }), ...details },
+  });
+  if (outcome !== 'changed') throw new Error(`a wake from ${before.status} was ${outcome}`);
+  await context.lifecycle.enqueueWake(trx, { sandboxId: sandbox.id, epoch: sandbox.epoch });
+  return { sandbox, enqueued: true };
+}
+
+async function roomToWake(
+  trx: DatabaseTransaction,
+  before: SandboxRow,
+  pending: Allocation | null,
+): Promise<RoomOnHost> {
+  const allocated = allocationOf(before);
+  // A snapshot can only be restored in the size it has; what is to be less is taken away
+  // afterwards.
+  const target = pending === null ? allocated : largerOf(allocated, pending);
+  const { vcpu, memoryMib } = roomFor(target);
+  return await roomOnOwnHost(trx, before, { vcpu, memoryMib, ...growth(allocated, target) });
+}

@@ -1,0 +1,153 @@
+// Caps on machine hours: holds what an org and its projects have used against their caps. Whatever
+// makes or wakes a machine asks here, in its own transaction, and so does the watch over what is
+// awake beyond a cap (services/cap-enforcement.ts).
+//
+// Order of locks in such a transaction: the project's row and the sandbox's, then the
+// subscription's, then the host's.
+import { CodedError } from '../../rules/coded-error.ts';
+import type { Plans } from '../../rules/billing/plan-catalogue.ts';
+import {
+  effectiveCap,
+  enforcedCap,
+  isAtCap,
+  requireBelowCap,
+  type CapScope,
+  type CapStanding,
+  type OrgGuardrails,
+} from '../../rules/usage/caps.ts';
+import { readClock } from '../../store/database/clock.ts';
+import type { Database, DatabaseTransaction, SubscriptionRow } from '../../store/database/schema.ts';
+import { findSubscription, lockSubscription } from '../../store/billing/subscriptions.ts';
+import { findProjectLimits } from '../../store/usage/caps.ts';
+import { usedByProjects, usedMs } from '../../store/usage/sums.ts';
+import { periodOfSubscription } from '../billing/period.ts';
+import { inForce } from '../billing/plans.ts';
+
+type PlanInForce = ReturnType<typeof inForce>;
+
+/** The guardrails of an org, from its subscription and plan. */
+export function guardrailsOf({ plan, subscription }: PlanInForce): OrgGuardrails {
+  return { plan, limit: subscription.machine_hour_limit, overageEnabled: subscription.overage_enabled };
+}
+
+/** A cap in force, and whether work stops at it. */
+interface Cap {
+  scope: CapScope;
+  cap: number;
+  enforced: boolean;
+}
+
+/** How a scope stands to its cap, and whether work stops at it. */
+export type EnforcedStanding = CapStanding & Pick<Cap, 'enforced'>;
+
+/**
+ * Throws `machine_hour_limit` when the org or the project is at its cap, or `no_active_plan`. Where
+ * there is a cap, the org's subscription stays locked until the transaction ends, which must commit
+ * what the room is for. Not for sharing: a change of the cap would wait for ever for creates that
+ * overlap.
+ */
+export async function requireMachineHours(
+  { plans }: { plans: Plans },
+  trx: DatabaseTransaction,
+  { orgId, projectId }: { orgId: string; projectId: string },
+): Promise<void> {
+  // Without a cap that is enforced nothing is held and nothing summed.
+  const seen = await capsOf(trx, inForce(plans, await findSubscription(trx, orgId)), [projectId]);
+  if (!seen.some(({ enforced }) => enforced)) return;
+  const held = inForce(plans, await lockSubscription(trx, orgId));
+  const at = await readClock(trx);
+  const enforced = (await capsOf(trx, held, [projectId])).filter((cap) => cap.enforced);
+  for (const standing of await standingsOf(trx, enforced, held.subscription, at)) requireBelowCap(standing);
+}
+
+/**
+ * How the org, and those of the projects that have a cap, stand to their caps at an instant; none
+ * without an active plan.
+ */
+export async function standingsAt(
+  db: Database,
+  plans: Plans,
+  { orgId, projectIds }: { orgId: string; projectIds: readonly string[] },
+  at: Date,
+): Promise<EnforcedStanding[]> {
+  const current = inForceOrNull(plans, await findSubscription(db, orgId));
+  if (current === null) return [];
+  return await standingsOf(db, await capsOf(db, current, projectIds), current.subscription, at);
+}
+
+/**
+ * Whether work still stops for what was found: within a period, machine time that is used stays
+ * used, so only the period and the cap are asked again. The org's subscription stays locked until
+ * the transaction ends.
+ */
+export async function isStillAtCap(
+  trx: DatabaseTransaction,
+  plans: Plans,
+  found: CapStanding,
+  at: Date,
+): Promise<boolean> {
+  const { scope } = found;
+  const current = inForceOrNull(plans, await lockSubscription(trx, scope.orgId));
+  if (
+    current === null ||
+    periodOfSubscription(current.subscription, at).startsAt.getTime() !== found.period.startsAt.getTime()
+  )
+    return false;
+  const caps = await capsOf(trx, current, scope.kind === 'project' ? [scope.projectId] : []);
+  return caps.some(
+    ({ scope: { kind }, cap, enforced }) => kind === scope.kind && enforced && isAtCap(found.usedMs, cap),
+  );
+}
+
+/** The org's cap first, then the projects'. */
+async function capsOf(db: Database, current: PlanInForce, projectIds: readonly string[]): Promise<Cap[]> {
+  const { org_id: orgId } = current.subscription;
+  const guardrails = guardrailsOf(current);
+  const cap = effectiveCap(guardrails);
+  const ofOrg: Cap[] =
+    cap === null ? [] : [{ scope: { kind: 'org', orgId }, cap, enforced: enforcedCap(guardrails) !== null }];
+  const limits = await findProjectLimits(db, projectIds);
+  return [
+    ...ofOrg,
+    ...[...limits].map(([projectId, limit]): Cap => ({
+      scope: { kind: 'project', orgId, projectId },
+      cap: limit,
+      enforced: true,
+    })),
+  ];
+}
+
+/** In the order of the caps, as one statement sees them. */
+async function standingsOf(
+  db: Database,
+  caps: readonly Cap[],
+  subscription: SubscriptionRow,
+  at: Date,
+): Promise<EnforcedStanding[]> {
+  const [first, ...others] = caps;
+  if (first === undefined) return [];
+  const period = periodOfSubscription(subscription, at);
+  const window = { orgId: subscription.org_id, from: period.startsAt, to: period.endsAt, at };
+  // Of one project less is read than of all.
+  if (others.length === 0)
+    return [{ ...first, period, usedMs: await usedMs(db, { ...window, projectId: projectOf(first) }) }];
+  const { orgMs, projectMs } = await usedByProjects(
+    db,
+    window,
+    caps.flatMap((cap) => projectOf(cap) ?? []),
+  );
+  return caps.map((cap) => ({ ...cap, period, usedMs: projectMs.get(projectOf(cap) ?? '') ?? orgMs }));
+}
+
+function projectOf({ scope }: Cap): string | undefined {
+  return scope.kind === 'project' ? scope.projectId : undefined;
+}
+
+function inForceOrNull(plans: Plans, subscription: SubscriptionRow | undefined): PlanInForce | null {
+  try {
+    return inForce(plans, subscription);
+  } catch (error) {
+    if (error instanceof CodedError && error.code === 'no_active_plan') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,124 @@
+// What an org has used in its billing period, as it is asked for. Sums are read, never made here;
+// what they mean for work is said in usage-caps.ts.
+import type { EndUserUsage, OrgUsage } from '@berth/contract/usage/usage.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { estimatedCostUsd, machineHours, toMillionths } from '../../rules/usage/machine-cost.ts';
+import { uncappedAlert, usageAlertOf } from '../../rules/usage/alert.ts';
+import { capMs, effectiveCap, effectiveProjectCap, type CapScope } from '../../rules/usage/caps.ts';
+import { readClock } from '../../store/database/clock.ts';
+import { findProjectEvenDeleted } from '../../store/orgs/projects.ts';
+import { usageByEndUser, usedParts } from '../../store/usage/sums.ts';
+import { requirePeriod, type CurrentPeriod } from '../billing/period.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { guardrailsOf } from './caps.ts';
+
+type UsageContext = Pick<ServiceContext, 'db' | 'plans' | 'settings'>;
+
+export interface UsageFilter {
+  projectId?: string | undefined;
+  endUserId?: string | undefined;
+}
+
+/**
+ * The org's usage in the present period; of one project, deleted ones included, with that one's
+ * cap; of one end user, beside the cap of the org or the project. Throws `no_active_plan`, or
+ * `unknown_project` for one that the org never had.
+ */
+export async function orgUsage(
+  context: UsageContext,
+  orgId: string,
+  { projectId, endUserId }: UsageFilter,
+): Promise<OrgUsage> {
+  const { db, plans } = context;
+  const at = await readClock(db);
+  const period = await requirePeriod(db, plans, orgId, at);
+  const window = { orgId, from: period.startsAt, to: period.endsAt, at };
+  const { cap, override, scope, stops } = await capOf(context, period, projectId);
+  const { orgMs, scopeMs, askedMs } = await usedParts(db, { ...window, projectId, endUserId });
+  const { plan, subscription } = period;
+  const includedMs = plan.includedMachineHours === null ? null : capMs(plan.includedMachineHours);
+  const overageHours = machineHours(includedMs === null ? 0 : Math.max(0, orgMs - includedMs));
+  const standing = { scope, usedMs: scopeMs, period };
+  return {
+    includedMachineHours: plan.includedMachineHours,
+    sandboxMachineHourLimit: cap,
+    sandboxMachineHourLimitOverride: override,
+    sandboxOverageEnabled: subscription.overage_enabled,
+    usedMachineHours: machineHours(askedMs),
+    remainingMachineHours: cap === null ? null : machineHours(Math.max(0, capMs(cap) - scopeMs)),
+    usageAlert: cap === null ? uncappedAlert(scopeMs, scope.kind) : usageAlertOf({ ...standing, cap }, stops),
+    periodStartsAt: period.startsAt.toISOString(),
+    periodEndsAt: period.endsAt.toISOString(),
+    overageMachineHours: overageHours,
+    estimatedOverageUsd:
+      plan.overageUsdPerMachineHour === null ? null : toMillionths(overageHours * plan.overageUsdPerMachineHour),
+  };
+}
+
+interface ScopedCap {
+  scope: CapScope;
+  cap: number | null;
+  /** What was set for the scope. */
+  override: number | null;
+  /** Work stops at it; null: it goes on. */
+  stops: { graceSeconds: number } | null;
+}
+
+async function capOf(
+  { db, settings }: UsageContext,
+  period: CurrentPeriod,
+  projectId: string | undefined,
+): Promise<ScopedCap> {
+  const { org_id: orgId } = period.subscription;
+  const guardrails = guardrailsOf(period);
+  const grace = { graceSeconds: settings.capGraceSeconds };
+  if (projectId === undefined) {
+    const { limit, overageEnabled } = guardrails;
+    return {
+      scope: { kind: 'org', orgId },
+      cap: effectiveCap(guardrails),
+      override: limit,
+      stops: overageEnabled ? null : grace,
+    };
+  }
+  const project = await findProjectEvenDeleted(db, orgId, projectId);
+  if (project === undefined) throw new CodedError('unknown_project', 'query.projectId names no project of this org');
+  const limit = project.sandbox_machine_hour_limit;
+  return {
+    scope: { kind: 'project', orgId, projectId },
+    cap: effectiveProjectCap(limit, guardrails),
+    override: limit,
+    stops: grace,
+  };
+}
+
+export interface UsageByEndUser {
+  periodStartsAt: string;
+  periodEndsAt: string;
+  endUsers: EndUserUsage[];
+}
+
+/**
+ * What each end user used in the present period, most first; of equals, by id. Throws
+ * `no_active_plan`.
+ */
+export async function endUserUsage({ db, plans, settings }: UsageContext, orgId: string): Promise<UsageByEndUser> {
+  const at = await readClock(db);
+  const { startsAt, endsAt } = await requirePeriod(db, plans, orgId, at);
+  const times = await usageByEndUser(db, { orgId, from: startsAt, to: endsAt, at });
+  const ofEach = [...Map.groupBy(times, ({ endUserId }) => endUserId)].map(([endUserId, own]) => ({
+    endUserId,
+    ms: own.reduce((sum, { ms }) => sum + ms, 0),
+    estimatedCogsUsd: estimatedCostUsd(own, settings.machineRates),
+  }));
+  ofEach.sort((one, other) => other.ms - one.ms || (one.endUserId < other.endUserId ? -1 : 1));
+  return {
+    periodStartsAt: startsAt.toISOString(),
+    periodEndsAt: endsAt.toISOString(),
+    endUsers: ofEach.map(({ endUserId, ms, estimatedCogsUsd }) => ({
+      endUserId,
+      machineHours: machineHours(ms),
+      estimatedCogsUsd,
+    })),
+  };
+}

@@ -1,0 +1,75 @@
+// The rows of personal agent tokens. SQL only; tokens are hashed before they come here.
+import { sql } from 'kysely';
+import type { PageRequest, Slice } from '../../rules/page.ts';
+import { selectSlice } from '../database/pages.ts';
+import type { AgentTokenRow, Database } from '../database/schema.ts';
+
+/** What is told of a token: all but its hash. */
+export type KnownTokenRow = Omit<AgentTokenRow, 'token_sha256'>;
+
+const KNOWN_COLUMNS = [
+  'id',
+  'user_id',
+  'name',
+  'token_prefix',
+  'access',
+  'can_approve',
+  'can_wake',
+  'created_at',
+  'expires_at',
+  'revoked_at',
+  'last_used_at',
+] as const satisfies (keyof KnownTokenRow)[];
+
+export interface NewAgentToken extends Pick<
+  AgentTokenRow,
+  'id' | 'user_id' | 'name' | 'token_sha256' | 'token_prefix' | 'access' | 'can_approve' | 'can_wake'
+> {
+  expiresInDays: number;
+}
+
+export async function insertAgentToken(
+  db: Database,
+  { expiresInDays, ...token }: NewAgentToken,
+): Promise<KnownTokenRow> {
+  return await db
+    .insertInto('agent_token')
+    .values({ ...token, expires_at: sql<Date>`now() + ${expiresInDays} * interval '1 day'` })
+    .returning(KNOWN_COLUMNS)
+    .executeTakeFirstOrThrow();
+}
+
+/** A user's tokens, newest first, expired and revoked ones too. */
+export async function listAgentTokens(
+  db: Database,
+  userId: string,
+  page: PageRequest | null,
+): Promise<Slice<KnownTokenRow>> {
+  const query = db.selectFrom('agent_token').select(KNOWN_COLUMNS).where('user_id', '=', userId);
+  return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
+}
+
+/** A token, whoever's it is. */
+export async function findAgentToken(db: Database, tokenId: string): Promise<KnownTokenRow | undefined> {
+  return await db.selectFrom('agent_token').select(KNOWN_COLUMNS).where('id', '=', tokenId).executeTakeFirst();
+}
+
+/**
+ * Revokes a token. Of any number of callers, at once or one after another, exactly one gets the
+ * row.
+ */
+export async function revokeAgentToken(db: Database, tokenId: string): Promise<KnownTokenRow | undefined> {
+  return await db
+    .updateTable('agent_token')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('id', '=', tokenId)
+    .where('revoked_at', 'is', null)
+    .returning(KNOWN_COLUMNS)
+    .executeTakeFirst();
+}
+
+/** Notes that a token was used now. Skips a row that another request is writing. */
+export async function touchAgentToken(db: Database, tokenId: string): Promise<void> {
+  await sql`update agent_token set last_used_at = now()
+    where id = (select id from agent_token where id = ${tokenId} for no key update skip locked)`.execute(db);
+}

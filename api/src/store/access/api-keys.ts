@@ -1,0 +1,86 @@
+// The rows of API keys. SQL only; tokens are hashed before they come here.
+import { sql } from 'kysely';
+import type { PageRequest, Slice } from '../../rules/page.ts';
+import { selectSlice } from '../database/pages.ts';
+import type { ApiKeyRow, Database } from '../database/schema.ts';
+
+/** What is told of a key: all but its hash. */
+export type KnownKeyRow = Omit<ApiKeyRow, 'token_sha256'>;
+
+const KNOWN_COLUMNS = [
+  'id',
+  'org_id',
+  'created_by',
+  'name',
+  'token_prefix',
+  'scopes',
+  'created_at',
+  'expires_at',
+  'revoked_at',
+  'last_used_at',
+] as const satisfies (keyof KnownKeyRow)[];
+
+export interface NewApiKey {
+  id: string;
+  orgId: string;
+  createdBy: string;
+  name: string;
+  tokenSha256: Buffer;
+  tokenPrefix: string;
+  scopes: string[] | null;
+  expiresInDays: number | null;
+}
+
+export async function insertApiKey(db: Database, key: NewApiKey): Promise<KnownKeyRow> {
+  return await db
+    .insertInto('api_key')
+    .values({
+      id: key.id,
+      org_id: key.orgId,
+      created_by: key.createdBy,
+      name: key.name,
+      token_sha256: key.tokenSha256,
+      token_prefix: key.tokenPrefix,
+      scopes: key.scopes,
+      expires_at: key.expiresInDays === null ? null : sql<Date>`now() + ${key.expiresInDays} * interval '1 day'`,
+    })
+    .returning(KNOWN_COLUMNS)
+    .executeTakeFirstOrThrow();
+}
+
+/** An org's keys, newest first, expired and revoked ones too. */
+export async function listApiKeys(db: Database, orgId: string, page: PageRequest | null): Promise<Slice<KnownKeyRow>> {
+  const query = db.selectFrom('api_key').select(KNOWN_COLUMNS).where('org_id', '=', orgId);
+  return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
+}
+
+/**
+ * Revokes a key of the org. Of any number of callers, at once or one after another, exactly one
+ * gets the row.
+ */
+export async function revokeApiKey(db: Database, orgId: string, keyId: string): Promise<KnownKeyRow | undefined> {
+  return await db
+    .updateTable('api_key')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('id', '=', keyId)
+    .where('org_id', '=', orgId)
+    .where('revoked_at', 'is', null)
+    .returning(KNOWN_COLUMNS)
+    .executeTakeFirst();
+}
+
+/** A key of the org. */
+export async function findApiKey(db: Database, orgId: string, keyId: string): Promise<KnownKeyRow | undefined> {
+  return await db
+    .selectFrom('api_key')
+    .select(KNOWN_COLUMNS)
+    .where('id', '=', keyId)
+    .where('org_id', '=', orgId)
+    .executeTakeFirst();
+}
+
+/** Notes that a key was used now. Skips a row that another request is writing. */
+export async function touchApiKey(db: Database, keyId: string): Promise<void> {
+  await sql`update api_key set last_used_at = now()
+    where id = (select id from api_key where id = ${keyId} for no key update skip locked)`.execute(db);
+}

@@ -1,0 +1,220 @@
+// Who holds a bearer token, and the sandbox that the path names: one prepared statement and one
+// round trip for each call of the API. Finds only. Nothing is kept between calls: what was revoked,
+// or whose holder was demoted, is so for the very next call on every replica.
+import type { Pool } from 'pg';
+import type { LocatedSandboxRow } from '../sandboxes/sandboxes.ts';
+import type { SandboxRow } from '../database/schema.ts';
+
+export interface PresentedApiKey {
+  id: string;
+  org_id: string;
+  created_by: string | null;
+  scopes: string[] | null;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+  expired: boolean;
+  used_lately: boolean;
+  /** Its creator's present role in its org. */
+  role: string | null;
+}
+
+export interface PresentedSessionToken {
+  id: string;
+  login_id: string;
+  user_id: string;
+  expires_at: Date;
+  /** The login's own end counts too. */
+  expired: boolean;
+}
+
+export interface PresentedAgentToken {
+  id: string;
+  user_id: string;
+  access: 'read_only' | 'read_send';
+  can_approve: boolean;
+  can_wake: boolean;
+  expires_at: Date;
+  revoked_at: Date | null;
+  expired: boolean;
+  used_lately: boolean;
+}
+
+/**
+ * A credential; and, where a sandbox was named, its row and the present role of the credential's
+ * user in its org.
+ */
+export interface Found<Credential> {
+  credential: Credential | undefined;
+  sandbox: LocatedSandboxRow | undefined;
+  roleInOrgOfSandbox: string | null;
+}
+
+type Kind = 'key' | 'session' | 'agent_token';
+
+/**
+ * What is read of each credential, and where from. `holder` is its user. Times are judged by the
+ * database's clock.
+ */
+const CREDENTIALS: {
+  readonly [kind in Kind]: { columns: Readonly<Record<string, string>>; from: string; holder: string };
+} = {
+  key: {
+    columns: {
+      id: 'c.id',
+      org_id: 'c.org_id',
+      created_by: 'c.created_by',
+      scopes: 'c.scopes',
+      expires_at: 'c.expires_at',
+      revoked_at: 'c.revoked_at',
+      expired: 'coalesce(c.expires_at <= now(), false)',
+      used_lately: "coalesce(c.last_used_at > now() - interval '1 minute', false)",
+      role: 'own.role',
+    } satisfies Record<keyof PresentedApiKey, string>,
+    from: 'api_key c left join membership own on own.org_id = c.org_id and own.user_id = c.created_by',
+    holder: 'c.created_by',
+  },
+  session: {
+    columns: {
+      id: 'c.id',
+      login_id: 'c.login_id',
+      user_id: 'c.user_id',
+      expires_at: 'c.expires_at',
+      expired: '(c.expires_at <= now() or login."expiresAt" <= now())',
+    } satisfies Record<keyof PresentedSessionToken, string>,
+    // Sign-out removes the login, and its tokens with it.
+    from: 'session_token c join "session" login on login.id = c.login_id',
+    holder: 'c.user_id',
+  },
+  agent_token: {
+    columns: {
+      id: 'c.id',
+      user_id: 'c.user_id',
+      access: 'c.access',
+      can_approve: 'c.can_approve',
+      can_wake: 'c.can_wake',
+      expires_at: 'c.expires_at',
+      revoked_at: 'c.revoked_at',
+      expired: 'c.expires_at <= now()',
+      used_lately: "coalesce(c.last_used_at > now() - interval '1 minute', false)",
+    } satisfies Record<keyof PresentedAgentToken, string>,
+    from: 'agent_token c',
+    holder: 'c.user_id',
+  },
+};
+
+interface WithSandbox {
+  role_there?: string | null;
+  host_url?: string | null;
+  sandbox_row?: Record<string, unknown> | null;
+}
+
+interface Statement {
+  name: string;
+  text: string;
+}
+
+const STATEMENTS: { readonly [kind in Kind]: { alone: Statement; withSandbox: Statement } } = {
+  key: statementsOf('key'),
+  session: statementsOf('session'),
+  agent_token: statementsOf('agent_token'),
+};
+
+/**
+ * What Postgres says of a prepared statement whose columns have other types since a newer replica's
+ * migration.
+ */
+const FEATURE_NOT_SUPPORTED = '0A000';
+
+export class Callers {
+  readonly #pool: Pool;
+  /** Part of the statements' names: with another one they are prepared anew. */
+  #generation = 1;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async findKey(tokenSha256: Buffer, sandboxId: string | null): Promise<Found<PresentedApiKey>> {
+    return await this.#find<PresentedApiKey>('key', tokenSha256, sandboxId);
+  }
+
+  async findSession(tokenSha256: Buffer, sandboxId: string | null): Promise<Found<PresentedSessionToken>> {
+    return await this.#find<PresentedSessionToken>('session', tokenSha256, sandboxId);
+  }
+
+  async findAgentToken(tokenSha256: Buffer, sandboxId: string | null): Promise<Found<PresentedAgentToken>> {
+    return await this.#find<PresentedAgentToken>('agent_token', tokenSha256, sandboxId);
+  }
+
+  async #find<Credential>(kind: Kind, tokenSha256: Buffer, sandboxId: string | null): Promise<Found<Credential>> {
+    const row = await this.#row<Credential>(kind, tokenSha256, sandboxId);
+    if (row === undefined) return { credential: undefined, sandbox: undefined, roleInOrgOfSandbox: null };
+    const { sandbox_row: sandbox, host_url, role_there: roleInOrgOfSandbox = null, ...rest } = row;
+    const credential = rest as Credential;
+    if (sandbox === null || sandbox === undefined) return { credential, sandbox: undefined, roleInOrgOfSandbox: null };
+    return { credential, sandbox: locatedRow(sandbox, host_url ?? null), roleInOrgOfSandbox };
+  }
+
+  async #row<Credential>(
+    kind: Kind,
+    tokenSha256: Buffer,
+    sandboxId: string | null,
+  ): Promise<(Credential & WithSandbox) | undefined> {
+    const values = sandboxId === null ? [tokenSha256] : [tokenSha256, sandboxId];
+    const { text, name } = STATEMENTS[kind][sandboxId === null ? 'alone' : 'withSandbox'];
+    const ask = async (): Promise<(Credential & WithSandbox) | undefined> =>
+      (await this.#pool.query<Credential & WithSandbox>({ name: `${name}_${this.#generation}`, text, values })).rows[0];
+    const generation = this.#generation;
+    try {
+      return await ask();
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== FEATURE_NOT_SUPPORTED) throw error;
+      // Of several calls at once that fail so, the first raises it.
+      if (generation === this.#generation) this.#generation += 1;
+      return await ask();
+    }
+  }
+}
+
+/**
+ * The sandbox comes as one value: its forty columns would each be described and parsed for every
+ * call.
+ */
+function statementsOf(kind: Kind): { alone: Statement; withSandbox: Statement } {
+  const { columns, from, holder } = CREDENTIALS[kind];
+  const credential = Object.entries(columns).map(([name, value]) => `${value} as ${name}`);
+  return {
+    alone: { name: `find_${kind}`, text: `select ${credential.join(', ')} from ${from} where c.token_sha256 = $1` },
+    withSandbox: {
+      name: `find_${kind}_and_sandbox`,
+      text: `select ${credential.join(', ')}, there.role as role_there, host.url as host_url, row_to_json(sandbox) as sandbox_row
+        from ${from}
+        left join sandbox on sandbox.id = $2
+        left join membership there on there.org_id = sandbox.org_id and there.user_id = ${holder}
+        left join host on host.id = sandbox.host_id
+        where c.token_sha256 = $1`,
+    },
+  };
+}
+
+type InstantColumn = { [name in keyof SandboxRow]: Date extends SandboxRow[name] ? name : never }[keyof SandboxRow];
+
+/** Columns of a sandbox that JSON has as text. */
+const INSTANTS: { readonly [name in InstantColumn]: true } = {
+  status_changed_at: true,
+  expires_at: true,
+  last_wake_at: true,
+  last_active_at: true,
+  created_at: true,
+  updated_at: true,
+  deleted_at: true,
+};
+
+function locatedRow(json: Record<string, unknown>, hostUrl: string | null): LocatedSandboxRow {
+  for (const name of Object.keys(INSTANTS)) {
+    const text = json[name];
+    if (typeof text === 'string') json[name] = new Date(text);
+  }
+  json['host_url'] = hostUrl;
+  return json as unknown as LocatedSandboxRow;
+}

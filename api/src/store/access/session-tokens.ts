@@ -1,0 +1,58 @@
+// The rows of session tokens: the bearer tokens of people. SQL only; tokens are hashed before they
+// come here.
+import { sql } from 'kysely';
+import { newId } from '../database/ids.ts';
+import type { Database } from '../database/schema.ts';
+
+export interface NewSessionToken {
+  loginId: string;
+  userId: string;
+  tokenSha256: Buffer;
+  minutes: number;
+}
+
+export async function insertSessionToken(
+  db: Database,
+  token: NewSessionToken,
+): Promise<{ id: string; expiresAt: Date }> {
+  const row = await db
+    .insertInto('session_token')
+    .values({
+      id: newId('sessionToken'),
+      login_id: token.loginId,
+      user_id: token.userId,
+      token_sha256: token.tokenSha256,
+      expires_at: sql<Date>`now() + ${token.minutes} * interval '1 minute'`,
+    })
+    .returning(['id', 'expires_at'])
+    .executeTakeFirstOrThrow();
+  return { id: row.id, expiresAt: row.expires_at };
+}
+
+export interface SessionTokenRow {
+  id: string;
+  login_id: string;
+  user_id: string;
+  expires_at: Date;
+  /** By the database's clock; the login's own end counts too. */
+  expired: boolean;
+}
+
+/** A token whose login is there: sign-out removes the login, and its tokens with it. */
+export async function findSessionTokenByHash(db: Database, tokenSha256: Buffer): Promise<SessionTokenRow | undefined> {
+  return await db
+    .selectFrom('session_token')
+    .innerJoin('session', 'session.id', 'session_token.login_id')
+    .select(['session_token.id', 'session_token.login_id', 'session_token.user_id', 'session_token.expires_at'])
+    .select(sql<boolean>`(session_token.expires_at <= now() or session."expiresAt" <= now())`.as('expired'))
+    .where('session_token.token_sha256', '=', tokenSha256)
+    .executeTakeFirst();
+}
+
+/**
+ * Removes a login with all its session tokens: none of them is good for anything from the commit
+ * on.
+ */
+export async function deleteLogin(db: Database, loginId: string): Promise<void> {
+  await db.deleteFrom('session').where('id', '=', loginId).execute();
+}

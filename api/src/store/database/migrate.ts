@@ -1,0 +1,57 @@
+// Brings the database to the newest shape. Safe with any number of replicas starting at once:
+// Kysely's migrator holds an advisory lock while it looks and applies, and applies everything in
+// one transaction.
+import { Migrator, type Migration } from 'kysely/migration';
+import * as identity from '../../../migrations/0001_identity.ts';
+import * as sandboxes from '../../../migrations/0002_sandboxes.ts';
+import * as records from '../../../migrations/0003_records.ts';
+import * as lifecycle from '../../../migrations/0004_lifecycle.ts';
+import * as people from '../../../migrations/0005_people.ts';
+import * as clone from '../../../migrations/0006_clone.ts';
+import * as previews from '../../../migrations/0007_previews.ts';
+import * as billing from '../../../migrations/0008_billing.ts';
+import * as usageRollup from '../../../migrations/0009_usage_rollup.ts';
+import * as usageCaps from '../../../migrations/0010_usage_caps.ts';
+import * as usageCapWarningEnforced from '../../../migrations/0011_usage_cap_warning_enforced.ts';
+import * as previewLinkExpiry from '../../../migrations/0012_preview_link_expiry.ts';
+import * as destroyHolds from '../../../migrations/0013_destroy_holds.ts';
+import * as metricsSampleAge from '../../../migrations/0014_metrics_sample_age.ts';
+import { openDatabase } from './database.ts';
+
+const MIGRATIONS: Record<string, Migration> = {
+  '0001_identity': identity,
+  '0002_sandboxes': sandboxes,
+  '0003_records': records,
+  '0004_lifecycle': lifecycle,
+  '0005_people': people,
+  '0006_clone': clone,
+  '0007_previews': previews,
+  '0008_billing': billing,
+  '0009_usage_rollup': usageRollup,
+  '0010_usage_caps': usageCaps,
+  '0011_usage_cap_warning_enforced': usageCapWarningEnforced,
+  '0012_preview_link_expiry': previewLinkExpiry,
+  '0013_destroy_holds': destroyHolds,
+  '0014_metrics_sample_age': metricsSampleAge,
+};
+
+/**
+ * Applies what is missing, over a connection of its own; returns the names applied. Throws when one
+ * failed: nothing of this run is then kept.
+ */
+export async function migrate(url: string): Promise<string[]> {
+  let broken: Error | undefined;
+  const onIdleError = (error: Error): void => {
+    broken = error;
+  };
+  const { db } = openDatabase({ url, maxConnections: 1, statementTimeoutMs: null, onIdleError });
+  try {
+    const migrator = new Migrator({ db, provider: { getMigrations: () => Promise.resolve(MIGRATIONS) } });
+    const { error, results } = await migrator.migrateToLatest();
+    if (error !== undefined) throw error;
+    if (broken !== undefined) throw broken;
+    return (results ?? []).map((result) => result.migrationName);
+  } finally {
+    await db.destroy();
+  }
+}

@@ -1,0 +1,156 @@
+// The tables of hosts, projects and sandboxes and of what happens to them, as Kysely sees them
+// (schema.ts); columns are named as in the database.
+import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import type { ColumnType, Generated } from 'kysely';
+import type { GeneratedInstant, Instant, Json } from './column-types.ts';
+
+export interface HostTable {
+  id: string;
+  url: string;
+  start_id: string;
+  driver: string;
+  accelerator: string;
+  capacity_vcpu: number;
+  capacity_memory_mib: number;
+  capacity_disk_gib: number;
+  reserved_vcpu: number;
+  reserved_memory_mib: number;
+  reserved_disk_gib: number;
+  largest_vcpu: number | null;
+  largest_memory_mib: number | null;
+  largest_disk_gib: number | null;
+  last_seen_at: Instant;
+  created_at: GeneratedInstant;
+}
+
+export interface ProjectTable {
+  id: string;
+  org_id: string;
+  name: string;
+  use_case: string;
+  default_repository: string | null;
+  default_branch: string | null;
+  default_profile: string | null;
+  default_persistence_policy: string | null;
+  default_idle_minutes: number | null;
+  sandbox_machine_hour_limit: number | null;
+  wake_on_use: Generated<boolean>;
+  metadata: ColumnType<Record<string, string | number | boolean>, string | undefined, string>;
+  /** Sealed with the key of the configuration (services/sealed.ts). */
+  repo_credentials_sealed: Buffer | null;
+  created_by: string | null;
+  created_at: GeneratedInstant;
+  updated_at: GeneratedInstant;
+  deleted_at: Instant | null;
+}
+
+export interface SandboxTable {
+  id: string;
+  org_id: string;
+  project_id: string;
+  host_id: string | null;
+  created_by: string | null;
+  name: string;
+  agent: string;
+  status: SandboxStatus;
+  status_reason_code: string | null;
+  status_reason_message: string | null;
+  status_changed_at: GeneratedInstant;
+  epoch: number;
+  profile: string;
+  persistence_policy: string;
+  mode: string;
+  ttl_seconds: number | null;
+  expires_at: Instant | null;
+  repository: string | null;
+  branch: string | null;
+  /** `pending` until the clone has come to its end; null without a repository. */
+  clone_status: 'pending' | 'cloned' | 'failed' | null;
+  /** The epoch that the clone's durable step was begun for. */
+  clone_epoch: number | null;
+  clone_reason_code: string | null;
+  clone_reason_message: string | null;
+  ssh_public_key: string | null;
+  end_user_id: string | null;
+  metadata: Json<Record<string, string | number | boolean>>;
+  allocated_vcpu: number;
+  allocated_memory_gb: number;
+  allocated_disk_gb: number;
+  pending_vcpu: number | null;
+  pending_memory_gb: number | null;
+  pending_disk_gb: number | null;
+  /** The pending allocation was stored by a metrics sample, not asked for. */
+  pending_recommended: Generated<boolean>;
+  /** What is left on its host for a wake; null for nothing, or while it is awake. */
+  wakes_from: 'snapshot' | 'disk' | null;
+  last_wake_at: Instant | null;
+  last_wake_from: 'snapshot' | 'disk' | null;
+  last_wake_reason: string | null;
+  last_active_at: GeneratedInstant;
+  /** The step under way is to reach the pending allocation, which is reserved until it ends. */
+  resizing: Generated<boolean>;
+  /**
+   * What stays reserved on its host until it is deleted; null unless it is being destroyed, and
+   * then, where it is not known, a machine.
+   */
+  destroy_holds: 'machine' | 'disk' | 'nothing' | null;
+  created_at: GeneratedInstant;
+  updated_at: GeneratedInstant;
+  deleted_at: Instant | null;
+}
+
+export interface IdempotencyKeyTable {
+  org_id: string;
+  key: string;
+  body_sha256: Buffer;
+  sandbox_id: string;
+  created_at: GeneratedInstant;
+}
+
+/** Shares of the allocation in force, 0 to 1. */
+export interface MetricsSampleTable {
+  id: string;
+  sandbox_id: string;
+  at: GeneratedInstant;
+  uptime_seconds: number;
+  cpu_busy_ms: number;
+  vcpu: number;
+  memory_gb: number;
+  disk_gb: number;
+  cpu_used: number | null;
+  memory_used: number;
+  disk_used: number;
+}
+
+export interface ActivityTable {
+  id: string;
+  org_id: string;
+  project_id: string | null;
+  sandbox_id: string | null;
+  actor_kind: string;
+  actor_id: string | null;
+  actor_user_id: string | null;
+  kind: string;
+  details: Json<Record<string, unknown>>;
+  at: GeneratedInstant;
+  /** Orders rows whose `at` is the same. A bigint: text. */
+  seq: Generated<string>;
+  request_id: string | null;
+  subject_kind: string;
+  subject_id: string;
+}
+
+export interface PreviewLinkTable {
+  id: string;
+  sandbox_id: string;
+  org_id: string;
+  project_id: string;
+  port: number;
+  label: string | null;
+  end_user_id: string | null;
+  created_by: string | null;
+  created_at: GeneratedInstant;
+  expires_at: Instant;
+  revoked_at: Instant | null;
+  last_used_at: Instant | null;
+}

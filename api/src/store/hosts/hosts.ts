@@ -1,0 +1,142 @@
+// The rows of hosts, and how much of each is reserved by sandboxes. SQL only; which host is chosen
+// is said in rules/placement.ts.
+import { statusesThat } from '@berth/contract/sandboxes/state.ts';
+import { sql } from 'kysely';
+import type { Database, DatabaseTransaction } from '../database/schema.ts';
+
+/** What a host said of itself. */
+export interface HostReport {
+  id: string;
+  url: string;
+  startId: string;
+  driver: string;
+  accelerator: string;
+  capacity: { vcpu: number; memoryMib: number; diskGib: number };
+  reserved: { vcpu: number; memoryMib: number; diskGib: number };
+  /** The largest machine it can make, whatever is free. */
+  largest?: { vcpu: number; memoryMib: number; diskGib: number };
+}
+
+/** Notes a host's answer, seen now. */
+export async function upsertHost(db: Database, report: HostReport): Promise<void> {
+  const seen = {
+    url: report.url,
+    start_id: report.startId,
+    driver: report.driver,
+    accelerator: report.accelerator,
+    capacity_vcpu: report.capacity.vcpu,
+    capacity_memory_mib: report.capacity.memoryMib,
+    capacity_disk_gib: report.capacity.diskGib,
+    reserved_vcpu: report.reserved.vcpu,
+    reserved_memory_mib: report.reserved.memoryMib,
+    reserved_disk_gib: report.reserved.diskGib,
+    largest_vcpu: report.largest?.vcpu ?? null,
+    largest_memory_mib: report.largest?.memoryMib ?? null,
+    largest_disk_gib: report.largest?.diskGib ?? null,
+    last_seen_at: sql<Date>`now()`,
+  };
+  await db
+    .insertInto('host')
+    .values({ id: report.id, ...seen })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(seen))
+    .execute();
+}
+
+/** The hosts that were seen at this address, with how long ago that was by the database's clock. */
+export async function listHostsAt(
+  db: Database,
+  url: string,
+): Promise<{ id: string; lastSeenAt: Date; silentMs: number }[]> {
+  return await db
+    .selectFrom('host')
+    .select([
+      'id',
+      'last_seen_at as lastSeenAt',
+      sql<number>`(extract(epoch from now() - last_seen_at) * 1000)::float8`.as('silentMs'),
+    ])
+    .where('url', '=', url)
+    .execute();
+}
+
+/** When the host was last seen; undefined for one that never was. */
+export async function findHostSeen(db: Database, hostId: string): Promise<Date | undefined> {
+  const row = await db.selectFrom('host').select('last_seen_at').where('id', '=', hostId).executeTakeFirst();
+  return row?.last_seen_at;
+}
+
+/** The largest machine that the host can make, whatever is free. */
+export async function findLargest(
+  db: Database,
+  hostId: string,
+): Promise<{ vcpu: number; memoryMib: number; diskGib: number } | undefined> {
+  return await db
+    .selectFrom('host')
+    .select([
+      sql<number>`coalesce(largest_vcpu, capacity_vcpu)`.as('vcpu'),
+      sql<number>`coalesce(largest_memory_mib, capacity_memory_mib)`.as('memoryMib'),
+      sql<number>`coalesce(largest_disk_gib, capacity_disk_gib)`.as('diskGib'),
+    ])
+    .where('id', '=', hostId)
+    .executeTakeFirst();
+}
+
+export interface HostFreeRow {
+  id: string;
+  vcpu: number;
+  memory_mib: number;
+  disk_gib: number;
+}
+
+export interface HostFreeFilter {
+  /** Only hosts seen so lately; absent: all. */
+  seenWithinMs?: number;
+  /** Only this one. */
+  hostId?: string;
+  /** What this sandbox has reserved counts as free. */
+  exceptSandboxId?: string;
+}
+
+/**
+ * What is not reserved on hosts: capacity less what their sandboxes hold, and never more than the
+ * largest machine the host can make. A sandbox that holds a machine holds its allocation, and what
+ * is pending where that is larger while a step is to reach it (`resizing`); one that holds a disk
+ * alone, its disk, unless nothing of it is left; one that is being destroyed, what it held when
+ * that began.
+ */
+export async function listHostsFree(db: Database, filter: HostFreeFilter): Promise<HostFreeRow[]> {
+  const seenWithinMs = filter.seenWithinMs ?? null;
+  const hostId = filter.hostId ?? null;
+  const result = await sql<HostFreeRow>`
+    with held as (
+      select s.host_id, s.status = any(${statusesThat('holdsMachine')}) and coalesce(s.destroy_holds, 'machine') = 'machine' as machine,
+        greatest(s.allocated_vcpu, case when s.resizing then s.pending_vcpu end) as vcpu,
+        greatest(s.allocated_memory_gb, case when s.resizing then s.pending_memory_gb end) as memory_gb,
+        greatest(s.allocated_disk_gb, case when s.resizing then s.pending_disk_gb end) as disk_gb
+      from sandbox s
+      where s.status <> 'deleted' and s.destroy_holds is distinct from 'nothing' and s.id is distinct from ${filter.exceptSandboxId ?? null}::text
+        and (s.status = any(${statusesThat('holdsMachine')}) or (s.status = any(${statusesThat('holdsDisk')}) and s.wakes_from is not null))
+    )
+    select h.id,
+      least(h.capacity_vcpu - coalesce(sum(held.vcpu) filter (where held.machine), 0), h.largest_vcpu)::int as vcpu,
+      least(h.capacity_memory_mib - 1024 * coalesce(sum(held.memory_gb) filter (where held.machine), 0), h.largest_memory_mib)::int as memory_mib,
+      least(h.capacity_disk_gib - coalesce(sum(held.disk_gb), 0), h.largest_disk_gib)::int as disk_gib
+    from host h left join held on held.host_id = h.id
+    where (${seenWithinMs}::float8 is null or h.last_seen_at > now() - ${seenWithinMs}::float8 * interval '1 millisecond')
+      and (${hostId}::text is null or h.id = ${hostId})
+    group by h.id`.execute(db);
+  return result.rows;
+}
+
+/**
+ * Locks a host's row until the transaction ends, or `unlockHost` is called: reservations on one
+ * host are made one after another.
+ */
+export async function lockHost(trx: DatabaseTransaction, hostId: string): Promise<void> {
+  await sql`savepoint host_locked`.execute(trx);
+  await trx.selectFrom('host').select('id').where('id', '=', hostId).forNoKeyUpdate().executeTakeFirstOrThrow();
+}
+
+/** Lets go of the row locked last, and undoes whatever the transaction did since. */
+export async function unlockHost(trx: DatabaseTransaction): Promise<void> {
+  await sql`rollback to savepoint host_locked`.execute(trx);
+}

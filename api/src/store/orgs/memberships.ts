@@ -1,0 +1,77 @@
+// The rows of memberships: who is in an org, in which role. SQL only. New ones are inserted in
+// identity.ts.
+import { sql, type SelectQueryBuilder } from 'kysely';
+import type { PageRequest, Slice } from '../../rules/page.ts';
+import { selectSlice } from '../database/pages.ts';
+import type { Database, DatabaseTransaction, Tables } from '../database/schema.ts';
+
+export interface MemberRow {
+  user_id: string;
+  email: string;
+  name: string;
+  role: string;
+  created_at: Date;
+}
+
+/**
+ * Makes changes of the org's memberships and invitations wait for one another until the transaction
+ * ends: what is read after this is what the change is held against. Nothing else waits for it.
+ */
+export async function lockMemberships(trx: DatabaseTransaction, orgId: string): Promise<void> {
+  await trx.selectFrom('org').select('id').where('id', '=', orgId).forNoKeyUpdate().execute();
+}
+
+/** The org's members, the longest-standing first. */
+export async function listMembers(db: Database, orgId: string, page: PageRequest | null): Promise<Slice<MemberRow>> {
+  return await selectSlice(
+    selectMembers(db, orgId),
+    { at: 'membership.created_at', tie: 'membership.user_id', direction: 'asc' },
+    page,
+  );
+}
+
+export async function findMember(db: Database, orgId: string, userId: string): Promise<MemberRow | undefined> {
+  return await selectMembers(db, orgId).where('membership.user_id', '=', userId).executeTakeFirst();
+}
+
+/** Whether the address, in lower case, is that of a member. */
+export async function isMemberAddress(db: Database, orgId: string, email: string): Promise<boolean> {
+  const found = await selectMembers(db, orgId)
+    .where(sql<string>`lower("user"."email")`, '=', email)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+export async function countOwners(db: Database, orgId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('membership')
+    .select(sql<number>`count(*)::int`.as('count'))
+    .where('org_id', '=', orgId)
+    .where('role', '=', 'owner')
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+export async function updateRole(
+  trx: DatabaseTransaction,
+  membership: { orgId: string; userId: string; role: string },
+): Promise<void> {
+  await trx
+    .updateTable('membership')
+    .set({ role: membership.role })
+    .where('org_id', '=', membership.orgId)
+    .where('user_id', '=', membership.userId)
+    .execute();
+}
+
+export async function deleteMembership(trx: DatabaseTransaction, orgId: string, userId: string): Promise<void> {
+  await trx.deleteFrom('membership').where('org_id', '=', orgId).where('user_id', '=', userId).execute();
+}
+
+function selectMembers(db: Database, orgId: string): SelectQueryBuilder<Tables, 'membership' | 'user', MemberRow> {
+  return db
+    .selectFrom('membership')
+    .innerJoin('user', 'user.id', 'membership.user_id')
+    .select(['membership.user_id', 'user.email', 'user.name', 'membership.role', 'membership.created_at'])
+    .where('membership.org_id', '=', orgId);
+}

@@ -1,0 +1,165 @@
+// The rows of projects. SQL only. Sealed credentials are read by one query of their own, and by
+// nothing that answers, lists or looks up a project.
+import { sql, type Updateable } from 'kysely';
+import type { PageRequest, Slice } from '../../rules/page.ts';
+import { isId } from '../database/ids.ts';
+import { selectSlice } from '../database/pages.ts';
+import type { Database, DatabaseTransaction, NewProject, ProjectRow } from '../database/schema.ts';
+import type { ProjectTable } from '../database/tables-sandboxes.ts';
+
+/** A project's row without what is sealed. */
+export type ProjectRecord = Omit<ProjectRow, 'repo_credentials_sealed'> & { has_repo_credentials: boolean };
+
+const SHOWN = [
+  'id',
+  'org_id',
+  'name',
+  'use_case',
+  'default_repository',
+  'default_branch',
+  'default_profile',
+  'default_persistence_policy',
+  'default_idle_minutes',
+  'sandbox_machine_hour_limit',
+  'wake_on_use',
+  'metadata',
+  'created_by',
+  'created_at',
+  'updated_at',
+  'deleted_at',
+] as const satisfies readonly (keyof ProjectRow)[];
+
+const HAS_REPO_CREDENTIALS = sql<boolean>`repo_credentials_sealed is not null`.as('has_repo_credentials');
+
+/**
+ * The time of the statement, not of its transaction's beginning, which may have waited for the row
+ * since: changes of one row are in order.
+ */
+const NOW_IN_ORDER = sql<Date>`statement_timestamp()`;
+
+export async function insertProject(db: Database, project: NewProject): Promise<ProjectRecord> {
+  return await db
+    .insertInto('project')
+    .values(project)
+    .returning([...SHOWN, HAS_REPO_CREDENTIALS])
+    .executeTakeFirstOrThrow();
+}
+
+/** A project of the given org; one of another org, or a deleted one, is not found. */
+export async function findProject(db: Database, orgId: string, projectId: string): Promise<ProjectRecord | undefined> {
+  return await selectOne(db, orgId, projectId).executeTakeFirst();
+}
+
+/** What is kept of a project for good, also once it is deleted; one of another org is not found. */
+export async function findProjectEvenDeleted(
+  db: Database,
+  orgId: string,
+  projectId: string,
+): Promise<Pick<ProjectRow, 'id' | 'sandbox_machine_hour_limit' | 'deleted_at'> | undefined> {
+  if (!isId('project', projectId)) return undefined;
+  const query = db.selectFrom('project').select(['id', 'sandbox_machine_hour_limit', 'deleted_at']);
+  return await query.where('org_id', '=', orgId).where('id', '=', projectId).executeTakeFirst();
+}
+
+/**
+ * The same, locked until the transaction ends. `stay`: it is not deleted, for what is made in it;
+ * any number may hold that. `change`: nobody else changes it; what is made in it goes on, for
+ * creates that overlap would keep a change waiting for ever. `delete`: alone. Before any other lock
+ * that the transaction takes on sandboxes, subscriptions or hosts.
+ */
+export async function lockProject(
+  trx: DatabaseTransaction,
+  orgId: string,
+  projectId: string,
+  strength: 'stay' | 'change' | 'delete',
+): Promise<ProjectRecord | undefined> {
+  const query = selectOne(trx, orgId, projectId);
+  if (strength === 'stay') return await query.forKeyShare().executeTakeFirst();
+  return await (strength === 'change' ? query.forNoKeyUpdate() : query.forUpdate()).executeTakeFirst();
+}
+
+/** An org's projects, newest first, without deleted ones: all of them, or one page. */
+export async function listProjects(
+  db: Database,
+  orgId: string,
+  page: PageRequest | null,
+): Promise<Slice<ProjectRecord>> {
+  const query = db
+    .selectFrom('project')
+    .select([...SHOWN, HAS_REPO_CREDENTIALS])
+    .where('org_id', '=', orgId)
+    .where('deleted_at', 'is', null);
+  return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
+}
+
+export async function findOldestProject(db: Database, orgId: string): Promise<Pick<ProjectRow, 'id'> | undefined> {
+  const query = db.selectFrom('project').select('id').where('org_id', '=', orgId).where('deleted_at', 'is', null);
+  return await query.orderBy('created_at').orderBy('id').limit(1).executeTakeFirst();
+}
+
+/** How many sandboxes the project has, of any status but deleted. */
+export async function countSandboxes(db: Database, project: Pick<ProjectRow, 'id' | 'org_id'>): Promise<number> {
+  const { count } = await db
+    .selectFrom('sandbox')
+    .select((build) => build.fn.countAll<string>().as('count'))
+    .where('org_id', '=', project.org_id)
+    .where('project_id', '=', project.id)
+    .where('status', '<>', 'deleted')
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+export type ProjectChange = Omit<
+  Updateable<ProjectTable>,
+  'id' | 'org_id' | 'created_by' | 'created_at' | 'updated_at' | 'deleted_at'
+>;
+
+/** The caller holds the row's lock. */
+export async function updateProject(
+  trx: DatabaseTransaction,
+  projectId: string,
+  change: ProjectChange,
+): Promise<ProjectRecord> {
+  return await write(trx, projectId, change);
+}
+
+/**
+ * Keeps the row, for what tells of the project, without its credentials. The caller holds the row's
+ * lock.
+ */
+export async function markProjectDeleted(trx: DatabaseTransaction, projectId: string): Promise<ProjectRecord> {
+  return await write(trx, projectId, { repo_credentials_sealed: null, deleted_at: NOW_IN_ORDER });
+}
+
+/** The sealed credentials; null when there are none, or no such project any more. */
+export async function findSealedRepoCredentials(db: Database, projectId: string): Promise<Buffer | null> {
+  const row = await db
+    .selectFrom('project')
+    .select('repo_credentials_sealed')
+    .where('id', '=', projectId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  return row?.repo_credentials_sealed ?? null;
+}
+
+function selectOne(db: Database, orgId: string, projectId: string) {
+  return db
+    .selectFrom('project')
+    .select([...SHOWN, HAS_REPO_CREDENTIALS])
+    .where('org_id', '=', orgId)
+    .where('id', '=', projectId)
+    .where('deleted_at', 'is', null);
+}
+
+async function write(
+  trx: DatabaseTransaction,
+  projectId: string,
+  columns: ProjectChange & { deleted_at?: typeof NOW_IN_ORDER },
+): Promise<ProjectRecord> {
+  return await trx
+    .updateTable('project')
+    .set({ ...columns, updated_at: NOW_IN_ORDER })
+    .where('id', '=', projectId)
+    .returning([...SHOWN, HAS_REPO_CREDENTIALS])
+    .executeTakeFirstOrThrow();
+}

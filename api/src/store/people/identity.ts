@@ -1,0 +1,90 @@
+// The rows of users, orgs and memberships. SQL only.
+import { sql } from 'kysely';
+import type { Database, OrgRow, UserRow } from '../database/schema.ts';
+
+export async function insertUser(db: Database, user: { id: string; name: string; email: string }): Promise<void> {
+  await db
+    .insertInto('user')
+    .values({ ...user, emailVerified: false, image: null })
+    .execute();
+}
+
+export async function insertOrg(db: Database, org: { id: string; name: string }): Promise<void> {
+  await db.insertInto('org').values(org).execute();
+}
+
+export async function insertMembership(
+  db: Database,
+  membership: { orgId: string; userId: string; role: string },
+): Promise<void> {
+  await db
+    .insertInto('membership')
+    .values({ org_id: membership.orgId, user_id: membership.userId, role: membership.role })
+    .execute();
+}
+
+export async function findUser(db: Database, userId: string): Promise<UserRow | undefined> {
+  return await db.selectFrom('user').selectAll().where('id', '=', userId).executeTakeFirst();
+}
+
+export async function findOrg(db: Database, orgId: string): Promise<OrgRow | undefined> {
+  return await db.selectFrom('org').selectAll().where('id', '=', orgId).executeTakeFirst();
+}
+
+/** A user's role in an org; undefined when not a member. */
+export async function findRole(db: Database, orgId: string, userId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('membership')
+    .select('role')
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  return row?.role;
+}
+
+export type MemberOrgRow = OrgRow & { role: string };
+
+/**
+ * The orgs a user is a member of, the oldest membership first; with `onlyOrgId`, at most that one.
+ */
+export async function listOrgsOfUser(db: Database, userId: string, onlyOrgId: string | null): Promise<MemberOrgRow[]> {
+  let query = db
+    .selectFrom('membership')
+    .innerJoin('org', 'org.id', 'membership.org_id')
+    .selectAll('org')
+    .select('membership.role')
+    .where('membership.user_id', '=', userId);
+  if (onlyOrgId !== null) query = query.where('org.id', '=', onlyOrgId);
+  return await query.orderBy('membership.created_at').orderBy('org.id').execute();
+}
+
+/**
+ * The first org of this installation with the first of its owners; undefined before the first
+ * start's bootstrap.
+ */
+export async function findFirstOrg(
+  db: Database,
+  orgId?: string,
+): Promise<{ orgId: string; ownerId: string } | undefined> {
+  let query = db
+    .selectFrom('org')
+    .innerJoin('membership', (join) =>
+      join.onRef('membership.org_id', '=', 'org.id').on('membership.role', '=', 'owner'),
+    )
+    .select(['org.id as orgId', 'membership.user_id as ownerId']);
+  if (orgId !== undefined) query = query.where('org.id', '=', orgId);
+  return await query
+    .orderBy('org.created_at')
+    .orderBy('org.id')
+    .orderBy('membership.created_at')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/**
+ * Makes concurrent first starts wait for one another until the transaction ends. The number is this
+ * lock's own.
+ */
+export async function lockBootstrap(db: Database): Promise<void> {
+  await sql`select pg_advisory_xact_lock(7234918200165001)`.execute(db);
+}

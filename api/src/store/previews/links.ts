@@ -1,0 +1,190 @@
+// The rows of public preview links, and what is read to decide about a visit to a preview. SQL
+// only; tokens are derived in services/preview-token.ts and never come here.
+import { PREVIEW_LINKS } from '@berth/contract/route/limits.ts';
+import { sql } from 'kysely';
+import type { PageRequest, Slice } from '../../rules/page.ts';
+import { selectSlice } from '../database/pages.ts';
+import { SANDBOX_CHANGES_CHANNEL } from '../sandboxes/changes.ts';
+import type { LocatedSandboxRow } from '../sandboxes/sandboxes.ts';
+import type { Database, DatabaseTransaction, PreviewLinkRow } from '../database/schema.ts';
+
+export type { PreviewLinkRow };
+
+export interface NewPreviewLink extends Pick<
+  PreviewLinkRow,
+  'id' | 'sandbox_id' | 'org_id' | 'project_id' | 'port' | 'label' | 'end_user_id' | 'created_by'
+> {
+  expiresInSeconds: number;
+}
+
+export async function insertPreviewLink(
+  db: Database,
+  { expiresInSeconds, ...link }: NewPreviewLink,
+): Promise<PreviewLinkRow> {
+  return await db
+    .insertInto('preview_link')
+    .values({
+      ...link,
+      expires_at: sql<Date>`date_trunc('milliseconds', now() + make_interval(secs => ${expiresInSeconds}))`,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** A sandbox's links that are neither expired nor revoked, newest first. */
+export async function listOutstandingLinks(
+  db: Database,
+  sandboxId: string,
+  page: PageRequest | null,
+): Promise<Slice<PreviewLinkRow>> {
+  const query = selectOutstanding(db, sandboxId).selectAll();
+  return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
+}
+
+/** How many those are. */
+export async function countOutstandingLinks(db: Database, sandboxId: string): Promise<number> {
+  const counted = selectOutstanding(db, sandboxId).select(sql<number>`count(*)::int`.as('count'));
+  return (await counted.executeTakeFirstOrThrow()).count;
+}
+
+function selectOutstanding(db: Database, sandboxId: string) {
+  return db
+    .selectFrom('preview_link')
+    .where('sandbox_id', '=', sandboxId)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`);
+}
+
+/**
+ * Removes at most `limit` links that expired long ago, revoked or not, the oldest first, and passes
+ * over those in use. Returns how many. Nothing refers to them: the feed keeps what it tells of them
+ * itself.
+ */
+export async function deleteOldPreviewLinks(db: Database, limit: number): Promise<number> {
+  const result = await sql`
+    delete from preview_link where id = any(array(
+      select id from preview_link where expires_at < now() - make_interval(days => ${PREVIEW_LINKS.keptDaysAfterExpiry})
+      order by expires_at limit ${limit} for update skip locked))`.execute(db);
+  return Number(result.numAffectedRows ?? 0);
+}
+
+/** A link of the sandbox. */
+export async function findPreviewLink(
+  db: Database,
+  sandboxId: string,
+  linkId: string,
+): Promise<PreviewLinkRow | undefined> {
+  return await db
+    .selectFrom('preview_link')
+    .selectAll()
+    .where('id', '=', linkId)
+    .where('sandbox_id', '=', sandboxId)
+    .executeTakeFirst();
+}
+
+/**
+ * Revokes a link of the sandbox and tells every replica when the transaction commits. Of any number
+ * of callers exactly one gets the row.
+ */
+export async function revokePreviewLink(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  linkId: string,
+): Promise<PreviewLinkRow | undefined> {
+  const row = await trx
+    .updateTable('preview_link')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('id', '=', linkId)
+    .where('sandbox_id', '=', sandboxId)
+    .where('revoked_at', 'is', null)
+    .returningAll()
+    .executeTakeFirst();
+  if (row !== undefined) await sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
+  return row;
+}
+
+/**
+ * Notes that a link was used now, unless that was noted within the last minute. Skips a row that
+ * somebody else is writing.
+ */
+export async function touchPreviewLink(db: Database, linkId: string): Promise<void> {
+  await sql`update preview_link set last_used_at = now()
+    where id = (select id from preview_link where id = ${linkId} for no key update skip locked)
+      and (last_used_at is null or last_used_at <= now() - interval '1 minute')`.execute(db);
+}
+
+/** A public link by its id, with its sandbox. Times are judged by the database's clock. */
+export interface PublicVisitRow {
+  sandbox: LocatedSandboxRow;
+  port: number;
+  expiresAt: Date;
+  revoked: boolean;
+  expired: boolean;
+  usedLately: boolean;
+}
+
+export async function findPublicVisit(db: Database, linkId: string): Promise<PublicVisitRow | undefined> {
+  const row = await db
+    .selectFrom('preview_link')
+    .innerJoin('sandbox', 'sandbox.id', 'preview_link.sandbox_id')
+    .leftJoin('host', 'host.id', 'sandbox.host_id')
+    .selectAll('sandbox')
+    .select([
+      'host.url as host_url',
+      'preview_link.port as link_port',
+      'preview_link.expires_at as link_expires_at',
+      sql<boolean>`preview_link.revoked_at is not null`.as('link_revoked'),
+      sql<boolean>`preview_link.expires_at <= now()`.as('link_expired'),
+      sql<boolean>`coalesce(preview_link.last_used_at > now() - interval '1 minute', false)`.as('link_used_lately'),
+    ])
+    .where('preview_link.id', '=', linkId)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  const { link_port, link_expires_at, link_revoked, link_expired, link_used_lately, ...sandbox } = row;
+  return {
+    sandbox,
+    port: link_port,
+    expiresAt: link_expires_at,
+    revoked: link_revoked,
+    expired: link_expired,
+    usedLately: link_used_lately,
+  };
+}
+
+/** A sandbox with what one login's person is in its org. */
+export interface TeamVisitRow {
+  sandbox: LocatedSandboxRow;
+  /** The login is the person's, and has neither ended nor expired. */
+  signedIn: boolean;
+  /** null: not a member. */
+  role: string | null;
+}
+
+export async function findTeamVisit(
+  db: Database,
+  visit: { sandboxId: string; loginId: string; userId: string },
+): Promise<TeamVisitRow | undefined> {
+  const row = await db
+    .selectFrom('sandbox')
+    .leftJoin('host', 'host.id', 'sandbox.host_id')
+    .leftJoin('membership', (join) =>
+      join.onRef('membership.org_id', '=', 'sandbox.org_id').on('membership.user_id', '=', visit.userId),
+    )
+    .leftJoin('session', (join) =>
+      join
+        .on('session.id', '=', visit.loginId)
+        .on('session.userId', '=', visit.userId)
+        .on('session.expiresAt', '>', sql<Date>`now()`),
+    )
+    .selectAll('sandbox')
+    .select([
+      'host.url as host_url',
+      'membership.role as member_role',
+      sql<boolean>`session.id is not null`.as('signed_in'),
+    ])
+    .where('sandbox.id', '=', visit.sandboxId)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  const { member_role: role, signed_in: signedIn, ...sandbox } = row;
+  return { sandbox, signedIn, role };
+}

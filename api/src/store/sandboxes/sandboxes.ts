@@ -1,0 +1,222 @@
+// The rows of sandboxes. SQL only: which transition is legal is asked of the contract's state
+// table, through services/sandbox-transition.ts.
+import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
+import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import { sql, type UpdateObject } from 'kysely';
+import type { PageRequest, Slice } from '../../rules/page.ts';
+import { selectSlice } from '../database/pages.ts';
+import { SANDBOX_CHANGES_CHANNEL } from './changes.ts';
+import type { Database, DatabaseTransaction, NewSandbox, SandboxRow, Tables } from '../database/schema.ts';
+
+/**
+ * An ephemeral sandbox expires its time to live after `created_at`, which is now() too, unless its
+ * expiry is said.
+ */
+export async function insertSandbox(db: Database, sandbox: NewSandbox): Promise<SandboxRow> {
+  const { ttl_seconds: ttlSeconds = null, expires_at: said } = sandbox;
+  const expiry =
+    ttlSeconds === null || said !== undefined
+      ? {}
+      : { expires_at: sql<Date>`now() + make_interval(secs => ${ttlSeconds})` };
+  return await db
+    .insertInto('sandbox')
+    .values({ ...sandbox, ...expiry })
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** A sandbox with the address of the host its machine is on; null when no host was chosen. */
+export type LocatedSandboxRow = SandboxRow & { host_url: string | null };
+
+export async function findSandbox(db: Database, sandboxId: string): Promise<LocatedSandboxRow | undefined> {
+  return await db
+    .selectFrom('sandbox')
+    .leftJoin('host', 'host.id', 'sandbox.host_id')
+    .selectAll('sandbox')
+    .select('host.url as host_url')
+    .where('sandbox.id', '=', sandboxId)
+    .executeTakeFirst();
+}
+
+/** The row, locked until the transaction ends. */
+export async function lockSandbox(trx: DatabaseTransaction, sandboxId: string): Promise<SandboxRow | undefined> {
+  return await trx.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).forUpdate().executeTakeFirst();
+}
+
+/**
+ * An org's sandboxes, newest first, without deleted ones; with `endUserId`, only those tagged with
+ * exactly it.
+ */
+export async function listSandboxes(
+  db: Database,
+  orgId: string,
+  filter: { endUserId?: string | undefined },
+  page: PageRequest | null,
+): Promise<Slice<SandboxRow>> {
+  let query = db.selectFrom('sandbox').selectAll().where('org_id', '=', orgId).where('status', '<>', 'deleted');
+  if (filter.endUserId !== undefined) query = query.where('end_user_id', '=', filter.endUserId);
+  return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
+}
+
+type SandboxColumns = UpdateObject<Tables, 'sandbox'>;
+
+/** The size in force. */
+export function allocationOf(
+  row: Pick<SandboxRow, 'allocated_vcpu' | 'allocated_memory_gb' | 'allocated_disk_gb'>,
+): Allocation {
+  return { vcpu: row.allocated_vcpu, memoryGb: row.allocated_memory_gb, diskGb: row.allocated_disk_gb };
+}
+
+/**
+ * The size that is stored for the next wake, or that a step under way is to reach; null for none.
+ */
+export function pendingOf(row: SandboxRow): Allocation | null {
+  const { pending_vcpu: vcpu, pending_memory_gb: memoryGb, pending_disk_gb: diskGb } = row;
+  return vcpu === null || memoryGb === null || diskGb === null ? null : { vcpu, memoryGb, diskGb };
+}
+
+/** What a wake can start from. */
+export type WakeSource = 'snapshot' | 'disk';
+
+/** Sizes that change together with a status, or by themselves. What is absent stays as it is. */
+export interface SizeChange {
+  /** What the guest was verified to have. */
+  allocated?: Allocation | undefined;
+  /** What it shall have with its next wake; null for nothing more. */
+  pending?: Allocation | null | undefined;
+}
+
+export interface StatusChange extends SizeChange {
+  sandboxId: string;
+  epoch: number;
+  status: SandboxStatus;
+  reason: { code: string; message: string } | null;
+  wakesFrom: WakeSource | null;
+  /** The step that begins is to reach the pending allocation. */
+  resizing?: boolean | undefined;
+  /** How it was woken, with the end of a wake. */
+  woke?: { from: WakeSource; reason: string | null } | undefined;
+  /** What stays reserved on its host, where it begins to be destroyed. */
+  destroyHolds: SandboxRow['destroy_holds'];
+  /** It begins to be awake, which counts as a sign of use. */
+  active: boolean;
+}
+
+/**
+ * Writes a status (and its epoch) and tells every replica when the transaction commits. The caller
+ * holds the row's lock.
+ */
+export async function writeSandboxStatus(trx: DatabaseTransaction, change: StatusChange): Promise<SandboxRow> {
+  return await writeSandbox(trx, change.sandboxId, {
+    status: change.status,
+    epoch: change.epoch,
+    status_reason_code: change.reason?.code ?? null,
+    status_reason_message: change.reason?.message ?? null,
+    status_changed_at: sql<Date>`now()`,
+    wakes_from: change.wakesFrom,
+    resizing: change.resizing ?? false,
+    destroy_holds: change.destroyHolds,
+    ...sizeColumns(change),
+    ...(change.woke === undefined
+      ? {}
+      : { last_wake_at: sql<Date>`now()`, last_wake_from: change.woke.from, last_wake_reason: change.woke.reason }),
+    ...(change.active ? { last_active_at: sql<Date>`now()` } : {}),
+    ...(change.status === 'deleted' ? { deleted_at: sql<Date>`now()` } : {}),
+  });
+}
+
+/**
+ * Writes sizes, and whether a step is to reach the pending one, and tells every replica. The caller
+ * holds the row's lock.
+ */
+export async function writeSandboxSize(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  change: SizeChange & { epoch: number; resizing: boolean },
+): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, { epoch: change.epoch, resizing: change.resizing, ...sizeColumns(change) });
+}
+
+/**
+ * Writes what is left of a machine that does not run, and, unless it is absent, why it does not.
+ * The caller holds the row's lock.
+ */
+export async function writeSandboxRemains(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  remains: { wakesFrom: WakeSource | null; reason?: { code: string; message: string } | undefined },
+): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, {
+    wakes_from: remains.wakesFrom,
+    ...(remains.reason === undefined
+      ? {}
+      : { status_reason_code: remains.reason.code, status_reason_message: remains.reason.message }),
+  });
+}
+
+/**
+ * Writes the pending allocation as a sample's recommendation, or that there is none, and tells
+ * every replica. The caller holds the row's lock.
+ */
+export async function writeRecommendation(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  pending: Allocation | null,
+): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, { ...sizeColumns({ pending }), pending_recommended: pending !== null });
+}
+
+/**
+ * Notes the durable step of the sandbox's clone, and tells every replica. The caller holds the
+ * row's lock.
+ */
+export async function writeCloneEpoch(trx: DatabaseTransaction, sandboxId: string, epoch: number): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, { clone_epoch: epoch });
+}
+
+/**
+ * Writes how the clone came out, `reason` why it failed, and tells every replica. The caller holds
+ * the row's lock.
+ */
+export async function writeCloneEnd(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  reason: { code: string; message: string } | null,
+): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, {
+    clone_status: reason === null ? 'cloned' : 'failed',
+    clone_reason_code: reason?.code ?? null,
+    clone_reason_message: reason?.message ?? null,
+  });
+}
+
+async function writeSandbox(trx: DatabaseTransaction, sandboxId: string, columns: SandboxColumns): Promise<SandboxRow> {
+  const row = await trx
+    .updateTable('sandbox')
+    .set({ ...columns, updated_at: sql<Date>`now()` })
+    .where('id', '=', sandboxId)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  await sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
+  return row;
+}
+
+function sizeColumns({ allocated, pending }: SizeChange): SandboxColumns {
+  return {
+    ...(allocated === undefined
+      ? {}
+      : {
+          allocated_vcpu: allocated.vcpu,
+          allocated_memory_gb: allocated.memoryGb,
+          allocated_disk_gb: allocated.diskGb,
+        }),
+    ...(pending === undefined
+      ? {}
+      : {
+          pending_vcpu: pending?.vcpu ?? null,
+          pending_memory_gb: pending?.memoryGb ?? null,
+          pending_disk_gb: pending?.diskGb ?? null,
+          pending_recommended: false,
+        }),
+  };
+}

@@ -1,0 +1,170 @@
+// What caps on machine hours are held against: guardrails of orgs and projects, who has machines
+// awake, and what the watch over caps has done. SQL only; which cap holds is said in
+// rules/usage-caps.ts.
+import { statusesThat } from '@berth/contract/sandboxes/state.ts';
+import { sql } from 'kysely';
+import type { CapScope, CapStanding, WarningPercent } from '../../rules/usage/caps.ts';
+import type { Database, DatabaseTransaction, SandboxRow, SubscriptionRow } from '../database/schema.ts';
+
+/** The caller holds the row's lock. */
+export async function writeGuardrails(
+  trx: DatabaseTransaction,
+  orgId: string,
+  guardrails: { limit: number | null; overageEnabled: boolean },
+): Promise<SubscriptionRow> {
+  return await trx
+    .updateTable('subscription')
+    .set({ machine_hour_limit: guardrails.limit, overage_enabled: guardrails.overageEnabled })
+    .where('org_id', '=', orgId)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** The caps of those of the projects that have one, by id. */
+export async function findProjectLimits(db: Database, projectIds: readonly string[]): Promise<Map<string, number>> {
+  if (projectIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('project')
+    .select(['id', 'sandbox_machine_hour_limit as limit'])
+    .where('id', 'in', projectIds)
+    .where('deleted_at', 'is', null)
+    .where('sandbox_machine_hour_limit', 'is not', null)
+    .execute();
+  return new Map(rows.flatMap(({ id, limit }) => (limit === null ? [] : [[id, limit]])));
+}
+
+/** A project whose machine time a cap bounds: its own, or its org's. */
+export interface CappedProject {
+  orgId: string;
+  projectId: string;
+}
+
+/**
+ * Those with machines awake, or all. Of the orgs, those with one of the given plans are capped by
+ * it.
+ */
+export async function listCapped(
+  db: Database,
+  cappedPlans: readonly string[],
+  which: 'awake' | 'all',
+): Promise<CappedProject[]> {
+  const looked =
+    which === 'all'
+      ? sql`select org_id, id as project_id from project where deleted_at is null`
+      : sql`select distinct org_id, project_id from usage_interval where upper_inf(during)`;
+  const { rows } = await sql<CappedProject>`
+    select looked.org_id as "orgId", looked.project_id as "projectId"
+    from (${looked}) looked
+      join subscription on subscription.org_id = looked.org_id
+      left join project on project.id = looked.project_id
+    where subscription.machine_hour_limit is not null
+      or (not subscription.overage_enabled and subscription.plan = any(${cappedPlans}::text[]))
+      or project.sandbox_machine_hour_limit is not null`.execute(db);
+  return rows;
+}
+
+/** A scope that was seen at a cap. */
+export interface CapReached {
+  orgId: string;
+  projectId: string | null;
+  periodStartsAt: Date;
+  capHours: number;
+  since: Date;
+}
+
+/** All of them, by the scope's id. */
+export async function listCapsReached(db: Database): Promise<Map<string, CapReached>> {
+  const rows = await db
+    .selectFrom('usage_cap_reached')
+    .select([
+      'scope_id',
+      'org_id as orgId',
+      'project_id as projectId',
+      'period_starts_at as periodStartsAt',
+      'cap_hours as capHours',
+      'since',
+    ])
+    .execute();
+  return new Map(rows.map(({ scope_id: scopeId, ...reached }) => [scopeId, reached]));
+}
+
+/**
+ * Notes that the scope is at its cap, seen at `at`. Resolves with since when it is at this very
+ * cap.
+ */
+export async function noteCapReached(db: Database, { scope, cap, period }: CapStanding, at: Date): Promise<Date> {
+  const { rows } = await sql<{ since: Date }>`
+    insert into usage_cap_reached as noted (scope_id, org_id, project_id, period_starts_at, cap_hours, since)
+    values (${scopeId(scope)}, ${scope.orgId}, ${scope.kind === 'project' ? scope.projectId : null}, ${period.startsAt}, ${cap}, ${at})
+    on conflict (scope_id) do update set
+      period_starts_at = excluded.period_starts_at,
+      cap_hours = excluded.cap_hours,
+      since = case
+        when noted.period_starts_at = excluded.period_starts_at and noted.cap_hours = excluded.cap_hours then noted.since
+        else excluded.since end
+    returning since`.execute(db);
+  return rows[0]?.since ?? at;
+}
+
+/** The scope is below its cap, or has none that is enforced. */
+export async function forgetCapReached(db: Database, scope: string): Promise<void> {
+  await db.deleteFrom('usage_cap_reached').where('scope_id', '=', scope).execute();
+}
+
+/**
+ * Notes a warning; false when it was given already, with the same word on whether work stops at the
+ * cap.
+ */
+export async function noteCapWarning(
+  db: Database,
+  { scope, cap, period, enforced }: CapStanding & { enforced: boolean },
+  percent: WarningPercent,
+): Promise<boolean> {
+  const { numInsertedOrUpdatedRows: noted } = await db
+    .insertInto('usage_cap_warning')
+    .values({
+      scope_id: scopeId(scope),
+      period_starts_at: period.startsAt,
+      cap_hours: cap,
+      percent,
+      enforced,
+      org_id: scope.orgId,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirstOrThrow();
+  return noted === 1n;
+}
+
+/** Removes warnings of periods that are over for long, at most `limit`; resolves with how many. */
+export async function deleteCapWarnings(db: Database, ageDays: number, limit: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from usage_cap_warning where ctid in (
+      select ctid from usage_cap_warning where warned_at < now() - make_interval(days => ${ageDays}) limit ${limit})`.execute(
+    db,
+  );
+  return Number(numAffectedRows ?? 0n);
+}
+
+/** An awake sandbox that a cap may stop. */
+export type AwakeSandbox = Pick<
+  SandboxRow,
+  'id' | 'mode' | 'persistence_policy' | 'status_reason_code' | 'status_changed_at'
+>;
+
+/** The scope's awake sandboxes, those that are awake the longest first. */
+export async function listAwakeIn(db: Database, scope: CapScope): Promise<AwakeSandbox[]> {
+  let query = db
+    .selectFrom('sandbox')
+    .select(['id', 'mode', 'persistence_policy', 'status_reason_code', 'status_changed_at'])
+    .where('org_id', '=', scope.orgId)
+    // Says to the planner that the index over living sandboxes will do.
+    .where('status', '<>', 'deleted')
+    .where('status', 'in', statusesThat('awake'));
+  if (scope.kind === 'project') query = query.where('project_id', '=', scope.projectId);
+  return await query.orderBy('status_changed_at').orderBy('id').execute();
+}
+
+/** What marks of the scope are kept under. */
+export function scopeId(scope: CapScope): string {
+  return scope.kind === 'org' ? scope.orgId : scope.projectId;
+}

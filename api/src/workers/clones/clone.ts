@@ -1,0 +1,138 @@
+// The durable step that clones a sandbox's repository: ask the host until it answers for good, then
+// commit what came of it. Its credentials are opened when they are sent and are part of nothing
+// that is recorded. Safe to run again from the start at any point and beside itself: the guest
+// clones once, and so is the commit.
+import { DBOS } from '@dbos-inc/dbos-sdk';
+import { HostError, type HostFailureCode } from '../../hosts/error.ts';
+import { cloneFailure, type CloneFailure } from '../../rules/clones/failure.ts';
+import type { Reason } from '../../rules/sandboxes/machine-death.ts';
+import { holdActivity } from '../../services/sandboxes/activity-signal.ts';
+import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
+import { cloneStands, prepareClone, settleClone } from '../../services/clones/clone.ts';
+import type { SecretKey } from '../../services/context/secret-key.ts';
+import type { GitSettings } from '../../services/context/settings.ts';
+import { findSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import { crashPoint } from '../steps/crash-point.ts';
+import { parked, pause, untilCommitted, worthLogging, type StepContext } from '../steps/step-context.ts';
+
+/**
+ * A call that lasted longer than this had reached the guest: the host's silence begins anew with
+ * its end.
+ */
+const REACHED_MS = 5_000;
+
+export interface CloneStepContext extends StepContext {
+  secretKey: SecretKey;
+  git: GitSettings;
+}
+
+/** `void`: the sandbox sleeps, is lost or gone, or another step is for its clone. */
+type Outcome = { kind: 'void' } | { kind: 'cloned' } | { kind: 'failed'; reason: Reason };
+
+/**
+ * Brings a sandbox from `running` to `ready` with its clone cloned or failed, or leaves it alone
+ * when that is no longer this step's.
+ */
+export async function clone(context: CloneStepContext, step: LifecycleStep): Promise<void> {
+  crashPoint('clone:claimed');
+  const outcome = await DBOS.runStep(() => cloneRepository(context, step), { name: 'cloneRepository' });
+  crashPoint('clone:cloned-recorded');
+  if (outcome.kind === 'void') return;
+  await DBOS.runStep(() => settle(context, step, outcome), { name: 'settle' });
+  crashPoint('clone:settled-recorded');
+}
+
+async function cloneRepository(context: CloneStepContext, step: LifecycleStep): Promise<Outcome> {
+  const { db, git, log, stopping, hostPatienceMs } = context;
+  const startedMs = performance.now();
+  let silentSinceMs: number | null = null;
+  for (let attempt = 0; ; attempt += 1) {
+    if (stopping.aborted) return await parked();
+    let askedMs = performance.now();
+    try {
+      const sandbox = await findSandbox(db, step.sandboxId);
+      if (sandbox === undefined || !cloneStands(sandbox, step)) return { kind: 'void' };
+      const leftSeconds = Math.ceil(git.cloneTimeoutSeconds - (performance.now() - startedMs) / 1_000);
+      if (leftSeconds < 1) return failed('timed_out');
+      crashPoint('clone:looked-up');
+      askedMs = performance.now();
+      const outcome = await ask(context, sandbox, leftSeconds);
+      crashPoint('clone:cloned');
+      return outcome;
+    } catch (error) {
+      if (stopping.aborted) return await parked();
+      const code = error instanceof HostError ? error.code : null;
+      // What a guest says in refusing is its own, and it knows the secret: of a host's error the
+      // code alone is told.
+      if (worthLogging(attempt)) {
+        log.warn(
+          { ...(code === null ? { err: error } : { code }), sandboxId: step.sandboxId, attempt },
+          'cloning a repository: trying again',
+        );
+      }
+      if (code !== null) {
+        const nowMs = performance.now();
+        silentSinceMs = silentSinceMs === null || nowMs - askedMs > REACHED_MS ? nowMs : silentSinceMs;
+        if (!mayPass(error as HostError) || nowMs - silentSinceMs >= hostPatienceMs) {
+          return failed(
+            TOLD_BY_ROW.has(code) || code === 'guest_unreachable' ? 'sandbox_unreachable' : 'host_unavailable',
+          );
+        }
+      }
+    }
+    await pause(attempt, stopping);
+  }
+}
+
+async function ask(context: CloneStepContext, sandbox: LocatedSandboxRow, timeoutSeconds: number): Promise<Outcome> {
+  if (sandbox.host_url === null) return failed('host_unavailable');
+  const prepared = await prepareClone(context, sandbox);
+  if ('refused' in prepared) return { kind: 'failed', reason: prepared.refused };
+  const { secrets, ...what } = prepared;
+  // A sandbox at its clone is in use, however little of its processors that takes.
+  const use = holdActivity(context, sandbox.id, 'clone');
+  try {
+    const request = { ...what, epoch: sandbox.epoch, timeoutSeconds, maxMib: context.git.cloneMaxMib };
+    const result = await context.hosts.at(sandbox.host_url).clone(sandbox.id, request, { signal: context.stopping });
+    return result.outcome === 'cloned' ? { kind: 'cloned' } : failed(result.code, result.message, secrets);
+  } finally {
+    use.end();
+  }
+}
+
+function failed(code: CloneFailure, words?: string, secrets?: readonly string[]): Outcome {
+  return { kind: 'failed', reason: cloneFailure(code, words, secrets) };
+}
+
+/** After these the sandbox's row soon says why, or the same call succeeds. */
+const TOLD_BY_ROW: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>([
+  'stale_epoch',
+  'superseded',
+  'vm_not_running',
+  'vm_not_found',
+]);
+
+function mayPass(error: HostError): boolean {
+  return error.transient || TOLD_BY_ROW.has(error.code);
+}
+
+async function settle(
+  context: CloneStepContext,
+  step: LifecycleStep,
+  outcome: Exclude<Outcome, { kind: 'void' }>,
+): Promise<string> {
+  const failure = outcome.kind === 'failed' ? outcome.reason : null;
+  const written = await untilCommitted(context, 'settling a clone', () =>
+    context.db.transaction().execute(async (trx) => {
+      const result = await settleClone(trx, step, failure);
+      crashPoint('clone:written');
+      return result;
+    }),
+  );
+  crashPoint('clone:settled');
+  context.log.info(
+    { sandboxId: step.sandboxId, outcome: outcome.kind, code: failure?.code, written },
+    'the clone of a repository is over',
+  );
+  return written;
+}

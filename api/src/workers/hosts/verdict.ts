@@ -1,0 +1,111 @@
+// How a durable step asks its host: again and again, until there is a verdict, the step is void, or
+// the host's time is up. Knows no verb.
+import { HostError } from '../../hosts/error.ts';
+import type { HostClient } from '../../hosts/client.ts';
+import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
+import type { VmView } from '@berth/protocol/host.ts';
+import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
+import type { SandboxRow } from '../../store/database/schema.ts';
+import { parked, pause, worthLogging, type StepContext } from '../steps/step-context.ts';
+
+/**
+ * A host gets at least this long when the step starts late, after a recovery; or its whole patience
+ * when that is shorter.
+ */
+const LATE_PATIENCE_MS = 15_000;
+
+export interface Question<T> {
+  /** For the log, e.g. `making a machine`. */
+  what: string;
+  /** Whether the work is still to be done by the sandbox's row, whose epoch is the step's. */
+  stands(sandbox: SandboxRow): boolean;
+  /** Since when the host's patience runs. */
+  askedAt(sandbox: SandboxRow): Date;
+  ask(host: HostClient, sandbox: SandboxRow, signal: AbortSignal): Promise<T>;
+}
+
+/**
+ * `answered`: the host did it. `void`: a newer intent (a destroy) is in force, or the work is done
+ * already. `failed`: the host refused, or could not be asked within its patience; the sandbox is as
+ * it was read last.
+ */
+export type Verdict<T> =
+  | { kind: 'answered'; answer: T }
+  | { kind: 'void' }
+  | { kind: 'failed'; code: string; message: string; sandbox: SandboxRow; host: HostClient | null };
+
+/**
+ * Asks the sandbox's host until there is a verdict. Never settles when this process is stopping.
+ */
+export async function askHost<T>(
+  context: StepContext,
+  step: LifecycleStep,
+  question: Question<T>,
+): Promise<Verdict<T>> {
+  const { db, hosts, log, stopping, hostPatienceMs } = context;
+  const startedAt = Date.now();
+  let overtaken: HostError | undefined;
+  for (let attempt = 0; ; attempt += 1) {
+    if (stopping.aborted) return await parked();
+    let giveUpAt = Infinity;
+    let asked: { sandbox: SandboxRow; host: HostClient } | undefined;
+    try {
+      const sandbox = await findSandbox(db, step.sandboxId);
+      if (sandbox === undefined || sandbox.epoch !== step.epoch || !question.stands(sandbox)) return { kind: 'void' };
+      if (sandbox.host_url === null) {
+        return {
+          kind: 'failed',
+          code: 'host_unknown',
+          message: 'no host was chosen for its machine',
+          sandbox,
+          host: null,
+        };
+      }
+
+      const host = hosts.at(sandbox.host_url);
+      // The host has seen a newer epoch than the database knows of: its record and ours have parted
+      // (a restored backup).
+      if (overtaken !== undefined)
+        return { kind: 'failed', code: overtaken.code, message: overtaken.message, sandbox, host };
+      giveUpAt = Math.max(
+        question.askedAt(sandbox).getTime() + hostPatienceMs,
+        startedAt + Math.min(hostPatienceMs, LATE_PATIENCE_MS),
+      );
+      asked = { sandbox, host };
+      return { kind: 'answered', answer: await question.ask(host, sandbox, stopping) };
+    } catch (error) {
+      if (stopping.aborted) return await parked();
+      if (error instanceof HostError && asked !== undefined) {
+        if (error.code === 'stale_epoch' || error.code === 'superseded') {
+          overtaken = error;
+          continue;
+        }
+        if (!error.transient || Date.now() >= giveUpAt)
+          return { kind: 'failed', code: error.code, message: error.message, ...asked };
+      }
+      if (worthLogging(attempt))
+        log.warn({ err: error, sandboxId: step.sandboxId, attempt }, `${question.what}: trying again`);
+    }
+    await pause(attempt, stopping);
+  }
+}
+
+/**
+ * The VM as its host has it now: `null` when it has none, `undefined` when the host cannot be
+ * asked.
+ */
+export async function lookAtVm(
+  context: StepContext,
+  host: HostClient | null,
+  sandboxId: string,
+): Promise<VmView | null | undefined> {
+  if (host === null) return undefined;
+  try {
+    const listed = await host.listVms({ signal: context.stopping });
+    return listed.find((vm) => vm.id === sandboxId) ?? null;
+  } catch (error) {
+    if (context.stopping.aborted) return await parked();
+    context.log.warn({ err: error, sandboxId, host: host.url }, 'a host cannot be asked what became of a machine');
+    return undefined;
+  }
+}

@@ -1,0 +1,121 @@
+// The durable step that wakes a sandbox's machine: ask the host until it answers for good, see what
+// is left where it does not, commit what came of it. Safe to run again from the start at any point
+// and beside itself: the host's verb is idempotent and fenced, so is the commit.
+import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
+import type { VmView, VmWoke } from '@berth/protocol/host.ts';
+import { DBOS } from '@dbos-inc/dbos-sdk';
+import { DISK_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
+import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
+import { noteDeferred } from '../../services/sandboxes/resize.ts';
+import { settleAwake } from '../../services/clones/clone.ts';
+import { transitionSandbox, type TransitionResult } from '../../services/sandboxes/transition.ts';
+import { allocationOf, lockSandbox, pendingOf, type WakeSource } from '../../store/sandboxes/sandboxes.ts';
+import type { DatabaseTransaction } from '../../store/database/schema.ts';
+import { crashPoint } from '../steps/crash-point.ts';
+import { askHost, lookAtVm } from '../hosts/verdict.ts';
+import { stepKindOf } from '../queue/queue.ts';
+import { SYSTEM, untilCommitted, type StepContext } from '../steps/step-context.ts';
+import { remainsOf, sizeOf, vmSpecOf } from '../hosts/vm-spec.ts';
+
+/** `not-woken`: it is as before, or less is left of it. */
+type Woken =
+  | { kind: 'void' }
+  | { kind: 'awake'; woke: VmWoke | null; size: Allocation | null }
+  | { kind: 'not-woken'; to: 'stopped' | 'failed'; reason: Reason; wakesFrom: WakeSource | null };
+
+/**
+ * Brings a sandbox from `waking` to awake, back to `stopped`, or to `failed`, or leaves it alone
+ * when its epoch is no longer in force.
+ */
+export async function wake(context: StepContext, step: LifecycleStep): Promise<void> {
+  crashPoint('wake:claimed');
+  const woken = await DBOS.runStep(() => wakeMachine(context, step), { name: 'wakeMachine' });
+  crashPoint('wake:woken-recorded');
+  if (woken.kind === 'void') return;
+  await DBOS.runStep(() => settle(context, step, woken), { name: 'settle' });
+  crashPoint('wake:settled-recorded');
+}
+
+async function wakeMachine(context: StepContext, step: LifecycleStep): Promise<Woken> {
+  const verdict = await askHost(context, step, {
+    what: 'waking a machine',
+    stands: (sandbox) => stepKindOf(sandbox) === 'wake',
+    askedAt: (sandbox) => sandbox.status_changed_at,
+    ask: async (host, sandbox, signal) => {
+      crashPoint('wake:looked-up');
+      const spec = vmSpecOf(sandbox, pendingOf(sandbox) ?? allocationOf(sandbox));
+      const vm = await host.wakeVm(sandbox.id, { epoch: step.epoch, spec }, { signal });
+      crashPoint('wake:woken');
+      return vm;
+    },
+  });
+  if (verdict.kind === 'void') return verdict;
+  if (verdict.kind === 'answered') return awake(verdict.answer);
+  if (verdict.code === 'nothing_to_wake')
+    return { kind: 'not-woken', to: 'failed', reason: DISK_LOST, wakesFrom: null };
+  const vm = await lookAtVm(context, verdict.host, step.sandboxId);
+  // Only the answer was lost.
+  if (vm?.status === 'running' && vm.epoch === step.epoch) return awake(vm);
+  return notWoken(vm, { code: 'wake_failed', message: verdict.message }, verdict.sandbox.wakes_from);
+}
+
+function awake(vm: VmView): Woken {
+  return { kind: 'awake', woke: vm.woke ?? null, size: sizeOf(vm) };
+}
+
+function notWoken(vm: VmView | null | undefined, reason: Reason, wakesFrom: WakeSource | null): Woken {
+  if (vm === null) return { kind: 'not-woken', to: 'failed', reason: DISK_LOST, wakesFrom: null };
+  if (vm?.status === 'dead') return { kind: 'not-woken', to: 'failed', reason, wakesFrom: remainsOf(vm) };
+  return { kind: 'not-woken', to: 'stopped', reason, wakesFrom: vm?.status === 'asleep' ? remainsOf(vm) : wakesFrom };
+}
+
+async function settle(
+  context: StepContext,
+  step: LifecycleStep,
+  woken: Exclude<Woken, { kind: 'void' }>,
+): Promise<string> {
+  const { outcome, sandbox } = await untilCommitted(context, 'settling a woken machine', () =>
+    context.db.transaction().execute(async (trx) => {
+      const result = await (woken.kind === 'awake'
+        ? settleWoken(context, trx, step, woken)
+        : settleNotWoken(trx, step, woken));
+      crashPoint('wake:written');
+      return result;
+    }),
+  );
+  crashPoint('wake:settled');
+  if (sandbox?.status === 'running') context.lifecycle.cloneStarted();
+  return outcome;
+}
+
+async function settleWoken(
+  context: StepContext,
+  trx: DatabaseTransaction,
+  step: LifecycleStep,
+  { woke, size }: Extract<Woken, { kind: 'awake' }>,
+): Promise<TransitionResult> {
+  const before = await lockSandbox(trx, step.sandboxId);
+  if (before === undefined) return { outcome: 'void', sandbox: before };
+  const allocated = size ?? pendingOf(before) ?? allocationOf(before);
+  const result = await settleAwake(trx, context.lifecycle, {
+    ...step,
+    actor: SYSTEM,
+    allocated,
+    woke: woke ?? undefined,
+    details: { woke, allocation: allocated },
+  });
+  if (result.outcome === 'changed' && pendingOf(result.sandbox) !== null)
+    await noteDeferred(trx, result.sandbox, 'not_reached', 'the machine did not take this size when it was woken');
+
+  return result;
+}
+
+async function settleNotWoken(
+  trx: DatabaseTransaction,
+  step: LifecycleStep,
+  { to, reason, wakesFrom }: Extract<Woken, { kind: 'not-woken' }>,
+): Promise<TransitionResult> {
+  // A failure takes a new epoch: should the host still be at work on the old one, what it wakes is
+  // void and is put to sleep again.
+  return await transitionSandbox(trx, { ...step, to, newEpoch: true, actor: SYSTEM, reason, wakesFrom });
+}

@@ -1,0 +1,116 @@
+// Holds, on one replica, whoever has machines awake against their caps on machine hours: warns, and
+// when the time of grace is over puts to sleep what is awake. What it has done stands in the
+// database, so nothing is lost or done twice when the replica is killed and another leads.
+import type { Plans } from '../../rules/billing/plan-catalogue.ts';
+import { noteStanding, sleepBeyondCap, warnOfCap } from '../../services/sandboxes/cap-enforcement.ts';
+import type { IntentContext } from '../../services/sandboxes/intent.ts';
+import { standingsAt, type EnforcedStanding } from '../../services/usage/caps.ts';
+import { readClock } from '../../store/database/clock.ts';
+import type { Database } from '../../store/database/schema.ts';
+import { forgetCapReached, listCapsReached, listCapped, scopeId, type CapReached } from '../../store/usage/caps.ts';
+import { crashPoint } from '../steps/crash-point.ts';
+import type { ReplicaSession } from '../steps/replica-session.ts';
+import type { StepContext } from '../steps/step-context.ts';
+
+/**
+ * How often to look. Used time goes on until then: a cap is passed by this, the time of grace, and
+ * what it takes to commit.
+ */
+export const USAGE_CAPS_EVERY_MS = 1_000;
+/** Orgs looked at side by side; the pool serves requests too. */
+const AT_ONCE = 4;
+
+export interface CapWatchOptions {
+  context: Pick<StepContext, 'db' | 'log' | 'stopping'>;
+  plans: Plans;
+  lifecycle: IntentContext['lifecycle'];
+  session: Pick<ReplicaSession, 'leads'>;
+  /** From when a cap was seen to be reached until what is awake goes to sleep. */
+  graceSeconds: number;
+  /** Replaces the database's clock. */
+  readNow?: (db: Database) => Promise<Date>;
+}
+
+export class CapWatch {
+  readonly #options: CapWatchOptions;
+  readonly #readNow: (db: Database) => Promise<Date>;
+  /**
+   * Projects by org that had machines awake at the last look: what they used since counts, also
+   * when they sleep now.
+   */
+  #before = new Map<string, Set<string>>();
+  /** Nobody knows what the leader before this one had left to look at. */
+  #isFirst = true;
+
+  constructor(options: CapWatchOptions) {
+    this.#options = options;
+    this.#readNow = options.readNow ?? readClock;
+  }
+
+  /** One look around. */
+  async tick(): Promise<void> {
+    const { context, session, plans } = this.#options;
+    if (!(await session.leads('usage-caps'))) {
+      this.#before.clear();
+      this.#isFirst = true;
+      return;
+    }
+    const cappedPlans = [...plans.values()].filter((plan) => plan.includedMachineHours !== null).map(({ id }) => id);
+    const awake = new Map<string, Set<string>>();
+    const which = this.#isFirst ? 'all' : 'awake';
+    for (const { orgId, projectId } of await listCapped(context.db, cappedPlans, which)) add(awake, orgId, projectId);
+    const reached = await listCapsReached(context.db);
+    const looked = new Map([...awake].map(([orgId, projectIds]) => [orgId, new Set(projectIds)]));
+    for (const [orgId, projectIds] of this.#before) for (const projectId of projectIds) add(looked, orgId, projectId);
+    for (const { orgId, projectId } of reached.values()) add(looked, orgId, projectId);
+    this.#before = awake;
+    this.#isFirst = false;
+
+    const waiting = [...looked];
+    const lookNext = async (): Promise<void> => {
+      for (let next = waiting.shift(); next !== undefined && !context.stopping.aborted; next = waiting.shift())
+        await this.#lookAt(next[0], [...next[1]], reached);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, lookNext));
+  }
+
+  /** One org's trouble must not keep the others from their caps, nor others from it. */
+  async #lookAt(orgId: string, projectIds: string[], reached: ReadonlyMap<string, CapReached>): Promise<void> {
+    const { context, plans } = this.#options;
+    try {
+      const at = await this.#readNow(context.db);
+      const standings = await standingsAt(context.db, plans, { orgId, projectIds }, at);
+      const capped = new Set(standings.map(({ scope }) => scopeId(scope)));
+      for (const [scope, known] of reached)
+        if (known.orgId === orgId && !capped.has(scope)) await forgetCapReached(context.db, scope);
+      for (const standing of standings) await this.#judge(standing, reached.get(scopeId(standing.scope)), at);
+    } catch (error) {
+      if (!context.stopping.aborted)
+        context.log.warn({ err: error, orgId }, 'could not hold an org against its caps; it will be tried again');
+      for (const projectId of projectIds) add(this.#before, orgId, projectId);
+    }
+  }
+
+  async #judge(standing: EnforcedStanding, known: CapReached | undefined, at: Date): Promise<void> {
+    const { context, plans, lifecycle, graceSeconds } = this.#options;
+    const { scope, cap } = standing;
+    for (const percent of await warnOfCap(context.db, standing, graceSeconds)) {
+      context.log.info({ ...scope, cap, percent }, 'warned of a cap on machine hours');
+      crashPoint('caps:warned');
+    }
+    const since = await noteStanding(context.db, standing, known, at);
+    if (since === null) return;
+    crashPoint('caps:reached-noted');
+    if (at.getTime() - since.getTime() < graceSeconds * 1_000) return;
+    await sleepBeyondCap({ db: context.db, lifecycle, plans, readNow: this.#readNow }, standing, at, (sandboxId) => {
+      context.log.info({ ...scope, cap, sandboxId }, 'a sandbox beyond a cap on machine hours goes to sleep');
+      crashPoint('caps:slept');
+    });
+  }
+}
+
+function add(projects: Map<string, Set<string>>, orgId: string, projectId: string | null): void {
+  const known = projects.get(orgId) ?? new Set<string>();
+  projects.set(orgId, known);
+  if (projectId !== null) known.add(projectId);
+}

@@ -1,0 +1,111 @@
+// What is hard to bring about over a network: frames that come in the moment in which a connection
+// ends, and many of them at once.
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { Duplex } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { test, type TestContext } from 'node:test';
+import { controlFrame } from '@berth/protocol/terminal-frames.ts';
+import type { FastifyBaseLogger } from 'fastify';
+import type { WebSocket } from 'ws';
+import { terminalDialect } from '../../../src/http/connections/terminal-dialect.ts';
+import { TUNNEL_DIALECT } from '../../../src/http/connections/tunnel-dialect.ts';
+import { join, type Dialect } from '../../../src/http/connections/websocket-join.ts';
+import type { SandboxConnection } from '../../../src/services/connections/connections.ts';
+
+/** A WebSocket that notes what is done with it. */
+class FakeWebSocket extends EventEmitter {
+  bufferedAmount = 0;
+  readonly sent: unknown[] = [];
+  readonly closes: number[] = [];
+  isPaused = false;
+  /** Tells of the last frame that it was sent. */
+  told = (): void => undefined;
+
+  pause(): void {
+    this.isPaused = true;
+  }
+  resume(): void {
+    this.isPaused = false;
+  }
+  ping(): void {}
+  send(frame: unknown, _options: object, sent: () => void): void {
+    this.sent.push(frame);
+    this.told = sent;
+  }
+  close(code: number): void {
+    this.closes.push(code);
+  }
+}
+
+/** Joined with a stream whose writes, and whose end, take until they are let go on. */
+function joined(t: TestContext, dialect: Dialect): { websocket: FakeWebSocket; stream: Duplex; goOn: () => void } {
+  const held: (() => void)[] = [];
+  const stream = new Duplex({
+    read() {},
+    write: (_chunk, _encoding, callback) => void held.push(callback),
+    final: (callback) => void held.push(callback),
+    writableHighWaterMark: 1,
+  });
+  const websocket = new FakeWebSocket();
+  const connection = {
+    stream,
+    over: new Promise(() => undefined),
+    close: () => undefined,
+    whyBroken: async () => null,
+  };
+  const log = { debug: () => undefined } as unknown as FastifyBaseLogger;
+  void join(websocket as unknown as WebSocket, connection as unknown as SandboxConnection, dialect, { log });
+  t.after(() => websocket.emit('close', 1000));
+  return { websocket, stream, goOn: () => held.splice(0).forEach((callback) => callback()) };
+}
+
+test('keys that are on their way when the shell exits do not make the end of a terminal a failure', async (t) => {
+  const { websocket, stream, goOn } = joined(t, terminalDialect());
+  stream.push(controlFrame({ exit: 0 }));
+  stream.push(null);
+  await turn();
+  assert.deepEqual(websocket.sent, ['{"exit":0}']);
+  websocket.emit('message', Buffer.from('x'), true);
+  assert.deepEqual(websocket.closes, []);
+  goOn();
+  await turn();
+  await turn();
+  assert.deepEqual(websocket.closes, [1000]);
+});
+
+test('a client that goes on after its own end is not understood', async (t) => {
+  const { websocket } = joined(t, TUNNEL_DIALECT);
+  websocket.emit('message', Buffer.from('{"end":true}'), false);
+  websocket.emit('message', Buffer.from('more'), true);
+  assert.deepEqual(websocket.closes, [1003]);
+});
+
+test('however many frames come at once, one listener waits for the stream to take them', async (t) => {
+  const { websocket, stream, goOn } = joined(t, TUNNEL_DIALECT);
+  const before = stream.listenerCount('drain');
+  for (let frame = 0; frame < 1_000; frame += 1) websocket.emit('message', Buffer.from('x'), true);
+  assert.equal(stream.listenerCount('drain'), before + 1);
+  assert.equal(websocket.isPaused, true);
+  while (stream.writableLength > 0) {
+    goOn();
+    await turn();
+  }
+  assert.equal(websocket.isPaused, false);
+  assert.equal(stream.listenerCount('drain'), before);
+});
+
+test('what comes out of a sandbox is not read while much of it is unsent, and again once it is sent', async (t) => {
+  const { websocket, stream } = joined(t, TUNNEL_DIALECT);
+  websocket.bufferedAmount = 2 * 1_048_576;
+  stream.push('first');
+  await turn();
+  stream.push('second');
+  await turn();
+  assert.deepEqual([websocket.sent.map(String), stream.isPaused()], [['first'], true]);
+  websocket.bufferedAmount = 0;
+  websocket.sent.length = 0;
+  websocket.told();
+  await turn();
+  assert.deepEqual([websocket.sent.map(String), stream.isPaused()], [['second'], false]);
+});

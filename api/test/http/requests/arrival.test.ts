@@ -1,0 +1,46 @@
+// How long the body of a request to the service may take, here short enough to be met.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, test } from 'node:test';
+import { errorEnvelope } from '@berth/contract/route/errors.ts';
+import { BODY_ARRIVES_MS } from '../../../src/http/requests/arrival.ts';
+import { startApi, type TestApi } from '../../world/api.ts';
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false, bodyArrivesMs: 300 });
+});
+after(() => api.close());
+
+/** What comes back until the server closes the connection. */
+async function exchange(text: string): Promise<string> {
+  const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
+  let answer = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => (answer += chunk));
+  socket.on('error', () => undefined);
+  socket.write(text);
+  await once(socket, 'close');
+  return answer;
+}
+
+const post = (authorization: string): string =>
+  `POST /v1/orgs/${api.orgId}/projects HTTP/1.1\r\nhost: berth.example.test\r\n${authorization}content-type: application/json\r\ncontent-length: 100\r\n\r\n{"name"`;
+
+test('a body that does not arrive within the time is 400, and the connection is closed', async () => {
+  assert.equal(BODY_ARRIVES_MS, 60_000);
+  const answer = await exchange(post(`authorization: Bearer ${api.token}\r\n`));
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  assert.match(head, /^HTTP\/1\.1 400 /);
+  const { code, message } = errorEnvelope.parse(JSON.parse(body)).error;
+  assert.deepEqual(
+    [code, message],
+    ['invalid_request', 'the request is not valid HTTP/1.1, or did not arrive in time'],
+  );
+});
+
+test('who was answered before the body came is not answered twice', async () => {
+  const answer = await exchange(post(''));
+  assert.match(answer, /^HTTP\/1\.1 401 /);
+  assert.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1);
+});

@@ -1,0 +1,19 @@
+// The header Idempotency-Key as the server reads it.
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import { test } from 'node:test';
+import { readIdempotencyKey } from '../../../src/http/requests/idempotency-key.ts';
+
+const read = (...given: string[]): string | undefined =>
+  readIdempotencyKey({
+    headersDistinct: given.length === 0 ? {} : { 'idempotency-key': given },
+  } as unknown as IncomingMessage);
+
+test('a key is taken as it is, and none is none', () => {
+  assert.equal(read(), undefined);
+  assert.equal(read('a b~!'), 'a b~!');
+});
+
+test('a header that is there twice is refused, rather than joined to a key that nobody chose', () => {
+  assert.throws(() => read('a', 'b'), { code: 'invalid_request' });
+});

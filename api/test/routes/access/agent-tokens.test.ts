@@ -1,0 +1,316 @@
+// Personal agent tokens: made, listed and revoked by the person who holds them; the little that
+// such a token can do today.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { AGENT_TOKEN_DAYS } from '@berth/contract/route/limits.ts';
+import { ROLE_PERMISSIONS, role } from '@berth/contract/route/permissions.ts';
+import type { Route } from '@berth/contract/route/route.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import { sql } from 'kysely';
+import { tokenSha256 } from '../../../src/services/access/bearer-token.ts';
+import { newId } from '../../../src/store/database/ids.ts';
+import { startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
+import { untilTrue } from '../../world/until-true.ts';
+
+let api: TestApi;
+let person: TestSession;
+before(async () => {
+  api = await startApi({ durable: false });
+  person = await api.makeSession({ role: 'member' });
+});
+after(() => api.close());
+
+const PATH = '/v1/me/agent-tokens';
+const create = (body: object, token = person.token): Promise<Answer> => api.call('POST', PATH, { token, body });
+const list = async (token = person.token): Promise<Record<string, unknown>[]> =>
+  (await api.call('GET', PATH, { token })).body.agentTokens;
+const revoke = (tokenId: string, token = person.token): Promise<Answer> =>
+  api.call('DELETE', `${PATH}/${tokenId}`, { token });
+const rowsAbout = (tokenId: string) =>
+  api.db.selectFrom('activity').selectAll().where('subject_id', '=', tokenId).orderBy('at').orderBy('seq').execute();
+
+test('a token is made for 30 days with read and send, and is told without itself ever after', async () => {
+  const { status, body } = await create({ name: 'laptop' });
+  assert.equal(status, 201);
+  const { agentToken, token } = body;
+  assert.match(token, /^bat_[0-9A-Za-z]{38}$/);
+  assert.deepEqual(agentToken, {
+    id: agentToken.id,
+    name: 'laptop',
+    tokenPrefix: token.slice(0, 10),
+    access: 'read_send',
+    canApprove: false,
+    canWake: false,
+    createdAt: agentToken.createdAt,
+    expiresAt: new Date(Date.parse(agentToken.createdAt) + AGENT_TOKEN_DAYS.default * 86_400_000).toISOString(),
+    revokedAt: null,
+    lastUsedAt: null,
+  });
+  const stored = await api.db
+    .selectFrom('agent_token')
+    .selectAll()
+    .where('id', '=', agentToken.id)
+    .executeTakeFirstOrThrow();
+  assert.deepEqual(stored.token_sha256, tokenSha256(token));
+  const listed = (await list()).find(({ id }) => id === agentToken.id);
+  assert.deepEqual(listed, agentToken);
+  assert.equal(JSON.stringify([stored, listed, await rowsAbout(agentToken.id)]).includes(token), false);
+});
+
+test('what is asked for is what the token has', async () => {
+  const asked = { name: 'agent', expiresInDays: 365, access: 'read_send', canApprove: true, canWake: true };
+  const { agentToken } = (await create(asked)).body;
+  const { access, canApprove, canWake } = agentToken;
+  assert.deepEqual({ access, canApprove, canWake }, { access: 'read_send', canApprove: true, canWake: true });
+  assert.equal(Date.parse(agentToken.expiresAt) - Date.parse(agentToken.createdAt), 365 * 86_400_000);
+  const reading = (await create({ name: 'reader', access: 'read_only', canApprove: false })).body.agentToken;
+  assert.deepEqual([reading.access, reading.canApprove, reading.canWake], ['read_only', false, false]);
+});
+
+for (const [what, body, told] of [
+  ['no name', {}, /body\.name is required/],
+  ['expiresInDays 0', { name: 't', expiresInDays: 0 }, /body\.expiresInDays must be at least 1, not 0/],
+  ['expiresInDays 366', { name: 't', expiresInDays: 366 }, /body\.expiresInDays must be at most 365, not 366/],
+  ['expiresInDays null, as it always expires', { name: 't', expiresInDays: null }, /body\.expiresInDays must be/],
+  ['another access', { name: 't', access: 'all' }, /body\.access must be one of "read_only", "read_send", not "all"/],
+  [
+    'read_only and canWake',
+    { name: 't', access: 'read_only', canWake: true },
+    /read_only cannot be combined with canApprove or canWake/,
+  ],
+  ['read_only and canApprove', { name: 't', access: 'read_only', canApprove: true }, /read_only cannot be combined/],
+  [
+    'an unknown field',
+    { name: 't', scopes: [] },
+    /body\.scopes: unknown field; allowed: name, expiresInDays, access, canApprove, canWake/,
+  ],
+] as const) {
+  test(`a token with ${what} is 400 and says what is allowed`, async () => {
+    const { status, body: answer } = await create(body);
+    assert.equal(status, 400);
+    assert.match(answer.error.message, told);
+  });
+}
+
+test("the list has the caller's own tokens alone, newest first, expired and revoked ones too", async () => {
+  const holder = await api.makeSession({ role: 'viewer' });
+  const made: string[] = [];
+  for (const name of ['first', 'second', 'third'])
+    made.unshift((await create({ name }, holder.token)).body.agentToken.id);
+  await revoke(made[1] ?? '', holder.token);
+  await api.db
+    .updateTable('agent_token')
+    .set({ expires_at: new Date(Date.now() - 1_000) })
+    .where('id', '=', made[2] ?? '')
+    .execute();
+  const listed = await list(holder.token);
+  assert.deepEqual(
+    listed.map(({ id }) => id),
+    made,
+  );
+  assert.deepEqual(
+    listed.map(({ revokedAt }) => revokedAt !== null),
+    [false, true, false],
+  );
+  const ids = (await list()).map(({ id }) => id);
+  assert.equal(
+    made.some((id) => ids.includes(id)),
+    false,
+  );
+});
+
+test('a token that is revoked is 401 at the next request; revoking it again changes nothing and leaves no second row', async () => {
+  const { agentToken, token } = (await create({ name: 'short-lived' })).body;
+  assert.equal((await api.call('GET', '/v1/me', { token })).status, 200);
+  await untilTrue('the use of the token is listed', async () =>
+    (await list()).some(({ id, lastUsedAt }) => id === agentToken.id && lastUsedAt !== null),
+  );
+  const first = await revoke(agentToken.id);
+  assert.equal(first.status, 200);
+  assert.notEqual(first.body.agentToken.revokedAt, null);
+  const refused = await api.call('GET', '/v1/me', { token });
+  assert.equal(refused.status, 401);
+  assert.match(refused.body.error.message, /was revoked at/);
+  const answers = await Promise.all([revoke(agentToken.id), revoke(agentToken.id)]);
+  for (const { body } of answers) assert.deepEqual(body, first.body);
+  assert.deepEqual(
+    (await rowsAbout(agentToken.id)).map(({ kind }) => kind),
+    ['agent_token_created', 'agent_token_revoked'],
+  );
+});
+
+test('of many that revoke a token at once all are told of the same instant, and one row is left', async () => {
+  const { agentToken } = (await create({ name: 'contended' })).body;
+  const answers = await Promise.all(Array.from({ length: 8 }, () => revoke(agentToken.id)));
+  assert.equal(new Set(answers.map(({ body }) => body.agentToken.revokedAt)).size, 1);
+  assert.equal((await rowsAbout(agentToken.id)).filter(({ kind }) => kind === 'agent_token_revoked').length, 1);
+});
+
+test('a token is made or revoked together with its rows in the feeds, or not at all', async () => {
+  const { agentToken, token } = (await create({ name: 'kept' })).body;
+  const before = (await list()).map(({ id, revokedAt }) => [id, revokedAt]);
+  await sql`alter table activity rename to activity_away`.execute(api.db);
+  try {
+    assert.equal((await create({ name: 'never made' })).status, 500);
+    assert.equal((await revoke(agentToken.id)).status, 500);
+  } finally {
+    await sql`alter table activity_away rename to activity`.execute(api.db);
+  }
+  assert.deepEqual(
+    (await list()).map(({ id, revokedAt }) => [id, revokedAt]),
+    before,
+  );
+  assert.equal((await api.call('GET', '/v1/me', { token })).status, 200);
+});
+
+test('a token that has expired is 401 and says when', async () => {
+  const { agentToken, token } = (await create({ name: 'old' })).body;
+  await api.db
+    .updateTable('agent_token')
+    .set({ expires_at: sql<Date>`now()` })
+    .where('id', '=', agentToken.id)
+    .execute();
+  const answer = await api.call('GET', '/v1/me', { token });
+  assert.equal(answer.status, 401);
+  assert.match(answer.body.error.message, /expired at \d{4}-.*Z$/);
+});
+
+test('a token of another user is 403 agent_token_access_denied, one that is none 404 agent_token_not_found', async () => {
+  const { agentToken, token } = (await create({ name: 'mine' })).body;
+  const other = await api.makeSession({ role: 'owner' });
+  const answer = await revoke(agentToken.id, other.token);
+  assert.deepEqual([answer.status, answer.body.error.code], [403, 'agent_token_access_denied']);
+  assert.equal((await api.call('GET', '/v1/me', { token })).status, 200);
+  for (const tokenId of [newId('agentToken'), 'agt_x', '%00', 'a'.repeat(200)]) {
+    const missing = await revoke(tokenId);
+    assert.deepEqual([missing.status, missing.body.error.code], [404, 'agent_token_not_found']);
+  }
+});
+
+test('making and revoking a token leaves a row in the feed of each org of its holder, and none where there is no org', async () => {
+  const [one, two, three] = await Promise.all([api.makeOrg(), api.makeOrg(), api.makeOrg()]);
+  const holder = await api.makeSession({ role: null });
+  const lonely = (await create({ name: 'no org' }, holder.token)).body;
+  assert.deepEqual(await rowsAbout(lonely.agentToken.id), []);
+  for (const { orgId } of [one, two])
+    await api.db.insertInto('membership').values({ org_id: orgId, user_id: holder.userId, role: 'viewer' }).execute();
+  const made = await create({ name: 'two orgs', canWake: true }, holder.token);
+  const { id } = made.body.agentToken;
+  const revoked = await revoke(id, holder.token);
+  const rows = await rowsAbout(id);
+  const seen = (kind: string) => rows.filter((row) => row.kind === kind).map((row) => row.org_id);
+  for (const kind of ['agent_token_created', 'agent_token_revoked'])
+    assert.deepEqual(seen(kind).toSorted(), [one.orgId, two.orgId].toSorted(), kind);
+  assert.equal(rows.length, 4);
+  assert.equal(
+    rows.some(({ org_id: orgId }) => orgId === three.orgId),
+    false,
+  );
+  for (const row of rows) {
+    const answer = row.kind === 'agent_token_created' ? made : revoked;
+    assert.deepEqual(
+      [row.subject_kind, row.actor_kind, row.actor_user_id, row.request_id],
+      ['agent_token', 'session', holder.userId, answer.headers.get('x-request-id')],
+    );
+  }
+  assert.deepEqual(rows[0]?.details, {
+    name: 'two orgs',
+    access: 'read_send',
+    canApprove: false,
+    canWake: true,
+    expiresAt: made.body.agentToken.expiresAt,
+  });
+});
+
+/** The only routes that take such a token today; sessions of agents come with their own. */
+const OPEN_TO_TOKENS = ['getMe', 'listMyOrgs', 'wakeSandbox', 'resumeSandbox'];
+
+test('the strongest token can ask who it is, in which orgs, and wake; every other route is 403', async () => {
+  const holder = await api.makeSession({ role: 'owner' });
+  const { token } = (await create({ name: 'strongest', canApprove: true, canWake: true }, holder.token)).body;
+  const path = async (route: Route): Promise<string> =>
+    route.path
+      .replace('{orgId}', api.orgId)
+      .replace('{projectId}', api.projectId)
+      .replace('{sandboxId}', route.path.includes('{sandboxId}') ? (await api.makeSandbox('stopped')).id : '')
+      .replace('{userId}', holder.userId)
+      .replaceAll(/\{\w+\}/g, 'x');
+  for (const route of ROUTES.filter(({ auth }) => auth.length > 0)) {
+    const answer = await api.call(route.method, await path(route), { token, headers: { prefer: 'respond-async' } });
+    const open = OPEN_TO_TOKENS.includes(route.name);
+    assert.equal(answer.status, open ? 200 : 403, `${route.name}: ${JSON.stringify(answer.body)}`);
+    if (open) continue;
+    assert.equal(answer.body.error.code, 'auth_kind_not_allowed', route.name);
+    assert.match(answer.body.error.message, /does not take a personal agent token/);
+  }
+});
+
+test('a token wakes where it may and the role of its holder may; nowhere else', async () => {
+  for (const name of role.options) {
+    const holder = await api.makeSession({ role: name });
+    for (const [body, may] of [
+      [{ name: 'wakes', canWake: true }, ROLE_PERMISSIONS[name].has('sandbox.wake')],
+      [{ name: 'approves', canApprove: true }, false],
+      [{ name: 'reads', access: 'read_only' }, false],
+    ] as const) {
+      const { token } = (await create(body, holder.token)).body;
+      for (const verb of ['wake', 'resume']) {
+        const { id } = await api.makeSandbox('stopped');
+        const answer = await api.call('POST', `/v1/sandboxes/${id}/${verb}`, {
+          token,
+          headers: { prefer: 'respond-async' },
+        });
+        assert.equal(answer.status, may ? 200 : 403, `${name}, ${body.name}: ${verb}`);
+        if (!may) assert.equal(answer.body.error.code, 'permission_denied');
+      }
+    }
+  }
+});
+
+test('a wake by a token says in the feed who woke: the token, and its holder', async () => {
+  const { agentToken, token } = (await create({ name: 'waker', canWake: true })).body;
+  const { id } = await api.makeSandbox('stopped');
+  const answer = await api.call('POST', `/v1/sandboxes/${id}/wake`, { token, headers: { prefer: 'respond-async' } });
+  assert.equal(answer.body.sandbox.status, 'waking');
+  const [row] = await rowsAbout(id);
+  assert.deepEqual(
+    [row?.kind, row?.actor_kind, row?.actor_id, row?.actor_user_id],
+    ['sandbox_wake_requested', 'agent_token', agentToken.id, person.userId],
+  );
+});
+
+test('a token is good in each org of its holder with the role there, and in no other', async () => {
+  const other = await api.makeOrg();
+  const holder = await api.makeSession({ role: 'viewer' });
+  const { token } = (await create({ name: 'two roles', canWake: true }, holder.token)).body;
+  const wake = async (org: { orgId: string; projectId: string }): Promise<Answer> => {
+    const { id } = await api.makeSandbox('stopped', { org_id: org.orgId, project_id: org.projectId });
+    return await api.call('POST', `/v1/sandboxes/${id}/wake`, { token, headers: { prefer: 'respond-async' } });
+  };
+  assert.equal((await wake(other)).body.error.code, 'org_access_denied');
+  await api.db
+    .insertInto('membership')
+    .values({ org_id: other.orgId, user_id: holder.userId, role: 'operator' })
+    .execute();
+  assert.equal((await wake(other)).status, 200);
+  assert.equal((await wake(api)).body.error.code, 'permission_denied');
+  const { orgs } = (await api.call('GET', '/v1/me/orgs', { token })).body;
+  assert.deepEqual(Object.fromEntries(orgs.map((org: { id: string; role: string }) => [org.id, org.role])), {
+    [api.orgId]: 'viewer',
+    [other.orgId]: 'operator',
+  });
+  assert.equal((await api.call('GET', '/v1/me', { token })).body.id, holder.userId);
+});
+
+for (const kind of ['an API key', 'a personal agent token']) {
+  test(`${kind} can neither make, list nor revoke personal agent tokens`, async () => {
+    const { agentToken, token: ofToken } = (await create({ name: 'caller' })).body;
+    const token = kind === 'an API key' ? api.token : ofToken;
+    for (const answer of [
+      await create({ name: 'more' }, token),
+      await api.call('GET', PATH, { token }),
+      await revoke(agentToken.id, token),
+    ])
+      assert.deepEqual([answer.status, answer.body.error.code], [403, 'auth_kind_not_allowed']);
+  });
+}

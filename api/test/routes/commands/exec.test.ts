@@ -1,0 +1,212 @@
+// Commands over HTTP, against a host that runs scripts: what the API adds to the guest's own exec.
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { once } from 'node:events';
+import { after, before, test } from 'node:test';
+import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
+import { EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS, guestExecRequest } from '@berth/protocol/guest.ts';
+import { ExecRefusal } from '../../world/exec-front.ts';
+import { startApi, type Answer, type TestApi } from '../../world/api.ts';
+
+/**
+ * Long enough for any answer that is not held back: once the headers are out, a failure has no
+ * status of its own any more.
+ */
+const KEEP_ALIVE = { headersAfter: 2_000, spaceEvery: 50 };
+const RESULT = { exitCode: 0, stdout: 'héllo\n', stderr: '', truncated: false, timedOut: false };
+
+let api: TestApi;
+let sandboxId: string;
+before(async () => {
+  api = await startApi({ durable: false, keepAlive: KEEP_ALIVE });
+  sandboxId = (await api.makeSandbox('ready')).id;
+});
+after(() => api.close());
+
+const exec = (body: object): Promise<Answer> => api.call('POST', `/v1/sandboxes/${sandboxId}/exec`, { body });
+
+/** The raw answer: when its headers came is the caller's to see, and how its body ended. */
+async function execRaw(
+  signal?: AbortSignal,
+): Promise<{ response: http.IncomingMessage; body: Promise<{ text: string; whole: boolean }> }> {
+  const payload = JSON.stringify({ command: 'slow' });
+  const request = http.request(`${api.url}/v1/sandboxes/${sandboxId}/exec`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${api.token}`,
+      'content-type': 'application/json',
+      'content-length': payload.length,
+    },
+    ...(signal === undefined ? {} : { signal }),
+  });
+  request.end(payload);
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+  const chunks: Buffer[] = [];
+  response.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const body = new Promise<{ text: string; whole: boolean }>((resolve) => {
+    const settle = (): void => resolve({ text: Buffer.concat(chunks).toString(), whole: response.complete });
+    response.on('error', settle);
+    response.on('close', settle);
+  });
+  return { response, body };
+}
+
+test('the limits that the contract promises are those of the guest', () => {
+  assert.deepEqual(EXEC_LIMITS.timeoutSeconds, EXEC_TIMEOUT_SECONDS);
+  assert.equal(EXEC_LIMITS.outputBytes, EXEC_OUTPUT_BYTES);
+  assert.ok(
+    guestExecRequest.safeParse({ command: 'x'.repeat(EXEC_LIMITS.commandCharacters), timeoutSeconds: 1 }).success,
+  );
+});
+
+test('a result comes back as the guest gave it, whatever the exit code', async () => {
+  for (const result of [
+    RESULT,
+    { ...RESULT, exitCode: 3, stderr: 'no' },
+    { ...RESULT, exitCode: 124, timedOut: true, truncated: true },
+  ]) {
+    api.front.exec = () => Promise.resolve(result);
+    const answer = await exec({ command: 'run' });
+    assert.equal(answer.status, 200);
+    assert.deepEqual(answer.body, result);
+  }
+});
+
+test('the timeout is 120 s when none is given; 1 and 600 pass, 0, 601, 1.5 and text are 400', async () => {
+  const seen: number[] = [];
+  api.front.exec = ({ timeoutSeconds }) => {
+    seen.push(timeoutSeconds);
+    return Promise.resolve(RESULT);
+  };
+  await exec({ command: 'x' });
+  await exec({ command: 'x', timeoutSeconds: 1 });
+  await exec({ command: 'x', timeoutSeconds: 600 });
+  assert.deepEqual(seen, [120, 1, 600]);
+  for (const timeoutSeconds of [0, 601, 1.5, '60', null, -1, 1e12]) {
+    const answer = await exec({ command: 'x', timeoutSeconds });
+    assert.equal(answer.status, 400);
+    assert.match(answer.body.error.message, /^body\.timeoutSeconds /);
+  }
+  assert.equal(seen.length, 3);
+});
+
+test('a command is text of 1 to 1,048,576 characters without NUL', async () => {
+  api.front.exec = () => Promise.resolve(RESULT);
+  assert.equal((await exec({ command: 'x'.repeat(1_048_576) })).status, 200);
+  for (const command of ['', 'a\0b', 'x'.repeat(1_048_577), 7, undefined])
+    assert.equal((await exec({ command })).status, 400);
+});
+
+test('a machine that does not answer is 503 sandbox_unreachable, a host that does not is 503 host_unavailable, both with Retry-After', async () => {
+  for (const [failure, code] of [
+    [new ExecRefusal('guest_unreachable', 'no'), 'sandbox_unreachable'],
+    [new ExecRefusal('vm_not_running', 'no'), 'sandbox_unreachable'],
+    [new ExecRefusal('unauthorized', 'no'), 'host_unavailable'],
+  ] as const) {
+    api.front.exec = () => Promise.reject(failure);
+    const answer = await exec({ command: 'x' });
+    assert.equal(answer.status, 503);
+    assert.equal(answer.body.error.code, code);
+    assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
+  }
+  api.front.exec = () => Promise.resolve({ exitCode: 'zero' });
+  assert.equal((await exec({ command: 'x' })).body.error.code, 'host_unavailable');
+});
+
+test('a sandbox destroyed while its command ran is 409 naming the status, not a fault of the host', async () => {
+  const { id } = await api.makeSandbox('ready');
+  api.front.exec = async () => {
+    await api.call('POST', `/v1/sandboxes/${id}/destroy`, { headers: { prefer: 'respond-async' } });
+    throw new ExecRefusal('vm_not_found', 'gone');
+  };
+  const answer = await api.call('POST', `/v1/sandboxes/${id}/exec`, { body: { command: 'x' } });
+  assert.equal(answer.status, 409);
+  assert.match(answer.body.error.message, /destroying/);
+});
+
+test("a bug in the host is 500 with the request's id and not the bug's words", async () => {
+  api.front.exec = () => Promise.reject(new Error('a secret path'));
+  const answer = await exec({ command: 'x' });
+  assert.equal(answer.status, 500);
+  assert.equal(answer.body.error.code, 'internal');
+  assert.ok(answer.body.error.message.includes(answer.headers.get('x-request-id')));
+  assert.doesNotMatch(answer.body.error.message, /secret/);
+});
+
+test('a result that comes soon has a content length and no white space before it', async () => {
+  api.front.exec = () => Promise.resolve(RESULT);
+  const { response, body } = await execRaw();
+  assert.ok(response.headers['content-length'] !== undefined);
+  assert.equal((await body).text, JSON.stringify(RESULT));
+});
+
+test('a slow command gets its headers early, white space while it runs, and then a body that is JSON', async () => {
+  const finish = Promise.withResolvers<typeof RESULT>();
+  api.front.exec = () => finish.promise;
+  const { response, body } = await execRaw();
+  assert.equal(response.statusCode, 200);
+  assert.match(response.headers['x-request-id'] as string, /^req_/);
+  assert.equal(response.headers['transfer-encoding'], 'chunked');
+  let spaces = 0;
+  for await (const chunk of response.iterator({ destroyOnReturn: false })) {
+    spaces += String(chunk).length;
+    if (spaces >= 3) break;
+  }
+  finish.resolve(RESULT);
+  const { text, whole } = await body;
+  assert.equal(whole, true);
+  assert.match(text, /^ {3}/);
+  assert.deepEqual(JSON.parse(text), RESULT);
+});
+
+test('a slow command that fails ends in the error envelope and a connection broken off, so that no client takes it for a success', async () => {
+  const finish = Promise.withResolvers<never>();
+  api.front.exec = () => finish.promise;
+  const { response, body } = await execRaw();
+  assert.equal(response.statusCode, 200);
+  finish.reject(new ExecRefusal('guest_unreachable', 'no'));
+  const { text, whole } = await body;
+  assert.equal(whole, false);
+  assert.equal(JSON.parse(text).error.code, 'sandbox_unreachable');
+});
+
+test('a caller that disconnects ends the command, before the early headers and after', async () => {
+  for (const early of [false, true]) {
+    const started = Promise.withResolvers<AbortSignal>();
+    api.front.exec = (_request, signal) => {
+      started.resolve(signal);
+      return new Promise(() => undefined);
+    };
+    const gone = new AbortController();
+    const raw = execRaw(gone.signal);
+    raw.catch(() => undefined);
+    const signal = await started.promise;
+    if (early) await raw;
+    const ended = once(signal, 'abort');
+    gone.abort();
+    await ended;
+  }
+});
+
+test('fifty commands in one sandbox at once all answer, each its own', async () => {
+  api.front.exec = async ({ command }) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return { ...RESULT, stdout: command };
+  };
+  const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => exec({ command: `echo ${index}` })));
+  assert.deepEqual(
+    answers.map((answer) => answer.body.stdout),
+    answers.map((_, index) => `echo ${index}`),
+  );
+});
+
+test('an exec leaves a row in the activity feed with its time limit, and neither command nor output', async () => {
+  const { id } = await api.makeSandbox('running');
+  api.front.exec = () => Promise.resolve({ ...RESULT, stdout: 'a-secret-output' });
+  await api.call('POST', `/v1/sandboxes/${id}/exec`, { body: { command: 'echo a-secret-command', timeoutSeconds: 7 } });
+  const rows = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', id).execute();
+  assert.deepEqual(
+    rows.map((row) => [row.kind, row.details]),
+    [['sandbox_exec', { timeoutSeconds: 7 }]],
+  );
+});

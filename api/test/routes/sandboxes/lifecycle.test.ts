@@ -1,0 +1,211 @@
+// Sleep, wake and resize over HTTP, with the real durable work and a stand-in host.
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
+import { startApi, type Answer, type TestApi } from '../../world/api.ts';
+import { settled } from '../../world/settled.ts';
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({
+    durable: true,
+    plans: [{ ...SELF_HOSTED_PLAN, id: 'tight', name: 'Tight', concurrentSandboxes: 1, largestSize: 'medium' }],
+  });
+});
+after(() => api.close());
+afterEach(() => api.host.calm());
+
+const create = async (body: object = {}): Promise<string> => {
+  const answer = await settled(api, () =>
+    api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
+      body: { agent: 'agent_one', projectId: api.projectId, ...body },
+    }),
+  );
+  assert.equal(answer.body.sandbox.status, 'ready', JSON.stringify(answer.body));
+  return answer.body.sandbox.id;
+};
+/** As it is answered, whatever is under way then. */
+const begin = (id: string, name: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> =>
+  api.call('POST', `/v1/sandboxes/${id}/${name}`, { headers, ...(body === undefined ? {} : { body }) });
+const beginAtOnce = (id: string, name: string, body?: object): Promise<Answer> =>
+  begin(id, name, body, { prefer: 'respond-async' });
+const verb = (id: string, name: string, body?: object): Promise<Answer> => settled(api, () => begin(id, name, body));
+const get = async (id: string): Promise<Answer['body']> => (await api.call('GET', `/v1/sandboxes/${id}`)).body.sandbox;
+
+test('a sleep answers stopped and what it wakes from; a second one the same; a wake answers ready and how it was woken', async () => {
+  const id = await create();
+  const first = await verb(id, 'sleep');
+  assert.deepEqual(
+    [first.status, first.body.sandbox.status, first.body.sandbox.wakesFrom],
+    [200, 'stopped', 'snapshot'],
+  );
+  assert.deepEqual((await verb(id, 'sleep', {})).body, first.body);
+  const woken = await verb(id, 'wake');
+  assert.deepEqual([woken.status, woken.body.sandbox.status, woken.body.sandbox.wakesFrom], [200, 'ready', null]);
+  assert.deepEqual([woken.body.sandbox.lastWake.from, woken.body.sandbox.lastWake.reason], ['snapshot', null]);
+  assert.deepEqual(await get(id), woken.body.sandbox);
+});
+
+test('the deprecated aliases do what they stand for', async () => {
+  const id = await create();
+  assert.equal((await verb(id, 'stop')).body.sandbox.status, 'stopped');
+  assert.equal((await verb(id, 'resume')).body.sandbox.status, 'ready');
+});
+
+for (const [name, slow, before, meanwhile] of [
+  ['sleep', 'sleepMs', null, 'sleeping'],
+  ['wake', 'wakeMs', 'sleep', 'waking'],
+  ['resize', 'resizeMs', null, 'ready'],
+] as const) {
+  test(`a ${name} that prefers respond-async is answered at once, and says so; one that takes longer than the wait with the true status`, async () => {
+    const id = await create();
+    if (before !== null) await verb(id, before);
+    api.host[slow] = 60_000;
+    const body = name === 'resize' ? { vcpu: 2 } : undefined;
+    const first = await beginAtOnce(id, name, body);
+    assert.deepEqual(
+      [first.status, first.headers.get('preference-applied'), first.body.sandbox.status],
+      [200, 'respond-async', meanwhile],
+    );
+    const id2 = await create();
+    if (before !== null) {
+      api.host.sleepMs = 0;
+      await verb(id2, before);
+    }
+    const second = await begin(id2, name, body);
+    assert.deepEqual(
+      [second.status, second.headers.get('preference-applied'), second.body.sandbox.status],
+      [200, null, meanwhile],
+    );
+    if (name === 'resize')
+      assert.deepEqual(second.body.sandbox.pendingAllocation, { vcpu: 2, memoryGb: 1, diskGb: 10 });
+  });
+}
+
+test('a resize while awake is live: what is missing stays as it is, the guest has it, nothing is pending', async () => {
+  const id = await create();
+  const { sandbox } = (await verb(id, 'resize', { memoryGb: 4, diskGb: 30 })).body;
+  assert.deepEqual(
+    [sandbox.allocated_vcpu, sandbox.allocated_memory_gb, sandbox.allocated_disk_gb, sandbox.pendingAllocation],
+    [1, 4, 30, undefined],
+  );
+  assert.deepEqual(api.host.vm(id)?.spec, { ...api.host.vm(id)?.spec, vcpu: 1, memoryMib: 4_096, diskGib: 30 });
+});
+
+test('a resize while stopped is there at once, without a step, and the wake asks for it', async () => {
+  const id = await create();
+  await verb(id, 'sleep');
+  api.host.calls.length = 0;
+  const { sandbox } = (await verb(id, 'resize', { vcpu: 4, memoryGb: 2 })).body;
+  assert.deepEqual(
+    [sandbox.status, sandbox.allocated_vcpu, sandbox.allocated_memory_gb, sandbox.pendingAllocation],
+    ['stopped', 4, 2, undefined],
+  );
+  assert.deepEqual(api.host.calls, []);
+  await verb(id, 'wake');
+  assert.equal(api.host.vm(id)?.spec?.vcpu, 4);
+});
+
+test('what shrinks is stored for the next wake, used there and cleared; a resize to what there is clears it too', async () => {
+  const id = await create({ machineSize: 'medium' });
+  const shrunk = (await verb(id, 'resize', { vcpu: 1 })).body.sandbox;
+  assert.deepEqual([shrunk.allocated_vcpu, shrunk.pendingAllocation], [2, { vcpu: 1, memoryGb: 4, diskGb: 20 }]);
+  api.host.calls.length = 0;
+  const same = (await verb(id, 'resize', { vcpu: 2, memoryGb: 4, diskGb: 20 })).body.sandbox;
+  assert.deepEqual([same.pendingAllocation, api.host.calls], [undefined, []]);
+  await verb(id, 'resize', { vcpu: 1 });
+  await verb(id, 'sleep');
+  const { sandbox } = (await verb(id, 'wake')).body;
+  assert.deepEqual([sandbox.allocated_vcpu, sandbox.pendingAllocation], [1, undefined]);
+});
+
+test('a disk that would shrink, and more than the host can give one machine, are 400 and name the bound', async () => {
+  const id = await create();
+  for (const [body, message] of [
+    [{ diskGb: 9 }, /body\.diskGb must be at least 10, which the disk has/],
+    [{ vcpu: 65 }, /65 vCPU is more than the 64 that its host can give one machine/],
+    [{ memoryGb: 1_000 }, /1024000 MiB of memory is more than the 1000000/],
+  ] as const) {
+    const answer = await verb(id, 'resize', body);
+    assert.deepEqual([answer.status, answer.body.error.code], [400, 'allocation_out_of_bounds']);
+    assert.match(answer.body.error.message, message);
+  }
+  for (const [body, message] of [
+    [{}, /must have at least one of vcpu, memoryGb, diskGb/],
+    [{ vcpu: 0 }, /body\.vcpu must be at least 1, not 0/],
+    [{ vcpu: 1.5 }, /body\.vcpu must be/],
+    [{ cpus: 2 }, /body\.cpus: unknown field/],
+  ] as const) {
+    const answer = await verb(id, 'resize', body);
+    assert.deepEqual([answer.status, answer.body.error.code], [400, 'invalid_request']);
+    assert.match(answer.body.error.message, message);
+  }
+  assert.equal((await get(id)).pendingAllocation, undefined);
+});
+
+test('a disk that the host has no room for is refused while it sleeps, and waits for a wake while it is awake', async () => {
+  const id = await create();
+  const { capacity } = api.host;
+  const untilHostHas = async (diskGib: number): Promise<void> => {
+    const deadline = Date.now() + 15_000;
+    const known = () => api.db.selectFrom('host').select('capacity_disk_gib').executeTakeFirstOrThrow();
+    for (; (await known()).capacity_disk_gib !== diskGib; await delay(20))
+      assert.ok(Date.now() < deadline, 'the host was not looked at');
+  };
+  const awake = (await verb(id, 'resize', { diskGb: 90_000 })).body.sandbox;
+  assert.equal(awake.allocated_disk_gb, 90_000);
+  await verb(id, 'sleep');
+  // The host turns out to be smaller.
+  api.host.capacity = { ...capacity, diskGib: 90_500 };
+  try {
+    await untilHostHas(90_500);
+    const refused = await verb(id, 'resize', { diskGb: 99_000 });
+    assert.equal(refused.body.error?.code, 'insufficient_capacity', JSON.stringify(refused.body));
+    assert.equal((await get(id)).allocated_disk_gb, 90_000);
+    await verb(id, 'destroy');
+  } finally {
+    api.host.capacity = capacity;
+    await untilHostHas(capacity.diskGib);
+  }
+});
+
+test("a resize beyond the plan's largest size is 409 plan_limit, and a wake beyond its concurrent sandboxes 409", async () => {
+  const id = await create();
+  await verb(id, 'sleep');
+  const other = await create();
+  await api.db.updateTable('subscription').set({ plan: 'tight' }).where('org_id', '=', api.orgId).execute();
+  try {
+    const larger = await verb(id, 'resize', { vcpu: 4 });
+    assert.deepEqual([larger.status, larger.body.error.code], [409, 'plan_limit']);
+    const woken = await verb(id, 'wake');
+    assert.deepEqual([woken.status, woken.body.error.code], [409, 'concurrent_sandbox_limit']);
+    await api.db.updateTable('subscription').set({ status: 'canceled' }).where('org_id', '=', api.orgId).execute();
+    assert.equal((await verb(id, 'wake')).body.error.code, 'no_active_plan');
+    assert.equal((await verb(other, 'resize', { vcpu: 2 })).body.error.code, 'no_active_plan');
+    assert.equal((await get(id)).status, 'stopped');
+  } finally {
+    await api.db
+      .updateTable('subscription')
+      .set({ plan: 'self-hosted', status: 'active' })
+      .where('org_id', '=', api.orgId)
+      .execute();
+  }
+});
+
+test('a new target takes the place of one that is under way', async () => {
+  const id = await create();
+  api.host.resizeMs = 300;
+  await beginAtOnce(id, 'resize', { vcpu: 4 });
+  const { sandbox } = (await verb(id, 'resize', { vcpu: 8 })).body;
+  assert.deepEqual([sandbox.allocated_vcpu, sandbox.pendingAllocation], [8, undefined]);
+});
+
+test('commands work all through a live resize', async () => {
+  const id = await create();
+  api.front.exec = () =>
+    Promise.resolve({ exitCode: 0, stdout: 'here', stderr: '', truncated: false, timedOut: false });
+  api.host.resizeMs = 1_000;
+  await beginAtOnce(id, 'resize', { vcpu: 4 });
+  assert.equal((await begin(id, 'exec', { command: 'true' })).body.stdout, 'here');
+});

@@ -1,0 +1,126 @@
+// The arithmetic of tries, and the keys that they are counted by.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import {
+  accountKey,
+  addressKey,
+  bucketOf,
+  LONGEST_REFILL_SECONDS,
+  refilled,
+  secondsUntilTry,
+  THROTTLES,
+  userKey,
+  type Bucket,
+} from '../../../src/rules/access/throttle.ts';
+
+const bucket: fc.Arbitrary<Bucket> = fc.record({
+  tries: fc.integer({ min: 1, max: 100 }),
+  seconds: fc.integer({ min: 1, max: 7_200 }),
+});
+const seconds = fc.double({ min: 0, max: 10_000, noNaN: true });
+/** Differences of rounding. */
+const close = (a: number, b: number): boolean => Math.abs(a - b) < 1e-6;
+
+test('a bucket never holds more than its tries, and never loses any by waiting', () => {
+  fc.assert(
+    fc.property(bucket, fc.double({ min: 0, max: 1, noNaN: true }), seconds, (size, share, elapsed) => {
+      const tokens = share * size.tries;
+      const after = refilled(tokens, elapsed, size);
+      return after <= size.tries && after >= tokens;
+    }),
+  );
+});
+
+test('waiting in parts refills as much as waiting at once', () => {
+  fc.assert(
+    fc.property(bucket, fc.double({ min: 0, max: 1, noNaN: true }), seconds, seconds, (size, share, first, then) => {
+      const tokens = share * size.tries;
+      return close(refilled(refilled(tokens, first, size), then, size), refilled(tokens, first + then, size));
+    }),
+  );
+});
+
+test('a clock that goes backwards changes nothing', () => {
+  fc.assert(fc.property(bucket, seconds, (size, back) => refilled(0.5, -back, size) === 0.5));
+});
+
+test('an empty bucket is full after its time, and not before', () => {
+  fc.assert(
+    fc.property(bucket, fc.double({ min: 0, max: 0.99, noNaN: true }), (size, share) => {
+      return close(refilled(0, size.seconds, size), size.tries) && refilled(0, share * size.seconds, size) < size.tries;
+    }),
+  );
+});
+
+test('after the time that is told there is a try, and a second before there is none', () => {
+  fc.assert(
+    fc.property(bucket, fc.double({ min: 0, max: 0.999, noNaN: true }), (size, tokens) => {
+      const wait = secondsUntilTry(tokens, size);
+      assert.ok(wait >= 1);
+      // The capacity itself bounds a bucket of one try.
+      return refilled(tokens, wait, size) > 1 - 1e-6 && (wait === 1 || refilled(tokens, wait - 1, size) < 1);
+    }),
+  );
+  assert.equal(secondsUntilTry(1, { tries: 3, seconds: 60 }), 0);
+});
+
+test('whoever keeps trying gets within any time no more than its bucket and what it is refilled with', () => {
+  fc.assert(
+    fc.property(bucket, fc.array(fc.double({ min: 0, max: 100, noNaN: true }), { maxLength: 200 }), (size, waits) => {
+      let tokens = size.tries;
+      let taken = 0;
+      let elapsed = 0;
+      for (const wait of waits) {
+        elapsed += wait;
+        tokens = refilled(tokens, wait, size);
+        if (tokens < 1) continue;
+        tokens -= 1;
+        taken += 1;
+      }
+      return taken <= size.tries + (elapsed * size.tries) / size.seconds + 1e-6;
+    }),
+  );
+});
+
+test('no bucket takes longer to fill than rows are kept', () => {
+  const all = Object.values(THROTTLES).flatMap((scopes) => Object.values<Bucket>(scopes));
+  assert.ok(all.every((size) => size.seconds <= LONGEST_REFILL_SECONDS && size.tries >= 1));
+});
+
+test('an account is one key in whatever case its address is written; kinds are counted by their own scopes', () => {
+  assert.equal(accountKey(' Pat@Example.test '), accountKey('pat@example.test'));
+  assert.deepEqual(bucketOf('sign-in', accountKey('x')), { tries: 10, seconds: 900 });
+  assert.deepEqual(bucketOf('sign-in', addressKey('192.0.2.1')), { tries: 50, seconds: 900 });
+  assert.deepEqual(bucketOf('device-code', userKey('usr_x')), { tries: 20, seconds: 900 });
+  assert.equal(bucketOf('sign-up', accountKey('x')), undefined);
+});
+
+test('an IPv6 address is counted with its network of 64 bits, in whatever way it is written', () => {
+  const group = fc.integer({ min: 0, max: 0xffff });
+  const groups = fc.tuple(group, group, group, group, group, group, group, group);
+  const plain = (parts: number[]): string => parts.map((part) => part.toString(16)).join(':');
+  const long = (parts: number[]): string =>
+    parts.map((part) => part.toString(16).padStart(4, '0').toUpperCase()).join(':');
+  fc.assert(
+    fc.property(groups, groups, (a, b) => {
+      const neighbour = [...a.slice(0, 4), ...b.slice(4)];
+      assert.equal(addressKey(plain(a)), addressKey(long(neighbour)));
+      // As programs write it, with its longest run of zeros left out.
+      assert.equal(addressKey(plain(a)), addressKey(new URL(`http://[${plain(a)}]/`).hostname.slice(1, -1)));
+      const same = a.slice(0, 4).every((part, index) => part === b[index]);
+      assert.equal(addressKey(plain(a)) === addressKey(plain(b)), same);
+    }),
+  );
+  assert.equal(addressKey('2001:db8::1'), addressKey('2001:db8:0:0:ffff::'));
+  assert.equal(addressKey('fe80::1%eth0'), addressKey('fe80::2%eth1'));
+});
+
+test('an IPv4 address is one key, also as it looks on a socket of both kinds', () => {
+  fc.assert(
+    fc.property(fc.ipV4(), fc.ipV4(), (a, b) => {
+      assert.equal(addressKey(`::ffff:${a}`), addressKey(a));
+      assert.equal(addressKey(a) === addressKey(b), a === b);
+    }),
+  );
+});

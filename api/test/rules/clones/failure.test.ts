@@ -1,0 +1,65 @@
+// Git's words are a stranger's: bounded, printable, and without what the clone signed in with, in
+// whatever they say.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { cleanWords, cloneFailure } from '../../../src/rules/clones/failure.ts';
+
+test('a reason has its code, its sentence, and the words of git when there are some', () => {
+  assert.deepEqual(cloneFailure('branch_not_found'), {
+    code: 'branch_not_found',
+    message: 'the repository has no such branch',
+  });
+  assert.deepEqual(cloneFailure('branch_not_found', 'fatal: Remote branch x not found in upstream origin'), {
+    code: 'branch_not_found',
+    message: 'the repository has no such branch: fatal: Remote branch x not found in upstream origin',
+  });
+  assert.equal(cloneFailure('failed', ' \n\t').message, 'git could not clone it');
+});
+
+for (const [title, words, secrets, expected] of [
+  ['terminal escapes', '\u001b[2J\u001b[31mfatal\u001b[0m: \u001b]0;title\u0007no', [], 'fatal: no'],
+  ['lines and tabs', 'one\r\ntwo\tthree\u2028four', [], 'one two three four'],
+  ['characters that turn text around, or cannot be seen', 'a\u202eb\u200bc\u2066d\ufeff', [], 'a b c d'],
+  ['halves of characters', 'a\ud800b', [], 'a b'],
+  [
+    'a user in a URL',
+    "unable to access 'https://user:pa55@git.test/a'",
+    [],
+    "unable to access 'https://[taken out]@git.test/a'",
+  ],
+  ['a secret', 'wrong token s3cret-token!', ['s3cret-token'], 'wrong token [taken out]!'],
+  ['a secret that only shows when escapes are gone', 's3cret\u001b[0m-token', ['s3cret-token'], '[taken out]'],
+  ['a secret that is part of another', 'abcdef and abcd', ['abcd', 'abcdef'], '[taken out] and [taken out]'],
+  ['a secret of a few letters, which is in any sentence', 'fatal: no', ['at'], ''],
+  ['a secret of a few letters that is not in it', 'fatal: no', ['xy'], 'fatal: no'],
+] as const) {
+  test(`words are shown without ${title}`, () => {
+    assert.equal(cleanWords(words, secrets), expected);
+  });
+}
+
+test('whatever is said, and whatever the secret is, the words are short, plain, and do not have it', () => {
+  const secret = fc.oneof(
+    fc.string({ minLength: 1, maxLength: 12 }),
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }),
+  );
+  const noise = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('\u001b[', '\u001b]', '\u0007', 'm', ' ', '\ud83d', 'x'.repeat(500)),
+  );
+  fc.assert(
+    fc.property(secret, fc.array(noise, { maxLength: 6 }), fc.nat(6), (token, parts, at) => {
+      const words = [...parts.slice(0, at), token, ...parts.slice(at)].join('');
+      const clean = cleanWords(words, [token]);
+      assert.ok(clean.length <= 401);
+      assert.ok(clean.isWellFormed());
+      assert.doesNotMatch(clean, /[\p{Cc}\p{Cf}\u2028\u2029]/u);
+      // What is put in its place may itself be part of a secret, and the cut leaves the beginning
+      // of one at most.
+      if (token.trim() === token && token.length > 1 && !'[taken out]…'.includes(token))
+        assert.ok(!clean.includes(token), JSON.stringify(words));
+    }),
+    { numRuns: 3_000 },
+  );
+});

@@ -1,0 +1,50 @@
+// Which host gets a machine: never one without room, the emptiest of the others, and a shortage
+// that says what is missing.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MACHINE_SIZES, machineSize } from '@berth/contract/sandboxes/machine-sizes.ts';
+import fc from 'fast-check';
+import { describeShortage, hostsWithRoom, roomFor, type HostCandidate } from '../../../src/rules/hosts/placement.ts';
+
+const host = (id: string, vcpu: number, memoryMib: number, diskGib: number): HostCandidate => ({
+  id,
+  free: { vcpu, memoryMib, diskGib },
+});
+const candidates = fc.uniqueArray(
+  fc.record({
+    id: fc.stringMatching(/^[a-z]{3}$/),
+    free: fc.record({
+      vcpu: fc.integer({ min: -8, max: 64 }),
+      memoryMib: fc.integer({ min: -4_096, max: 65_536 }),
+      diskGib: fc.integer({ min: -10, max: 500 }),
+    }),
+  }),
+  { selector: ({ id }) => id },
+);
+
+test('a host is offered exactly when it has room for every resource, the emptiest first', () => {
+  fc.assert(
+    fc.property(candidates, fc.constantFrom(...machineSize.options), (hosts, size) => {
+      const needed = roomFor(MACHINE_SIZES[size]);
+      const offered = hostsWithRoom(hosts, needed);
+      const fits = ({ free }: HostCandidate): boolean =>
+        free.vcpu >= needed.vcpu && free.memoryMib >= needed.memoryMib && free.diskGib >= needed.diskGib;
+      assert.deepEqual(new Set(offered), new Set(hosts.filter(fits)));
+      for (const [index, { free }] of offered.entries())
+        assert.ok(index === 0 || free.memoryMib <= (offered[index - 1]?.free.memoryMib ?? 0));
+    }),
+  );
+});
+
+test('a shortage names the resource, what is needed and the most that is free', () => {
+  const needed = roomFor(MACHINE_SIZES.large);
+  assert.equal(
+    describeShortage([host('a', 64, 2_048, 500), host('b', 64, 4_096, 500)], needed),
+    'needs 8192 MiB of memory, at most 4096 free on one host',
+  );
+  assert.equal(describeShortage([host('a', 2, 65_536, 500)], needed), 'needs 4 vCPU, at most 2 free on one host');
+  assert.equal(
+    describeShortage([host('a', 64, 65_536, -3)], needed),
+    'needs 40 GiB of disk, at most 0 free on one host',
+  );
+});

@@ -1,0 +1,248 @@
+// Every cell of (status of the row x status of the machine): what is done when they do not agree,
+// and that nothing is done when they do.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SANDBOX_STATES, sandboxStatus, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import { vmDeathCode, vmStatus } from '@berth/protocol/host.ts';
+import { deathOf } from '../../../src/rules/sandboxes/machine-death.ts';
+import {
+  reconcile,
+  type Decision,
+  type MachineFacts,
+  type SandboxFacts,
+} from '../../../src/rules/hosts/reconciliation.ts';
+
+const SIZE = { vcpu: 1, memoryGb: 1, diskGb: 10 };
+const LARGER = { vcpu: 2, memoryGb: 2, diskGb: 10 };
+const HERE = { hostId: 'here', missedBefore: false };
+
+type MachineStatus = MachineFacts['status'] | 'missing' | 'missing again';
+const MACHINES: readonly MachineStatus[] = [...vmStatus.options, 'missing', 'missing again'];
+/**
+ * A failed row comes in kinds: for good, with its disk left, lost from sight, and with its disk
+ * lost from sight.
+ */
+type Row =
+  | Exclude<SandboxStatus, 'failed'>
+  | 'failed for good'
+  | 'failed with its disk'
+  | 'failed as host_lost'
+  | 'failed as disk_lost';
+const ROWS: readonly Row[] = [
+  ...sandboxStatus.options.filter((status) => status !== 'failed'),
+  'failed for good',
+  'failed with its disk',
+  'failed as host_lost',
+  'failed as disk_lost',
+];
+
+function rowOf(row: Row, changed: Partial<SandboxFacts> = {}): SandboxFacts {
+  const status: SandboxStatus = row.startsWith('failed') ? 'failed' : (row as SandboxStatus);
+  const reasonCode =
+    row === 'failed for good'
+      ? 'create_failed'
+      : row === 'failed with its disk'
+        ? 'guest_panic'
+        : row === 'failed as host_lost'
+          ? 'host_lost'
+          : row === 'failed as disk_lost'
+            ? 'disk_lost'
+            : null;
+  const wakesFrom =
+    row === 'stopped' ? 'snapshot' : row === 'failed with its disk' || row === 'failed as host_lost' ? 'disk' : null;
+  return {
+    epoch: 5,
+    status,
+    hostId: 'here',
+    mode: 'persistent',
+    wakesFrom,
+    reasonCode,
+    resizing: false,
+    allocation: SIZE,
+    ...changed,
+  };
+}
+
+function machineOf(status: MachineFacts['status'], changed: Partial<MachineFacts> = {}): MachineFacts {
+  const keeps = status === 'asleep' ? 'snapshot' : status === 'dead' ? 'disk' : undefined;
+  const death = status === 'dead' ? { deathCode: 'out_of_memory' as const, reason: 'signal 9' } : {};
+  return { epoch: 5, status, keeps, size: SIZE, ...death, ...changed };
+}
+
+const decide = (row: SandboxFacts | undefined, status: MachineStatus): Decision =>
+  status === 'missing' || status === 'missing again'
+    ? reconcile(row, undefined, { hostId: 'here', missedBefore: status === 'missing again' })
+    : reconcile(row, machineOf(status), HERE);
+
+/** One line for each decision, so that the table can be read. */
+function tell(decision: Decision): string {
+  switch (decision.do) {
+    case 'change':
+      return `${decision.to}${decision.reason === null ? '' : `:${decision.reason.code}`} wakes from ${decision.wakesFrom ?? 'nothing'}`;
+    case 'note':
+      return `note${decision.reason === null ? '' : `:${decision.reason.code}`} wakes from ${decision.wakesFrom ?? 'nothing'}`;
+    case 'put-to-sleep':
+    case 'destroy':
+      return `${decision.do} ${decision.epoch}`;
+    default:
+      return decision.do;
+  }
+}
+
+const AT_WORK = { creating: 'nothing', sleeping: 'nothing', waking: 'nothing' } as const;
+const NEVER = 'nothing';
+/** `destroyed` is never listed; a host that lists it all the same has no machine. */
+const untouched = Object.fromEntries(MACHINES.map((status) => [status, NEVER])) as Record<MachineStatus, string>;
+const unclaimed: Record<MachineStatus, string> = {
+  ...(Object.fromEntries(MACHINES.map((status) => [status, 'destroy 5'])) as Record<MachineStatus, string>),
+  destroyed: 'nothing',
+  missing: 'nothing',
+  'missing again': 'nothing',
+};
+const awake: Record<MachineStatus, string> = {
+  ...AT_WORK,
+  running: 'nothing',
+  asleep: 'stopped wakes from snapshot',
+  dead: 'failed:out_of_memory wakes from disk',
+  destroyed: 'look-again',
+  missing: 'look-again',
+  'missing again': 'failed:machine_lost wakes from nothing',
+};
+
+const EXPECTED: Record<Row, Record<MachineStatus, string>> = {
+  provisioning: untouched,
+  sleeping: untouched,
+  waking: untouched,
+  destroying: untouched,
+  running: awake,
+  ready: awake,
+  stopped: {
+    ...AT_WORK,
+    running: 'put-to-sleep 5',
+    asleep: 'nothing',
+    dead: 'note wakes from disk',
+    destroyed: 'look-again',
+    missing: 'look-again',
+    'missing again': 'failed:disk_lost wakes from nothing',
+  },
+  'failed for good': unclaimed,
+  deleted: unclaimed,
+  'failed with its disk': {
+    ...AT_WORK,
+    running: 'put-to-sleep 5',
+    asleep: 'stopped wakes from snapshot',
+    dead: 'nothing',
+    destroyed: 'look-again',
+    missing: 'look-again',
+    'missing again': 'note:disk_lost wakes from nothing',
+  },
+  'failed as host_lost': {
+    ...AT_WORK,
+    running: 'ready wakes from nothing',
+    asleep: 'stopped wakes from snapshot',
+    dead: 'note:out_of_memory wakes from disk',
+    destroyed: 'look-again',
+    missing: 'look-again',
+    'missing again': 'note:disk_lost wakes from nothing',
+  },
+  'failed as disk_lost': {
+    ...AT_WORK,
+    running: 'put-to-sleep 5',
+    asleep: 'stopped wakes from snapshot',
+    dead: 'note:out_of_memory wakes from disk',
+    destroyed: 'nothing',
+    missing: 'nothing',
+    'missing again': 'nothing',
+  },
+};
+
+for (const row of ROWS) {
+  for (const machine of MACHINES) {
+    test(`a sandbox that is ${row} and a machine that is ${machine}: ${EXPECTED[row][machine]}`, () => {
+      assert.equal(tell(decide(rowOf(row), machine)), EXPECTED[row][machine]);
+    });
+  }
+}
+
+for (const status of vmStatus.options.filter((status) => status !== 'destroyed')) {
+  test(`a machine that is ${status} and has no sandbox, not even a deleted one, is reported and left alone`, () => {
+    assert.equal(reconcile(undefined, machineOf(status, { epoch: 4 }), HERE).do, 'report');
+  });
+
+  test(`a machine that is ${status} on another host than its sandbox says is reported and left alone, unless that is deleted`, () => {
+    for (const row of ROWS.filter((row) => row !== 'deleted'))
+      assert.equal(reconcile(rowOf(row, { hostId: 'elsewhere' }), machineOf(status), HERE).do, 'report', row);
+
+    assert.deepEqual(reconcile(rowOf('deleted', { hostId: 'elsewhere' }), machineOf(status), HERE), {
+      do: 'destroy',
+      epoch: 5,
+    });
+  });
+
+  test(`a machine that is ${status} under a newer epoch than its sandbox is reported and left alone, whatever the sandbox`, () => {
+    for (const row of ROWS)
+      assert.equal(reconcile(rowOf(row), machineOf(status, { epoch: 6 }), HERE).do, 'report', row);
+  });
+}
+
+test('an awake sandbox may have a newer epoch than its machine: a resize that is on its way, or never arrived', () => {
+  assert.equal(reconcile(rowOf('ready'), machineOf('running', { epoch: 2 }), HERE).do, 'nothing');
+  assert.equal(
+    tell(reconcile(rowOf('ready'), machineOf('dead', { epoch: 2 }), HERE)),
+    'failed:out_of_memory wakes from disk',
+  );
+});
+
+test('a running machine of another size than its row says gives it its size, unless a step is at work on that', () => {
+  const machine = machineOf('running', { size: LARGER });
+  assert.deepEqual(reconcile(rowOf('ready'), machine, HERE), { do: 'adopt-size', size: LARGER });
+  assert.equal(reconcile(rowOf('ready', { resizing: true }), machine, HERE).do, 'nothing');
+  assert.equal(reconcile(rowOf('ready'), machineOf('running', { size: null }), HERE).do, 'nothing');
+});
+
+test('a machine that comes back from a lost host brings its size', () => {
+  const decision = reconcile(rowOf('failed as host_lost'), machineOf('running', { size: LARGER }), HERE);
+  assert.deepEqual(decision, { do: 'change', to: 'ready', reason: null, wakesFrom: null, size: LARGER });
+});
+
+test('an ephemeral sandbox keeps nothing for a wake; one on a host that comes back goes on', () => {
+  const row = rowOf('ready', { mode: 'ephemeral' });
+  assert.equal(tell(reconcile(row, machineOf('dead'), HERE)), 'failed:out_of_memory wakes from nothing');
+  const lost = rowOf('failed as host_lost', { mode: 'ephemeral', wakesFrom: null });
+  assert.equal(tell(reconcile(lost, machineOf('running'), HERE)), 'ready wakes from nothing');
+  const dead = reconcile(lost, machineOf('dead'), HERE);
+  assert.equal(tell(dead), 'note:out_of_memory wakes from nothing');
+  const noted = rowOf('failed for good', { mode: 'ephemeral', reasonCode: 'out_of_memory' });
+  assert.equal(tell(reconcile(noted, machineOf('dead'), HERE)), 'destroy 5');
+});
+
+test('a dead machine whose disk is gone leaves nothing, in every status that kept something', () => {
+  const machine = machineOf('dead', { keeps: 'nothing' });
+  assert.equal(tell(reconcile(rowOf('stopped'), machine, HERE)), 'failed:disk_lost wakes from nothing');
+  assert.equal(tell(reconcile(rowOf('failed with its disk'), machine, HERE)), 'note wakes from nothing');
+  assert.equal(tell(reconcile(rowOf('ready'), machine, HERE)), 'failed:out_of_memory wakes from nothing');
+  assert.equal(tell(reconcile(rowOf('failed as disk_lost'), machine, HERE)), 'destroy 5');
+});
+
+test('a snapshot that is known to be of no use leaves the disk', () => {
+  assert.equal(tell(reconcile(rowOf('stopped'), machineOf('asleep', { keeps: 'disk' }), HERE)), 'note wakes from disk');
+});
+
+test('what is decided is always a change that the state table allows', () => {
+  for (const row of ROWS) {
+    for (const machine of MACHINES) {
+      const facts = rowOf(row);
+      const decision = decide(facts, machine);
+      if (decision.do === 'change')
+        assert.ok(SANDBOX_STATES[facts.status].next.includes(decision.to), `${row} and ${machine}`);
+    }
+  }
+});
+
+test('every death has a sentence, and carries what its host says', () => {
+  for (const deathCode of vmDeathCode.options) {
+    assert.equal(deathOf({ deathCode }).code, deathCode);
+    assert.match(deathOf({ deathCode, reason: 'signal 9' }).message, /^(it|its|the) .+: signal 9$/);
+  }
+  assert.equal(deathOf({}).code, 'process_ended');
+});

@@ -1,0 +1,94 @@
+// The first start.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
+import { bootstrap, type BootstrapNames } from '../../../src/services/people/bootstrap.ts';
+import { findOneTimeLink } from '../../../src/services/access/one-time-links.ts';
+import { openDatabase } from '../../../src/store/database/database.ts';
+import { migrate } from '../../../src/store/database/migrate.ts';
+import type { Database } from '../../../src/store/database/schema.ts';
+import { startPostgres, type TestPostgres } from '../../world/database.ts';
+
+const NAMES: BootstrapNames = {
+  ownerEmail: 'o@example.test',
+  ownerName: 'O',
+  orgName: 'Org',
+  projectName: 'Project',
+  keyName: 'operator',
+};
+
+let postgres: TestPostgres;
+let db: Database;
+before(async () => {
+  postgres = await startPostgres();
+  const url = await postgres.createDatabase();
+  await migrate(url);
+  ({ db } = openDatabase({ url, maxConnections: 8, statementTimeoutMs: 30_000, onIdleError: () => undefined }));
+});
+after(async () => {
+  await db.destroy();
+  await postgres.stop();
+});
+
+test('first starts at once make one account, org, project and key together; the others are told what there is, without a token', async () => {
+  const results = await Promise.all(Array.from({ length: 6 }, () => bootstrap(db, NAMES)));
+  const created = results.filter((result) => result.created);
+  assert.equal(created.length, 1);
+  const [made] = created;
+  assert.ok(made);
+  for (const result of results) {
+    assert.deepEqual([result.orgId, result.projectId, result.userId], [made.orgId, made.projectId, made.userId]);
+    assert.equal('token' in result, result === made);
+    assert.equal('welcomePath' in result, result === made);
+  }
+  for (const table of ['user', 'org', 'project', 'api_key'] as const)
+    assert.equal((await db.selectFrom(table).select('id').execute()).length, 1);
+
+  const membership = await db.selectFrom('membership').select(['org_id', 'user_id', 'role']).execute();
+  assert.deepEqual(membership, [{ org_id: made.orgId, user_id: made.userId, role: 'owner' }]);
+  const events = await db
+    .selectFrom('activity')
+    .select(['kind', 'actor_kind', 'org_id'])
+    .orderBy('at')
+    .orderBy('kind')
+    .execute();
+  assert.deepEqual(events.map((event) => event.kind).toSorted(), ['api_key_created', 'org_created', 'project_created']);
+  assert.ok(events.every((event) => event.actor_kind === 'operator' && event.org_id === made.orgId));
+});
+
+test("the first start's link takes over the owner's account for seven days; its token is stored as a hash alone, and its account has no password", async () => {
+  const fresh = await openFresh();
+  try {
+    const made = await bootstrap(fresh, NAMES);
+    assert.ok(made.created);
+    const [, token = ''] = /^\/welcome\?token=([\w-]{43})$/.exec(made.welcomePath) ?? [];
+    assert.deepEqual(await findOneTimeLink(fresh, 'welcome', token), { userId: made.userId });
+    const [link, ...others] = await fresh.selectFrom('one_time_link').selectAll().execute();
+    assert.ok(link);
+    assert.deepEqual(others, []);
+    assert.equal((link.expires_at.getTime() - link.created_at.getTime()) / 60_000, 7 * 24 * 60);
+    assert.equal(JSON.stringify(await everyRow(fresh)).includes(token), false);
+    assert.deepEqual(await fresh.selectFrom('account').selectAll().execute(), []);
+  } finally {
+    await fresh.destroy();
+  }
+});
+
+/** A migrated database of its own. */
+async function openFresh(): Promise<Database> {
+  const url = await postgres.createDatabase();
+  await migrate(url);
+  return openDatabase({ url, maxConnections: 2, statementTimeoutMs: 30_000, onIdleError: () => undefined }).db;
+}
+
+/** What the database holds, table by table, bytes as text of their hexadecimal digits. */
+async function everyRow(database: Database): Promise<unknown[]> {
+  const tables = await sql<{
+    name: string;
+  }>`select tablename as name from pg_tables where schemaname = 'public'`.execute(database);
+  const rows = tables.rows.map(
+    async ({ name }) =>
+      (await sql<{ row: string }>`select t::text as row from ${sql.table(name)} t`.execute(database)).rows,
+  );
+  return await Promise.all(rows);
+}

@@ -1,0 +1,361 @@
+// Who is let into a preview: by public links, by team links, on which host, for how long.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
+import { openPreview, signInUrl } from '../../../src/services/previews/access.ts';
+import { grantToken, teamToken } from '../../../src/services/previews/token.ts';
+import { SecretKey } from '../../../src/services/context/secret-key.ts';
+import { newId } from '../../../src/store/database/ids.ts';
+import { deleteLogin } from '../../../src/store/access/session-tokens.ts';
+import { signInAs, startApi, type TestApi } from '../../world/api.ts';
+import { StatementRecorder } from '../../world/statements.ts';
+import { SETTINGS } from '../../world/settings.ts';
+import { untilTrue } from '../../world/until-true.ts';
+import { cookieOf, grantedLink, mintLink, startReplica, visit } from './visits.ts';
+
+const recorder = new StatementRecorder();
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+
+const ready = async (): Promise<string> => (await api.makeSandbox('ready')).id;
+const member = (): ReturnType<TestApi['makeSession']> => api.makeSession({ role: 'viewer' });
+
+/** A verdict is remembered for a second: asks until it is another. */
+async function untilRefused(what: string, ask: () => ReturnType<typeof visit>): Promise<unknown> {
+  let refusal: unknown;
+  await untilTrue(what, async () => {
+    ({ refusal } = await ask());
+    return refusal !== undefined;
+  });
+  return refusal;
+}
+
+test('a public link lets anybody in, without an account, and sets a cookie that does so from then on', async () => {
+  const link = await mintLink(api, await ready(), { audience: 'public' });
+  const opened = await visit(api.context, link);
+  assert.deepEqual(opened.access?.link, { kind: 'public', linkId: link.id });
+  const { access } = opened;
+  assert.deepEqual(
+    [access?.orgId, access?.projectId, access?.port, access?.sandbox.id],
+    [api.orgId, api.projectId, 3_000, link.sandboxId],
+  );
+  assert.equal(access?.expiresAt.toISOString(), link.expiresAt);
+  assert.match(
+    access?.setCookie ?? '',
+    /^berth_preview=bpc_public\.[\w.-]+; Path=\/; Max-Age=863\d\d; HttpOnly; SameSite=Lax$/,
+  );
+  const again = await visit(api.context, link, { token: null, cookie: cookieOf(api, opened) });
+  assert.deepEqual({ ...again.access, setCookie: access?.setCookie }, { ...access, setCookie: access?.setCookie });
+  assert.equal(again.access?.setCookie, null);
+});
+
+test('by https the cookie is bound to its host and goes with a framed preview', async () => {
+  const link = await mintLink(api, await ready(), { audience: 'public' });
+  const settings = { ...api.context.settings, previewUrl: 'https://previews.example.test' };
+  const { access } = await visit({ ...api.context, settings }, link);
+  assert.match(
+    access?.setCookie ?? '',
+    /^__Host-berth_preview=bpc_[\w.-]+; Path=\/; Max-Age=\d+; HttpOnly; Secure; SameSite=None; Partitioned$/,
+  );
+});
+
+test('whoever brings nothing is told that there is no link, and of nothing else: whatever is behind the host', async () => {
+  const { id: deleted } = await api.makeSandbox('deleted');
+  const { statements } = await recorder.during(async () => {
+    for (const sandboxId of [await ready(), deleted, newId('sandbox')]) {
+      assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token: null, cookie: null }), {
+        refusal: 'no_link',
+      });
+      for (const cookie of ['', 'x', 'bpc_public.x', 'x'.repeat(5_000)]) {
+        assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token: null, cookie }), {
+          refusal: 'no_link',
+        });
+      }
+
+      for (const token of ['bpt_', 'bpt_x.y', `bpt_${'a'.repeat(24)}.${'A'.repeat(43)}`, `bpt_${'x'.repeat(5_000)}`]) {
+        assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token, cookie: null }), {
+          refusal: 'invalid_link',
+        });
+      }
+    }
+  });
+  assert.ok(
+    !statements.some((statement) => statement.includes('preview_link') || statement.startsWith('select')),
+    'what is forged costs no query',
+  );
+});
+
+test("a token or cookie of another port, sandbox or org is none here, and a link's id alone opens nothing", async () => {
+  const sandboxId = await ready();
+  const org = await api.makeOrg();
+  const { id: foreign } = await api.makeSandbox('ready', { org_id: org.orgId, project_id: org.projectId });
+  const person = await member();
+  const open = await mintLink(api, sandboxId, { audience: 'public' });
+  const team = await mintLink(api, sandboxId);
+  const grant = await grantedLink(api, team, person);
+  const cookies = [cookieOf(api, await visit(api.context, open)), cookieOf(api, await visit(api.context, grant))];
+  for (const elsewhere of [{ port: 3_001 }, { sandboxId: await ready() }, { sandboxId: foreign }]) {
+    for (const link of [open, team, grant])
+      assert.deepEqual(await visit(api.context, link, elsewhere), { refusal: 'invalid_link' });
+    for (const cookie of cookies)
+      assert.deepEqual(await visit(api.context, open, { ...elsewhere, token: null, cookie }), { refusal: 'no_link' });
+  }
+  const bare = { ...open, token: `bpt_${open.id?.slice('prv_'.length)}` };
+  assert.deepEqual(await visit(api.context, bare), { refusal: 'invalid_link' });
+  assert.deepEqual(await visit(api.context, { ...open, token: `${bare.token}.${open.token.split('.')[1]}x` }), {
+    refusal: 'invalid_link',
+  });
+});
+
+test('another secret key ends every link', async () => {
+  const open = await mintLink(api, await ready(), { audience: 'public' });
+  const context = { ...api.context, secretKey: new SecretKey(Buffer.alloc(32, 7)) };
+  assert.deepEqual(await visit(context, open), { refusal: 'invalid_link' });
+});
+
+test('an expired link says so, by its token; its cookie is none any more', async () => {
+  const sandboxId = await ready();
+  const [open, team] = [
+    await mintLink(api, sandboxId, { audience: 'public', expiresInSeconds: 4 }),
+    await mintLink(api, sandboxId, { expiresInSeconds: 4 }),
+  ];
+  const opened = await visit(api.context, open);
+  const cookie = cookieOf(api, opened);
+  assert.equal(await untilRefused('the public link expires', () => visit(api.context, open)), 'expired');
+  let last: unknown;
+  await untilTrue('the team link expires', async () => {
+    last = (await visit(api.context, team)).refusal;
+    return last === 'expired';
+  });
+  assert.equal(
+    await untilRefused('its cookie is none', () => visit(api.context, open, { token: null, cookie })),
+    'no_link',
+  );
+});
+
+test('a row that the database says has expired is not opened, whatever the clock here says', async () => {
+  const open = await mintLink(api, await ready(), { audience: 'public' });
+  const cookie = cookieOf(api, await visit(api.context, open));
+  await api.db
+    .updateTable('preview_link')
+    .set({ expires_at: sql<Date>`date_trunc('milliseconds', now())` })
+    .where('id', '=', open.id ?? '')
+    .execute();
+  assert.equal(await untilRefused('the link', () => visit(api.context, open)), 'expired');
+  assert.equal(await untilRefused('its cookie', () => visit(api.context, open, { token: null, cookie })), 'expired');
+});
+
+test('a link whose row is gone, as rows are long after the end, has expired; no other token says so', async () => {
+  const open = await mintLink(api, await ready(), { audience: 'public' });
+  await api.db
+    .deleteFrom('preview_link')
+    .where('id', '=', open.id ?? '')
+    .execute();
+  assert.deepEqual(await visit(api.context, open), { refusal: 'expired' });
+  assert.deepEqual(await visit(api.context, { ...open, token: `${open.token}x` }), { refusal: 'invalid_link' });
+});
+
+test('a revoked link opens nothing any more, on every replica: neither its token nor a cookie that came of it', async () => {
+  const [one, other] = [await startReplica(api), await startReplica(api)];
+  try {
+    const open = await mintLink(api, await ready(), { audience: 'public' });
+    const cookies = [cookieOf(api, await visit(one.context, open)), cookieOf(api, await visit(other.context, open))];
+    assert.equal((await api.call('DELETE', `/v1/sandboxes/${open.sandboxId}/previews/${open.id}`)).status, 200);
+    for (const { context } of [one, other]) {
+      assert.equal(await untilRefused('the token', () => visit(context, open)), 'revoked');
+      for (const cookie of cookies)
+        assert.equal(await untilRefused('the cookie', () => visit(context, open, { token: null, cookie })), 'revoked');
+    }
+  } finally {
+    await one.close();
+    await other.close();
+  }
+});
+
+test('the links of a sandbox that is destroyed are dead, the rows as they were', async () => {
+  const sandboxId = await ready();
+  const person = await member();
+  const open = await mintLink(api, sandboxId, { audience: 'public' });
+  const grant = await grantedLink(api, await mintLink(api, sandboxId), person);
+  assert.ok((await visit(api.context, open)).access && (await visit(api.context, grant)).access);
+  assert.equal(
+    (await api.call('POST', `/v1/sandboxes/${sandboxId}/destroy`, { headers: { prefer: 'respond-async' } })).status,
+    200,
+  );
+  for (const link of [open, grant])
+    assert.equal(await untilRefused('the link', () => visit(api.context, link)), 'sandbox_gone');
+  await api.db
+    .updateTable('sandbox')
+    .set({ status: 'deleted', deleted_at: new Date() })
+    .where('id', '=', sandboxId)
+    .execute();
+  const { context, close } = await startReplica(api);
+  for (const link of [open, grant]) assert.deepEqual(await visit(context, link), { refusal: 'sandbox_gone' });
+  await close();
+});
+
+test('a sandbox that is asleep, or on its way, is let to: what to do about it is for whoever asked', async () => {
+  for (const status of ['provisioning', 'sleeping', 'stopped', 'waking', 'failed'] as const) {
+    const { id } = await api.makeSandbox(status);
+    const { access } = await visit(api.context, await mintLink(api, id, { audience: 'public' }));
+    assert.equal(access?.sandbox.status, status);
+  }
+});
+
+test('a team link opens nothing by itself: it leads to the sign-in page, with the path to come back to', async () => {
+  const link = await mintLink(api, await ready());
+  const { refusal } = await visit(api.context, link);
+  assert.ok(typeof refusal === 'object');
+  const url = new URL(signInUrl(refusal, '/a?b=c'));
+  assert.equal(url.origin, SETTINGS.publicUrl);
+  assert.equal(url.pathname, '/preview');
+  assert.deepEqual(Object.fromEntries(url.searchParams), {
+    link: link.token,
+    sandbox: link.sandboxId,
+    port: '3000',
+    path: '/a?b=c',
+  });
+});
+
+test('whom the service lets on comes with a grant, gets a cookie, and needs nothing else until the link expires', async () => {
+  const person = await member();
+  const link = await mintLink(api, await ready());
+  const opened = await visit(api.context, await grantedLink(api, link, person));
+  assert.deepEqual(opened.access?.link, { kind: 'team', loginId: person.loginId, userId: person.userId });
+  assert.equal(opened.access?.expiresAt.toISOString(), link.expiresAt);
+  const cookie = cookieOf(api, opened);
+  for (const token of [null, link.token]) {
+    const { access } = await visit(api.context, link, { token, cookie });
+    assert.deepEqual([access?.link, access?.setCookie], [opened.access?.link, null]);
+  }
+});
+
+test('a grant is good for a minute; after that its page is loaded again by the cookie, and without one by the sign-in page', async () => {
+  const person = await member();
+  const link = await mintLink(api, await ready());
+  const cookie = cookieOf(api, await visit(api.context, await grantedLink(api, link, person)));
+  const expiresAtMs = Date.parse(link.expiresAt);
+  const key = api.context.secretKey.derive('preview-link');
+  const place = { sandboxId: link.sandboxId, port: link.port };
+  const { loginId, userId } = person;
+  const late = grantToken(key, { loginId, userId, expiresAtMs, grantedUntilMs: Date.now() - 1 }, place);
+  assert.deepEqual((await visit(api.context, link, { token: late, cookie })).access?.link, {
+    kind: 'team',
+    loginId,
+    userId,
+  });
+  const { refusal } = await visit(api.context, link, { token: late });
+  assert.equal(
+    new URL((refusal as { signIn: string }).signIn).searchParams.get('link'),
+    link.token,
+    'by the link that the grant was for',
+  );
+  // A link that is good for longer is to give a cookie that is, too.
+  const longer = teamToken(key, expiresAtMs + 60_000, place);
+  assert.equal(typeof (await visit(api.context, link, { token: longer, cookie })).refusal, 'object');
+});
+
+test('a team cookie is good for as long as the login, the membership and the account are', async () => {
+  for (const [what, end] of [
+    ['signed out', ({ loginId }) => deleteLogin(api.db, loginId)],
+    [
+      'the login expired',
+      async ({ loginId }) =>
+        void (await api.db.updateTable('session').set({ expiresAt: new Date() }).where('id', '=', loginId).execute()),
+    ],
+    [
+      'no member any more',
+      async ({ userId }) => void (await api.db.deleteFrom('membership').where('user_id', '=', userId).execute()),
+    ],
+    [
+      'a role that this version does not know',
+      async ({ userId }) =>
+        void (await api.db.updateTable('membership').set({ role: 'x' }).where('user_id', '=', userId).execute()),
+    ],
+  ] as [string, (person: { loginId: string; userId: string }) => Promise<void>][]) {
+    const person = await member();
+    const link = await mintLink(api, await ready());
+    const cookie = cookieOf(api, await visit(api.context, await grantedLink(api, link, person)));
+    assert.ok((await visit(api.context, link, { token: null, cookie })).access !== undefined);
+    await end(person);
+    const refusal = await untilRefused(what, () => visit(api.context, link, { token: null, cookie }));
+    assert.equal(new URL((refusal as { signIn: string }).signIn).searchParams.get('link'), link.token, what);
+  }
+});
+
+test("another login of the same person, and another person's, are not let in by a cookie of this one", async () => {
+  const person = await member();
+  const link = await mintLink(api, await ready());
+  const cookie = cookieOf(api, await visit(api.context, await grantedLink(api, link, person)));
+  const stays = await signInAs(api.db, person.userId);
+  await deleteLogin(api.db, person.loginId);
+  assert.equal(
+    typeof (await untilRefused('the cookie', () => visit(api.context, link, { token: null, cookie }))),
+    'object',
+  );
+  assert.ok(
+    (await visit(api.context, await grantedLink(api, link, { ...person, loginId: stays.loginId }))).access !==
+      undefined,
+  );
+  // A login and a person that do not belong together, though both are good.
+  const [one, other] = [await member(), await member()];
+  const key = api.context.secretKey.derive('preview-link');
+  const mixed = {
+    loginId: one.loginId,
+    userId: other.userId,
+    expiresAtMs: Date.parse(link.expiresAt),
+    grantedUntilMs: Date.now() + 60_000,
+  };
+  const token = grantToken(key, mixed, { sandboxId: link.sandboxId, port: link.port });
+  assert.equal(typeof (await visit(api.context, link, { token })).refusal, 'object');
+});
+
+test('many visits at once are one query, and a fault of the database is not remembered', async () => {
+  const link = await mintLink(api, await ready(), { audience: 'public' });
+  const person = await member();
+  const grant = await grantedLink(api, await mintLink(api, link.sandboxId), person);
+  for (const asked of [link, grant]) {
+    const { result, statements } = await recorder.during(() =>
+      Promise.all(Array.from({ length: 50 }, () => visit(api.context, asked))),
+    );
+    assert.ok(result.every(({ access }) => access !== undefined));
+    assert.equal(statements.filter((statement) => statement.startsWith('select')).length, 1, statements.join('\n'));
+  }
+  const broken = await mintLink(api, link.sandboxId, { audience: 'public' });
+  await sql`alter table preview_link rename to away`.execute(api.db);
+  await assert.rejects(visit(api.context, broken));
+  await sql`alter table away rename to preview_link`.execute(api.db);
+  assert.ok((await visit(api.context, broken)).access !== undefined);
+});
+
+test('when a link was used last is noted at most once a minute, by whichever replica, and told in the list', async () => {
+  const link = await mintLink(api, await ready(), { audience: 'public' });
+  const lastUsed = async (): Promise<string | null> =>
+    (await api.call('GET', `/v1/sandboxes/${link.sandboxId}/previews`)).body.previews[0].lastUsedAt;
+  assert.equal(await lastUsed(), null);
+  await visit(api.context, link);
+  await untilTrue('the use is noted', async () => (await lastUsed()) !== null);
+  const first = await lastUsed();
+  const { context, close } = await startReplica(api);
+  const { statements } = await recorder.during(() => visit(context, link));
+  assert.ok(!statements.some((statement) => statement.startsWith('update')));
+  assert.equal(await lastUsed(), first);
+  await api.db
+    .updateTable('preview_link')
+    .set({ last_used_at: sql<Date>`now() - interval '61 seconds'` })
+    .where('id', '=', link.id ?? '')
+    .execute();
+  const old = await lastUsed();
+  await untilTrue('the later use is noted', async () => {
+    await visit(context, link);
+    return (await lastUsed()) !== old;
+  });
+  await close();
+});
+
+test('no token and no cookie of any of this is in the database or in the log', async () => {
+  await api.scanSecrets();
+});

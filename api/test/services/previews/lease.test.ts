@@ -1,0 +1,205 @@
+// What holds something of a preview open, and what ends it.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/route/limits.ts';
+import type { ServiceContext } from '../../../src/services/context/context.ts';
+import { holdPreview, type PreviewAccess, type PreviewEnd } from '../../../src/services/previews/access.ts';
+import { deleteLogin } from '../../../src/store/access/session-tokens.ts';
+import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
+import { StatementRecorder } from '../../world/statements.ts';
+import { untilTrue } from '../../world/until-true.ts';
+import { grantedLink, mintLink, startReplica, visit, type MintedLink } from './visits.ts';
+
+const recorder = new StatementRecorder();
+let api: TestApi;
+let replica: { context: ServiceContext; close(this: void): Promise<void> };
+before(async () => {
+  api = await startApi({ durable: false });
+  replica = await startReplica(api);
+});
+after(async () => {
+  await replica.close();
+  await api.close();
+});
+
+async function opened(context: ServiceContext, link: MintedLink): Promise<PreviewAccess> {
+  const { access, refusal } = await visit(context, link);
+  assert.ok(access !== undefined, JSON.stringify(refusal));
+  return access;
+}
+
+async function publicLink(expiresInSeconds = 3_600): Promise<MintedLink> {
+  return await mintLink(api, (await api.makeSandbox('ready')).id, { audience: 'public', expiresInSeconds });
+}
+
+async function teamLink(person: TestSession, expiresInSeconds = 3_600): Promise<MintedLink> {
+  return await grantedLink(api, await mintLink(api, (await api.makeSandbox('ready')).id, { expiresInSeconds }), person);
+}
+
+/** The context with a count of the sandboxes that are watched through it. */
+function counting(context: ServiceContext): { context: ServiceContext; watched(this: void): number } {
+  let open = 0;
+  const watch = (sandboxId: string): ReturnType<ServiceContext['changes']['watch']> => {
+    const real = context.changes.watch(sandboxId);
+    open += 1;
+    return {
+      next: (signal) => real.next(signal),
+      close: () => {
+        open -= 1;
+        real.close();
+      },
+    };
+  };
+  return { context: { ...context, changes: { watch } as ServiceContext['changes'] }, watched: () => open };
+}
+
+const isSignIn = (end: PreviewEnd): boolean =>
+  typeof end === 'object' && end.signIn.includes('/preview?link=bpt_team.');
+const setSandbox = async (sandboxId: string, status: 'stopped' | 'destroying'): Promise<void> => {
+  await api.db
+    .updateTable('sandbox')
+    .set({ status, wakes_from: status === 'stopped' ? 'snapshot' : null })
+    .where('id', '=', sandboxId)
+    .execute();
+};
+
+for (const [what, make, end, expected] of [
+  [
+    'its public link is revoked',
+    () => publicLink(),
+    ({ id, sandboxId }) => api.call('DELETE', `/v1/sandboxes/${sandboxId}/previews/${id}`),
+    'revoked',
+  ],
+  ['its public link expires', () => publicLink(3), () => undefined, 'expired'],
+  ['its team link expires', (person) => teamLink(person, 3), () => undefined, 'expired'],
+  [
+    'its login is signed out',
+    (person) => teamLink(person),
+    (_, { loginId }) => deleteLogin(api.db, loginId),
+    'sign in',
+  ],
+  [
+    'its person is removed from the org',
+    (person) => teamLink(person),
+    (_, { userId }) => api.db.deleteFrom('membership').where('user_id', '=', userId).execute(),
+    'sign in',
+  ],
+  [
+    'its sandbox falls asleep',
+    () => publicLink(),
+    ({ sandboxId }) => setSandbox(sandboxId, 'stopped'),
+    'sandbox_not_awake',
+  ],
+  [
+    'its sandbox is destroyed',
+    (person) => teamLink(person),
+    ({ sandboxId }) => setSandbox(sandboxId, 'destroying'),
+    'sandbox_gone',
+  ],
+] as [
+  string,
+  (person: TestSession) => Promise<MintedLink>,
+  (link: MintedLink, person: TestSession) => unknown,
+  string,
+][]) {
+  test(`what is held open ends, on whatever replica, when ${what}`, async () => {
+    const person = await api.makeSession({ role: 'operator' });
+    const link = await make(person);
+    const leases = await Promise.all(
+      [api.context, replica.context].map(async (context) => holdPreview(context, await opened(context, link))),
+    );
+    await end(link, person);
+    for (const why of await Promise.all(leases.map(({ over }) => over))) {
+      if (expected === 'sign in') assert.ok(isSignIn(why), JSON.stringify(why));
+      else assert.equal(why, expected);
+    }
+  });
+}
+
+test('a revocation that nobody is told of is found all the same', async () => {
+  const link = await publicLink();
+  const lease = holdPreview(replica.context, await opened(replica.context, link));
+  await api.db
+    .updateTable('preview_link')
+    .set({ revoked_at: new Date() })
+    .where('id', '=', link.id ?? '')
+    .execute();
+  assert.equal(await lease.over, 'revoked');
+});
+
+test('what a remembered verdict let in is looked at again in the time that is left since that verdict', async (t) => {
+  const link = await publicLink();
+  let nowMs = performance.now();
+  t.mock.method(performance, 'now', () => nowMs);
+  await opened(api.context, link);
+  nowMs += PREVIEW_REVOKED_WITHIN_MS / 2 - 1;
+  const access = await opened(api.context, link);
+  const waits: number[] = [];
+  t.mock.method(AbortSignal, 'timeout', (ms: number) => {
+    waits.push(ms);
+    return new AbortController().signal;
+  });
+  holdPreview(api.context, access).close();
+  assert.equal(waits.length, 1);
+  assert.ok((waits[0] ?? Infinity) + PREVIEW_REVOKED_WITHIN_MS / 2 - 1 < PREVIEW_REVOKED_WITHIN_MS, String(waits));
+});
+
+test('all that one visitor has open of a preview is watched together, and not any more once it is closed', async () => {
+  const { context, watched } = counting(api.context);
+  const [link, other] = [await publicLink(), await publicLink()];
+  const access = await opened(context, link);
+  const { result: leases, statements } = await recorder.during(() =>
+    Promise.resolve(Array.from({ length: 500 }, () => holdPreview(context, access))),
+  );
+  assert.deepEqual([watched(), statements.length], [1, 0]);
+  const one = holdPreview(context, await opened(context, other));
+  assert.equal(watched(), 2);
+  for (const lease of leases) lease.close();
+  await untilTrue('nobody watches what is closed', () => watched() === 1);
+  const next = holdPreview(context, access);
+  assert.equal(watched(), 2);
+  await api.call('DELETE', `/v1/sandboxes/${link.sandboxId}/previews/${link.id}`);
+  assert.equal(await next.over, 'revoked');
+  one.close();
+  await untilTrue('nobody watches anything', () => watched() === 0);
+});
+
+test('one that was closed is told nothing, and one that comes after the end is watched anew', async () => {
+  const link = await publicLink();
+  const access = await opened(api.context, link);
+  const [closed, open] = [holdPreview(api.context, access), holdPreview(api.context, access)];
+  let told = false;
+  void closed.over.then(() => (told = true));
+  closed.close();
+  await api.call('DELETE', `/v1/sandboxes/${link.sandboxId}/previews/${link.id}`);
+  assert.equal(await open.over, 'revoked');
+  assert.equal(await holdPreview(api.context, access).over, 'revoked');
+  assert.equal(told, false);
+});
+
+test('while the database is away what is open stays so, and is ended by what it says when it is back', async () => {
+  const link = await publicLink();
+  let away = false;
+  let failed = 0;
+  const db = new Proxy(api.db, {
+    get: (real, name) => {
+      if (away && name === 'selectFrom') {
+        failed += 1;
+        throw new Error('the database is away');
+      }
+      const value: unknown = Reflect.get(real, name, real);
+      return typeof value === 'function' ? value.bind(real) : value;
+    },
+  });
+  const context = { ...api.context, db };
+  const lease = holdPreview(context, await opened(context, link));
+  let over = false;
+  void lease.over.then(() => (over = true));
+  away = true;
+  await untilTrue('it was looked at in vain', () => failed >= 2);
+  assert.equal(over, false);
+  await api.call('DELETE', `/v1/sandboxes/${link.sandboxId}/previews/${link.id}`);
+  away = false;
+  assert.equal(await lease.over, 'revoked');
+  assert.match(api.logged(), /an open preview could not be checked/);
+});

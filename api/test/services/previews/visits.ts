@@ -1,0 +1,83 @@
+// Visits to previews for tests: links as the API makes them, people who are signed in, and further
+// replicas of the service.
+import assert from 'node:assert/strict';
+import { readPreviewPlace } from '../../../src/rules/previews/host.ts';
+import type { ServiceContext } from '../../../src/services/context/context.ts';
+import { openPreview, type PreviewAccess, type PreviewRefusal } from '../../../src/services/previews/access.ts';
+import { letOn, readTeamLink } from '../../../src/services/previews/sign-in.ts';
+import { SandboxChanges } from '../../../src/store/sandboxes/changes.ts';
+import type { TestApi } from '../../world/api.ts';
+
+export interface MintedLink {
+  /** null of a team link. */
+  id: string | null;
+  sandboxId: string;
+  port: number;
+  token: string;
+  expiresAt: string;
+}
+
+/** Has the API make a link; its token may be found nowhere. */
+export async function mintLink(
+  api: TestApi,
+  sandboxId: string,
+  body: { port?: number; audience?: 'team' | 'public'; expiresInSeconds?: number } = {},
+): Promise<MintedLink> {
+  const port = body.port ?? 3_000;
+  const answer = await api.call('POST', `/v1/sandboxes/${sandboxId}/previews`, { body: { port, ...body } });
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  const { id, url, expiresAt } = answer.body.preview;
+  return { id, sandboxId, port, token: tokenIn(api, url), expiresAt };
+}
+
+/** The token in a URL of a preview. */
+export function tokenIn(api: TestApi, url: string): string {
+  const token = new URL(url).searchParams.get('token');
+  assert.ok(token !== null, url);
+  return api.secret(token, 'the token of a preview');
+}
+
+/** A visit to the link's host, with its token and nothing else unless it is said. */
+export async function visit(
+  context: ServiceContext,
+  link: MintedLink,
+  brought: Partial<{ token: string | null; cookie: string | null; sandboxId: string; port: number }> = {},
+): Promise<{ access?: PreviewAccess; refusal?: PreviewRefusal }> {
+  const { sandboxId, port, token } = link;
+  return await openPreview(context, { sandboxId, port, token, cookie: null, ...brought });
+}
+
+/** The cookie that a visit set. */
+export function cookieOf(
+  api: TestApi,
+  { access, refusal }: { access?: PreviewAccess; refusal?: PreviewRefusal },
+): string {
+  const cookie = /^berth_preview=([^;]+);/.exec(access?.setCookie ?? '')?.[1];
+  assert.ok(cookie !== undefined, `no cookie: ${JSON.stringify(refusal)}`);
+  return api.secret(cookie, 'the cookie of a preview');
+}
+
+/** The link that a visitor of a team link comes with, after the service let the person on. */
+export async function grantedLink(
+  api: TestApi,
+  link: MintedLink,
+  person: { loginId: string; userId: string },
+): Promise<MintedLink> {
+  const team = readTeamLink(api.context, { link: link.token, sandbox: link.sandboxId, port: String(link.port) });
+  assert.ok(team !== null);
+  assert.deepEqual(readPreviewPlace(link.sandboxId, String(link.port)), { sandboxId: team.sandboxId, port: team.port });
+  const way = await letOn(api.context, person, team, '/');
+  assert.ok(typeof way === 'object', JSON.stringify(way));
+  return { ...link, token: tokenIn(api, way.location) };
+}
+
+/**
+ * Another replica on the same database: it shares no memory with the first, and listens by itself.
+ */
+export async function startReplica(
+  api: TestApi,
+): Promise<{ context: ServiceContext; close(this: void): Promise<void> }> {
+  const changes = new SandboxChanges(api.databaseUrl, (error) => api.context.log.warn({ err: error }));
+  await changes.start();
+  return { context: { ...api.context, changes }, close: () => changes.close() };
+}

@@ -1,0 +1,72 @@
+// Signs of use: how often they are written, and use that lasts.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sandboxStatus, SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
+import { holdActivity, noteActivity } from '../../../src/services/sandboxes/activity-signal.ts';
+import type { SandboxRow } from '../../../src/store/database/schema.ts';
+import { startApi, type TestApi } from '../../world/api.ts';
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+
+const secondsAgo = (seconds: number): Date => new Date(Date.now() - seconds * 1_000);
+const activeAt = async (id: string): Promise<Date> =>
+  (await api.db.selectFrom('sandbox').select('last_active_at').where('id', '=', id).executeTakeFirstOrThrow())
+    .last_active_at;
+const write = (id: string, at: Date): Promise<unknown> =>
+  api.db.updateTable('sandbox').set({ last_active_at: at }).where('id', '=', id).execute();
+
+async function untilAfter(id: string, at: Date): Promise<void> {
+  const deadline = AbortSignal.timeout(20_000);
+  while ((await activeAt(id)) <= at) await delay(10, undefined, { signal: deadline });
+}
+
+for (const status of sandboxStatus.options) {
+  const { awake } = SANDBOX_STATES[status];
+  test(`a sign of use of a sandbox that is ${status} ${awake ? 'is noted' : 'finds that it is not awake, and notes nothing'}`, async () => {
+    const row = await api.makeSandbox(status, { last_active_at: secondsAgo(60) });
+    assert.equal(await noteActivity(api.context, row, 'exec'), awake);
+    assert.equal((await activeAt(row.id)) > row.last_active_at, awake);
+  });
+}
+
+test('a second sign of use within five seconds is not written, whether the caller knows of the first or not', async () => {
+  const row = await api.makeSandbox('ready', { last_active_at: secondsAgo(60) });
+  await noteActivity(api.context, row, 'exec');
+  const first = await activeAt(row.id);
+  assert.equal(await noteActivity(api.context, row, 'exec'), true);
+  assert.equal(await noteActivity(api.context, { ...row, last_active_at: first }, 'cpu'), true);
+  assert.deepEqual(await activeAt(row.id), first);
+});
+
+test('use that lasts is noted again and again, and once more when it ends; after that no more', async (t) => {
+  const row: SandboxRow = await api.makeSandbox('ready');
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  const use = holdActivity(api.context, row.id, 'exec');
+  for (let round = 0; round < 2; round += 1) {
+    const before = secondsAgo(300);
+    await write(row.id, before);
+    t.mock.timers.tick(20_000);
+    await untilAfter(row.id, before);
+  }
+  const last = secondsAgo(300);
+  await write(row.id, last);
+  now = 50_000;
+  use.end();
+  await untilAfter(row.id, last);
+  await write(row.id, last);
+  t.mock.timers.tick(60_000);
+  // Another hold begins and is noted: had the first still been at it, its statement would have been
+  // sent before.
+  const other = await api.makeSandbox('ready', { last_active_at: last });
+  holdActivity(api.context, other.id, 'exec');
+  t.mock.timers.tick(20_000);
+  await untilAfter(other.id, last);
+  assert.deepEqual(await activeAt(row.id), last);
+});

@@ -1,0 +1,571 @@
+// A simulated month and some days: a thousand sandboxes of forty end users in five projects live at
+// random, with crashes, resizes, ends and changed caps, on a clock that the test sets. Whatever the
+// API answers is held against sums by brute force, to the millisecond; no two views may disagree.
+//
+// The clock stands still at each of some thousand instants, at microseconds drawn at random, and
+// all that falls due happens there: first, in turn, what changes how much was used until now (a
+// machine that was lost earlier, a time to live that was over, a cap); then the rest at once, as it
+// would, over many connections. None of that changes what was used until this instant, so whatever
+// the order, creates, wakes and views must come out as the model has them.
+//
+// Half of the sandboxes live through the services, with their caps, statuses and steps; of the
+// others the ledger's own statements write the stretches, which is most of the month in a fifth of
+// the statements.
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
+import type { Actor } from '../../../src/rules/access/access.ts';
+import { CodedError } from '../../../src/rules/coded-error.ts';
+import { createSandbox } from '../../../src/services/sandboxes/create.ts';
+import { expireSandbox } from '../../../src/services/sandboxes/expiry.ts';
+import { resizeSandbox, settleResize } from '../../../src/services/sandboxes/resize.ts';
+import { transitionSandbox, type Transition } from '../../../src/services/sandboxes/transition.ts';
+import { wakeSandbox } from '../../../src/services/sandboxes/wake.ts';
+import { newId } from '../../../src/store/database/ids.ts';
+import { insertProject } from '../../../src/store/orgs/projects.ts';
+import type { SandboxRow } from '../../../src/store/database/schema.ts';
+import { closeUsageInterval, openUsageInterval, splitUsageInterval } from '../../../src/store/usage/usage.ts';
+import { lockUsageSums, rollUpUsage } from '../../../src/store/usage/rollup.ts';
+import { usedMs } from '../../../src/store/usage/sums.ts';
+import { rollUpAllUsage } from '../../../src/workers/usage/rollup.ts';
+import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
+import { SimulatedClock } from './simulated-clock.ts';
+import { UsageModel } from './usage-model.ts';
+
+const SANDBOXES = 1_000;
+const END_USERS = 40;
+const PROJECTS = 5;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** The 31st, in a year whose February has 29 days: the second period begins on the last of them. */
+const STARTS_MS = Date.UTC(2024, 0, 31, 13, 37, 11, 123);
+const SECOND_STARTS_MS = Date.UTC(2024, 1, 29, 13, 37, 11, 123);
+const SECOND_ENDS_MS = Date.UTC(2024, 2, 31, 13, 37, 11, 123);
+const DAYS = 36;
+const ENDS_MS = STARTS_MS + DAYS * DAY_MS;
+/** Between two instants at which something happens, at the mean. */
+const GAP_MS = 20 * 60_000;
+/** What lies exactly here is looked at: where periods meet, and days. */
+const BOUNDS_MS = [SECOND_STARTS_MS - 1, SECOND_STARTS_MS, SECOND_STARTS_MS + 1, Date.UTC(2024, 1, 1)];
+const TEAM: Plan = {
+  ...SELF_HOSTED_PLAN,
+  id: 'team',
+  name: 'Team',
+  includedMachineHours: 4_000,
+  overageUsdPerMachineHour: 0.5,
+};
+const RATES = { vcpuHourUsd: 1, memoryGbHourUsd: 0, diskGbHourUsd: 0 };
+/** Named when it fails; BERTH_TEST_SEED runs it again. */
+const SEED = Number(process.env['BERTH_TEST_SEED'] ?? randomInt(2 ** 31));
+
+let api: TestApi;
+let clock: SimulatedClock;
+let admin: TestSession;
+let actor: Actor;
+const NOBODY_WAITS = { respondAsync: true, signal: new AbortController().signal };
+before(async () => {
+  api = await startApi({
+    durable: false,
+    plans: [TEAM],
+    settings: { machineRates: RATES },
+    prepareDatabase: async (url) => {
+      clock = await SimulatedClock.start(url, new Date(STARTS_MS));
+    },
+  });
+  admin = await api.makeSession({ role: 'owner', minutes: 100 * 24 * 60 });
+  actor = {
+    kind: 'api_key',
+    id: newId('apiKey'),
+    userId: api.userId,
+    requestId: null,
+    orgId: api.orgId,
+    scopes: null,
+    role: 'owner',
+  };
+  const anchor = new Date(STARTS_MS);
+  await api.db.updateTable('subscription').set({ plan: TEAM.id, started_at: anchor, period_anchor: anchor }).execute();
+});
+after(async () => {
+  await clock?.close();
+  await api?.close();
+});
+
+/** mulberry32: from 0 up to 1. */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+type Random = () => number;
+/**
+ * Draws of its own for each, so that a seed means the same month in whatever order things end that
+ * happen at once.
+ */
+const streamOf = (of: number): Random => randomOf(SEED ^ Math.imul(of + 1, 0x9e3779b1));
+const below = (random: Random, bound: number): number => Math.floor(random() * bound);
+/** Some hours in milliseconds, mostly few. */
+const hours = (random: Random, mean: number): number => -Math.log(1 - random()) * mean * HOUR_MS;
+
+/** A sandbox, in the size that it has. */
+interface Life {
+  sandboxId: string;
+  projectId: string;
+  endUserId: string | null;
+  vcpu: number;
+  epoch: number;
+  random: Random;
+  /**
+   * Of one that has no machine and no status: the ledger's own statements write its stretches.
+   * null: it lives through the services.
+   */
+  plain: SandboxRow | null;
+}
+
+/** `before`: it changes what was used until now. `now`: after those, and at once with its like. */
+interface Event {
+  turn: 'before' | 'now';
+  /** Events of the same one come one after another. */
+  of: string;
+  run: () => Promise<void>;
+}
+
+/** Ascending, in microseconds, up to the end: some thousand that are drawn, and the bounds. */
+function drawInstants(random: Random): number[] {
+  const instants = BOUNDS_MS.map((ms) => ms * 1_000 + below(random, 1_000));
+  for (let ms = STARTS_MS + 1; ms < ENDS_MS; ms += 1 - Math.log(1 - random()) * GAP_MS)
+    instants.push(Math.floor(ms) * 1_000 + below(random, 1_000));
+  return instants.sort((one, other) => one - other);
+}
+
+/** The month: what happens when, who lives, and what is expected of it. */
+class Month {
+  readonly #instants = drawInstants(streamOf(-2));
+  readonly #events = new Map<number, Event[]>();
+  readonly model = new UsageModel();
+  readonly projects: string[] = [];
+  readonly counts: Record<string, number> = {};
+  readonly #limits = new Map<string, number>();
+  #orgLimit: number | null = null;
+  #overage = false;
+  #nowUs = STARTS_MS * 1_000;
+
+  get nowMs(): number {
+    return Math.floor(this.#nowUs / 1_000);
+  }
+
+  get period(): { fromMs: number; endsMs: number } {
+    return this.nowMs < SECOND_STARTS_MS
+      ? { fromMs: STARTS_MS, endsMs: SECOND_STARTS_MS }
+      : { fromMs: SECOND_STARTS_MS, endsMs: SECOND_ENDS_MS };
+  }
+
+  async live(): Promise<void> {
+    for (let index = 0; index < PROJECTS; index += 1) {
+      const id = newId('project');
+      await insertProject(api.db, { id, org_id: api.orgId, name: `P${index}`, use_case: 'external' });
+      this.projects.push(id);
+    }
+    for (let index = 0; index < SANDBOXES; index += 1) {
+      const random = streamOf(index);
+      this.#at(STARTS_MS + random() * 33 * DAY_MS, 'now', newId('sandbox'), () =>
+        this.#create(random, index % 3 !== 0),
+      );
+    }
+    let streams = SANDBOXES;
+    const often = (count: number, turn: Event['turn'], of: string, run: (random: Random) => Promise<void>): void => {
+      for (let index = 0; index < count; index += 1) {
+        const random = streamOf((streams += 1));
+        this.#at(STARTS_MS + random() * DAYS * DAY_MS, turn, of, () => run(random));
+      }
+    };
+    often(30, 'before', 'caps', (random) => this.#changeCap(random));
+    often(150, 'now', 'sums', (random) => this.#rollUp(random));
+    often(40, 'now', 'views', (random) => this.check(random));
+    for (const ms of BOUNDS_MS) this.#at(ms, 'now', 'views', () => this.check(streamOf(ms)));
+    for (const instant of this.#instants) {
+      const due = this.#events.get(instant);
+      if (due === undefined) continue;
+      this.#events.delete(instant);
+      this.#nowUs = instant;
+      await clock.set(instant);
+      for (const { run } of due.filter(({ turn }) => turn === 'before')) await run();
+      const ofEach = Map.groupBy(
+        due.filter(({ turn }) => turn === 'now'),
+        ({ of }) => of,
+      );
+      const inTurn = async (events: Event[]): Promise<void> => {
+        for (const { run } of events) await run();
+      };
+      await Promise.all([...ofEach.values()].map(inTurn));
+    }
+    this.#nowUs = ENDS_MS * 1_000;
+    await clock.set(this.#nowUs);
+  }
+
+  /** Every view of the API at this instant against the model. */
+  async check(random: Random): Promise<void> {
+    this.#count('checks');
+    const { fromMs, endsMs } = this.period;
+    const window = { fromMs, toMs: this.nowMs };
+    const org = await this.#usage('');
+    const orgMs = this.model.usedMs(window);
+    assert.deepEqual(
+      [org.periodStartsAt, org.periodEndsAt],
+      [new Date(fromMs).toISOString(), new Date(endsMs).toISOString()],
+    );
+    assert.equal(org.usedMachineHours, orgMs / HOUR_MS);
+    const cap = this.#orgLimit ?? (this.#overage ? null : TEAM.includedMachineHours);
+    assert.deepEqual(
+      [org.sandboxMachineHourLimit, org.sandboxMachineHourLimitOverride, org.sandboxOverageEnabled],
+      [cap, this.#orgLimit, this.#overage],
+    );
+    assert.equal(
+      org.remainingMachineHours,
+      cap === null ? null : Math.max(0, Math.round(cap * HOUR_MS) - orgMs) / HOUR_MS,
+    );
+    assert.equal(org.overageMachineHours, Math.max(0, orgMs - (TEAM.includedMachineHours ?? 0) * HOUR_MS) / HOUR_MS);
+
+    const ofProjects = await Promise.all(
+      this.projects.map(async (projectId) => {
+        const { usedMachineHours } = await this.#usage(`?projectId=${projectId}`);
+        assert.equal(usedMachineHours, this.model.usedMs({ ...window, projectId }) / HOUR_MS);
+        return Math.round(usedMachineHours * HOUR_MS);
+      }),
+    );
+    assert.equal(
+      ofProjects.reduce((sum, ms) => sum + ms),
+      orgMs,
+    );
+
+    const expected = this.model.byEndUser(window);
+    const { body } = await api.call('GET', `/v1/orgs/${api.orgId}/usage/end-users`);
+    const endUsers: { endUserId: string; machineHours: number; estimatedCogsUsd: number }[] = body.endUsers;
+    const named = [...expected].flatMap(([endUserId, sum]) => (endUserId === null ? [] : [{ endUserId, ...sum }]));
+    named.sort((one, other) => other.ms - one.ms || (one.endUserId < other.endUserId ? -1 : 1));
+    assert.deepEqual(
+      endUsers,
+      named.map(({ endUserId, ms, vcpuMs }) => ({
+        endUserId,
+        machineHours: ms / HOUR_MS,
+        estimatedCogsUsd: Math.round((vcpuMs / HOUR_MS) * 1_000_000) / 1_000_000,
+      })),
+    );
+    const ofEndUsersMs = endUsers.reduce((sum, { machineHours }) => sum + Math.round(machineHours * HOUR_MS), 0);
+    assert.equal(ofEndUsersMs + (expected.get(null)?.ms ?? 0), orgMs);
+    const endUserId = `user ${below(random, END_USERS)}`;
+    assert.equal(
+      (await this.#usage(`?endUserId=${endUserId}`)).usedMachineHours,
+      (expected.get(endUserId)?.ms ?? 0) / HOUR_MS,
+    );
+  }
+
+  async #usage(query: string): Promise<TestApiBody> {
+    const { status, body } = await api.call('GET', `/v1/orgs/${api.orgId}/usage${query}`);
+    assert.equal(status, 200);
+    return body;
+  }
+
+  /**
+   * At the first instant that is not before, and not the present one; never, when the month is over
+   * then.
+   */
+  #at(ms: number, turn: Event['turn'], of: string, run: () => Promise<void>): void {
+    const wantedUs = Math.max(Math.ceil(ms) * 1_000, this.#nowUs + 1);
+    let [low, high] = [0, this.#instants.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#instants[middle] ?? 0) < wantedUs) low = middle + 1;
+      else high = middle;
+    }
+    const instant = this.#instants[low];
+    if (instant === undefined) return;
+    this.#events.set(instant, [...(this.#events.get(instant) ?? []), { turn, of, run }]);
+  }
+
+  #after(
+    ms: number,
+    { sandboxId }: Pick<Life, 'sandboxId'>,
+    run: () => Promise<void>,
+    turn: Event['turn'] = 'now',
+  ): void {
+    this.#at(this.nowMs + ms, turn, sandboxId, run);
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1;
+  }
+
+  #isAtCap(projectId: string): boolean {
+    const window = { fromMs: this.period.fromMs, toMs: this.nowMs };
+    const ofProject = this.#limits.get(projectId);
+    if (ofProject !== undefined && this.model.usedMs({ ...window, projectId }) >= Math.round(ofProject * HOUR_MS))
+      return true;
+    const ofOrg = this.#overage ? null : (this.#orgLimit ?? TEAM.includedMachineHours);
+    return ofOrg !== null && this.model.usedMs(window) >= Math.round(ofOrg * HOUR_MS);
+  }
+
+  /**
+   * What came of it; null when it was refused, which it must be exactly when the model is at a cap.
+   */
+  async #allowed(projectId: string, asked: Promise<SandboxRow>): Promise<SandboxRow | null> {
+    const [answer] = await Promise.allSettled([asked]);
+    if (!this.#isAtCap(projectId)) {
+      if (answer.status === 'rejected') throw answer.reason;
+      return answer.value;
+    }
+    assert.ok(answer.status === 'rejected' && answer.reason instanceof CodedError);
+    assert.equal(answer.reason.code, 'machine_hour_limit');
+    this.#count('refused at a cap');
+    return null;
+  }
+
+  /** Through each status in turn, in one transaction. */
+  async #go(self: Life, ...statuses: Omit<Transition, 'sandboxId' | 'epoch' | 'actor'>[]): Promise<void> {
+    await api.db.transaction().execute(async (trx) => {
+      for (const status of statuses) {
+        const system = { kind: 'system', id: null, userId: null } as const;
+        const result = await transitionSandbox(trx, {
+          sandboxId: self.sandboxId,
+          epoch: self.epoch,
+          actor: system,
+          ...status,
+        });
+        assert.ok(result.outcome === 'changed');
+        self.epoch = result.sandbox.epoch;
+      }
+    });
+  }
+
+  async #create(random: Random, mayBePlain: boolean): Promise<void> {
+    const projectId = this.projects[below(random, PROJECTS)] ?? '';
+    const drawn = below(random, END_USERS + 4);
+    const endUserId = drawn < END_USERS ? `user ${drawn}` : null;
+    const kind = random();
+    const again = (): void =>
+      this.#at(this.nowMs + hours(random, 144), 'now', newId('sandbox'), () => this.#create(random, mayBePlain));
+    if (mayBePlain && kind >= 0.2) {
+      if (this.#isAtCap(projectId)) return again();
+      const plain = await api.makeSandbox('provisioning', { project_id: projectId, end_user_id: endUserId });
+      this.#count('created');
+      const self: Life = {
+        sandboxId: plain.id,
+        projectId,
+        endUserId,
+        vcpu: plain.allocated_vcpu,
+        epoch: plain.epoch,
+        random,
+        plain,
+      };
+      return this.#after(1, self, () => this.#comeAwake(self, kind >= 0.35));
+    }
+    const policy =
+      kind < 0.2
+        ? { mode: 'ephemeral' as const, ttlSeconds: 600 + below(random, 80_000) }
+        : { persistencePolicy: kind < 0.35 ? ('always_on' as const) : ('sleep_resume' as const) };
+    const body = {
+      agent: 'agent_one' as const,
+      projectId,
+      machineSize: 'small' as const,
+      ...policy,
+      ...(endUserId === null ? {} : { endUserId }),
+    };
+    const created = createSandbox(api.context, actor, api.orgId, body, NOBODY_WAITS).then(({ sandbox }) => sandbox);
+    const row = await this.#allowed(projectId, created);
+    if (row === null) return again();
+    this.#count('created');
+    const self: Life = {
+      sandboxId: row.id,
+      projectId,
+      endUserId,
+      vcpu: row.allocated_vcpu,
+      epoch: row.epoch,
+      random,
+      plain: null,
+    };
+    const expiresMs = row.expires_at?.getTime() ?? null;
+    this.#after(1, self, () => this.#comeAwake(self, expiresMs === null ? kind >= 0.35 : null));
+    if (expiresMs !== null)
+      this.#at(expiresMs + 1 + random() * 120_000, 'before', self.sandboxId, () => this.#expire(self, expiresMs));
+  }
+
+  /** `sleeps`: null for an ephemeral one, which is left to its expiry. */
+  async #comeAwake(self: Life, sleeps: boolean | null): Promise<void> {
+    // Its time to live may be over before it ever ran.
+    if (self.epoch === 0) return;
+    const { random } = self;
+    if (self.plain !== null) await openUsageInterval(api.db, self.plain);
+    else await this.#go(self, { to: 'ready' });
+    this.model.wake(self, this.nowMs);
+    if (sleeps === null) return;
+    const awakeMs = hours(random, sleeps ? 10 : 40);
+    if (random() < 0.3) this.#after(awakeMs * random(), self, () => this.#resize(self));
+    const next = random();
+    if (next < 0.15) this.#after(awakeMs, self, () => this.#crash(self, sleeps), 'before');
+    else if (next < 0.4 || !sleeps) this.#after(awakeMs, self, () => this.#destroy(self));
+    else this.#after(awakeMs, self, () => this.#sleep(self, sleeps));
+  }
+
+  async #sleep(self: Life, sleeps: boolean): Promise<void> {
+    this.#count('slept');
+    if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId);
+    else await this.#go(self, { to: 'sleeping', newEpoch: true }, { to: 'stopped', wakesFrom: 'snapshot' });
+    this.model.end(self.sandboxId, this.nowMs);
+    this.#after(hours(self.random, 14), self, () => this.#wake(self, sleeps));
+  }
+
+  async #wake(self: Life, sleeps: boolean): Promise<void> {
+    const again = (): void => this.#after(hours(self.random, 144), self, () => this.#wake(self, sleeps));
+    if (self.plain === null) {
+      const row = await this.#allowed(self.projectId, wakeSandbox(api.context, actor, self.sandboxId, NOBODY_WAITS));
+      if (row === null) return again();
+      self.epoch = row.epoch;
+    } else if (this.#isAtCap(self.projectId)) {
+      return again();
+    }
+    this.#count('woken');
+    this.#after(1, self, () => this.#comeAwake(self, sleeps));
+  }
+
+  /**
+   * Its machine was lost some time ago: it is metered until its last proof of life, which may lie
+   * in a day that is summed already.
+   */
+  async #crash(self: Life, sleeps: boolean): Promise<void> {
+    const since = this.model.runsSince(self.sandboxId) ?? this.nowMs;
+    const lastAliveMs = Math.max(since + 1, this.nowMs - Math.floor(hours(self.random, 8)));
+    if (lastAliveMs >= this.nowMs) return this.#after(10, self, () => this.#crash(self, sleeps), 'before');
+    this.#count('crashed');
+    const reason = { code: 'machine_lost', message: 'made so by a test' };
+    const lastAliveAt = new Date(lastAliveMs);
+    if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId, lastAliveAt);
+    else await this.#go(self, { to: 'failed', lastAliveAt, wakesFrom: 'disk', reason });
+    this.model.end(self.sandboxId, lastAliveMs);
+    this.#after(hours(self.random, 5), self, () => this.#wake(self, sleeps));
+  }
+
+  async #destroy(self: Life): Promise<void> {
+    this.#count('destroyed');
+    if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId);
+    else await this.#go(self, { to: 'destroying', newEpoch: true }, { to: 'deleted' });
+    this.model.end(self.sandboxId, this.nowMs);
+    // Attribution is the ledger's own: the row may go.
+    if (self.random() < 0.5) await api.db.deleteFrom('sandbox').where('id', '=', self.sandboxId).execute();
+  }
+
+  async #expire(self: Life, expiresMs: number): Promise<void> {
+    this.#count('expired');
+    assert.equal(await expireSandbox(api.context, self.sandboxId), true);
+    if (this.model.runsSince(self.sandboxId) !== undefined) this.model.end(self.sandboxId, expiresMs);
+    self.epoch += 1;
+    await this.#go(self, { to: 'deleted' });
+    self.epoch = 0;
+  }
+
+  async #resize(self: Life): Promise<void> {
+    if (this.model.runsSince(self.sandboxId) === undefined || self.vcpu >= 8) return;
+    this.#count('resized');
+    const vcpu = self.vcpu * 2;
+    if (self.plain === null) await this.#resizeLive(self, vcpu);
+    else await this.#split({ ...self.plain, allocated_vcpu: vcpu });
+    self.vcpu = vcpu;
+    if (self.plain !== null) self.plain = { ...self.plain, allocated_vcpu: vcpu };
+    this.model.resize(self.sandboxId, vcpu, this.nowMs);
+  }
+
+  async #split(sandbox: SandboxRow): Promise<void> {
+    await api.db.transaction().execute((trx) => splitUsageInterval(trx, sandbox));
+  }
+
+  async #resizeLive(self: Life, vcpu: number): Promise<void> {
+    const row = await resizeSandbox(api.context, actor, self.sandboxId, { vcpu }, NOBODY_WAITS);
+    const verified = { vcpu, memoryGb: row.allocated_memory_gb, diskGb: row.allocated_disk_gb };
+    const settled = await api.db
+      .transaction()
+      .execute((trx) => settleResize(trx, { sandboxId: row.id, epoch: row.epoch, verified, deferred: null }));
+    assert.equal(settled, 'changed');
+    self.epoch = row.epoch;
+  }
+
+  async #changeCap(random: Random): Promise<void> {
+    this.#count('caps changed');
+    const usedHours = this.model.usedMs({ fromMs: this.period.fromMs, toMs: this.nowMs }) / HOUR_MS;
+    // Around what is used, so that some are reached.
+    const limit = random() < 0.4 ? null : Math.round(usedHours * (0.95 + random()) * 10) / 10;
+    const headers = { token: admin.token };
+    if (random() < 0.5) {
+      this.#orgLimit = limit;
+      this.#overage = random() < 0.5;
+      const body = { sandboxMachineHourLimit: limit, sandboxOverageEnabled: this.#overage };
+      assert.equal(
+        (await api.call('PATCH', `/v1/orgs/${api.orgId}/subscription/usage-guardrails`, { body, ...headers })).status,
+        200,
+      );
+      return;
+    }
+    const projectId = this.projects[below(random, PROJECTS)] ?? '';
+    const ofProject = limit === null ? null : Math.round((limit / PROJECTS) * 10) / 10;
+    if (ofProject === null) this.#limits.delete(projectId);
+    else this.#limits.set(projectId, ofProject);
+    const path = `/v1/orgs/${api.orgId}/projects/${projectId}/usage-guardrails`;
+    assert.equal(
+      (await api.call('PATCH', path, { body: { sandboxMachineHourLimit: ofProject }, ...headers })).status,
+      200,
+    );
+  }
+
+  /** What the worker does, or a part of it that is lost before its commit. */
+  async #rollUp(random: Random): Promise<void> {
+    this.#count('rolled up');
+    if (random() < 0.3) {
+      const crash = api.db.transaction().execute(async (trx) => {
+        assert.ok(await lockUsageSums(trx, api.orgId));
+        await rollUpUsage(trx, api.orgId, 1 + below(random, 50));
+        throw new Error('killed');
+      });
+      await assert.rejects(crash, /^Error: killed$/);
+      return;
+    }
+    const context = { db: api.db, log: api.context.log, stopping: new AbortController().signal };
+    await rollUpAllUsage(context, { leads: () => Promise.resolve(true) }, 1 + below(random, 100));
+  }
+}
+
+type TestApiBody = Awaited<ReturnType<TestApi['call']>>['body'];
+
+test(`a month of ${SANDBOXES} sandboxes is answered as brute force sums it, in every view and at every instant (seed ${SEED})`, async (t) => {
+  const month = new Month();
+  await month.live();
+  await month.check(streamOf(-1));
+  t.diagnostic(JSON.stringify({ seed: SEED, stretches: month.model.stretches, ...month.counts }));
+  for (const what of [
+    'created',
+    'slept',
+    'woken',
+    'crashed',
+    'destroyed',
+    'expired',
+    'resized',
+    'refused at a cap',
+    'rolled up',
+  ])
+    assert.ok((month.counts[what] ?? 0) > 20, `${what}: ${month.counts[what] ?? 0}`);
+
+  // The periods tile time: nothing is lost between them and nothing counted in both.
+  const at = new Date(ENDS_MS);
+  const inWindow = (fromMs: number, toMs: number): Promise<number> =>
+    usedMs(api.db, { orgId: api.orgId, from: new Date(fromMs), to: new Date(toMs), at });
+  const [first, second, both] = [
+    await inWindow(STARTS_MS, SECOND_STARTS_MS),
+    await inWindow(SECOND_STARTS_MS, SECOND_ENDS_MS),
+    await inWindow(STARTS_MS, SECOND_ENDS_MS),
+  ];
+  assert.equal(first, month.model.usedMs({ fromMs: STARTS_MS, toMs: SECOND_STARTS_MS }));
+  assert.equal(first + second, both);
+  assert.ok(first > 1_000 * HOUR_MS && second > 100 * HOUR_MS);
+});

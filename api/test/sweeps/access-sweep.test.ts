@@ -1,0 +1,130 @@
+// Every route with every kind of credential. What must come is worked out here from the contract's
+// data, apart from the rules of the server.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { ErrorCode } from '@berth/contract/route/errors.ts';
+import { ERRORS } from '@berth/contract/route/errors.ts';
+import { ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
+import type { Route } from '@berth/contract/route/route.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import { startApi, type Answer, type TestApi, type TestOrg } from '../world/api.ts';
+import { idleMetrics } from '../world/host-stand-in.ts';
+import { makeDeadCredentials, makeLiveCredentials, type Credential, type LiveCredential } from './credentials.ts';
+import { makePerson, type Person } from '../world/people-rows.ts';
+import { callOptionsOf, filledPath, prepareRequest } from './route-requests.ts';
+
+let api: TestApi;
+let credentials: Credential[];
+/** Asks where the credential is no one's. */
+let nobody: Person;
+before(async () => {
+  api = await startApi({ durable: false });
+  api.front.exec = () => Promise.resolve({ exitCode: 0, stdout: 'out', stderr: '', truncated: false, timedOut: false });
+  api.front.metrics = () => idleMetrics();
+  const other: TestOrg = await api.makeOrg();
+  credentials = [...(await makeDeadCredentials(api)), ...(await makeLiveCredentials(api, other))];
+  nobody = await makePerson(api.db);
+});
+after(() => api.close());
+
+/** The whole of access control, once more: null for a success. */
+function expectedRefusal(route: Route, credential: Credential): ErrorCode | null {
+  if (route.auth.length === 0) return null;
+  if (credential.kind === null) return 'unauthenticated';
+  if (!route.auth.includes(credential.kind)) return 'auth_kind_not_allowed';
+  const belongsToOrg = /\{(orgId|sandboxId)\}/.test(route.path);
+  if (!belongsToOrg) return null;
+  if (credential.role === null || credential.boundElsewhere) return 'org_access_denied';
+  if (route.permission === null) return null;
+  const granted = credential.grants === null || credential.grants.has(route.permission);
+  return granted && ROLE_PERMISSIONS[credential.role].has(route.permission) ? null : 'permission_denied';
+}
+
+/** What is wrong with an answer and the rows it left in the feed; empty: nothing. */
+async function faultsOf(route: Route, credential: Credential, answer: Answer): Promise<string[]> {
+  const refusal = expectedRefusal(route, credential);
+  const expected = refusal === null ? `${route.response.status}` : `${ERRORS[refusal].status} ${refusal}`;
+  const error = answer.body?.error;
+  const came = `${answer.status}${error === undefined ? '' : ` ${error.code}`}`;
+  if (came !== expected) return [`${came} instead of ${expected}: ${JSON.stringify(answer.body)}`];
+  if (
+    refusal === 'permission_denied' &&
+    !String(error.message).includes(`the permission ${route.permission} is needed`)
+  )
+    return [`the message does not name ${route.permission}: ${error.message}`];
+  const rows = await api.db
+    .selectFrom('activity')
+    .select(['kind', 'actor_kind', 'actor_id', 'actor_user_id', 'request_id'])
+    .execute();
+  const wanted = refusal !== null || credential.kind === null ? [] : await expectedRows(route, credential, answer);
+  const [left, right] = [JSON.stringify(rows), JSON.stringify(wanted)];
+  return left === right ? [] : [`the feed has ${left} instead of ${right}`];
+}
+
+/**
+ * What a success leaves in the feed: one row, or of a personal token one in each org of its holder.
+ */
+async function expectedRows(route: Route, credential: LiveCredential, answer: Answer): Promise<object[]> {
+  if (route.activity === null) return [];
+  const row = {
+    kind: route.activity,
+    actor_kind: credential.kind,
+    actor_id: credential.credentialId,
+    actor_user_id: credential.holder.userId,
+    request_id: answer.headers.get('x-request-id'),
+  };
+  if (!route.path.startsWith('/v1/me/agent-tokens')) return [row];
+  const orgs = await api.db
+    .selectFrom('membership')
+    .select('org_id')
+    .where('user_id', '=', credential.holder.userId)
+    .execute();
+  return orgs.map(() => row);
+}
+
+async function ask(route: Route, credential: Credential): Promise<string[]> {
+  const prepared = await prepareRequest(route, {
+    api,
+    org: api,
+    caller: credential.kind === null ? nobody : credential.holder,
+  });
+  await api.db.deleteFrom('activity').execute();
+  const options = callOptionsOf(prepared);
+  const headers = { ...options.headers };
+  if (credential.kind === null && credential.authorization !== null)
+    headers['authorization'] = credential.authorization;
+  try {
+    const answer = await api.call(route.method, filledPath(route, prepared.params), {
+      ...options,
+      headers,
+      token: credential.kind === null ? null : credential.token,
+    });
+    return await faultsOf(route, credential, answer);
+  } finally {
+    await prepared.undo?.();
+  }
+}
+
+for (const route of ROUTES) {
+  test(`${route.name}: every kind of credential is answered as the contract says, and what is refused leaves nothing in the feed`, async () => {
+    const faults: string[] = [];
+    for (const credential of credentials) {
+      const found = await ask(route, credential).catch((error: unknown) => [String(error)]);
+      faults.push(...found.map((fault) => `${credential.what}: ${fault}`));
+    }
+    assert.deepEqual(faults, []);
+    const refusals = new Set(credentials.map((credential) => expectedRefusal(route, credential)));
+    assert.ok(
+      refusals.has(null) && (route.auth.length === 0 || refusals.has('unauthenticated')),
+      'the credentials do not show this route',
+    );
+  });
+}
+
+test('the credentials show each reason for a refusal', () => {
+  const shown = new Set(ROUTES.flatMap((route) => credentials.map((credential) => expectedRefusal(route, credential))));
+  assert.deepEqual(
+    shown,
+    new Set([null, 'unauthenticated', 'auth_kind_not_allowed', 'org_access_denied', 'permission_denied']),
+  );
+});

@@ -1,0 +1,398 @@
+// What one org can learn of another's things by asking for them: that an id exists (403 instead of
+// 404), and nothing else. Not what state it is in, by the answer's bytes or by the SQL that was run
+// for it.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { errorEnvelope, ERRORS, type ErrorCode } from '@berth/contract/route/errors.ts';
+import { ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
+import { NAMED_IN_PATHS, type AuthKind, type Route } from '@berth/contract/route/route.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import { sql } from 'kysely';
+import { newId } from '../../src/store/database/ids.ts';
+import { signInAs, startApi, type TestApi } from '../world/api.ts';
+import { makeAgentTokenRow, makeKeyRow, makePerson } from '../world/people-rows.ts';
+import { filledPath, prepareRequest } from './route-requests.ts';
+import { StatementRecorder } from '../world/statements.ts';
+import { idsOfNothing, makeTenant, type Tenant, type Thing } from './tenants.ts';
+
+interface Asker {
+  what: string;
+  kind: AuthKind;
+  token: string;
+  /** Of the asker in its own org. */
+  may: (permission: Route['permission']) => boolean;
+}
+
+const recorder = new StatementRecorder();
+let api: TestApi;
+let own: Tenant;
+let foreign: Tenant;
+/** Other orgs, of other shapes than the foreign one. */
+let foreignOrgs: Thing[];
+let askers: Asker[];
+before(async () => {
+  api = await startApi({ durable: false });
+  own = await makeTenant(api, api.orgId);
+  foreign = await makeTenant(api, (await api.makeOrg()).orgId);
+  const bare = { what: 'an org without members, projects and a plan', id: (await api.makeOrg()).orgId };
+  for (const table of ['membership', 'subscription', 'project'] as const) {
+    if (table === 'project') await api.db.deleteFrom('activity').where('org_id', '=', bare.id).execute();
+    await api.db.deleteFrom(table).where('org_id', '=', bare.id).execute();
+  }
+  foreignOrgs = [
+    { what: 'an org', id: foreign.orgId },
+    { what: 'an org with little in it', id: (await api.makeOrg()).orgId },
+    bare,
+  ];
+  askers = await makeAskers();
+  // Else the first use of each is noted in the midst of a call.
+  for (const table of ['api_key', 'agent_token'] as const) {
+    await api.db
+      .updateTable(table)
+      .set({ last_used_at: new Date(Date.now() + 3_600_000) })
+      .execute();
+  }
+});
+after(() => api.close());
+
+async function makeAskers(): Promise<Asker[]> {
+  const { db } = api;
+  const { owner } = own;
+  const viewer = await makePerson(db, { [own.orgId]: 'viewer' });
+  const both = await makePerson(db, { [own.orgId]: 'owner', [foreign.orgId]: 'owner' });
+  const key = async (createdBy: string, scopes: string[] | null = null): Promise<string> =>
+    (await makeKeyRow(db, { orgId: own.orgId, createdBy, scopes })).token;
+  const ofOwner = (permission: Route['permission']): boolean =>
+    permission === null || ROLE_PERMISSIONS.owner.has(permission);
+  const ofViewer = (permission: Route['permission']): boolean =>
+    permission === null || ROLE_PERMISSIONS.viewer.has(permission);
+  const nothing = (permission: Route['permission']): boolean => permission === null;
+  const agentToken = await makeAgentTokenRow(db, { userId: owner.userId, canApprove: true, canWake: true });
+  return [
+    { what: "an owner's session", kind: 'session', token: (await signInAs(db, owner.userId)).token, may: ofOwner },
+    { what: "a viewer's session", kind: 'session', token: (await signInAs(db, viewer.userId)).token, may: ofViewer },
+    { what: "an owner's key", kind: 'api_key', token: await key(owner.userId), may: ofOwner },
+    { what: "a viewer's key", kind: 'api_key', token: await key(viewer.userId), may: ofViewer },
+    { what: 'a key with no scopes', kind: 'api_key', token: await key(owner.userId, []), may: nothing },
+    { what: 'a key of an owner of both orgs', kind: 'api_key', token: await key(both.userId), may: ofOwner },
+    {
+      what: 'a personal token',
+      kind: 'agent_token',
+      token: agentToken.token,
+      may: (name) => name === null || name === 'sandbox.wake',
+    },
+  ];
+}
+
+/** Requests that must not be told apart. */
+interface Group {
+  /** What they have in common. */
+  what: string;
+  /** Access to the org in the path is given, so the permission there counts first. */
+  inOwnOrg: boolean;
+  code: ErrorCode;
+  /** Parameters of the path. */
+  cases: { what: string; params: Readonly<Record<string, string>> }[];
+}
+
+const casesOf = (name: string, things: readonly Thing[], more: Readonly<Record<string, string>> = {}): Group['cases'] =>
+  things.map(({ what, id }) => ({ what, params: { ...more, [name]: id } }));
+
+/**
+ * All that can be named with ids of others, or of nothing, in the route's path; by what must be
+ * answered.
+ */
+function groupsOf(route: Route): Group[] {
+  const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(
+    ([, name]) => name as keyof Tenant['things'] | 'orgId' | 'token',
+  );
+  const [first, second] = names;
+  if (first === undefined || first === 'token') return [];
+  if (first === 'tokenId') {
+    return [
+      {
+        what: "another's",
+        inOwnOrg: false,
+        code: 'agent_token_access_denied',
+        cases: casesOf(first, foreign.things.tokenId),
+      },
+      { what: 'nothing', inOwnOrg: false, code: 'agent_token_not_found', cases: casesOf(first, idsOfNothing(first)) },
+    ];
+  }
+  if (first !== 'orgId') {
+    assert.equal(first, 'sandboxId', `${route.path} names a thing that this test does not know`);
+    // A link below it is not looked for before access to the sandbox is given.
+    const below = route.path.includes('{previewId}') ? { previewId: newId('previewLink') } : {};
+    return [
+      {
+        what: 'foreign',
+        inOwnOrg: false,
+        code: 'org_access_denied',
+        cases: casesOf(first, foreign.things[first], below),
+      },
+      {
+        what: 'nothing',
+        inOwnOrg: false,
+        code: NAMED_IN_PATHS[first],
+        cases: casesOf(first, idsOfNothing(first), below),
+      },
+    ];
+  }
+  if (second === undefined) {
+    return [
+      { what: 'foreign org', inOwnOrg: false, code: 'org_access_denied', cases: casesOf('orgId', foreignOrgs) },
+      { what: 'no org', inOwnOrg: false, code: 'org_not_found', cases: casesOf('orgId', idsOfNothing('orgId')) },
+    ];
+  }
+  assert.ok(second !== 'orgId' && second !== 'token' && names.length === 2);
+  const nothing = idsOfNothing(second);
+  const anything = [...foreign.things[second], ...own.things[second], ...nothing];
+  const elsewhere = (org: Thing): Group['cases'] =>
+    casesOf(second, anything, { orgId: org.id }).map(({ what, params }) => ({ what: `${org.what}, ${what}`, params }));
+  const here = (things: readonly Thing[]): Group['cases'] => casesOf(second, things, { orgId: own.orgId });
+  return [
+    // A person is no thing of an org: one who is no member is like one who does not exist.
+    ...(second === 'userId'
+      ? [
+          {
+            what: 'no member',
+            inOwnOrg: true,
+            code: 'member_not_found' as const,
+            cases: here([...foreign.things.userId, ...nothing]),
+          },
+        ]
+      : [
+          {
+            what: 'own org, foreign thing',
+            inOwnOrg: true,
+            code: 'org_access_denied' as const,
+            cases: here(foreign.things[second]),
+          },
+          { what: 'own org, nothing', inOwnOrg: true, code: notFoundCode(second), cases: here(nothing) },
+        ]),
+    {
+      what: 'foreign org, anything',
+      inOwnOrg: false,
+      code: 'org_access_denied',
+      cases: foreignOrgs.flatMap(elsewhere),
+    },
+    {
+      what: 'no org, anything',
+      inOwnOrg: false,
+      code: 'org_not_found',
+      cases: idsOfNothing('orgId').flatMap(elsewhere),
+    },
+  ];
+}
+
+function notFoundCode(name: string): ErrorCode {
+  assert.ok(Object.hasOwn(NAMED_IN_PATHS, name), `${name} is no name of a thing of an org`);
+  return NAMED_IN_PATHS[name as keyof typeof NAMED_IN_PATHS];
+}
+
+interface Seen {
+  status: number;
+  headers: string[];
+  text: string;
+  statements: string[];
+}
+
+const DIFFERS_BY_NATURE = /^(date|x-request-id|x-ratelimit-.*|ratelimit.*)$/;
+
+/** All that a caller gets, with the ids that it sent itself taken out, and what was run for it. */
+async function look(asker: Asker, method: string, path: string, ids: readonly string[], body?: unknown): Promise<Seen> {
+  const withoutIds = (text: string): string => ids.reduce((left, id) => left.replaceAll(id, '{id}'), text);
+  const { result, statements } = await recorder.during(async () => {
+    const response = await fetch(api.url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${asker.token}`,
+        prefer: 'respond-async',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { response, text: await response.text() };
+  });
+  const headers = [...result.response.headers]
+    .filter(([name]) => !DIFFERS_BY_NATURE.test(name))
+    .map((header) => withoutIds(header.join(': ')));
+  return { status: result.response.status, headers, text: withoutIds(result.text), statements };
+}
+
+/** All rows that another org has, to see that nothing was done to them. */
+async function rowsOfForeign(): Promise<unknown> {
+  const { orgId, owner } = foreign;
+  const of = (table: 'sandbox' | 'project' | 'api_key' | 'invitation' | 'membership' | 'activity') =>
+    api.db.selectFrom(table).selectAll().where('org_id', '=', orgId).execute();
+  return {
+    sandboxes: await of('sandbox'),
+    projects: await of('project'),
+    keys: await of('api_key'),
+    invitations: await of('invitation'),
+    members: await of('membership'),
+    activity: await of('activity'),
+    tokens: await api.db.selectFrom('agent_token').selectAll().where('user_id', '=', owner.userId).execute(),
+  };
+}
+
+for (const route of ROUTES.filter(({ path }) => path.includes('{') && !path.includes('{token}'))) {
+  test(`${route.name}: what is another org's is refused in one way, by the same statements, whatever it is`, async () => {
+    const { body } = await prepareRequest(route, { api, org: { ...api, projectId: own.projectId }, caller: own.owner });
+    const rowsBefore = await rowsOfForeign();
+    for (const asker of askers) {
+      for (const { what, inOwnOrg, code, cases } of groupsOf(route)) {
+        let expected = code;
+        if (!route.auth.includes(asker.kind)) expected = 'auth_kind_not_allowed';
+        else if (inOwnOrg && !asker.may(route.permission)) expected = 'permission_denied';
+        let first: Seen | undefined;
+        for (const { what: which, params } of cases) {
+          const title = `${asker.what}: ${what}: ${which}`;
+          const seen = await look(asker, route.method, filledPath(route, params), Object.values(params), body);
+          const { error } = errorEnvelope.parse(JSON.parse(seen.text));
+          assert.deepEqual([seen.status, error.code], [ERRORS[expected].status, expected], `${title}: ${seen.text}`);
+          assert.ok(seen.statements.length > 0, 'nothing was recorded');
+          first ??= seen;
+          assert.deepEqual(seen, first, title);
+        }
+        assert.ok(cases.length > 1, `${what}: there is nothing to compare`);
+      }
+    }
+    assert.deepEqual(await rowsOfForeign(), rowsBefore);
+  });
+}
+
+test('every route that names something in its path is asked with the ids of others', () => {
+  const asked = ROUTES.filter((route) => groupsOf(route).length > 0).map(({ name }) => name);
+  // The token of an invitation is no id: who holds it was sent it.
+  const inPath = ROUTES.filter(({ path }) => path.includes('{') && !path.includes('{token}')).map(({ name }) => name);
+  assert.deepEqual(asked, inPath);
+});
+
+test('to a member of both orgs too, what belongs to the other org than that of the path is refused in one way', async () => {
+  const both = await makePerson(api.db, { [own.orgId]: 'owner', [foreign.orgId]: 'owner' });
+  const asker: Asker = {
+    what: 'both',
+    kind: 'session',
+    token: (await signInAs(api.db, both.userId)).token,
+    may: () => true,
+  };
+  const rowsBefore = await rowsOfForeign();
+  for (const route of ROUTES) {
+    for (const { cases, code } of groupsOf(route).filter(({ what }) => what === 'own org, foreign thing')) {
+      let first: Seen | undefined;
+      for (const { what, params } of cases) {
+        const seen = await look(
+          asker,
+          route.method,
+          filledPath(route, params),
+          Object.values(params),
+          route.method === 'GET' ? undefined : {},
+        );
+        assert.equal(errorEnvelope.parse(JSON.parse(seen.text)).error.code, code, `${route.name}: ${what}`);
+        first ??= seen;
+        assert.deepEqual(seen, first, `${route.name}: ${what}`);
+      }
+    }
+  }
+  assert.deepEqual(await rowsOfForeign(), rowsBefore);
+});
+
+test("a create in another org's project, whatever it is, is answered as one in a project that does not exist", async () => {
+  const path = `/v1/orgs/${own.orgId}/sandboxes`;
+  for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('sandbox.create'))) {
+    for (const more of [{}, { mode: 'ephemeral', ttlSeconds: 60 }, { machineSize: 'xlarge' }]) {
+      let first: Seen | undefined;
+      for (const { what, id } of [...idsOfNothing('projectId'), ...foreign.things.projectId]) {
+        const seen = await look(asker, 'POST', path, [id], { agent: 'agent_one', projectId: id, ...more });
+        assert.deepEqual([seen.status, JSON.parse(seen.text).error.code], [400, 'unknown_project'], what);
+        first ??= seen;
+        assert.deepEqual(seen, first, `${asker.what}: ${what}`);
+      }
+    }
+  }
+});
+
+test("the feed filtered by another org's project or sandbox is as empty as filtered by one that does not exist", async () => {
+  for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('activity.read'))) {
+    for (const name of ['projectId', 'sandboxId'] as const) {
+      let first: Seen | undefined;
+      for (const { what, id } of [...idsOfNothing(name), ...foreign.things[name]]) {
+        const seen = await look(asker, 'GET', `/v1/orgs/${own.orgId}/activity?${name}=${id}`, [id]);
+        assert.deepEqual(JSON.parse(seen.text), { activity: [], nextCursor: null, hasMore: false }, what);
+        first ??= seen;
+        assert.deepEqual(seen, first, `${asker.what}: ${what}`);
+      }
+    }
+  }
+});
+
+test("usage filtered by another org's project is answered as by one that does not exist, and by its end user as by nobody", async () => {
+  for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('billing.read'))) {
+    let first: Seen | undefined;
+    for (const { what, id } of [...idsOfNothing('projectId'), ...foreign.things.projectId]) {
+      const seen = await look(asker, 'GET', `/v1/orgs/${own.orgId}/usage?projectId=${id}`, [id]);
+      assert.deepEqual([seen.status, JSON.parse(seen.text).error.code], [400, 'unknown_project'], what);
+      first ??= seen;
+      assert.deepEqual(seen, first, `${asker.what}: ${what}`);
+    }
+  }
+  const endUserId = 'whose sandbox runs elsewhere';
+  await sql`
+    insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
+    values (${newId('usageInterval')}, ${newId('sandbox')}, ${foreign.orgId}, 'prj_x', ${endUserId}, 1, 1, 10, tstzrange(now() - interval '1 day', null))`.execute(
+    api.db,
+  );
+  const asker = askers[0] as Asker;
+  const ofEndUser = await look(
+    asker,
+    'GET',
+    `/v1/orgs/${own.orgId}/usage?endUserId=${encodeURIComponent(endUserId)}`,
+    [],
+  );
+  assert.equal(JSON.parse(ofEndUser.text).usedMachineHours, 0);
+  assert.ok(!(await look(asker, 'GET', `/v1/orgs/${own.orgId}/usage/end-users`, [])).text.includes(endUserId));
+});
+
+const LISTS = ROUTES.filter(
+  ({ method, path, request }) =>
+    method === 'GET' && path.startsWith('/v1/orgs/') && 'limit' in (request.query?.shape ?? {}),
+);
+
+test("no list of an org holds anything of another's, also with a place to go on from that was made there", async () => {
+  const ids = [
+    foreign.orgId,
+    foreign.owner.email,
+    ...Object.values(foreign.things).flatMap((things) => things.map(({ id }) => id)),
+  ];
+  const { token: foreignToken } = await signInAs(api.db, foreign.owner.userId);
+  // So that the feed of either has something.
+  for (const { orgId, token } of [
+    { orgId: own.orgId, token: askers[0]?.token },
+    { orgId: foreign.orgId, token: foreignToken },
+  ]) {
+    for (const name of ['one', 'two'])
+      await api.call('POST', `/v1/orgs/${orgId}/projects`, { body: { name }, token: token ?? null });
+  }
+  assert.ok(LISTS.length >= 6);
+  for (const route of LISTS) {
+    const place = await api.call('GET', `${filledPath(route, { orgId: foreign.orgId })}?limit=1`, {
+      token: foreignToken,
+    });
+    assert.equal(typeof place.body.nextCursor, 'string', `${route.name} has no second page`);
+    for (const query of [
+      '',
+      '?limit=1000',
+      `?after=${place.body.nextCursor}`,
+      `?limit=1&after=${place.body.nextCursor}`,
+    ]) {
+      const seen = await look(askers[0] as Asker, 'GET', filledPath(route, { orgId: own.orgId }) + query, []);
+      assert.equal(seen.status, 200, seen.text);
+      assert.deepEqual(
+        ids.filter((id) => seen.text.includes(id)),
+        [],
+        `${route.name}${query}`,
+      );
+    }
+  }
+});

@@ -1,0 +1,123 @@
+// Each example of the document is sent to a real service, on things that are as the example has
+// them, and answered as it says.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import {
+  EXAMPLE_IDS,
+  exampleApiKey,
+  exampleFile,
+  exampleFolder,
+  exampleIdentity,
+  exampleOrg,
+  exampleProject,
+  exampleSandbox,
+} from '@berth/contract/route/examples.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import { signInAs, startApi, type TestApi } from '../world/api.ts';
+import { idleMetrics } from '../world/host-stand-in.ts';
+import { makePerson, type Person } from '../world/people-rows.ts';
+import { filledPath, prepareRequest } from './route-requests.ts';
+
+let api: TestApi;
+let owner: Person;
+let token: string;
+before(async () => {
+  api = await startApi({ durable: false });
+  const folder = exampleFolder.entries.map(({ label, type }) => `${type === 'file' ? 'f' : 'd'}${label}`);
+  api.front.exec = () =>
+    Promise.resolve({ exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false, timedOut: false });
+  api.front.metrics = () => idleMetrics();
+  api.front.files = ({ verb, body }) => {
+    if (verb === 'write') return { size: body.length };
+    return Buffer.from(verb === 'list' ? listingOf(folder) : exampleFile.content);
+  };
+  owner = await makePerson(api.db, { [api.orgId]: 'owner' });
+  await api.db.updateTable('org').set({ name: exampleOrg.name }).execute();
+  const { displayName, email } = exampleIdentity;
+  await api.db.updateTable('user').set({ name: displayName, email }).where('id', '=', owner.userId).execute();
+  // For the list.
+  await api.makeSandbox('ready');
+  ({ token } = await signInAs(api.db, owner.userId));
+});
+after(() => api.close());
+
+/** As a host writes a listing: entries, then its end. */
+function listingOf(entries: readonly string[]): string {
+  return `D\0${entries.map((entry) => `${entry}\0`).join('')}EC`;
+}
+
+/** What a row is as in the examples, besides what the answer is about. */
+async function makeAsInExample({ projectId }: Readonly<Record<string, string>>): Promise<void> {
+  const { name, endUserId, metadata } = exampleSandbox;
+  await api.db
+    .updateTable('sandbox')
+    .set({ name, end_user_id: endUserId, metadata: JSON.stringify(metadata) })
+    .execute();
+  await api.db.updateTable('sandbox').set({ ttl_seconds: 3_600 }).where('mode', '=', 'ephemeral').execute();
+  const { defaultIdleMinutes, wakeOnUse, useCase, defaultProfile } = exampleProject;
+  const projects = api.db.updateTable('project').set({
+    name: exampleProject.name,
+    use_case: useCase,
+    default_profile: defaultProfile as 'agent-standard',
+    default_idle_minutes: defaultIdleMinutes,
+    wake_on_use: wakeOnUse,
+  });
+  await projects.where('id', '=', projectId ?? api.projectId).execute();
+  const expires_at = new Date(Date.now() + 86_400_000);
+  await api.db
+    .updateTable('api_key')
+    .set({ name: exampleApiKey.name, scopes: exampleApiKey.scopes, expires_at })
+    .execute();
+}
+
+/** The request with the ids of real things. */
+function withRealIds(value: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(value).replaceAll(EXAMPLE_IDS.projectId, api.projectId).replaceAll(EXAMPLE_IDS.orgId, api.orgId),
+  );
+}
+
+/**
+ * What differs between runs, and what a transition has not come to here: nothing carries it out.
+ */
+const NOT_COMPARED: ReadonlySet<string> = new Set([
+  'status',
+  'url',
+  'wakesFrom',
+  'lastWake',
+  'deletedAt',
+  'pendingAllocation',
+  'allocated_vcpu',
+  'allocated_memory_gb',
+]);
+
+function comparable(value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? [] : [comparable(value[0])];
+  if (typeof value === 'object' && value !== null) {
+    const entries = Object.entries(value).filter(([key]) => !NOT_COMPARED.has(key));
+    return Object.fromEntries(entries.map(([key, one]) => [key, comparable(one)]));
+  }
+  if (typeof value !== 'string') return value;
+  if (/^\d{4}-\d\d-\d\dT/.test(value)) return 'a time';
+  return /^([a-z]{3}_(?=[a-z0-9]{24}$)|brt_)/.exec(value)?.[0] ?? value;
+}
+
+for (const route of ROUTES) {
+  const { example } = route;
+  if (example === undefined) continue;
+  test(`${route.name}: its example is answered as it says`, async () => {
+    const prepared = await prepareRequest(route, { api, org: api, caller: owner });
+    await makeAsInExample(prepared.params);
+    const [path = ''] = filledPath(route, prepared.params).split('?');
+    const query = new URLSearchParams(
+      Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]),
+    );
+    const answer = await api.call(route.method, query.size === 0 ? path : `${path}?${query.toString()}`, {
+      token,
+      headers: { prefer: 'respond-async' },
+      ...(example.body === undefined ? {} : { body: withRealIds(example.body) }),
+    });
+    assert.equal(answer.status, route.response.status, JSON.stringify(answer.body));
+    assert.deepEqual(comparable(answer.body), comparable(example.answer));
+  });
+}

@@ -1,0 +1,72 @@
+// What the server answers without a bearer token is the closed list of the contract, on paper too.
+// Asked of everything that it has registered.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { OPEN_PATHS } from '@berth/contract/access/open-paths.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import { startApi, type TestApi } from '../world/api.ts';
+import { noteRegisteredRoutes } from './registered-routes.ts';
+
+const registered = noteRegisteredRoutes();
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+
+const inOrder = (names: Iterable<string>): string[] => [...new Set(names)].toSorted();
+/** `GET` stands for `HEAD` too, which is answered wherever it is. */
+const withHead = (names: readonly string[]): string[] =>
+  names.flatMap((name) => [name, ...(name.startsWith('GET ') ? [`HEAD ${name.slice(4)}`] : [])]);
+const open = OPEN_PATHS.map(({ method, path }) => `${method} ${path}`);
+
+test('the server has registered the routes of the contract and the open paths, and nothing else', () => {
+  const routes = ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`);
+  assert.deepEqual(
+    inOrder(registered.map(({ method, path }) => `${method} ${path}`)),
+    inOrder(withHead([...routes, ...open])),
+  );
+});
+
+test('what is answered without a bearer token is exactly the list of open paths', async () => {
+  const answered: string[] = [];
+  for (const { method, path } of registered) {
+    const url = api.url + path.replaceAll(/:\w+/g, 'x');
+    const { status, headers } = await fetch(url, { method, redirect: 'manual' });
+    // A refusal in the form of the API: the pages and what speaks OAuth have others.
+    const refused = status === 401 && headers.get('www-authenticate') === 'Bearer';
+    if (!refused) answered.push(`${method} ${path}`);
+  }
+  assert.deepEqual(inOrder(answered), inOrder(withHead(open)));
+});
+
+test('a path that was not registered is 404 without a token, in whatever way it is written', async () => {
+  for (const path of [
+    '/v1',
+    '/v1/',
+    '/v1/me/',
+    '/v1//me',
+    '/V1/me',
+    '/v1/Me',
+    '/auth',
+    '/auth/',
+    '/auth/x',
+    '/sign-in/x',
+    '/health/',
+  ]) {
+    const { status } = await fetch(api.url + path, { redirect: 'manual' });
+    assert.equal(status, 404, path);
+  }
+});
+
+test('docs/spec-gaps.md lists each open path with its reason, and no other', () => {
+  const document = readFileSync(join(import.meta.dirname, '../../../docs/spec-gaps.md'), 'utf8');
+  const [, section = ''] = document.split(/^## What is answered without a bearer token$/m);
+  const listed = [...section.matchAll(/^- `([A-Z]+ \/\S*)`: (.+)$/gm)].map(([, name, why]) => `${name}: ${why}`);
+  assert.deepEqual(
+    listed,
+    OPEN_PATHS.map(({ method, path, why }) => `${method} ${path}: ${why}`),
+  );
+});

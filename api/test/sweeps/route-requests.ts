@@ -1,0 +1,208 @@
+// How each route of the contract is asked so that it succeeds: the path filled, a body, the state
+// that it needs. A route without an entry here fails the type check. Sweeps are made of these
+// requests; what a route must answer is said in them.
+import assert from 'node:assert/strict';
+import type { Route } from '@berth/contract/route/route.ts';
+import type { RouteName, RouteNamed } from '@berth/contract/routes.ts';
+import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import type { z } from 'zod';
+import { newId } from '../../src/store/database/ids.ts';
+import { findRole, insertMembership } from '../../src/store/people/identity.ts';
+import { insertPreviewLink } from '../../src/store/previews/links.ts';
+import { insertProject } from '../../src/store/orgs/projects.ts';
+import type { NewSandbox } from '../../src/store/database/schema.ts';
+import type { CallOptions, TestApi, TestOrg } from '../world/api.ts';
+import { SOLD_PLAN } from '../world/payments-stand-in.ts';
+import { makeAgentTokenRow, makeInvitationRow, makeKeyRow, makePerson, type Person } from '../world/people-rows.ts';
+
+/** Where a request is made: in the org, by a caller who is that person. */
+export interface Setting {
+  api: TestApi;
+  org: TestOrg;
+  caller: Person;
+}
+
+/** A request that would succeed once. */
+export interface PreparedRequest {
+  params: Readonly<Record<string, string>>;
+  body?: unknown;
+  /** Puts back what a success changed for the caller. */
+  undo?(): Promise<void>;
+}
+
+type NamesIn<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
+type BodyOf<R extends Route> = R['request'] extends { body: infer B extends z.ZodType } ? z.input<B> : undefined;
+type Prepared<R extends Route> = {
+  params: { readonly [name in NamesIn<R['path']>]: string };
+  undo?(): Promise<void>;
+} & (undefined extends BodyOf<R> ? { body?: BodyOf<R> } : { body: BodyOf<R> });
+type Recipe<R extends Route> = (setting: Setting) => Prepared<R> | Promise<Prepared<R>>;
+type AnyRecipe = (setting: Setting) => PreparedRequest | Promise<PreparedRequest>;
+
+const nothing = (): { params: Readonly<Record<string, never>> } => ({ params: {} });
+const inOrg = ({ org }: Setting): { params: { orgId: string } } => ({ params: { orgId: org.orgId } });
+const onSandbox =
+  (status: SandboxStatus, changes: () => Partial<NewSandbox> = () => ({})) =>
+  async ({ api, org }: Setting): Promise<{ params: { sandboxId: string } }> => {
+    const { id } = await api.makeSandbox(status, { org_id: org.orgId, project_id: org.projectId, ...changes() });
+    return { params: { sandboxId: id } };
+  };
+const onReady = onSandbox('ready');
+const ephemeral = (): Partial<NewSandbox> => ({
+  mode: 'ephemeral',
+  ttl_seconds: 60,
+  expires_at: new Date(Date.now() + 60_000),
+});
+
+/** A viewer of the org, about whom nobody else asks. */
+async function onMember({ api, org }: Setting): Promise<{ params: { orgId: string; userId: string } }> {
+  const { userId } = await makePerson(api.db, { [org.orgId]: 'viewer' });
+  return { params: { orgId: org.orgId, userId } };
+}
+
+/** An invitation of the caller into an org of which the caller is no member. */
+async function onReceived({ api, caller }: Setting): Promise<{ params: { token: string } }> {
+  const { orgId } = await api.makeOrg();
+  const { token } = await makeInvitationRow(api.db, { orgId, email: caller.email });
+  return { params: { token } };
+}
+
+async function onOwnAgentToken({ api, caller }: Setting): Promise<{ params: { tokenId: string } }> {
+  const { id } = await makeAgentTokenRow(api.db, caller);
+  return { params: { tokenId: id } };
+}
+
+async function onNewProject({ api, org }: Setting): Promise<{ params: { orgId: string; projectId: string } }> {
+  const id = newId('project');
+  await insertProject(api.db, { id, org_id: org.orgId, name: 'swept', use_case: 'internal', created_by: org.userId });
+  return { params: { orgId: org.orgId, projectId: id } };
+}
+
+/** A public link of a sandbox. */
+async function onPreview(setting: Setting): Promise<{ params: { sandboxId: string; previewId: string } }> {
+  const { api, org } = setting;
+  const { sandboxId } = (await onReady(setting)).params;
+  const { id } = await insertPreviewLink(api.db, {
+    id: newId('previewLink'),
+    sandbox_id: sandboxId,
+    org_id: org.orgId,
+    project_id: org.projectId,
+    port: 3_000,
+    label: null,
+    end_user_id: null,
+    created_by: org.userId,
+    expiresInSeconds: 60,
+  });
+  return { params: { sandboxId, previewId: id } };
+}
+
+const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
+  getHealth: nothing,
+  getMe: nothing,
+  listMyOrgs: nothing,
+  leaveOrg: async ({ api, org, caller }) => {
+    const role = await findRole(api.db, org.orgId, caller.userId);
+    return {
+      params: { orgId: org.orgId },
+      undo: async () => {
+        const stayed = (await findRole(api.db, org.orgId, caller.userId)) !== undefined;
+        if (role !== undefined && !stayed)
+          await insertMembership(api.db, { orgId: org.orgId, userId: caller.userId, role });
+      },
+    };
+  },
+  listAgentTokens: nothing,
+  createAgentToken: () => ({ params: {}, body: { name: 'swept' } }),
+  revokeAgentToken: onOwnAgentToken,
+  createOrg: () => ({ params: {}, body: { name: 'swept' } }),
+  getSubscription: inOrg,
+  createCheckout: (setting) => ({ ...inOrg(setting), body: { plan: SOLD_PLAN.id } }),
+  listMembers: inOrg,
+  updateMember: async (setting) => ({ ...(await onMember(setting)), body: { role: 'operator' } }),
+  removeMember: onMember,
+  listInvitations: inOrg,
+  createInvitation: (setting) => ({ ...inOrg(setting), body: { email: `${newId('user')}@example.test` } }),
+  revokeInvitation: async ({ api, org }) => {
+    const { id } = await makeInvitationRow(api.db, { orgId: org.orgId, email: `${newId('user')}@example.test` });
+    return { params: { orgId: org.orgId, invitationId: id } };
+  },
+  getInvitation: onReceived,
+  acceptInvitation: onReceived,
+  listApiKeys: inOrg,
+  createApiKey: (setting) => ({ ...inOrg(setting), body: { name: 'swept' } }),
+  revokeApiKey: async ({ api, org }) => {
+    const { id } = await makeKeyRow(api.db, { orgId: org.orgId, createdBy: org.userId });
+    return { params: { orgId: org.orgId, keyId: id } };
+  },
+  listActivity: inOrg,
+  getOrgUsage: inOrg,
+  getEndUserUsage: inOrg,
+  listProjects: inOrg,
+  createProject: (setting) => ({ ...inOrg(setting), body: { name: 'swept', useCase: 'external' } }),
+  getProject: ({ org }) => ({ params: { orgId: org.orgId, projectId: org.projectId } }),
+  updateProject: async (setting) => ({ ...(await onNewProject(setting)), body: { name: 'renamed' } }),
+  deleteProject: onNewProject,
+  updateUsageGuardrails: ({ api, org }) => ({
+    params: { orgId: org.orgId },
+    body: { sandboxMachineHourLimit: 1_000_000, sandboxOverageEnabled: true },
+    undo: async () => {
+      const none = { machine_hour_limit: null, overage_enabled: false };
+      await api.db.updateTable('subscription').set(none).where('org_id', '=', org.orgId).execute();
+    },
+  }),
+  updateProjectUsageGuardrails: async (setting) => ({
+    ...(await onNewProject(setting)),
+    body: { sandboxMachineHourLimit: 1_000_000 },
+  }),
+  listSandboxes: inOrg,
+  createSandbox: (setting) => ({ ...inOrg(setting), body: { agent: 'agent_one', projectId: setting.org.projectId } }),
+  getSandbox: onReady,
+  execInSandbox: async (setting) => ({ ...(await onReady(setting)), body: { command: 'true' } }),
+  getSshAccess: onReady,
+  tunnelToSandbox: onReady,
+  terminalInSandbox: onReady,
+  createPreview: async (setting) => ({ ...(await onReady(setting)), body: { port: 3_000 } }),
+  listPreviews: onReady,
+  revokePreview: onPreview,
+  listFiles: onReady,
+  snapshotFiles: onReady,
+  readFile: onReady,
+  writeFile: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept', content: '' } }),
+  sleepSandbox: onReady,
+  stopSandbox: onReady,
+  wakeSandbox: onSandbox('stopped'),
+  resumeSandbox: onSandbox('stopped'),
+  resizeSandbox: async (setting) => ({ ...(await onReady(setting)), body: { memoryGb: 2 } }),
+  renewSandbox: onSandbox('ready', ephemeral),
+  getLiveMetrics: onReady,
+  sampleMetrics: onReady,
+  destroySandbox: async (setting) => ({ ...(await onReady(setting)), body: {} }),
+};
+
+/** Of the routes that need one. */
+const QUERIES: { readonly [name in RouteName]?: string } = { readFile: '?path=swept' };
+
+/** Makes the state that a request of the route needs, and the request. */
+export async function prepareRequest(route: Route, setting: Setting): Promise<PreparedRequest> {
+  const recipe = (RECIPES as { readonly [name: string]: AnyRecipe | undefined })[route.name];
+  assert.ok(recipe !== undefined, `route-requests.ts does not say how ${route.name} is asked`);
+  return await recipe(setting);
+}
+
+/** The route's path with the parameters in it, as they are, and with the query that it needs. */
+export function filledPath(route: Route, params: Readonly<Record<string, string>>): string {
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = params[name];
+    assert.ok(value !== undefined, `nothing to fill {${name}} of ${route.path} with`);
+    return value;
+  });
+  return path + (QUERIES[route.name as RouteName] ?? '');
+}
+
+/**
+ * What `call` sends of a request. Transitions are not waited for: without durable work nothing
+ * would end them.
+ */
+export function callOptionsOf({ body }: PreparedRequest): CallOptions {
+  return { ...(body === undefined ? {} : { body }), headers: { prefer: 'respond-async' } };
+}

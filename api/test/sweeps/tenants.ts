@@ -1,0 +1,107 @@
+// Orgs with one of everything in every state, for tests of what one org can learn of another's.
+import { sandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import { newId } from '../../src/store/database/ids.ts';
+import { insertProject } from '../../src/store/orgs/projects.ts';
+import type { NewSandbox } from '../../src/store/database/schema.ts';
+import type { TestApi } from '../world/api.ts';
+import {
+  makeAgentTokenRow,
+  makeInvitationRow,
+  makeKeyRow,
+  makePerson,
+  type Ending,
+  type Person,
+} from '../world/people-rows.ts';
+
+export interface Thing {
+  what: string;
+  id: string;
+}
+
+export interface Tenant {
+  orgId: string;
+  /** A live project of it. */
+  projectId: string;
+  owner: Person;
+  /** By the name of the parameter that stands for such a thing in a path. */
+  things: {
+    readonly [name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId']: readonly Thing[];
+  };
+}
+
+const ENDINGS: readonly Ending[] = ['live', 'revoked', 'expired'];
+
+/** Fills an org that is there. */
+export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
+  const { db } = api;
+  const owner = await makePerson(db, { [orgId]: 'owner' });
+  const project = async (deleted: boolean, useCase = 'internal'): Promise<string> => {
+    const id = newId('project');
+    await insertProject(db, { id, org_id: orgId, name: 'made by a test', use_case: useCase, created_by: owner.userId });
+    if (deleted) await db.updateTable('project').set({ deleted_at: new Date() }).where('id', '=', id).execute();
+    return id;
+  };
+  const projectId = await project(false);
+  const things: { [name in keyof Tenant['things']]: Thing[] } = {
+    sandboxId: [],
+    projectId: [
+      { what: 'a project', id: projectId },
+      { what: 'an external project', id: await project(false, 'external') },
+      { what: 'a deleted project', id: await project(true) },
+    ],
+    keyId: [],
+    invitationId: [],
+    userId: [{ what: 'its owner', id: owner.userId }],
+    tokenId: [],
+  };
+  const sandbox = async (
+    what: string,
+    status: (typeof sandboxStatus.options)[number],
+    changes: Partial<NewSandbox> = {},
+  ): Promise<void> => {
+    const { id } = await api.makeSandbox(status, {
+      org_id: orgId,
+      project_id: projectId,
+      created_by: owner.userId,
+      ...changes,
+    });
+    things.sandboxId.push({ what, id });
+  };
+  for (const status of sandboxStatus.options) await sandbox(`a sandbox that is ${status}`, status);
+  await sandbox('a sandbox that failed with its disk', 'failed', { wakes_from: 'disk' });
+  await sandbox('an ephemeral sandbox', 'ready', {
+    mode: 'ephemeral',
+    ttl_seconds: 3_600,
+    expires_at: new Date(Date.now() + 3_600_000),
+  });
+  await sandbox('a sandbox without a host', 'provisioning', { host_id: null });
+  for (const ending of ENDINGS) {
+    things.keyId.push({
+      what: `a key that is ${ending}`,
+      id: (await makeKeyRow(db, { orgId, createdBy: owner.userId, ending })).id,
+    });
+    const { id } = await makeAgentTokenRow(db, { userId: owner.userId, ending });
+    things.tokenId.push({ what: `a personal token that is ${ending}`, id });
+  }
+  for (const ending of ['pending', 'pending', 'accepted', 'revoked', 'expired'] as const) {
+    const { id } = await makeInvitationRow(db, { orgId, email: `${newId('user')}@example.test`, ending });
+    things.invitationId.push({ what: `an invitation that is ${ending}`, id });
+  }
+  for (const role of ['admin', 'viewer'] as const)
+    things.userId.push({ what: `its ${role}`, id: (await makePerson(db, { [orgId]: role })).userId });
+  return { orgId, projectId, owner, things };
+}
+
+/** Two ids of the kind that the parameter names, of nothing. */
+export function idsOfNothing(name: keyof Tenant['things'] | 'orgId'): Thing[] {
+  const kinds = {
+    orgId: 'org',
+    sandboxId: 'sandbox',
+    projectId: 'project',
+    keyId: 'apiKey',
+    invitationId: 'invitation',
+    userId: 'user',
+    tokenId: 'agentToken',
+  } as const;
+  return [1, 2].map((number) => ({ what: `nothing (${number})`, id: newId(kinds[name]) }));
+}

@@ -1,0 +1,390 @@
+// The clone of a sandbox's repository through the real services, the real durable work in a process
+// of its own, a real Postgres and a stand-in host.
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { sql } from 'kysely';
+import { SecretKey } from '../../../src/services/context/secret-key.ts';
+import { sealText } from '../../../src/services/context/sealed.ts';
+import type { SandboxRow } from '../../../src/store/database/schema.ts';
+import { untilTrue } from '../../world/until-true.ts';
+import { Replica } from '../replica.ts';
+import { openWorld, type World } from '../world.ts';
+
+const HOST_PATIENCE_MS = 1_500;
+/** Looked for in whatever must not hold it, so it is text that nothing holds by chance. */
+const TOKEN = 'WatchedForEverywhere0123456789';
+
+let world: World;
+const replicas: Replica[] = [];
+before(async () => {
+  world = await openWorld();
+});
+after(() => world.close());
+afterEach(async () => {
+  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
+  world.host.calm();
+  await setProject({ repo_credentials_sealed: null, default_repository: null });
+});
+
+async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
+  const replica = await Replica.start({ ...world.replica, hostPatienceMs: HOST_PATIENCE_MS, ...options });
+  replicas.push(replica);
+  return replica;
+}
+
+async function setProject(columns: {
+  repo_credentials_sealed?: Buffer | null;
+  default_repository?: string | null;
+}): Promise<void> {
+  await world.db.updateTable('project').set(columns).where('id', '=', world.replica.projectId).execute();
+}
+
+/** As the replicas seal them. */
+function sealed(credentials: object): Buffer {
+  const key = new SecretKey(Buffer.alloc(32)).derive('repo-credentials');
+  return sealText(key, world.replica.projectId, JSON.stringify(credentials));
+}
+
+const activityOf = async (id: string): Promise<{ kind: string; details: Record<string, unknown> }[]> =>
+  await world.db
+    .selectFrom('activity')
+    .select(['kind', 'details'])
+    .where('sandbox_id', '=', id)
+    .orderBy('seq')
+    .execute();
+const kindsOf = async (id: string): Promise<string[]> => (await activityOf(id)).map(({ kind }) => kind);
+const cloneOf = (row: SandboxRow): (string | null)[] => [row.status, row.clone_status, row.clone_reason_code];
+const isOver = (row: SandboxRow): boolean => row.clone_status !== 'pending' && row.status === 'ready';
+const asked = (): Promise<void> => untilTrue('the clone reached the host', () => world.host.clones.length > 0);
+const WEB = { repository: 'acme/web' };
+
+test('a sandbox with a repository answers running, is cloned once, and is ready then', async () => {
+  const replica = await startReplica();
+  world.host.cloneMs = 60_000;
+  const { id, status } = await replica.ask('create', { ...WEB, branch: 'dev' });
+  assert.equal(status, 'running');
+  await asked();
+  world.host.finish('clone');
+  const row = await world.until(id, isOver);
+  assert.deepEqual(cloneOf(row), ['ready', 'cloned', null]);
+  assert.deepEqual(world.host.clones, [
+    {
+      epoch: 1,
+      url: 'https://git.example.test/acme/web.git',
+      branch: 'dev',
+      credentials: null,
+      timeoutSeconds: 60,
+      maxMib: 1_024,
+    },
+  ]);
+  const activity = await activityOf(id);
+  assert.deepEqual(
+    activity.map(({ kind }) => kind),
+    ['sandbox_created', 'sandbox_running', 'sandbox_clone_started', 'sandbox_clone_finished', 'sandbox_ready'],
+  );
+  for (const { kind, details } of activity.filter(({ kind }) => kind.startsWith('sandbox_clone')))
+    assert.deepEqual(details, { repository: 'acme/web', branch: 'dev' }, kind);
+
+  assert.equal(world.host.cloned.get(id), 1);
+  const { rows } = await sql<{ n: string }>`select count(*) as n from usage_interval where sandbox_id = ${id}`.execute(
+    world.db,
+  );
+  assert.equal(Number(rows[0]?.n), 1);
+});
+
+test('a sandbox without a repository is ready at once, and no host hears of a clone', async () => {
+  const replica = await startReplica();
+  const { id, status } = await replica.ask('create');
+  assert.equal(status, 'ready');
+  assert.deepEqual(await kindsOf(id), ['sandbox_created', 'sandbox_ready']);
+  assert.deepEqual(world.host.clones, []);
+});
+
+for (const [title, stored, defaultRepository, repository, expected] of [
+  ["the project's credentials", { username: 'ci', token: TOKEN }, null, 'acme/web', { username: 'ci', token: TOKEN }],
+  [
+    'a token alone with a user name that any host takes',
+    { token: TOKEN },
+    null,
+    'acme/web',
+    { username: 'x-access-token', token: TOKEN },
+  ],
+  ['none for a host that they are not for', { token: TOKEN }, null, 'https://other.example.test/a/b', null],
+  [
+    'none for the own host where the project is at another',
+    { token: TOKEN },
+    'https://other.example.test/x/y',
+    'acme/web',
+    null,
+  ],
+  [
+    "those for the host of the project's default repository",
+    { token: TOKEN },
+    'https://other.example.test/x/y',
+    'https://other.example.test/a/b',
+    { username: 'x-access-token', token: TOKEN },
+  ],
+] as const) {
+  test(`a clone is asked for with ${title}`, async () => {
+    await setProject({ repo_credentials_sealed: sealed(stored), default_repository: defaultRepository });
+    const replica = await startReplica();
+    const { id } = await replica.ask('create', { repository });
+    await world.until(id, isOver);
+    assert.deepEqual(world.host.clones[0]?.credentials, expected);
+  });
+}
+
+test('neither the database, the record of the steps nor the log has the credentials of a clone, whatever the guest says', async () => {
+  await setProject({ repo_credentials_sealed: sealed({ username: 'watched-for-user', token: TOKEN }) });
+  const replica = await startReplica({ logLevel: 'trace' });
+  const pair = Buffer.from(`watched-for-user:${TOKEN}`).toString('base64');
+  world.host.refuseClones.push({ code: 'guest_unreachable', message: `the guest answered 500: ${TOKEN}` });
+  world.host.cloneResults.push({
+    outcome: 'failed',
+    code: 'failed',
+    message: `\u001b[1mfatal: https://watched-for-user:${TOKEN}@git.test ${pair} ${encodeURIComponent(TOKEN)} over`,
+  });
+  const { id } = await replica.ask('create', WEB);
+  const row = await world.until(id, isOver);
+  assert.equal(world.host.clones.length, 2);
+  assert.equal(
+    row.clone_reason_message,
+    'git could not clone it: fatal: https://[taken out]:[taken out]@git.test [taken out] [taken out] over',
+  );
+  const { rows } = await sql<{ name: string; schema: string }>`
+    select table_name as name, table_schema as schema from information_schema.tables
+    where table_schema in ('public', 'dbos') and table_type = 'BASE TABLE'`.execute(world.db);
+  assert.ok(rows.length > 20);
+  for (const { schema, name } of rows) {
+    const found = await sql<{ row: string }>`select t::text as row from ${sql.table(`${schema}.${name}`)} t`.execute(
+      world.db,
+    );
+    for (const secret of [TOKEN, 'watched-for-user', pair])
+      for (const { row: text } of found.rows) assert.ok(!text.includes(secret), `${schema}.${name} holds ${secret}`);
+  }
+  assert.match(replica.log, /the clone of a repository is over/);
+  for (const secret of [TOKEN, 'watched-for-user', pair])
+    assert.ok(!replica.log.includes(secret), 'the log holds the secret');
+});
+
+test('a clone that fails leaves the sandbox ready with the reason, in its row and in the feed', async () => {
+  const replica = await startReplica();
+  world.host.cloneResults.push({
+    outcome: 'failed',
+    code: 'branch_not_found',
+    message: 'fatal: Remote branch x not found',
+  });
+  const { id } = await replica.ask('create', { ...WEB, branch: 'x' });
+  const row = await world.until(id, isOver);
+  const message = 'the repository has no such branch: fatal: Remote branch x not found';
+  assert.deepEqual([...cloneOf(row), row.clone_reason_message], ['ready', 'failed', 'branch_not_found', message]);
+  assert.deepEqual([row.status_reason_code, row.epoch], [null, 1]);
+  const [failed, ready] = (await activityOf(id)).slice(-2);
+  assert.equal(failed?.kind, 'sandbox_clone_failed');
+  assert.deepEqual(failed.details['reason'], { code: 'branch_not_found', message });
+  assert.equal(ready?.kind, 'sandbox_ready');
+  // It is a sandbox like any other.
+  assert.equal((await replica.ask('sleep', { sandboxId: id })).status, 'stopped');
+  assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
+  assert.equal(world.host.clones.length, 1);
+});
+
+for (const [title, credentials, repository, code] of [
+  ['credentials that do not open', Buffer.from('altered'), 'acme/web', 'credentials_unusable'],
+  ['a repository on a host that is no longer taken', null, 'https://other.example.test/a', 'repository_not_allowed'],
+] as const) {
+  test(`${title} fail the clone before anybody is asked`, async () => {
+    await setProject({ repo_credentials_sealed: credentials });
+    const replica = await startReplica({ startAtOnce: false, queuePollMs: 600_000 });
+    const { id } = await replica.ask('create', { repository, respondAsync: true });
+    if (code === 'repository_not_allowed') {
+      await world.db
+        .updateTable('sandbox')
+        .set({ repository: 'https://gone.example.test/a' })
+        .where('id', '=', id)
+        .execute();
+    }
+
+    await startReplica();
+    assert.deepEqual(cloneOf(await world.until(id, isOver)), ['ready', 'failed', code]);
+    assert.deepEqual(world.host.clones, []);
+  });
+}
+
+test('a host that is away for a moment, or loses an answer, is asked again', async () => {
+  const replica = await startReplica();
+  world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' }, { code: 'internal', message: 'x' });
+  world.host.loseAnswers.push('clone');
+  const { id } = await replica.ask('create', WEB);
+  assert.deepEqual(cloneOf(await world.until(id, isOver)), ['ready', 'cloned', null]);
+  assert.deepEqual([world.host.clones.length, world.host.cloned.get(id)], [4, 1]);
+});
+
+test('a guest that never answers, and a host that cannot clone, are the clone’s failure and not the sandbox’s', async () => {
+  const replica = await startReplica();
+  for (let times = 0; times < 100; times += 1)
+    world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' });
+  const silent = await replica.ask('create', WEB);
+  assert.deepEqual(cloneOf(await world.until(silent.id, isOver)), ['ready', 'failed', 'sandbox_unreachable']);
+  world.host.refuseClones.length = 0;
+  world.host.refuseClones.push({ code: 'route_not_found', message: 'no route' });
+  const old = await replica.ask('create', WEB);
+  assert.deepEqual(cloneOf(await world.until(old.id, isOver)), ['ready', 'failed', 'host_unavailable']);
+});
+
+test('a clone that is begun again and again is over when its time is', async () => {
+  const replica = await startReplica({ cloneTimeoutSeconds: 1, hostPatienceMs: 60_000 });
+  for (let times = 0; times < 1_000; times += 1)
+    world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' });
+  const { id } = await replica.ask('create', WEB);
+  assert.deepEqual(cloneOf(await world.until(id, isOver)), ['ready', 'failed', 'timed_out']);
+});
+
+test('a destroy in the middle of a clone wins, and the clone says no more', async () => {
+  const replica = await startReplica();
+  world.host.cloneMs = 60_000;
+  const { id } = await replica.ask('create', WEB);
+  await asked();
+  assert.equal((await replica.ask('destroy', { sandboxId: id })).status, 'deleted');
+  assert.equal(world.host.vm(id), undefined);
+  await replica.stop();
+  assert.deepEqual((await kindsOf(id)).slice(-3), [
+    'sandbox_clone_started',
+    'sandbox_destroy_requested',
+    'sandbox_deleted',
+  ]);
+  assert.deepEqual(cloneOf(await world.until(id, () => true)), ['deleted', 'pending', null]);
+});
+
+test('a sleep in the middle of a clone wins; the wake is running, and clones anew', async () => {
+  const replica = await startReplica();
+  world.host.cloneMs = 60_000;
+  const { id } = await replica.ask('create', WEB);
+  await asked();
+  assert.equal((await replica.ask('sleep', { sandboxId: id })).status, 'stopped');
+  assert.deepEqual(cloneOf(await world.until(id, () => true)), ['stopped', 'pending', null]);
+  // The clone that the sleep overtook is none of those that are asked for from now on.
+  world.host.clones.length = 0;
+  assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'running');
+  await asked();
+  world.host.finish('clone');
+  const row = await world.until(id, isOver);
+  assert.deepEqual(
+    [...cloneOf(row), row.epoch, row.clone_epoch, row.last_wake_from],
+    ['ready', 'cloned', null, 3, 3, 'snapshot'],
+  );
+  assert.equal(world.host.cloned.get(id), 1);
+  assert.deepEqual((await kindsOf(id)).slice(-7), [
+    'sandbox_sleep_requested',
+    'sandbox_stopped',
+    'sandbox_wake_requested',
+    'sandbox_woken',
+    'sandbox_clone_started',
+    'sandbox_clone_finished',
+    'sandbox_ready',
+  ]);
+});
+
+test('a sleep that does not work leaves it running, and it clones anew', async () => {
+  const replica = await startReplica();
+  world.host.cloneMs = 60_000;
+  const { id } = await replica.ask('create', WEB);
+  await asked();
+  world.host.cloneMs = 0;
+  world.host.refuseSleeps.push({ code: 'sleep_failed', message: 'no room' });
+  await replica.ask('sleep', { sandboxId: id });
+  const row = await world.until(id, isOver, 90_000);
+  assert.deepEqual([...cloneOf(row), row.epoch, row.clone_epoch], ['ready', 'cloned', null, 2, 2]);
+  assert.ok((await kindsOf(id)).includes('sandbox_sleep_failed'));
+});
+
+test('a machine that dies in the middle of a clone fails the sandbox; a wake from its disk clones anew', async () => {
+  const replica = await startReplica();
+  world.host.cloneMs = 60_000;
+  const { id } = await replica.ask('create', WEB);
+  await asked();
+  world.host.killVm(id, 'Kernel panic', { deathCode: 'guest_panic' });
+  assert.deepEqual(cloneOf(await world.until(id, ({ status }) => status === 'failed')), ['failed', 'pending', null]);
+  world.host.cloneMs = 0;
+  await replica.ask('wake', { sandboxId: id });
+  const row = await world.until(id, isOver);
+  assert.deepEqual([...cloneOf(row), row.last_wake_from], ['ready', 'cloned', null, 'disk']);
+});
+
+test('a host that was lost in the middle of a clone, and comes back with the machine, has it running and cloned', async () => {
+  const replica = await startReplica({ hostSilenceMs: 300, hostPatienceMs: 60_000 });
+  world.host.cloneMs = 60_000;
+  const { id } = await replica.ask('create', WEB);
+  await asked();
+  await world.host.stop();
+  await world.until(id, ({ status }) => status === 'failed');
+  world.host.cloneMs = 0;
+  await world.host.start();
+  const row = await world.until(id, isOver);
+  assert.deepEqual([...cloneOf(row), row.epoch, row.clone_epoch], ['ready', 'cloned', null, 2, 2]);
+  assert.ok((await kindsOf(id)).includes('sandbox_recovered'));
+});
+
+test('a resize in the middle of a clone disturbs neither', async () => {
+  const replica = await startReplica();
+  world.host.cloneMs = world.host.resizeMs = 60_000;
+  const { id } = await replica.ask('create', WEB);
+  await asked();
+  await replica.ask('resize', { sandboxId: id, size: { vcpu: 4 }, respondAsync: true });
+  await untilTrue('the resize reached the host', () => world.host.calls.some(({ verb }) => verb === 'resize'));
+  world.host.finish('clone');
+  const cloned = await world.until(id, isOver);
+  assert.deepEqual(
+    [...cloneOf(cloned), cloned.epoch, cloned.clone_epoch, cloned.resizing],
+    ['ready', 'cloned', null, 2, 1, true],
+  );
+  world.host.finish('resize');
+  const grown = await world.until(id, ({ resizing }) => !resizing);
+  assert.deepEqual([grown.allocated_vcpu, grown.pending_vcpu], [4, null]);
+  assert.equal(world.host.cloned.get(id), 1);
+});
+
+test('a clone that is asked for with an epoch that a resize has overtaken is asked for again with the newer one', async () => {
+  const replica = await startReplica();
+  world.host.loseAnswers.push('clone');
+  world.host.refuseClones.push({ code: 'stale_epoch', message: 'epoch 2 was seen' });
+  const { id } = await replica.ask('create', WEB);
+  assert.deepEqual(cloneOf(await world.until(id, isOver)), ['ready', 'cloned', null]);
+});
+
+test('a replica that is stopped in the middle of a clone leaves it to the next', async () => {
+  const stopped = await startReplica();
+  world.host.cloneMs = 60_000;
+  const { id } = await stopped.ask('create', WEB);
+  await asked();
+  await stopped.stop();
+  assert.deepEqual(cloneOf(await world.until(id, () => true)), ['running', 'pending', null]);
+  world.host.cloneMs = 0;
+  await startReplica();
+  assert.deepEqual(cloneOf(await world.until(id, isOver)), ['ready', 'cloned', null]);
+});
+
+for (const [title, change] of [
+  ['without a step on record', sql`delete from dbos.workflow_status where workflow_uuid like 'clone:%'`],
+  [
+    'whose step ended without its work done',
+    sql`update dbos.workflow_status set status = 'ERROR' where workflow_uuid like 'clone:%'`,
+  ],
+  [
+    'that was settled by a replica of before there were clones',
+    sql`update sandbox set status = 'ready', clone_epoch = null where status = 'running'`,
+  ],
+] as const) {
+  test(`a clone ${title} gets one`, async () => {
+    const stopped = await startReplica();
+    world.host.cloneMs = 60_000;
+    const { id } = await stopped.ask('create', WEB);
+    await asked();
+    await stopped.stop();
+    await change.execute(world.db);
+    await sql`update sandbox set updated_at = now() - interval '1 minute' where id = ${id}`.execute(world.db);
+    world.host.cloneMs = 0;
+    await startReplica();
+    assert.deepEqual(cloneOf(await world.until(id, isOver, 30_000)), ['ready', 'cloned', null]);
+  });
+}

@@ -1,0 +1,91 @@
+// What counts as silence of a host: what this process saw of it, look by look.
+import assert from 'node:assert/strict';
+import { after, before, test, type TestContext } from 'node:test';
+import { sql } from 'kysely';
+import { pino } from 'pino';
+import { HostError } from '../../../src/hosts/error.ts';
+import { HostHealth } from '../../../src/workers/hosts/health.ts';
+import type { StepContext } from '../../../src/workers/steps/step-context.ts';
+import { startApi, type TestApi } from '../../world/api.ts';
+
+const SILENCE_MS = 60_000;
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api?.close());
+
+/**
+ * Looks at a host that answers, or not, as the test says; an awake sandbox on it, and its row an
+ * hour old.
+ */
+async function lookingAt(t: TestContext) {
+  let nowMs = 1_000_000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const state = { answers: false, databaseIsAway: false };
+  const { id, host_id: hostId } = await api.makeSandbox('ready');
+  const { url } = await api.db
+    .selectFrom('host')
+    .select('url')
+    .where('id', '=', hostId ?? '')
+    .executeTakeFirstOrThrow();
+  await sql`update host set last_seen_at = now() - interval '1 hour'`.execute(api.db);
+  const info = (): Promise<object> =>
+    state.answers ? Promise.resolve({ hostId }) : Promise.reject(new HostError('host_timeout', 'no answer'));
+  const db = new Proxy(api.db, {
+    get: (real, name) => {
+      if (state.databaseIsAway && name === 'selectFrom') throw new Error('the database is away');
+      const value: unknown = Reflect.get(real, name, real);
+      return typeof value === 'function' ? value.bind(real) : value;
+    },
+  });
+  const health = new HostHealth(
+    {
+      db,
+      hosts: { at: () => ({ url, info, listVms: () => Promise.reject(new HostError('host_timeout', 'no list')) }) },
+      log: pino({ level: 'silent' }),
+      lifecycle: { enqueueClone: () => assert.fail('nothing is cloned here'), cloneStarted: () => undefined },
+      hostPatienceMs: 0,
+      hostSilenceMs: SILENCE_MS,
+      stopping: new AbortController().signal,
+    } as unknown as StepContext,
+    url,
+  );
+  return {
+    state,
+    health,
+    pass: (ms: number): void => void (nowMs += ms),
+    status: async () =>
+      (await api.db.selectFrom('sandbox').select('status').where('id', '=', id).executeTakeFirstOrThrow()).status,
+  };
+}
+
+test('a host that says nothing for long loses what is awake on it', async (t) => {
+  const { health, pass, status } = await lookingAt(t);
+  await health.tick();
+  pass(SILENCE_MS);
+  await health.tick();
+  assert.equal(await status(), 'failed');
+});
+
+test('a host that spoke is not silent, though the database was away when it did', async (t) => {
+  const { health, state, pass, status } = await lookingAt(t);
+  await health.tick();
+  pass(SILENCE_MS / 2);
+  Object.assign(state, { answers: true, databaseIsAway: true });
+  await assert.rejects(health.tick(), /the database is away/);
+  pass(SILENCE_MS / 2);
+  Object.assign(state, { answers: false, databaseIsAway: false });
+  await health.tick();
+  assert.equal(await status(), 'ready');
+});
+
+test('a host that another replica looked after meanwhile is not silent for that time', async (t) => {
+  const { health, pass, status } = await lookingAt(t);
+  await health.tick();
+  health.rest();
+  pass(SILENCE_MS);
+  await health.tick();
+  assert.equal(await status(), 'ready');
+});

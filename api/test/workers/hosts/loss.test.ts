@@ -1,0 +1,250 @@
+// Machines that die, hosts that fall silent and come back: what the sandboxes say, what is metered,
+// what is left to wake.
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { VmSpec } from '@berth/protocol/host.ts';
+import { sql } from 'kysely';
+import { HostStandIn } from '../../world/host-stand-in.ts';
+import { untilTrue } from '../../world/until-true.ts';
+import { Replica } from '../replica.ts';
+import { openWorld, type World } from '../world.ts';
+
+const HOST_SILENCE_MS = 1_000;
+
+let world: World;
+const replicas: Replica[] = [];
+before(async () => {
+  world = await openWorld();
+});
+after(() => world.close());
+afterEach(async () => {
+  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
+  world.host.calm();
+});
+
+async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
+  const replica = await Replica.start({ ...world.replica, hostSilenceMs: HOST_SILENCE_MS, ...options });
+  replicas.push(replica);
+  return replica;
+}
+
+/** Ends of the sandbox's intervals, in milliseconds since 1970; null for one that is open. */
+const endsOf = async (id: string): Promise<(number | null)[]> => {
+  const { rows } = await sql<{ to: Date | null }>`
+    select upper(during) as to from usage_interval where sandbox_id = ${id} order by lower(during)`.execute(world.db);
+  return rows.map(({ to }) => to?.getTime() ?? null);
+};
+const kindsOf = async (id: string): Promise<string[]> =>
+  (
+    await world.db
+      .selectFrom('activity')
+      .select('kind')
+      .where('sandbox_id', '=', id)
+      .orderBy('at')
+      .orderBy('id')
+      .execute()
+  ).map(({ kind }) => kind);
+
+for (const [deathCode, sentence] of [
+  ['out_of_memory', /^its host ran out of memory and ended it: /],
+  ['guest_panic', /^its kernel panicked: /],
+  ['guest_shutdown', /^it was shut down from inside: /],
+  ['guest_reboot', /^it was rebooted from inside/],
+  ['qemu_crash', /^its virtual machine monitor crashed: /],
+  ['process_ended', /^the process of its machine ended: /],
+] as const) {
+  test(`a machine that died of ${deathCode} fails its sandbox with that, ends its metered time when it last lived, and leaves its disk`, async () => {
+    const replica = await startReplica();
+    const { id } = await replica.ask('create');
+    const lastAliveUnixMs = Date.now();
+    await delay(60);
+    world.host.killVm(id, 'as its host saw it', { deathCode, lastAliveUnixMs });
+    const row = await world.until(id, ({ status }) => status === 'failed');
+    assert.deepEqual([row.status_reason_code, row.wakes_from], [deathCode, 'disk']);
+    assert.match(row.status_reason_message ?? '', sentence);
+    assert.deepEqual(await endsOf(id), [lastAliveUnixMs]);
+    // Its disk is left alone, and wakes.
+    assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
+    assert.equal((await world.until(id, () => true)).last_wake_from, 'disk');
+    assert.equal(
+      world.host.calls.some(({ verb, id: called }) => verb === 'DELETE' && called === id),
+      false,
+    );
+  });
+}
+
+test('a last proof of life from before the machine was metered, or from a clock that is ahead, is moved into the metered time', async () => {
+  const replica = await startReplica();
+  for (const lastAliveUnixMs of [1_000, Date.now() + 3_600_000]) {
+    const { id } = await replica.ask('create');
+    const startedAt = Date.now();
+    world.host.killVm(id, 'x', { lastAliveUnixMs });
+    await world.until(id, ({ status }) => status === 'failed');
+    const [end] = await endsOf(id);
+    assert.ok(end !== null && end !== undefined && end > startedAt - 60_000 && end <= Date.now(), String(end));
+  }
+});
+
+test('a dead machine without a disk leaves nothing to wake, and what is left of it is removed', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  world.host.killVm(id, 'its disk is gone', { keeps: 'nothing' });
+  const row = await world.until(id, ({ status }) => status === 'failed');
+  assert.equal(row.wakes_from, null);
+  await untilTrue('it was removed', () => world.host.vm(id) === undefined);
+  await assert.rejects(replica.ask('wake', { sandboxId: id }), /there is nothing to wake/);
+});
+
+test('an awake sandbox whose machine its host no longer has fails, a sleeping one too, each with its own code', async () => {
+  const replica = await startReplica();
+  const [awake, asleep] = [await replica.ask('create'), await replica.ask('create')];
+  await replica.ask('sleep', { sandboxId: asleep.id });
+  for (const { id } of [awake, asleep]) world.host.forgetVm(id);
+  const lost = await world.until(awake.id, ({ status }) => status === 'failed');
+  const gone = await world.until(asleep.id, ({ status }) => status === 'failed');
+  assert.deepEqual([lost.status_reason_code, lost.wakes_from], ['machine_lost', null]);
+  assert.deepEqual([gone.status_reason_code, gone.wakes_from], ['disk_lost', null]);
+});
+
+test('a machine found asleep whose sandbox is awake makes that stopped', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  world.host.setVm(id, { status: 'asleep', keeps: 'snapshot' });
+  const row = await world.until(id, ({ status }) => status === 'stopped');
+  assert.equal(row.wakes_from, 'snapshot');
+  assert.equal((await endsOf(id)).includes(null), false);
+});
+
+test('a machine that is larger than its sandbox says gives it its size', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  world.host.setVm(id, { spec: { vcpu: 2, memoryMib: 2_048, diskGib: 10, hostname: 'x', sshAuthorizedKeys: [] } });
+  const row = await world.until(id, ({ allocated_vcpu: vcpu }) => vcpu === 2);
+  assert.deepEqual([row.status, row.allocated_memory_gb], ['ready', 2]);
+  assert.equal((await endsOf(id)).length, 2);
+});
+
+test('a host that is silent for long fails what is awake on it as of its last sign of life, and gives it back when it returns', async () => {
+  const replica = await startReplica();
+  const [running, fallen, dead, slept] = [
+    await replica.ask('create'),
+    await replica.ask('create'),
+    await replica.ask('create'),
+    await replica.ask('create'),
+  ];
+  await replica.ask('sleep', { sandboxId: slept.id });
+  const madeAt = Date.now();
+  await untilTrue('the host was seen since', async () => {
+    const { last_seen_at: seen } = await world.db.selectFrom('host').select('last_seen_at').executeTakeFirstOrThrow();
+    return seen.getTime() > madeAt;
+  });
+  await world.host.stop();
+  const { last_seen_at: seenAt } = await world.db.selectFrom('host').select('last_seen_at').executeTakeFirstOrThrow();
+  for (const { id } of [running, fallen, dead]) {
+    const row = await world.until(id, ({ status }) => status === 'failed');
+    assert.deepEqual([row.status_reason_code, row.wakes_from], ['host_lost', 'disk']);
+    const [end] = await endsOf(id);
+    assert.ok(end !== null && end !== undefined && end <= seenAt.getTime() + 1, `${end} after ${seenAt.getTime()}`);
+  }
+  assert.equal((await world.until(slept.id, () => true)).status, 'stopped');
+
+  world.host.setVm(fallen.id, { status: 'asleep', keeps: 'snapshot' });
+  world.host.killVm(dead.id, 'oom-killer', { deathCode: 'out_of_memory' });
+  await world.host.start();
+  await world.until(running.id, ({ status }) => status === 'ready');
+  await world.until(fallen.id, ({ status }) => status === 'stopped');
+  const row = await world.until(dead.id, ({ status_reason_code: code }) => code === 'out_of_memory');
+  assert.deepEqual([row.status, row.wakes_from], ['failed', 'disk']);
+  assert.equal((await kindsOf(running.id)).at(-1), 'sandbox_recovered');
+  assert.deepEqual([(await endsOf(running.id)).length, (await endsOf(running.id)).at(-1)], [2, null]);
+  assert.equal((await replica.ask('destroy', { sandboxId: running.id })).status, 'deleted');
+});
+
+test('a sleeping sandbox that its host does not list for a while is not destroyed when it turns up, and wakes from its snapshot', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  await replica.ask('sleep', { sandboxId: id });
+  const { epoch, spec } = world.host.vm(id) as { epoch: number; spec: VmSpec };
+  world.host.forgetVm(id);
+  const lost = await world.until(id, ({ status }) => status === 'failed');
+  assert.deepEqual([lost.status_reason_code, lost.wakes_from], ['disk_lost', null]);
+  world.host.addVm(id, epoch, spec, { status: 'asleep', keeps: 'snapshot' });
+  await world.until(id, ({ status }) => status === 'stopped');
+  assert.equal((await kindsOf(id)).at(-1), 'sandbox_recovered');
+  assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
+  assert.ok(!world.host.calls.some((call) => call.verb === 'DELETE' && call.id === id));
+});
+
+test('a size that was asked for while the host was silent is pending when the host is back with the machine as it was', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  await world.host.stop();
+  await world.until(id, ({ status }) => status === 'failed');
+  await replica.ask('resize', { sandboxId: id, size: { vcpu: 2 } });
+  await world.host.start();
+  const row = await world.until(id, ({ status }) => status === 'ready');
+  assert.deepEqual([row.allocated_vcpu, row.pending_vcpu], [1, 2]);
+  await replica.ask('destroy', { sandboxId: id });
+});
+
+test('a service that was away itself takes no host for lost at its start', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  await replica.stop();
+  await sql`update host set last_seen_at = now() - interval '1 hour'`.execute(world.db);
+  await world.host.stop();
+  const next = await startReplica({ hostSilenceMs: 3_000 });
+  await untilTrue('it was missed', () => next.log.includes('a host cannot be asked'));
+  await world.host.start();
+  await untilTrue('it was seen again', async () => {
+    const { rows } = await sql<{
+      seen: boolean;
+    }>`select last_seen_at > now() - interval '5 seconds' as seen from host`.execute(world.db);
+    return rows[0]?.seen === true;
+  });
+  assert.deepEqual([(await world.until(id, () => true)).status, await endsOf(id)], ['ready', [null]]);
+});
+
+test('a host that answers, but not what is understood here, is not silent: nothing on it is lost', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  const { capacity } = world.host;
+  world.host.capacity = { ...capacity, vcpu: 0.5 };
+  await untilTrue('it was said', () => replica.log.includes('a host cannot be asked'));
+  const [missedAt, looks] = [Date.now(), world.host.looks];
+  await untilTrue('looks go on', () => Date.now() > missedAt + HOST_SILENCE_MS * 2 && world.host.looks > looks + 2);
+  assert.equal((await world.until(id, () => true)).status, 'ready');
+  world.host.capacity = capacity;
+});
+
+test('a machine under a newer epoch than its sandbox is left alone, and said once in the log', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  world.host.setVm(id, { epoch: 9 });
+  await untilTrue('it was said', () => replica.log.includes('a difference is left as it is'));
+  const { last_seen_at: seenAt } = await world.db.selectFrom('host').select('last_seen_at').executeTakeFirstOrThrow();
+  await untilTrue('two more looks', async () => {
+    const { last_seen_at: now } = await world.db.selectFrom('host').select('last_seen_at').executeTakeFirstOrThrow();
+    return now.getTime() > seenAt.getTime() + 1_500;
+  });
+  assert.equal(replica.log.split('a difference is left as it is').length, 2);
+  assert.deepEqual([world.host.alive(id), (await world.until(id, () => true)).status], [[id], 'ready']);
+  assert.equal((await replica.ask('destroy', { sandboxId: id })).status, 'deleted');
+});
+
+test('another host at the address of one that had sandboxes does not inherit them: they are lost', async () => {
+  const replica = await startReplica();
+  const { id } = await replica.ask('create');
+  await world.host.stop();
+  const other = new HostStandIn(world.host.url.slice('unix:'.length), 'host-put-in-its-place');
+  await other.start();
+  try {
+    const row = await world.until(id, ({ status }) => status === 'failed');
+    assert.equal(row.status_reason_code, 'host_lost');
+  } finally {
+    await other.stop();
+    await world.host.start();
+  }
+  await world.until(id, ({ status }) => status === 'ready');
+});

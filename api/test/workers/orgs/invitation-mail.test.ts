@@ -1,0 +1,285 @@
+// The durable step that mails an invitation: killed at every point, with a mail server that is
+// down, refuses or says nothing, and when the invitation is not pending any more. Replicas are
+// processes of their own; their mail goes into an outbox, or to a real SMTP server here.
+import assert from 'node:assert/strict';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { sql } from 'kysely';
+import type { MailConfig } from '../../../src/config/config.ts';
+import { freePort } from '../../../../protocol/test/free-port.ts';
+import { linkTokenSha256 } from '../../../src/services/access/one-time-links.ts';
+import type { InvitationRow } from '../../../src/store/database/schema.ts';
+import { CRASH_POINTS } from '../../../src/workers/steps/crash-point.ts';
+import { MAIL_PATIENCE } from '../../../src/workers/orgs/invitation-mail.ts';
+import { startMailServer, tokenInContent, type MailServer } from '../../mail/mail-server.ts';
+import { untilTrue } from '../../world/until-true.ts';
+import { Replica, type ReplicaOptions } from '../replica.ts';
+import { openWorld, type World } from '../world.ts';
+
+const PATIENT = { firstPauseMs: 20, longestPauseMs: 100, giveUpAfterMs: 3_600_000 };
+
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(() => world.close());
+beforeEach(() => rm(world.outbox, { recursive: true, force: true }));
+
+const replicas: Replica[] = [];
+const servers: MailServer[] = [];
+afterEach(async () => {
+  for (const replica of replicas.splice(0)) await replica.kill();
+  for (const server of servers.splice(0)) await server.close();
+  // What a test left unsent is not the next one's.
+  await sql`delete from dbos.workflow_status`.execute(world.db);
+  await world.db.deleteFrom('invitation').execute();
+});
+
+async function start(changed: Partial<ReplicaOptions> = {}, crashAt?: string): Promise<Replica> {
+  const replica = await Replica.start({ ...world.replica, mailPatience: PATIENT, ...changed }, crashAt);
+  replicas.push(replica);
+  return replica;
+}
+
+async function startServer(...args: Parameters<typeof startMailServer>): Promise<MailServer> {
+  const server = await startMailServer(...args);
+  servers.push(server);
+  return server;
+}
+
+const smtpTo = (port: number): MailConfig => ({
+  kind: 'smtp',
+  url: `smtp://127.0.0.1:${port}`,
+  from: 'Berth <berth@example.test>',
+});
+
+async function rowOf(id: string): Promise<InvitationRow> {
+  return await world.db.selectFrom('invitation').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+}
+
+async function untilSent(id: string): Promise<InvitationRow> {
+  await untilTrue('the mail is sent', async () => (await rowOf(id)).sent_at !== null);
+  return await rowOf(id);
+}
+
+async function untilStepEnded(id: string): Promise<void> {
+  await untilTrue('the step ends', async () => {
+    const { rows } = await sql<{ status: string }>`
+      select status from dbos.workflow_status where workflow_uuid = ${`invitation-mail:${id}:first`}`.execute(world.db);
+    return rows[0]?.status === 'SUCCESS';
+  });
+}
+
+/** The tokens that lie in the outbox, the oldest mail first. */
+async function mailedTokens(): Promise<string[]> {
+  const names = (await readdir(world.outbox).catch(() => [])).filter((name) => name.endsWith('.eml')).toSorted();
+  const contents = await Promise.all(names.map((name) => readFile(join(world.outbox, name), 'utf8')));
+  return contents.map((content) => tokenInContent(content) ?? assert.fail('a mail without a link'));
+}
+
+const countSent = async (id: string): Promise<number> => {
+  const rows = await world.db
+    .selectFrom('activity')
+    .select('id')
+    .where('subject_id', '=', id)
+    .where('kind', '=', 'invitation_sent')
+    .execute();
+  return rows.length;
+};
+
+/** Everything that the durable work has on record, as text. */
+async function durableRecord(): Promise<string> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select table_name as name from information_schema.tables where table_schema = 'dbos' and table_type = 'BASE TABLE'`.execute(
+    world.db,
+  );
+  assert.ok(tables.length > 3);
+  const contents = await Promise.all(
+    tables.map(({ name }) =>
+      sql<{ content: string }>`select t::text as content from dbos.${sql.ref(name)} t`.execute(world.db),
+    ),
+  );
+  return contents.flatMap(({ rows }) => rows.map(({ content }) => content)).join('\n');
+}
+
+test('an invitation is mailed by itself, once; its link has the token whose hash is stored, and nothing else has it', async () => {
+  const replica = await start();
+  const { id } = await replica.ask('invite', { email: 'new@example.test' });
+  const row = await untilSent(id);
+  await untilStepEnded(id);
+  const [token = '', ...more] = await mailedTokens();
+  assert.deepEqual(more, []);
+  assert.deepEqual(row.token_sha256, linkTokenSha256(token));
+  assert.equal(await countSent(id), 1);
+  const record = await durableRecord();
+  assert.ok(record.includes(id));
+  assert.ok(!record.includes(token) && !record.includes(Buffer.from(token).toString('base64')));
+  const feed = await world.db.selectFrom('activity').select('details').where('subject_id', '=', id).execute();
+  assert.ok(!JSON.stringify(feed).includes(token));
+  assert.ok(!replica.log.includes(token));
+});
+
+test('a mail says who invites whom to what, as what and until when, in plain text and as HTML', async () => {
+  const server = await startServer();
+  await world.db.updateTable('org').set({ name: 'Tom & <b>Co</b>\nX' }).where('id', '=', world.replica.orgId).execute();
+  const replica = await start({ mail: smtpTo(server.port) });
+  const { id } = await replica.ask('invite', { email: 'new@example.test' });
+  const { expires_at: expiresAt } = await untilSent(id);
+  const [mail] = server.received;
+  assert.deepEqual(mail?.to, ['new@example.test']);
+  const readable = (mail?.content ?? '')
+    .replaceAll(/=\r\n/g, '')
+    .replaceAll(/(=[0-9A-F]{2})+/g, (bytes) => Buffer.from(bytes.replaceAll('=', ''), 'hex').toString())
+    .replaceAll('\r\n', '\n');
+  const until = `${expiresAt.getUTCDate()} ${expiresAt.toLocaleString('en-GB', { month: 'long', timeZone: 'UTC' })} ${expiresAt.getUTCFullYear()}`;
+  const [, text = '', html = ''] = readable.split(/^Content-Type: text\/(?:plain|html).*$/m);
+  assert.match(text, /^Owner invites you to the org “Tom & <b>Co<\/b> X” as a member\.$/m);
+  assert.match(text, new RegExp(`^To accept, open this link before ${until} at \\d\\d:\\d\\d UTC:$`, 'm'));
+  assert.match(text, /^http:\/\/berth\.example\.test\/invitation\?token=[\w-]{43}$/m);
+  assert.match(html, /<p>Owner invites you to the org “Tom &amp; &lt;b&gt;Co&lt;\/b&gt; X” as a member\.<\/p>/);
+  assert.match(html, /<a href="http:\/\/berth\.example\.test\/invitation\?token=[\w-]{43}">/);
+  const subject = /^Subject: (.*(?:\n .*)*)$/m.exec(readable)?.[1] ?? '';
+  assert.match(subject.replaceAll('_', ' '), /Owner invites you to the org/);
+  await world.db.updateTable('org').set({ name: 'Org' }).where('id', '=', world.replica.orgId).execute();
+});
+
+for (const point of CRASH_POINTS.filter((name) => /^(invitation:|mail:)/.test(name))) {
+  test(`a replica killed at ${point} of an invitation loses no mail; the newest has the one link that works, and the feed says once that it went out`, async () => {
+    const killed = await start({}, point);
+    await killed
+      .ask('invite', { email: 'new@example.test' })
+      .catch((error: Error) => assert.match(error.message, /SIGKILL/));
+    assert.equal(await killed.ended, 'SIGKILL');
+    await start();
+    const rows = await world.db.selectFrom('invitation').selectAll().execute();
+    if (point === 'invitation:enqueued') {
+      // Killed before the commit: nothing was acknowledged, nothing is there.
+      assert.deepEqual([rows.length, await mailedTokens()], [0, []]);
+      return;
+    }
+    const id = rows[0]?.id ?? '';
+    const row = await untilSent(id);
+    await untilStepEnded(id);
+    const tokens = await mailedTokens();
+    assert.equal(tokens.length, ['mail:sent', 'mail:noted-written'].includes(point) ? 2 : 1);
+    assert.equal(new Set(tokens).size, tokens.length);
+    assert.deepEqual(row.token_sha256, linkTokenSha256(tokens.at(-1) ?? ''));
+    assert.equal(await countSent(id), 1);
+    const record = await durableRecord();
+    for (const token of tokens) assert.ok(!record.includes(token));
+  });
+}
+
+test('a mail whose server is down is tried until it is there, also by another replica than the one that began', async () => {
+  const port = await freePort();
+  const first = await start({ mail: smtpTo(port) });
+  const { id } = await first.ask('invite', { email: 'new@example.test' });
+  await untilTrue('it was tried', async () => (await rowOf(id)).token_sha256 !== null);
+  await first.kill();
+  assert.equal((await rowOf(id)).sent_at, null);
+  const second = await start({ mail: smtpTo(port) });
+  await untilTrue('the other tries', () => second.log.includes('ECONNREFUSED'));
+  assert.doesNotMatch(second.log, /new@example\.test|token=/);
+  const server = await startServer({}, port);
+  const row = await untilSent(id);
+  assert.equal(server.received.length, 1);
+  assert.deepEqual(row.token_sha256, linkTokenSha256(tokenInContent(server.received[0]?.content ?? '') ?? ''));
+});
+
+test('each try has another token, and only that of the mail that was taken works', async () => {
+  const tokens: (string | undefined)[] = [];
+  const server = await startServer({
+    onData: (stream, _session, done) => {
+      let content = '';
+      stream.on('data', (chunk: Buffer) => (content += chunk.toString()));
+      stream.on('end', () => {
+        tokens.push(tokenInContent(content));
+        done(tokens.length < 4 ? Object.assign(new Error('try later'), { responseCode: 451 }) : null);
+      });
+    },
+  });
+  const replica = await start({ mail: smtpTo(server.port) });
+  const { id } = await replica.ask('invite', { email: 'new@example.test' });
+  const row = await untilSent(id);
+  assert.deepEqual([tokens.length, new Set(tokens).size], [4, 4]);
+  assert.deepEqual(row.token_sha256, linkTokenSha256(tokens[3] ?? ''));
+  assert.equal(await countSent(id), 1);
+});
+
+test('a mail that cannot be sent for as long as it is tried is given up and told in the log; the invitation stays pending, and another can be sent', async () => {
+  const port = await freePort();
+  const replica = await start({ mail: smtpTo(port), mailPatience: { ...PATIENT, giveUpAfterMs: 0 } });
+  const { id } = await replica.ask('invite', { email: 'new@example.test' });
+  await untilStepEnded(id);
+  const row = await rowOf(id);
+  assert.deepEqual([row.sent_at, row.revoked_at, await countSent(id)], [null, null, 0]);
+  await untilTrue('the log says so', () => replica.log.includes('given up; invite again'));
+  const server = await startServer({}, port);
+  const again = await replica.ask('invite', { email: 'new@example.test' });
+  await untilSent(again.id);
+  assert.equal(server.received.length, 1);
+});
+
+test('unless a test says otherwise a mail is tried for 24 hours, with pauses from two seconds to half an hour', () => {
+  assert.deepEqual(MAIL_PATIENCE, { firstPauseMs: 2_000, longestPauseMs: 1_800_000, giveUpAfterMs: 86_400_000 });
+});
+
+for (const [what, change] of [
+  ['revoked', { revoked_at: sql<Date>`now()` }],
+  ['accepted', { accepted_at: sql<Date>`now()` }],
+  ['out of time', { expires_at: sql<Date>`now()` }],
+] as const) {
+  test(`an invitation that is ${what} before its mail could be sent is not mailed any more`, async () => {
+    const port = await freePort();
+    const replica = await start({ mail: smtpTo(port) });
+    const { id } = await replica.ask('invite', { email: 'new@example.test' });
+    await untilTrue('it was tried', async () => (await rowOf(id)).token_sha256 !== null);
+    await world.db.updateTable('invitation').set(change).where('id', '=', id).execute();
+    await untilStepEnded(id);
+    const server = await startServer({}, port);
+    const marker = await replica.ask('invite', { email: 'other@example.test' });
+    await untilSent(marker.id);
+    assert.deepEqual(
+      server.received.map(({ to }) => to),
+      [['other@example.test']],
+    );
+    assert.equal(await countSent(id), 0);
+  });
+}
+
+test('of an address that is invited again while its mail waits, only the newer invitation is mailed', async () => {
+  const port = await freePort();
+  const replica = await start({ mail: smtpTo(port) });
+  const older = await replica.ask('invite', { email: 'new@example.test' });
+  const newer = await replica.ask('invite', { email: 'new@example.test' });
+  await untilStepEnded(older.id);
+  const server = await startServer({}, port);
+  const row = await untilSent(newer.id);
+  assert.equal(server.received.length, 1);
+  assert.deepEqual(row.token_sha256, linkTokenSha256(tokenInContent(server.received[0]?.content ?? '') ?? ''));
+});
+
+test('a replica that is stopped while the mail server says nothing leaves the mail to the next', async () => {
+  const silent = await startServer({ onConnect: () => undefined });
+  const first = await start({ mail: smtpTo(silent.port) });
+  const { id } = await first.ask('invite', { email: 'new@example.test' });
+  await untilTrue('it dials', () => silent.connections() === 1);
+  await first.stop();
+  await untilTrue('the connection is closed', () => silent.connections() === 0);
+  const server = await startServer();
+  await start({ mail: smtpTo(server.port) });
+  await untilSent(id);
+  assert.equal(server.received.length, 1);
+});
+
+test('a mail that was claimed and never started is started after a while', async () => {
+  const server = await startServer();
+  const replica = await start({ mail: smtpTo(server.port) });
+  const { id } = await replica.ask('invite', { email: 'new@example.test' });
+  await sql`
+    update dbos.workflow_status set status = 'PENDING', executor_id = ${replica.executorId}, updated_at = updated_at - 60000
+    where workflow_uuid = ${`invitation-mail:${id}:first`} and status = 'ENQUEUED'`.execute(world.db);
+  await untilSent(id);
+  assert.equal(server.received.length, 1);
+});

@@ -1,0 +1,205 @@
+// The watch for idle sandboxes: whom it puts to sleep, whom not, and what happens to who is used at
+// that moment. The past is written into the rows.
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import type { VmView } from '@berth/protocol/host.ts';
+import { sql } from 'kysely';
+import { newId } from '../../../src/store/database/ids.ts';
+import { insertProject } from '../../../src/store/orgs/projects.ts';
+import type { NewSandbox, SandboxRow } from '../../../src/store/database/schema.ts';
+import { IdleWatch } from '../../../src/workers/sandboxes/idle.ts';
+import { startApi, type TestApi } from '../../world/api.ts';
+import { ExecRefusal } from '../../world/exec-front.ts';
+
+let api: TestApi;
+/** Processor time so far of the machines that the host lists; those not here do not run. */
+let cpuMs: Map<string, number>;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+beforeEach(async () => {
+  await api.db
+    .updateTable('sandbox')
+    .set({ status: 'deleted', deleted_at: new Date() })
+    .where('status', '<>', 'deleted')
+    .execute();
+  cpuMs = new Map();
+  api.steps.length = 0;
+  api.front.listVms = () => [...cpuMs].map(([id, used]): VmView => ({ id, epoch: 1, status: 'running', cpuMs: used }));
+});
+
+/** A watch that takes every two looks for a span. */
+function watch(leads = (): boolean => true): IdleWatch {
+  const { db, hosts, log, lifecycle } = api.context;
+  return new IdleWatch({
+    context: { db, hosts, log, stopping: new AbortController().signal },
+    lifecycle,
+    session: { leads: () => Promise.resolve(leads()) },
+    cpuSpanMs: 0,
+  });
+}
+
+async function unused(
+  minutes: number,
+  changed: Partial<NewSandbox> = {},
+  status: SandboxStatus = 'ready',
+): Promise<SandboxRow> {
+  const row = await api.makeSandbox(status, { last_active_at: new Date(Date.now() - minutes * 60_000), ...changed });
+  cpuMs.set(row.id, 1_000);
+  return row;
+}
+
+async function projectWith(defaultIdleMinutes: number | null): Promise<string> {
+  const row = {
+    org_id: api.orgId,
+    name: 'idle',
+    use_case: 'internal',
+    default_idle_minutes: defaultIdleMinutes,
+    created_by: api.userId,
+  };
+  return (await insertProject(api.db, { id: newId('project'), ...row })).id;
+}
+
+const rowOf = (id: string): Promise<SandboxRow> =>
+  api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const statusOf = async (id: string): Promise<SandboxStatus> => (await rowOf(id)).status;
+
+test('a sandbox unused for the default 30 minutes is put to sleep by the system, at the second look; the feed says since when it was idle', async () => {
+  const [idle, used] = [await unused(31), await unused(29)];
+  const idleWatch = watch();
+  await idleWatch.tick();
+  assert.deepEqual(api.steps, [], 'one look says nothing of its processors');
+  await idleWatch.tick();
+  assert.deepEqual(api.steps, [{ kind: 'sleep', step: { sandboxId: idle.id, epoch: 2 } }]);
+  assert.deepEqual([await statusOf(idle.id), await statusOf(used.id)], ['sleeping', 'ready']);
+  const events = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', idle.id).execute();
+  assert.deepEqual(
+    events.map(({ kind, actor_kind, details }) => [kind, actor_kind, details['idleSince']]),
+    [['sandbox_sleep_requested', 'system', idle.last_active_at.toISOString()]],
+  );
+  await idleWatch.tick();
+  assert.equal(api.steps.length, 1);
+});
+
+test("a project's own idle time is used, and 0 turns sleeping off", async () => {
+  const [one, hour, never] = [await projectWith(1), await projectWith(60), await projectWith(0)];
+  const [quick, slow, kept] = [
+    await unused(2, { project_id: one }),
+    await unused(45, { project_id: hour }),
+    await unused(10_000, { project_id: never }),
+  ];
+  const idleWatch = watch();
+  await idleWatch.tick();
+  await idleWatch.tick();
+  assert.deepEqual(
+    [await statusOf(quick.id), await statusOf(slow.id), await statusOf(kept.id)],
+    ['sleeping', 'ready', 'ready'],
+  );
+});
+
+test('always_on and ephemeral sandboxes, and those that are not awake, are left alone however long nobody used them', async () => {
+  const kept = [
+    await unused(10_000, { persistence_policy: 'always_on' }),
+    await unused(10_000, { mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() + 60_000) }),
+    await unused(10_000, {}, 'stopped'),
+    await unused(10_000, {}, 'provisioning'),
+    await unused(10_000, {}, 'failed'),
+  ];
+  const idleWatch = watch();
+  await idleWatch.tick();
+  await idleWatch.tick();
+  for (const before of kept) assert.deepEqual(await rowOf(before.id), before);
+  assert.deepEqual(api.steps, []);
+});
+
+test('a machine at work is in use, though nobody called it: that is noted, and it goes on', async () => {
+  const { id } = await unused(10_000);
+  const idleWatch = watch();
+  await idleWatch.tick();
+  cpuMs.set(id, 1_000_000);
+  await idleWatch.tick();
+  assert.equal(await statusOf(id), 'ready');
+  const { last_active_at: noted } = await rowOf(id);
+  assert.ok(Date.now() - noted.getTime() < 60_000);
+  // Quiet again: not idle before its time has passed once more.
+  await idleWatch.tick();
+  await idleWatch.tick();
+  assert.deepEqual([await statusOf(id), (await rowOf(id)).last_active_at], ['ready', noted]);
+});
+
+test('a machine of which its host says nothing, or that has begun anew, is not put to sleep before it was looked at twice', async () => {
+  const { id } = await unused(10_000);
+  const idleWatch = watch();
+  cpuMs.delete(id);
+  await idleWatch.tick();
+  await idleWatch.tick();
+  cpuMs.set(id, 5_000);
+  await idleWatch.tick();
+  cpuMs.set(id, 10);
+  await idleWatch.tick();
+  assert.equal(await statusOf(id), 'ready');
+  await idleWatch.tick();
+  assert.equal(await statusOf(id), 'sleeping');
+});
+
+test('nothing sleeps while its host does not answer', async () => {
+  const { id } = await unused(10_000);
+  const idleWatch = watch();
+  await idleWatch.tick();
+  api.front.listVms = () => {
+    throw new ExecRefusal('internal', 'no');
+  };
+  await idleWatch.tick();
+  assert.equal(await statusOf(id), 'ready');
+});
+
+test('one replica watches; what it does not lead it has not looked at', async () => {
+  const { id } = await unused(10_000);
+  let leads = true;
+  const idleWatch = watch(() => leads);
+  await idleWatch.tick();
+  leads = false;
+  await idleWatch.tick();
+  leads = true;
+  await idleWatch.tick();
+  assert.equal(await statusOf(id), 'ready');
+  await idleWatch.tick();
+  assert.equal(await statusOf(id), 'sleeping');
+});
+
+test('a sandbox that is used after the look at its row stays awake', async () => {
+  const { id } = await unused(10_000);
+  const idleWatch = watch();
+  await idleWatch.tick();
+  const listed = api.front.listVms;
+  api.front.listVms = async () => {
+    await sql`update sandbox set last_active_at = now() where id = ${id}`.execute(api.db);
+    return listed?.() ?? [];
+  };
+  await idleWatch.tick();
+  assert.deepEqual([await statusOf(id), api.steps], ['ready', []]);
+});
+
+test('a command that comes as its sandbox falls asleep either runs, or is 409 and has not run; never anything else', async () => {
+  const ran = new Set<string>();
+  api.front.exec = ({ command }) => {
+    ran.add(command);
+    return Promise.resolve({ exitCode: 0, stdout: '', stderr: '', truncated: false, timedOut: false });
+  };
+  const sandboxes = await Promise.all(Array.from({ length: 40 }, () => unused(10_000)));
+  const idleWatch = watch();
+  await idleWatch.tick();
+  const [answers] = await Promise.all([
+    Promise.all(sandboxes.map(({ id }) => api.call('POST', `/v1/sandboxes/${id}/exec`, { body: { command: id } }))),
+    idleWatch.tick(),
+  ]);
+  for (const [index, { id }] of sandboxes.entries()) {
+    const status = answers[index]?.status;
+    assert.deepEqual(
+      [status, ran.has(id), await statusOf(id)],
+      status === 200 ? [200, true, 'ready'] : [409, false, 'sleeping'],
+    );
+  }
+});

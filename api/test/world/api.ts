@@ -1,0 +1,492 @@
+// The control plane of the tests: real Postgres, real HTTP on loopback, the real services; hosts
+// are a stand-in. Every answer that passes through `call` is held against the contract: successes
+// against the route's schema, failures against the envelope and the route's errors.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ERRORS, errorEnvelope, type ErrorCode } from '@berth/contract/route/errors.ts';
+import type { Method, Route } from '@berth/contract/route/route.ts';
+import { errorsOf } from '@berth/contract/route/route.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import type { Role } from '@berth/contract/route/permissions.ts';
+import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
+import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import type { FastifyInstance } from 'fastify';
+import { pino, type Level } from 'pino';
+import type { OidcConfig } from '../../src/config/config.ts';
+import { HostClients } from '../../src/hosts/clients.ts';
+import { buildApp, listen, type AppOptions } from '../../src/http/app.ts';
+import { planCatalogueOf } from '../../src/rules/billing/plan-catalogue.ts';
+import { mintApiKey } from '../../src/services/access/api-keys.ts';
+import { bootstrap } from '../../src/services/people/bootstrap.ts';
+import type { ClientSignIn } from '../../src/services/people/client-sign-in-port.ts';
+import type { PaymentProvider } from '../../src/services/context/payment-port.ts';
+import { newToken, tokenKind, tokenSha256 } from '../../src/services/access/bearer-token.ts';
+import type { ServiceContext } from '../../src/services/context/context.ts';
+import type { LifecycleQueue, LifecycleStep } from '../../src/services/context/lifecycle-port.ts';
+import { noteInvitationSent, prepareInvitationMail } from '../../src/services/orgs/invitation-mail.ts';
+import type { MailMessage, Mailer } from '../../src/services/context/mail-port.ts';
+import { SecretKey } from '../../src/services/context/secret-key.ts';
+import type { Settings } from '../../src/services/context/settings.ts';
+import { Callers } from '../../src/store/access/callers.ts';
+import { openSignIn } from '../../src/sign-in/sign-in.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { upsertHost } from '../../src/store/hosts/hosts.ts';
+import { insertMembership, insertOrg, insertUser } from '../../src/store/people/identity.ts';
+import { newId } from '../../src/store/database/ids.ts';
+import { insertProject } from '../../src/store/orgs/projects.ts';
+import { SandboxChanges } from '../../src/store/sandboxes/changes.ts';
+import { insertSandbox } from '../../src/store/sandboxes/sandboxes.ts';
+import { insertSessionToken } from '../../src/store/access/session-tokens.ts';
+import type { Database, NewSandbox, SandboxRow } from '../../src/store/database/schema.ts';
+import { insertSubscription } from '../../src/store/billing/subscriptions.ts';
+import { startDurable, type DurableWork } from '../../src/workers/durable.ts';
+import { SecretsScan } from './secrets-scan.ts';
+import { SETTINGS } from './settings.ts';
+import { startPostgres, type TestPostgres } from './database.ts';
+import { startExecFront, type ExecFront } from './exec-front.ts';
+import { askForWebSocket } from './websocket-client.ts';
+import { PAYMENTS_STAND_IN, SOLD_PLAN } from './payments-stand-in.ts';
+import { HostStandIn } from './host-stand-in.ts';
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** Parsed JSON; what a test reads of it is its own claim. */
+  body: any; // oxlint-disable-line typescript/no-explicit-any
+}
+
+export interface CallOptions {
+  token?: string | null;
+  body?: unknown;
+  /** Sent as it is, instead of `body`. */
+  rawBody?: string | Uint8Array<ArrayBuffer>;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** An org with an owner's key, as the bootstrap makes one. */
+export interface TestOrg {
+  orgId: string;
+  projectId: string;
+  userId: string;
+  token: string;
+}
+
+export interface TestSession {
+  userId: string;
+  email: string;
+  loginId: string;
+  token: string;
+}
+
+export interface TestApi extends TestOrg {
+  url: string;
+  databaseUrl: string;
+  app: FastifyInstance;
+  context: ServiceContext;
+  signIn: ClientSignIn;
+  db: Database;
+  host: HostStandIn;
+  front: ExecFront;
+  /** Steps that services enqueued; only without durable work. */
+  steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'clone'; step: LifecycleStep }[];
+  /** Error codes seen by `call`, for sweeps. */
+  call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
+  /**
+   * Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log
+   * nor in the database nor in a process list.
+   */
+  secret(text: string, what?: string): string;
+  /** Looks for them now. */
+  scanSecrets(): Promise<void>;
+  /** All that was logged, at every level. */
+  logged(): string;
+  /** Another org with its own owner and key. */
+  makeOrg(): Promise<TestOrg>;
+  /** A person of the first org with the role (of no org with null), signed in. */
+  makeSession(options: { role: Role | null; emailVerified?: boolean; minutes?: number }): Promise<TestSession>;
+  /** Messages that were mailed, the oldest first. */
+  mails: MailMessage[];
+  /**
+   * Mails the invitations whose step was noted; only without durable work, which does it by itself.
+   */
+  mailInvitations(): Promise<void>;
+  /** A key of the first org whose creator has the role. */
+  makeKey(options: { role?: Role; scopes?: string[] | null; expiresInDays?: number | null }): Promise<string>;
+  /** A sandbox's row as it would be in the status, with no machine behind it. */
+  makeSandbox(status: SandboxStatus, changes?: Partial<NewSandbox>): Promise<SandboxRow>;
+  close(): Promise<void>;
+}
+
+export interface TestApiOptions {
+  /** Run the real durable work against the stand-in host; otherwise steps are only noted. */
+  durable: boolean;
+  keepAlive?: AppOptions['keepAlive'];
+  now?: AppOptions['now'];
+  pingEveryMs?: number;
+  previewBounds?: AppOptions['previewBounds'];
+  /** Who collects payments, null for nobody; without it somebody at whom nobody pays. */
+  payments?: PaymentProvider | null;
+  bodyArrivesMs?: number;
+  /**
+   * Plans in the catalogue beside the self-hosted one, which every org of the tests has, and one
+   * that can be bought.
+   */
+  plans?: Plan[];
+  settings?: Partial<Settings>;
+  /** Done with the migrated database before the API opens it. */
+  prepareDatabase?: (databaseUrl: string) => Promise<void>;
+  /** An OIDC provider to sign in at. */
+  oidc?: OidcConfig;
+}
+
+export async function startApi(options: TestApiOptions): Promise<TestApi> {
+  const postgres = await startPostgres();
+  try {
+    return await startOn(postgres, options);
+  } catch (error) {
+    // A server that is left would keep the whole test run waiting.
+    await postgres.stop();
+    throw error;
+  }
+}
+
+async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise<TestApi> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
+  const databaseUrl = await postgres.createMigratedDatabase({ durable: options.durable });
+  await options.prepareDatabase?.(databaseUrl);
+  const { db, pool } = openDatabase({
+    url: databaseUrl,
+    maxConnections: 20,
+    statementTimeoutMs: 30_000,
+    onIdleError: () => undefined,
+  });
+  const first = await bootstrap(db, {
+    ownerEmail: 'owner@example.test',
+    ownerName: 'Olive Owner',
+    orgName: 'First org',
+    projectName: 'First project',
+    keyName: 'operator',
+  });
+  assert.ok(first.created);
+
+  const host = new HostStandIn(join(folder, 'behind.sock'));
+  await host.start();
+  const front = await startExecFront(join(folder, 'host.sock'), join(folder, 'behind.sock'));
+  const scan = new SecretsScan();
+  // Without the log's own defences: what they would take out is not to get there.
+  const log = pino({ level: 'trace' }, scan.into(process.env['BERTH_TEST_LOG'] as Level | undefined));
+  const hosts = new HostClients(host.token);
+  const changes = new SandboxChanges(databaseUrl, (error) => log.warn({ err: error }));
+  await changes.start();
+
+  const mails: MailMessage[] = [];
+  const mailer: Mailer = { send: (message) => Promise.resolve(void mails.push(message)) };
+  const settings = { ...SETTINGS, ...options.settings };
+  const plans = planCatalogueOf([SOLD_PLAN, ...(options.plans ?? [])]);
+  const steps: TestApi['steps'] = [];
+  const invitationsToMail: string[] = [];
+  const noting: LifecycleQueue = {
+    enqueueProvision: (_trx, step) => Promise.resolve(void steps.push({ kind: 'provision', step })),
+    enqueueSleep: (_trx, step) => Promise.resolve(void steps.push({ kind: 'sleep', step })),
+    enqueueWake: (_trx, step) => Promise.resolve(void steps.push({ kind: 'wake', step })),
+    enqueueResize: (_trx, step) => Promise.resolve(void steps.push({ kind: 'resize', step })),
+    enqueueDestroy: (_trx, step) => Promise.resolve(void steps.push({ kind: 'destroy', step })),
+    enqueueClone: (_trx, step) => Promise.resolve(void steps.push({ kind: 'clone', step })),
+    enqueueInvitationMail: (_trx, invitationId) => Promise.resolve(void invitationsToMail.push(invitationId)),
+    started: () => undefined,
+    cloneStarted: () => undefined,
+  };
+  const secretKey = new SecretKey(randomBytes(32));
+  let durable: DurableWork | undefined;
+  if (options.durable) {
+    durable = await startDurable({
+      databaseUrl,
+      db,
+      hosts,
+      hostUrls: [front.url],
+      mailer,
+      publicUrl: settings.publicUrl,
+      secretKey,
+      git: settings.git,
+      plans,
+      capGraceSeconds: settings.capGraceSeconds,
+      log,
+    });
+  } else {
+    await upsertHost(db, {
+      id: host.hostId,
+      url: front.url,
+      startId: '1',
+      driver: 'fake',
+      accelerator: 'none',
+      capacity: { vcpu: 4_000, memoryMib: 4_000_000, diskGib: 400_000 },
+      reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
+    });
+    // Nothing looks after it here, and on a busy machine a file of tests may run for longer than a
+    // silent host is believed in.
+    await db
+      .updateTable('host')
+      .set({ last_seen_at: new Date(Date.now() + 86_400_000) })
+      .execute();
+  }
+  const context: ServiceContext = {
+    db,
+    callers: new Callers(pool),
+    changes,
+    lifecycle: durable?.queue ?? noting,
+    hosts,
+    plans,
+    settings,
+    secretKey,
+    mailer,
+    payments: options.payments === undefined ? PAYMENTS_STAND_IN : options.payments,
+    log,
+  };
+  const signIn = openSignIn({ ...context, oidc: options.oidc ?? null });
+  const app = await buildApp({
+    context,
+    signIn,
+    onAnswer: (route, answer) => void route.response.body.parse(answer),
+    ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
+    ...(options.now === undefined ? {} : { now: options.now }),
+    ...(options.pingEveryMs === undefined ? {} : { pingEveryMs: options.pingEveryMs }),
+    ...(options.bodyArrivesMs === undefined ? {} : { bodyArrivesMs: options.bodyArrivesMs }),
+    ...(options.previewBounds === undefined ? {} : { previewBounds: options.previewBounds }),
+  });
+  const { port } = await listen(app, '127.0.0.1', 0);
+  const url = `http://127.0.0.1:${port}`;
+  const own: TestOrg = { orgId: first.orgId, projectId: first.projectId, userId: first.userId, token: first.token };
+
+  return {
+    ...own,
+    url,
+    databaseUrl,
+    app,
+    context,
+    signIn,
+    db,
+    host,
+    front,
+    steps,
+    call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }, scan),
+    secret: (text, what = 'a secret of the test') => scan.note(text, what),
+    scanSecrets: () => scan.check(databaseUrl),
+    logged: () => scan.logged(),
+    makeOrg: () => makeOrg(db),
+    mails,
+    mailInvitations: async () => {
+      for (const id of invitationsToMail.splice(0)) {
+        const prepared = await db.transaction().execute((trx) => prepareInvitationMail(trx, settings.publicUrl, id));
+        if (prepared === null) continue;
+        await mailer.send(prepared.message);
+        await db.transaction().execute((trx) => noteInvitationSent(trx, id, prepared.tokenSha256));
+      }
+    },
+    makeSession: (session) => makeSession(db, own.orgId, session),
+    makeKey: async ({ role, scopes = null, expiresInDays = null }) => {
+      let createdBy = own.userId;
+      if (role !== undefined) {
+        createdBy = newId('user');
+        await insertUser(db, { id: createdBy, name: role, email: `${createdBy}@example.test` });
+        await insertMembership(db, { orgId: own.orgId, userId: createdBy, role });
+      }
+      return (await mintApiKey(db, { orgId: own.orgId, createdBy, name: 'test', scopes, expiresInDays })).token;
+    },
+    makeSandbox: (status, changed = {}) => makeSandbox(db, own, host.hostId, status, changed),
+    close: async () => {
+      try {
+        app.server.closeAllConnections();
+        await app.close();
+        await durable?.stop();
+        await scan.check(databaseUrl);
+      } finally {
+        hosts.close();
+        await changes.close();
+        await db.destroy();
+        await front.stop();
+        await host.stop();
+        await postgres.stop();
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+async function call(
+  url: string,
+  method: Method | 'HEAD' | 'OPTIONS',
+  path: string,
+  options: CallOptions,
+  scan: SecretsScan,
+): Promise<Answer> {
+  if (typeof options.token === 'string' && tokenKind(options.token) !== null)
+    scan.note(options.token, `a token of ${method} ${path}`);
+  const route = routeOf(method, path);
+  if (route?.websocket === true) return await callWebSocket(url, route, path, options);
+  const payload = options.rawBody ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(typeof options.token === 'string' ? { authorization: `Bearer ${options.token}` } : {}),
+      ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+      ...options.headers,
+    },
+    ...(payload === undefined ? {} : { body: payload }),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+  const text = await response.text();
+  if (options.token) assert.ok(!text.includes(options.token), 'an answer holds the token of its request');
+  const body: unknown = text === '' ? undefined : JSON.parse(text);
+  assert.match(response.headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
+  if (method !== 'HEAD') {
+    if (response.status < 300) assertSuccess(route, response.status, body);
+    else assertFailure(route, response.status, body);
+  }
+  return { status: response.status, headers: response.headers, body };
+}
+
+/** The token of the link in a mail. */
+export function tokenIn(message: Pick<MailMessage, 'text'> | undefined): string {
+  const token = /\?token=([\w-]+)$/m.exec(message?.text ?? '')?.[1];
+  assert.ok(token !== undefined, 'no mail with a link');
+  return token;
+}
+
+/** Asks for a WebSocket and hangs up once it is open. */
+async function callWebSocket(url: string, route: Route, path: string, options: CallOptions): Promise<Answer> {
+  const authorization = typeof options.token === 'string' ? { authorization: `Bearer ${options.token}` } : {};
+  const answer = await askForWebSocket(url + path, { ...authorization, ...options.headers });
+  const headers = new Headers(Object.entries(answer.headers).map(([name, value]) => [name, String(value)]));
+  assert.match(headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
+  if ('socket' in answer) {
+    answer.socket.terminate();
+    assertSuccess(route, answer.status, undefined);
+    return { status: answer.status, headers, body: undefined };
+  }
+  if (options.token) assert.ok(!answer.text.includes(options.token), 'an answer holds the token of its request');
+  const body: unknown = JSON.parse(answer.text);
+  assertFailure(route, answer.status, body);
+  return { status: answer.status, headers, body };
+}
+
+/** The contract's route for a method and a path. */
+export function routeOf(method: string, path: string): Route | undefined {
+  const bare = path.split('?', 1)[0] ?? '';
+  return ROUTES.find(
+    (route) => route.method === method && new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(bare),
+  );
+}
+
+function assertSuccess(route: Route | undefined, status: number, body: unknown): void {
+  assert.ok(route !== undefined, 'a success on a path that the contract does not have');
+  assert.equal(status, route.response.status);
+  route.response.body.parse(body);
+}
+
+function assertFailure(route: Route | undefined, status: number, body: unknown): void {
+  const { error } = errorEnvelope.parse(body);
+  assert.equal(status, ERRORS[error.code].status, `${error.code} came with ${status}`);
+  const possible: ReadonlySet<ErrorCode> =
+    route === undefined
+      ? new Set<ErrorCode>(['route_not_found', 'method_not_allowed', 'invalid_request', 'unsupported_media_type'])
+      : errorsOf(route);
+  assert.ok(possible.has(error.code), `${error.code} is not among the errors of ${route?.name ?? 'an unknown path'}`);
+}
+
+async function makeOrg(db: Database): Promise<TestOrg> {
+  const userId = newId('user');
+  const orgId = newId('org');
+  const projectId = newId('project');
+  await insertUser(db, { id: userId, name: 'Other', email: `${userId}@example.test` });
+  await insertOrg(db, { id: orgId, name: 'Other org' });
+  await insertMembership(db, { orgId, userId, role: 'owner' });
+  await insertSubscription(db, { orgId, plan: SELF_HOSTED_PLAN.id });
+  await insertProject(db, {
+    id: projectId,
+    org_id: orgId,
+    name: 'Other project',
+    use_case: 'internal',
+    created_by: userId,
+  });
+  const { token } = await mintApiKey(db, {
+    orgId,
+    createdBy: userId,
+    name: 'other',
+    scopes: null,
+    expiresInDays: null,
+  });
+  return { orgId, projectId, userId, token };
+}
+
+async function makeSession(
+  db: Database,
+  orgId: string,
+  { role, emailVerified = true, minutes = 60 }: { role: Role | null; emailVerified?: boolean; minutes?: number },
+): Promise<TestSession> {
+  const userId = newId('user');
+  const email = `${userId}@example.test`;
+  await insertUser(db, { id: userId, name: role ?? 'nobody', email });
+  if (emailVerified) await db.updateTable('user').set({ emailVerified }).where('id', '=', userId).execute();
+  if (role !== null) await insertMembership(db, { orgId, userId, role });
+  const { loginId, token } = await signInAs(db, userId, minutes);
+  return { userId, email, loginId, token };
+}
+
+/** A login of the user with a session token. */
+export async function signInAs(
+  db: Database,
+  userId: string,
+  minutes = 60,
+): Promise<{ loginId: string; token: string }> {
+  const loginId = newId('signIn');
+  const token = newToken('session');
+  await db
+    .insertInto('session')
+    .values({
+      id: loginId,
+      userId,
+      token: randomBytes(24).toString('hex'),
+      expiresAt: new Date(Date.now() + 86_400_000),
+      updatedAt: new Date(),
+      ipAddress: null,
+      userAgent: null,
+    })
+    .execute();
+  await insertSessionToken(db, { loginId, userId, tokenSha256: tokenSha256(token), minutes });
+  return { loginId, token };
+}
+
+async function makeSandbox(
+  db: Database,
+  org: TestOrg,
+  hostId: string,
+  status: SandboxStatus,
+  changed: Partial<NewSandbox>,
+): Promise<SandboxRow> {
+  return await insertSandbox(db, {
+    id: newId('sandbox'),
+    org_id: org.orgId,
+    project_id: org.projectId,
+    host_id: hostId,
+    created_by: org.userId,
+    name: 'made by a test',
+    agent: 'agent_one',
+    status,
+    ...(status === 'failed' ? { status_reason_code: 'create_failed', status_reason_message: 'made so by a test' } : {}),
+    ...(status === 'stopped' || status === 'waking' ? { wakes_from: 'snapshot' as const } : {}),
+    epoch: 1,
+    profile: 'agent-small',
+    persistence_policy: 'sleep_resume',
+    mode: 'persistent',
+    metadata: '{}',
+    allocated_vcpu: 1,
+    allocated_memory_gb: 1,
+    allocated_disk_gb: 10,
+    ...(status === 'deleted' ? { deleted_at: new Date() } : {}),
+    ...changed,
+  });
+}

@@ -1,0 +1,69 @@
+// Machine time that was used, written into the ledger by tests: so much of it, in the present
+// billing period or before.
+import { sql } from 'kysely';
+import { newId } from '../../src/store/database/ids.ts';
+import type { Database } from '../../src/store/database/schema.ts';
+import { insertSubscription } from '../../src/store/billing/subscriptions.ts';
+
+export const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+
+export interface OrgAndProject {
+  orgId: string;
+  projectId: string;
+}
+
+/**
+ * What the org's subscription shall be; the present period began five days ago, and the
+ * subscription long before.
+ */
+export async function setSubscription(
+  db: Database,
+  orgId: string,
+  changed: { plan?: string; machine_hour_limit?: number | null; overage_enabled?: boolean } = {},
+): Promise<{ periodStartsAt: Date }> {
+  const periodStartsAt = new Date(Date.now() - 5 * DAY_MS);
+  if (
+    (await db.selectFrom('subscription').select('org_id').where('org_id', '=', orgId).executeTakeFirst()) === undefined
+  )
+    await insertSubscription(db, { orgId, plan: changed.plan ?? 'self-hosted' });
+
+  await db
+    .updateTable('subscription')
+    .set({ started_at: new Date(periodStartsAt.getTime() - 100 * DAY_MS), period_anchor: periodStartsAt, ...changed })
+    .where('org_id', '=', orgId)
+    .execute();
+  return { periodStartsAt };
+}
+
+/**
+ * A stretch of so many milliseconds of a machine that is gone, which ended at the instant: a day
+ * ago unless said.
+ */
+export async function addUsed(
+  db: Database,
+  { orgId, projectId }: OrgAndProject,
+  ms: number,
+  endedAt = new Date(Date.now() - DAY_MS),
+): Promise<void> {
+  await insert(db, { orgId, projectId }, newId('sandbox'), new Date(endedAt.getTime() - ms), endedAt);
+}
+
+/** The sandbox's machine runs since then. */
+export async function addRunning(db: Database, of: OrgAndProject, sandboxId: string, since: Date): Promise<void> {
+  await insert(db, of, sandboxId, since, null);
+}
+
+async function insert(
+  db: Database,
+  { orgId, projectId }: OrgAndProject,
+  sandboxId: string,
+  from: Date,
+  to: Date | null,
+): Promise<void> {
+  await sql`
+    insert into usage_interval (id, sandbox_id, org_id, project_id, vcpu, memory_gb, disk_gb, during)
+    values (${newId('usageInterval')}, ${sandboxId}, ${orgId}, ${projectId}, 1, 1, 10, tstzrange(${from}::timestamptz, ${to}::timestamptz))`.execute(
+    db,
+  );
+}

@@ -1,0 +1,21 @@
+// The operator's choices in tests.
+import { DEFAULT_MACHINE_RATES } from '@berth/contract/billing/machine-rates.ts';
+import type { Settings } from '../../src/services/context/settings.ts';
+
+export const SETTINGS: Settings = {
+  publicUrl: 'http://berth.example.test',
+  previewUrl: 'http://previews.example.test',
+  // Sweeps call often, with one key.
+  requestsPerMinute: 1_000_000,
+  sessionTokenMinutes: 60,
+  signUp: 'invited',
+  capGraceSeconds: 300,
+  machineRates: DEFAULT_MACHINE_RATES,
+  trustedProxies: [],
+  git: {
+    baseUrl: 'https://git.example.test',
+    allowedOrigins: ['https://other.example.test', 'http://127.0.0.1:3000'],
+    cloneTimeoutSeconds: 60,
+    cloneMaxMib: 1_024,
+  },
+};

@@ -1,0 +1,87 @@
+// What only root on the host can see of a sandbox's machine: its guest daemon, dialled past API and
+// host daemon, and its memory.
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '@berth/host/network/slots/registry.ts';
+import { TEMPLATE_FILES } from '@berth/host/vm/qemu/machine/argv.ts';
+import { FIRST_SLOT_UID, parseGuestCidr, slotOf } from '@berth/host/network/slots/slot.ts';
+import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
+import { expectSuccess, JsonCaller } from './client.ts';
+
+const run = promisify(execFile);
+
+export interface DirectGuest {
+  exec(command: string): Promise<void>;
+  close(): void;
+}
+
+/** The guest daemon of a running sandbox, with the secret from the host's record. */
+export async function guestOf(paths: InstancePaths, guestCidr: string, sandboxId: string): Promise<DirectGuest> {
+  const secret = await readFile(join(paths.root, 'host', 'vms', sandboxId, 'guest-secret'), 'utf8');
+  const address = await addressOf(guestCidr, sandboxId);
+  const caller = new JsonCaller({ address, port: GUEST_PORT, token: secret.trim() });
+  return {
+    exec: async (command) => expectSuccess(await caller.call('POST', '/exec', { command, timeoutSeconds: 120 })),
+    close: () => caller.close(),
+  };
+}
+
+/** The guest's own address on its slot's network, on which the host reaches what listens in it. */
+export async function addressOf(guestCidr: string, sandboxId: string): Promise<string> {
+  return slotOf(parseGuestCidr(guestCidr), await slotNumberOf(sandboxId)).address;
+}
+
+/**
+ * Memory of the sandbox's QEMU that no other process shares, in MiB: Pss_Anon of the whole process,
+ * and the part of it in the mapping of the guest's RAM (pages that the guest changed since the
+ * template).
+ */
+export async function unsharedMemoryOf(sandboxId: string): Promise<{ vmMib: number; guestMib: number }> {
+  const uid = FIRST_SLOT_UID + (await slotNumberOf(sandboxId));
+  const { stdout } = await run('pgrep', ['-u', String(uid), '-f', 'qemu-system']);
+  const pid = stdout.trim().split('\n')[0] ?? '';
+  const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
+  return {
+    vmMib: kibOf(rollup, 'Pss_Anon') / 1_024,
+    guestMib: guestKib(await readFile(`/proc/${pid}/smaps`, 'utf8')) / 1_024,
+  };
+}
+
+/** Anonymous pages in the mappings of the template's RAM file. */
+function guestKib(smaps: string): number {
+  const mappings = smaps.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m);
+  const ram = mappings.filter((mapping) => mapping.split('\n')[0]?.endsWith(`/${TEMPLATE_FILES.memory}`));
+  if (ram.length === 0) throw new Error('QEMU has no mapping of a template RAM file');
+  return ram.reduce((sum, mapping) => sum + kibOf(mapping, 'Anonymous'), 0);
+}
+
+function kibOf(text: string, name: string): number {
+  const found = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1];
+  if (found === undefined) throw new Error(`the kernel's smaps has no ${name}`);
+  return Number(found);
+}
+
+/**
+ * A machine that came from the pool holds its slot under the id it had there; the VM's record names
+ * it.
+ */
+async function slotNumberOf(sandboxId: string): Promise<number> {
+  for (const [number, { vmId, dataFolder }] of await readRegistry(DEFAULT_REGISTRY_FOLDER))
+    if (vmId !== null && (vmId === sandboxId || vmId === (await machineIdOf(dataFolder, sandboxId)))) return number;
+
+  throw new Error(`no network slot is claimed by ${sandboxId}`);
+}
+
+async function machineIdOf(dataFolder: string, sandboxId: string): Promise<string | null> {
+  try {
+    const record = await readFile(join(dataFolder, 'host', 'vms', sandboxId, 'record.json'), 'utf8');
+    return (JSON.parse(record) as { machineId?: string | null }).machineId ?? null;
+  } catch (error) {
+    // It is another installation's, or that one is gone.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}

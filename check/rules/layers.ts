@@ -1,0 +1,105 @@
+// The direction of imports: each layer names the layers and packages that it may import, besides
+// itself. The longest matching path decides which layer a file belongs to.
+import type { SourceFile } from '../source/tree.ts';
+
+/** Layers end without a slash; `node:` stands for all Node modules, `*` for any package. */
+const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  'os/src': ['node:'],
+  'contract/src': ['zod'],
+  'protocol/src': ['zod'],
+
+  'api/src/rules': ['contract/src'],
+  'api/src/store': ['api/src/rules', 'api/migrations', 'contract/src', 'node:', 'kysely', 'pg'],
+  'api/src/hosts': ['protocol/src', 'node:', 'zod'],
+  'api/src/services': [
+    ...['api/src/rules', 'api/src/store', 'api/src/hosts', 'contract/src', 'protocol/src', 'node:', 'kysely', 'pino'],
+  ],
+  'api/src/config': ['api/src/rules', 'api/src/services', 'contract/src', 'protocol/src', 'node:', 'zod'],
+  'api/src/payment': ['api/src/rules', 'api/src/services', 'contract/src', 'stripe'],
+  'api/src/mail': ['api/src/config', 'api/src/services', 'node:', 'nodemailer', 'pino'],
+  'api/src/sign-in': [
+    ...['api/src/config', 'api/src/rules', 'api/src/services', 'api/src/store', 'contract/src'],
+    ...['better-auth', 'node:', 'pino', 'zod'],
+  ],
+  'api/src/workers': [
+    ...['api/src/rules', 'api/src/services', 'api/src/store', 'api/src/hosts', 'contract/src', 'protocol/src'],
+    ...['@dbos-inc/dbos-sdk', 'kysely', 'node:', 'pg', 'pino'],
+  ],
+  'api/src/call': ['api/src/rules', 'api/src/services', 'contract/src', 'zod'],
+  'api/src/routes': ['api/src/call', 'api/src/services', 'contract/src', 'protocol/src'],
+  'api/src/reference': ['api/src/rules', 'contract/src', 'fastify', 'node:'],
+  'api/src/http/answers': ['api/src/rules', 'contract/src', 'node:', 'fastify', 'pino'],
+  'api/src/http/requests': [
+    'api/src/rules',
+    'api/src/services',
+    'api/src/http/answers',
+    'contract/src',
+    'fastify',
+    'node:',
+  ],
+  'api/src/pages': [
+    ...['api/src/http/answers', 'api/src/http/requests', 'api/src/rules', 'api/src/services', 'api/src/sign-in'],
+    ...['contract/src', '@fastify/formbody', 'fastify', 'node:', 'zod'],
+  ],
+  'api/src/preview': [
+    ...['api/src/http/answers', 'api/src/http/requests', 'api/src/hosts', 'api/src/pages', 'api/src/rules'],
+    ...['api/src/services', 'contract/src', 'http-proxy-3', 'node:'],
+  ],
+  'api/src/http': [
+    ...['api/src/call', 'api/src/pages', 'api/src/preview', 'api/src/reference', 'api/src/routes', 'api/src/rules'],
+    ...['api/src/services', 'api/src/sign-in', 'contract/src', 'protocol/src'],
+    ...['@fastify/formbody', 'fastify', 'node:', 'pino', 'ws', 'zod'],
+  ],
+  'api/src': ['api/migrations', 'contract/src', 'protocol/src', 'node:', 'pino'],
+  'api/migrations': ['kysely'],
+
+  'guest/src': ['protocol/src', 'node:', 'esbuild'],
+  'host/src/network': ['host/src/vm', 'os/src', 'protocol/src', 'node:', 'zod'],
+  'host/src': ['guest/src', 'image/src', 'os/src', 'protocol/src', 'node:', 'pino', 'zod'],
+  'image/src': ['guest/src', 'os/src', 'protocol/src', 'node:', 'zod'],
+  'machine/src': ['contract/src', 'host/src', 'image/src', 'os/src', 'protocol/src', 'node:', 'pg', 'zod'],
+
+  'sdk/src': [],
+  'cli/src': [
+    'contract/src',
+    'machine/src',
+    'protocol/src',
+    'sdk/src',
+    'node:',
+    'commander',
+    'string-width',
+    'ws',
+    'zod',
+  ],
+};
+
+const isInside = (folder: string, path: string): boolean => path.startsWith(`${folder}/`);
+
+export function layerDirection(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, imports }) => {
+    const layer = layerOf(path);
+    if (layer === undefined) return [];
+    const allowed = LAYERS[layer] ?? [];
+    return imports.flatMap(({ specifier, target }) => {
+      if (target === null) {
+        const name = specifier.startsWith('node:') ? 'node:' : packageOf(specifier);
+        return specifier.startsWith('.') || allowed.includes(name) ? [] : [`${path} imports ${specifier}`];
+      }
+      return [layer, ...allowed].some((other) => isInside(other, target))
+        ? []
+        : [`${path} imports ${target}: ${layer} may import ${allowed.join(', ') || 'nothing'}`];
+    });
+  });
+}
+
+function layerOf(path: string): string | undefined {
+  return Object.keys(LAYERS)
+    .filter((layer) => isInside(layer, path))
+    .sort((a, b) => b.length - a.length)[0];
+}
+
+/** `@scope/name/part` is of `@scope/name`, `name/part` of `name`. */
+function packageOf(specifier: string): string {
+  const parts = specifier.split('/');
+  return parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
+}

@@ -1,0 +1,131 @@
+// `berth activity`: a page of the feed, all of it, or what happens from now on.
+import { LIST_LIMIT } from '@berth/contract/route/limits.ts';
+import { BerthError } from '@berth/sdk/src/errors.ts';
+import type { ActivityEntry, ActivityPage, ActivityQuery } from '@berth/sdk/src/index.ts';
+import { ActivityFollower } from './follower.ts';
+import type { CliContext } from '../program/context.ts';
+import { UsageError } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
+import type { Column } from '../output/table.ts';
+import { instant } from '../output/time.ts';
+import { again } from '../interaction/pace.ts';
+import type { Input } from '../program/command-spec.ts';
+
+interface ActivityInput {
+  limit?: number;
+  all?: boolean;
+  follow?: boolean;
+  interval?: number;
+  kind?: string;
+  sandbox?: string;
+  project?: string;
+}
+
+type Read = (limit: number, after?: string) => Promise<ActivityPage>;
+
+const SHOWN = 20;
+const FOLLOW_PAGE = 100;
+const INTERVAL_SECONDS = 2;
+/**
+ * One look after the other that may fail while following before that is the end: the service may be
+ * restarted.
+ */
+const FAILED_LOOKS = 30;
+
+export async function showActivity(context: CliContext, { options }: Input<ActivityInput>): Promise<number | void> {
+  const { connect, out, signal, stdout } = context;
+  const { limit, all, follow, interval } = options;
+  if (all === true && limit !== undefined) throw new UsageError('--all shows everything: it goes without --limit');
+  if (all === true && follow === true) throw new UsageError('--follow begins with the latest: it goes without --all');
+  if (follow !== true && interval !== undefined) throw new UsageError('--interval belongs to --follow');
+  const { berth, orgId } = await connect();
+  const org = await orgId();
+  const filter = {
+    ...(options.kind === undefined ? {} : { kind: options.kind as ActivityQuery['kind'] & string }),
+    ...(options.sandbox === undefined ? {} : { sandboxId: options.sandbox }),
+    ...(options.project === undefined ? {} : { projectId: options.project }),
+  };
+  const read: Read = async (count, after) => {
+    const query = { ...filter, limit: count, ...(after === undefined ? {} : { after }) };
+    return await berth.raw.listActivity({ path: { orgId: org }, query, signal });
+  };
+  if (follow === true)
+    return await followFeed(context, read, { count: limit ?? SHOWN, intervalSeconds: interval ?? INTERVAL_SECONDS });
+  if (all === true) {
+    await showAll(context, read);
+    return;
+  }
+  const page = await read(limit ?? SHOWN);
+  if (out.json) {
+    out.object(page);
+    return;
+  }
+  out.table(COLUMNS, page.activity, 'nothing happened');
+  if (page.hasMore && stdout.isTTY) out.note('there is more: --limit says how much is shown, --all shows everything');
+}
+
+/**
+ * Page by page, so that nothing of it has to be kept: the columns are as wide as what stands in
+ * them mostly is.
+ */
+async function showAll({ out }: CliContext, read: Read): Promise<void> {
+  let after: string | undefined;
+  do {
+    const page = await read(LIST_LIMIT.max, after);
+    if (out.json) out.object(page);
+    else out.table(COLUMNS, page.activity, 'nothing happened', { titles: after === undefined });
+    after = page.hasMore ? (page.nextCursor ?? undefined) : undefined;
+  } while (after !== undefined);
+}
+
+async function followFeed(
+  { out, signal }: CliContext,
+  read: Read,
+  { count, intervalSeconds }: { count: number; intervalSeconds: number },
+): Promise<number> {
+  const follower = new ActivityFollower(
+    async (after) => await read(after === undefined ? Math.max(FOLLOW_PAGE, count) : LIST_LIMIT.max, after),
+  );
+  let titles = true;
+  let failed = 0;
+  const show = (entries: readonly ActivityEntry[]): void => {
+    if (out.json) entries.forEach((entry) => out.line(JSON.stringify(entry)));
+    else if (entries.length > 0) out.table(COLUMNS, entries, '', { titles });
+    titles &&= entries.length === 0;
+  };
+  let look = async (): Promise<ActivityEntry[]> => await follower.start(count);
+  return await again({ intervalSeconds, signal }, async () => {
+    try {
+      show(await look());
+      look = async () => await follower.next();
+      if (failed > 0) out.note('berth: the service answers again');
+      failed = 0;
+    } catch (error) {
+      failed += 1;
+      if (!(error instanceof BerthError) || !error.retryable || failed > FAILED_LOOKS) throw error;
+      if (failed === 1) out.note(`berth: ${plainText(error.message)}; trying on`);
+    }
+  });
+}
+
+/** Their least widths make tables that follow one another one. */
+const COLUMNS: readonly Column<ActivityEntry>[] = [
+  { title: 'at', value: ({ at }) => instant(at), cells: 20, least: 20 },
+  {
+    title: 'kind',
+    value: ({ kind }) => kind,
+    cells: 25,
+    least: 20,
+    style: ({ kind }) => (kind.endsWith('_failed') ? 'red' : undefined),
+  },
+  { title: 'of', value: ({ subject }) => subject.id, cells: 28, least: 12 },
+  { title: 'by', value: ({ actor }) => actor.id ?? actor.userId ?? actor.kind, cells: 28, least: 10, optional: true },
+  { title: 'more', value: ({ reason, details }) => reason ?? detailsText(details), least: 12, optional: true },
+];
+
+function detailsText(details: Readonly<Record<string, unknown>>): string {
+  return Object.entries(details)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(' ');
+}

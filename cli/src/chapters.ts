@@ -1,0 +1,28 @@
+// Which commands there are that call the API like any client, and in which order help shows them.
+import type { Chapter } from './program/command-spec.ts';
+import { activityCommand } from './activity/spec.ts';
+import { completionCommand } from './completion/spec.ts';
+import { connectionCommands } from './connections/spec.ts';
+import { copyCommand } from './files/spec.ts';
+import { execCommand, runCommand } from './sandboxes/exec-spec.ts';
+import { keyGroup, tokenGroup } from './access/spec.ts';
+import { orgGroup } from './orgs/org-spec.ts';
+import { previewGroup } from './previews/spec.ts';
+import { projectGroup } from './orgs/project-spec.ts';
+import { sandboxGroup } from './sandboxes/spec.ts';
+import { loginCommand, logoutCommand, profileGroup } from './people/sign-in-spec.ts';
+import { usageGroup } from './usage/spec.ts';
+import { whoamiCommand } from './people/whoami-spec.ts';
+
+export const clientChapters: readonly Chapter[] = [
+  {
+    heading: 'Sandboxes',
+    entries: [sandboxGroup, execCommand, runCommand, copyCommand, ...connectionCommands, previewGroup],
+  },
+  {
+    heading: 'Orgs and projects',
+    entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand],
+  },
+  { heading: 'You', entries: [loginCommand, logoutCommand, whoamiCommand, profileGroup] },
+  { heading: 'This program', entries: [completionCommand] },
+];

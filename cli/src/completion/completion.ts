@@ -1,0 +1,9 @@
+// `berth completion`: the script of a shell, as it is.
+import type { SHELLS } from './complete.ts';
+import { SCRIPTS } from './scripts.ts';
+import type { CliContext } from '../program/context.ts';
+import type { Input } from '../program/command-spec.ts';
+
+export async function completion({ out }: CliContext, { args: [shell] }: Input): Promise<void> {
+  await out.bytes(SCRIPTS[shell as (typeof SHELLS)[number]]);
+}

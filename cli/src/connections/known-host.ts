@@ -1,0 +1,16 @@
+// `berth known-host`: the host key of a sandbox as a line of known_hosts, for ssh's
+// KnownHostsCommand. The key is the one that the API has on record.
+import type { CliContext } from '../program/context.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import type { Input } from '../program/command-spec.ts';
+
+export async function knownHost({ connect, out, signal }: CliContext, { args: [typed] }: Input): Promise<void> {
+  const id = sandboxId(typed);
+  const { berth } = await connect();
+  const { ssh } = await berth.raw.getSshAccess({ path: { sandboxId: id }, signal });
+  out.line(knownHostsLine(id, ssh.hostKey));
+}
+
+export function knownHostsLine(host: string, hostKey: string): string {
+  return `${host} ${hostKey}`;
+}

@@ -1,0 +1,23 @@
+// `berth shell`: this terminal becomes one of the login shell of a sandbox, through the API. Needs
+// no ssh, neither here nor there.
+import { terminalInSandbox } from '@berth/contract/connections/terminal.ts';
+import { joinTerminal, sizeOf } from './joined-terminal.ts';
+import { openApiWebSocket } from './websocket.ts';
+import type { CliContext } from '../program/context.ts';
+import { UsageError } from '../output/failure.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import type { Input } from '../program/command-spec.ts';
+
+/** Resolves with the exit code of the shell. */
+export async function shell({ connect, signal, stdin, stdout }: CliContext, { args: [typed] }: Input): Promise<number> {
+  const id = sandboxId(typed);
+  if (!stdin.isTTY || !stdout.isTTY) {
+    throw new UsageError('this needs a terminal, for input and output', {
+      remedy: `berth exec ${id} -- COMMAND runs a command without one`,
+    });
+  }
+  const { cols, rows } = sizeOf(stdout);
+  const target = { route: terminalInSandbox, sandboxId: id, query: { cols: String(cols), rows: String(rows) } };
+  const socket = await openApiWebSocket(await connect(), target, signal);
+  return await joinTerminal(socket, { stdin, stdout }, signal);
+}

@@ -1,0 +1,88 @@
+// `berth ssh`: the ssh client of this machine, connected to a sandbox by `berth tunnel` and told
+// its host key beforehand, so that nobody is asked whether to trust it.
+import { spawn } from 'node:child_process';
+import { realpathSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { CliContext } from '../program/context.ts';
+import { CliFailure } from '../output/failure.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import type { Input } from '../program/command-spec.ts';
+import { knownHostsLine } from './known-host.ts';
+
+/**
+ * Hands the arguments over and answers with the exit code of ssh: the remote command's own, or 255.
+ */
+export async function ssh(context: CliContext, { args: [typed, ...args] }: Input): Promise<number> {
+  const id = sandboxId(typed);
+  const { berth } = await context.connect();
+  const { ssh: access } = await berth.raw.getSshAccess({ path: { sandboxId: id }, signal: context.signal });
+  if (access.authorizedKeyFingerprint === null) {
+    throw new CliFailure('nobody may sign in to this sandbox by ssh: it was created without sshPublicKey', {
+      remedy: `create one with --ssh-key FILE, or use berth shell ${id}, which needs none`,
+    });
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'berth-ssh-'));
+  try {
+    const known = join(folder, 'known_hosts');
+    await writeFile(known, `${knownHostsLine(id, access.hostKey)}\n`);
+    return await run(context, [...optionsOf(access.user, known), id, ...args]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * ssh takes the first value that it comes across: these hold whatever the arguments and the user's
+ * own configuration say.
+ */
+function optionsOf(user: string, knownHostsFile: string): string[] {
+  const options = {
+    ProxyCommand: `${shellWord(process.execPath)} ${shellWord(thisProgram())} tunnel %h`,
+    User: user,
+    CanonicalizeHostname: 'no',
+    StrictHostKeyChecking: 'yes',
+    UserKnownHostsFile: `"${percentSafe(knownHostsFile)}"`,
+    GlobalKnownHostsFile: '/dev/null',
+    UpdateHostKeys: 'no',
+    CheckHostIP: 'no',
+  };
+  return Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+}
+
+/** The program that runs: of the checkout, or of the package. */
+function thisProgram(): string {
+  return realpathSync(process.argv[1] as string);
+}
+
+function shellWord(text: string): string {
+  return `'${percentSafe(text).replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** A percent sign begins a token of ssh. */
+function percentSafe(text: string): string {
+  return text.replaceAll('%', '%%');
+}
+
+async function run({ environment, signal }: CliContext, args: readonly string[]): Promise<number> {
+  signal.throwIfAborted();
+  const child = spawn('ssh', args, { stdio: 'inherit', env: { ...environment } });
+  // Ctrl-C reaches the whole foreground group; a signal to this process alone is handed on.
+  const forward = (): void => void child.kill('SIGTERM');
+  signal.addEventListener('abort', forward, { once: true });
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (code, name) => resolve(code ?? 128 + (name === null ? 0 : constants.signals[name])));
+    });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new CliFailure('the ssh client is not installed on this machine', {
+      remedy: 'apt install openssh-client; berth shell needs none',
+      cause: error,
+    });
+  } finally {
+    signal.removeEventListener('abort', forward);
+  }
+}

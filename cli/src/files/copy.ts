@@ -1,0 +1,250 @@
+// `berth cp`: a file or folder, between this machine and a sandbox, as a stream of tar at both
+// ends. Owns where things come to stand here.
+import { lstat, realpath, stat } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { startRemoteCommand, type RemoteCommand } from '../commands/remote-command.ts';
+import type { CliContext } from '../program/context.ts';
+import { ArchiveBroken, ArchiveReader } from './archive.ts';
+import { endpoints, nameOf, type PathThere } from './endpoint.ts';
+import { packingScript, unpackingScript } from './guest-scripts.ts';
+import { pack } from './pack.ts';
+import { linesOf, reasonOf, textOf } from './told-failure.ts';
+import { Refused, unpack, type Unpacked } from './unpack.ts';
+import { CliFailure, EXIT } from '../output/failure.ts';
+import { bytes as bytesText } from '../output/amount.ts';
+import { plainText } from '../output/plain-text.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import type { Input } from '../program/command-spec.ts';
+
+export interface CopyOptions {
+  followLink?: true;
+}
+
+const SKIPPED_SHOWN = 20;
+
+/** Resolves with 1 when something was left out, each of which was told. */
+export async function copy(
+  context: CliContext,
+  { args: [from = '', to = ''], options }: Input<CopyOptions>,
+): Promise<number> {
+  const ends = endpoints(from, to);
+  const follow = options.followLink === true;
+  const copying = new Copying(context);
+  if (ends.into === null) await copying.download(ends.from, ends.to, follow);
+  else await copying.upload(ends.from, ends.into, follow);
+  return copying.end();
+}
+
+class Copying {
+  readonly #context: CliContext;
+  #left = 0;
+
+  constructor(context: CliContext) {
+    this.#context = context;
+  }
+
+  /** The exit code. */
+  end(): number {
+    if (this.#left > SKIPPED_SHOWN) this.#context.out.note(`berth: ${this.#left - SKIPPED_SHOWN} more were not copied`);
+    return this.#left === 0 ? EXIT.ok : EXIT.failed;
+  }
+
+  async upload(source: string, { sandbox, path }: PathThere, follow: boolean): Promise<void> {
+    const { connect, signal } = this.#context;
+    const id = sandboxId(sandbox);
+    // With a slash at its end a symlink is what it leads to, as everywhere.
+    const through = follow || /\/\.?$/.test(source);
+    const found = await here(source, () => (through ? stat(source) : lstat(source)));
+    const kind = found.isDirectory() ? 'folder' : found.isSymbolicLink() ? 'link' : 'file';
+    if (kind === 'file' && !found.isFile())
+      throw new CliFailure(`${plainText(source)} is neither a file, nor a folder, nor a symlink`);
+    const place = { path, name: nameOf(source), kind, mode: found.mode } as const;
+    await this.#shown(`copying to ${id}`, async (passed) => {
+      const remote = await startRemoteCommand(
+        await connect(),
+        { sandboxId: id, command: unpackingScript(place) },
+        signal,
+      );
+      remote.stdout.resume();
+      const said = textOf(remote.stderr);
+      said.catch(() => undefined);
+      let sent = 0;
+      const packed = pack(source, {
+        root: 'r',
+        follow: through,
+        skipped: (file, why) => this.#skipped(file.toString(), why),
+        passed: (count) => passed((sent += count)),
+      });
+      try {
+        await pipeline(packed, remote.stdin, { signal });
+      } catch (error) {
+        // The other end has ended, or is gone: how is told below.
+        if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') {
+          // Without its end the archive comes to nothing.
+          remote.terminate();
+          signal.throwIfAborted();
+          throw new CliFailure(`${plainText(source)} cannot be read: ${plainText((error as Error).message)}`, {
+            cause: error,
+          });
+        }
+      }
+      const exitCode = await remote.ended;
+      if (exitCode !== 0) throw new CliFailure(`${id}:${plainText(path)}: ${reasonOf(await said)}`);
+    });
+  }
+
+  async download({ sandbox, path }: PathThere, to: string, follow: boolean): Promise<void> {
+    const { connect, signal } = this.#context;
+    const id = sandboxId(sandbox);
+    const place = await placeHere(to, nameOf(path));
+    await this.#shown(`copying from ${id}`, async (passed) => {
+      const command = packingScript(path, { follow });
+      const remote = await startRemoteCommand(await connect(), { sandboxId: id, command }, signal);
+      remote.stdin.end();
+      const said = textOf(remote.stderr);
+      said.catch(() => undefined);
+      const reader = new ArchiveReader(remote.stdout as AsyncIterable<Buffer>);
+      const options = {
+        skipped: (file: Buffer, why: string) => this.#skipped(file.toString(), why),
+        passed,
+        signal,
+      };
+      try {
+        const came = await unpack(reader, place.beside, options, async (unpacked) => {
+          await this.#ended(remote, `${id}:${plainText(path)}`, said);
+          await unpacked.place(place.target(unpacked));
+        });
+        if (!came) await this.#ended(remote, `${id}:${plainText(path)}`, said);
+      } catch (error) {
+        remote.terminate();
+        throw await this.#told(error, remote, { what: `${id}:${plainText(path)}`, to, said });
+      }
+    });
+  }
+
+  /** Something came; what was left out over there is told. */
+  async #ended(remote: RemoteCommand, what: string, said: Promise<string>): Promise<void> {
+    const exitCode = await remote.ended;
+    if (exitCode === 0) return;
+    for (const line of linesOf(await said)) this.#skipped(what, line);
+    if (this.#left === 0) throw new CliFailure(`${what}: ${reasonOf(await said)}`);
+  }
+
+  async #told(
+    error: unknown,
+    remote: RemoteCommand,
+    { what, to, said }: { what: string; to: string; said: Promise<string> },
+  ): Promise<unknown> {
+    if (error instanceof CliFailure || this.#context.signal.aborted) return error;
+    if (error instanceof Refused) return new CliFailure(`${what}: ${plainText(error.message)}`);
+    if (error instanceof ArchiveBroken) {
+      // It may have failed before its first byte, with a word about why; or the connection broke.
+      const exitCode = await remote.ended;
+      return new CliFailure(
+        `${what}: ${exitCode === 0 ? `what came cannot be used: ${error.message}` : reasonOf(await said)}`,
+      );
+    }
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === undefined) return error;
+    const why = code === 'ENOSPC' ? 'the disk here is full' : plainText(message);
+    return new CliFailure(`${plainText(to)}: ${why}`, { cause: error });
+  }
+
+  #skipped(what: string, why: string): void {
+    this.#left += 1;
+    if (this.#left <= SKIPPED_SHOWN) this.#context.out.note(`berth: ${plainText(what)}: ${plainText(why)}`);
+  }
+
+  /** With the bytes that went so far, where a person sees them. */
+  async #shown(title: string, work: (passed: (bytes: number) => void) => Promise<void>): Promise<void> {
+    const { out, stderr } = this.#context;
+    if (stderr.isTTY) await out.step(title, async (report) => await work((bytes) => report(bytesText(bytes))));
+    else await work(() => undefined);
+  }
+}
+
+interface Place {
+  /** On the file system of the target. */
+  beside: string;
+  /** Throws a CliFailure where what came cannot go there. */
+  target: (unpacked: Unpacked) => string;
+}
+
+/** @param name of the source; empty: its content is meant */
+async function placeHere(to: string, name: string): Promise<Place> {
+  const shown = plainText(to);
+  const found = await statOrNull(to);
+  if (found === null) {
+    const parent = dirname(to.replace(/\/+\.?\/*$/, '') || '/');
+    const above = await here(parent, () => stat(parent));
+    if (!above.isDirectory()) throw new CliFailure(`${plainText(parent)} is no folder`);
+    if ((await lstatOrNull(to)) !== null) throw new CliFailure(`${shown} is a symlink that leads nowhere`);
+    const asFolder = /\/\.?$/.test(to);
+    return {
+      beside: parent,
+      target: ({ kind }) => {
+        if (kind === 'file' && asFolder) throw new CliFailure(`${shown}: there is no such folder`);
+        return asFolder ? to.replace(/\/+\.?$/, '') : to;
+      },
+    };
+  }
+  if (!found.isDirectory()) {
+    if (!found.isFile()) throw new CliFailure(`${shown} is neither a file nor a folder`);
+    const file = await realpath(to);
+    return {
+      beside: dirname(file),
+      target: ({ kind }) => {
+        if (kind === 'folder') throw new CliFailure(`${shown} is no folder, and a folder came`);
+        return file;
+      },
+    };
+  }
+  const target = name === '' ? to : join(to, name);
+  const inIt = name === '' ? found : await statOrNull(target);
+  if (inIt?.isDirectory() === true) {
+    return {
+      beside: await realpath(target),
+      target: ({ kind }) => {
+        if (kind === 'file') throw new CliFailure(`${plainText(target)}: a folder is there, and a file came`);
+        return target;
+      },
+    };
+  }
+  return {
+    beside: to,
+    target: ({ kind }) => {
+      if (kind === 'folder' && inIt !== null)
+        throw new CliFailure(`${plainText(target)} is no folder, and a folder came`);
+      return target;
+    },
+  };
+}
+
+async function statOrNull(path: string): Promise<Stats | null> {
+  return await orNull(() => stat(path));
+}
+
+async function lstatOrNull(path: string): Promise<Stats | null> {
+  return await orNull(() => lstat(path));
+}
+
+async function orNull(look: () => Promise<Stats>): Promise<Stats | null> {
+  try {
+    return await look();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new CliFailure(plainText((error as Error).message), { cause: error });
+  }
+}
+
+async function here(path: string, look: () => Promise<Stats>): Promise<Stats> {
+  try {
+    return await look();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'there is no such file or folder' : plainText(message);
+    throw new CliFailure(`${plainText(path)}: ${why}`, { cause: error });
+  }
+}

@@ -1,0 +1,26 @@
+// Runs a verb of the machine as an action: with the operator's configuration, and progress on
+// stderr.
+import { readConfig, type Flags } from '@berth/machine/config/config.ts';
+import { Progress } from '@berth/machine/output/progress.ts';
+import type { VerbContext } from '@berth/machine/verbs/context.ts';
+import type { Action, Input } from '../program/command-spec.ts';
+
+/** What the options of the machine's commands become; further ones are the verb's own. */
+export interface MachineFlags extends Flags {
+  name?: string;
+  org?: string;
+  plan?: string;
+}
+
+export type Verb = (context: VerbContext, flags: MachineFlags, args: readonly string[]) => Promise<number>;
+
+export function machineVerb(verb: Verb): Action<MachineFlags> {
+  return async ({ environment, out, signal, stderr }, { args, options }: Input<MachineFlags>) => {
+    const config = readConfig(options, environment);
+    return await verb(
+      { config, progress: new Progress(stderr), environment, signal, print: (line) => out.line(line) },
+      options,
+      args,
+    );
+  };
+}

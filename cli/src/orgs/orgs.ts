@@ -1,0 +1,105 @@
+// `berth org ls`, `use`, `create` and `leave`.
+import type { Org } from '@berth/sdk/src/index.ts';
+import { readProfile, type Connection } from '../service/connection.ts';
+import { profileIn, type Profile } from '../service/profile-file.ts';
+import type { CliContext } from '../program/context.ts';
+import { CliFailure, UsageError } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
+import { since } from '../output/time.ts';
+import { confirmLoss } from '../interaction/prompt.ts';
+import { checkResourceId } from '../service/resource-id.ts';
+import type { Input } from '../program/command-spec.ts';
+
+export async function listOrgs({ connect, out, signal }: CliContext): Promise<void> {
+  const { berth, chosen } = await connect();
+  const answer = await berth.raw.listMyOrgs({ signal });
+  if (out.json) {
+    out.object(answer);
+    return;
+  }
+  const meant = chosen.orgId ?? (answer.orgs.length === 1 ? answer.orgs[0]?.id : undefined);
+  out.table(
+    [
+      { title: 'id', value: ({ id }) => id, whole: true },
+      { title: 'name', value: ({ name }) => name },
+      { title: 'in use', value: ({ id }) => (id === meant ? 'yes' : null) },
+      { title: 'your role', value: ({ role }) => role },
+      { title: 'created', value: ({ createdAt }) => since(createdAt) },
+    ],
+    answer.orgs,
+    'no orgs; berth org create NAME makes one',
+  );
+}
+
+export async function useOrg(context: CliContext, { args: [typed = ''] }: Input): Promise<void> {
+  const { connect, out, signal } = context;
+  const connection = await connect();
+  const orgs = await connection.berth.orgs({ signal });
+  const { id, name } = oneOf('org', orgs, typed);
+  await useInProfile(context, connection, (profile) => {
+    const { projectId, ...kept } = profile;
+    return { ...kept, orgId: id, ...(profile.orgId === id && projectId !== undefined ? { projectId } : {}) };
+  });
+  out.line(`the org in use is ${id} (${plainText(name)})`);
+}
+
+export async function createOrg({ connect, out, signal }: CliContext, { args: [name = ''] }: Input): Promise<void> {
+  const { berth } = await connect();
+  const answer = await berth.raw.createOrg({ body: { name }, signal });
+  if (out.json) {
+    out.object(answer);
+    return;
+  }
+  out.line(answer.org.id);
+  out.note(`you own it; berth org use ${answer.org.id} uses it from now on`);
+}
+
+export async function leaveOrg(context: CliContext, { args: [typed], options }: Input<{ yes?: true }>): Promise<void> {
+  const { connect, out, signal } = context;
+  const { berth } = await connect();
+  const orgId = checkResourceId('org', typed);
+  await confirmLoss(context, `Leave the org ${orgId}? Only an invitation brings you back.`, { ...options, wide: true });
+  const answer = await berth.raw.leaveOrg({ path: { orgId }, signal });
+  if (out.json) out.object(answer);
+  else out.line(`left the org ${orgId}`);
+}
+
+/** The one with that id, or the only one with that name. */
+export function oneOf<T extends Pick<Org, 'id' | 'name'>>(
+  what: 'org' | 'project',
+  found: readonly T[],
+  typed: string,
+): T {
+  const byId = found.find(({ id }) => id === typed);
+  const byName = found.filter(({ name }) => name === typed);
+  const [first, ...others] = byId === undefined ? byName : [byId];
+  if (first !== undefined && others.length === 0) return first;
+  const shown = plainText(typed);
+  throw others.length > 0
+    ? new UsageError(`${byName.length} ${what}s have the name '${shown}': ${byName.map(({ id }) => id).join(', ')}`, {
+        remedy: 'say the id',
+      })
+    : new CliFailure(`you see no ${what} '${shown}'`, { remedy: `berth ${what} ls shows those that you see` });
+}
+
+/**
+ * Changes what the profile of the connection stands for. Throws where it is not the profile that
+ * says it.
+ */
+export async function useInProfile(
+  { environment, flags, signal }: CliContext,
+  { credential }: Connection,
+  edit: (profile: Profile) => Profile,
+): Promise<void> {
+  if (credential.kind === 'environment') {
+    throw new UsageError('BERTH_API_KEY is set, and a profile says nothing about it', {
+      remedy: 'the variables BERTH_ORG_ID and BERTH_PROJECT_ID do',
+    });
+  }
+  const { file, name } = await readProfile({ environment, flags });
+  await file.change((current) => {
+    const profile = profileIn(current, name);
+    if (profile === undefined) throw new CliFailure(`the profile ${name} was removed meanwhile`);
+    return { ...current, profiles: { ...current.profiles, [name]: edit(profile) } };
+  }, signal);
+}

@@ -1,0 +1,95 @@
+// `berth project create` and `update`: what a project falls back to for its sandboxes, from
+// options.
+import type { RawClient } from '@berth/sdk/src/index.ts';
+import type { CliContext } from '../program/context.ts';
+import { UsageError } from '../output/failure.ts';
+import { readSecretFile } from '../interaction/secret-input.ts';
+import type { Input } from '../program/command-spec.ts';
+import { projectMeant, showProject } from './projects.ts';
+
+type Body = NonNullable<Parameters<RawClient['updateProject']>[0]['body']>;
+
+/** `none` takes a default away; an empty text the branch, as one may be called none. */
+interface ProjectOptions {
+  name?: string;
+  useCase?: string;
+  defaultRepository?: string;
+  defaultBranch?: string;
+  defaultProfile?: string;
+  defaultPersistencePolicy?: string;
+  defaultIdleMinutes?: number | 'none';
+  wakeOnUse?: 'on' | 'off';
+  metadata?: Record<string, string>;
+  repoTokenFile?: string;
+  repoUsername?: string;
+  /** `--no-repo-credentials`. */
+  repoCredentials?: boolean;
+}
+
+export async function createProject(
+  context: CliContext,
+  { args: [name], options }: Input<ProjectOptions>,
+): Promise<void> {
+  const { connect, out, signal } = context;
+  const { berth, orgId } = await connect();
+  const body = { ...(await bodyOf(context, options)), ...(name === undefined ? {} : { name }) };
+  const answer = await berth.raw.createProject({ path: { orgId: await orgId() }, body, signal });
+  if (out.json) {
+    out.object(answer);
+    return;
+  }
+  out.line(answer.project.id);
+  out.note(`berth project use ${answer.project.id} uses it from now on`);
+}
+
+export async function updateProject(
+  context: CliContext,
+  { args: [typed], options }: Input<ProjectOptions>,
+): Promise<void> {
+  const { connect, out, signal } = context;
+  const { berth, orgId } = await connect();
+  const projectId = await projectMeant(context, typed);
+  const body = await bodyOf(context, options);
+  if (Object.keys(body).length === 0) {
+    throw new UsageError('nothing to change was said', {
+      remedy: 'berth project update --help shows what can be changed',
+    });
+  }
+
+  const answer = await berth.raw.updateProject({ path: { orgId: await orgId(), projectId }, body, signal });
+  if (out.json) out.object(answer);
+  else showProject(context, answer.project);
+}
+
+async function bodyOf(context: CliContext, options: ProjectOptions): Promise<Body> {
+  const { name, useCase, defaultIdleMinutes, wakeOnUse, metadata, repoTokenFile, repoUsername, repoCredentials } =
+    options;
+  if (repoTokenFile === undefined && repoUsername !== undefined)
+    throw new UsageError('--repo-username needs --repo-token-file');
+  if (repoTokenFile !== undefined && repoCredentials === false)
+    throw new UsageError('--repo-token-file and --no-repo-credentials contradict each other');
+
+  const defaults = {
+    defaultRepository: orNull(options.defaultRepository),
+    defaultBranch: options.defaultBranch === '' ? null : options.defaultBranch,
+    defaultProfile: orNull(options.defaultProfile) as Body['defaultProfile'],
+    defaultPersistencePolicy: orNull(options.defaultPersistencePolicy) as Body['defaultPersistencePolicy'],
+    defaultIdleMinutes: defaultIdleMinutes === 'none' ? null : defaultIdleMinutes,
+  };
+  const given = {
+    name,
+    useCase,
+    ...defaults,
+    wakeOnUse: wakeOnUse === undefined ? undefined : wakeOnUse === 'on',
+    metadata,
+  };
+  const body = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Body;
+  if (repoCredentials === false) return { ...body, repoCredentials: null };
+  if (repoTokenFile === undefined) return body;
+  const token = await readSecretFile(context, repoTokenFile, 'token of the git host');
+  return { ...body, repoCredentials: { token, ...(repoUsername === undefined ? {} : { username: repoUsername }) } };
+}
+
+function orNull(typed: string | undefined): string | null | undefined {
+  return typed === 'none' ? null : typed;
+}

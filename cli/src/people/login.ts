@@ -1,0 +1,162 @@
+// `berth login`: a credential for a profile, by a person who approves it in a browser, or a key
+// that comes in on stdin; then as whom, and for which org.
+import { Berth, type Org } from '@berth/sdk/src/index.ts';
+import { browserOpener, openInBrowser } from '../interaction/browser.ts';
+import { checkToken, readProfile, serviceUrl } from '../service/connection.ts';
+import { awaitApproval } from '../service/device-flow.ts';
+import { OAuthRefusal, requestDevice, type DeviceRequest } from '../service/oauth.ts';
+import { profileIn, type Profile, type Profiles } from '../service/profile-file.ts';
+import { isReadableOnTheWay, serviceAddress } from '../service/address.ts';
+import type { CliContext } from '../program/context.ts';
+import { CliFailure, UsageError } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
+import { ask, mayAsk } from '../interaction/prompt.ts';
+import { checkResourceId } from '../service/resource-id.ts';
+import { readSecret } from '../interaction/secret-input.ts';
+import type { Input } from '../program/command-spec.ts';
+
+interface LoginOptions {
+  withKey?: true;
+  browser: boolean;
+}
+
+export async function login(context: CliContext, { options }: Input<LoginOptions>): Promise<void> {
+  const { environment, flags, out, signal } = context;
+  const { name, profile: before, file } = await readProfile({ environment, flags });
+  const url = serviceUrl({ environment, flags }, before);
+  const orgWanted = flags.org === undefined ? undefined : checkResourceId('org', flags.org);
+  const projectWanted = flags.project === undefined ? undefined : checkResourceId('project', flags.project);
+  // Before a person is asked for anything: what they give could not be kept.
+  await file.change((current) => current, signal);
+  const isKnown = before !== undefined && serviceAddress(before.url) === url;
+  if (isReadableOnTheWay(url) && !isKnown) {
+    out.note(
+      `${out.style('yellow', 'warning:', 'stderr')} ${url} is not encrypted: whoever is on the way can read the token and act as you`,
+    );
+  }
+  const keep = async (changed: Omit<Profile, 'url'>): Promise<Profiles> =>
+    await file.change((current) => withProfile(current, name, { url, ...changed }), signal);
+
+  let credential: Pick<Profile, 'apiKey' | 'session'>;
+  if (options.withKey === true) {
+    credential = { apiKey: checkToken(await readSecret(context, 'API key'), 'stdin') };
+  } else {
+    credential = { session: await signInByDevice(context, url, options) };
+    // At once: whatever goes wrong from here on, the sign-in is not lost.
+    await keep({ ...credential, ...(isKnown ? usedOf(before) : {}) });
+  }
+  const berth = new Berth({ url, apiKey: credential.apiKey ?? credential.session?.token ?? '' });
+  const identity = await berth.me({ signal });
+  const orgs = await berth.orgs({ signal });
+  const org = await chooseOrg(context, orgs, { url, wanted: orgWanted, before: isKnown ? before.orgId : undefined });
+  const projectBefore = isKnown && org?.id === before.orgId ? before.projectId : undefined;
+  const projectId = projectWanted ?? projectBefore;
+  if (projectWanted !== undefined) {
+    if (org === undefined)
+      throw new UsageError(`there is no org for the project ${projectWanted}`, { remedy: '--org ID says which' });
+    await berth.raw.getProject({ path: { orgId: org.id, projectId: projectWanted }, signal });
+  }
+  const { current } = await keep({
+    ...credential,
+    ...(org === undefined ? {} : { orgId: org.id }),
+    ...(projectId === undefined ? {} : { projectId }),
+  });
+
+  const who = plainText(identity.email ?? identity.displayName ?? identity.id);
+  out.line(`signed in to ${url} as ${who}${org === undefined ? '' : `, org ${org.id} (${plainText(org.name)})`}`);
+  if (org === undefined) {
+    out.note(
+      orgs.length === 0
+        ? 'there is no org yet: berth org create NAME makes one'
+        : `there are ${orgs.length} orgs: berth org ls shows them, berth org use ID chooses one`,
+    );
+  }
+  if (current !== name) {
+    out.note(
+      `the profile in use is ${current}: berth profile use ${name} changes that, --profile ${name} does for one command`,
+    );
+  }
+  if ((environment['BERTH_API_KEY'] ?? '') !== '' && flags.profile === undefined)
+    out.note('BERTH_API_KEY is set: commands use it instead of this sign-in');
+}
+
+function withProfile(current: Profiles, name: string, profile: Profile): Profiles {
+  // The first one is the one in use.
+  const used = profileIn(current, current.current) === undefined ? name : current.current;
+  return { current: used, profiles: { ...current.profiles, [name]: profile } };
+}
+
+function usedOf({ orgId, projectId }: Profile): Pick<Profile, 'orgId' | 'projectId'> {
+  return { ...(orgId === undefined ? {} : { orgId }), ...(projectId === undefined ? {} : { projectId }) };
+}
+
+async function signInByDevice(
+  context: CliContext,
+  url: string,
+  { browser }: Pick<LoginOptions, 'browser'>,
+): Promise<NonNullable<Profile['session']>> {
+  const { out, signal, environment } = context;
+  const place = { url, signal };
+  const device = await requestDevice(place).catch((error: unknown) => {
+    if (!(error instanceof OAuthRefusal)) throw error;
+    const wait = error.retryAfter === undefined ? {} : { remedy: `try again in ${error.retryAfter} s` };
+    throw new CliFailure(`the sign-in could not begin: ${error.message} (${error.code})`, { ...wait, cause: error });
+  });
+  const bold = (text: string): string => out.style('bold', plainText(text), 'stderr');
+  out.note(`To sign in, open this page, and approve it if it shows the code ${bold(device.userCode)}:`);
+  out.note(`  ${bold(device.verificationUriComplete)}`);
+  if (device.verificationUri !== device.verificationUriComplete)
+    out.note(`On another device: ${plainText(device.verificationUri)}, and type the code.`);
+  const opener = browser && mayAsk(context) ? browserOpener(environment) : null;
+  const ready = opener === null ? undefined : offerBrowser(context, opener, device);
+  try {
+    return await out.step('waiting for the approval', async () => await awaitApproval(place, device));
+  } finally {
+    ready?.();
+  }
+}
+
+/** Opens the page when Enter is pressed. Gives what ends the offer. */
+function offerBrowser(
+  { stdin, out }: Pick<CliContext, 'stdin' | 'out'>,
+  opener: string,
+  { verificationUriComplete }: DeviceRequest,
+): () => void {
+  out.note('Press Enter to open it in the browser of this machine.');
+  const open = (): void => {
+    void openInBrowser(opener, verificationUriComplete).then((opened) => {
+      if (!opened) out.note(`${opener} could not be started`);
+    });
+  };
+  stdin.once('data', open).resume();
+  return () => void stdin.off('data', open).pause();
+}
+
+/** The org that the profile is for; undefined when nobody says which. */
+async function chooseOrg(
+  context: CliContext,
+  orgs: readonly Org[],
+  { url, wanted, before }: { url: string; wanted: string | undefined; before: string | undefined },
+): Promise<Org | undefined> {
+  if (wanted !== undefined) {
+    const org = orgs.find(({ id }) => id === wanted);
+    if (org !== undefined) return org;
+    throw new CliFailure(`${url} shows no org ${wanted} to whom this signs in`, {
+      remedy: 'berth org ls shows the orgs',
+    });
+  }
+  const known = orgs.find(({ id }) => id === before);
+  if (known !== undefined || orgs.length < 2) return known ?? orgs[0];
+  if (!mayAsk(context)) return undefined;
+  const { out } = context;
+  orgs.forEach(({ id, name, role }, at) =>
+    out.note(`${String(at + 1).padStart(4)}  ${plainText(name)}  ${out.style('dim', `${id}, ${role}`, 'stderr')}`),
+  );
+  for (;;) {
+    const answer = await ask(context, `Which org is meant when none is named? [1-${orgs.length}] `);
+    const chosen = /^\d+$/.test(answer)
+      ? orgs[Number(answer) - 1]
+      : orgs.find(({ id, name }) => id === answer || name === answer);
+    if (chosen !== undefined) return chosen;
+  }
+}

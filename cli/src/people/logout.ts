@@ -1,0 +1,54 @@
+// `berth logout`: ends a sign-in at the service, then forgets it here.
+import { OAuthRefusal, revokeSession } from '../service/oauth.ts';
+import { readProfile, type ConnectionSource } from '../service/connection.ts';
+import { profileIn, type Profile, type Profiles } from '../service/profile-file.ts';
+import { serviceAddress } from '../service/address.ts';
+import type { CliContext } from '../program/context.ts';
+import { CliFailure, UsageError } from '../output/failure.ts';
+
+export async function logout({ environment, flags, out, signal }: CliContext): Promise<void> {
+  const source: ConnectionSource = { environment, flags };
+  const { name, profile, file } = await readProfile(source);
+  if (profile === undefined && flags.profile !== undefined)
+    throw new UsageError(`there is no profile '${name}'`, { remedy: 'berth profile ls shows them' });
+
+  if (profile?.session === undefined && profile?.apiKey === undefined) {
+    out.note(`the profile ${name} was not signed in`);
+    return;
+  }
+  const told = await endSession(profile, signal);
+  await file.change((current) => withoutCredential(current, name, profile), signal);
+  out.line(`signed out of ${profile.url}${name === 'default' ? '' : ` (profile ${name})`}`);
+  told.forEach((line) => out.note(line));
+}
+
+/**
+ * Ends the profile's sign-in at its service. Resolves with what a person should know; never fails
+ * because the service does.
+ */
+export async function endSession({ url, session, apiKey }: Profile, signal: AbortSignal): Promise<string[]> {
+  if (apiKey !== undefined) return ['the API key itself still works: berth key revoke ID ends it'];
+  if (session === undefined) return [];
+  try {
+    await revokeSession({ url: serviceAddress(url), signal }, session.refreshToken);
+    return [];
+  } catch (error) {
+    if (!(error instanceof CliFailure || error instanceof OAuthRefusal) || signal.aborted) throw error;
+    return [
+      `the service could not be told, so the sign-in there ends by itself, 30 days after its last use: ${error.message}`,
+    ];
+  }
+}
+
+/** Unless somebody signed in again meanwhile. */
+function withoutCredential(current: Profiles, name: string, before: Profile): Profiles {
+  const profile = profileIn(current, name);
+  if (
+    profile === undefined ||
+    profile.apiKey !== before.apiKey ||
+    profile.session?.refreshToken !== before.session?.refreshToken
+  )
+    return current;
+  const { apiKey: _apiKey, session: _session, ...kept } = profile;
+  return { ...current, profiles: { ...current.profiles, [name]: kept } };
+}

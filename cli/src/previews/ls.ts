@@ -1,0 +1,31 @@
+// `berth preview ls`.
+import type { CliContext } from '../program/context.ts';
+import { since, until } from '../output/time.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import type { Input } from '../program/command-spec.ts';
+
+export async function listPreviews({ connect, out, signal }: CliContext, { args: [typed] }: Input): Promise<void> {
+  const id = sandboxId(typed);
+  const { berth } = await connect();
+  const answer = await berth.raw.listPreviews({ path: { sandboxId: id }, signal });
+  if (out.json) {
+    out.object(answer);
+    return;
+  }
+  out.table(
+    [
+      { title: 'id', value: (link) => link.id, whole: true },
+      { title: 'port', value: ({ port }) => port, align: 'right' },
+      { title: 'label', value: ({ label }) => label, least: 8, optional: true },
+      { title: 'end user', value: ({ endUserId }) => endUserId, least: 8, optional: true },
+      { title: 'expires', value: ({ expiresAt }) => until(expiresAt), least: 8 },
+      { title: 'last used', value: ({ lastUsedAt }) => lastUsedAt && since(lastUsedAt), least: 8, optional: true },
+      { title: 'url', value: ({ url }) => url, whole: true, optional: true },
+    ],
+    answer.previews,
+    'no public links; those for the team are not stored',
+  );
+  // A part of one is of no use.
+  if (out.columns !== undefined && answer.previews.length > 0)
+    out.note('berth preview open SANDBOX ID opens one; --json has their URLs');
+}

@@ -1,0 +1,45 @@
+// `berth preview open`: a link in the browser of this machine, or on stdout where there is none.
+import { browserOpener, openInBrowser } from '../interaction/browser.ts';
+import type { Connection } from '../service/connection.ts';
+import type { CliContext } from '../program/context.ts';
+import { CliFailure } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import type { Input } from '../program/command-spec.ts';
+import type { Preview } from '@berth/sdk/src/index.ts';
+import { portOf } from './create.ts';
+import { linkId } from './rm.ts';
+
+export async function openPreview(context: CliContext, { args: [typed, what = ''] }: Input): Promise<void> {
+  const { connect, environment, out, signal } = context;
+  const id = sandboxId(typed);
+  const wanted = /^\d+$/.test(what) ? { port: portOf(what) } : { linkId: linkId(what) };
+  const preview = await findLink(await connect(), id, wanted, signal);
+  const { url } = preview;
+  if (url === null) {
+    throw new CliFailure('the link is not shown to you: whoever has it could share it', {
+      remedy: 'ask an admin of the org for it',
+    });
+  }
+
+  if (out.json) out.object({ preview });
+  const opener = /^https?:\/\//.test(url) ? browserOpener(environment) : null;
+  const opened = opener !== null && (await openInBrowser(opener, url));
+  if (opened) out.note(`opened ${plainText(url)}`);
+  else if (!out.json) out.line(plainText(url));
+}
+
+async function findLink(
+  { berth }: Connection,
+  id: string,
+  wanted: { port: number } | { linkId: string },
+  signal: AbortSignal,
+): Promise<Preview> {
+  const { previews } = await berth.sandboxes.get(id, { signal });
+  if ('port' in wanted) return await previews.create({ port: wanted.port }, { signal });
+  const found = (await previews.list({ signal })).find((link) => link.id === wanted.linkId);
+  if (found !== undefined) return found;
+  throw new CliFailure(`there is no link ${wanted.linkId} to ${id} that still opens`, {
+    remedy: `berth preview ls ${id} shows them`,
+  });
+}

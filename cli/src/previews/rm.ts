@@ -1,0 +1,28 @@
+// `berth preview rm`.
+import type { CliContext } from '../program/context.ts';
+import { doEach } from '../program/each.ts';
+import { UsageError } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
+import { isResourceId } from '../service/resource-id.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import type { Input } from '../program/command-spec.ts';
+
+export async function removePreviews(context: CliContext, { args: [typed, ...links] }: Input): Promise<number> {
+  const { connect, out, signal } = context;
+  const id = sandboxId(typed);
+  const ids = links.map(linkId);
+  const { berth } = await connect();
+  return await doEach(context, ids, {
+    doing: 'revoking',
+    work: async (previewId) => await berth.raw.revokePreview({ path: { sandboxId: id, previewId }, signal }),
+    show: (answer) => (out.json ? out.object(answer) : out.line(`${answer.preview.id} revoked`)),
+  });
+}
+
+/** As ids of sandboxes are checked, and for the same reason. */
+export function linkId(typed: string): string {
+  if (isResourceId(typed)) return typed;
+  throw new UsageError(`'${plainText(typed)}' is no id of a link; one looks like prv_4hgk2f6z5uq3vw7xjn2mtdra`, {
+    remedy: 'berth preview ls SANDBOX shows them',
+  });
+}

@@ -1,0 +1,97 @@
+// The fields of the API's create, made of what was typed. Owns that a private key stays on this
+// machine.
+import { open } from 'node:fs/promises';
+import { PRIVATE_KEY, sshPublicKey } from '@berth/contract/sandboxes/ssh-public-key.ts';
+import type { Agent, MachineSize, PersistencePolicy, Profile, SandboxSpec } from '@berth/sdk/src/index.ts';
+import { UsageError } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
+
+/** As `sandboxOptions` give them. `false` is `--no-repository`, `--no-branch`. */
+export interface SandboxOptions {
+  name?: string;
+  agent: Agent;
+  sandboxProfile?: Profile;
+  size?: MachineSize;
+  endUser?: string;
+  metadata?: Record<string, string>;
+  mode?: 'persistent' | 'ephemeral';
+  ttlSeconds?: number;
+  persistencePolicy?: PersistencePolicy;
+  repository?: string | false;
+  branch?: string | false;
+  sshKey?: string;
+}
+
+/** A file that is longer is none of one key. */
+const KEY_FILE_MAX_BYTES = 65_536;
+
+/** Throws a UsageError for options that contradict one another, and for a key that is not taken. */
+export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec> {
+  const {
+    name,
+    agent,
+    sandboxProfile,
+    size,
+    endUser,
+    metadata,
+    ttlSeconds,
+    persistencePolicy,
+    repository,
+    branch,
+    sshKey,
+  } = options;
+  const mode = options.mode ?? (ttlSeconds === undefined ? 'persistent' : 'ephemeral');
+  if (mode === 'persistent' && ttlSeconds !== undefined)
+    throw new UsageError('a persistent sandbox has no time to live: leave out --ttl-seconds');
+  if (mode === 'ephemeral' && ttlSeconds === undefined)
+    throw new UsageError('--mode ephemeral needs a time to live: --ttl-seconds 2h');
+  return {
+    agent,
+    ...(name === undefined ? {} : { name }),
+    ...(sandboxProfile === undefined ? {} : { profile: sandboxProfile }),
+    ...(size === undefined ? {} : { machineSize: size }),
+    ...(endUser === undefined ? {} : { endUserId: endUser }),
+    ...(metadata === undefined ? {} : { metadata }),
+    ...(mode === 'persistent' ? {} : { mode }),
+    ...(ttlSeconds === undefined ? {} : { ttlSeconds }),
+    ...(persistencePolicy === undefined ? {} : { persistencePolicy }),
+    ...(repository === undefined ? {} : { repository: repository === false ? null : repository }),
+    ...(branch === undefined ? {} : { branch: branch === false ? null : branch }),
+    ...(sshKey === undefined ? {} : { sshPublicKey: await publicKeyIn(sshKey) }),
+  };
+}
+
+/** The line of a public key in a file. What is wrong with it is said without what it holds. */
+async function publicKeyIn(path: string): Promise<string> {
+  const shown = plainText(path);
+  const text = await textOf(path, shown);
+  if (PRIVATE_KEY.test(text)) {
+    throw new UsageError(`${shown} is a private key: it was not sent, and stays yours alone`, {
+      remedy: `what is needed is the public key, mostly in the file beside it: --ssh-key ${shown}.pub`,
+    });
+  }
+  const parsed = sshPublicKey.safeParse(text);
+  if (parsed.success) return parsed.data;
+  throw new UsageError(`${shown} ${parsed.error.issues[0]?.message ?? 'is no public key'}`);
+}
+
+async function textOf(path: string, shown: string): Promise<string> {
+  try {
+    const file = await open(path);
+    try {
+      // By the piece, and never more than there may be: it need not be a file that ends.
+      const pieces: Buffer[] = [];
+      for (let length = 0; length <= KEY_FILE_MAX_BYTES;) {
+        const { bytesRead, buffer } = await file.read({ buffer: Buffer.alloc(KEY_FILE_MAX_BYTES) });
+        if (bytesRead === 0) return Buffer.concat(pieces).toString('utf8');
+        pieces.push(buffer.subarray(0, bytesRead));
+        length += bytesRead;
+      }
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw new UsageError(`${shown} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+  throw new UsageError(`${shown} is too long for a file with one public key`);
+}

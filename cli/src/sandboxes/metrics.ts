@@ -1,0 +1,129 @@
+// `berth sandbox metrics`: live figures once or again and again, or a sample with the size that is
+// recommended.
+import type { LiveMetrics, MetricsSample } from '@berth/sdk/src/index.ts';
+import type { CliContext } from '../program/context.ts';
+import { UsageError } from '../output/failure.ts';
+import { bar, bytes, mebibytes, percent } from '../output/amount.ts';
+import { fieldLines, type Field } from '../output/fields.ts';
+import { Screen } from '../output/screen.ts';
+import { duration, instant } from '../output/time.ts';
+import { again } from '../interaction/pace.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import { sizeText } from './view.ts';
+import type { Input } from '../program/command-spec.ts';
+
+interface MetricsInput {
+  watch?: boolean;
+  interval?: number;
+  count?: number;
+  sample?: boolean;
+}
+
+const INTERVAL_SECONDS = 2;
+const BAR_CELLS = 20;
+
+export async function sandboxMetrics(
+  context: CliContext,
+  { args: [typed], options }: Input<MetricsInput>,
+): Promise<number | void> {
+  const { connect, out, signal } = context;
+  const id = sandboxId(typed);
+  if (options.sample === true && options.watch === true)
+    throw new UsageError('--sample notes one sample: it goes without --watch');
+  if (options.watch !== true && (options.interval !== undefined || options.count !== undefined))
+    throw new UsageError('--interval and --count belong to --watch');
+
+  if (options.watch === true) return await watch(context, id, options);
+  const { berth } = await connect();
+  if (options.sample === true) {
+    const answer = await berth.raw.sampleMetrics({ path: { sandboxId: id }, signal });
+    if (out.json) out.object(answer);
+    else out.fields(sampleFields(answer.sample));
+    return;
+  }
+  const answer = await berth.raw.getLiveMetrics({ path: { sandboxId: id }, signal });
+  if (out.json) out.object(answer);
+  else out.fields(metricsFields(answer.metrics, out.columns !== undefined));
+}
+
+async function watch(
+  context: CliContext,
+  id: string,
+  { interval = INTERVAL_SECONDS, count }: MetricsInput,
+): Promise<number> {
+  const { connect, out, signal, stdout, environment } = context;
+  const { berth } = await connect();
+  const look = async () => await berth.raw.getLiveMetrics({ path: { sandboxId: id }, signal });
+  const pace = { intervalSeconds: interval, signal, count };
+  if (out.json) return await again(pace, async () => out.object(await look()));
+  if (!stdout.isTTY || environment['TERM'] === 'dumb')
+    return await again(pace, async () => out.line(metricsLine((await look()).metrics)));
+  let last: LiveMetrics | undefined;
+  try {
+    return await Screen.during(stdout, async (screen) => {
+      return await again(pace, async () => {
+        last = (await look()).metrics;
+        screen.show([`${id}, every ${interval} s; Ctrl-C ends`, '', ...fieldLines(metricsFields(last, true))]);
+      });
+    });
+  } finally {
+    // The last figures stay where one can read them.
+    if (last !== undefined) out.fields(metricsFields(last, true));
+  }
+}
+
+function metricsFields({ sampledAt, guest, host }: LiveMetrics, bars: boolean): Field[] {
+  const { cpu, load, memory, disk, network } = guest;
+  const beside = (share: number, text: string): string => (bars ? `${bar(share, BAR_CELLS)}  ${text}` : text);
+  const amountOf = ({ usedMib, totalMib, usedPercent }: typeof memory): string =>
+    beside(usedPercent, `${mebibytes(usedMib)} of ${mebibytes(totalMib)} (${percent(usedPercent)})`);
+  return [
+    [
+      'cpu',
+      beside(
+        cpu.usedPercent ?? 0,
+        `${cpu.usedPercent === null ? 'not known yet' : percent(cpu.usedPercent)} of ${cpu.vcpu} vCPU`,
+      ),
+    ],
+    ['memory', amountOf(memory)],
+    ['disk', amountOf(disk)],
+    ['network', `${bytes(network.receivedBytes)} in, ${bytes(network.sentBytes)} out`],
+    ['load', [load.oneMinute, load.fiveMinutes, load.fifteenMinutes].map((average) => average.toFixed(2)).join(' ')],
+    ['processes', guest.processCount],
+    ['up', duration(guest.uptimeSeconds)],
+    [
+      'on its host',
+      `${mebibytes(host.residentMemoryMib)} memory, ${mebibytes(host.unsharedMemoryMib)} of it its own; ${mebibytes(host.diskUsedMib)} disk`,
+    ],
+    ['at', instant(sampledAt)],
+  ];
+}
+
+/** One look in one line, for logs. */
+function metricsLine({ sampledAt, guest: { cpu, memory, disk, network } }: LiveMetrics): string {
+  const used = cpu.usedPercent === null ? '-' : percent(cpu.usedPercent);
+  const parts = [
+    `cpu ${used}`,
+    `memory ${mebibytes(memory.usedMib)} (${percent(memory.usedPercent)})`,
+    `disk ${mebibytes(disk.usedMib)} (${percent(disk.usedPercent)})`,
+  ];
+  return [
+    instant(sampledAt),
+    ...parts,
+    `network ${bytes(network.receivedBytes)} in, ${bytes(network.sentBytes)} out`,
+  ].join('  ');
+}
+
+function sampleFields(sample: MetricsSample): Field[] {
+  const { cpuUsedPercent } = sample;
+  return [
+    ['has', sizeText(sample.currentAllocation)],
+    ['recommended', sizeText(sample.recommendedAllocation)],
+    ['why', sample.reason],
+    ['stored', sample.storedAsPending ? 'for its next wake' : 'no'],
+    ['cpu', cpuUsedPercent === null ? 'not known yet' : percent(cpuUsedPercent)],
+    ['memory', percent(sample.memoryUsedPercent)],
+    ['disk', percent(sample.diskUsedPercent)],
+    ['at', instant(sample.sampledAt)],
+  ];
+}

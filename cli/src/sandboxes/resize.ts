@@ -1,0 +1,62 @@
+// `berth sandbox resize`.
+import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
+import { BerthError } from '@berth/sdk/src/errors.ts';
+import type { Sandbox, SandboxData, Size } from '@berth/sdk/src/index.ts';
+import type { CliContext } from '../program/context.ts';
+import { UsageError } from '../output/failure.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import { sizeOf, sizeText } from './view.ts';
+import type { Input } from '../program/command-spec.ts';
+
+export async function resizeSandbox(
+  { connect, out, signal }: CliContext,
+  { args: [typed], options }: Input<Size>,
+): Promise<void> {
+  const id = sandboxId(typed);
+  const { vcpu, memoryGb, diskGb } = options;
+  const size: Size = {
+    ...(vcpu === undefined ? {} : { vcpu }),
+    ...(memoryGb === undefined ? {} : { memoryGb }),
+    ...(diskGb === undefined ? {} : { diskGb }),
+  };
+  if (Object.keys(size).length === 0)
+    throw new UsageError('say what is to change: --vcpu, --memory-gb, --disk-gb, or several of them');
+  const { berth } = await connect();
+  const sandbox = await berth.sandboxes.get(id, { signal });
+  await out.step('resizing', async () => {
+    const startedMs = Date.now();
+    await sandbox.resize(size, { signal });
+    if (Date.now() - startedMs >= TRANSITION_WAIT_MS) await settle(sandbox, signal);
+  });
+  if (out.json) {
+    out.object({ sandbox: sandbox.data });
+    return;
+  }
+  const { pendingAllocation: pending } = sandbox.data;
+  out.line(`${id} ${sizeText(sizeOf(sandbox.data))}`);
+  if (pending !== undefined) out.note(`not yet: ${sizeText(pending)}, at its next wake`);
+}
+
+/** Longer than a machine takes for it. */
+const SETTLE_MS = 30_000;
+
+/**
+ * Waits for a size that was still being changed when the service gave its answer, which it holds
+ * back for as long as that takes, up to a bound. One that is kept for the next wake looks the same:
+ * it is waited for in vain.
+ */
+async function settle(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+  if (!grows(sandbox.data)) return;
+  try {
+    await sandbox.waitUntil((now) => !grows(now), { signal, timeoutMs: SETTLE_MS });
+  } catch (error) {
+    if (!(error instanceof BerthError) || error.code !== 'timeout') throw error;
+  }
+}
+
+/** What is to be less is not changed while it is awake. */
+function grows({ status, pendingAllocation: pending, ...sandbox }: SandboxData): boolean {
+  if (pending === undefined || (status !== 'running' && status !== 'ready')) return false;
+  const { allocated_vcpu: vcpu, allocated_memory_gb: memoryGb, allocated_disk_gb: diskGb } = sandbox;
+  return pending.vcpu > vcpu || pending.memoryGb > memoryGb || pending.diskGb > diskGb;
+}

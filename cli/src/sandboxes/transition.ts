@@ -1,0 +1,33 @@
+// `berth sandbox sleep`, `wake` and `rm`: one sandbox or several, each brought to the end of its
+// way.
+import type { Sandbox, TransitionOptions } from '@berth/sdk/src/index.ts';
+import type { CliContext } from '../program/context.ts';
+import { doEach } from '../program/each.ts';
+import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxLine } from './view.ts';
+import type { Action, Input } from '../program/command-spec.ts';
+
+type WaitInput = { wait: boolean };
+
+export const sleepSandboxes = transition('going to sleep', async (sandbox, options) => await sandbox.sleep(options));
+
+export const wakeSandboxes = transition('waking', async (sandbox, options) => await sandbox.wake(options));
+
+/** Asks nobody: whoever types an id has said which one. */
+export const removeSandboxes = transition('deleting', async (sandbox, options) => await sandbox.destroy(options));
+
+function transition(
+  doing: string,
+  verb: (sandbox: Sandbox, options: TransitionOptions) => Promise<Sandbox>,
+): Action<WaitInput> {
+  return async (context: CliContext, { args, options: { wait } }: Input<WaitInput>) => {
+    const { connect, out, signal } = context;
+    const ids = args.map(sandboxId);
+    const { berth } = await connect();
+    return await doEach(context, ids, {
+      doing,
+      work: async (id) => (await verb(await berth.sandboxes.get(id, { signal }), { wait, signal })).data,
+      show: (data) => (out.json ? out.object({ sandbox: data }) : out.line(sandboxLine(data))),
+    });
+  };
+}

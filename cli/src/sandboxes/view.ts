@@ -1,0 +1,71 @@
+// A sandbox as people see it: words, colours and fields for what the API answers of it.
+import type { SandboxData } from '@berth/sdk/src/index.ts';
+import type { Field } from '../output/fields.ts';
+import type { Style } from '../output/style.ts';
+import { duration, instant, instantSince, instantUntil } from '../output/time.ts';
+
+interface Size {
+  vcpu: number;
+  memoryGb: number;
+  diskGb: number;
+}
+
+/** `2 vCPU, 4 GB, 20 GB disk`. */
+export function sizeText({ vcpu, memoryGb, diskGb }: Size): string {
+  return `${vcpu} vCPU, ${memoryGb} GB, ${diskGb} GB disk`;
+}
+
+export function sizeOf(sandbox: SandboxData): Size {
+  return { vcpu: sandbox.allocated_vcpu, memoryGb: sandbox.allocated_memory_gb, diskGb: sandbox.allocated_disk_gb };
+}
+
+/** A status that is not known is shown as it is. */
+export function statusStyle(status: string): Style | undefined {
+  if (status === 'ready' || status === 'running') return 'green';
+  if (status === 'failed') return 'red';
+  return status === 'stopped' || status === 'deleted' ? 'dim' : 'yellow';
+}
+
+/** What one wants to know of it, most important first. */
+export function sandboxFields(sandbox: SandboxData): Field[] {
+  const { status, statusReason, pendingAllocation, lastWake, clone } = sandbox;
+  return [
+    ['id', sandbox.id],
+    ['name', sandbox.name],
+    ['status', status, statusStyle(status)],
+    ['why', statusReason && reasonText(statusReason)],
+    ['since', instantSince(sandbox.statusChangedAt)],
+    ['wakes from', sandbox.wakesFrom],
+    ['size', sizeText(sizeOf(sandbox))],
+    ['after next wake', pendingAllocation && sizeText(pendingAllocation)],
+    ['profile', sandbox.sandbox_profile],
+    ['agent', sandbox.agent],
+    ['policy', sandbox.persistencePolicy],
+    ['mode', sandbox.ttlSeconds === null ? sandbox.mode : `${sandbox.mode}, ${duration(sandbox.ttlSeconds)} at a time`],
+    ['expires', sandbox.expiresAt && instantUntil(sandbox.expiresAt)],
+    ['repository', sandbox.repository],
+    ['branch', sandbox.branch],
+    ['clone', clone && [clone.status, clone.reason && reasonText(clone.reason)].filter(Boolean).join(': ')],
+    ['end user', sandbox.endUserId],
+    ...Object.entries(sandbox.metadata).map(([key, value]) => ['metadata', `${key}=${value}`] as const),
+    ['last active', instantSince(sandbox.lastActiveAt)],
+    [
+      'last wake',
+      lastWake &&
+        `${instantSince(lastWake.at)} from its ${lastWake.from}${lastWake.reason === null ? '' : `: ${lastWake.reason}`}`,
+    ],
+    ['project', sandbox.projectId],
+    ['org', sandbox.orgId],
+    ['created', instantSince(sandbox.createdAt)],
+    ['deleted', sandbox.deletedAt && instant(sandbox.deletedAt)],
+  ];
+}
+
+/** What is said of it when something was done to it: the id first, for programs. */
+export function sandboxLine({ id, status }: SandboxData): string {
+  return `${id} ${status}`;
+}
+
+export function reasonText({ code, message }: { code: string; message: string }): string {
+  return `${message} (${code})`;
+}

@@ -1,0 +1,175 @@
+// Where the API is and as whom it is called: flags over BERTH_* variables over the profile. Owns
+// the rule that a credential goes to its own service alone.
+import { Berth, type Org, type Project } from '@berth/sdk/src/index.ts';
+import { CliFailure, EXIT, UsageError } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
+import { checkResourceId } from './resource-id.ts';
+import { checkProfileName, ProfileFile, profileIn, type Profile } from './profile-file.ts';
+import { serviceAddress } from './address.ts';
+import { sessionToken } from './session.ts';
+
+/** As they were typed. */
+export interface ConnectionFlags {
+  profile?: string;
+  url?: string;
+  org?: string;
+  project?: string;
+}
+
+const DEFAULT_PORT = '4800';
+
+export interface Connection {
+  /** Without a slash at its end. */
+  url: string;
+  berth: Berth;
+  /** The bearer token for a request that is made now. */
+  token: () => Promise<string>;
+  /** The org that is meant: `--org`, BERTH_ORG_ID, the profile's, or the only one there is. */
+  orgId: () => Promise<string>;
+  /** What flags, variables or the profile say, without a call. */
+  chosen: { orgId: string | undefined; projectId: string | undefined };
+  /**
+   * The project that is meant: `--project`, BERTH_PROJECT_ID, the profile's, or the only one of the
+   * org.
+   */
+  projectId: () => Promise<string>;
+  /** Whose credential it is: the variable BERTH_API_KEY, or a profile. */
+  credential: { kind: 'environment' } | { kind: 'profile'; name: string; signedIn: boolean };
+}
+
+export interface ConnectionSource {
+  environment: Readonly<NodeJS.ProcessEnv>;
+  flags: ConnectionFlags;
+  signal?: AbortSignal | undefined;
+}
+
+/** The profile that is meant, whether there is one of that name or not. */
+export async function readProfile({
+  environment,
+  flags,
+}: ConnectionSource): Promise<{ name: string; profile: Profile | undefined; file: ProfileFile }> {
+  const file = new ProfileFile(environment);
+  const all = await file.read();
+  const name = checkProfileName(flags.profile ?? (environment['BERTH_PROFILE'] || all.current));
+  return { name, profile: profileIn(all, name), file };
+}
+
+/**
+ * Throws a CliFailure when there is no credential, or one that may not go where it is asked to.
+ * Makes no call by itself.
+ */
+export async function connect(source: ConnectionSource): Promise<Connection> {
+  const { environment, flags, signal } = source;
+  const { name, profile, file } = await readProfile(source);
+  const url = serviceUrl(source, profile);
+  const key = environment['BERTH_API_KEY'] ?? '';
+  let token: () => Promise<string>;
+  const byKey = key !== '' && flags.profile === undefined;
+  if (byKey) {
+    token = () => Promise.resolve(checkToken(key, 'BERTH_API_KEY'));
+  } else if (profile?.apiKey === undefined && profile?.session === undefined) {
+    throw new CliFailure(`not signed in${name === 'default' ? '' : ` with the profile '${name}'`}`, {
+      remedy:
+        'berth login signs in, or put an API key into the variable BERTH_API_KEY (./berth keys create makes one on the machine of the service)',
+      exitCode: EXIT.signIn,
+    });
+  } else {
+    if (serviceAddress(profile.url) !== url) {
+      throw new UsageError(
+        `the profile '${name}' is signed in to ${profile.url}, not to ${url}: its credential goes nowhere else`,
+        {
+          remedy: `berth login --profile NAME --url ${url} signs in there, or put an API key of it into BERTH_API_KEY`,
+        },
+      );
+    }
+    const { apiKey } = profile;
+    token =
+      apiKey === undefined
+        ? () => sessionToken({ file, name, url, signal })
+        : () => Promise.resolve(checkToken(apiKey, file.path));
+  }
+  const berth = new Berth({ url, apiKey: token });
+  // The key of the variable may be of another org than what the profile was signed in for.
+  const used = byKey ? undefined : profile;
+  const chosenOrg = given('org', flags.org ?? (environment['BERTH_ORG_ID'] || used?.orgId));
+  // Nor is the profile's project one of another org.
+  const usedProject = chosenOrg === used?.orgId ? used?.projectId : undefined;
+  const chosen = {
+    orgId: chosenOrg,
+    projectId: given('project', flags.project ?? (environment['BERTH_PROJECT_ID'] || usedProject)),
+  };
+  const orgId = once(async () => chosen.orgId ?? (await onlyOrg(berth, signal)));
+  const projectId = once(async () => chosen.projectId ?? (await onlyProject(berth, await orgId(), signal)));
+  const credential: Connection['credential'] = byKey
+    ? { kind: 'environment' }
+    : { kind: 'profile', name, signedIn: profile?.apiKey === undefined };
+  return { url, berth, token, orgId, chosen, projectId, credential };
+}
+
+/**
+ * Where the service is, without a slash at its end: `--url`, BERTH_URL, the profile's, or where a
+ * new installation of this machine listens.
+ */
+export function serviceUrl({ environment, flags }: ConnectionSource, profile: Profile | undefined): string {
+  const given =
+    flags.url ??
+    (environment['BERTH_URL'] || profile?.url) ??
+    `http://127.0.0.1:${environment['BERTH_PORT'] || DEFAULT_PORT}`;
+  const url = URL.canParse(given) ? new URL(given) : null;
+  const isAddress = url !== null && ['http:', 'https:'].includes(url.protocol) && url.search === '' && url.hash === '';
+  if (!isAddress || url.username !== '' || url.password !== '') {
+    const whose =
+      flags.url === undefined ? (environment['BERTH_URL'] ? 'BERTH_URL' : 'the URL of the profile') : '--url';
+    throw new UsageError(
+      `${whose} is '${plainText(given)}'; it must be the http or https URL of the API, as https://berth.example.com`,
+    );
+  }
+  return serviceAddress(url.href);
+}
+
+function given(what: 'org' | 'project', id: string | undefined): string | undefined {
+  return id === undefined || id === '' ? undefined : checkResourceId(what, id);
+}
+
+/**
+ * Throws a CliFailure for what can be no token. @param where it comes from, as the message says it
+ */
+export function checkToken(token: string, where: string): string {
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw new CliFailure(`${where} has no API key: it has spaces or line ends, or characters that no key has`, {
+    exitCode: EXIT.signIn,
+  });
+}
+
+async function onlyOrg(berth: Berth, signal?: AbortSignal): Promise<string> {
+  const orgs = await berth.orgs({ signal });
+  return only(orgs, { what: 'org', flag: '--org', use: 'berth org use' });
+}
+
+async function onlyProject(berth: Berth, orgId: string, signal?: AbortSignal): Promise<string> {
+  const projects = await berth.projects.list({ orgId, signal });
+  return only(projects, { what: 'project', flag: '--project', use: 'berth project use' });
+}
+
+function only(
+  found: readonly (Org | Project)[],
+  { what, flag, use }: { what: string; flag: string; use: string },
+): string {
+  const [first, ...others] = found;
+  if (first !== undefined && others.length === 0) return first.id;
+  const names = found.slice(0, 10).map(({ id, name }) => `${id} (${plainText(name ?? '')})`);
+  throw new UsageError(
+    `it is not clear which ${what} is meant: there ${found.length === 0 ? 'is none' : `are ${found.length}: ${names.join(', ')}`}`,
+    {
+      remedy:
+        found.length === 0
+          ? `berth ${what} create makes one`
+          : `say ${flag} ID, or choose one for all further commands with ${use} ID`,
+    },
+  );
+}
+
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined;
+  return () => (result ??= work());
+}

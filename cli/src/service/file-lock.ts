@@ -1,0 +1,109 @@
+// A lock beside a file, for changes that read it first: one process at a time, for a bounded time,
+// and never longer than its holder lives. It is a folder whose only entry names the holder. One
+// takes it by renaming a folder of one's own over it, which the kernel does only while it is empty
+// or not there; a holder that is gone is taken out by its own name, so that nobody ever takes out
+// another.
+import { randomBytes } from 'node:crypto';
+import { access, mkdir, readdir, rename, rm, rmdir, stat, unlink, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { CliFailure } from '../output/failure.ts';
+
+/**
+ * Whoever holds it for longer is stopped or on a machine that is gone: nothing that is done under
+ * it takes as long.
+ */
+const LONGEST_HELD_MS = 30_000;
+const LONGEST_WAIT_MS = 40_000;
+const LOOK_EVERY_MS = 25;
+const OWNER_ONLY = 0o700;
+const THIS_MACHINE = hostname().replaceAll(/[^A-Za-z0-9.-]/g, '_');
+
+export interface FileLock {
+  /** False when it was held for so long that another took it. */
+  isHeld: () => Promise<boolean>;
+  release: () => Promise<void>;
+}
+
+/** Waits until it is free, at most 40 s. Throws errors of the file system as they are. */
+export async function takeLock(path: string, signal?: AbortSignal): Promise<FileLock> {
+  const id = randomBytes(9).toString('hex');
+  const own = `${THIS_MACHINE}~${process.pid}~${id}`;
+  const deadline = Date.now() + LONGEST_WAIT_MS;
+  for (;;) {
+    if ((await holders(path)).length === 0 && (await place(path, own, `${path}.${id}`))) break;
+    if (Date.now() > deadline) {
+      throw new CliFailure(`another berth has held ${path} for ${LONGEST_WAIT_MS / 1_000} s`, {
+        remedy: 'try again; remove that folder if no berth runs',
+      });
+    }
+    await delay(LOOK_EVERY_MS * (0.5 + Math.random()), undefined, { signal });
+  }
+  const entry = join(path, own);
+  return {
+    isHeld: async () => await isThere(entry),
+    release: async () => {
+      await unlink(entry).catch(unless('ENOENT'));
+      // Somebody else's, when it is not empty.
+      await rmdir(path).catch(unless('ENOENT', 'ENOTEMPTY', 'EEXIST'));
+    },
+  };
+}
+
+/** Who holds it, without those that are gone. */
+async function holders(path: string): Promise<string[]> {
+  const entries = await readdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  const living: string[] = [];
+  for (const entry of entries) {
+    if (await isGone(path, entry)) await unlink(join(path, entry)).catch(unless('ENOENT'));
+    else living.push(entry);
+  }
+  return living;
+}
+
+async function isGone(path: string, entry: string): Promise<boolean> {
+  const [host, pid] = entry.split('~');
+  if (host === THIS_MACHINE && /^\d+$/.test(pid ?? '') && !isRunning(Number(pid))) return true;
+  const heldSince = await stat(join(path, entry)).catch(() => undefined);
+  return heldSince !== undefined && heldSince.mtimeMs < Date.now() - LONGEST_HELD_MS;
+}
+
+/** Whether the folder with the one entry came to stand there. */
+async function place(path: string, entry: string, beside: string): Promise<boolean> {
+  await mkdir(beside, { mode: OWNER_ONLY });
+  try {
+    await writeFile(join(beside, entry), '');
+    await rename(beside, path);
+    return true;
+  } catch (error) {
+    await rm(beside, { recursive: true, force: true });
+    if (['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
+    throw error;
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function unless(...codes: readonly string[]): (error: NodeJS.ErrnoException) => void {
+  return (error) => {
+    if (!codes.includes(error.code ?? '')) throw error;
+  };
+}

@@ -1,0 +1,93 @@
+// What is new in a feed whose entries come to stand behind those that were there before: none
+// twice, none left out.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ActivityEntry } from '@berth/sdk/src/index.ts';
+import { ActivityFollower, type ReadPage } from '../../src/activity/follower.ts';
+
+const PAGE = 5;
+const OVERLAP_MS = 1_000;
+
+/** A feed in memory, read as the API's is. */
+class Feed {
+  readonly entries: ActivityEntry[] = [];
+  pages = 0;
+  failNext = 0;
+  #last = 0;
+
+  /** @param atMs when what writes it began */
+  add(atMs: number): string {
+    const id = `act_${(this.#last += 1)}`;
+    this.entries.push({ id, at: new Date(atMs).toISOString() } as ActivityEntry);
+    return id;
+  }
+
+  readonly read: ReadPage = (after) => {
+    this.pages += 1;
+    if (this.failNext > 0 && (this.failNext -= 1) === 0) return Promise.reject(new Error('away'));
+    const sorted = this.entries.toSorted((one, other) => other.at.localeCompare(one.at) || number(other) - number(one));
+    const from = after === undefined ? 0 : sorted.findIndex(({ id }) => id === after) + 1;
+    const activity = sorted.slice(from, from + PAGE);
+    const hasMore = from + PAGE < sorted.length;
+    return Promise.resolve({ activity, hasMore, nextCursor: hasMore ? (activity.at(-1)?.id ?? null) : null });
+  };
+}
+
+const number = ({ id }: ActivityEntry): number => Number(id.slice(4));
+const ids = (entries: readonly ActivityEntry[]): string[] => entries.map(({ id }) => id);
+
+test('it begins with the latest, the oldest of them first, and what was there before does not come again', async () => {
+  const feed = new Feed();
+  for (let at = 0; at < 40; at += 1) feed.add(at * 10);
+  const follower = new ActivityFollower(feed.read, OVERLAP_MS);
+  assert.deepEqual(ids(await follower.start(3)), ['act_38', 'act_39', 'act_40']);
+  assert.deepEqual(await follower.next(), []);
+  const [one, two] = [feed.add(400), feed.add(400)];
+  assert.deepEqual(ids(await follower.next()), [one, two]);
+  assert.deepEqual(await follower.next(), []);
+});
+
+test('an entry that comes late stands behind the newest and is shown all the same, once', async () => {
+  const feed = new Feed();
+  feed.add(10_000);
+  const follower = new ActivityFollower(feed.read, OVERLAP_MS);
+  await follower.start(1);
+  feed.add(10_900);
+  assert.deepEqual(ids(await follower.next()), ['act_2']);
+  const late = feed.add(10_100);
+  assert.deepEqual(ids(await follower.next()), [late]);
+  assert.deepEqual(await follower.next(), []);
+});
+
+test('more than a page at once is read to its end, an empty feed is followed, and a failed look is made up for', async () => {
+  const feed = new Feed();
+  const follower = new ActivityFollower(feed.read, OVERLAP_MS);
+  assert.deepEqual(await follower.start(3), []);
+  const added = Array.from({ length: 3 * PAGE + 1 }, (_, at) => feed.add(1_000 + at));
+  feed.failNext = 3;
+  await assert.rejects(follower.next(), /away/);
+  assert.deepEqual(ids(await follower.next()), added);
+});
+
+test('a quiet feed costs one page a look, however long it is', async () => {
+  const feed = new Feed();
+  for (let at = 0; at < 500; at += 1) feed.add(at * 1_000);
+  const follower = new ActivityFollower(feed.read, OVERLAP_MS);
+  await follower.start(1);
+  feed.pages = 0;
+  for (let looks = 0; looks < 10; looks += 1) assert.deepEqual(await follower.next(), []);
+  assert.equal(feed.pages, 10);
+});
+
+test('in any order of coming, each that comes within the overlap is shown once', async () => {
+  let seed = 7;
+  const random = (most: number): number => (seed = (seed * 48_271) % 2_147_483_647) % most;
+  const feed = new Feed();
+  const follower = new ActivityFollower(feed.read, OVERLAP_MS);
+  const shown = ids(await follower.start(10));
+  for (let now = 10_000; now < 40_000; now += random(300)) {
+    for (let count = random(7); count > 0; count -= 1) feed.add(now - random(OVERLAP_MS / 2));
+    shown.push(...ids(await follower.next()));
+  }
+  assert.deepEqual(shown.toSorted(), ids(feed.entries).toSorted());
+});

@@ -1,0 +1,320 @@
+// `berth exec` in pipes, against a server that speaks as the API does and runs what it is asked to
+// here. On a real machine: e2e/commands/cli-streams.test.ts.
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ApiServer, refusal } from '../world/api-server.ts';
+import { berth, cleanEnvironment, MAIN, startBerth, type Ended } from '../world/berth.ts';
+import { LocalGuest } from '../world/local-guest.ts';
+import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';
+
+let api: ApiServer;
+let guest: LocalGuest;
+let folder: string;
+let answerJson: ApiServer['json'];
+let answerSocket: ApiServer['answer'];
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-exec-'));
+  api = await ApiServer.start();
+  guest = new LocalGuest(folder, api);
+  ({ json: answerJson, answer: answerSocket } = api);
+});
+after(async () => {
+  api.close();
+  await rm(folder, { recursive: true });
+});
+afterEach(() => {
+  api.refuse = null;
+  api.json = answerJson;
+  api.answer = answerSocket;
+  guest.asked.length = 0;
+  guest.orders.length = 0;
+});
+
+const env = (): Record<string, string | undefined> => api.environment;
+const exec = (args: readonly string[], stdin?: string | Buffer): Promise<Ended> =>
+  berth(['exec', ...args], { env: env(), ...(stdin === undefined ? {} : { stdin }) });
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (let looks = 0; !holds(); looks += 1) {
+    assert.ok(looks < 6_000, what);
+    await delay(10);
+  }
+}
+
+/** How the shell of this test sees a command line of the CLI. */
+function shellWord(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+const program = (): string => `${shellWord(process.execPath)} ${shellWord(MAIN)}`;
+
+test('stdout and stderr come on their own streams as they are, and the exit code is passed on', async () => {
+  assert.deepEqual(await exec(['sbx_abc', '--', 'printf "a\\tü\\033[1m"; printf err >&2; exit 7']), {
+    code: 7,
+    stdout: 'a\tü\u001b[1m',
+    stderr: 'err',
+  });
+  assert.deepEqual(await exec(['sbx_abc', 'true']), { code: 0, stdout: '', stderr: '' });
+  assert.equal((await exec(['sbx_abc', '--', 'no-such-program'])).code, 127);
+  assert.equal((await exec(['sbx_abc', '--', 'kill -TERM $$'])).code, 143);
+  assert.deepEqual(await berth(['sandbox', 'exec', 'sbx_abc', '--', 'echo same'], { env: env() }), {
+    code: 0,
+    stdout: 'same\n',
+    stderr: '',
+  });
+});
+
+test('one word is text for the shell; several arrive as exactly these arguments', async () => {
+  assert.equal((await exec(['sbx_abc', '--', 'echo a  b | tr a-z A-Z'])).stdout, 'A B\n');
+  const words = ['', 'a  b', "it's", '$HOME', '*', 'line\nend', 'ü"\\', '-n', '--json', '~', 'a=b', '`x`', '!', '#'];
+  for (const flags of [[], ['-i']]) {
+    const { stdout, stderr } = await exec([...flags, 'sbx_abc', 'printf', '[%s]\\n', ...words]);
+    assert.deepEqual([stdout, stderr], [words.map((word) => `[${word}]\n`).join(''), '']);
+  }
+  assert.equal((await exec(['sbx_abc', '--', 'A=b', 'env'])).code, 127, 'no assignment');
+});
+
+test('--timeout-seconds is passed on; what ran out of time and what was cut off is said on stderr', async () => {
+  const result = { exitCode: 124, stdout: 'the end\n', stderr: '', truncated: true, timedOut: true };
+  api.json = (_request, body) => {
+    guest.asked.push(body as { command: string });
+    return result;
+  };
+  const { code, stdout, stderr } = await exec(['--timeout-seconds', '3', 'sbx_abc', '--', 'make']);
+  assert.deepEqual([code, stdout], [124, 'the end\n']);
+  assert.equal(
+    stderr,
+    'berth: there was more output: this is its end, at most 64 KiB of each of stdout and stderr; berth exec -i gives all of it\n' +
+      'berth: the command was ended: its 3 s were up (--timeout-seconds)\n',
+  );
+  assert.deepEqual(guest.asked, [{ command: 'make', timeoutSeconds: 3 }]);
+  const json = await exec(['--json', 'sbx_abc', '--', 'make']);
+  assert.deepEqual([json.code, JSON.parse(json.stdout)], [124, result]);
+});
+
+test('what is typed wrongly is told, with exit code 2', async () => {
+  for (const [args, expected] of [
+    [['sbx_abc'], /missing required argument 'command'/],
+    [['sbx_abc', '--'], /which command\?/],
+    [
+      ['sbx_abc', '-it', 'bash'],
+      /'-it' stands where the command begins: options of berth exec come before the sandbox\n {2}berth exec -it sbx_abc/,
+    ],
+    [['sbx;abc', 'true'], /is no id of a sandbox/],
+    [['--timeout-seconds', '0', 'sbx_abc', 'true'], /must be a whole number from 1 to 600/],
+    [['-i', '--timeout-seconds', '9', 'sbx_abc', 'true'], /--timeout-seconds goes with neither -i nor -t/],
+    [['-i', '--json', 'sbx_abc', 'true'], /--json goes with neither -i nor -t/],
+    [['-it', 'sbx_abc', 'bash'], /-t needs a terminal, and stdin is none\n {2}leave -t away/],
+    [['-i', 'sbx_abc', 'x'.repeat(15_000)], /the command is too long: 15008 bytes/],
+    [['--ti', 'sbx_abc', 'true'], /unknown option '--ti'/],
+  ] as const) {
+    const { code, stdout, stderr } = await exec(args);
+    assert.deepEqual([code, stdout], [2, ''], args.join(' '));
+    assert.match(stderr, expected);
+  }
+  assert.deepEqual(guest.asked, []);
+});
+
+test('whatever fails in Berth is 125, with and without streams', async () => {
+  api.refuse = refusal(409, 'sandbox_state_conflict', 'the sandbox is stopped');
+  for (const flags of [[], ['-i'], ['--json']]) {
+    assert.deepEqual(await exec([...flags, 'sbx_abc', 'true']), {
+      code: 125,
+      stdout: '',
+      stderr: 'berth: the sandbox is stopped (sandbox_state_conflict)\n',
+    });
+  }
+  api.refuse = null;
+  api.answer = (socket) => socket.close(4409, 'sandbox_state_conflict');
+  assert.deepEqual(await exec(['-i', 'sbx_abc', 'true']), {
+    code: 125,
+    stdout: '',
+    stderr:
+      'berth: the connection to the command was closed: the sandbox is not awake any more (sandbox_state_conflict)\n',
+  });
+  for (const frame of [Buffer.from([3, 65]), Buffer.from([1, 65])]) {
+    api.answer = (socket) => {
+      socket.send(frame);
+      socket.once('message', () => socket.close(1000));
+    };
+    const { code, stderr } = await exec(['-i', 'sbx_abc', 'true']);
+    assert.equal(code, 125);
+    assert.match(stderr, frame[0] === 3 ? /neither stdout nor stderr/ : /was closed: the server ended it/);
+  }
+  assert.equal((await berth(['exec', 'sbx_abc', 'true'], { env: { ...env(), BERTH_API_KEY: '' } })).code, 125);
+});
+
+test('-i passes stdin on to its end, binary both ways, and gives both streams', async () => {
+  assert.deepEqual(await exec(['-i', 'sbx_abc', '--', 'cat; echo there >&2; exit 3'], 'hi\n'), {
+    code: 3,
+    stdout: 'hi\n',
+    stderr: 'there\n',
+  });
+  assert.deepEqual(guest.asked.at(-1), { command: 'cat; echo there >&2; exit 3', tty: 'false' });
+  const sent = randomBytes(48_000_000);
+  const child = spawn(process.execPath, [MAIN, 'exec', '-i', 'sbx_abc', '--', 'cat'], { env: cleanEnvironment(env()) });
+  child.stdin.end(sent);
+  const sum = createHash('sha256');
+  let bytes = 0;
+  child.stdout.on('data', (chunk: Buffer) => {
+    sum.update(chunk);
+    bytes += chunk.length;
+  });
+  assert.equal(((await once(child, 'close')) as [number])[0], 0);
+  assert.deepEqual([bytes, sum.digest('hex')], [sent.length, createHash('sha256').update(sent).digest('hex')]);
+});
+
+test('-i ends with the command though stdin is still open, and the command may leave its input unread', async () => {
+  const { ended } = startBerth(['exec', '-i', 'sbx_abc', '--', 'echo done'], { env: env() });
+  assert.deepEqual(await ended, { code: 0, stdout: 'done\n', stderr: '' });
+  assert.deepEqual(await exec(['-i', 'sbx_abc', '--', 'head -c 3'], randomBytes(5_000_000).fill('x')), {
+    code: 0,
+    stdout: 'xxx',
+    stderr: '',
+  });
+});
+
+test('without -i the command finds nothing to read', async () => {
+  assert.deepEqual(await shell(`echo lost | ${program()} exec sbx_abc -- cat`), { stdout: '', stderr: '' });
+});
+
+test('signals to berth reach the command, and its exit code comes back', async () => {
+  for (const [name, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+    ['SIGQUIT', 131],
+    ['SIGUSR1', 138],
+    ['SIGUSR2', 140],
+  ] as const) {
+    const { child, seen, ended } = startBerth(['exec', '-i', 'sbx_abc', '--', 'echo begun; exec sleep 1000'], {
+      env: env(),
+    });
+    await until(`${name}: it runs`, () => seen.stdout === 'begun\n');
+    child.kill(name);
+    assert.deepEqual(await ended, { code, stdout: 'begun\n', stderr: '' }, name);
+    assert.deepEqual(guest.orders.at(-1), { signal: name });
+  }
+});
+
+test('a command that does not end when it is asked to is left at the second time, and ended by that', async () => {
+  const { child, seen, ended } = startBerth(
+    ['exec', '-i', 'sbx_abc', '--', 'trap "echo no" INT; echo begun; while :; do sleep 1; done'],
+    {
+      env: env(),
+    },
+  );
+  await until('it runs', () => seen.stdout === 'begun\n');
+  child.kill('SIGINT');
+  await until('it refuses', () => seen.stdout === 'begun\nno\n');
+  child.kill('SIGINT');
+  assert.deepEqual(await ended, { code: 130, stdout: 'begun\nno\n', stderr: 'berth: stopped by SIGINT\n' });
+  await until('nothing runs', () => guest.running.size === 0);
+});
+
+for (const flags of [[], ['-i']]) {
+  test(`whoever is killed ends the command${flags.length > 0 ? ' with -i' : ''}, and SIGINT ends one without -i too`, async () => {
+    for (const name of ['SIGKILL', ...(flags.length > 0 ? [] : ['SIGINT' as const])] as const) {
+      const { child, ended } = startBerth(['exec', ...flags, 'sbx_abc', '--', 'sleep 1000'], { env: env() });
+      await until('it runs', () => guest.running.size === 1);
+      child.kill(name);
+      const { code, stderr } = await ended;
+      assert.deepEqual([code, stderr], name === 'SIGKILL' ? [null, ''] : [130, 'berth: stopped by SIGINT\n']);
+      await until('nothing runs', () => guest.running.size === 0);
+    }
+  });
+}
+
+test('a reader of the output that goes away ends berth without a word, and the command', async () => {
+  for (const command of ['exec -i sbx_abc -- yes', "exec sbx_abc -- 'yes | head -c 500000'"]) {
+    const { stdout, stderr } = await shell(`{ ${program()} ${command}; echo "code $?" >&2; } | head -n 1`);
+    assert.deepEqual([stdout, stderr], ['y\n', 'code 141\n']);
+  }
+  await until('nothing runs', () => guest.running.size === 0);
+});
+
+/** Runs a line of a shell to its end; the server is in this process, which must not wait for it. */
+function shell(line: string): Promise<{ stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile('/bin/sh', ['-c', line], { env: cleanEnvironment(env()) }, (_error, stdout, stderr) =>
+      resolve({ stdout, stderr }),
+    );
+  });
+}
+
+test('a slow reader holds the command back', async () => {
+  const child = spawn(
+    process.execPath,
+    [MAIN, 'exec', '-i', 'sbx_abc', '--', 'head -c 60000000 /dev/zero; echo written >&2'],
+    {
+      env: cleanEnvironment(env()),
+    },
+  );
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  await until('the server has to wait', () => guest.heldBack);
+  assert.equal(stderr, '');
+  let bytes = 0;
+  child.stdout.on('data', (chunk: Buffer) => (bytes += chunk.length));
+  assert.equal(((await once(child, 'close')) as [number])[0], 0);
+  assert.deepEqual([bytes, stderr], [60_000_000, 'written\n']);
+});
+
+test('in a terminal without -t, Ctrl-C is a signal to the command', async () => {
+  const screen = new PseudoTerminal(
+    process.execPath,
+    [MAIN, 'exec', '-i', 'sbx_abc', '--', 'echo begun; exec sleep 1000'],
+    cleanEnvironment(env()),
+  );
+  await screen.shows('begun\r\n');
+  screen.type('\x03');
+  assert.equal(await screen.ended(), 130);
+  assert.deepEqual(guest.orders.at(-1), { signal: 'SIGINT' });
+});
+
+test('-it joins the terminals: size, keys as bytes, signals as orders, the exit code', async () => {
+  const opened = Promise.withResolvers<{
+    url: string | undefined;
+    typed: () => string;
+    orders: unknown[];
+    end: (exit: number) => void;
+  }>();
+  api.answer = (socket, { url }) => {
+    let typed = '';
+    const orders: unknown[] = [];
+    socket.on('message', (data: Buffer, isBinary) => {
+      if (isBinary) typed += data.toString('latin1');
+      else orders.push(JSON.parse(data.toString()));
+    });
+    socket.send(Buffer.from('ready'));
+    const end = (exit: number): void => {
+      socket.send(JSON.stringify({ exit }));
+      socket.close(1000);
+    };
+    opened.resolve({ url, typed: () => typed, orders, end });
+  };
+  const screen = new PseudoTerminal(
+    process.execPath,
+    [MAIN, 'exec', '-it', 'sbx_abc', '--', 'vim', 'a file'],
+    cleanEnvironment(env()),
+  );
+  const remote = await opened.promise;
+  await screen.shows('ready');
+  const query = new URL(remote.url ?? '', 'http://api').searchParams;
+  assert.equal(query.get('command'), "vim 'a file'");
+  assert.equal(query.get('tty'), null, 'it is so by default');
+  await screen.resize(33, 101);
+  await until('the size comes', () => JSON.stringify(remote.orders.at(-1)) === '{"resize":{"cols":101,"rows":33}}');
+  screen.type('\x03\x1a');
+  await until('keys are bytes', () => remote.typed() === '\x03\x1a');
+  process.kill(await screen.program(), 'SIGTERM');
+  await until('a signal is an order', () => JSON.stringify(remote.orders.at(-1)) === '{"signal":"SIGTERM"}');
+  remote.end(143);
+  assert.equal(await screen.ended(), 143);
+});

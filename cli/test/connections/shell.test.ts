@@ -1,0 +1,166 @@
+// `berth shell` in a terminal, against a server that speaks as the API does.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { WebSocket } from 'ws';
+import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';
+import { ApiServer, refusal, TOKEN } from '../world/api-server.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+/** The server's end of a terminal: how it was asked for, and what came. */
+interface Remote {
+  asked: unknown[];
+  socket: WebSocket;
+  typed: Buffer;
+  orders: unknown[];
+  closed: boolean;
+}
+
+let api: ApiServer;
+let screen: PseudoTerminal;
+before(async () => {
+  api = await ApiServer.start();
+});
+after(() => api.close());
+afterEach(() => {
+  api.refuse = null;
+  screen.hangUp();
+});
+
+/** Starts a program in a terminal; resolves once a shell in it has its connection. */
+async function startShell(program: string, args: readonly string[]): Promise<Remote> {
+  const { promise, resolve } = Promise.withResolvers<Remote>();
+  api.answer = (socket, { url, headers }) => {
+    const remote: Remote = {
+      asked: [url, headers.authorization],
+      socket,
+      typed: Buffer.alloc(0),
+      orders: [],
+      closed: false,
+    };
+    socket.on('message', (data: Buffer, isBinary) => {
+      if (isBinary) remote.typed = Buffer.concat([remote.typed, data]);
+      else remote.orders.push(JSON.parse(data.toString()));
+    });
+    socket.once('close', () => (remote.closed = true));
+    resolve(remote);
+  };
+  screen = new PseudoTerminal(program, args, api.environment);
+  const remote = await promise;
+  // The first order says that the terminal is passed on from now on.
+  await until('the first size comes', () => remote.orders.length > 0);
+  return remote;
+}
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (let looks = 0; !holds(); looks += 1) {
+    assert.ok(looks < 3_000, what);
+    await delay(10);
+  }
+}
+
+test('keys go out as they are, Ctrl-C and single bytes of characters too; what comes is shown; the exit code is passed on', async () => {
+  const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
+  assert.match(String(remote.asked[0]), /^\/v1\/sandboxes\/sbx_abc\/terminal\?cols=\d+&rows=\d+$/);
+  assert.equal(remote.asked[1], `Bearer ${TOKEN}`);
+  const shown = Buffer.from('grüße\n日本語\r\n\u001b[31m$ ');
+  for (const byte of shown) remote.socket.send(Buffer.from([byte]));
+  await screen.shows('grüße\n日本語\r\n\u001b[31m$ ');
+  const keys = Buffer.from('é\r\x03\x1a\x04\x1b[A💡');
+  for (const byte of keys) screen.type(Buffer.from([byte]));
+  await until('the keys arrive', () => remote.typed.length >= keys.length);
+  assert.deepEqual(remote.typed, keys);
+  assert.ok(!screen.text.includes('💡'), 'what is typed is shown by the other terminal alone');
+  remote.socket.send(JSON.stringify({ exit: 42 }));
+  remote.socket.close(1000);
+  assert.equal(await screen.ended(), 42);
+});
+
+test('the size of the window is told at the start and whenever it changes, and is never more than may be', async () => {
+  const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
+  const last = (): string => JSON.stringify(remote.orders.at(-1));
+  await screen.resize(33, 101);
+  await until('the new size comes', () => last() === '{"resize":{"cols":101,"rows":33}}');
+  await screen.resize(5_000, 5_000);
+  await until('the largest size comes', () => last() === '{"resize":{"cols":1000,"rows":1000}}');
+});
+
+for (const [what, end, code, said] of [
+  [
+    'its sandbox falls asleep',
+    (remote: Remote) => remote.socket.close(4409, 'sandbox_state_conflict'),
+    1,
+    /berth: the terminal was closed: the sandbox is not awake any more \(sandbox_state_conflict\)/,
+  ],
+  [
+    'its key is revoked',
+    (remote: Remote) => remote.socket.close(4401, 'unauthenticated'),
+    1,
+    /closed: the API key was revoked, or has expired \(unauthenticated\)/,
+  ],
+  [
+    'the connection breaks',
+    (remote: Remote) => remote.socket.terminate(),
+    1,
+    /closed: the connection to the server broke/,
+  ],
+  [
+    'it ends without an exit code',
+    (remote: Remote) => remote.socket.close(1000),
+    1,
+    /the terminal was closed: the server ended it/,
+  ],
+  ['it is told to end', async () => process.kill(await programIn(screen), 'SIGTERM'), 143, /berth: stopped by SIGTERM/],
+] as const) {
+  test(`when ${what} it says so, and the terminal is as it was before`, async () => {
+    const remote = await startShell('/bin/sh', [
+      '-c',
+      `stty -a > /dev/stderr; echo before; '${process.execPath}' '${MAIN}' shell sbx_abc; echo it gave $?; stty -a`,
+    ]);
+    const settings = screen.text.slice(0, screen.text.indexOf('before'));
+    assert.match(settings, /(?<!-)icanon/);
+    assert.match(await screen.settings(), /-icanon/);
+    await end(remote);
+    await screen.shows(said);
+    const [ended] = await screen.shows(/it gave \d+\r\n/);
+    assert.match(ended, new RegExp(`^it gave ${code}\\r\\n`));
+    await screen.ended();
+    assert.ok(screen.text.endsWith(settings), screen.text);
+    await until('the other terminal is hung up', () => remote.closed);
+  });
+}
+
+test('a terminal that is taken away hangs the other one up', async () => {
+  const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
+  screen.hangUp();
+  await until('it is closed', () => remote.closed);
+});
+
+test('a refusal is told in the words of the API, with exit code 1', async () => {
+  api.refuse = refusal(404, 'sandbox_not_found', 'there is no sandbox sbx_abc');
+  screen = new PseudoTerminal(process.execPath, [MAIN, 'shell', 'sbx_abc'], api.environment);
+  assert.equal(await screen.ended(), 1);
+  assert.equal(screen.text, 'berth: there is no sandbox sbx_abc (sandbox_not_found)\r\n');
+});
+
+test('without a terminal it says what to use instead', () => {
+  const { status, stderr } = spawnSync(process.execPath, [MAIN, 'shell', 'sbx_abc'], {
+    env: api.environment,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 2);
+  assert.equal(
+    stderr,
+    'berth: this needs a terminal, for input and output\n  berth exec sbx_abc -- COMMAND runs a command without one\n',
+  );
+});
+
+/** The program that the terminal's shell waits for. */
+async function programIn(terminal: PseudoTerminal): Promise<number> {
+  const shell = await terminal.program();
+  return Number(readFileSync(`/proc/${shell}/task/${shell}/children`, 'utf8').split(' ')[0]);
+}

@@ -1,0 +1,197 @@
+// `berth ssh` and `berth known-host` against a server that speaks as the API does, with a program
+// in place of ssh that tells how it was called. The real one: e2e/connections/ssh.test.ts.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { ApiServer, refusal, TOKEN } from '../world/api-server.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const HOST_KEY = `ssh-ed25519 ${'C'.repeat(68)}`;
+/** Prints its arguments and the file of known hosts; ends as the file beside it says. */
+const PROGRAM = `#!/bin/sh
+for word in "$@"; do
+  echo "[$word]"
+  case $word in UserKnownHostsFile=*) file=\${word#*=}; file=\${file#?}; cat "\${file%?}" ;; esac
+done
+. "$(dirname "$0")/end"
+`;
+
+let api: ApiServer;
+let folder: string;
+let asked: string[];
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-ssh verb-'));
+  await writeFile(join(folder, 'ssh'), PROGRAM);
+  await chmod(join(folder, 'ssh'), 0o755);
+  api = await ApiServer.start();
+});
+after(async () => {
+  api.close();
+  await rm(folder, { recursive: true });
+});
+afterEach(() => {
+  api.refuse = null;
+});
+
+interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+async function run(
+  verb: string[],
+  {
+    end = 'exit 0',
+    env = {},
+    key = 'SHA256:abc',
+  }: { end?: string; env?: Record<string, string>; key?: string | null } = {},
+): Promise<Ended> {
+  asked = [];
+  api.json = ({ method, url, headers }) => {
+    asked.push(`${method} ${url} ${headers.authorization}`);
+    return { ssh: { user: 'berth', hostKey: HOST_KEY, authorizedKeyFingerprint: key } };
+  };
+  await writeFile(join(folder, 'end'), end);
+  const child = spawn(process.execPath, [MAIN, ...verb], {
+    env: { ...api.environment, PATH: `${folder}:${process.env['PATH']}`, TMPDIR: folder, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = { code: null as number | null, stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (ended.stdout += chunk));
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (ended.stderr += chunk));
+  [ended.code] = (await once(child, 'close')) as [number | null];
+  return ended;
+}
+
+test('ssh is called with the host key as the only one known, by way of the tunnel, and gets all arguments as they are', async () => {
+  const { code, stdout, stderr } = await run([
+    'ssh',
+    'sbx_abc',
+    '-i',
+    'a key',
+    '-L',
+    '8080:localhost:80',
+    '--',
+    'ls',
+    '-l',
+    "it's 100 %",
+  ]);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.deepEqual(asked, [`GET /v1/sandboxes/sbx_abc/ssh Bearer ${TOKEN}`]);
+  const words = stdout.split('\n');
+  assert.ok(words.includes(`sbx_abc ${HOST_KEY}`), stdout);
+  assert.ok(words.includes('[StrictHostKeyChecking=yes]'));
+  assert.ok(words.includes('[User=berth]'));
+  assert.ok(words.includes(`[ProxyCommand='${process.execPath}' '${MAIN}' tunnel %h]`), stdout);
+  const rest = words.slice(words.indexOf('[sbx_abc]') + 1, -1);
+  assert.deepEqual(rest, ['[-i]', '[a key]', '[-L]', '[8080:localhost:80]', '[--]', '[ls]', '[-l]', "[it's 100 %]"]);
+  assert.ok(!stdout.includes(TOKEN), 'the API key is in no argument');
+  assert.deepEqual((await readdir(folder)).sort(), ['end', 'ssh'], 'no file is left');
+});
+
+for (const [end, code] of [
+  ['exit 7', 7],
+  ['exit 255', 255],
+  ['kill -TERM $$', 143],
+] as const) {
+  test(`an ssh that ends by '${end}' gives exit code ${code}`, async () => {
+    assert.equal((await run(['ssh', 'sbx_abc'], { end })).code, code);
+  });
+}
+
+test('without an ssh client it says what to install', async () => {
+  const { code, stderr } = await run(['ssh', 'sbx_abc'], { env: { PATH: join(folder, 'empty') } });
+  assert.deepEqual(
+    [code, stderr],
+    [
+      255,
+      'berth: the ssh client is not installed on this machine\n  apt install openssh-client; berth shell needs none\n',
+    ],
+  );
+});
+
+test('a sandbox that was created without a key says so, and ssh is not called', async () => {
+  const { code, stdout, stderr } = await run(['ssh', 'sbx_abc'], { key: null });
+  assert.deepEqual([code, stdout], [255, '']);
+  assert.match(
+    stderr,
+    /^berth: nobody may sign in to this sandbox by ssh: it was created without sshPublicKey\n {2}create one with .*berth shell sbx_abc/,
+  );
+});
+
+test('the line of known_hosts is printed and nothing else', async () => {
+  const { code, stdout, stderr } = await run(['known-host', 'sbx_abc']);
+  assert.deepEqual([code, stdout, stderr], [0, `sbx_abc ${HOST_KEY}\n`, '']);
+});
+
+/**
+ * All that fails before the remote command is 255 for ssh, as with ssh itself, but for what was
+ * typed wrongly.
+ */
+for (const [verb, failed, signIn] of [
+  ['ssh', 255, 255],
+  ['known-host', 1, 4],
+] as const) {
+  test(`${verb}: a refusal is told in the words of the API, with what to do`, async () => {
+    for (const [status, errorCode, message, expected, remedy] of [
+      [404, 'sandbox_not_found', 'there is no sandbox sbx_abc', failed, ''],
+      [
+        401,
+        'unauthenticated',
+        'the bearer token is unknown',
+        signIn,
+        '  berth login signs in; BERTH_API_KEY, when it is set, is used instead\n',
+      ],
+    ] as const) {
+      api.refuse = refusal(status, errorCode, message);
+      const { code, stdout, stderr } = await run([verb, 'sbx_abc']);
+      assert.deepEqual([code, stdout, stderr], [expected, '', `berth: ${message} (${errorCode})\n${remedy}`]);
+    }
+    api.refuse = { status: 200, body: '<html>', type: 'text/html' };
+    const { code, stdout, stderr } = await run([verb, 'sbx_abc']);
+    assert.deepEqual([code, stdout], [failed, '']);
+    assert.match(
+      stderr,
+      /answered 200 by something else than Berth \(invalid_answer\)\n {2}--url, BERTH_URL or the profile says where/,
+    );
+  });
+
+  for (const [what, id, env, expected, words] of [
+    ['no key', 'sbx_abc', { BERTH_API_KEY: '' }, signIn, /^berth: not signed in\n.*BERTH_API_KEY/],
+    [
+      'a key with a line end',
+      'sbx_abc',
+      { BERTH_API_KEY: `${TOKEN}\n` },
+      signIn,
+      /BERTH_API_KEY has no API key: it has spaces or line ends/,
+    ],
+    [
+      'a server that is not there',
+      'sbx_abc',
+      { BERTH_URL: 'http://127.0.0.1:10' },
+      failed,
+      /no answer came: connect ECONNREFUSED 127\.0\.0\.1:10 .*\n {2}--url, BERTH_URL or the profile says/,
+    ],
+    [
+      'no URL',
+      'sbx_abc',
+      { BERTH_URL: 'somewhere' },
+      2,
+      /BERTH_URL is 'somewhere'; it must be the http or https URL of the API/,
+    ],
+    ['a name that is no id', 'sbx;id', {}, 2, /'sbx;id' is no id of a sandbox/],
+    ['an option in place of the sandbox', '--port=1', {}, 2, /unknown option '--port=1'/],
+  ] as const) {
+    test(`${verb}: ${what} is told, with exit code ${expected}`, async () => {
+      const { code, stdout, stderr } = await run([verb, id], { env });
+      assert.deepEqual([code, stdout], [expected, '']);
+      assert.match(stderr, words);
+      assert.ok(!stderr.includes(TOKEN) && !/ at .*\.ts:/.test(stderr), stderr);
+    });
+  }
+}

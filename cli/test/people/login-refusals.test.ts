@@ -1,0 +1,259 @@
+// What a service, a network and a file system may do to a sign-in, and what is said of it.
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { AuthServer, type AuthAnswer, type SeenRequest } from '../world/auth-server.ts';
+import { berth, newHome, startBerth, type Ended } from '../world/berth.ts';
+import { profilePath, readProfiles, sessionOf, writeProfiles } from '../world/profile.ts';
+
+let api: AuthServer;
+let home: string;
+beforeEach(async () => {
+  api = await AuthServer.start();
+  home = newHome();
+});
+afterEach(() => api.close());
+
+const DEVICE = {
+  device_code: 'device-code-of-the-test',
+  user_code: 'ABCD-EFGH',
+  verification_uri: 'https://berth.example.test/device',
+  verification_uri_complete: 'https://berth.example.test/device?user_code=ABCD-EFGH',
+  expires_in: 900,
+  interval: 1,
+};
+const refusedWith = (error: string, status = 400): AuthAnswer => ({
+  status,
+  body: { error, error_description: `it is ${error}` },
+});
+
+/** Answers a request for a code, and polls one after another; the last for all that follow. */
+function answering(polls: readonly (AuthAnswer | 'tokens')[], device: Record<string, unknown> = DEVICE): void {
+  let polled = 0;
+  api.answer = ({ path }: SeenRequest) => {
+    if (path === '/auth/device/code') return { status: 200, body: device };
+    if (path !== '/auth/token') return undefined;
+    const poll = polls[Math.min(polled, polls.length - 1)] ?? 'tokens';
+    polled += 1;
+    if (poll !== 'tokens') return poll;
+    api.tokens.add('token-0');
+    return {
+      status: 200,
+      body: { access_token: 'token-0', token_type: 'Bearer', expires_in: 3_600, refresh_token: 'refresh-0' },
+    };
+  };
+}
+const login = async (args: readonly string[] = [], env: Record<string, string> = {}): Promise<Ended> =>
+  await berth(['login', '--url', api.url, ...args], { env: { HOME: home, ...env } });
+const polls = (): SeenRequest[] => api.seen.filter(({ path }) => path === '/auth/token');
+
+test('it asks as berth-cli, and goes on asking through what passes by itself', async () => {
+  answering([
+    refusedWith('authorization_pending'),
+    refusedWith('temporarily_unavailable', 503),
+    { status: 502, body: '<html>' },
+    'tokens',
+  ]);
+  const { code, stdout, stderr } = await login();
+  assert.deepEqual([code, stdout], [0, `signed in to ${api.url} as ada@example.test\n`]);
+  assert.match(stderr, /^there is no org yet: berth org create NAME makes one$/m);
+  assert.deepEqual(api.seen[0]?.form, { client_id: 'berth-cli' });
+  assert.deepEqual(polls()[0]?.form, {
+    grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
+    device_code: DEVICE.device_code,
+    client_id: 'berth-cli',
+  });
+  assert.equal(polls().length, 4);
+  assert.ok(!stderr.includes(DEVICE.device_code));
+});
+
+test('told to slow down it waits five seconds more between polls', async () => {
+  const at: number[] = [];
+  answering([refusedWith('slow_down'), 'tokens']);
+  const { answer } = api;
+  api.answer = (seen) => {
+    if (seen.path === '/auth/token') at.push(Date.now());
+    return answer(seen);
+  };
+  assert.equal((await login()).code, 0);
+  const [first = 0, second = 0] = at;
+  // A bound that the protocol promises, from below.
+  assert.ok(second - first >= 6_000, `${second - first} ms`);
+});
+
+test('a code that is good for no longer than the service said is not asked for any more', async () => {
+  answering([refusedWith('authorization_pending')], { ...DEVICE, expires_in: 2 });
+  const { code, stderr } = await login();
+  assert.equal(code, 4);
+  assert.match(stderr, /^berth: nobody approved the sign-in while its code was good$/m);
+});
+
+for (const [what, device] of [
+  ['a page that is no web page', { ...DEVICE, verification_uri_complete: 'file:///etc/passwd' }],
+  ['a page that is an option', { ...DEVICE, verification_uri: '--help' }],
+  ['no code', { ...DEVICE, user_code: undefined }],
+] as const) {
+  test(`${what}, from the service, is taken for no answer of it`, async () => {
+    answering(['tokens'], device);
+    const { code, stderr } = await login();
+    assert.equal(code, 1);
+    assert.match(stderr, /\/auth\/device\/code was answered 200 by something else than Berth/);
+    assert.equal(polls().length, 0);
+  });
+}
+
+test('what a service puts into its code does not reach the terminal as it is', async () => {
+  answering(['tokens'], { ...DEVICE, user_code: '\u001B[2JABCD' });
+  const { stderr } = await login();
+  assert.ok(!stderr.includes('\u001B'), JSON.stringify(stderr));
+});
+
+test('a service that is not there, and one that is none, are told', async () => {
+  const closed = await berth(['login', '--url', 'http://127.0.0.1:9'], { env: { HOME: home } });
+  assert.deepEqual([closed.code, closed.stdout], [1, '']);
+  assert.match(
+    closed.stderr,
+    /^berth: http:\/\/127\.0\.0\.1:9 could not be reached: .+\n {2}--url, BERTH_URL or the profile says where the API is\n$/,
+  );
+  api.answer = () => ({ status: 200, body: '<html>' });
+  assert.match((await login()).stderr, /was answered 200 by something else than Berth/);
+  api.answer = () => ({
+    status: 429,
+    body: { error: 'slow_down', error_description: 'too many' },
+    headers: { 'retry-after': '30' },
+  });
+  const busy = await login();
+  assert.deepEqual(
+    [busy.code, busy.stderr],
+    [1, 'berth: the sign-in could not begin: too many (slow_down)\n  try again in 30 s\n'],
+  );
+  for (const url of ['ftp://x', 'somewhere', 'https://user:secret@x.test', 'https://x.test/?a=b']) {
+    const { code, stderr } = await berth(['login', '--url', url], { env: { HOME: home } });
+    assert.equal(code, 2);
+    assert.match(stderr, /^berth: --url is '.*'; it must be the http or https URL of the API/);
+  }
+});
+
+test('the first sign-in over plain http to another machine says that the token can be read; to this one, and later, it does not', async () => {
+  // The name of this machine, on the address that it has beside loopback, or on loopback itself.
+  const server = createServer((request, response) => {
+    const { url: path = '' } = request;
+    const body =
+      path === '/auth/device/code'
+        ? DEVICE
+        : { access_token: 'token-0', token_type: 'Bearer', expires_in: 3_600, refresh_token: 'r' };
+    response.writeHead(path.startsWith('/v1') ? 401 : 200).end(JSON.stringify(body));
+  });
+  server.listen(0);
+  await once(server, 'listening');
+  try {
+    const url = `http://${hostname()}:${(server.address() as { port: number }).port}`;
+    const remote = async (): Promise<Ended> => await berth(['login', '--url', url], { env: { HOME: home } });
+    assert.match(
+      (await remote()).stderr,
+      /^warning: http:\/\/.* is not encrypted: whoever is on the way can read the token and act as you$/m,
+    );
+    assert.equal(
+      readProfiles(home).profiles['default']?.session?.token,
+      'token-0',
+      'kept, though the next call was refused',
+    );
+    assert.doesNotMatch((await remote()).stderr, /warning/);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+  answering(['tokens']);
+  assert.doesNotMatch((await login(['--profile', 'here'])).stderr, /warning/);
+});
+
+test('logging out of a service that cannot be reached forgets the sign-in here, and says so', async () => {
+  writeProfiles(home, { default: { url: 'http://127.0.0.1:9', session: sessionOf('token-0', 'refresh-0', 3_600) } });
+  const { code, stdout, stderr } = await berth(['logout'], { env: { HOME: home } });
+  assert.deepEqual([code, stdout], [0, 'signed out of http://127.0.0.1:9\n']);
+  assert.match(
+    stderr,
+    /^the service could not be told, so the sign-in there ends by itself, 30 days after its last use: http:\/\/127\.0\.0\.1:9 could not be reached/,
+  );
+  assert.deepEqual(readProfiles(home).profiles, { default: { url: 'http://127.0.0.1:9' } });
+});
+
+test('logging out sends the refresh token to its own service alone, whatever BERTH_URL says', async () => {
+  const other = await AuthServer.start();
+  try {
+    writeProfiles(home, { default: { url: api.url, session: sessionOf('token-0', 'refresh-0', 3_600) } });
+    assert.equal((await berth(['logout', '--url', other.url], { env: { HOME: home, BERTH_URL: other.url } })).code, 0);
+    assert.deepEqual(
+      [api.seen.map(({ path, form }) => [path, form]), other.seen],
+      [[['/auth/revoke', { token: 'refresh-0' }]], []],
+    );
+  } finally {
+    other.close();
+  }
+});
+
+for (const [what, content, expected] of [
+  ['no JSON', '{', /is no file of profiles: the file: /],
+  ['something else', '{"profiles":[]}', /is no file of profiles: profiles: /],
+  ['a profile without a service', '{"profiles":{"default":{}}}', /is no file of profiles: profiles\.default\.url: /],
+] as const) {
+  test(`a file of profiles that is ${what} is told with what to do, and left as it is`, async () => {
+    writeProfiles(home, {});
+    writeFileSync(profilePath(home), content);
+    for (const args of [['login', '--url', api.url], ['whoami'], ['profile', 'ls'], ['profile', 'use', 'x']]) {
+      const { code, stdout, stderr } = await berth(args, { env: { HOME: home } });
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, expected);
+      assert.match(stderr, /\n {2}mend it, or move it away and sign in again with berth login\n$/);
+    }
+    assert.deepEqual([statSync(profilePath(home)).size, api.seen.length], [content.length, 0]);
+  });
+}
+
+test('where nothing can be written, nobody is asked to approve anything', async () => {
+  writeFileSync(join(home, '.config'), '');
+  const { code, stderr } = await login();
+  assert.equal(code, 1);
+  assert.match(stderr, /^berth: .*\/berth\/config\.json cannot be (?:read|written): E/);
+  assert.deepEqual(api.seen, []);
+});
+
+test('a file and a folder that others can read are closed to them', async () => {
+  writeProfiles(home, { default: { url: api.url, session: sessionOf('token-0', 'refresh-0', -1) } });
+  chmodSync(profilePath(home), 0o644);
+  chmodSync(dirname(profilePath(home)), 0o755);
+  assert.notEqual((await berth(['profile', 'use', 'default'], { env: { HOME: home } })).code, 1);
+  assert.deepEqual(
+    [statSync(profilePath(home)).mode & 0o777, statSync(dirname(profilePath(home))).mode & 0o777],
+    [0o600, 0o700],
+  );
+});
+
+test('the file lies in XDG_CONFIG_HOME where that is an absolute folder', async () => {
+  answering(['tokens']);
+  const xdg = join(home, 'elsewhere');
+  mkdirSync(xdg);
+  assert.equal((await login([], { XDG_CONFIG_HOME: xdg })).code, 0);
+  assert.deepEqual(readdirSync(join(xdg, 'berth')), ['config.json']);
+  assert.equal((await login(['--profile', 'b'], { XDG_CONFIG_HOME: 'relative' })).code, 0);
+  assert.deepEqual(Object.keys(readProfiles(home).profiles), ['b']);
+});
+
+test('BERTH_API_KEY in the environment is said to be used instead of what was signed in', async () => {
+  answering(['tokens']);
+  assert.match(
+    (await login([], { BERTH_API_KEY: 'brt_x' })).stderr,
+    /^BERTH_API_KEY is set: commands use it instead of this sign-in$/m,
+  );
+});
+
+test('a key that is handed in on the command line is refused: it is read from stdin alone', async () => {
+  const run = startBerth(['login', '--url', api.url, '--with-key', 'brt_secret'], { env: { HOME: home } });
+  run.child.stdin.end('brt_other');
+  const { code } = await run.ended;
+  assert.deepEqual([code, api.seen], [2, []]);
+});

@@ -1,0 +1,371 @@
+// `berth login`, `logout` and `profile` against the real service: a person decides on its own page.
+// What a service may answer besides: login-refusals.test.ts.
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
+import type { Profile } from '../../src/service/profile-file.ts';
+import { PASSWORD, startSite, type TestSite, type TestVisitor } from '../../../api/test/pages/site.ts';
+import { statusOfMe } from '../../../api/test/sign-in/client.ts';
+import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { berth, cleanEnvironment, MAIN, newHome, startBerth, type Ended } from '../world/berth.ts';
+import { profilePath, readProfiles, sessionOf, writeProfiles } from '../world/profile.ts';
+import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';
+
+let site: TestSite;
+before(async () => {
+  site = await startSite();
+});
+after(async () => await site.close());
+
+interface Person {
+  visitor: TestVisitor;
+  email: string;
+  userId: string;
+}
+
+/** Somebody in so many orgs, with a browser in which they are signed in. */
+async function person(orgs = 0): Promise<Person & { orgIds: string[] }> {
+  const { userId, email } = await site.account();
+  const visitor = site.visitor();
+  await visitor.signIn(email);
+  const orgIds: string[] = [];
+  for (let made = 0; made < orgs; made += 1) {
+    const { orgId } = made === 0 ? site.api : await site.api.makeOrg();
+    await site.api.db.insertInto('membership').values({ org_id: orgId, user_id: userId, role: 'owner' }).execute();
+    orgIds.push(orgId);
+  }
+  return { visitor, userId, email, orgIds };
+}
+
+const USER_CODE = /\b([A-Z2-9]{4}-[A-Z2-9]{4})\b/;
+
+/** Starts it, and gives the code that it shows. */
+async function startLogin(
+  home: string,
+  args: readonly string[] = [],
+): Promise<ReturnType<typeof startBerth> & { userCode: string }> {
+  const run = startBerth(['login', '--url', site.url, ...args], { env: { HOME: home } });
+  run.child.stdin.end();
+  await untilTrue('it shows the code', () => Promise.resolve(USER_CODE.test(run.seen.stderr)));
+  return { ...run, userCode: USER_CODE.exec(run.seen.stderr)?.[1] ?? '' };
+}
+
+async function decide({ visitor }: Person, userCode: string, decision: 'approve' | 'deny'): Promise<void> {
+  const { heading } = await visitor.post('/device', { user_code: userCode, decision });
+  assert.equal(heading, decision === 'approve' ? 'The device is signed in' : 'The device was denied');
+}
+
+async function signedIn(somebody: Person, home: string, args: readonly string[] = []): Promise<Ended> {
+  const { userCode, ended } = await startLogin(home, args);
+  await decide(somebody, userCode, 'approve');
+  return await ended;
+}
+
+/** What a sign-in leaves, without the waiting. */
+async function keptSession({ email }: Person): Promise<NonNullable<Profile['session']>> {
+  const login = await site.signIn.withPassword(
+    { email, password: PASSWORD },
+    { address: '192.0.2.9', userAgent: null },
+  );
+  const { token } = await site.signIn.issueSessionToken(login);
+  return sessionOf(token, login.credential, 3_600);
+}
+
+test('a person who approves on the page is signed in; logging out ends it at the service and here', async () => {
+  const home = newHome();
+  const ada = await person(1);
+  const { code, stdout, stderr } = await signedIn(ada, home);
+  const [orgId = ''] = ada.orgIds;
+  assert.deepEqual([code, stdout], [0, `signed in to ${site.url} as ${ada.email}, org ${orgId} (First org)\n`]);
+  const userCode = USER_CODE.exec(stderr)?.[1];
+  assert.match(
+    stderr,
+    new RegExp(`^To sign in, open this page, and approve it if it shows the code ${userCode}:$`, 'm'),
+  );
+  assert.match(stderr, new RegExp(`^ {2}http://berth\\.example\\.test/device\\?user_code=${userCode}$`, 'm'));
+  assert.match(stderr, /^On another device: http:\/\/berth\.example\.test\/device, and type the code\.$/m);
+
+  assert.deepEqual(
+    [statSync(profilePath(home)).mode & 0o777, statSync(dirname(profilePath(home))).mode & 0o777],
+    [0o600, 0o700],
+  );
+  const { current, profiles } = readProfiles(home);
+  const { session } = profiles['default'] ?? {};
+  assert.deepEqual(
+    { current, profiles },
+    { current: 'default', profiles: { default: { url: site.url, orgId, session } } },
+  );
+  const { token = '', refreshToken = '' } = session ?? {};
+  site.api.secret(token, 'the session token');
+  assert.ok(![token, refreshToken].some((secret) => secret === '' || (stdout + stderr).includes(secret)));
+
+  const me = await berth(['whoami'], { env: { HOME: home } });
+  assert.deepEqual([me.code, me.stderr], [0, '']);
+  assert.equal(
+    me.stdout,
+    `user        ${ada.email}\ncredential  profile default\nservice     ${site.url}\norg         ${orgId} (First org)\n`,
+  );
+
+  assert.equal(await statusOfMe(site.url, token), 200);
+  const out = await berth(['logout'], { env: { HOME: home } });
+  assert.deepEqual([out.code, out.stdout, out.stderr], [0, `signed out of ${site.url}\n`, '']);
+  assert.equal(await statusOfMe(site.url, token), 401);
+  assert.deepEqual(readProfiles(home).profiles, { default: { url: site.url, orgId } });
+  const again = await berth(['whoami'], { env: { HOME: home } });
+  assert.deepEqual([again.code, again.stdout], [4, '']);
+  assert.match(again.stderr, /^berth: not signed in\n {2}berth login signs in, or /);
+  assert.deepEqual(await berth(['logout'], { env: { HOME: home } }), {
+    code: 0,
+    stdout: '',
+    stderr: 'the profile default was not signed in\n',
+  });
+});
+
+test('a person who denies, and a code whose time is up: exit code 4, and nothing is kept', async () => {
+  const ada = await person();
+  for (const [decided, expected] of [
+    [async (userCode: string) => await decide(ada, userCode, 'deny'), /^berth: the sign-in was denied$/m],
+    [
+      async (userCode: string) => {
+        const stored = userCode.replace('-', '');
+        await sql`update "deviceCode" set "expiresAt" = now() - interval '1 second' where "userCode" = ${stored}`.execute(
+          site.api.db,
+        );
+      },
+      /^berth: nobody approved the sign-in while its code was good\n {2}berth login begins again$/m,
+    ],
+  ] as const) {
+    const home = newHome();
+    const { userCode, ended } = await startLogin(home);
+    await decided(userCode);
+    const { code, stdout, stderr } = await ended;
+    assert.deepEqual([code, stdout], [4, '']);
+    assert.match(stderr, expected);
+    assert.throws(() => readFileSync(profilePath(home)), { code: 'ENOENT' });
+  }
+});
+
+test('Ctrl-C while it waits ends it with 130', async () => {
+  const { child, ended } = await startLogin(newHome());
+  child.kill('SIGINT');
+  const { code, stdout, stderr } = await ended;
+  assert.deepEqual([code, stdout], [130, '']);
+  assert.match(stderr, /^berth: stopped by SIGINT$/m);
+});
+
+test('of several orgs none is chosen without a terminal, and it says how to; --org chooses, and only what there is', async () => {
+  const home = newHome();
+  const ada = await person(2);
+  const { code, stderr } = await signedIn(ada, home);
+  assert.equal(code, 0);
+  assert.match(stderr, /^there are 2 orgs: berth org ls shows them, berth org use ID chooses one$/m);
+  assert.equal(readProfiles(home).profiles['default']?.orgId, undefined);
+
+  const [, second = ''] = ada.orgIds;
+  assert.match((await signedIn(ada, home, ['--org', second])).stdout, new RegExp(`, org ${second} `));
+  assert.equal(readProfiles(home).profiles['default']?.orgId, second);
+
+  const key = site.api.secret(await site.api.makeKey({}), 'the key');
+  const options = { env: { HOME: home }, stdin: key };
+  const refused = await berth(['login', '--url', site.url, '--with-key', '--org', second], options);
+  assert.deepEqual(
+    [refused.code, refused.stderr],
+    [1, `berth: ${site.url} shows no org ${second} to whom this signs in\n  berth org ls shows the orgs\n`],
+  );
+});
+
+test('on a terminal it asks which org, and Enter opens the page in the browser', async () => {
+  const home = newHome();
+  const ada = await person(2);
+  const bin = join(home, 'bin');
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'xdg-open'), `#!/bin/sh\nprintf '%s|' "$#" "$@" > '${home}/opened'\n`);
+  chmodSync(join(bin, 'xdg-open'), 0o755);
+  const env = cleanEnvironment({ HOME: home, PATH: `${bin}:${process.env['PATH']}`, DISPLAY: ':7' });
+  const screen = new PseudoTerminal(process.execPath, [MAIN, 'login', '--url', site.url], env);
+  await screen.shows('Press Enter to open it in the browser of this machine.');
+  const [, userCode = ''] = await screen.shows(USER_CODE);
+  screen.type('\r');
+  await untilTrue('the page is opened', () => Promise.resolve(contentOf(join(home, 'opened')) !== ''));
+  await untilTrue('all of it is written', () =>
+    Promise.resolve(contentOf(join(home, 'opened')).split('|').length === 3),
+  );
+  assert.equal(contentOf(join(home, 'opened')), `1|http://berth.example.test/device?user_code=${userCode}|`);
+  await decide(ada, userCode, 'approve');
+  await screen.shows('Which org is meant when none is named? [1-2]');
+  screen.type('9\r');
+  await screen.shows(/\[1-2\][\s\S]*\[1-2\]/);
+  screen.type('2\r');
+  assert.equal(await screen.ended(), 0);
+  const chosen = readProfiles(home).profiles['default']?.orgId ?? '';
+  assert.ok(ada.orgIds.includes(chosen));
+  assert.match(screen.text, new RegExp(`signed in to ${site.url} as ${ada.email}, org ${chosen} `));
+});
+
+test('a key from stdin is tried, then kept; one that is refused is not', async () => {
+  const home = newHome();
+  const key = site.api.secret(await site.api.makeKey({}), 'the key');
+  const { code, stdout, stderr } = await berth(['login', '--url', site.url, '--with-key'], {
+    env: { HOME: home },
+    stdin: `${key}\n`,
+  });
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.equal(stdout, `signed in to ${site.url} as owner@example.test, org ${site.api.orgId} (First org)\n`);
+  assert.deepEqual(readProfiles(home).profiles, { default: { url: site.url, apiKey: key, orgId: site.api.orgId } });
+  assert.equal(statSync(profilePath(home)).mode & 0o777, 0o600);
+  assert.equal((await berth(['whoami'], { env: { HOME: home } })).code, 0);
+
+  for (const [stdin, expectedCode, expected] of [
+    [key.slice(0, -1), 4, /\(unauthenticated\)/],
+    ['', 2, /stdin is empty; it is to have the API key/],
+    [`${key} ${key}`, 4, /stdin has no API key: it has spaces/],
+    ['x'.repeat(100_000), 2, /stdin has more than 65536 bytes/],
+  ] as const) {
+    const refused = await berth(['login', '--url', site.url, '--with-key', '--profile', 'other'], {
+      env: { HOME: home },
+      stdin,
+    });
+    assert.deepEqual([refused.code, refused.stdout], [expectedCode, '']);
+    assert.match(refused.stderr, expected);
+    assert.ok(!refused.stderr.includes(key.slice(0, -1)));
+    assert.deepEqual(Object.keys(readProfiles(home).profiles), ['default']);
+  }
+  const out = await berth(['logout'], { env: { HOME: home } });
+  assert.deepEqual([out.code, out.stderr], [0, 'the API key itself still works: berth key revoke ID ends it\n']);
+  assert.equal(await statusOfMe(site.url, key), 200);
+});
+
+test('a key that is typed at a terminal is not shown', async () => {
+  const home = newHome();
+  const key = site.api.secret(await site.api.makeKey({}), 'the key');
+  const screen = new PseudoTerminal(
+    process.execPath,
+    [MAIN, 'login', '--url', site.url, '--with-key'],
+    cleanEnvironment({ HOME: home }),
+  );
+  await screen.shows('API key (not shown): ');
+  await untilTrue('what is typed is not shown', async () => /-echo\b/.test(await screen.settings()));
+  screen.type(`x\u007F${key}\r`);
+  assert.equal(await screen.ended(), 0);
+  assert.match(screen.text, /signed in to /);
+  assert.ok(!screen.text.includes(key.slice(4)));
+  assert.equal(readProfiles(home).profiles['default']?.apiKey, key);
+});
+
+test('profiles are listed without credentials, chosen and removed; removing one signs it out', async () => {
+  const home = newHome();
+  const env = { HOME: home };
+  assert.deepEqual(await berth(['profile', 'ls'], { env }), {
+    code: 0,
+    stdout: '',
+    stderr: 'no profiles; berth login makes one\n',
+  });
+  const ada = await person(1);
+  const [first, second] = [await keptSession(ada), await keptSession(ada)];
+  const { orgId } = site.api;
+  writeProfiles(home, {
+    default: { url: site.url, session: first, orgId },
+    staging: { url: site.url, session: second, orgId },
+  });
+  const key = site.api.secret(await site.api.makeKey({}), 'the key');
+  const third = await berth(['login', '--url', site.url, '--with-key', '--profile', 'ci'], { env, stdin: key });
+  assert.equal(
+    third.stderr,
+    'the profile in use is default: berth profile use ci changes that, --profile ci does for one command\n',
+  );
+  const { profiles } = readProfiles(home);
+  const token = profiles['staging']?.session?.token ?? '';
+
+  const listed = await berth(['profile', 'ls'], { env });
+  const service = site.url.padEnd(Math.max(7, site.url.length));
+  assert.equal(
+    listed.stdout,
+    [
+      `NAME     IN USE  ${'SERVICE'.padEnd(service.length)}  CREDENTIAL  ${'ORG'.padEnd(orgId.length)}  PROJECT`,
+      `ci       -       ${service}  API key     ${orgId}  -`,
+      `default  yes     ${service}  sign-in     ${orgId}  -`,
+      `staging  -       ${service}  sign-in     ${orgId}  -`,
+      '',
+    ].join('\n'),
+  );
+  const asJson = await berth(['profile', 'ls', '--json'], { env });
+  assert.deepEqual((JSON.parse(asJson.stdout) as { profiles: unknown[] }).profiles[2], {
+    name: 'staging',
+    url: site.url,
+    credential: 'sign-in',
+    orgId,
+    projectId: null,
+    inUse: false,
+  });
+  const secrets = [key, token, profiles['staging']?.session?.refreshToken ?? ''];
+  assert.ok(secrets.every((secret) => secret !== '' && !(listed.stdout + asJson.stdout).includes(secret)));
+
+  assert.deepEqual(await berth(['profile', 'use', 'staging'], { env }), {
+    code: 0,
+    stdout: 'the profile in use is staging\n',
+    stderr: '',
+  });
+  assert.match((await berth(['whoami'], { env })).stdout, /^credential {2}profile staging$/m);
+  assert.match(
+    (await berth(['whoami'], { env: { ...env, BERTH_PROFILE: 'default' } })).stdout,
+    /^credential {2}profile default$/m,
+  );
+  const unknown = await berth(['profile', 'use', 'nowhere'], { env });
+  assert.deepEqual(
+    [unknown.code, unknown.stderr],
+    [
+      2,
+      "berth: there is no profile 'nowhere'\n  there are: default, staging, ci; berth login --profile nowhere makes it\n",
+    ],
+  );
+
+  assert.deepEqual(await berth(['profile', 'rm', 'staging'], { env }), {
+    code: 0,
+    stdout: 'removed the profile staging\n',
+    stderr: '',
+  });
+  assert.equal(await statusOfMe(site.url, token), 401);
+  assert.equal(readProfiles(home).current, 'default');
+  assert.equal((await berth(['profile', 'rm', 'ci'], { env })).code, 0);
+  assert.deepEqual(Object.keys(readProfiles(home).profiles), ['default']);
+});
+
+test('a real sign-in whose token has ended is refreshed, and one that was ended elsewhere is told', async () => {
+  const home = newHome();
+  const ada = await person(1);
+  const login = await site.signIn.withPassword(
+    { email: ada.email, password: PASSWORD },
+    { address: '192.0.2.9', userAgent: null },
+  );
+  const expired = {
+    token: 'bst_spent',
+    refreshToken: login.credential,
+    expiresAt: new Date(Date.now() - 1_000).toISOString(),
+  };
+  writeProfiles(home, { default: { url: site.url, session: expired } });
+  assert.equal((await berth(['whoami'], { env: { HOME: home } })).code, 0);
+  const { session } = readProfiles(home).profiles['default'] ?? {};
+  assert.equal(await statusOfMe(site.url, session?.token ?? ''), 200);
+  assert.ok(Date.parse(session?.expiresAt ?? '') > Date.now() + 50 * 60_000);
+
+  await site.signIn.endLogin(login.loginId);
+  const ended = await berth(['whoami'], { env: { HOME: home } });
+  assert.deepEqual([ended.code, ended.stdout], [4, '']);
+  assert.match(ended.stderr, /\(unauthenticated\)\n {2}berth login signs in/);
+  writeProfiles(home, { default: { url: site.url, session: expired } });
+  const refused = await berth(['whoami'], { env: { HOME: home } });
+  assert.deepEqual(
+    [refused.code, refused.stderr],
+    [4, `berth: the sign-in at ${site.url} has ended\n  berth login signs in again\n`],
+  );
+});
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

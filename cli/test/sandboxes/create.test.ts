@@ -1,0 +1,267 @@
+// `berth sandbox create` against a real service: what it makes, what it prints where, and what it
+// refuses before anything is sent.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { ApiServer } from '../world/api-server.ts';
+import { berth, startBerth } from '../world/berth.ts';
+import { masked, Service } from '../world/service.ts';
+
+let service: Service;
+let folder: string;
+before(async () => {
+  service = await Service.start();
+  await service.api.db
+    .updateTable('project')
+    .set({ use_case: 'external' })
+    .where('id', '=', service.api.projectId)
+    .execute();
+  folder = mkdtempSync(join(tmpdir(), 'berth-keys-'));
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'me@tests', '-f', join(folder, 'id')]);
+});
+after(async () => {
+  await service.close();
+  rmSync(folder, { recursive: true });
+});
+
+const sandboxOf = async (id: string): Promise<Sandbox> =>
+  ((await service.body(`/v1/sandboxes/${id}`)) as { sandbox: Sandbox }).sandbox;
+
+test('in a pipe the id stands alone on stdout; in a terminal a few fields do', async () => {
+  const piped = await service.run(['sandbox', 'create', '--name', 'one']);
+  assert.equal(piped.code, 0, piped.stderr);
+  assert.match(piped.stdout, /^sbx_[a-z2-7]{24}\n$/);
+  assert.equal((await sandboxOf(piped.stdout.trim())).status, 'ready');
+  const { code, text } = await service.show(['sandbox', 'create', '--name', 'two', '--size', 'large'], {
+    env: { NO_COLOR: '1' },
+  });
+  assert.equal(code, 0, text);
+  // How long it takes says whether progress is shown before.
+  const fields = masked(text).slice(masked(text).indexOf('id '));
+  assert.equal(fields, `id      sbx_${'x'.repeat(24)}\nname    two\nstatus  ready\nsize    4 vCPU, 8 GB, 40 GB disk\n`);
+});
+
+test('every field of the API is made of its option', async () => {
+  const options = [
+    '--name',
+    'all',
+    '--agent',
+    'agent_two',
+    '--sandbox-profile',
+    'long-running',
+    '--size',
+    'small',
+    '--end-user',
+    'user 7',
+  ];
+  const labels = [
+    '--metadata',
+    'plan=trial',
+    '--metadata',
+    'eq=a=b',
+    '--metadata',
+    'größe=日本',
+    '--metadata',
+    'none=',
+  ];
+  const further = ['--mode', 'ephemeral', '--ttl-seconds', '2h', '--ssh-key', join(folder, 'id.pub')];
+  const repository = ['--repository', 'acme/app', '--branch', 'main'];
+  const { code, stdout, stderr } = await service.run([
+    'sandbox',
+    'create',
+    ...options,
+    ...labels,
+    ...further,
+    ...repository,
+    '--json',
+  ]);
+  assert.equal(code, 0, stderr);
+  const { sandbox } = JSON.parse(stdout) as { sandbox: Sandbox };
+  assert.deepEqual(
+    { sandbox },
+    await service.body(`/v1/sandboxes/${sandbox.id}`),
+    'the answer of the API and nothing else',
+  );
+  const { name, agent, sandbox_profile: profile, allocated_vcpu: vcpu, endUserId, mode, ttlSeconds, branch } = sandbox;
+  assert.deepEqual(
+    [name, agent, profile, vcpu, endUserId, mode, ttlSeconds, sandbox.repository, branch],
+    ['all', 'agent_two', 'long-running', 1, 'user 7', 'ephemeral', 7_200, 'acme/app', 'main'],
+  );
+  assert.deepEqual(
+    Object.entries(sandbox.metadata).toSorted(([one], [other]) => one.localeCompare(other)),
+    [
+      ['eq', 'a=b'],
+      ['größe', '日本'],
+      ['none', ''],
+      ['plan', 'trial'],
+    ],
+  );
+  assert.equal(sandbox.clone?.status, 'cloned', 'it stays until the repository is there');
+  const { ssh } = (await service.body(`/v1/sandboxes/${sandbox.id}/ssh`)) as {
+    ssh: { authorizedKeyFingerprint: string };
+  };
+  const [, fingerprint] = execFileSync('ssh-keygen', ['-lf', join(folder, 'id.pub')], { encoding: 'utf8' }).split(' ');
+  assert.equal(ssh.authorizedKeyFingerprint, fingerprint);
+});
+
+test('a time to live alone makes it ephemeral; without a repository it has none though its project has one', async () => {
+  const { projectId, db } = service.api;
+  const of = { default_repository: 'acme/app', default_branch: 'dev' };
+  await db.updateTable('project').set(of).where('id', '=', projectId).execute();
+  const [own, none, branchless] = await Promise.all(
+    [['--ttl-seconds', '90'], ['--no-repository'], ['--no-branch', '--persistence-policy', 'always_on']].map(
+      async (options) => {
+        const { code, stdout, stderr } = await service.run(['sandbox', 'create', ...options, '--json']);
+        assert.equal(code, 0, stderr);
+        return (JSON.parse(stdout) as { sandbox: Sandbox }).sandbox;
+      },
+    ),
+  );
+  await db
+    .updateTable('project')
+    .set({ default_repository: null, default_branch: null })
+    .where('id', '=', projectId)
+    .execute();
+  assert.deepEqual(
+    [own?.mode, own?.ttlSeconds, own?.repository, own?.branch],
+    ['ephemeral', 90, of.default_repository, 'dev'],
+  );
+  assert.deepEqual([none?.repository, none?.branch], [null, null]);
+  assert.deepEqual(
+    [branchless?.repository, branchless?.branch, branchless?.persistencePolicy],
+    [of.default_repository, null, 'always_on'],
+  );
+});
+
+test('the same command with the same idempotency key gives the same sandbox, also when it sleeps by then', async () => {
+  const words = ['sandbox', 'create', '--name', 'once', '--idempotency-key', 'order 7'];
+  const first = await service.run(words);
+  const id = first.stdout.trim();
+  await service.run(['sandbox', 'sleep', id]);
+  const second = await service.run(words);
+  assert.deepEqual([second.code, second.stdout], [0, first.stdout], second.stderr);
+  const other = await service.run([...words, '--size', 'large']);
+  assert.deepEqual([other.code, other.stdout], [1, '']);
+  assert.match(other.stderr, /\(idempotency_key_\w+\)/);
+});
+
+test('--no-wait answers while it is being made, and a repository that cannot be cloned is told beside the id', async () => {
+  service.api.host.createMs = 400;
+  const early = await service.run(['sandbox', 'create', '--no-wait', '--json']);
+  service.api.host.createMs = 0;
+  assert.equal((JSON.parse(early.stdout) as { sandbox: Sandbox }).sandbox.status, 'provisioning');
+  service.api.host.cloneResults.push({
+    outcome: 'failed',
+    code: 'branch_not_found',
+    message: 'fatal: Remote branch x not found',
+  });
+  const { code, stdout, stderr } = await service.run(['sandbox', 'create', '--repository', 'acme/none']);
+  assert.equal(code, 0);
+  assert.match(stdout, /^sbx_[a-z2-7]{24}\n$/);
+  assert.match(stderr, /^berth: its repository was not cloned: .+ \(\w+\)\n$/m);
+});
+
+test('one that cannot be made is a failure that names it, its reason and what to do; stdout stays empty', async () => {
+  service.api.host.refuseCreates.push({ code: 'create_failed', message: 'the guest did not answer' });
+  const { code, stdout, stderr } = await service.run(['sandbox', 'create']);
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(
+    stderr,
+    /^berth: sbx_[a-z2-7]{24} failed: .+ \(create_failed\)\n {2}berth sandbox rm sbx_[a-z2-7]{24} takes away what is left of it\n$/m,
+  );
+});
+
+test('Ctrl-C while it waits says which sandbox is left', async () => {
+  service.api.host.createMs = 60_000;
+  const { child, seen, ended } = startBerth(['sandbox', 'create'], { env: service.environment() });
+  const started = Promise.withResolvers<void>();
+  child.stderr.on('data', () => {
+    if (/sbx_[a-z2-7]{24} is provisioning/.test(seen.stderr)) started.resolve();
+  });
+  await Promise.race([started.promise, ended]);
+  child.kill('SIGINT');
+  const { code, stdout, stderr } = await ended;
+  service.api.host.createMs = 0;
+  assert.deepEqual([code, stdout], [130, '']);
+  const [, id = ''] =
+    /berth: (sbx_\w+) was asked for and may go on being made; berth sandbox rm \1 ends it/.exec(stderr) ?? [];
+  assert.match(stderr, /berth: stopped by SIGINT\n$/);
+  assert.match((await service.run(['sandbox', 'rm', id])).stdout, /^sbx_\w+ deleted\n$/);
+});
+
+test('a lost answer is told with what to do about it', async () => {
+  const env = {
+    ...service.environment(),
+    BERTH_ORG_ID: 'org_a',
+    BERTH_PROJECT_ID: 'prj_a',
+    BERTH_URL: 'http://127.0.0.1:9',
+  };
+  const plain = await berth(['sandbox', 'create'], { env });
+  const keyed = await berth(['sandbox', 'create', '--idempotency-key', 'k'], { env });
+  assert.deepEqual([plain.code, plain.stdout, keyed.code], [1, '', 1]);
+  assert.match(
+    plain.stderr,
+    /no answer came: .*The sandbox may have been made all the same.*\(connection_failed\)\n {2}berth sandbox ls shows what there is/,
+  );
+  assert.match(keyed.stderr, /Make the same call again, with the same idempotencyKey/);
+});
+
+test('a private key is refused before anything is sent, and its text is nowhere', async (t) => {
+  const api = await ApiServer.start();
+  t.after(() => api.close());
+  let asked = 0;
+  api.json = () => (asked += 1);
+  const { code, stdout, stderr } = await berth(['sandbox', 'create', '--ssh-key', join(folder, 'id')], {
+    env: api.environment,
+  });
+  assert.deepEqual([code, stdout, asked], [2, '', 0]);
+  assert.equal(
+    stderr,
+    `berth: ${folder}/id is a private key: it was not sent, and stays yours alone\n  what is needed is the public key, mostly in the file beside it: --ssh-key ${folder}/id.pub\n`,
+  );
+  const [, secret = ''] = readFileSync(join(folder, 'id'), 'utf8').split('\n');
+  assert.ok(!stderr.includes(secret));
+});
+
+test('wrong values are refused with exit code 2 and what is allowed', async () => {
+  writeFileSync(join(folder, 'two.pub'), 'ssh-ed25519 AAAA\nssh-ed25519 AAAA\n');
+  const cases: readonly (readonly [string[], RegExp])[] = [
+    [['--agent', 'agent_three'], /'agent_three' is invalid. Allowed choices are agent_one, agent_two/],
+    [['--size', 'huge'], /Allowed choices are small, medium, large, xlarge/],
+    [['--sandbox-profile', 'x'], /Allowed choices are auto,/],
+    [['--persistence-policy', 'x'], /Allowed choices are always_on, sleep_resume/],
+    [['--mode', 'x'], /Allowed choices are persistent, ephemeral/],
+    [['--mode', 'ephemeral'], /--mode ephemeral needs a time to live: --ttl-seconds 2h/],
+    [['--mode', 'persistent', '--ttl-seconds', '60'], /a persistent sandbox has no time to live/],
+    [
+      ['--ttl-seconds', '2 hours'],
+      /'--ttl-seconds <time>' argument '2 hours' is invalid. It must be seconds, or a time as/,
+    ],
+    [['--ttl-seconds', '25h'], /from 1 s to 86400 s \(1 d\)/],
+    [['--name', ''], /It must have 1 to 100 characters, not 0/],
+    [['--name', 'x'.repeat(101)], /It must have 1 to 100 characters, not 101/],
+    [['--end-user', ''], /'--end-user <id>'.*1 to 512 characters/],
+    [['--metadata', 'novalue'], /It must be key=value/],
+    [['--metadata', '=x'], /It must be key=value/],
+    [['--idempotency-key', ''], /1 to 255 characters/],
+    [['--ssh-key', join(folder, 'none')], /none cannot be read: ENOENT/],
+    [['--ssh-key', folder], /cannot be read: EISDIR/],
+    [['--ssh-key', '/dev/zero'], /\/dev\/zero is too long for a file with one public key/],
+    [['--ssh-key', join(folder, 'two.pub')], /two\.pub must be one line: one public key/],
+    [['--memory-gb', '4'], /unknown option '--memory-gb'/],
+    [['extra'], /too many arguments/],
+  ];
+  await Promise.all(
+    cases.map(async ([words, expected]) => {
+      const { code, stdout, stderr } = await berth(['sandbox', 'create', ...words], {
+        env: { BERTH_URL: 'http://127.0.0.1:9' },
+      });
+      assert.deepEqual([code, stdout], [2, ''], `${words.join(' ')}: ${stderr}`);
+      assert.match(stderr, expected);
+    }),
+  );
+});

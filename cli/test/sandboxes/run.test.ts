@@ -1,0 +1,228 @@
+// `berth run` against a server that keeps sandboxes as a list and runs commands here: that none is
+// left, whatever happens. On a real machine: e2e/commands/cli-streams.test.ts.
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { exampleSandbox } from '@berth/contract/route/examples.ts';
+import { ApiServer } from '../world/api-server.ts';
+import { berth, startBerth, type Ended } from '../world/berth.ts';
+import { LocalGuest } from '../world/local-guest.ts';
+
+const ID = 'sbx_made';
+const DESTROY = `POST /v1/sandboxes/${ID}/destroy`;
+let api: ApiServer;
+let guest: LocalGuest;
+let folder: string;
+/** What was asked for, in order. */
+let asked: string[];
+let made: unknown[];
+/** Looks at the sandbox until it is awake. */
+let looksLeft: number;
+/** What a call comes to first. */
+let trouble: { create?: (() => Promise<void>)[]; destroy?: (() => Promise<void>)[]; get?: (() => Promise<void>)[] };
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-run-'));
+  api = await ApiServer.start();
+});
+after(async () => {
+  api.close();
+  await rm(folder, { recursive: true });
+});
+beforeEach(() => {
+  [asked, made, looksLeft, trouble] = [[], [], 0, {}];
+  api.json = async ({ method = '', url = '', headers }, body, response) => {
+    asked.push(`${method} ${url}`);
+    const what = method === 'GET' ? 'get' : url.endsWith('/destroy') ? 'destroy' : 'create';
+    const next = trouble[what]?.shift();
+    if (next !== undefined) await next();
+    if (next === HANG_UP) response.destroy();
+    if (what === 'create') made.push({ body, key: headers['idempotency-key'] });
+    if (what === 'get') looksLeft -= 1;
+    return { sandbox: { ...exampleSandbox, id: ID, status: looksLeft >= 0 ? 'provisioning' : 'ready', clone: null } };
+  };
+  guest = new LocalGuest(folder, api);
+});
+afterEach(() => {
+  api.refuse = null;
+});
+
+const HANG_UP = (): Promise<void> => Promise.resolve();
+const env = (): Record<string, string | undefined> => ({
+  ...api.environment,
+  BERTH_ORG_ID: 'org_one',
+  BERTH_PROJECT_ID: 'prj_one',
+});
+const run = (args: string[], stdin?: string): Promise<Ended> =>
+  berth(['run', ...args], { env: env(), ...(stdin === undefined ? {} : { stdin }) });
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (let looks = 0; !holds(); looks += 1) {
+    assert.ok(looks < 6_000, what);
+    await delay(10);
+  }
+}
+const destroyed = (): number => asked.filter((call) => call === DESTROY).length;
+
+test('a sandbox is made as the options say, the command runs in it as with exec -i, and it is destroyed', async () => {
+  const ended = await run([
+    '--size',
+    'large',
+    '--end-user',
+    'ada',
+    '--ttl-seconds',
+    '30m',
+    '--metadata',
+    'a=b',
+    '--',
+    'printf "out"; echo err >&2; exit 7',
+  ]);
+  assert.deepEqual(ended, { code: 7, stdout: 'out', stderr: 'err\n' });
+  assert.equal(asked[0], 'POST /v1/orgs/org_one/sandboxes');
+  assert.equal(asked.at(-1), DESTROY);
+  const { key, body } = made[0] as { key: string; body: object };
+  assert.match(key, /^[0-9a-f-]{36}$/);
+  assert.deepEqual(body, {
+    agent: 'agent_one',
+    projectId: 'prj_one',
+    machineSize: 'large',
+    endUserId: 'ada',
+    metadata: { a: 'b' },
+    mode: 'ephemeral',
+    ttlSeconds: 1_800,
+  });
+  assert.deepEqual(await run(['-i', '--', 'cat'], 'in'), { code: 0, stdout: 'in', stderr: '' });
+  assert.deepEqual(
+    await run(['cat', '-u', '-'], 'in').then(({ stdout }) => stdout),
+    '',
+    'without -i there is nothing to read',
+  );
+});
+
+test('--keep leaves it, and says its id on stderr', async () => {
+  const { code, stdout, stderr } = await run(['--keep', '--', 'echo done']);
+  assert.deepEqual(
+    [code, stdout, stderr],
+    [0, 'done\n', `berth: ${ID} is kept; berth sandbox rm ${ID} takes it away\n`],
+  );
+  assert.equal(destroyed(), 0);
+});
+
+test('Ctrl-C reaches the command, and the sandbox is destroyed', async () => {
+  const { child, seen, ended } = startBerth(['run', '--', 'echo begun; exec sleep 1000'], { env: env() });
+  await until('it runs', () => seen.stdout === 'begun\n');
+  child.kill('SIGINT');
+  assert.deepEqual(await ended, { code: 130, stdout: 'begun\n', stderr: '' });
+  assert.equal(destroyed(), 1);
+});
+
+test('Ctrl-C while it is made destroys it, also before its id is known', async () => {
+  looksLeft = Number.POSITIVE_INFINITY;
+  const waiting = startBerth(['run', '--', 'true'], { env: env() });
+  await until('it is waited for', () => asked.some((call) => call.startsWith('GET')));
+  waiting.child.kill('SIGINT');
+  assert.deepEqual(await waiting.ended, { code: 130, stdout: '', stderr: 'berth: stopped by SIGINT\n' });
+  assert.equal(destroyed(), 1);
+
+  const answering = Promise.withResolvers<void>();
+  trouble.create = [() => answering.promise];
+  const unknown = startBerth(['run', '--', 'true'], { env: env() });
+  await until('it is asked for', () => asked.filter((call) => call === asked[0]).length === 2);
+  unknown.child.kill('SIGTERM');
+  // The signal is there before the answer: what it does then is what is looked at.
+  await until('it was told', () => unknown.child.killed);
+  answering.resolve();
+  assert.deepEqual(await unknown.ended, { code: 143, stdout: '', stderr: 'berth: stopped by SIGTERM\n' });
+  assert.equal(destroyed(), 2);
+});
+
+test('an answer that is lost is asked for again with the same key; a destroy too', async () => {
+  trouble = { create: [HANG_UP], destroy: [HANG_UP] };
+  assert.deepEqual(await run(['--', 'echo done']), { code: 0, stdout: 'done\n', stderr: '' });
+  assert.deepEqual(
+    made.map((call) => (call as { key: string }).key),
+    Array(2).fill((made[0] as { key: string }).key),
+  );
+  assert.equal(destroyed(), 2);
+});
+
+test('a second Ctrl-C does not wait for the destroy, and names the sandbox that may be left', async () => {
+  trouble.destroy = [() => new Promise(() => undefined)];
+  const { child, seen, ended } = startBerth(['run', '--', 'echo begun; exec sleep 1000'], { env: env() });
+  await until('it runs', () => seen.stdout === 'begun\n');
+  child.kill('SIGINT');
+  await until('it is being destroyed', () => destroyed() === 1);
+  child.kill('SIGINT');
+  const { code, stderr } = await ended;
+  assert.deepEqual(
+    [code, stderr],
+    [130, `berth: the sandbox ${ID} may be left: it was not waited for\n  berth sandbox rm ${ID} takes it away\n`],
+  );
+});
+
+test('a command that refuses to end is left at the second Ctrl-C, and its sandbox destroyed', async () => {
+  const { child, seen, ended } = startBerth(
+    ['run', '--', 'trap "echo no" INT; echo begun; while :; do sleep 0.1; done'],
+    { env: env() },
+  );
+  await until('it runs', () => seen.stdout === 'begun\n');
+  child.kill('SIGINT');
+  await until('it refuses', () => seen.stdout === 'begun\nno\n');
+  child.kill('SIGINT');
+  assert.deepEqual(await ended, { code: 130, stdout: 'begun\nno\n', stderr: 'berth: stopped by SIGINT\n' });
+  assert.equal(destroyed(), 1);
+});
+
+test('a lost connection, and a reader that goes away, destroy it too', async () => {
+  const { answer } = api;
+  api.answer = (socket) => socket.terminate();
+  const { code, stderr } = await run(['--', 'true']);
+  assert.deepEqual(
+    [code, stderr],
+    [125, 'berth: the connection to the command was closed: the connection to the server broke\n'],
+  );
+  assert.equal(destroyed(), 1);
+  api.answer = answer;
+  const { child, ended } = startBerth(['run', '--', 'yes'], { env: env() });
+  child.stdout.once('data', () => child.stdout.destroy());
+  assert.deepEqual(await ended.then(({ code, stderr }) => [code, stderr]), [141, '']);
+  assert.equal(destroyed(), 2);
+  await until('nothing runs', () => guest.running.size === 0);
+});
+
+test('one that is not made is told as what it is, with exit code 125, and what was typed wrongly with 2', async () => {
+  api.json = ({ method, url }) => {
+    asked.push(`${method} ${url}`);
+    return {
+      sandbox: {
+        ...exampleSandbox,
+        id: ID,
+        status: 'failed',
+        statusReason: { code: 'host_lost', message: 'its host is gone' },
+      },
+    };
+  };
+  const failed = await run(['--', 'true']);
+  assert.equal(failed.code, 125);
+  assert.match(failed.stderr, /its host is gone/);
+  assert.equal(asked.at(-1), DESTROY);
+  api.refuse = {
+    status: 402,
+    body: JSON.stringify({ error: { code: 'no_active_plan', message: 'the org has no plan' } }),
+  };
+  assert.deepEqual(await run(['--', 'true']), {
+    code: 125,
+    stdout: '',
+    stderr: 'berth: the org has no plan (no_active_plan)\n',
+  });
+  for (const args of [
+    [],
+    ['--size', 'huge', '--', 'true'],
+    ['-t', '--', 'true'],
+    ['--mode', 'ephemeral', '--', 'true'],
+  ])
+    assert.equal((await run(args)).code, 2, args.join(' '));
+});

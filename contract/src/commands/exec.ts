@@ -1,0 +1,56 @@
+// Running one shell command in a sandbox.
+import { z } from 'zod';
+import { EXEC_LIMITS } from '../route/limits.ts';
+import { defineRoute } from '../route/route.ts';
+import { USE_ERRORS } from '../sandboxes/use.ts';
+import { sandboxParams } from '../sandboxes/sandboxes.ts';
+import { text } from '../route/text.ts';
+
+/** The table is complete: unknown fields are refused by name. */
+export const execBody = z.strictObject({
+  command: text(1, EXEC_LIMITS.commandCharacters).describe('Given to /bin/sh in /code.'),
+  timeoutSeconds: z
+    .int()
+    .min(EXEC_LIMITS.timeoutSeconds.min)
+    .max(EXEC_LIMITS.timeoutSeconds.max)
+    .default(EXEC_LIMITS.timeoutSeconds.default)
+    .describe('How long it may run; it is ended after that.'),
+});
+
+/** spec: Exec result. */
+export const execResult = z
+  .strictObject({
+    exitCode: z
+      .int()
+      .min(0)
+      .max(255)
+      .describe('A non-zero one is a successful request; 128 + n when signal n ended it; 124 with `timedOut`.'),
+    stdout: z.string(),
+    stderr: z.string(),
+    truncated: z
+      .boolean()
+      .describe(`Whether more than ${EXEC_LIMITS.outputBytes} bytes came of one of the two; the end is kept.`),
+    timedOut: z.boolean(),
+  })
+  .meta({ id: 'ExecResult', description: 'How a command ended.' });
+export type ExecResult = z.infer<typeof execResult>;
+
+export const execInSandbox = defineRoute({
+  name: 'execInSandbox',
+  summary:
+    'Runs a command with /bin/sh in /code and waits for its end. Wakes a stopped sandbox first where its project has wakeOnUse',
+  method: 'POST',
+  path: '/v1/sandboxes/{sandboxId}/exec',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.exec',
+  request: { params: sandboxParams, body: execBody },
+  bodyBytes: 8 * 1024 * 1024,
+  response: { status: 200, body: execResult },
+  errors: USE_ERRORS,
+  activity: 'sandbox_exec',
+  published: true,
+  example: {
+    body: { command: 'python3 hello.py', timeoutSeconds: 30 },
+    answer: { exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false, timedOut: false },
+  },
+});

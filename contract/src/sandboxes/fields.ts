@@ -1,0 +1,96 @@
+// Values that sandboxes and the defaults of projects have in common.
+import { z } from 'zod';
+import { METADATA_LIMITS, REPOSITORY_CHARACTERS } from '../route/limits.ts';
+import { text } from '../route/text.ts';
+
+/** spec: Sandbox, `agent`: neutral stand-ins for the two supported agents. */
+export const agent = z.enum(['agent_one', 'agent_two']).meta({
+  id: 'Agent',
+  description: 'The coding agent that a sandbox is made for; needed also by callers that run one of their own.',
+});
+export type Agent = z.infer<typeof agent>;
+
+export const persistencePolicy = z.enum(['always_on', 'sleep_resume']).meta({
+  id: 'PersistencePolicy',
+  description:
+    '`always_on` bills continuously; `sleep_resume` bills while awake, sleeps when idle, and keeps the disk.',
+});
+export type PersistencePolicy = z.infer<typeof persistencePolicy>;
+
+export const DEFAULT_PERSISTENCE_POLICY: PersistencePolicy = 'sleep_resume';
+
+const REPOSITORY_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
+
+/**
+ * Scheme, host with port, and a path of one segment or more; none of them empty, a dot or two dots,
+ * and no encoded dot, slash or control character among them.
+ */
+export const REPOSITORY_URL =
+  /^(https?):\/\/([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[1-9]\d{0,4})?)((?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~+,=@-]|%(?!2[EeFf]|7[Ff])[2-7][0-9A-Fa-f])+)+)$/;
+
+/**
+ * `owner/repo` on the git host of the service, or the full URL of a repository; which hosts those
+ * may be on is the operator's to say.
+ */
+export const repository = z
+  .string()
+  .check((context) => {
+    const { value: input, issues } = context;
+    const isUrl = /^[a-z][a-z0-9+.-]*:/i.test(input);
+    const maximum = isUrl ? REPOSITORY_CHARACTERS.url : REPOSITORY_CHARACTERS.name;
+    if (input.length > maximum) {
+      issues.push({ code: 'too_big', origin: 'string', maximum, inclusive: true, input });
+    } else if (isUrl && !REPOSITORY_URL.test(input)) {
+      issues.push({
+        code: 'custom',
+        input,
+        message: 'must be the https URL of a repository, without user name, query, fragment and slash at its end',
+      });
+    } else if (!isUrl && !REPOSITORY_NAME.test(input)) {
+      issues.push({ code: 'custom', input, message: 'must have the form owner/repo' });
+    }
+  })
+  .describe('`owner/repo` on the git host of the service, or the full https URL of a repository.');
+
+/**
+ * A branch as `git check-ref-format --branch` takes it, without control characters and spaces of
+ * any script.
+ */
+export const branchName = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(
+    /^(?!HEAD$|@$|[-./])(?!.*(?:\.\.|\/\.|\/\/|@\{|\.lock(?:\/|$)))[^\s~^:?*[\\\p{Cc}\p{Cs}]+(?<![./])$/u,
+    'must be a git branch name',
+  )
+  .describe('A git branch.');
+
+const metadataValue = z.union([text(0, METADATA_LIMITS.valueCharacters), z.number(), z.boolean()]);
+
+/** A machine's size as it is answered. */
+export const allocation = z
+  .strictObject({ vcpu: z.int().positive(), memoryGb: z.int().positive(), diskGb: z.int().positive() })
+  .meta({ id: 'Allocation', description: 'Size of a machine.' });
+
+/** Flat labels as they are answered. */
+export const labels = z
+  .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+  .describe('Flat labels; values are strings, numbers or booleans.');
+
+/** Flat labels (spec: Sandbox, `metadata`). At most 24 keys. */
+export const metadata = z
+  .record(text(1, METADATA_LIMITS.keyCharacters), metadataValue)
+  .check((context) => {
+    const keys = Object.keys(context.value).length;
+    if (keys <= METADATA_LIMITS.keys) return;
+    context.issues.push({
+      code: 'custom',
+      input: context.value,
+      message: `must have at most ${METADATA_LIMITS.keys} keys, has ${keys}`,
+    });
+  })
+  .meta({
+    maxProperties: METADATA_LIMITS.keys,
+    description: `Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.`,
+  });

@@ -1,0 +1,158 @@
+// One OpenSSH public key line, as `ssh-keygen` writes it into a file ending in .pub: `<key_type>
+// <key_material> <comment>`. What it holds is read and checked, so that a key that was not copied
+// whole is refused here and not by an ssh server later. Messages never repeat the text: it may have
+// been the private key.
+import { z } from 'zod';
+import { SSH_PUBLIC_KEY } from '../route/limits.ts';
+
+/** Parts of a key's material, each as it must be. */
+type Part = 'ed25519' | 'exponent' | 'modulus' | 'application' | { curve: string } | { pointBytes: number };
+
+const P256: readonly Part[] = [{ curve: 'nistp256' }, { pointBytes: 65 }];
+
+/** The kinds of keys taken. Those of the SK kinds are held by a hardware token. */
+const KINDS: Readonly<Record<string, readonly Part[]>> = {
+  'ssh-ed25519': ['ed25519'],
+  'ssh-rsa': ['exponent', 'modulus'],
+  'ecdsa-sha2-nistp256': P256,
+  'ecdsa-sha2-nistp384': [{ curve: 'nistp384' }, { pointBytes: 97 }],
+  'ecdsa-sha2-nistp521': [{ curve: 'nistp521' }, { pointBytes: 133 }],
+  'sk-ssh-ed25519@openssh.com': ['ed25519', 'application'],
+  'sk-ecdsa-sha2-nistp256@openssh.com': [...P256, 'application'],
+};
+
+/**
+ * What private keys begin with, or hold, in the formats of OpenSSH, PEM, PKCS#8 and PuTTY; the last
+ * is the base64 of OpenSSH's without its frame.
+ */
+export const PRIVATE_KEY = /PRIVATE KEY|PuTTY-User-Key-File|Private-Lines|b3BlbnNzaC1rZXktdjE/;
+
+const PRIVATE_WARNING =
+  'is a private key and was not taken. It has left your machine: regard it as known to others and replace it wherever it is used. ' +
+  'What is needed here is the public key, one line from the file whose name ends in .pub';
+
+/**
+ * Whose text is the line without white space around it. Refused: several lines, options,
+ * certificates, weak and unknown kinds, material that is not of its kind.
+ */
+export const sshPublicKey = z
+  .string()
+  .max(SSH_PUBLIC_KEY.characters)
+  .transform((text, context) => {
+    const fault = PRIVATE_KEY.test(text) ? PRIVATE_WARNING : faultOf(text.trim());
+    if (fault !== null) context.issues.push({ code: 'custom', input: text, message: fault });
+    return text.trim();
+  })
+  .meta({
+    writeOnly: true,
+    description: `One OpenSSH public key line: \`<key_type> <key_material> <comment>\`, of the types ${Object.keys(KINDS).join(', ')}. Its owner may sign in as \`berth\` over a tunnel to port 22.`,
+  });
+
+function faultOf(line: string): string | null {
+  if (/[\r\n]/.test(line)) return 'must be one line: one public key';
+  if (/[\p{Cc}\p{Cs}]/u.test(line)) return 'must not contain control characters or lone surrogates';
+  const [, type = '', material = '', comment = ''] = /^(\S*)(?: +(\S+))?(?: +(.*))?$/.exec(line) ?? [];
+  const parts = KINDS[type];
+  if (parts === undefined) return faultOfKind(type, line);
+  if (comment.length > SSH_PUBLIC_KEY.commentCharacters)
+    return `must have a comment of at most ${SSH_PUBLIC_KEY.commentCharacters} characters`;
+  const bytes = decodeBase64(material);
+  if (bytes === null) return `must have its key in base64 after ${type}; it was not copied whole, or changed`;
+  return faultOfMaterial(type, parts, new Material(bytes));
+}
+
+function faultOfKind(type: string, line: string): string {
+  const kinds = Object.keys(KINDS).join(', ');
+  if (type.endsWith('-cert-v01@openssh.com')) return `must be a public key and no certificate: one of ${kinds}`;
+  const later = line.split(/[\s"]+/).some((word, index) => index > 0 && KINDS[word] !== undefined);
+  if (later) return 'must begin with the kind of the key: options before it are not taken';
+  if (type === 'ssh-dss') return `must not be a DSA key, which no ssh server takes any more; one of ${kinds}`;
+  return `must be a public key as OpenSSH writes it, beginning with one of ${kinds}`;
+}
+
+function faultOfMaterial(type: string, parts: readonly Part[], material: Material): string | null {
+  const broken = `must have a key of the kind ${type}; it was not copied whole, or changed`;
+  if (material.text() !== type) return broken;
+  for (const part of parts) {
+    const bytes = material.next();
+    if (bytes === null) return broken;
+    if (part === 'modulus') {
+      const bits = bitsOf(bytes);
+      if (bits === null) return broken;
+      const { min, max } = SSH_PUBLIC_KEY.rsaBits;
+      if (bits < min || bits > max) return `must have an RSA key of ${min} to ${max} bits, not ${bits}`;
+    } else if (!isRight(part, bytes)) {
+      return broken;
+    }
+  }
+  return material.ended ? null : broken;
+}
+
+function isRight(part: Exclude<Part, 'modulus'>, bytes: Uint8Array): boolean {
+  switch (part) {
+    case 'ed25519':
+      return bytes.length === 32;
+    case 'exponent':
+      // Odd, and more than one.
+      return (
+        bitsOf(bytes) !== null &&
+        bytes.length <= 9 &&
+        ((bytes.at(-1) ?? 0) & 1) === 1 &&
+        (bytes.length > 1 || (bytes[0] ?? 0) > 1)
+      );
+    case 'application':
+      return bytes.length > 0 && bytes.length <= 256;
+    default:
+      return 'curve' in part ? latin1(bytes) === part.curve : bytes.length === part.pointBytes && bytes[0] === 0x04;
+  }
+}
+
+/** Bits of a positive number as the wire has it (RFC 4251, mpint); null for what is none. */
+function bitsOf(bytes: Uint8Array): number | null {
+  const [first, second = 0] = bytes;
+  if (first === undefined || first >= 0x80) return null;
+  // A zero byte is there to keep the number positive, and for nothing else.
+  if (first === 0) return second >= 0x80 ? (bytes.length - 1) * 8 : null;
+  return (bytes.length - 1) * 8 + (32 - Math.clz32(first));
+}
+
+/** The length-prefixed parts of a key's material (RFC 4253). */
+class Material {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  get ended(): boolean {
+    return this.#at === this.#bytes.length;
+  }
+
+  /** Null when there is no whole part left. */
+  next(): Uint8Array | null {
+    const view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength);
+    if (this.#at + 4 > this.#bytes.length) return null;
+    const from = this.#at + 4;
+    const to = from + view.getUint32(this.#at);
+    if (to > this.#bytes.length) return null;
+    this.#at = to;
+    return this.#bytes.subarray(from, to);
+  }
+
+  text(): string | null {
+    const bytes = this.next();
+    return bytes === null ? null : latin1(bytes);
+  }
+}
+
+function latin1(bytes: Uint8Array): string {
+  return String.fromCharCode(...bytes);
+}
+
+/** Null for what is not base64 to the letter, with its padding. */
+function decodeBase64(text: string): Uint8Array | null {
+  if (text.length === 0 || text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return null;
+  const binary = atob(text);
+  return btoa(binary) === text ? Uint8Array.from(binary, (character) => character.charCodeAt(0)) : null;
+}

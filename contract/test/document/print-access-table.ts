@@ -1,0 +1,4 @@
+// Prints docs/access.md: `npm run docs:access` writes it.
+import { accessTable } from '../../src/document/access-table.ts';
+
+process.stdout.write(accessTable());

@@ -1,5 +1,0 @@
-// Prints openapi.json; with `--full`, the document with every route.
-import { fullDocument, publishedDocument } from '../src/openapi.ts';
-
-const document = process.argv.includes('--full') ? fullDocument() : publishedDocument();
-process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);

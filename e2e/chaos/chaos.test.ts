@@ -1,0 +1,25 @@
+// A short run of chaos: nothing acknowledged is lost, nothing is leaked, no time is metered twice
+// or left open. The longer runs are by hand.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { runChaos } from './run.ts';
+
+const SEED = '1';
+const MINUTES = 1.25;
+
+test('processes are killed, the disk fills up and guests hang while clients work, and nothing of what they were told is lost', async () => {
+  const report = await runChaos({
+    seed: SEED,
+    minutes: MINUTES,
+    clients: 3,
+    disturbanceMs: 5_000,
+    say: (line) => console.log(line),
+    signal: new AbortController().signal,
+  });
+  console.log(report.tally().join('\n'));
+  console.log(report.lastLine(SEED, MINUTES));
+  assert.deepEqual(report.findings, []);
+  // It was a run: there was something to lose, and something that could have lost it.
+  const { operations, kills, sandboxes, files } = report.counts;
+  assert.ok(operations > 50 && kills > 3 && sandboxes > 3 && files > 3, JSON.stringify(report.counts));
+});

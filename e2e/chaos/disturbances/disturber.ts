@@ -1,0 +1,189 @@
+// Carries out the disturbances of the plan and notes each in the weather. Everything it breaks is
+// whole again when it ends.
+import { setTimeout as delay } from 'node:timers/promises';
+import { processesOfInstance, processesOfVm } from '../../world/leftovers.ts';
+import type { PartName } from '../../world/parts.ts';
+import { until } from '../../../os/test/until.ts';
+import type { Asking } from '../judging/asking.ts';
+import { hangDaemon } from '../model/guest-work.ts';
+import type { Keeper } from './keeper.ts';
+import type { KnownSandbox } from '../model/known-sandbox.ts';
+import type { LateVerbs } from './late-verb.ts';
+import type { Disturbance, LateVerb } from '../model/plan.ts';
+import type { Report } from '../judging/report.ts';
+import type { SmallDisk } from './small-disk.ts';
+import type { Weather } from '../judging/weather.ts';
+
+const KILLED_PARTS: Readonly<Record<'kill-api' | 'kill-host' | 'kill-database' | 'kill-all', readonly PartName[]>> = {
+  'kill-api': ['api'],
+  'kill-host': ['host'],
+  'kill-database': ['database'],
+  'kill-all': ['api', 'host', 'database'],
+};
+
+/** Longest wait for the worst moment. */
+const MOMENT_DEADLINE_MS = 10_000;
+
+export interface DisturberParts {
+  keeper: Keeper;
+  disk: SmallDisk;
+  weather: Weather;
+  report: Report;
+  asking: Asking;
+  lateVerbs: LateVerbs;
+  /** Sandboxes that may have a machine. */
+  targets: () => KnownSandbox[];
+}
+
+export class Disturber {
+  readonly #parts: DisturberParts;
+  /** What lasts and ends by itself. */
+  readonly #lasting = new Set<Promise<void>>();
+
+  constructor(parts: DisturberParts) {
+    this.#parts = parts;
+  }
+
+  /** Carries one out; resolves once it has begun. */
+  async carryOut(disturbance: Disturbance): Promise<void> {
+    const { report, keeper } = this.#parts;
+    switch (disturbance.kind) {
+      case 'kill-qemu':
+        return await this.#killQemu(disturbance.pick);
+      case 'hang-qemu':
+        return await this.#hangQemu(disturbance.pick, disturbance.forMs);
+      case 'hang-guest':
+        return this.#hangGuest(disturbance.pick, disturbance.forMs);
+      case 'fill-disk':
+        return await this.#fillDisk(disturbance.forMs);
+      case 'cut-power':
+        return await this.#cutPower(disturbance.downMs);
+      case 'late-verb':
+        return this.#sendLate(disturbance.messages);
+      default:
+        report.note(disturbance.kind);
+        return await keeper.kill(KILLED_PARTS[disturbance.kind], disturbance.downMs);
+    }
+  }
+
+  /** Resolves when nothing that it began lasts. */
+  async calm(): Promise<void> {
+    await Promise.all(this.#lasting);
+  }
+
+  async #killQemu(pick: number): Promise<void> {
+    const { weather, report } = this.#parts;
+    const target = await this.#machine(pick);
+    if (target === null) return;
+    weather.end(weather.begin('qemu-killed', target.sandbox.id));
+    for (const pid of target.pids) signalIfThere(pid, 'SIGKILL');
+    report.counts.kills += 1;
+    report.note('kill-qemu');
+  }
+
+  async #hangQemu(pick: number, forMs: number): Promise<void> {
+    const { weather, report } = this.#parts;
+    const target = await this.#machine(pick);
+    if (target === null) return;
+    const spell = weather.begin('qemu-hangs', target.sandbox.id);
+    for (const pid of target.pids) signalIfThere(pid, 'SIGSTOP');
+    report.note('hang-qemu');
+    report.counts.others += 1;
+    this.#last(
+      delay(forMs).then(() => {
+        for (const pid of target.pids) signalIfThere(pid, 'SIGCONT');
+        weather.end(spell);
+      }),
+    );
+  }
+
+  /** Everything ends at the same moment, and what was not flushed to the disk was never written. */
+  async #cutPower(downMs: number): Promise<void> {
+    const { weather, report, disk, keeper, targets } = this.#parts;
+    report.note('cut-power');
+    // The moment at which the most depends on what was flushed is right after a sleep was
+    // acknowledged, when one comes soon.
+    const deadline = Date.now() + MOMENT_DEADLINE_MS;
+    while (!targets().some(({ justStopped }) => justStopped) && Date.now() < deadline) await delay(10);
+    if (targets().some(({ justStopped }) => justStopped)) report.note('cut-power right after a sleep');
+    // Whatever may have a machine loses it; what surely sleeps must not notice. One that slept may
+    // have been woken before the last of the services was gone.
+    const marked = new Set<KnownSandbox>();
+    const markAwake = (): void => {
+      for (const sandbox of targets()) {
+        if (sandbox.is('stopped') || marked.has(sandbox)) continue;
+        marked.add(sandbox);
+        weather.end(weather.begin('qemu-killed', sandbox.id));
+      }
+    };
+    markAwake();
+    await disk.cutPower();
+    await keeper.killAllDuring(async () => {
+      markAwake();
+      const pids = await processesOfInstance(disk.folder);
+      for (const pid of pids) signalIfThere(pid, 'SIGKILL');
+      report.counts.kills += pids.length;
+      await until(
+        'every machine has ended',
+        async () => ((await processesOfInstance(disk.folder)).length === 0 ? true : null),
+        30_000,
+      );
+      await disk.restorePower();
+    }, downMs);
+  }
+
+  #hangGuest(pick: number, forMs: number): void {
+    const { weather, report, asking } = this.#parts;
+    const awake = this.#parts.targets().filter((sandbox) => sandbox.is('awake'));
+    const sandbox = awake[Math.floor(pick * awake.length)];
+    if (sandbox === undefined) return;
+    // It lasts until the guest is seen to answer again.
+    weather.begin('guest-hangs', sandbox.id);
+    report.note('hang-guest');
+    report.counts.others += 1;
+    const body = { command: hangDaemon(forMs), timeoutSeconds: 30 };
+    this.#last(asking.ask({ route: 'execInSandbox', sandboxId: sandbox.id, body }).then(() => undefined));
+  }
+
+  #sendLate(messages: readonly LateVerb[]): void {
+    for (const message of messages) this.#last(this.#parts.lateVerbs.send(message));
+  }
+
+  async #fillDisk(forMs: number): Promise<void> {
+    const { weather, report, disk } = this.#parts;
+    const spell = weather.begin('disk');
+    await disk.fill();
+    report.note('fill-disk');
+    report.counts.others += 1;
+    this.#last(
+      delay(forMs).then(async () => {
+        await disk.free();
+        weather.end(spell);
+      }),
+    );
+  }
+
+  /** A sandbox with a process, and its processes. */
+  async #machine(pick: number): Promise<{ sandbox: KnownSandbox; pids: number[] } | null> {
+    const sandboxes = this.#parts.targets();
+    const start = Math.floor(pick * sandboxes.length);
+    for (const sandbox of [...sandboxes.slice(start), ...sandboxes.slice(0, start)]) {
+      const pids = await processesOfVm(sandbox.id);
+      if (pids.length > 0) return { sandbox, pids };
+    }
+    return null;
+  }
+
+  #last(lasting: Promise<void>): void {
+    const kept = lasting.finally(() => this.#lasting.delete(kept));
+    this.#lasting.add(kept);
+  }
+}
+
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

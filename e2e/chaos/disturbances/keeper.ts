@@ -1,0 +1,114 @@
+// Keeps API, host daemon and Postgres running as a supervisor does, kills them when told to, and
+// notes in the weather when each was down.
+import { setTimeout as delay } from 'node:timers/promises';
+import { PARTS, type PartName, type Parts } from '../../world/parts.ts';
+import type { Report } from '../judging/report.ts';
+import type { Spell, Weather } from '../judging/weather.ts';
+
+/** As under the supervisor: soon, and less soon while it keeps ending. */
+const FIRST_RETRY_MS = 250;
+const LAST_RETRY_MS = 4_000;
+
+export class Keeper {
+  readonly #parts: Parts;
+  readonly #weather: Weather;
+  readonly #report: Report;
+  readonly #stopping = new AbortController();
+  /** How long a killed part stays down, and what must be done before it comes back. */
+  readonly #downMs = new Map<PartName, number>();
+  #gate: Promise<unknown> = Promise.resolve();
+  readonly #down = new Map<PartName, Spell>();
+  #keeping: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: Parts, weather: Weather, report: Report) {
+    this.#parts = parts;
+    this.#weather = weather;
+    this.#report = report;
+  }
+
+  start(): void {
+    this.#keeping = Promise.all(PARTS.map((name) => this.#keep(name)));
+  }
+
+  /** `kill -9` of all of them at once; they come back after `downMs`. */
+  async kill(names: readonly PartName[], downMs: number): Promise<void> {
+    await Promise.all(
+      names.map(async (name) => {
+        if (!this.#parts.isRunning(name)) return;
+        this.#downMs.set(name, downMs);
+        this.#fell(name);
+        await this.#parts.kill(name);
+        this.#report.counts.kills += 1;
+      }),
+    );
+  }
+
+  /** `kill -9` of everything; nothing comes back before the work is done, and `downMs` later. */
+  async killAllDuring(work: () => Promise<void>, downMs: number): Promise<void> {
+    const done = Promise.withResolvers<void>();
+    this.#gate = done.promise;
+    try {
+      await this.kill(PARTS, downMs);
+      await work();
+    } finally {
+      done.resolve();
+    }
+  }
+
+  /** Keeps no longer; what runs goes on. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#keeping;
+  }
+
+  async #keep(name: PartName): Promise<void> {
+    const { signal } = this.#stopping;
+    const wanted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    let retryMs = FIRST_RETRY_MS;
+    while (!signal.aborted) {
+      if (!this.#parts.isRunning(name)) {
+        await this.#gate;
+        try {
+          await this.#parts.run(name, undefined, signal);
+        } catch (error) {
+          if (signal.aborted) return;
+          this.#report.note(`${name} did not start: ${firstLine(error)}`);
+          await Promise.race([delay(retryMs), wanted]);
+          retryMs = Math.min(LAST_RETRY_MS, retryMs * 2);
+          continue;
+        }
+      }
+      retryMs = FIRST_RETRY_MS;
+      this.#rose(name);
+      const how = await Promise.race([this.#parts.ended(name), wanted]);
+      if (signal.aborted) return;
+      const downMs = this.#downMs.get(name);
+      this.#downMs.delete(name);
+      if (downMs === undefined) this.#endedByItself(name, String(how));
+      await Promise.race([delay(downMs ?? FIRST_RETRY_MS), wanted]);
+    }
+  }
+
+  #endedByItself(name: PartName, how: string): void {
+    const now = Date.now();
+    // Nothing but a full disk, or a database that is away, ends a part.
+    const excused = this.#weather.excuses(['disk', 'database'], now - 1_000, now);
+    this.#fell(name);
+    if (excused) this.#report.note(`${name} ended by itself (${how}) while disk or database were not there`);
+    else this.#report.found('contradiction', `${name} ended by itself: ${how}\n${this.#parts.log.slice(-2_000)}`);
+  }
+
+  #fell(name: PartName): void {
+    if (!this.#down.has(name)) this.#down.set(name, this.#weather.begin(name));
+  }
+
+  #rose(name: PartName): void {
+    const spell = this.#down.get(name);
+    this.#down.delete(name);
+    if (spell !== undefined) this.#weather.end(spell);
+  }
+}
+
+function firstLine(error: unknown): string {
+  return ((error as Error).message.split('\n')[0] ?? '').slice(0, 200);
+}

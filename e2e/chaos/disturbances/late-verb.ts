@@ -1,0 +1,223 @@
+// A message to the host daemon that was held up in the network and comes late: a verb of the host
+// protocol with an epoch that the host knows to be over. A right host answers `stale_epoch` to each
+// and does nothing, whatever else is under way; anything else is reported. Excuses no answer that
+// says "done".
+import { readFile } from 'node:fs/promises';
+import http from 'node:http';
+import { hostError, vmList, vmView, type VmSpec, type VmView } from '@berth/protocol/host.ts';
+import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
+import type { KnownSandbox } from '../model/known-sandbox.ts';
+import type { LateVerb } from '../model/plan.ts';
+import type { Report } from '../judging/report.ts';
+import { SHARED_TROUBLES, type Weather } from '../judging/weather.ts';
+
+const ANSWER_DEADLINE_MS = 60_000;
+const MIB_PER_GIB = 1_024;
+/** For a VM of which the host says no size any more. */
+const SOME_SPEC: VmSpec = { vcpu: 1, memoryMib: MIB_PER_GIB, diskGib: 10, hostname: 'late', sshAuthorizedKeys: [] };
+
+/** What the host says of a VM: the epoch it has, or was destroyed under. */
+export type Fenced = Pick<VmView, 'id' | 'epoch' | 'status' | 'spec'>;
+
+export interface LateRequest {
+  method: 'PUT' | 'POST' | 'DELETE';
+  path: string;
+  body?: unknown;
+  epoch: number;
+}
+
+/**
+ * The message, for that VM as its host shows it; null when there is no epoch that is surely over.
+ */
+export function lateRequest(
+  { verb, age, vcpu, memoryGb, diskGb }: LateVerb,
+  { id, epoch, status, spec }: Fenced,
+): LateRequest | null {
+  // A destroy may be repeated under its own epoch; nothing else comes after it.
+  const newest = status === 'destroyed' && verb !== 'destroy' ? epoch : epoch - 1;
+  if (newest < 1) return null;
+  const late = newest - Math.floor(age * newest);
+  const size = { vcpu, memoryMib: memoryGb * MIB_PER_GIB, diskGib: diskGb };
+  const path = `/vms/${id}`;
+  const post = (what: string, body: object): LateRequest => ({
+    method: 'POST',
+    path: `${path}/${what}`,
+    body,
+    epoch: late,
+  });
+  switch (verb) {
+    case 'create':
+      // The first create as it was, as far as the host still says how.
+      return { method: 'PUT', path, body: { epoch: late, spec: spec ?? SOME_SPEC }, epoch: late };
+    case 'wake':
+      return post(verb, { epoch: late, spec: { ...SOME_SPEC, ...spec, ...size } });
+    case 'resize':
+      return post(verb, { epoch: late, size });
+    case 'sleep':
+      return post(verb, { epoch: late });
+    default:
+      return { method: 'DELETE', path: `${path}?epoch=${late}`, epoch: late };
+  }
+}
+
+/**
+ * What is wrong with the host's answer to a late message: null when it refused it for its epoch.
+ * `done`: it says that it did it.
+ */
+export function lateFault({ status, text }: Answer): 'done' | 'other' | null {
+  if (status >= 200 && status < 300) return 'done';
+  try {
+    return hostError.parse(JSON.parse(text)).error.code === 'stale_epoch' ? null : 'other';
+  } catch {
+    // Neither JSON nor an error of the protocol: the text is in the report.
+    return 'other';
+  }
+}
+
+export interface Answer {
+  status: number;
+  text: string;
+}
+
+export interface LateVerbParts {
+  paths: InstancePaths;
+  weather: Weather;
+  report: Report;
+  /** All that were ever acknowledged. */
+  sandboxes: () => KnownSandbox[];
+}
+
+export class LateVerbs {
+  readonly #parts: LateVerbParts;
+
+  constructor(parts: LateVerbParts) {
+    this.#parts = parts;
+  }
+
+  /** Sends one. Resolves when it is answered and judged, or when there is none to send. */
+  async send(late: LateVerb): Promise<void> {
+    const { paths, report, weather } = this.#parts;
+    const token = (await readFile(paths.hostToken, 'utf8')).trim();
+    // What was read is only true of the daemon that said it: a new one may know of an epoch less,
+    // when the last had not been written down.
+    const daemon = new OneDaemon(paths.hostSocket, token);
+    const sentMs = Date.now();
+    let request: LateRequest | null = null;
+    try {
+      const target = await this.#target(late, daemon);
+      request = target === null ? null : lateRequest(late, target);
+      if (target === null || request === null) {
+        report.note('late-verb: no sandbox has an epoch that is over');
+        return;
+      }
+      report.counts.others += 1;
+      report.note(`late-verb ${late.verb}${target.status === 'destroyed' ? ' of a destroyed one' : ''}`);
+      const answer = await daemon.ask(request.method, request.path, request.body);
+      const fault = lateFault(answer);
+      if (fault === null) return;
+      const what = `a late ${late.verb} of ${target.id} with epoch ${request.epoch}, when its host had ${target.epoch} (${target.status}), was `;
+      report.found(
+        'contradiction',
+        `${what}${fault === 'done' ? 'done' : 'not refused for its epoch'}: ${answer.status} ${answer.text.slice(0, 300)}`,
+      );
+    } catch (error) {
+      const what = `late-verb ${late.verb}: no answer (${(error as Error).message})`;
+      if (weather.excuses(SHARED_TROUBLES, sentMs, Date.now())) report.note(what);
+      else
+        report.found('contradiction', `without any trouble, ${what}${request === null ? '' : ` to ${request.path}`}`);
+    } finally {
+      daemon.leave();
+    }
+  }
+
+  /** A VM of the wanted kind for which the verb can be late, or one of the other kind. */
+  async #target(late: LateVerb, daemon: OneDaemon): Promise<Fenced | null> {
+    const destroyed = await this.#destroyed(late, daemon);
+    if (late.ofDestroyed && destroyed !== null) return destroyed;
+    const { vms } = vmList.parse(await daemon.read('/vms'));
+    const fitting = vms.filter((vm) => lateRequest(late, vm) !== null);
+    return fitting[Math.floor(late.pick * fitting.length)] ?? destroyed;
+  }
+
+  async #destroyed(late: LateVerb, daemon: OneDaemon): Promise<Fenced | null> {
+    const ended = this.#parts.sandboxes().filter(({ status }) => status === 'deleted');
+    const sandbox = ended[Math.floor(late.pick * ended.length)];
+    if (sandbox === undefined) return null;
+    // Not there: no machine of it ever was.
+    const view = await daemon.read(`/vms/${sandbox.id}`);
+    return view === null ? null : vmView.parse(view);
+  }
+}
+
+/** Calls over one connection, one at a time: once it is closed, nothing more is sent. */
+class OneDaemon {
+  readonly #agent: http.Agent;
+  readonly #socketPath: string;
+  readonly #token: string;
+
+  constructor(socketPath: string, token: string) {
+    this.#socketPath = socketPath;
+    this.#token = token;
+    this.#agent = new OneConnection();
+  }
+
+  /** The JSON of an answer; null when there is no such thing. */
+  async read(path: string): Promise<unknown> {
+    const { status, text } = await this.ask('GET', path);
+    if (status === 404) return null;
+    if (status !== 200) throw new Error(`GET ${path} was answered ${status} ${text.slice(0, 300)}`);
+    return JSON.parse(text);
+  }
+
+  async ask(method: string, path: string, body?: unknown): Promise<Answer> {
+    const payload = body === undefined ? undefined : JSON.stringify(body);
+    return await new Promise<Answer>((resolve, reject) => {
+      const outgoing = http.request({
+        socketPath: this.#socketPath,
+        agent: this.#agent,
+        method,
+        path,
+        headers: {
+          authorization: `Bearer ${this.#token}`,
+          ...(payload === undefined
+            ? {}
+            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+        },
+        signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
+      });
+      outgoing.once('error', reject);
+      outgoing.once('response', (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk: string) => (text += chunk));
+        response.once('error', reject);
+        response.once('end', () => resolve({ status: response.statusCode ?? 0, text }));
+      });
+      outgoing.end(payload);
+    });
+  }
+
+  leave(): void {
+    this.#agent.destroy();
+  }
+}
+
+class OneConnection extends http.Agent {
+  #made = false;
+
+  constructor() {
+    super({ keepAlive: true, maxSockets: 1 });
+  }
+
+  override createConnection(
+    ...[options, callback]: Parameters<http.Agent['createConnection']>
+  ): ReturnType<http.Agent['createConnection']> {
+    if (this.#made) {
+      const gone = new Error('the daemon that was asked closed the connection');
+      process.nextTick(() => (callback as ((error: Error) => void) | undefined)?.(gone));
+      return undefined;
+    }
+    this.#made = true;
+    return super.createConnection(options, callback);
+  }
+}

@@ -1,0 +1,110 @@
+// One call of the public API as a client of the chaos run makes it: with a deadline, its answer
+// held against the contract's schema and error list. What is no answer at all, or a fault of the
+// service, needs an excuse in the weather.
+import { errorEnvelope, type ErrorCode } from '@berth/contract/route/errors.ts';
+import { ROUTES } from '@berth/contract/routes.ts';
+import { errorsOf, statusOf, type Route } from '@berth/contract/route/route.ts';
+import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { call, type Caller } from '../../world/client.ts';
+import type { Report } from './report.ts';
+import { MACHINE_TROUBLES, SHARED_TROUBLES, type Weather } from './weather.ts';
+
+const ANSWER_DEADLINE_MS = 90_000;
+
+export type Reply = { sentMs: number; receivedMs: number } & (
+  | { kind: 'done'; body: unknown; headers: Headers }
+  | { kind: 'refused'; code: ErrorCode; message: string }
+  /** A fault of the service or no answer: it may have been done or not. */
+  | { kind: 'unknown'; code: ErrorCode | null; message: string }
+);
+
+export interface Question {
+  /** Name of the route in the contract. */
+  route: string;
+  sandboxId?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export class Asking {
+  readonly caller: Caller;
+  readonly #weather: Weather;
+  readonly #report: Report;
+
+  constructor(caller: Caller, weather: Weather, report: Report) {
+    this.caller = caller;
+    this.#weather = weather;
+    this.#report = report;
+  }
+
+  async ask(question: Question): Promise<Reply> {
+    const route = routeNamed(question.route);
+    const path = route.path.replace('{orgId}', this.caller.orgId).replace('{sandboxId}', question.sandboxId ?? '');
+    const sentMs = Date.now();
+    this.#report.counts.operations += 1;
+    try {
+      const answer = await call(this.caller, route.method, path, question.body, {
+        ...(question.headers === undefined ? {} : { headers: question.headers }),
+        signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
+      });
+      const times = { sentMs, receivedMs: Date.now() };
+      if (answer.status === route.response.status) {
+        const parsed = route.response.body.safeParse(answer.body);
+        if (!parsed.success)
+          this.#report.found('contradiction', `${route.name} answered outside its schema: ${parsed.error.message}`);
+        return { ...times, kind: 'done', body: answer.body, headers: answer.headers };
+      }
+      const { code, message } = this.#errorOf(route, answer.status, answer.body);
+      if (answer.status < 500) return { ...times, kind: 'refused', code, message };
+      this.#needsExcuse(`${route.name} answered ${answer.status} ${code}: ${message}`, times, question);
+      return { ...times, kind: 'unknown', code, message };
+    } catch (error) {
+      const times = { sentMs, receivedMs: Date.now() };
+      const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : '';
+      const message = `${(error as Error).name}: ${(error as Error).message} ${cause}`;
+      this.#needsExcuse(`${route.name} got no answer: ${message}`, times, question);
+      return { ...times, kind: 'unknown', code: null, message };
+    }
+  }
+
+  #errorOf(route: Route, status: number, body: unknown): { code: ErrorCode; message: string } {
+    const { code, message } = errorEnvelope.parse(body).error;
+    if (!errorsOf(route).has(code)) {
+      this.#report.found(
+        'contradiction',
+        `${route.name} answered ${code}, which its contract does not list: ${message}`,
+      );
+    }
+    if (statusOf(code) !== status)
+      this.#report.found('contradiction', `${route.name} answered ${code} with status ${status}`);
+    return { code, message };
+  }
+
+  #needsExcuse(
+    what: string,
+    { sentMs, receivedMs }: { sentMs: number; receivedMs: number },
+    { sandboxId }: Question,
+  ): void {
+    if (this.#weather.excuses([...SHARED_TROUBLES, ...MACHINE_TROUBLES], sentMs, receivedMs, sandboxId ?? null)) {
+      this.#report.note(
+        what
+          .replaceAll(/(sbx|prj|org)_[a-z2-7]+/g, '$1')
+          .replaceAll(/req\S*/g, '')
+          .slice(0, 140),
+      );
+    } else {
+      this.#report.found('contradiction', `without any trouble, ${what}`);
+    }
+  }
+}
+
+function routeNamed(name: string): Route {
+  const route = ROUTES.find((candidate) => candidate.name === name);
+  if (route === undefined) throw new Error(`the contract has no route ${name}`);
+  return route;
+}
+
+/** The sandbox of a successful answer. */
+export function sandboxIn(reply: Reply & { kind: 'done' }): Sandbox {
+  return (reply.body as { sandbox: Sandbox }).sandbox;
+}

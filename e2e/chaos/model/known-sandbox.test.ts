@@ -1,0 +1,185 @@
+// The model of a sandbox says nothing while all is as it must be, and reports each contradiction:
+// that is what a run of chaos is worth.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { contentHash, parseReadBack, type ReadBack, type Written } from './guest-work.ts';
+import { KnownSandbox } from './known-sandbox.ts';
+import { Report } from '../judging/report.ts';
+import { Weather } from '../judging/weather.ts';
+
+function view(status: Sandbox['status'], changes: Partial<Sandbox> = {}): Sandbox {
+  return {
+    id: 'sbx_a',
+    status,
+    statusReason: status === 'failed' ? { code: 'process_ended', message: 'QEMU ended' } : null,
+    wakesFrom: status === 'stopped' ? 'snapshot' : status === 'failed' ? 'disk' : null,
+    lastWake: null,
+    ttlSeconds: null,
+    expiresAt: null,
+    allocated_vcpu: 1,
+    ...changes,
+  } as Sandbox;
+}
+
+function world(status: Sandbox['status'] = 'ready'): {
+  weather: Weather;
+  report: Report;
+  sandbox: KnownSandbox;
+  see: (next: Sandbox) => void;
+} {
+  const weather = new Weather();
+  const report = new Report(() => undefined);
+  const sandbox = new KnownSandbox(view('provisioning'), 'key', Date.now(), weather, report);
+  const see = (next: Sandbox): void => sandbox.observe(next, Date.now(), Date.now());
+  see(view(status));
+  return { weather, report, sandbox, see };
+}
+
+const FILE: Written = { name: 'c1-1', where: 'synced', bytes: 100_000 };
+const MEMORY_FILE: Written = { name: 'c1-2', where: 'tmpfs', bytes: 3 };
+const LIFE = { token: 'c1-life-1', count: 5, alive: true };
+const found = (changes: Partial<ReadBack> = {}): ReadBack => ({
+  life: LIFE,
+  processors: 1,
+  disk: new Map([[FILE.name, contentHash(FILE)]]),
+  tmpfs: new Map([[MEMORY_FILE.name, contentHash(MEMORY_FILE)]]),
+  ...changes,
+});
+
+function inhabited(): ReturnType<typeof world> {
+  const made = world();
+  made.sandbox.beganLife(LIFE.token, 1, Date.now());
+  made.sandbox.wrote(FILE, true);
+  made.sandbox.wrote(MEMORY_FILE, true);
+  return made;
+}
+
+test('a sleep and a wake that go well are no contradiction', () => {
+  const { report, sandbox, see } = inhabited();
+  sandbox.intend('sleep', Date.now());
+  sandbox.acknowledged('sleep');
+  see(view('sleeping'));
+  see(view('stopped'));
+  sandbox.intend('wake', Date.now());
+  see(view('waking'));
+  see(view('ready', { lastWake: { at: 'now', from: 'snapshot', reason: null } }));
+  sandbox.verify(found(), Date.now());
+  assert.deepEqual(report.findings, []);
+});
+
+const CONTRADICTIONS: Record<string, [string, (made: ReturnType<typeof world>) => void]> = {
+  'a status that nobody asked for': ['contradiction', ({ see }) => see(view('stopped'))],
+  'a failure without a cause': ['contradiction', ({ see }) => see(view('failed'))],
+  'a sandbox that is gone though nobody destroyed it': ['sandbox-lost', ({ see }) => see(view('deleted'))],
+  'a sandbox that is unknown': ['sandbox-lost', ({ sandbox }) => sandbox.missing()],
+  'a sleep that was acknowledged and did not come': [
+    'contradiction',
+    ({ sandbox, see }) => {
+      sandbox.intend('sleep', Date.now());
+      sandbox.acknowledged('sleep');
+      see(view('ready'));
+    },
+  ],
+  'a destroyed one that comes back': [
+    'contradiction',
+    ({ sandbox, see }) => {
+      sandbox.intend('destroy', Date.now());
+      sandbox.acknowledged('destroy');
+      see(view('deleted'));
+      see(view('ready'));
+    },
+  ],
+  'a file that is not there': ['file-lost', ({ sandbox }) => sandbox.verify(found({ disk: new Map() }), Date.now())],
+  'a file with another content': [
+    'file-lost',
+    ({ sandbox }) => sandbox.verify(found({ disk: new Map([[FILE.name, 'other']]) }), Date.now()),
+  ],
+  'a file in memory that is not there': [
+    'file-lost',
+    ({ sandbox }) => sandbox.verify(found({ tmpfs: new Map() }), Date.now()),
+  ],
+  'a file of somebody else': [
+    'contradiction',
+    ({ sandbox }) => sandbox.verify(found({ disk: new Map([...found().disk, ['c2-9', 'x']]) }), Date.now()),
+  ],
+  'processes that are gone': [
+    'contradiction',
+    ({ sandbox }) => sandbox.verify(found({ life: { ...LIFE, alive: false } }), Date.now()),
+  ],
+  'processes that went back in time': [
+    'contradiction',
+    ({ sandbox }) => {
+      sandbox.verify(found(), Date.now());
+      sandbox.verify(found({ life: { ...LIFE, count: 2 } }), Date.now());
+    },
+  ],
+  'a wake from the disk without a cause': [
+    'contradiction',
+    ({ sandbox, see }) => {
+      sandbox.intend('sleep', Date.now());
+      see(view('stopped'));
+      sandbox.intend('wake', Date.now());
+      see(view('ready', { lastWake: { at: 'now', from: 'disk', reason: 'no snapshot' } }));
+    },
+  ],
+  'an ephemeral one that outlives its expiry': [
+    'contradiction',
+    ({ see }) => see(view('ready', { ttlSeconds: 5, expiresAt: new Date(Date.now() - 5_000).toISOString() })),
+  ],
+};
+
+for (const [what, [finding, happen]] of Object.entries(CONTRADICTIONS)) {
+  test(`${what} is reported`, () => {
+    const made = inhabited();
+    happen(made);
+    assert.ok(made.report.count(finding as 'contradiction') > 0, JSON.stringify(made.report.findings));
+  });
+}
+
+test('a killed machine excuses what was only in memory, and never what was flushed', () => {
+  const { weather, report, sandbox, see } = inhabited();
+  weather.end(weather.begin('qemu-killed', 'sbx_a'));
+  see(view('failed'));
+  sandbox.intend('wake', Date.now());
+  see(view('ready', { lastWake: { at: 'now', from: 'disk', reason: 'QEMU ended' } }));
+  sandbox.verify(found({ life: null, tmpfs: new Map() }), Date.now());
+  assert.deepEqual(report.findings, []);
+  sandbox.verify(found({ life: null, tmpfs: new Map(), disk: new Map() }), Date.now());
+  assert.equal(report.count('file-lost'), 1);
+});
+
+test('a death while the host daemon was away may be told late, and one long before it was away may not', () => {
+  const minutes = (ago: number): number => Date.now() - ago * 60_000;
+  for (const [deathAgo, found] of [
+    [2, 0],
+    [5, 1],
+  ] as const) {
+    const { weather, report, see } = world();
+    const away = weather.begin('host', null, minutes(3));
+    const death = weather.begin('qemu-killed', 'sbx_a', minutes(deathAgo));
+    death.toMs = death.fromMs;
+    weather.end(away);
+    see(view('ready'));
+    see(view('failed'));
+    assert.equal(report.findings.length, found, `${deathAgo} minutes ago`);
+  }
+});
+
+test('a killed host daemon excuses no lost process', () => {
+  const { weather, report, sandbox } = inhabited();
+  weather.end(weather.begin('host'));
+  sandbox.verify(found({ life: null }), Date.now());
+  assert.equal(report.count('contradiction'), 1);
+});
+
+test('the output of a guest is read back, and a cut one is not taken for one', () => {
+  const stdout = `life t\ncount 7\nalive\nprocessors 2\ndisk ${'a'.repeat(64)}  c1-1\nend\n`;
+  assert.deepEqual(parseReadBack(stdout), {
+    life: { token: 't', count: 7, alive: true },
+    processors: 2,
+    disk: new Map([['c1-1', 'a'.repeat(64)]]),
+    tmpfs: new Map(),
+  });
+  assert.equal(parseReadBack(stdout.replace('end\n', '')), null);
+});

@@ -1,0 +1,283 @@
+// A repository cloned in a real guest, from a git host in the internet of a machine of its own:
+// there when the sandbox is ready, whole whatever is killed meanwhile, and with its credentials
+// nowhere that a file, an argument or an environment can be read.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { after, afterEach, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { listActivity } from '@berth/contract/activity/feed.ts';
+import { sandboxAnswer, type Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { startGitServerIn, type NamespaceGitServer } from '../../guest/test/clones/git-server-process.ts';
+import { enterPrivateMachine } from '../../host/test/vm/private-machine.ts';
+import { startUplink, type Uplink } from '../../host/test/network/uplink.ts';
+import {
+  call,
+  createSandbox,
+  destroySandbox,
+  exec,
+  getSandbox,
+  listSandboxes,
+  waitForStatus,
+} from '../world/client.ts';
+import { leftoversOf, processesOfVm } from '../world/leftovers.ts';
+import { Parts } from '../world/parts.ts';
+import { until } from '../../os/test/until.ts';
+
+enterPrivateMachine();
+
+const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere0123456789' };
+const SECRETS = [
+  CREDENTIALS.username,
+  CREDENTIALS.token,
+  Buffer.from(`${CREDENTIALS.username}:${CREDENTIALS.token}`).toString('base64'),
+];
+const PORT = 3_000;
+
+let uplink: Uplink;
+let git: NamespaceGitServer;
+let parts: Parts;
+let log = '';
+let commits: { main: string; dev: string };
+
+before(async () => {
+  uplink = await startUplink();
+  const address = uplink.internet[0]?.address ?? '';
+  git = await startGitServerIn(uplink.namespacePath, address, PORT);
+  ({ commits } = await git.order({ do: 'credentials', credentials: CREDENTIALS }));
+  parts = await Parts.start({
+    environment: { BERTH_GIT_BASE_URL: `http://${address}:${PORT}`, BERTH_POOL_MAX: '1', BERTH_LOG_LEVEL: 'debug' },
+    onLog: (_name, chunk) => (log += chunk.toString()),
+  });
+  const made = await call(parts.caller, 'PATCH', `/v1/orgs/${parts.caller.orgId}/projects/${parts.caller.projectId}`, {
+    defaultRepository: 'acme/web',
+    repoCredentials: CREDENTIALS,
+  });
+  assert.equal(made.status, 200);
+});
+
+afterEach(async () => {
+  await git.order({ do: 'release' });
+  await parts.runAll();
+  for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
+});
+
+after(async () => {
+  try {
+    await parts.stop();
+    assert.deepEqual(await leftoversOf(parts.dataFolder), []);
+    await parts.remove();
+  } finally {
+    // A file with a child that runs on does not end.
+    await git?.stop();
+    await uplink?.stop();
+  }
+});
+
+/** A sandbox whose clone has signed in and is held back by the git host. */
+async function heldSandbox(): Promise<Sandbox> {
+  await git.order({ do: 'hold' });
+  const { id } = await createSandbox(parts.caller);
+  await isHeld();
+  return await getSandbox(parts.caller, id);
+}
+
+const isHeld = (): Promise<unknown> =>
+  until('the git host holds the clone back', async () => ((await git.order({ do: 'look' })).waiting > 0 ? true : null));
+
+async function isCloned(id: string): Promise<void> {
+  const sandbox = await waitForStatus(parts.caller, id, ['ready'], 120_000);
+  assert.deepEqual(sandbox.clone, { status: 'cloned', reason: null }, parts.log.slice(-3_000));
+  const { stdout, stderr } = await exec(
+    parts.caller,
+    id,
+    'git rev-parse HEAD && git status --porcelain && ls -A && git fsck --strict && stat -c %U . .git README.md',
+  );
+  assert.equal(stdout, `${commits.main}\n.git\nREADME.md\nsrc\nberth\nberth\nberth\n`, stderr);
+}
+
+/** What the guest's root finds of the secrets: processes, then files. */
+async function foundInside(id: string): Promise<string> {
+  const patterns = SECRETS.map((secret) => `${secret.slice(0, 3)}[${secret[3]}]${secret.slice(4)}`);
+  const search = patterns.map((pattern) => `-e '${pattern}'`).join(' ');
+  const { stdout } = await exec(
+    parts.caller,
+    id,
+    `sudo grep -la ${search} /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null; ` +
+      `sudo grep -rla --devices=skip ${search} /code /home /root /tmp /run /etc /var/lib/berth /var/log /opt/berth 2>/dev/null; echo over`,
+    300,
+  );
+  return stdout;
+}
+
+/**
+ * Processes whose memory holds a secret: the guest's root looks, with a pattern that does not fit
+ * itself.
+ */
+async function foundInMemory(id: string, texts = SECRETS): Promise<string> {
+  const pattern = texts.map((text) => `${text.slice(0, 3)}[${text[3]}]${text.slice(4)}`).join('|');
+  const look =
+    'for my $pid (grep { /^\\d+$/ && $_ != $$ } map { substr($_, 6) } glob("/proc/[0-9]*")) { ' +
+    'open(my $maps, "<", "/proc/$pid/maps") or next; open(my $memory, "<:raw", "/proc/$pid/mem") or next; my $name = readlink("/proc/$pid/exe"); ' +
+    'while (<$maps>) { next unless /^([0-9a-f]+)-([0-9a-f]+) rw/; my ($from, $to) = (hex $1, hex $2); ' +
+    'sysseek($memory, $from, 0); my $bytes; next unless sysread($memory, $bytes, $to - $from); ' +
+    `print "$name\\n" if $bytes =~ /${pattern}/; } } print "over";`;
+  const { stdout, stderr } = await exec(parts.caller, id, `sudo perl -e '${look}'`, 300);
+  assert.equal(stderr, '');
+  return stdout;
+}
+
+async function foundOutside(wanted = SECRETS): Promise<string[]> {
+  const found: string[] = [];
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    for (const file of ['cmdline', 'environ']) {
+      const text = await readFile(`/proc/${name}/${file}`, 'utf8').catch(() => '');
+      if (wanted.some((secret) => text.includes(secret))) found.push(`/proc/${name}/${file}`);
+    }
+  }
+  // Records, logs, sockets; disks of guests are looked at from inside.
+  const patterns = wanted.flatMap((secret) => ['-e', secret]);
+  const { stdout } = await promisify(execFile)('grep', [
+    '-rlaF',
+    '--exclude=*.qcow2',
+    ...patterns,
+    parts.dataFolder,
+  ]).catch((error: { code?: number; stdout?: string }) => ({
+    stdout: error.code === 1 ? '' : `grep failed: ${String(error.stdout)}`,
+  }));
+  return [...found, ...stdout.split('\n').filter((line) => line !== '')];
+}
+
+test('a sandbox runs while its repository is cloned, is ready with all of it, and its credentials are nowhere', async () => {
+  const { id, status, clone } = await heldSandbox();
+  assert.deepEqual([status, clone], ['running', { status: 'cloning', reason: null }]);
+  assert.equal(await foundInside(id), 'over\n');
+  assert.deepEqual(await foundOutside(), []);
+  const seen = await exec(parts.caller, id, 'pgrep -u berth -a git; sudo ls -A /run/berth-clone');
+  assert.match(seen.stdout, /git clone .*\n[^]*credentials\n/);
+
+  await git.order({ do: 'release' });
+  await isCloned(id);
+  assert.equal(await foundInside(id), 'over\n');
+  assert.equal(await foundInMemory(id), 'over');
+  assert.notEqual(await foundInMemory(id, ['guestd.mjs']), 'over', 'the look finds nothing');
+  assert.deepEqual(await foundOutside(), []);
+  for (const secret of SECRETS) assert.ok(!log.includes(secret), 'a log holds the credentials');
+  const left = await exec(
+    parts.caller,
+    id,
+    'sudo ls /run/berth-clone; sudo cat /var/lib/berth/clone.json; GIT_TERMINAL_PROMPT=0 git fetch',
+  );
+  assert.equal(left.stdout, '{"state":"done"}');
+  assert.notEqual(left.exitCode, 0, 'the sandbox has kept the credentials');
+});
+
+test('a branch of the request is what is checked out, and no repository is none', async () => {
+  const dev = await createSandbox(parts.caller, { branch: 'dev' });
+  const none = await createSandbox(parts.caller, { repository: null });
+  const cloned = await waitForStatus(parts.caller, dev.id, ['ready'], 120_000);
+  assert.deepEqual([cloned.repository, cloned.branch, cloned.clone?.status], ['acme/web', 'dev', 'cloned']);
+  const { stdout } = await exec(parts.caller, dev.id, 'git rev-parse HEAD && git branch --show-current && cat dev.txt');
+  assert.equal(stdout, `${commits.dev}\ndev\non dev\n`);
+  const empty = await waitForStatus(parts.caller, none.id, ['ready'], 120_000);
+  assert.deepEqual([empty.repository, empty.branch, empty.clone], [null, null, null]);
+  assert.equal((await exec(parts.caller, none.id, 'ls -A')).stdout, '');
+});
+
+test('an unknown branch, an unknown repository, and credentials that are wrong, leave a sandbox that says so and works', async () => {
+  const unknown = await createSandbox(parts.caller, { branch: 'nope' });
+  const ready = await waitForStatus(parts.caller, unknown.id, ['ready'], 120_000);
+  assert.equal(ready.clone?.reason?.code, 'branch_not_found', JSON.stringify(ready.clone));
+  const nowhere = await createSandbox(parts.caller, { repository: 'acme/none' });
+  const missing = await waitForStatus(parts.caller, nowhere.id, ['ready'], 120_000);
+  assert.equal(missing.clone?.reason?.code, 'repository_not_found', JSON.stringify(missing.clone));
+  await git.order({ do: 'credentials', credentials: { ...CREDENTIALS, token: 'another' } });
+  const wrong = await createSandbox(parts.caller);
+  const refused = await waitForStatus(parts.caller, wrong.id, ['ready'], 120_000);
+  await git.order({ do: 'credentials', credentials: CREDENTIALS });
+  assert.equal(refused.clone?.reason?.code, 'access_denied', JSON.stringify(refused.clone));
+  for (const id of [unknown.id, nowhere.id, wrong.id])
+    assert.equal((await exec(parts.caller, id, 'ls -A; echo works')).stdout, 'works\n');
+});
+
+for (const [title, strike] of [
+  ['the host daemon', async () => await parts.kill('host').then(() => parts.run('host'))],
+  ['the API', async () => await parts.kill('api').then(() => parts.run('api'))],
+  ['the database', async () => await parts.kill('database').then(() => parts.run('database'))],
+  [
+    'the guest daemon',
+    async (id: string) => {
+      // It takes the command that kills it with it.
+      await exec(parts.caller, id, 'sudo pkill -9 -f guestd.mjs').catch(() => undefined);
+    },
+  ],
+] as const) {
+  test(`when ${title} is killed in the middle of a clone, the repository is cloned all the same`, async () => {
+    const { id } = await heldSandbox();
+    await strike(id);
+    await git.order({ do: 'release' });
+    await isCloned(id);
+  });
+}
+
+for (const point of [
+  'clone:looked-up',
+  'clone:cloned',
+  'clone:cloned-recorded',
+  'clone:written',
+  'clone:settled-recorded',
+]) {
+  test(
+    `when the API is killed at ${point}, the repository is cloned once, and told once`,
+    { timeout: 180_000 },
+    async () => {
+      await parts.end('api');
+      await parts.run('api', point);
+      const before = new Set((await listSandboxes(parts.caller)).map(({ id }) => id));
+      // Killed while it answers, or soon after.
+      await createSandbox(parts.caller).catch(() => undefined);
+      assert.match((await parts.ended('api')) ?? 'SIGKILL', /SIGKILL/);
+      await parts.run('api');
+      const made = (await listSandboxes(parts.caller)).filter(({ id }) => !before.has(id));
+      assert.equal(made.length, 1);
+      const [{ id } = { id: '' }] = made;
+      await isCloned(id);
+      const { body } = await call(
+        parts.caller,
+        'GET',
+        `/v1/orgs/${parts.caller.orgId}/activity?sandboxId=${id}&limit=100`,
+      );
+      const kinds = listActivity.response.body.parse(body).activity.map(({ kind }) => kind);
+      assert.equal(kinds.filter((kind) => kind === 'sandbox_clone_finished').length, 1, kinds.join());
+    },
+  );
+}
+
+test('a sleep in the middle of a clone ends git first; the wake goes on where the machine was, and clones', async () => {
+  const { id } = await heldSandbox();
+  await exec(parts.caller, id, 'echo kept > /dev/shm/kept');
+  const answer = await call(parts.caller, 'POST', `/v1/sandboxes/${id}/sleep`);
+  assert.equal(answer.status, 200);
+  const asleep = await waitForStatus(parts.caller, id, ['stopped'], 120_000);
+  assert.deepEqual(asleep.clone, { status: 'pending', reason: null });
+  await until('git has left', async () => ((await git.order({ do: 'look' })).waiting === 0 ? true : null));
+  const woken = sandboxAnswer.parse((await call(parts.caller, 'POST', `/v1/sandboxes/${id}/wake`)).body).sandbox;
+  assert.ok(['waking', 'running'].includes(woken.status), woken.status);
+  await isHeld();
+  assert.equal((await exec(parts.caller, id, 'cat /dev/shm/kept')).stdout, 'kept\n');
+  await git.order({ do: 'release' });
+  await isCloned(id);
+});
+
+test('a machine that is killed in the middle of a clone is woken from its disk, and clones', async () => {
+  const { id } = await heldSandbox();
+  const [pid] = await processesOfVm(id);
+  assert.ok(pid !== undefined);
+  process.kill(pid, 'SIGKILL');
+  await waitForStatus(parts.caller, id, ['failed']);
+  await git.order({ do: 'release' });
+  await call(parts.caller, 'POST', `/v1/sandboxes/${id}/wake`);
+  await waitForStatus(parts.caller, id, ['running', 'ready'], 120_000);
+  await isCloned(id);
+});

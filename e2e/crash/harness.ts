@@ -1,0 +1,278 @@
+// An installation whose parts are killed on purpose, and what is asked of it afterwards: every
+// sandbox is at rest, what callers were told still holds, what was in a sandbox is still there,
+// there is one machine for each awake one and none besides, and nothing of the destroyed is left.
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
+import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import {
+  call,
+  createSandbox,
+  destroySandbox,
+  exec,
+  getSandbox,
+  listSandboxes,
+  waitForStatus,
+  wakeSandbox,
+  type CallOptions,
+} from '../world/client.ts';
+import { usageIntervals } from '../world/database.ts';
+import { leftoversOf, processesOfVm, vmsWithSlots } from '../world/leftovers.ts';
+import { Parts, type PartName, type PartsOptions } from '../world/parts.ts';
+import { until } from '../../os/test/until.ts';
+
+const SETTLE_DEADLINE_MS = 180_000;
+
+/** What was put into a sandbox: a token on its disk, flushed, and the same in its memory. */
+interface Inside {
+  token: string;
+  /** Whether what happened to it may have cost its memory. */
+  memoryMayBeLost: boolean;
+}
+
+export class CrashHarness {
+  readonly parts: Parts;
+  readonly counts = { kills: 0, checked: 0, awake: 0, asleep: 0, failed: 0, gone: 0 };
+  /**
+   * What callers were told since the last recovery. `made`: must be there still. `destroyed`: must
+   * be deleted. `leaving`: a destroy was sent and not answered, so either will do. None of them may
+   * be unknown.
+   */
+  readonly #told = new Map<string, 'made' | 'leaving' | 'destroyed'>();
+  readonly #inside = new Map<string, Inside>();
+  #createsSent = 0;
+
+  private constructor(parts: Parts) {
+    this.parts = parts;
+  }
+
+  static async start(options: PartsOptions = {}): Promise<CrashHarness> {
+    return new CrashHarness(await Parts.start(options));
+  }
+
+  /** Destroys everything, stops, and fails when anything is left. Prints the counts. */
+  async end(): Promise<void> {
+    const { parts, counts } = this;
+    await parts.runAll();
+    for (const sandbox of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, sandbox.id);
+    await parts.stop();
+    assert.deepEqual(await leftoversOf(parts.dataFolder), []);
+    await parts.remove();
+    console.log(`${counts.kills} kills, after ${counts.checked} of which nothing was lost, doubled or leaked`);
+    console.log(
+      `sandboxes afterwards: ${counts.awake} awake, ${counts.asleep} asleep, ${counts.failed} failed with a reason, ${counts.gone} deleted as asked`,
+    );
+  }
+
+  /** Creates as a caller does, and notes what it was told. */
+  async make(options: CallOptions = {}): Promise<Sandbox> {
+    this.#createsSent += 1;
+    const sandbox = await createSandbox(this.parts.caller, {}, options);
+    this.#told.set(sandbox.id, 'made');
+    return sandbox;
+  }
+
+  async makeAwake(): Promise<Sandbox> {
+    const { id } = await this.make();
+    return await waitForStatus(this.parts.caller, id, ['running', 'ready']);
+  }
+
+  /** An awake one that holds something on its disk and in its memory. */
+  async makeInhabited(): Promise<Sandbox> {
+    const sandbox = await this.makeAwake();
+    const token = `${sandbox.id}-token`;
+    const written = await exec(
+      this.parts.caller,
+      sandbox.id,
+      `echo ${token} > /code/token && sync /code/token /code && echo ${token} > /dev/shm/token`,
+    );
+    assert.equal(written.exitCode, 0, written.stderr);
+    this.#inside.set(sandbox.id, { token, memoryMayBeLost: false });
+    return sandbox;
+  }
+
+  /** What comes now ends the sandbox's machine; its disk must survive that. */
+  costsMemory(id: string): void {
+    const inside = this.#inside.get(id);
+    if (inside !== undefined) inside.memoryMayBeLost = true;
+  }
+
+  /** Destroys as a caller does, and notes the promise as soon as it was given. */
+  async unmake(id: string): Promise<void> {
+    this.#told.set(id, 'leaving');
+    const { status } = await call(this.parts.caller, 'POST', `/v1/sandboxes/${id}/destroy`);
+    if (status !== 200) throw new Error(`a destroy was answered ${status}`);
+    this.#told.set(id, 'destroyed');
+    await waitForStatus(this.parts.caller, id, ['deleted']);
+  }
+
+  /**
+   * Runs the story with one part armed, waits for its end, and checks what the restart makes of it.
+   */
+  async crashOf(name: PartName, point: string, story: () => Promise<void>): Promise<void> {
+    const { parts } = this;
+    await this.#runArmed(name, point);
+    const ending = attempt(story);
+    await Promise.race([parts.ended(name), delay(SETTLE_DEADLINE_MS, undefined, { ref: false })]);
+    if (parts.isRunning(name)) {
+      const how = await Promise.race([ending, delay(1_000, 'the story is still under way')]);
+      assert.fail(
+        `${point} was not reached (${how instanceof Error ? how.message : String(how)})\n${parts.log.slice(-3_000)}`,
+      );
+    }
+    this.counts.kills += 1;
+    await parts.run(name);
+    await ending;
+    await this.recovered();
+  }
+
+  /**
+   * Starts the part armed with a point of its own start, which it does not survive, and checks what
+   * the next start makes of it.
+   */
+  async crashAtStartOf(name: PartName, point: string): Promise<void> {
+    const { parts } = this;
+    await parts.kill(name);
+    const started = await attempt(() => parts.run(name, point));
+    if (started instanceof Error) {
+      assert.match(started.message, /signal SIGKILL/);
+    } else {
+      await Promise.race([parts.ended(name), delay(SETTLE_DEADLINE_MS, undefined, { ref: false })]);
+      assert.equal(parts.isRunning(name), false, `${point} was not reached\n${parts.log.slice(-3_000)}`);
+    }
+    this.counts.kills += 1;
+    await parts.runAll();
+    await this.recovered();
+  }
+
+  async killed(...names: PartName[]): Promise<void> {
+    await Promise.all(names.map((name) => this.parts.kill(name)));
+    this.counts.kills += 1;
+  }
+
+  /**
+   * Starts the part armed. A step that an earlier test left may come to the point before the part
+   * answers: that is one more kill, and after a recovery the part is armed again.
+   */
+  async #runArmed(name: PartName, point: string): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      await this.parts.end(name);
+      const started = await attempt(() => this.parts.run(name, point));
+      if (!(started instanceof Error)) return;
+      if (tries === 3 || !started.message.includes('signal SIGKILL')) throw started;
+      this.counts.kills += 1;
+      await this.recovered();
+    }
+  }
+
+  /**
+   * Starts what was killed, waits until every sandbox is at rest, compares the service's word with
+   * the machine, and cleans up.
+   */
+  async recovered(): Promise<void> {
+    const { parts, counts } = this;
+    await parts.runAll();
+    const { caller, dataFolder } = parts;
+    const promises = [...this.#told];
+    const sent = this.#createsSent;
+    this.#told.clear();
+    this.#createsSent = 0;
+    const sandboxes = await this.#settled();
+    for (const sandbox of sandboxes) await this.#lookAt(sandbox);
+    for (const [id, what] of promises) {
+      const { status } = await getSandbox(caller, id);
+      if (status === 'deleted') counts.gone += 1;
+      if (what !== 'leaving') {
+        assert.equal(
+          status === 'deleted',
+          what === 'destroyed',
+          `a caller was told ${what} of ${id}, and it is ${status}`,
+        );
+      }
+    }
+    assert.ok(sandboxes.length <= sent, `${sent} creates made ${sandboxes.length} sandboxes`);
+    for (const sandbox of sandboxes) assert.equal((await destroySandbox(caller, sandbox.id)).status, 'deleted');
+    let left: string[] = [];
+    await until(
+      () => `nothing is left of destroyed sandboxes: ${left.join(', ')}`,
+      async () => ((left = await leftoversOf(dataFolder, { idle: false })).length === 0 ? true : null),
+    );
+    const open = (await usageIntervals(dataFolder)).filter(({ toMs }) => toMs === null);
+    assert.deepEqual(open, [], 'an interval is open, and no sandbox is there');
+    counts.checked += 1;
+  }
+
+  /** All sandboxes, once each is at rest and exactly the awake ones have machines. */
+  async #settled(): Promise<Sandbox[]> {
+    const { parts } = this;
+    let sandboxes: Sandbox[] = [];
+    const shown = (): string => JSON.stringify(sandboxes.map(({ id, status }) => ({ id, status })));
+    await until(
+      () => `every sandbox is at rest with its machine: ${shown()}\n${parts.log.slice(-4_000)}`,
+      async () => {
+        const listed = await attempt(() => listSandboxes(parts.caller));
+        if (listed instanceof Error) return null;
+        sandboxes = listed;
+        const awake = sandboxes.filter(({ status }) => SANDBOX_STATES[status].awake).map(({ id }) => id);
+        const machines = await vmsWithSlots(parts.dataFolder);
+        const settled = sandboxes.every(({ status }) => SANDBOX_STATES[status].settled);
+        if (!settled || JSON.stringify(machines.sort()) !== JSON.stringify(awake.sort())) return null;
+        // One whose process has just died is awake until that is noticed.
+        for (const id of awake) if ((await processesOfVm(id)).length === 0) return null;
+        return true;
+      },
+      SETTLE_DEADLINE_MS,
+    );
+    return sandboxes;
+  }
+
+  async #lookAt(sandbox: Sandbox): Promise<void> {
+    const { counts } = this;
+    const { caller } = this.parts;
+    const { id, status } = sandbox;
+    if (status === 'failed') {
+      assert.ok((sandbox.statusReason?.message.length ?? 0) > 0, `${id} failed without a reason`);
+      counts.failed += 1;
+      if (sandbox.wakesFrom === null) {
+        assert.ok(
+          !this.#inside.has(id),
+          `${id} held something, and nothing wakes it: ${JSON.stringify(sandbox.statusReason)}`,
+        );
+        return;
+      }
+    } else if (status === 'stopped') {
+      counts.asleep += 1;
+    } else {
+      counts.awake += 1;
+    }
+    if (!SANDBOX_STATES[status].awake) await wakeSandbox(caller, id);
+    assert.equal((await processesOfVm(id)).length, 1, `${id} has not exactly one QEMU`);
+    const inside = this.#inside.get(id);
+    const { stdout } = await exec(caller, id, 'echo alive; cat /code/token; cat /dev/shm/token');
+    const [alive, disk, memory] = stdout.split('\n');
+    assert.equal(alive, 'alive');
+    if (inside === undefined) return;
+    assert.equal(disk, inside.token, `${id} was ${status}`);
+    if (!inside.memoryMayBeLost)
+      assert.equal(memory, inside.token, `${id} was ${status} and lost what was in its memory`);
+  }
+}
+
+/**
+ * The value, or the error: a caller of a service that is killed may be told anything or nothing.
+ */
+export async function attempt<T>(act: () => Promise<T>): Promise<T | Error> {
+  try {
+    return await act();
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+export function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

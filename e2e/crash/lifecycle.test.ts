@@ -1,0 +1,176 @@
+// The same for sleep, wake, resize and the pool: whatever is killed at whichever step, a sandbox
+// has everything that was in its memory and on its disk afterwards, and is awake, asleep or failed
+// with its disk.
+import { open, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { CRASH_POINTS as API_CRASH_POINTS } from '@berth/api/workers/steps/crash-point.ts';
+import { CRASH_POINTS as HOST_CRASH_POINTS } from '@berth/host/vm/crash-point.ts';
+import { readHostInfo } from '@berth/machine/roles/host/service.ts';
+import { SNAPSHOT_FILES } from '@berth/host/vm/qemu/snapshot/manifest.ts';
+import { act, getSandbox, resizeSandbox, sleepSandbox, waitForStatus, wakeSandbox } from '../world/client.ts';
+import { attempt, CrashHarness, killIfThere } from './harness.ts';
+import { queryDatabase } from '../world/database.ts';
+import { processesOfVm } from '../world/leftovers.ts';
+import { until } from '../../os/test/until.ts';
+
+let crashes: CrashHarness;
+
+before(async () => {
+  crashes = await CrashHarness.start({ environment: { BERTH_POOL_MIN: '1', BERTH_POOL_MAX: '1' } });
+});
+
+after(async () => {
+  await crashes?.end();
+});
+
+/** What must happen for a step of the verb to be reached. */
+const STORIES: Readonly<Record<string, () => Promise<unknown>>> = {
+  sleep: async () => {
+    const { id } = await crashes.makeInhabited();
+    return sleepSandbox(crashes.parts.caller, id);
+  },
+  wake: async () => {
+    const { id } = await crashes.makeInhabited();
+    await sleepSandbox(crashes.parts.caller, id);
+    return wakeSandbox(crashes.parts.caller, id);
+  },
+  resize: async () => {
+    const { id } = await crashes.makeInhabited();
+    return resizeSandbox(crashes.parts.caller, id, { vcpu: 2, memoryGb: 2, diskGb: 12 });
+  },
+  boot: async () => {
+    const { id } = await crashes.makeInhabited();
+    await sleepSandbox(crashes.parts.caller, id);
+    crashes.costsMemory(id);
+    await damage(join(crashes.parts.dataFolder, 'host', 'vms', id, 'snapshot', SNAPSHOT_FILES.memory));
+    return wakeSandbox(crashes.parts.caller, id);
+  },
+  recovered: async () => {
+    const { id } = await crashes.makeInhabited();
+    await forget(id);
+    return waitForStatus(crashes.parts.caller, id, ['running', 'ready']);
+  },
+};
+
+const storyOf = (point: string): (() => Promise<unknown>) | undefined => STORIES[point.split(':')[0] ?? ''];
+
+for (const point of API_CRASH_POINTS) {
+  const story = storyOf(point);
+  if (story === undefined) continue;
+  test(`the API is killed at ${point}`, async () => {
+    await crashes.crashOf('api', point, async () => void (await story()));
+  });
+}
+
+for (const point of HOST_CRASH_POINTS) {
+  const story = storyOf(point);
+  if (story !== undefined) {
+    test(`the host daemon is killed at ${point}`, async () => {
+      await crashes.crashOf('host', point, async () => void (await story()));
+    });
+  } else if (point.startsWith('pool:claim-')) {
+    test(`the host daemon is killed at ${point}`, async () => {
+      await crashes.crashOf('host', point, async () => {
+        await poolIsFull();
+        await crashes.make();
+      });
+    });
+  } else if (point.startsWith('pool:')) {
+    test(`the host daemon is killed at ${point}`, async () => {
+      // What was waiting is ended by the next daemon, which then makes a machine of its own.
+      await poolIsFull();
+      await crashes.crashAtStartOf('host', point);
+    });
+  }
+}
+
+const UNDER_WAY: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+  sleep: async (id) => act(crashes.parts.caller, id, 'sleep'),
+  wake: async (id) => {
+    await sleepSandbox(crashes.parts.caller, id);
+    return act(crashes.parts.caller, id, 'wake');
+  },
+  resize: async (id) => resizeSandbox(crashes.parts.caller, id, { vcpu: 2, memoryGb: 2, diskGb: 12 }),
+};
+
+for (const [verb, begin] of Object.entries(UNDER_WAY)) {
+  test(`Postgres is killed during a ${verb}`, async () => {
+    const { id } = await crashes.makeInhabited();
+    const begun = attempt(() => begin(id));
+    await isUnderWay(verb, id);
+    await crashes.killed('database');
+    await begun;
+    await crashes.recovered();
+  });
+
+  test(`API, host daemon and Postgres are killed together during a ${verb}`, async () => {
+    const { id } = await crashes.makeInhabited();
+    const begun = attempt(() => begin(id));
+    await isUnderWay(verb, id);
+    await crashes.killed('api', 'host', 'database');
+    await begun;
+    await crashes.recovered();
+  });
+
+  test(`QEMU is killed during a ${verb}`, async () => {
+    const { id } = await crashes.makeInhabited();
+    const begun = attempt(() => begin(id));
+    await isUnderWay(verb, id);
+    crashes.costsMemory(id);
+    for (const pid of await processesOfVm(id)) killIfThere(pid);
+    crashes.counts.kills += 1;
+    await begun;
+    await crashes.recovered();
+  });
+}
+
+/**
+ * Resolves as soon as the verb is seen to have begun; a resize shows in nothing, and begins at
+ * once.
+ */
+async function isUnderWay(verb: string, id: string): Promise<void> {
+  if (verb === 'resize') return;
+  const seen = verb === 'sleep' ? ['sleeping', 'stopped'] : ['waking'];
+  await until(`it is ${seen.join(' or ')}`, async () =>
+    seen.includes((await getSandbox(crashes.parts.caller, id)).status) ? true : null,
+  );
+}
+
+async function poolIsFull(): Promise<void> {
+  const signal = AbortSignal.timeout(180_000);
+  await until('a machine waits in the pool', async () =>
+    (await readHostInfo(crashes.parts.paths, signal))?.pool.ready === 1 ? true : null,
+  );
+}
+
+/** Turns over a byte in the middle of a file. */
+async function damage(path: string): Promise<void> {
+  const at = Math.floor((await stat(path)).size / 2);
+  const file = await open(path, 'r+');
+  try {
+    const { buffer } = await file.read(Buffer.alloc(1), 0, 1, at);
+    await file.write(Buffer.from([(buffer[0] ?? 0) ^ 0xff]), 0, 1, at);
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Makes the database say that the machine was lost, as it does when its host was away for long,
+ * while the machine runs on.
+ */
+async function forget(id: string): Promise<void> {
+  const { dataFolder } = crashes.parts;
+  await queryDatabase(
+    dataFolder,
+    'update usage_interval set during = tstzrange(lower(during), now()) where sandbox_id = $1',
+    [id],
+  );
+  await queryDatabase(
+    dataFolder,
+    `update sandbox set status = 'failed', status_reason_code = 'host_lost', status_reason_message = 'its host is away', wakes_from = 'disk'
+     where id = $1`,
+    [id],
+  );
+}

@@ -1,0 +1,134 @@
+// The fuzzer that knows openapi.json alone: a short run on the driver without machines; the longer
+// runs are by hand. And that it notices what it is there for.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import fc from 'fast-check';
+import { committedDocument, readOperations } from './document.ts';
+import type { ApiFuzzReport } from './report.ts';
+import { Known } from './known.ts';
+import { ready, requests } from './request.ts';
+import { runApiFuzz } from './run.ts';
+import { ApiFuzzWorld } from './world.ts';
+
+const SEED = '1';
+const never = new AbortController().signal;
+
+test('requests made of openapi.json get no undocumented status, no answer outside its schema and none of 500', async () => {
+  const world = await ApiFuzzWorld.start('fake');
+  let report: ApiFuzzReport;
+  let left: string[];
+  try {
+    report = await runApiFuzz({ seed: SEED, runs: 250, clients: 3, target: world, say: console.log, signal: never });
+  } finally {
+    left = await world.end();
+  }
+  console.log(report.lastLine(SEED));
+  assert.deepEqual([report.findings, left], [[], []]);
+  assert.ok(report.requests >= 250);
+  const { length } = report.neverSucceeded();
+  assert.ok(length < 20, `${length} operations were never answered with a success`);
+});
+
+const operations = readOperations(committedDocument());
+
+test('most requests are ones that the document takes, and every operation gets some that it does not', () => {
+  const known = new Known();
+  known.learn({ orgs: [{ id: 'org_1' }], sandboxes: [{ id: 'sbx_1', projectId: 'prj_1' }] });
+  const sent = fc
+    .sample(requests(operations), { seed: 1, numRuns: 1_500 })
+    .map((planned) => ({ planned, request: ready(planned, known, { apiKey: 'key' }) }));
+  assert.ok(sent.filter(({ request }) => request.fits).length > sent.length / 2);
+  for (const { id, body } of operations) {
+    const its = sent.filter(({ planned }) => planned.operation.id === id);
+    assert.ok(its.length > 0, id);
+    if (body !== null)
+      assert.ok(its.some(({ request }) => !request.fits) && its.some(({ request }) => request.fits), id);
+  }
+  const about = sent.filter(({ request }) => request.target.startsWith('/v1/sandboxes/'));
+  assert.ok(about.filter(({ request }) => request.target.startsWith('/v1/sandboxes/sbx_1')).length > about.length / 2);
+});
+
+/** A run against a service that answers everything in one way. */
+async function against(
+  t: TestContext,
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<ApiFuzzReport> {
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => answer(request, response));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const target = { url: `http://127.0.0.1:${port}`, tokens: { apiKey: 'key' }, tidy: () => Promise.resolve() };
+  return await runApiFuzz({ seed: '1', runs: 40, clients: 1, target, say: () => undefined, signal: never });
+}
+
+const error = (code: string): string => JSON.stringify({ error: { code, message: 'no' } });
+for (const [what, status, type, text, kind] of [
+  ['an answer of 500', 500, 'application/json', error('internal'), 'fault'],
+  ['a status that the document does not have', 418, 'application/json', error('teapot'), 'undocumented'],
+  ['an error with a code that is not among those of its status', 404, 'application/json', error('lost'), 'schema'],
+  ['an error without the envelope', 401, 'application/json', '{"message":"no"}', 'schema'],
+  ['an answer that is no JSON', 401, 'text/html', '<p>no</p>', 'schema'],
+] as const) {
+  test(`${what} is found`, async (t) => {
+    const report = await against(
+      t,
+      (_, response) => void response.writeHead(status, { 'content-type': type }).end(text),
+    );
+    // All but those of the health check, which has fewer statuses.
+    assert.ok(report.findings.filter((finding) => finding.kind === kind).length > 30);
+    assert.equal(report.clean, false);
+    assert.match(
+      report.lastLine('1'),
+      /^fuzz:api: seed 1: \d+ requests to \d+ operations in \d+ s \(0 of them with a success\); answers of 500: \d+,/,
+    );
+  });
+}
+
+test('a body that the document forbids, and that is taken all the same, is found; so is a field that it does not name', async (t) => {
+  const exec = { exitCode: 0, stdout: '', stderr: '', truncated: false, timedOut: false };
+  const operation = operations.find(({ id }) => id === 'execInSandbox');
+  assert.ok(operation !== undefined);
+  const only = JSON.stringify({
+    ...(JSON.parse(committedDocument()) as object),
+    paths: {
+      [operation.path.slice('/v1'.length)]: (JSON.parse(committedDocument()) as { paths: Record<string, object> })
+        .paths[operation.path.slice(3)],
+    },
+  });
+  for (const [answer, kind] of [
+    [exec, 'taken'],
+    [{ ...exec, more: 1 }, 'schema'],
+  ] as const) {
+    const server = createServer((request, response) => {
+      request
+        .resume()
+        .once(
+          'end',
+          () => void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer)),
+        );
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const target = { url: `http://127.0.0.1:${port}`, tokens: { apiKey: 'key' }, tidy: () => Promise.resolve() };
+    const report = await runApiFuzz({
+      seed: '1',
+      runs: 60,
+      clients: 1,
+      target,
+      say: () => undefined,
+      signal: never,
+      document: only,
+    });
+    assert.ok(report.findings.some((finding) => finding.kind === kind));
+    server.closeAllConnections();
+  }
+});

@@ -1,0 +1,261 @@
+// Requests to previews one by one, or some behind each other on one connection: good and bad
+// credentials, hosts of every spelling, and all that a target, a header and a body can be. Whatever
+// they are, they are answered by who may, and the app is given what it may be.
+import { createHash } from 'node:crypto';
+import type { ErrorCode } from '@berth/contract/route/errors.ts';
+import { GUEST_PORT } from '@berth/protocol/guest-limits.ts';
+import type { Random } from '../../world/random.ts';
+import type { FuzzKind, Turn } from '../asking/kind.ts';
+import { randomBytes } from '../asking/odd-values.ts';
+import { oddAnswer, oddBody, oddCredential, oddHeaders, oddTarget } from './parts.ts';
+import type { Door, Expected, FromApp, FuzzVisit, PreviewDoors } from '../asking/visit.ts';
+
+const METHODS = [
+  'GET',
+  'GET',
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'TRACE',
+  'PROPFIND',
+  'M-SEARCH',
+  'QUERY',
+] as const;
+/** What cannot be read is answered so. */
+export const UNREADABLE: readonly ErrorCode[] = ['invalid_request', 'request_header_too_large'];
+/** Bytes of a head above which it may be too long; the service takes 16 KiB. */
+const LONG_HEAD_BYTES = 14_000;
+
+export const previewRequests: FuzzKind = {
+  name: 'preview-requests',
+  weight: 65,
+  take: async (turn) => {
+    const { random, visit } = turn;
+    if (random.chance(0.06)) await visit(webSocket(turn));
+    else if (random.chance(0.05)) await visit(behindEachOther(turn));
+    else await visit(oddRequest(turn));
+  },
+};
+
+interface Place {
+  name: string;
+  door: Door;
+  /** Who answers when the credential is good. */
+  opened: Pick<Expected, 'codes' | 'app' | 'signIn'>;
+}
+
+function oddPlace(random: Random, doors: PreviewDoors): Place {
+  const at = (name: string, door: Door, ...codes: ErrorCode[]): Place => ({ name, door, opened: { codes } });
+  switch (
+    random.weighted({ app: 60, silent: 8, revoked: 5, expired: 4, team: 5, asleep: 4, gone: 3, guest: 4, nobody: 3 })
+  ) {
+    case 'silent':
+      return at('no listener', doors.silent, 'port_refused');
+    case 'revoked':
+      return at('revoked', doors.revoked, 'preview_link_revoked');
+    case 'expired':
+      return at('expired', doors.expired, 'preview_link_expired');
+    case 'team':
+      return { name: 'team', door: doors.team, opened: { codes: ['preview_link_required'], signIn: true } };
+    case 'asleep':
+      return at('asleep', doors.asleep, 'preview_sandbox_asleep');
+    case 'gone':
+      return at('deleted', doors.gone, 'preview_not_found');
+    case 'guest':
+      // No link leads there: what opens another port is nothing here.
+      return at(
+        'guest daemon',
+        { ...doors.app, host: doors.app.host.replace(/^\d+-/, `${GUEST_PORT}-`) },
+        'preview_link_invalid',
+        'preview_link_required',
+      );
+    case 'nobody':
+      return at(
+        'nobody',
+        { ...doors.app, host: `3000-${'a'.repeat(24)}.${doors.previewHost}` },
+        'preview_link_invalid',
+        'preview_link_required',
+      );
+    default:
+      return { name: 'app', door: doors.app, opened: { codes: [], app: {} } };
+  }
+}
+
+interface Spelling {
+  hosts: string[];
+  /** Before the path. */
+  authority: string;
+  /** What it does to the answer. */
+  becomes: 'same' | 'preview_not_found' | 'invalid_request' | 'service';
+}
+
+function oddHost(random: Random, host: string): Spelling {
+  const [name = '', port = ''] = host.split(':');
+  const as = (becomes: Spelling['becomes'], ...hosts: string[]): Spelling => ({ hosts, authority: '', becomes });
+  if (random.chance(0.75)) return as('same', host);
+  return random.pick([
+    as('same', name),
+    as('same', host.toUpperCase()),
+    as('same', `${name}:1`),
+    { hosts: [host], authority: `http://${host}`, becomes: 'same' },
+    { hosts: [host], authority: `HTTP://${host.toUpperCase()}`, becomes: 'same' },
+    as('preview_not_found', `${name}.:${port}`),
+    as('preview_not_found', `a@${host}`),
+    as('preview_not_found', `0${host}`),
+    as('preview_not_found', `x.${host}`),
+    as('preview_not_found', `${name}:0${port}`),
+    as('preview_not_found', `${name}:99999`),
+    as('preview_not_found', `${name},localhost`),
+    as('preview_not_found', `99999${host.replace(/^\d+/, '')}`),
+    as('invalid_request', host, host),
+    as('invalid_request', 'localhost', host),
+    as('invalid_request', host, '127.0.0.1'),
+    { hosts: [host], authority: 'http://localhost', becomes: 'invalid_request' },
+    { hosts: ['localhost'], authority: `http://${host}`, becomes: 'invalid_request' },
+    { hosts: [host], authority: `http://a@${host}`, becomes: 'invalid_request' },
+    as('service', 'localhost'),
+    as('service', '127.0.0.1'),
+    as('service', `${name}.evil.test`),
+    as('service', `${name}evil${port}`),
+  ] as [Spelling, ...Spelling[]]);
+}
+
+interface Asked {
+  name: string;
+  bytes: Buffer[];
+  expected: Expected;
+  mayBeUnreadable: boolean;
+}
+
+/**
+ * One request; `plain` ones have nothing odd about their host, head and framing, and keep their
+ * connection when told to.
+ */
+function ask({ random, world }: Turn, plain?: { keep: boolean }): Asked {
+  const doors = world.previews;
+  const place =
+    plain === undefined ? oddPlace(random, doors) : { name: 'app', door: doors.app, opened: { codes: [], app: {} } };
+  const spelling =
+    plain === undefined
+      ? oddHost(random, place.door.host)
+      : { hosts: [place.door.host], authority: '', becomes: 'same' as const };
+  const credential = oddCredential(random, place.door, doors);
+  const method = random.pick(METHODS);
+  const target = oddTarget(random, credential.token);
+  const headers = oddHeaders(random, credential.cookie, doors.app.token);
+  const body = oddBody(random);
+  const answer = oddAnswer(random);
+  const lines = [...headers.sent, ...body.headers, answer.header].filter(
+    ([name]) => plain?.keep !== true || (name !== 'connection' && name !== 'x-named'),
+  );
+  const hosts = spelling.hosts.map((host) => ['host', host] as [string, string]);
+  const head = [
+    `${method} ${spelling.authority}${target.sent} HTTP/1.1`,
+    ...random.shuffled([...lines]).map(([name, value]) => `${name}: ${value}`),
+    ...hosts.map(([name, value]) => `${random.chance(0.9) ? name : 'HOST'}: ${value}`),
+  ];
+  const bytes = Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1');
+  const expects = headers.sent.some(([name]) => name === 'expect');
+  const app: FromApp = {
+    ...(['nothing', 'garbage', 'break'].includes(answer.way) || answer.way === 'upgrade'
+      ? {}
+      : { status: answer.status }),
+    target: target.forApp,
+    digest: body.digest,
+    // Node writes the head of a request with Expect in UTF-8.
+    headers: headers.forApp
+      .filter(([, value]) => !expects || /^[\t -~]*$/.test(value))
+      .filter(([name]) => !headers.sent.some(([other, value]) => other === 'connection' && value.includes(name))),
+    mayBreak: answer.way === 'break',
+  };
+  const expected = expectedOf({ method, place, spelling, good: credential.good, codes: credential.codes, app });
+  const isLong = bytes.byteLength > LONG_HEAD_BYTES;
+  const codes = [...expected.codes];
+  if (target.odd) codes.push('invalid_request');
+  if (isLong) codes.push('request_header_too_large');
+  if (expected.app !== undefined && ['nothing', 'garbage', 'early', 'break'].includes(answer.way))
+    codes.push('preview_answer_broken');
+  return {
+    name: spelling.becomes === 'same' ? place.name : `${spelling.becomes} host`,
+    bytes: [bytes, ...body.pieces],
+    expected: { ...expected, codes },
+    mayBeUnreadable: target.odd || isLong,
+  };
+}
+
+function expectedOf(given: {
+  method: string;
+  place: Place;
+  spelling: Spelling;
+  good: boolean;
+  codes: readonly ErrorCode[];
+  app: FromApp;
+}): Expected {
+  const { method, place, spelling, good, codes, app } = given;
+  if (spelling.becomes === 'service') return { method, codes: [], service: true };
+  if (spelling.becomes !== 'same') return { method, codes: [spelling.becomes] };
+  if (!good) return { method, codes };
+  return { method, ...place.opened, ...(place.opened.app === undefined ? {} : { app }) };
+}
+
+function oddRequest(turn: Turn): FuzzVisit {
+  const { name, bytes, expected } = ask(turn);
+  return { what: name, pieces: bytes, expected: [expected] };
+}
+
+function behindEachOther(turn: Turn): FuzzVisit {
+  const count = turn.random.integer(2, 4);
+  const asked = Array.from({ length: count }, (_, index) => ask(turn, { keep: index < count - 1 }));
+  return {
+    what: 'behind each other',
+    pieces: turn.random.chance(0.5)
+      ? [Buffer.concat(asked.flatMap(({ bytes }) => bytes))]
+      : asked.flatMap(({ bytes }) => bytes),
+    // Where one cannot be read, those before it may lose their answers with the connection.
+    expected: asked.map(({ expected }) => ({ ...expected, nothing: asked.some((one) => one.mayBeUnreadable) })) as [
+      Expected,
+      ...Expected[],
+    ],
+  };
+}
+
+function webSocket({ random, world }: Turn): FuzzVisit {
+  const doors = world.previews;
+  const place = oddPlace(random, doors);
+  const spelling = oddHost(random, place.door.host);
+  const credential = oddCredential(random, place.door, doors);
+  const target = oddTarget(random, credential.token);
+  const agrees = random.chance(0.7);
+  const head = [
+    `GET ${spelling.authority}${target.sent} HTTP/1.1`,
+    ...spelling.hosts.map((host) => `host: ${host}`),
+    `connection: ${random.pick(['Upgrade', 'upgrade', 'keep-alive, Upgrade'] as const)}`,
+    `upgrade: ${random.pick(['websocket', 'WebSocket', ' websocket '] as const)}`,
+    ...(random.chance(0.9) ? ['sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='] : []),
+    ...(credential.cookie === null ? [] : [`cookie: a=b; berth_preview=${credential.cookie}`]),
+    ...(random.chance(0.2) ? ['accept: text/html'] : []),
+    `x-fuzz-do: ${random.pick(['200', '404', '204'] as const)} ${agrees ? 'upgrade' : random.pick(['length', 'chunked', 'nothing', 'garbage', 'close'] as const)} 0`,
+  ];
+  const expected = expectedOf({
+    method: 'GET',
+    place,
+    spelling,
+    good: credential.good,
+    codes: credential.codes,
+    app: { target: target.forApp },
+  });
+  const { signIn: _, ...rest } = expected;
+  const codes = [...expected.codes, ...(target.odd ? (['invalid_request'] as const) : []), ...UNREADABLE.slice(1)];
+  if (expected.app !== undefined && !agrees) codes.push('preview_answer_broken');
+  const body = createHash('sha256').update(String(random.next())).digest();
+  return {
+    what: `WebSocket, ${spelling.becomes === 'same' ? place.name : `${spelling.becomes} host`}`,
+    pieces: [Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1')],
+    expected: [{ ...rest, codes }],
+    echo: random.chance(0.9) ? Buffer.concat([body, randomBytes(random, random.integer(0, 100_000))]) : body,
+  };
+}

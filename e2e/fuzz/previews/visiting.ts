@@ -1,0 +1,259 @@
+// Sends one visit of the fuzzer over a connection of its own, with a deadline, and judges what
+// comes back: who answered, whether they may, and what the app was given.
+import { connect } from 'node:net';
+import { errorEnvelope, type ErrorCode } from '@berth/contract/route/errors.ts';
+import { statusOf } from '@berth/contract/route/route.ts';
+import { HUNG_AFTER_MS } from '../asking/asking.ts';
+import { APP_HEADER, APP_SENT_HEADER } from './app.ts';
+import { readAnswers, type RawAnswer } from './raw-answers.ts';
+import type { FuzzReport } from '../asking/report.ts';
+import type { Expected, FromApp, FuzzVisit } from '../asking/visit.ts';
+
+const SHOWN_CHARACTERS = 700;
+/** In the value of whatever means one connection only, either way. */
+export const HOP_MARKER = 'hop-marker';
+
+export interface Exchanged {
+  answers: RawAnswer[];
+  rest: Buffer;
+}
+
+export class Visiting {
+  readonly #url: string;
+  readonly #word: string;
+  readonly #secrets: readonly string[];
+  readonly #report: FuzzReport;
+  readonly #hungAfterMs: number;
+
+  /** @param word is in the app's answers; @param secrets are what it may not be given */
+  constructor(
+    url: string,
+    { word, secrets }: { word: string; secrets: readonly string[] },
+    report: FuzzReport,
+    hungAfterMs = HUNG_AFTER_MS,
+  ) {
+    this.#url = url;
+    this.#word = word;
+    this.#secrets = secrets;
+    this.#report = report;
+    this.#hungAfterMs = hungAfterMs;
+  }
+
+  async visit(who: string, visit: FuzzVisit): Promise<void> {
+    const { expected, pieces, what } = visit;
+    this.#report.requests += expected.length;
+    const shown = (): string =>
+      `${who}: ${what}: ${JSON.stringify(Buffer.concat(pieces).toString('latin1').slice(0, SHOWN_CHARACTERS))}`;
+    let exchanged: Exchanged;
+    try {
+      exchanged = await exchangeBytes(this.#url, {
+        ...visit,
+        methods: expected.map(({ method }) => method),
+        hungAfterMs: this.#hungAfterMs,
+      });
+    } catch (error) {
+      const hung = (error as Error).name === 'TimeoutError';
+      this.#report.found(
+        hung ? 'hung' : 'wrong',
+        `${shown()}: ${hung ? `no whole answer within ${this.#hungAfterMs} ms` : String(error)}`,
+      );
+      return;
+    }
+    const { answers, rest } = exchanged;
+    for (const [index, one] of expected.entries()) {
+      const answer = answers[index];
+      if (answer === undefined) {
+        // What comes behind an answer that ended its connection has none.
+        const last = answers.at(-1);
+        const closes =
+          last !== undefined &&
+          (last.headers.get('connection')?.includes('close') === true || last.status === 101 || !last.whole);
+        if (one.nothing !== true && one.service !== true && !closes)
+          this.#report.found('wrong', `${shown()}: closed without an answer`);
+        continue;
+      }
+      const fault = this.#faultIn(one, answer);
+      this.#report.answered(
+        answer.status,
+        `preview, ${what}: ${answer.status} ${this.#isApps(answer) ? 'of the app' : codeIn(answer)}`,
+      );
+      if (fault !== null) {
+        const text = answer.body.toString('latin1').slice(0, SHOWN_CHARACTERS);
+        const heads = [...answer.headers].map(([name, values]) => `${name}: ${values.join(' | ')}`).join('; ');
+        const finding = answer.status === 500 && !this.#isApps(answer) ? 'fault' : 'wrong';
+        this.#report.found(finding, `${shown()}: answer ${index + 1}: ${answer.status}, ${fault}: ${heads}: ${text}`);
+      }
+    }
+    if (answers.at(-1)?.status === 101) {
+      if (visit.echo === undefined || !rest.equals(visit.echo))
+        this.#report.found('wrong', `${shown()}: ${rest.byteLength} bytes came back of a WebSocket`);
+    } else if (rest.byteLength > 0 && !mayFollow(visit, rest)) {
+      this.#report.found(
+        'wrong',
+        `${shown()}: ${rest.byteLength} bytes after the last answer: ${rest.toString('latin1').slice(0, SHOWN_CHARACTERS)}`,
+      );
+    }
+  }
+
+  #isApps({ headers }: RawAnswer): boolean {
+    return headers.get(APP_HEADER)?.[0] === this.#word;
+  }
+
+  /** What is wrong with an answer; null: nothing. */
+  #faultIn(expected: Expected, answer: RawAnswer): string | null {
+    if (this.#isApps(answer)) {
+      return expected.app === undefined
+        ? 'the app may not answer this'
+        : this.#faultInApps(expected, expected.app, answer);
+    }
+
+    const { status, headers, body } = answer;
+    const own = headers.get('set-cookie');
+    if (own?.some((cookie) => cookie.includes('berth_preview')) === true) return 'a cookie with an own answer';
+    if (expected.service === true) return status < 500 ? null : 'a fault of the service';
+    if (!answer.whole) return 'an own answer is broken off';
+    if (status === 303) {
+      const location = headers.get('location')?.[0] ?? '';
+      return expected.signIn === true && /^http:\/\/[^/]+\/preview\?/.test(location)
+        ? null
+        : 'nobody is to be sent elsewhere';
+    }
+    if (headers.get('cache-control')?.[0] !== 'no-store') return 'an own answer that may be kept';
+    const statuses = new Set(expected.codes.map((code) => statusOf(code)));
+    if (expected.method === 'HEAD') return statuses.has(status) ? null : 'not one of the statuses that it may have';
+    const text = body.toString('utf8');
+    if (headers.get('content-type')?.[0]?.startsWith('text/html') === true) {
+      const isOurs =
+        text.includes(' · Berth</title>') &&
+        headers.get('content-security-policy')?.[0]?.includes("default-src 'none'") === true;
+      return isOurs && statuses.has(status) ? null : 'not one of the pages that it may have';
+    }
+    const code = envelopeCode(text);
+    if (code === null) return 'no error envelope';
+    if (statusOf(code) !== status) return `${code} with another status than its own`;
+    return expected.codes.includes(code) ? null : `${code} is none of ${expected.codes.join(', ')}`;
+  }
+
+  #faultInApps({ method }: Expected, app: FromApp, { status, headers, body, whole }: RawAnswer): string | null {
+    const sent = headers.get(APP_SENT_HEADER)?.[0];
+    if (status !== 101 && String(status) !== sent) return `the app sent ${sent}`;
+    if (app.status !== undefined && status !== app.status && status !== 101)
+      return `the app was told to send ${app.status}`;
+    for (const [name, values] of headers) {
+      if (values.some((value) => value.includes(HOP_MARKER)) || name.startsWith('x-berth-'))
+        return `the header ${name} of the app is passed on`;
+    }
+    for (const cookie of headers.get('set-cookie') ?? []) {
+      if (cookie.startsWith('berth_preview=stolen') || /domain/i.test(cookie))
+        return `the cookie ${cookie} of the app is passed on`;
+    }
+
+    if (!whole) return app.mayBreak === true ? null : 'broken off';
+    if (method === 'HEAD' || status === 204 || status === 304 || status === 101) return null;
+    const said = JSON.parse(body.toString('utf8')) as { head: string; digest: string };
+    const head = Buffer.from(said.head, 'base64').toString('latin1');
+    if (this.#secrets.some((secret) => head.includes(secret))) return `the app was given a secret: ${head}`;
+    if (head.includes(HOP_MARKER) || /\r\nx-berth-/i.test(head))
+      return `the app was given what means one connection: ${head}`;
+    const [given = '', target = ''] = (head.split('\r\n', 1)[0] ?? '').split(' ');
+    if (given !== method) return `the app was asked with ${given}`;
+    if (app.target !== undefined && target !== app.target)
+      return `the app was asked for ${JSON.stringify(target)}, not ${JSON.stringify(app.target)}`;
+    if (app.digest !== undefined && said.digest !== '' && said.digest !== app.digest)
+      return 'the app was given another body';
+    for (const [name, value] of app.headers ?? []) {
+      if (!head.toLowerCase().includes(`\r\n${name}: ${value}\r\n`.toLowerCase()))
+        return `the app was not given ${name}: ${value}: ${head}`;
+    }
+    return null;
+  }
+}
+
+/**
+ * Sends the bytes over a connection of their own, and resolves when each method has its answer or
+ * the connection is closed.
+ */
+export function exchangeBytes(
+  url: string,
+  {
+    pieces,
+    methods,
+    end,
+    echo,
+    hungAfterMs = HUNG_AFTER_MS,
+  }: Pick<FuzzVisit, 'pieces' | 'end' | 'echo'> & { methods: readonly string[]; hungAfterMs?: number },
+): Promise<Exchanged> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
+    const chunks: Buffer[] = [];
+    let echoing = false;
+    const finish = (settle: () => void): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      settle();
+    };
+    const timer = setTimeout(
+      () =>
+        finish(() =>
+          reject(
+            new DOMException(
+              `got ${JSON.stringify(Buffer.concat(chunks).toString('latin1').slice(0, 300))}`,
+              'TimeoutError',
+            ),
+          ),
+        ),
+      hungAfterMs,
+    );
+    const look = (closed: boolean): void => {
+      try {
+        const read = readAnswers(Buffer.concat(chunks), methods, closed);
+        const joined = read.answers.at(-1)?.status === 101;
+        if (joined && !echoing && echo !== undefined && !closed) {
+          echoing = true;
+          socket.write(echo);
+        }
+        const done = joined ? read.rest.byteLength >= (echo?.byteLength ?? 0) : read.answers.length === methods.length;
+        if (done || closed) finish(() => resolve(read));
+      } catch (error) {
+        finish(() => reject(error instanceof Error ? error : new Error(String(error))));
+      }
+    };
+    socket.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      look(false);
+    });
+    // Who is refused while sending may find the connection closed; what counts is what was
+    // answered.
+    socket.on('error', () => undefined);
+    socket.once('end', () => look(true));
+    socket.once('close', () => look(true));
+    const sendFrom = (index: number): void => {
+      const piece = pieces[index];
+      if (piece !== undefined) socket.write(piece, () => sendFrom(index + 1));
+      else if (end === true) socket.end();
+    };
+    socket.once('connect', () => sendFrom(0));
+  });
+}
+
+function envelopeCode(text: string): ErrorCode | null {
+  try {
+    return errorEnvelope.parse(JSON.parse(text)).error.code;
+  } catch {
+    return null;
+  }
+}
+
+function codeIn({ body, headers }: RawAnswer): string {
+  return /"code":"(\w+)"/.exec(body.toString('latin1'))?.[1] ?? headers.get('content-type')?.[0] ?? '';
+}
+
+/**
+ * What is behind odd bytes is a request of its own, or none that can be read, and is answered; what
+ * cannot be read is, with HEAD too, answered with a body.
+ */
+function mayFollow({ end, expected }: FuzzVisit, rest: Buffer): boolean {
+  if (expected.some(({ method }) => method === 'HEAD')) return true;
+  return end === true && rest.toString('latin1').startsWith('HTTP/1.1 4');
+}

@@ -1,0 +1,256 @@
+// What a preview of a real machine does not do: lead to the guest daemon, to another port or
+// another sandbox; go on when its link or its sandbox ends. And what is shown instead.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { after, before, test } from 'node:test';
+import { errorEnvelope } from '@berth/contract/route/errors.ts';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { awakeSandbox, call, destroySandbox, errorOf, sleepSandbox, wakeSandbox } from '../world/client.ts';
+import { startInstance, type Instance } from '../world/instance.ts';
+import { APP_PORT, OTHER_PORT, runInGuest, startApp } from './app.ts';
+import { hostOf, PreviewVisitor, publicLink, type Answered } from './visitor.ts';
+import { until } from '../../os/test/until.ts';
+
+const NOBODY_PORT = 3_999;
+/**
+ * Of the service, to a request by which nobody gets into a sandbox. The guest daemon's own answers
+ * are none of them.
+ */
+const REFUSALS: ReadonlySet<string> = new Set([
+  '400 invalid_request',
+  '401 preview_link_required',
+  '403 preview_link_invalid',
+  '404 preview_not_found',
+  // Where the name ends before it is one of a preview, as at a comma: it is the service's host
+  // then, which has no such path.
+  '404 route_not_found',
+]);
+
+let berth: Instance;
+/** Two sandboxes, both with the app on both ports, and a good link to the first one's. */
+let id: string;
+let otherId: string;
+let link: string;
+let visitor: PreviewVisitor;
+const visitors: PreviewVisitor[] = [];
+
+before(async () => {
+  berth = await startInstance('previews-refused');
+  id = (await awakeSandbox(berth)).id;
+  otherId = (await awakeSandbox(berth)).id;
+  await startApp(berth, id);
+  await startApp(berth, otherId);
+  ({ url: link } = await publicLink(berth, id, APP_PORT));
+  visitor = visitorOf(link);
+  assert.equal((await visitor.byLink('/')).status, 200);
+});
+
+after(async () => {
+  for (const each of visitors) each.leave();
+  await berth?.end();
+});
+
+function visitorOf(url: string, host?: string): PreviewVisitor {
+  const made = new PreviewVisitor(berth, url, host);
+  visitors.push(made);
+  return made;
+}
+
+/** The code in a refusal; fails when it is no refusal of the service. */
+function codeOf({ status, body }: Answered, expected: number): string {
+  assert.equal(status, expected, body.toString().slice(0, 500));
+  return errorEnvelope.parse(JSON.parse(body.toString())).error.code;
+}
+
+/** The heading of the page that a browser gets. */
+async function pageFor(of: PreviewVisitor, expected: number): Promise<string> {
+  const { status, headers, body } = await of.byLink('/', { accept: 'text/html,*/*;q=0.8' });
+  assert.deepEqual(
+    [status, headers['content-type'], headers['cache-control']],
+    [expected, 'text/html; charset=utf-8', 'no-store'],
+    body.toString().slice(0, 500),
+  );
+  return /<h1[^>]*>([^<]*)<\/h1>/.exec(body.toString())?.[1]?.trim() ?? body.toString();
+}
+
+test('the guest daemon is there, and no spelling of its port gets to it', async () => {
+  assert.match(
+    await runInGuest(berth, id, `curl -s -i http://127.0.0.1:${GUEST_PORT}/`),
+    /^HTTP\/1\.1 401 .*needs the secret of the machine/s,
+  );
+  for (const audience of ['public', 'team']) {
+    const asked = await call(berth, 'POST', `/v1/sandboxes/${id}/previews`, { port: GUEST_PORT, audience });
+    assert.equal(errorOf(asked, 403).code, 'port_forbidden');
+  }
+  for (const port of [
+    String(GUEST_PORT),
+    `${GUEST_PORT}.0`,
+    `0${GUEST_PORT}`,
+    ` ${GUEST_PORT}`,
+    '0x3db',
+    GUEST_PORT + 65_536,
+  ]) {
+    const asked = await call(berth, 'POST', `/v1/sandboxes/${id}/previews`, { port, audience: 'public' });
+    assert.equal(errorOf(asked, 400).code, 'invalid_request', String(port));
+  }
+
+  assert.equal(GUEST_PORT, 987, 'the spellings below are of this number');
+  const spellings = [
+    ...[
+      '987',
+      '0987',
+      '00987',
+      '+987',
+      '-987',
+      '987.0',
+      '9_87',
+      '0x3db',
+      '0o1733',
+      '9.87e2',
+      '66523',
+      '%39%38%37',
+      '٩٨٧',
+      '9８7',
+      '987\t',
+    ],
+    ...['3000,987', '987,3000', '3000-987', '987-3000', '3000@987', '987#3000', '987/3000', '3000:987', '987:3000'],
+  ];
+  const others: string[] = [];
+  for (const spelling of spellings) {
+    const host = hostOf(link, id, spelling);
+    for (const way of [
+      [`GET / HTTP/1.1`],
+      [`GET http://${host}/ HTTP/1.1`],
+      [`GET //${host}/ HTTP/1.1`],
+      ['POST /v1/exec HTTP/1.1', 'content-length: 0'],
+    ]) {
+      const [line = '', ...rest] = way;
+      for (const target of [line, line.replace(/ HTTP/, `?token=${visitor.token} HTTP`)]) {
+        const { status, body } = await visitor.raw([target, `host: ${host}`, `cookie: ${visitor.cookie}`, ...rest]);
+        const refusal = `${status} ${errorEnvelope.parse(JSON.parse(body)).error.code}`;
+        if (!REFUSALS.has(refusal)) others.push(`${target} with host ${host}: ${refusal}`);
+      }
+    }
+  }
+  assert.deepEqual(others, []);
+});
+
+test('a request that names two hosts, or another one in its target, is for neither', async () => {
+  for (const other of [hostOf(link, id, GUEST_PORT), hostOf(link, id, OTHER_PORT), hostOf(link, otherId, APP_PORT)]) {
+    const cookie = `cookie: ${visitor.cookie}`;
+    for (const lines of [
+      ['GET / HTTP/1.1', `host: ${visitor.host}`, `host: ${other}`, cookie],
+      ['GET / HTTP/1.1', `host: ${other}`, `host: ${visitor.host}`, cookie],
+      [`GET http://${other}/ HTTP/1.1`, `host: ${visitor.host}`, cookie],
+      [`GET http://${visitor.host}/ HTTP/1.1`, `host: ${other}`, cookie],
+    ])
+      assert.equal((await visitor.raw(lines)).status, 400, lines.join(' | '));
+
+    // What is no name of a host to us stays none to whoever reads it next.
+    const forwarded = [`x-forwarded-host: ${other}`, `forwarded: host="${other}"`];
+    const { status, body } = await visitor.raw(['GET / HTTP/1.1', `host: ${visitor.host}`, ...forwarded, cookie]);
+    assert.deepEqual([status, body], [200, `the app at ${visitor.host}`]);
+  }
+});
+
+test('a link, and the cookie for it, are good at their own port of their own sandbox alone', async () => {
+  for (const [sandboxId, port] of [
+    [id, OTHER_PORT],
+    [otherId, APP_PORT],
+    [otherId, OTHER_PORT],
+    [id, GUEST_PORT],
+  ] as const) {
+    const elsewhere = visitorOf(link, hostOf(link, sandboxId, port));
+    assert.equal(codeOf(await elsewhere.byLink('/'), 403), 'preview_link_invalid');
+    assert.equal(codeOf(await elsewhere.byLink('/', { cookie: visitor.cookie }), 403), 'preview_link_invalid');
+    const withCookie = await elsewhere.raw(['GET / HTTP/1.1', `host: ${elsewhere.host}`, `cookie: ${visitor.cookie}`]);
+    assert.equal(withCookie.status, 401, withCookie.body);
+    assert.equal(await pageFor(elsewhere, 403), 'This link does not work');
+  }
+  assert.equal((await visitor.ask('/')).body.toString(), `the app at ${visitor.host}`);
+});
+
+test('a port on which nothing listens is 502, and its app is there as soon as it listens', async () => {
+  const nobody = visitorOf((await publicLink(berth, id, NOBODY_PORT)).url);
+  assert.equal(codeOf(await nobody.byLink('/'), 502), 'port_refused');
+  assert.equal(await pageFor(nobody, 502), `Nothing listens on port ${NOBODY_PORT}`);
+  await runInGuest(
+    berth,
+    id,
+    `mkdir -p served && echo here > served/file && { setsid python3 -m http.server -b 127.0.0.1 -d served ${NOBODY_PORT} </dev/null >/dev/null 2>&1 & } &&
+      until curl -s -o /dev/null http://127.0.0.1:${NOBODY_PORT}/; do sleep 0.1; done`,
+  );
+  assert.equal((await nobody.byLink('/file')).body.toString(), 'here\n');
+});
+
+test('what is open by a link ends with its revocation, what is open by another one does not', async () => {
+  const doomed = await publicLink(berth, id, APP_PORT);
+  const guest = visitorOf(doomed.url);
+  assert.equal((await guest.byLink('/')).status, 200);
+  const open = await holdOpen(guest);
+  const beside = await holdOpen(visitor);
+
+  assert.equal((await call(berth, 'DELETE', `/v1/sandboxes/${id}/previews/${doomed.id}`)).status, 200);
+  await open.ends();
+  assert.equal(codeOf(await guest.byLink('/'), 410), 'preview_link_revoked');
+  assert.equal(codeOf(await guest.ask('/'), 410), 'preview_link_revoked');
+  assert.equal(await pageFor(guest, 410), 'This link was revoked');
+
+  assert.equal(beside.isOpen(), true);
+  assert.equal((await visitor.ask('/')).status, 200);
+  beside.leave();
+});
+
+test('a sandbox that sleeps has a page that says so, and its app back when it is awake', async () => {
+  const open = await holdOpen(visitor);
+  await sleepSandbox(berth, id);
+  await open.ends();
+  assert.equal(codeOf(await visitor.ask('/'), 503), 'preview_sandbox_asleep');
+  assert.equal(await pageFor(visitor, 503), 'The sandbox is asleep');
+  await wakeSandbox(berth, id);
+  assert.equal((await visitor.ask('/')).body.toString(), `the app at ${visitor.host}`);
+});
+
+test('with its sandbox destroyed a link leads nowhere, and what was open has ended', async () => {
+  const gone = visitorOf((await publicLink(berth, otherId, APP_PORT)).url);
+  assert.equal((await gone.byLink('/')).status, 200);
+  const open = await holdOpen(gone);
+  await destroySandbox(berth, otherId);
+  await open.ends();
+  assert.equal(codeOf(await gone.byLink('/'), 404), 'preview_not_found');
+  assert.equal(codeOf(await gone.ask('/'), 404), 'preview_not_found');
+  assert.equal(await pageFor(gone, 404), 'There is nothing here');
+});
+
+interface HeldOpen {
+  /** Resolves when both are over. */
+  ends(): Promise<void>;
+  isOpen(): boolean;
+  leave(): void;
+}
+
+/** A stream of events with its first one, and a WebSocket that has answered, both left open. */
+async function holdOpen(of: PreviewVisitor): Promise<HeldOpen> {
+  const stream: IncomingMessage = await of.open('/events');
+  stream.on('error', () => undefined);
+  assert.equal(String(((await once(stream, 'data')) as [Buffer])[0]), 'id: 1\ndata: event 1\n\n');
+  const opened = await of.webSocket('/');
+  assert.ok('socket' in opened, JSON.stringify(opened));
+  const { socket } = opened;
+  socket.on('error', () => undefined);
+  socket.resume();
+  socket.send('there?');
+  assert.equal(String(((await once(socket, 'message')) as [Buffer])[0]), 'there?');
+  return {
+    ends: async () => {
+      await until('the stream of events is over', () => Promise.resolve(stream.closed ? true : null));
+      await until('the WebSocket is over', () => Promise.resolve(socket.readyState === socket.CLOSED ? true : null));
+    },
+    isOpen: () => !stream.closed && socket.readyState === socket.OPEN,
+    leave: () => {
+      stream.destroy();
+      socket.terminate();
+    },
+  };
+}

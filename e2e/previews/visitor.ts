@@ -1,0 +1,124 @@
+// Somebody with a preview's link who is no browser: comes to its host where the service listens
+// (names below localhost do not resolve in Node), with the link's token once and with the cookie
+// for it from then on.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, request, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createPreview, type Preview } from '@berth/contract/previews/previews.ts';
+import { askForWebSocket } from '../../api/test/world/websocket-client.ts';
+import { call, type Caller } from '../world/client.ts';
+
+/** A public link to a port. */
+export async function publicLink(
+  caller: Caller,
+  sandboxId: string,
+  port: number,
+): Promise<Preview & { id: string; url: string }> {
+  const answer = await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/previews`, { port, audience: 'public' });
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  const { preview } = createPreview.response.body.parse(answer.body);
+  const { id, url } = preview;
+  assert.ok(id !== null && url !== null);
+  return { ...preview, id, url };
+}
+
+/** The host of another port, or of another sandbox, beside that of a link. */
+export function hostOf(link: string, sandboxId: string, port: number | string): string {
+  return new URL(link).host.replace(/^\d+-[a-z2-7]+/, `${port}-${sandboxId.replace('sbx_', '')}`);
+}
+
+export interface Asking {
+  method?: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: Readable;
+}
+
+export interface Answered {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+export class PreviewVisitor {
+  readonly host: string;
+  readonly token: string;
+  readonly #service: { host: string; port: number };
+  readonly #agent = new Agent({ keepAlive: true });
+  #cookie: string | undefined;
+
+  /** @param host the link's by default */
+  constructor(caller: Caller, link: string, host = new URL(link).host) {
+    const { hostname, port } = new URL(caller.url);
+    this.#service = { host: hostname, port: Number(port) };
+    this.host = host;
+    this.token = new URL(link).searchParams.get('token') ?? '';
+    assert.match(this.token, /^bpt_/);
+  }
+
+  /** The cookie that the link was taken for: from the first visit by the link that was let in. */
+  get cookie(): string {
+    assert.ok(this.#cookie !== undefined, 'the link gave no cookie');
+    return this.#cookie;
+  }
+
+  /** Asks with the token in the path; keeps the cookie. */
+  async byLink(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answered> {
+    return await this.#take(`${path}?token=${this.token}`, { headers });
+  }
+
+  /** Asks with the cookie. */
+  async ask(path: string, { headers = {}, ...asking }: Asking = {}): Promise<Answered> {
+    return await this.#take(path, { ...asking, headers: { cookie: this.cookie, ...headers } });
+  }
+
+  /** The answer once its head is there. */
+  async open(path: string, { headers = {}, ...asking }: Asking = {}): Promise<IncomingMessage> {
+    return await this.#send(path, { ...asking, headers: { cookie: this.cookie, ...headers } });
+  }
+
+  async webSocket(path: string): Promise<Awaited<ReturnType<typeof askForWebSocket>>> {
+    const { host, port } = this.#service;
+    return await askForWebSocket(`ws://${host}:${port}${path}`, { host: this.host, cookie: this.cookie });
+  }
+
+  /** What a request gets whose lines are sent as they stand, over a connection of its own. */
+  async raw(lines: readonly string[]): Promise<{ status: number; body: string }> {
+    const socket = connect(this.#service);
+    await once(socket, 'connect');
+    socket.write(`${[...lines, 'connection: close'].join('\r\n')}\r\n\r\n`, 'utf8');
+    const answer = Buffer.concat((await socket.toArray()) as Buffer[]).toString('utf8');
+    const [, status, body] = /^HTTP\/1\.1 (\d{3}) .*?\r\n\r\n(.*)$/s.exec(answer) ?? [];
+    assert.ok(status !== undefined && body !== undefined, `${lines.join(' | ')}: ${answer}`);
+    return { status: Number(status), body };
+  }
+
+  leave(): void {
+    this.#agent.destroy();
+  }
+
+  async #take(path: string, asking: Asking): Promise<Answered> {
+    const response = await this.#send(path, asking);
+    const body = Buffer.concat((await response.toArray()) as Buffer[]);
+    const given = response.headers['set-cookie']?.find((cookie) => cookie.includes('berth'));
+    if (given !== undefined) this.#cookie = given.split(';', 1)[0];
+    return { status: response.statusCode ?? 0, headers: response.headers, body };
+  }
+
+  async #send(path: string, { method = 'GET', headers = {}, body }: Asking): Promise<IncomingMessage> {
+    const sent = request({
+      ...this.#service,
+      agent: this.#agent,
+      path,
+      method,
+      headers: { host: this.host, ...headers },
+    });
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
+    if (body === undefined) sent.end();
+    else await pipeline(body, sent);
+    const [response] = await answered;
+    return response;
+  }
+}

@@ -1,0 +1,158 @@
+// The main job through the public HTTP API, on real microVMs: create, run commands, look, destroy;
+// and what a wrong call is told.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import {
+  call,
+  createSandbox,
+  awakeSandbox,
+  destroySandbox,
+  errorOf,
+  exec,
+  getSandbox,
+  listSandboxes,
+  waitForStatus,
+} from '../world/client.ts';
+import { startInstance, type Instance } from '../world/instance.ts';
+
+let berth: Instance;
+
+before(async () => {
+  berth = await startInstance('sandboxes');
+});
+
+after(async () => {
+  await berth?.end();
+});
+
+test('a sandbox is created, runs commands as user berth in /code, and is destroyed', async () => {
+  const sandbox = await awakeSandbox(berth, {
+    name: 'first',
+    endUserId: 'user 1',
+    metadata: { plan: 'free', seats: 3, trial: true },
+  });
+  assert.equal(sandbox.name, 'first');
+  assert.equal(sandbox.endUserId, 'user 1');
+  assert.deepEqual(sandbox.metadata, { plan: 'free', seats: 3, trial: true });
+
+  const facts = await exec(berth, sandbox.id, 'uname -s; id -un; pwd; nproc; sudo -n id -u; hostname');
+  assert.equal(facts.exitCode, 0);
+  const [kernel, user, folder, processors, root, hostname] = facts.stdout.trim().split('\n');
+  assert.deepEqual(
+    [kernel, user, folder, processors, root],
+    ['Linux', 'berth', '/code', String(sandbox.allocated_vcpu), '0'],
+  );
+  assert.match(hostname ?? '', /^[a-z0-9-]+$/);
+
+  assert.ok((await listSandboxes(berth)).some((other) => other.id === sandbox.id));
+  assert.deepEqual(
+    (await listSandboxes(berth, '?endUserId=user%201')).map((other) => other.id),
+    [sandbox.id],
+  );
+  assert.deepEqual(await listSandboxes(berth, '?endUserId=user'), []);
+
+  const gone = await destroySandbox(berth, sandbox.id);
+  assert.equal(gone.status, 'deleted');
+  assert.equal((await getSandbox(berth, sandbox.id)).status, 'deleted');
+  assert.deepEqual(await destroySandbox(berth, sandbox.id), gone);
+  assert.ok(!(await listSandboxes(berth)).some((other) => other.id === sandbox.id));
+  const refused = errorOf(await call(berth, 'POST', `/v1/sandboxes/${sandbox.id}/exec`, { command: 'true' }), 409);
+  assert.equal(refused.code, 'sandbox_state_conflict');
+  assert.match(refused.message, /deleted.*(running|ready)/);
+});
+
+test('the tools that coding agents need are there', async () => {
+  const sandbox = await awakeSandbox(berth);
+  const tools = 'git curl python3 gcc make rg jq sshd tmux bwrap sudo node npm';
+  const found = await exec(
+    berth,
+    sandbox.id,
+    `PATH=$PATH:/usr/sbin; for tool in ${tools}; do command -v $tool >/dev/null || echo missing $tool; done; node --version`,
+  );
+  assert.match(found.stdout, /^v24\.\d+\.\d+\n$/);
+  assert.equal(found.exitCode, 0);
+  await destroySandbox(berth, sandbox.id);
+});
+
+test('two sandboxes of one template share no identity', async () => {
+  const [first, second] = await Promise.all([awakeSandbox(berth), awakeSandbox(berth)]);
+  const command =
+    'hostname; cat /etc/machine-id; cat /etc/ssh/ssh_host_ed25519_key.pub; cat /proc/sys/kernel/random/uuid; python3 -c "import os; print(os.urandom(16).hex())"; node -p "crypto.randomUUID()"';
+  const lines = async (id: string): Promise<string[]> => (await exec(berth, id, command)).stdout.trim().split('\n');
+  const [one, other] = await Promise.all([lines(first.id), lines(second.id)]);
+  assert.equal(one.length, 6);
+  for (const [index, line] of one.entries()) assert.notEqual(line, other[index]);
+
+  const clock = await exec(berth, first.id, 'date +%s');
+  assert.ok(Math.abs(Number(clock.stdout) - Date.now() / 1_000) < 30, `the guest's clock says ${clock.stdout}`);
+  await Promise.all([destroySandbox(berth, first.id), destroySandbox(berth, second.id)]);
+});
+
+test('a bigger machine size is what the guest sees', async () => {
+  const sandbox = await awakeSandbox(berth, { machineSize: 'medium' });
+  assert.deepEqual([sandbox.allocated_vcpu, sandbox.allocated_memory_gb, sandbox.allocated_disk_gb], [2, 4, 20]);
+  const seen = await exec(
+    berth,
+    sandbox.id,
+    "nproc; free -m | awk '/^Mem:/ {print $2}'; df -BG --output=size / | tail -1",
+  );
+  const [processors, memoryMib, disk] = seen.stdout
+    .trim()
+    .split('\n')
+    .map((line) => Number.parseInt(line, 10));
+  assert.equal(processors, 2);
+  assert.ok((memoryMib ?? 0) > 3_600 && (memoryMib ?? 0) <= 4_096, `memory is ${memoryMib} MiB`);
+  assert.ok((disk ?? 0) >= 19, `disk is ${disk} GiB`);
+  await destroySandbox(berth, sandbox.id);
+});
+
+test('`Prefer: respond-async` answers at once with the true status', async () => {
+  const created = await createSandbox(berth, {}, { headers: { prefer: 'respond-async' } });
+  assert.equal(created.status, 'provisioning');
+  const early = errorOf(await call(berth, 'POST', `/v1/sandboxes/${created.id}/exec`, { command: 'true' }), 409);
+  assert.match(early.message, /provisioning/);
+  await waitForStatus(berth, created.id, ['ready']);
+  await destroySandbox(berth, created.id);
+});
+
+test('wrong calls are told what was wrong and what is allowed', async () => {
+  const path = `/v1/orgs/${berth.orgId}/sandboxes`;
+  const good = { agent: 'agent_one', projectId: berth.projectId };
+  const cases: [unknown, number, RegExp][] = [
+    [{ ...good, agent: 'codex' }, 400, /agent.*agent_one.*agent_two/],
+    [{ ...good, projectId: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa' }, 400, /prj_aaaaaaaaaaaaaaaaaaaaaaaa|projectId/],
+    [{ agent: 'agent_one' }, 400, /projectId/],
+    [{ ...good, colour: 'red' }, 400, /colour/],
+    [{ ...good, machineSize: 'huge' }, 400, /machineSize.*small/],
+    [{ ...good, repository: 'just-a-name' }, 400, /repository.*owner\/repo/],
+    [{ ...good, mode: 'ephemeral', ttlSeconds: 60 }, 400, /mode|ttlSeconds/],
+    [
+      { ...good, metadata: Object.fromEntries(Array.from({ length: 25 }, (_, index) => [`k${index}`, index])) },
+      400,
+      /24/,
+    ],
+    [{ ...good, metadata: { nested: { a: 1 } } }, 400, /metadata/],
+  ];
+  for (const [body, status, message] of cases) {
+    const answer = await call(berth, 'POST', path, body);
+    assert.match(errorOf(answer, status).message, message, JSON.stringify(body));
+  }
+  assert.equal(
+    errorOf(await call(berth, 'GET', '/v1/sandboxes/sbx_aaaaaaaaaaaaaaaaaaaaaaaa'), 404).code,
+    'sandbox_not_found',
+  );
+  assert.equal(errorOf(await call({ ...berth, token: 'brt_wrong' }, 'GET', '/v1/me'), 401).code, 'unauthenticated');
+});
+
+test('a machine whose QEMU is killed becomes failed with its reason, and can be destroyed', async () => {
+  const sandbox = await awakeSandbox(berth);
+  const pid = await berth.qemuPid(sandbox.id);
+  process.kill(pid, 'SIGKILL');
+  const failed = await waitForStatus(berth, sandbox.id, ['failed']);
+  assert.ok((failed.statusReason?.message.length ?? 0) > 0);
+  assert.equal(
+    errorOf(await call(berth, 'POST', `/v1/sandboxes/${sandbox.id}/exec`, { command: 'true' }), 409).code,
+    'sandbox_state_conflict',
+  );
+  assert.equal((await destroySandbox(berth, sandbox.id)).status, 'deleted');
+});

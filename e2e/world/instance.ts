@@ -1,0 +1,100 @@
+// A Berth of its own for one file of stories: `./berth up` on a fresh data folder and a free port,
+// as a user would start it, and its end.
+import assert from 'node:assert/strict';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort } from '../../protocol/test/free-port.ts';
+import { destroySandbox, listSandboxes, type Caller } from './client.ts';
+import { leftoversOf, processesOfVm } from './leftovers.ts';
+import { MANY_REQUESTS } from './parts.ts';
+
+const CHECKOUT = join(import.meta.dirname, '../..');
+const START_DEADLINE_MS = 180_000;
+
+export interface Instance extends Caller {
+  dataFolder: string;
+  /** Process id of the sandbox's QEMU. */
+  qemuPid(sandboxId: string): Promise<number>;
+  /**
+   * Destroys every sandbox, stops the service with `./berth down`, and fails when anything of it is
+   * left on the machine.
+   */
+  end(): Promise<void>;
+}
+
+/** Starts it and resolves with its first org, project and API key, as printed. */
+export async function startInstance(name: string, environment: Record<string, string> = {}): Promise<Instance> {
+  const dataFolder = await mkdtemp(join(tmpdir(), `berth-${name}-`));
+  const port = await freePort();
+  const flags = ['--data-dir', dataFolder, '--port', String(port)];
+  const supervisor = spawn(join(CHECKOUT, 'berth'), ['up', ...flags], {
+    env: { ...process.env, ...MANY_REQUESTS, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const greeting = await greetingOf(supervisor);
+  const printed = (pattern: RegExp): string => {
+    const found = pattern.exec(greeting)?.[1];
+    assert.ok(found !== undefined, `berth up printed no ${pattern}:\n${greeting}`);
+    return found;
+  };
+  const caller: Caller = {
+    url: printed(/Berth runs: (\S+)/),
+    orgId: printed(/\b(org_[a-z2-7]+)/),
+    projectId: printed(/\b(prj_[a-z2-7]+)/),
+    token: printed(/\b(brt_\w+)/),
+  };
+  return {
+    ...caller,
+    dataFolder,
+    qemuPid: async (sandboxId) => {
+      const [pid, ...others] = await processesOfVm(sandboxId);
+      assert.ok(
+        pid !== undefined && others.length === 0,
+        `${sandboxId} has the processes ${[pid, ...others].join(', ')}`,
+      );
+      return pid;
+    },
+    end: async () => {
+      for (const sandbox of await listSandboxes(caller)) await destroySandbox(caller, sandbox.id);
+      const ended = once(supervisor, 'exit');
+      const down = spawn(join(CHECKOUT, 'berth'), ['down', '--data-dir', dataFolder], { stdio: 'ignore' });
+      const [code] = (await once(down, 'exit')) as [number | null];
+      assert.equal(code, 0, 'berth down failed');
+      await ended;
+      assert.deepEqual(await leftoversOf(dataFolder), []);
+      await rm(dataFolder, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * What it prints on stdout up to its last line, or its whole output as an error when it ends
+ * before.
+ */
+function greetingOf(supervisor: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let greeting = '';
+    let progress = '';
+    const giveUp = (why: string): void => {
+      clearTimeout(deadline);
+      supervisor.kill();
+      reject(new Error(`berth up ${why}:\n${progress}${greeting}`));
+    };
+    const deadline = setTimeout(
+      () => giveUp(`printed no address within ${START_DEADLINE_MS / 1_000} s`),
+      START_DEADLINE_MS,
+    );
+    supervisor.stderr?.setEncoding('utf8').on('data', (text: string) => (progress = (progress + text).slice(-20_000)));
+    supervisor.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      greeting += text;
+      if (!greeting.includes('berth down')) return;
+      clearTimeout(deadline);
+      resolve(greeting);
+    });
+    supervisor.once('error', (error) => giveUp(`could not be started (${error.message})`));
+    supervisor.once('exit', (code) => giveUp(`ended with ${code}`));
+  });
+}

@@ -1,0 +1,171 @@
+// The three processes of an installation, started one by one so that a test can kill each at a
+// chosen step and start it again: the real services of `berth up`, without its supervisor.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bootstrap } from '@berth/machine/roles/control-plane/api-command.ts';
+import { readConfig, type Config } from '@berth/machine/config/config.ts';
+import { CHECKOUT } from '@berth/machine/roles/installation.ts';
+import { instancePaths, prepareInstance, type InstancePaths } from '@berth/machine/supervisor/instance.ts';
+import { findServiceUser } from '@berth/machine/supervisor/service-user.ts';
+import { apiService, apiUrl } from '@berth/machine/roles/control-plane/service.ts';
+import { databaseService } from '@berth/machine/roles/database/service.ts';
+import { hostService } from '@berth/machine/roles/host/service.ts';
+import type { RunningService, Service } from '@berth/machine/supervisor/service.ts';
+import { freePort } from '../../protocol/test/free-port.ts';
+import type { Caller } from './client.ts';
+
+export const PARTS = ['database', 'host', 'api'] as const;
+export type PartName = (typeof PARTS)[number];
+
+/** Never aborted: the parts of a test end when they are told to. */
+const NEVER = new AbortController().signal;
+
+export interface PartsOptions {
+  /** An empty folder for the data; by default one of its own. It stays the caller's. */
+  dataFolder?: string;
+  /** That of the environment when absent. */
+  driver?: 'qemu' | 'fake';
+  /** BERTH_* that host daemon and API get. */
+  environment?: Readonly<Record<string, string>>;
+  /** Called with each piece of a part's log. */
+  onLog?: (name: PartName, chunk: Buffer) => void;
+}
+const LOG_KEPT_CHARACTERS = 200_000;
+/** One key makes all calls of a test, and often: the limit of its requests is tested elsewhere. */
+export const MANY_REQUESTS = { BERTH_REQUESTS_PER_MINUTE: '1000000' } as const;
+
+export class Parts {
+  readonly caller: Caller;
+  readonly dataFolder: string;
+  readonly paths: InstancePaths;
+  readonly #service: (name: PartName, environment: Record<string, string>) => Service;
+  readonly #running = new Map<PartName, RunningService>();
+  readonly #options: PartsOptions;
+  #log = '';
+
+  private constructor(
+    caller: Caller,
+    paths: InstancePaths,
+    options: PartsOptions,
+    service: (name: PartName, environment: Record<string, string>) => Service,
+  ) {
+    this.#options = options;
+    this.caller = caller;
+    this.dataFolder = paths.root;
+    this.paths = paths;
+    this.#service = service;
+  }
+
+  /** A new data folder with its first account, everything running. */
+  static async start(options: PartsOptions = {}): Promise<Parts> {
+    const dataFolder = options.dataFolder ?? (await mkdtemp(join(tmpdir(), 'berth-parts-')));
+    const config: Config = readConfig(
+      {
+        dataDir: dataFolder,
+        port: String(await freePort()),
+        ...(options.driver === undefined ? {} : { driver: options.driver }),
+      },
+      process.env,
+    );
+    const user = await findServiceUser(process.env);
+    const paths = instancePaths(dataFolder);
+    await prepareInstance(paths, user);
+    const service = (name: PartName, armed: Record<string, string>): Service => {
+      const environment = { ...MANY_REQUESTS, ...madeReady(), ...options.environment, ...armed };
+      const shared = { checkout: CHECKOUT, config, paths, user, environment };
+      if (name === 'database')
+        return databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder });
+      return name === 'host' ? hostService(shared) : apiService(shared);
+    };
+    const caller: Caller = { url: apiUrl(config), token: '', orgId: '', projectId: '' };
+    const parts = new Parts(caller, paths, options, service);
+    try {
+      for (const name of PARTS) await parts.run(name);
+      const first = await bootstrap({ checkout: CHECKOUT, config, paths, user, environment: {} });
+      if (!first.created) throw new Error('a new data folder has an account already');
+      Object.assign(caller, { token: first.token, orgId: first.orgId, projectId: first.projectId });
+      return parts;
+    } catch (error) {
+      await parts.stop();
+      await parts.remove();
+      throw error;
+    }
+  }
+
+  /**
+   * Starts a part that does not run, armed to kill itself at `crashAt`. Resolves when it answers.
+   */
+  async run(name: PartName, crashAt?: string, signal: AbortSignal = NEVER): Promise<void> {
+    if (this.#running.has(name)) throw new Error(`${name} runs already`);
+    const service = this.#service(name, crashAt === undefined ? {} : { BERTH_CRASH_AT: crashAt });
+    const running = await service.start((chunk) => {
+      this.#log = (this.#log + chunk.toString()).slice(-LOG_KEPT_CHARACTERS);
+      this.#options.onLog?.(name, chunk);
+    }, signal);
+    this.#running.set(name, running);
+    void running.exited.then(() => {
+      if (this.#running.get(name) === running) this.#running.delete(name);
+    });
+  }
+
+  isRunning(name: PartName): boolean {
+    return this.#running.has(name);
+  }
+
+  /** Resolves when the part has ended by itself, with how; null when it does not run. */
+  async ended(name: PartName): Promise<string | null> {
+    return (await this.#running.get(name)?.exited) ?? null;
+  }
+
+  /** Ends the part in order and starts it again. */
+  async restart(name: PartName): Promise<void> {
+    await this.end(name);
+    await this.run(name);
+  }
+
+  /** `kill -9`, and gone when this resolves. */
+  async kill(name: PartName): Promise<void> {
+    const running = this.#running.get(name);
+    if (running === undefined) return;
+    process.kill(running.process.pid, 'SIGKILL');
+    await running.exited;
+    await running.stop();
+  }
+
+  /** Ends the part in order, so that steps under way come to their end. */
+  async end(name: PartName): Promise<void> {
+    await this.#running.get(name)?.stop();
+    this.#running.delete(name);
+  }
+
+  /** Starts whatever does not run. */
+  async runAll(): Promise<void> {
+    for (const name of PARTS) if (!this.isRunning(name)) await this.run(name);
+  }
+
+  /** The last words of all parts, for a failed test. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** Stops everything in order. */
+  async stop(): Promise<void> {
+    for (const name of PARTS.toReversed()) await this.end(name);
+  }
+
+  /** Removes the data folder when it is its own. */
+  async remove(): Promise<void> {
+    if (this.#options.dataFolder !== undefined) return;
+    await rm(this.dataFolder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * The image that the verb made ready: without a word, the host daemon takes the newest in the
+ * cache, which may be another checkout's.
+ */
+function madeReady(): Record<string, string> {
+  const folder = process.env['BERTH_IMAGE_FOLDER'];
+  return folder === undefined || folder === '' ? {} : { BERTH_IMAGE_FOLDER: folder };
+}

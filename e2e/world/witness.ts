@@ -1,0 +1,129 @@
+// A program that lives in a sandbox and would notice if its machine's memory, processes, sockets or
+// time were not what they were: it counts, holds an open file that has no name any more, listens,
+// and waits on connections. Owns the program and the reading of what it says.
+import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '@berth/host/network/slots/registry.ts';
+import { parseGuestCidr, slotOf } from '@berth/host/network/slots/slot.ts';
+import { z } from 'zod';
+import { exec, type Caller } from './client.ts';
+import { machineIdOf } from './leftovers.ts';
+
+/** Answers with what it knows. */
+const ASK_PORT = 8_900;
+/** Holds every connection open and notes how it ends. */
+const HOLD_PORT = 8_901;
+/** The witness's timer: as often as this while the machine runs, and not for the time it slept. */
+export const TICK_SECONDS = 0.05;
+
+const PROGRAM = `
+import hashlib, json, os, socket, threading, time
+path = '/dev/shm/held'
+held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+os.write(held, os.urandom(8 << 20))
+os.unlink(path)
+os.makedirs('/dev/shm/named', exist_ok=True)
+open('/dev/shm/named/file', 'wb').write(os.urandom(1 << 20))
+digest = lambda: hashlib.sha256(os.pread(held, 8 << 20, 0)).hexdigest()
+first = digest()
+state = {'startedSeconds': time.monotonic(), 'ticks': 0, 'connections': 0, 'ended': [], 'holding': 0}
+def tick():
+    due = time.monotonic()
+    while True:
+        due += ${TICK_SECONDS}
+        time.sleep(max(0, due - time.monotonic()))
+        state['ticks'] += 1
+def wait_on(connection):
+    state['holding'] += 1
+    try:
+        connection.recv(1)
+        how = 'closed'
+    except OSError as error:
+        how = error.__class__.__name__
+    state['holding'] -= 1
+    state['ended'].append(how)
+def hold():
+    listener = socket.create_server(('', ${HOLD_PORT}))
+    while True:
+        connection, _ = listener.accept()
+        threading.Thread(target=wait_on, args=(connection,), daemon=True).start()
+threading.Thread(target=tick, daemon=True).start()
+threading.Thread(target=hold, daemon=True).start()
+listener = socket.create_server(('127.0.0.1', ${ASK_PORT}))
+while True:
+    connection, _ = listener.accept()
+    state['connections'] += 1
+    said = {**state, 'pid': os.getpid(), 'first': first, 'digest': digest(), 'monotonicSeconds': time.monotonic(), 'unixSeconds': time.time()}
+    connection.recv(4096)
+    connection.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\n' + json.dumps(said).encode())
+    connection.close()
+`;
+
+const testimony = z.object({
+  pid: z.int(),
+  /** Of the same clock as monotonicSeconds. */
+  startedSeconds: z.number(),
+  ticks: z.int(),
+  /** How often it was asked. */
+  connections: z.int(),
+  /** Connections from outside that it holds, and how those ended that it held before. */
+  holding: z.int(),
+  ended: z.array(z.string()),
+  /** SHA-256 of the file without a name, as it was written and as it is now. */
+  first: z.string(),
+  digest: z.string(),
+  monotonicSeconds: z.number(),
+  unixSeconds: z.number(),
+});
+export type Testimony = z.infer<typeof testimony>;
+
+/** Starts it and resolves with its first answer. */
+export async function placeWitness(caller: Caller, sandboxId: string): Promise<Testimony> {
+  const program = Buffer.from(PROGRAM).toString('base64');
+  const started = await exec(
+    caller,
+    sandboxId,
+    `echo ${program} | base64 -d > /code/witness.py && { setsid python3 /code/witness.py > /code/witness.log 2>&1 & }`,
+  );
+  assert.equal(started.exitCode, 0, JSON.stringify(started));
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    const answer = await exec(caller, sandboxId, `curl -sS http://127.0.0.1:${ASK_PORT}/ || cat /code/witness.log`);
+    if (answer.stdout.startsWith('{')) return testimony.parse(JSON.parse(answer.stdout));
+    assert.ok(Date.now() < deadline, `the witness does not answer: ${JSON.stringify(answer)}`);
+    await delay(200);
+  }
+}
+
+/** What it says now. Throws when it does not answer. */
+export async function askWitness(caller: Caller, sandboxId: string): Promise<Testimony> {
+  const { stdout, stderr } = await exec(caller, sandboxId, `curl -sS --max-time 20 http://127.0.0.1:${ASK_PORT}/`);
+  assert.ok(stdout.startsWith('{'), `the witness of ${sandboxId} does not answer: ${stdout}${stderr}`);
+  return testimony.parse(JSON.parse(stdout));
+}
+
+/** The number of the network slot that the sandbox's machine has. */
+export async function slotNumberOf(dataFolder: string, sandboxId: string): Promise<number> {
+  const machineId = (await machineIdOf(dataFolder, sandboxId)) ?? sandboxId;
+  const slot = [...(await readRegistry(DEFAULT_REGISTRY_FOLDER))].find(([, { vmId }]) => vmId === machineId)?.[0];
+  assert.ok(slot !== undefined, `no network slot is claimed by ${sandboxId}`);
+  return slot;
+}
+
+/** A connection from outside to the witness, through the network of the sandbox's machine. */
+export async function connectToWitness(dataFolder: string, guestCidr: string, sandboxId: string): Promise<Socket> {
+  const { address } = slotOf(parseGuestCidr(guestCidr), await slotNumberOf(dataFolder, sandboxId));
+  assert.notEqual(HOLD_PORT, GUEST_PORT);
+  const socket = connect(HOLD_PORT, address);
+  // It ends one way or another when the machine goes; how, is asked of the other end.
+  socket.on('error', () => undefined);
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve);
+    socket.once('error', reject);
+    socket.setTimeout(20_000, () => socket.destroy(new Error(`no connection to ${address} within 20 s`)));
+  });
+  socket.setTimeout(0);
+  return socket;
+}

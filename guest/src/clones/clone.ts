@@ -1,0 +1,279 @@
+// The clone of the repository into the code folder: one in the life of a machine, whoever asks how
+// often. Owns its run and its end; how git is run, who gets the secret, how it comes into place and
+// what git's words mean are said in clone-*.ts.
+//
+//   (none) ──asked──> under way ──git, flush, move──> done: every later call is answered at once
+//                        └── failed, ended, no caller left, daemon killed ──> what there is of it is removed; the next call begins anew
+import { randomBytes } from 'node:crypto';
+import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CloneFailureCode, GuestClone, GuestCloneResult } from '@berth/protocol/guest.ts';
+import { credentialHelper } from './credentials.ts';
+import { readFailure } from './failure.ts';
+import { argumentsOf, environmentOf, fetchedBytes, runProgram, watchSize } from './git.ts';
+import type { CloneKeeper } from './keeper.ts';
+import { CloneKeys } from './keys.ts';
+import { ClonePlace, NameTaken } from './place.ts';
+import type { GuestConfig } from '../machine/config.ts';
+import type { OomProtection } from '../machine/oom-protection.ts';
+
+/** How long an answer waits for the rests of a failed clone to be removed; the removal goes on. */
+const REMOVAL_WAIT_MS = 5_000;
+const REMOVAL_DEADLINE_MS = 10 * 60_000;
+const FOLDER_PREFIX = '.berth-clone-';
+const MESSAGE_LENGTH = 2_000;
+const MIB = 2 ** 20;
+
+/** The clone was ended from outside: nobody is told a result. */
+export class CloneEnded extends Error {
+  override readonly name = 'CloneEnded';
+
+  constructor() {
+    super('the clone was ended');
+  }
+}
+
+/** Why a clone under way is stopped. */
+class Stopped extends Error {
+  readonly code: CloneFailureCode;
+
+  constructor(code: CloneFailureCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+interface UnderWay {
+  callers: number;
+  orphaned: NodeJS.Timeout | undefined;
+  abort: AbortController;
+  result: Promise<GuestCloneResult>;
+  /** Resolves when git is gone, and the secret with it. */
+  quiet: Promise<void>;
+}
+
+export class Clone {
+  readonly #config: GuestConfig;
+  readonly #protection: OomProtection | undefined;
+  readonly #place: ClonePlace;
+  readonly #keys: CloneKeys;
+  #underWay: UnderWay | undefined;
+  /** The removal of what failed clones left. */
+  #removal: Promise<void> = Promise.resolve();
+
+  /** `protection`: that of this process, which git does not inherit. */
+  constructor(config: GuestConfig, protection?: OomProtection) {
+    this.#config = config;
+    this.#protection = protection;
+    this.#place = new ClonePlace(config.cloneStateFile, config.codeFolder);
+    this.#keys = new CloneKeys(config.cloneOrphanMs, protection);
+  }
+
+  /**
+   * The key that the credentials of a clone are to be sealed to. It is forgotten when no clone
+   * comes that names it.
+   */
+  key(): Promise<string> {
+    return this.#keys.give();
+  }
+
+  /**
+   * Resolves with how it came out. Rejects with {@link CloneEnded} when it was ended, and with the
+   * signal's reason when the caller left.
+   */
+  async run(clone: GuestClone, signal: AbortSignal): Promise<GuestCloneResult> {
+    // One that is being ended is no longer to be joined.
+    while (this.#underWay?.abort.signal.aborted === true) await this.#underWay.result.catch(() => undefined);
+
+    signal.throwIfAborted();
+    const joined = (this.#underWay ??= this.#begin(clone));
+    joined.callers += 1;
+    clearTimeout(joined.orphaned);
+    try {
+      return await unlessAborted(joined.result, signal);
+    } finally {
+      joined.callers -= 1;
+      if (joined.callers === 0 && this.#underWay === joined) {
+        joined.orphaned = setTimeout(() => joined.abort.abort(new CloneEnded()), this.#config.cloneOrphanMs);
+        joined.orphaned.unref();
+      }
+    }
+  }
+
+  /**
+   * Ends the clone under way, if there is one. Resolves when git is gone, and the secret with it.
+   */
+  async end(): Promise<void> {
+    const { abort, quiet } = this.#underWay ?? {};
+    abort?.abort(new CloneEnded());
+    await quiet;
+    await this.#keys.forget();
+  }
+
+  #begin(clone: GuestClone): UnderWay {
+    const abort = new AbortController();
+    const quiet = Promise.withResolvers<void>();
+    const begun: UnderWay = {
+      callers: 0,
+      orphaned: undefined,
+      abort,
+      quiet: quiet.promise,
+      result: this.#carryOut(clone, abort, quiet.resolve).finally(() => {
+        clearTimeout(begun.orphaned);
+        quiet.resolve();
+        this.#underWay = undefined;
+      }),
+    };
+    // Its callers may all have left.
+    begun.result.catch(() => undefined);
+    return begun;
+  }
+
+  async #carryOut(clone: GuestClone, abort: AbortController, quiet: () => void): Promise<GuestCloneResult> {
+    const time = setTimeout(
+      () => abort.abort(new Stopped('timed_out', `it took longer than ${clone.timeoutSeconds} s`)),
+      clone.timeoutSeconds * 1_000,
+    );
+    const { credentials } = clone;
+    const keeper = credentials === null ? undefined : this.#keys.take(credentials.key);
+    let folder: string | undefined;
+    try {
+      const place = this.#place.read();
+      if (place.state === 'moving') {
+        folder = place.folder;
+        this.#place.goOn(folder);
+      } else if (place.state === 'none') {
+        if (credentials !== null && keeper === undefined) {
+          // Whoever asks again asks for a key first.
+          throw new CloneEnded();
+        }
+        // What an earlier daemon left, and what is being removed, takes room that this one may
+        // need.
+        await unlessAborted(
+          this.#removal.then(() => this.#remove(this.#leftovers())),
+          abort.signal,
+        );
+        folder = FOLDER_PREFIX + randomBytes(8).toString('hex');
+        await this.#fetch(clone, folder, keeper, abort);
+        clearTimeout(time);
+        this.#place.take(folder);
+      }
+      return { outcome: 'cloned' };
+    } catch (error) {
+      if (error instanceof CloneEnded) throw error;
+
+      return failureOf(error);
+    } finally {
+      clearTimeout(time);
+      await keeper?.end();
+      quiet();
+      if (folder !== undefined) {
+        this.#removal = this.#remove([folder]);
+        await Promise.race([this.#removal, delay(REMOVAL_WAIT_MS, undefined, { ref: false })]);
+      }
+    }
+  }
+
+  /**
+   * Clones into `work` of the folder, and has it on the disk. Rejects with {@link GitFailed}, or
+   * with why it was stopped.
+   */
+  async #fetch(
+    clone: GuestClone,
+    name: string,
+    keeper: CloneKeeper | undefined,
+    abort: AbortController,
+  ): Promise<void> {
+    const { user, codeFolder, cloneFolder, appliesIdentity } = this.#config;
+    const folder = join(codeFolder, name);
+    mkdirSync(folder, { mode: 0o700 });
+    chownSync(folder, user.uid, user.gid);
+    const work = join(folder, 'work');
+    if (clone.credentials !== null) {
+      await keeper?.serve({
+        sealed: clone.credentials,
+        url: clone.url,
+        folder: cloneFolder,
+        user: { uid: user.uid, gid: user.gid },
+      });
+    }
+
+    const tooLarge = (): void => abort.abort(new Stopped('too_large', `more than ${clone.maxMib} MiB were fetched`));
+    const unwatch = watchSize(work, clone.maxMib * MIB, tooLarge);
+    const options = { user, folder, protection: this.#protection, signal: abort.signal };
+    try {
+      const env = environmentOf(clone, folder, keeper === undefined ? null : credentialHelper(cloneFolder));
+      const { code, words } = await runProgram('git', argumentsOf(clone, work), { ...options, env });
+      if (code !== 0) throw new GitFailed(words);
+
+      if (fetchedBytes(work) > clone.maxMib * MIB) tooLarge();
+    } finally {
+      unwatch();
+      await keeper?.end();
+    }
+    if (appliesIdentity) {
+      // What is said to be cloned must be there after the machine is gone.
+      const { code, words } = await runProgram('sync', ['--file-system', folder], { ...options, env: { LC_ALL: 'C' } });
+      if (code !== 0) throw new GitFailed(words);
+    }
+    abort.signal.throwIfAborted();
+  }
+
+  #leftovers(): string[] {
+    return readdirSync(this.#config.codeFolder).filter((name) => name.startsWith(FOLDER_PREFIX));
+  }
+
+  /**
+   * As the tenant's user, whose the folders are. Never rejects: what cannot be removed is the
+   * tenant's to remove.
+   */
+  async #remove(names: readonly string[]): Promise<void> {
+    const { user, codeFolder } = this.#config;
+    const there = names.filter((name) => statSync(join(codeFolder, name), { throwIfNoEntry: false }) !== undefined);
+    if (there.length === 0) return;
+
+    try {
+      const signal = AbortSignal.timeout(REMOVAL_DEADLINE_MS);
+      const options = { user, folder: codeFolder, protection: this.#protection, signal, env: { LC_ALL: 'C' } };
+      const { code, words } = await runProgram('rm', ['-rf', '--', ...there], options);
+      if (code !== 0) console.error(`what a clone left was not removed: ${words}`);
+    } catch (error) {
+      console.error('what a clone left was not removed:', error);
+    }
+  }
+}
+
+/** The promise, or the signal's reason when it aborts first. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const reject = (): void => aborted.reject(signal.reason);
+  signal.addEventListener('abort', reject, { once: true });
+  try {
+    signal.throwIfAborted();
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', reject);
+  }
+}
+
+/** Its message is what git, or another program of the clone, said at its end. */
+class GitFailed extends Error {}
+
+function failureOf(error: unknown): GuestCloneResult {
+  const failed = (code: CloneFailureCode, message: string): GuestCloneResult => ({
+    outcome: 'failed',
+    code,
+    message: message.slice(0, MESSAGE_LENGTH),
+  });
+  if (error instanceof Stopped) return failed(error.code, error.message);
+
+  if (error instanceof NameTaken) return failed('folder_not_empty', error.message);
+
+  if (error instanceof GitFailed) {
+    const { code, words } = readFailure(error.message);
+    return failed(code, words);
+  }
+  const { code, message } = error as NodeJS.ErrnoException;
+  return failed(code === 'ENOSPC' || code === 'EDQUOT' ? 'disk_full' : 'failed', message);
+}

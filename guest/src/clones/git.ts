@@ -1,0 +1,167 @@
+// How git is run for a clone: as the tenant's user, in a process group of its own that ends with
+// this daemon, with no settings but these, and so that it asks nobody, runs no hook and goes into
+// no submodule. Knows nothing of what becomes of the clone.
+import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GuestClone } from '@berth/protocol/guest.ts';
+import { killGroup } from '../commands/running.ts';
+import type { GuestUser } from '../machine/config.ts';
+import type { OomProtection } from '../machine/oom-protection.ts';
+import { Tail } from '../commands/tail.ts';
+
+/** What git says at its end is a few lines; a server that says more is cut. */
+const WORDS_BYTES = 8_192;
+/**
+ * How long what a killed program is in may take (an uninterruptible call), and how long its output
+ * may stay open after its end.
+ */
+const GONE_DEADLINE_MS = 5_000;
+const SIZE_EVERY_MS = 500;
+/** A transfer of fewer bytes a second, for so long, is at its end. */
+const STALLED = { bytesPerSecond: 1, seconds: 120 };
+
+/**
+ * With this daemon, however it ends, goes all that it has running: the kernel tells the leader of
+ * the group (of a group, it would tell nobody else).
+ */
+const LEADER = 'trap "kill -s KILL 0" TERM; "$@" & wait $!';
+
+export interface ProgramOptions {
+  user: GuestUser;
+  folder: string;
+  env: Readonly<Record<string, string>>;
+  protection: OomProtection | undefined;
+  /** Aborted: the whole group is killed. */
+  signal: AbortSignal;
+}
+
+export interface Ended {
+  code: number | null;
+  words: string;
+}
+
+/**
+ * Runs a program to its end, and kills its group when the signal aborts; then it rejects with the
+ * signal's reason, once nothing of the group runs.
+ */
+export async function runProgram(program: string, args: readonly string[], options: ProgramOptions): Promise<Ended> {
+  const { signal } = options;
+  signal.throwIfAborted();
+  const child = start(program, args, options);
+  const words = new Tail(WORDS_BYTES);
+  child.stderr?.on('data', (chunk: Buffer) => words.push(chunk));
+  const ended = Promise.withResolvers<number | null>();
+  child.once('error', ended.reject);
+  child.once('exit', (code) => {
+    // What it said last is read before its end is told, unless somebody else holds its output open.
+    const told = (): void => ended.resolve(code);
+    child.once('close', told);
+    setTimeout(told, GONE_DEADLINE_MS).unref();
+  });
+  const kill = (): void => {
+    if (child.exitCode === null && child.signalCode === null) {
+      killGroup(child.pid);
+      setTimeout(() => ended.resolve(null), GONE_DEADLINE_MS).unref();
+    }
+  };
+  signal.addEventListener('abort', kill, { once: true });
+  try {
+    const code = await ended.promise;
+    signal.throwIfAborted();
+    return { code, words: words.text() };
+  } finally {
+    signal.removeEventListener('abort', kill);
+  }
+}
+
+function start(
+  program: string,
+  args: readonly string[],
+  { user, folder, env, protection }: ProgramOptions,
+): ChildProcess {
+  const options: SpawnOptions = {
+    cwd: folder,
+    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true,
+    ...(process.getuid?.() === user.uid ? {} : { uid: user.uid, gid: user.gid }),
+  };
+  protection?.lift();
+  try {
+    return spawn('setpriv', ['--pdeathsig', 'TERM', '--', '/bin/sh', '-c', LEADER, 'sh', program, ...args], options);
+  } finally {
+    protection?.restore();
+  }
+}
+
+/**
+ * Git's settings for the clone, which are in its environment alone: nothing of them stays in the
+ * repository.
+ */
+export function environmentOf(clone: GuestClone, home: string, helper: string | null): Record<string, string> {
+  const settings: [string, string][] = [
+    // An empty one drops those before it.
+    ['credential.helper', ''],
+    ...(helper === null ? [] : [['credential.helper', helper] as [string, string]]),
+    ['credential.useHttpPath', 'true'],
+    ['core.hooksPath', '/dev/null'],
+    ['core.fsmonitor', 'false'],
+    ['submodule.recurse', 'false'],
+    ['transfer.bundleURI', 'false'],
+    ['maintenance.auto', 'false'],
+    ['http.lowSpeedLimit', String(STALLED.bytesPerSecond)],
+    ['http.lowSpeedTime', String(STALLED.seconds)],
+  ];
+  return {
+    HOME: home,
+    LC_ALL: 'C',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ALLOW_PROTOCOL: clone.url.startsWith('https:') ? 'https' : 'http:https',
+    GIT_CONFIG_COUNT: String(settings.length),
+    ...Object.fromEntries(
+      settings.flatMap(([key, value], index) => [
+        [`GIT_CONFIG_KEY_${index}`, key],
+        [`GIT_CONFIG_VALUE_${index}`, value],
+      ]),
+    ),
+  };
+}
+
+export function argumentsOf({ url, branch }: GuestClone, into: string): string[] {
+  return ['clone', '--no-recurse-submodules', ...(branch === null ? [] : [`--branch=${branch}`]), '--', url, into];
+}
+
+/**
+ * Looks again and again at what has been fetched into the repository, and calls back once when it
+ * is more than that. Returns how to stop it.
+ */
+export function watchSize(repository: string, maxBytes: number, tooLarge: () => void): () => void {
+  const timer = setInterval(() => {
+    if (fetchedBytes(repository) > maxBytes) {
+      clearInterval(timer);
+      tooLarge();
+    }
+  }, SIZE_EVERY_MS);
+  return () => clearInterval(timer);
+}
+
+/**
+ * A clone keeps what it fetches in packs. What cannot be looked at is as good as nothing: it is the
+ * tenant's own doing.
+ */
+export function fetchedBytes(repository: string): number {
+  const packs = join(repository, '.git', 'objects', 'pack');
+  try {
+    return readdirSync(packs).reduce(
+      (sum, name) => sum + (statSync(join(packs, name), { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    );
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') console.error(`${packs} cannot be looked at:`, error);
+
+    return 0;
+  }
+}

@@ -1,0 +1,127 @@
+// Keeps the secret of one clone in a process of its own, which ends with the clone: the daemon
+// lives as long as the machine, and what it has read stays in its memory. Owns both sides: how the
+// daemon starts, tells and ends a keeper, and what the keeper does. The daemon passes on what it
+// cannot open.
+//
+//   daemon: start ──key──> serve(sealed) ──ready──> end (also when the daemon is killed: the keeper's stdin ends)
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
+import { newSecretKey, type SealedSecret } from './seal.ts';
+import { CloneCredentials } from './credentials.ts';
+import type { OomProtection } from '../machine/oom-protection.ts';
+
+/** The argument that makes the daemon's program a keeper. */
+export const KEEPER_ARGUMENT = 'keep-clone-credentials';
+/** A keeper answers at once, on a machine that has a moment for it. */
+const ANSWER_DEADLINE_MS = 30_000;
+const END_DEADLINE_MS = 5_000;
+
+/** What a keeper is to give out, to whom and where. */
+export interface Keeping {
+  sealed: SealedSecret;
+  url: string;
+  folder: string;
+  user: { uid: number; gid: number };
+}
+
+/** The program of a keeper. Resolves when its stdin has ended, and with it the clone. */
+export async function keepSecret(): Promise<void> {
+  const { key, open } = newSecretKey();
+  process.stdout.write(`${key}\n`);
+  let kept: CloneCredentials | undefined;
+  try {
+    for await (const line of createInterface({ input: process.stdin })) {
+      const { sealed, url, folder, user } = JSON.parse(line) as Keeping;
+      kept = await CloneCredentials.open(folder, user, url, open(sealed));
+      process.stdout.write('ready\n');
+    }
+  } finally {
+    kept?.close();
+  }
+}
+
+export class CloneKeeper {
+  /** What it opens is sealed to this. */
+  readonly key: string;
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #answers: AsyncIterator<string>;
+  readonly #gone: Promise<void>;
+  #folder: string | undefined;
+
+  private constructor(
+    child: ChildProcessByStdio<Writable, Readable, null>,
+    answers: AsyncIterator<string>,
+    gone: Promise<void>,
+    key: string,
+  ) {
+    this.#child = child;
+    this.#answers = answers;
+    this.#gone = gone;
+    this.key = key;
+  }
+
+  /** Resolves when there is one. `protection`: that of this process, which it does not inherit. */
+  static async start(protection?: OomProtection): Promise<CloneKeeper> {
+    const [program = ''] = process.argv.slice(1);
+    protection?.lift();
+    let child;
+    try {
+      child = spawn(process.execPath, [...process.execArgv, program, KEEPER_ARGUMENT], {
+        stdio: ['pipe', 'pipe', 'inherit'],
+        cwd: '/',
+        env: { PATH: process.env['PATH'], LC_ALL: 'C' },
+      });
+    } finally {
+      protection?.restore();
+    }
+    child.stdin.on('error', () => undefined);
+    const gone = new Promise<void>((resolve) => {
+      child.once('exit', () => resolve());
+      child.once('error', () => resolve());
+    });
+    const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    try {
+      return new CloneKeeper(child, answers, gone, await nextOf(answers));
+    } catch (error) {
+      child.kill('SIGKILL');
+      throw error;
+    }
+  }
+
+  /** Resolves when git can ask. Rejects when the secret was not sealed to {@link key}. */
+  async serve(keeping: Keeping): Promise<void> {
+    this.#folder = keeping.folder;
+    this.#child.stdin.write(`${JSON.stringify(keeping)}\n`);
+    await nextOf(this.#answers);
+  }
+
+  /** Resolves when it is gone, and the secret with it. */
+  async end(): Promise<void> {
+    this.#child.stdin.end();
+    const force = setTimeout(() => this.#child.kill('SIGKILL'), END_DEADLINE_MS);
+    await this.#gone;
+    clearTimeout(force);
+    if (this.#folder !== undefined) {
+      // It does so itself, unless it was killed.
+      rmSync(this.#folder, { recursive: true, force: true });
+    }
+  }
+}
+
+async function nextOf(answers: AsyncIterator<string>): Promise<string> {
+  const late = Promise.withResolvers<never>();
+  const time = setTimeout(
+    () => late.reject(new Error('the keeper of the credentials does not answer')),
+    ANSWER_DEADLINE_MS,
+  );
+  try {
+    const { done, value } = await Promise.race([answers.next(), late.promise]);
+    if (done === true) throw new Error('the keeper of the credentials has ended');
+
+    return value;
+  } finally {
+    clearTimeout(time);
+  }
+}

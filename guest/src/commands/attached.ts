@@ -1,0 +1,105 @@
+// One command without a terminal that a caller is connected to: its three pipes, signals, and its
+// end. As with exec the end is the shell's, never that of the pipes; without its caller it is ended
+// with all of its session.
+import type { ChildProcess } from 'node:child_process';
+import type { Socket } from 'node:net';
+import type { TerminalExit, TerminalOrder } from '@berth/protocol/guest.ts';
+import { COMMAND_STREAM, outputFrame } from '@berth/protocol/terminal-frames.ts';
+import { signalGroup } from './running.ts';
+import type { OutputPipe } from './output-pipe.ts';
+import { exitOf, type Program, type TakeFrames } from './program.ts';
+import type { Sessions } from './sessions.ts';
+
+/** The daemon's ends of a command's pipes. */
+export interface CommandPipes {
+  stdin: Socket;
+  stdout: OutputPipe;
+  stderr: OutputPipe;
+}
+
+export class AttachedCommand implements Program {
+  readonly input: Socket;
+  readonly ended: Promise<TerminalExit>;
+  /** Resolves when nothing is left of it that has to be ended. */
+  readonly gone: Promise<void>;
+  readonly #leader: number;
+  readonly #outputs: readonly OutputPipe[];
+  readonly #sessions: Sessions;
+  readonly #gone = Promise.withResolvers<void>();
+  /**
+   * Nobody takes anything yet: the first of each output is kept, and the rest is left in its pipe.
+   */
+  #early: Uint8Array[] = [];
+  #take: TakeFrames = (frames) => {
+    this.#early.push(frames);
+    return false;
+  };
+  #running = true;
+  #hungUp = false;
+
+  /**
+   * The child leads a session of its own and was started just now: nothing came out of its pipes
+   * yet.
+   */
+  constructor(child: ChildProcess, { stdin, stdout, stderr }: CommandPipes, sessions: Sessions) {
+    this.#leader = child.pid as number;
+    this.#sessions = sessions;
+    this.input = stdin;
+    this.#outputs = [stdout, stderr];
+    stdout.handTo((bytes) => this.#take(outputFrame(COMMAND_STREAM.stdout, bytes)));
+    stderr.handTo((bytes) => this.#take(outputFrame(COMMAND_STREAM.stderr, bytes)));
+    this.gone = this.#gone.promise;
+    this.ended = new Promise((resolve) => {
+      child.once('exit', (code, signal) => {
+        this.#running = false;
+        this.#outputs.forEach((output) => output.finish());
+        stdin.destroy();
+        resolve(exitOf(code, signal));
+        if (!this.#hungUp) this.#gone.resolve();
+      });
+    });
+  }
+
+  outputTo(take: TakeFrames): void {
+    this.#take = take;
+    const early = this.#early;
+    this.#early = [];
+    // Each of them held its output back.
+    if (early.map((frames) => take(frames)).every(Boolean)) this.goOn();
+  }
+
+  goOn(): void {
+    this.#outputs.forEach((output) => output.goOn());
+  }
+
+  order(order: TerminalOrder): boolean {
+    if ('end' in order) {
+      this.input.end();
+    } else if ('signal' in order) {
+      // Once the shell was waited for, the id of its group may be another's.
+      if (this.#running) signalGroup(this.#leader, order.signal);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  hangUp(): void {
+    this.#end();
+  }
+
+  /** Ends it at once. */
+  kill(): void {
+    this.#end(0);
+  }
+
+  #end(graceMs?: number): void {
+    if (!this.#running && !this.#hungUp) return;
+
+    this.#hungUp = true;
+    // What nobody will see must not hold it back.
+    this.#outputs.forEach((output) => output.discard());
+    this.input.destroy();
+    void this.#sessions.end(this.#leader, graceMs).then(() => this.#gone.resolve());
+  }
+}

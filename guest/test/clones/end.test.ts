@@ -1,0 +1,187 @@
+// How a clone ends before it is done: by its callers, from outside, by its time, with the daemon.
+// What is left can be begun anew, or gone on with.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, afterEach, before, test, type TestContext } from 'node:test';
+import { aClone, aSealedClone, clone, gitIn, processesWith } from './calls.ts';
+import { anIdentity, aWake, runs, startDaemon, until, type TestDaemon } from '../daemon.ts';
+import { basic, GitServer } from './git-server.ts';
+
+const CREDENTIALS = { username: 'user', token: 'token' };
+
+let git: GitServer;
+before(async () => {
+  git = await GitServer.start();
+  git.add('acme/web', { 'README.md': 'read me\n', 'src/a.txt': 'a\n', 'docs/b.txt': 'b\n' });
+  git.credentials = CREDENTIALS;
+});
+after(() => git.stop());
+afterEach(() => {
+  git.release();
+  git.requests.length = 0;
+});
+
+const url = (): string => `${git.url}/acme/web.git`;
+const leftovers = async (daemon: TestDaemon): Promise<string[]> =>
+  (await readdir(daemon.codeFolder)).filter((name) => name.startsWith('.berth-clone-'));
+
+async function isGone(daemon: TestDaemon): Promise<void> {
+  await until('git is gone', async () => (await processesWith('git')).length === 0);
+  assert.equal(existsSync(join(daemon.folder, 'clone-run')), false, 'the socket is still there');
+  await until('nothing of it is left', async () => (await leftovers(daemon)).length === 0);
+}
+
+async function hold(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
+  const daemon = await startDaemon(t, env);
+  git.hold();
+  return daemon;
+}
+const isHeld = (): Promise<void> => until('the host holds it back', () => git.waiting === 1);
+
+test('calls at the same time are one clone, and all are told how it came out', async (t) => {
+  const daemon = await hold(t);
+  const all = [1, 2, 3].map(() => clone(daemon, url(), { credentials: CREDENTIALS }));
+  await isHeld();
+  git.release();
+  assert.deepEqual(
+    await Promise.all(all),
+    [1, 2, 3].map(() => ({ outcome: 'cloned' })),
+  );
+  assert.equal(git.requests.filter(({ authorization }) => authorization === undefined).length, 1);
+});
+
+test('a clone whose caller left goes on for who asks again', async (t) => {
+  const daemon = await hold(t);
+  const left = daemon.open(
+    'POST',
+    '/clone',
+    JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })),
+  );
+  left.answer.catch(() => undefined);
+  await isHeld();
+  left.request.destroy();
+  const again = clone(daemon, url(), { credentials: CREDENTIALS });
+  await until('it was asked again', async () => (await processesWith('git')).length > 0);
+  git.release();
+  assert.deepEqual(await again, { outcome: 'cloned' });
+  assert.equal(git.requests.filter(({ authorization }) => authorization === undefined).length, 1);
+});
+
+test('a clone that nobody waits for any more is ended, with its secret', async (t) => {
+  const daemon = await hold(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '50' });
+  const left = daemon.open(
+    'POST',
+    '/clone',
+    JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })),
+  );
+  left.answer.catch(() => undefined);
+  await isHeld();
+  left.request.destroy();
+  await isGone(daemon);
+  git.release();
+  assert.deepEqual(await clone(daemon, url(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
+});
+
+test('an end from outside breaks the calls off, and when it answers git is gone and the secret with it; the next call begins anew', async (t) => {
+  const daemon = await hold(t);
+  const broken = clone(daemon, url(), { credentials: CREDENTIALS });
+  const rejected = assert.rejects(broken);
+  await isHeld();
+  assert.equal((await daemon.call('POST', '/clone/end')).status, 200);
+  assert.deepEqual(await processesWith('git'), []);
+  assert.equal(existsSync(join(daemon.folder, 'clone-run')), false);
+  await rejected;
+  git.release();
+  assert.deepEqual(await clone(daemon, url(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
+  // With nothing under way it has nothing to do.
+  assert.equal((await daemon.call('POST', '/clone/end')).status, 200);
+});
+
+test('a wake ends what was under way when the machine fell asleep', async (t) => {
+  const daemon = await hold(t);
+  const { secret } = anIdentity();
+  await daemon.call('POST', '/identity', anIdentity());
+  const broken = daemon.call(
+    'POST',
+    '/clone',
+    await aSealedClone(daemon, url(), { credentials: CREDENTIALS }, secret),
+    secret,
+  );
+  const rejected = assert.rejects(broken);
+  await isHeld();
+  assert.equal((await daemon.call('POST', '/wake', aWake({ secret: 'b'.repeat(43) }), secret)).status, 200);
+  await rejected;
+  assert.deepEqual(await processesWith('git'), []);
+});
+
+test('nobody clones without the secret of the machine, nor before its identity is complete', async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.call('POST', '/identity', anIdentity());
+  for (const path of ['/clone', '/clone/end'])
+    assert.equal((await daemon.call('POST', path, aClone(url()))).status, 401);
+});
+
+test('a clone that takes too long is told as that, and git is gone', async (t) => {
+  const daemon = await hold(t);
+  const result = await clone(daemon, url(), { credentials: CREDENTIALS, timeoutSeconds: 1 });
+  assert.deepEqual(result, { outcome: 'failed', code: 'timed_out', message: 'it took longer than 1 s' });
+  await isGone(daemon);
+});
+
+for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+  test(`with a daemon that ends by ${signal} git ends too; the next daemon begins anew`, async (t) => {
+    const daemon = await hold(t);
+    const broken = clone(daemon, url(), { credentials: CREDENTIALS });
+    const rejected = assert.rejects(broken);
+    await isHeld();
+    const processes = await processesWith('git');
+    await daemon.stop(signal);
+    await rejected;
+    for (const { pid } of processes) await until(`${pid} has ended`, async () => !(await runs(pid)));
+    git.release();
+    await daemon.start();
+    assert.deepEqual(await clone(daemon, url(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
+    assert.deepEqual(await leftovers(daemon), []);
+    assert.equal(gitIn(daemon, 'status', '--porcelain'), '');
+  });
+}
+
+/** As a daemon leaves it that is killed after so many entries were moved. */
+function interrupt(daemon: TestDaemon, moved: number): void {
+  const folder = join(daemon.codeFolder, '.berth-clone-0123456789abcdef');
+  mkdirSync(join(folder, 'work'), { recursive: true });
+  for (const name of ['README.md', 'docs', 'src', '.git'].slice(moved))
+    renameSync(join(daemon.codeFolder, name), join(folder, 'work', name));
+
+  if (moved === 4) rmSync(folder, { recursive: true });
+  writeFileSync(
+    join(daemon.folder, 'clone.json'),
+    JSON.stringify({ state: 'moving', folder: '.berth-clone-0123456789abcdef' }),
+  );
+}
+
+for (const moved of [0, 1, 3, 4]) {
+  test(`a move into place that was interrupted after ${moved} of 4 entries is gone on with, without the host`, async (t) => {
+    const daemon = await startDaemon(t);
+    await clone(daemon, url(), { credentials: CREDENTIALS });
+    await daemon.stop('SIGKILL');
+    interrupt(daemon, moved);
+    await daemon.start();
+    const asked = git.requests.length;
+    assert.deepEqual(await clone(daemon, url(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
+    assert.equal(git.requests.length, asked);
+    assert.deepEqual((await readdir(daemon.codeFolder)).sort(), ['.git', 'README.md', 'docs', 'src']);
+    assert.equal(gitIn(daemon, 'status', '--porcelain'), '');
+    assert.equal(readFileSync(join(daemon.folder, 'clone.json'), 'utf8'), '{"state":"done"}');
+  });
+}
+
+test('a repository that wants no credentials is not sent any', async (t) => {
+  git.credentials = null;
+  t.after(() => (git.credentials = CREDENTIALS));
+  const daemon = await startDaemon(t);
+  assert.deepEqual(await clone(daemon, url(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
+  assert.ok(git.requests.every(({ authorization }) => authorization !== basic(CREDENTIALS)));
+});

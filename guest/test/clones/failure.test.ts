@@ -1,0 +1,48 @@
+// What git's words mean, those of versions and hosts that the other tests do not have among them.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { CloneFailureCode } from '@berth/protocol/guest.ts';
+import { readFailure } from '../../src/clones/failure.ts';
+
+const URL = 'https://git.example.test/acme/web.git';
+
+const TABLE: readonly (readonly [CloneFailureCode, string])[] = [
+  ['repository_not_found', `remote: Repository not found.\nfatal: repository '${URL}/' not found`],
+  ['access_denied', `fatal: could not read Username for '${URL}': terminal prompts disabled`],
+  ['access_denied', `remote: Invalid username or token.\nfatal: Authentication failed for '${URL}/'`],
+  ['access_denied', `fatal: unable to access '${URL}/': The requested URL returned error: 403`],
+  [
+    'branch_not_found',
+    'warning: Could not find remote branch x to clone.\nfatal: Remote branch x not found in upstream origin',
+  ],
+  ['network', `fatal: unable to access '${URL}/': Could not resolve host: git.example.test`],
+  [
+    'network',
+    `fatal: unable to access '${URL}/': Failed to connect to git.example.test port 443 after 130131 ms: Couldn't connect to server`,
+  ],
+  ['network', `fatal: unable to access '${URL}/': SSL certificate problem: self-signed certificate`],
+  ['network', `fatal: unable to access '${URL}/': The requested URL returned error: 503`],
+  [
+    'network',
+    'error: RPC failed; curl 56 Recv failure: Connection reset by peer\nfatal: early EOF\nfatal: fetch-pack: invalid index-pack output',
+  ],
+  ['network', 'fatal: the remote end hung up unexpectedly'],
+  ['disk_full', 'fatal: write error: No space left on device\nfatal: fetch-pack: invalid index-pack output'],
+  [
+    'disk_full',
+    "error: unable to write file big\nfatal: cannot create directory at 'x': No space left on device\nwarning: Clone succeeded, but checkout failed.",
+  ],
+  ['failed', 'error: index-pack died of signal 9\nfatal: fetch-pack: invalid index-pack output'],
+  ['failed', ''],
+];
+
+for (const [code, words] of TABLE) {
+  test(`git's words ${JSON.stringify(words.slice(0, 60))} mean ${code}`, () => {
+    assert.equal(readFailure(`Cloning into 'work'...\n${words}\n`).code, code);
+  });
+}
+
+test('of many lines the last are told, without those that the host wrote and those that say what git is about to do', () => {
+  const said = `Cloning into 'work'...\nremote: No space left on device\none\ntwo\nthree\n\nfour\nremote: more\n`;
+  assert.deepEqual(readFailure(said), { code: 'failed', words: 'two; three; four' });
+});

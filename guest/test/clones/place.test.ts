@@ -1,0 +1,64 @@
+// How a finished clone comes into place: by names that may be any bytes, whole or not at all, and
+// never said to be done when it is not.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { ClonePlace, NameTaken } from '../../src/clones/place.ts';
+
+const FOLDER = '.berth-clone-0123456789abcdef';
+
+/** A code folder with a finished clone of these entries beside its content. */
+function finished(t: TestContext, names: readonly Buffer[]): { code: string; work: string; place: ClonePlace } {
+  const root = mkdtempSync(join(tmpdir(), 'berth-clone-place-'));
+  t.after(() => rmSync(root, { recursive: true }));
+  const code = join(root, 'code');
+  const work = join(code, FOLDER, 'work');
+  mkdirSync(work, { recursive: true });
+  for (const name of names) writeFileSync(Buffer.concat([Buffer.from(`${work}/`), name]), '');
+  mkdirSync(join(work, '.git'));
+  return { code, work, place: new ClonePlace(join(root, 'state', 'clone.json'), code) };
+}
+
+const bytesIn = (folder: string): string[] =>
+  readdirSync(folder, { encoding: 'buffer' })
+    .map((name) => name.toString('latin1'))
+    .sort();
+
+test('names that are no UTF-8 come into place as they are', (t) => {
+  const { code, place } = finished(t, [Buffer.from('caf\xe9.txt', 'latin1'), Buffer.from('plain'), Buffer.from('é')]);
+  place.take(FOLDER);
+  assert.deepEqual(bytesIn(code), ['.berth-clone-0123456789abcdef', '.git', 'caf\xe9.txt', 'plain', 'Ã©']);
+  assert.deepEqual(place.read(), { state: 'done' });
+});
+
+test('a name that is no UTF-8 is taken when the folder has it, and nothing is moved then', (t) => {
+  const { code, work, place } = finished(t, [Buffer.from('\xe9', 'latin1'), Buffer.from('a')]);
+  writeFileSync(Buffer.concat([Buffer.from(`${code}/`), Buffer.from([0xe9])]), "the user's own");
+  assert.throws(() => place.take(FOLDER), NameTaken);
+  assert.deepEqual(bytesIn(work), ['.git', 'a', '\xe9']);
+  assert.deepEqual(place.read(), { state: 'none' });
+});
+
+test('a move that finds a name taken since it was begun is given up, and is not said to be done later', (t) => {
+  const { code, work, place } = finished(t, [Buffer.from('a')]);
+  place.take(FOLDER);
+  // As a daemon leaves it that was killed before it had moved all of it.
+  mkdirSync(join(work, '.git'), { recursive: true });
+  writeFileSync(join(code, '..', 'state', 'clone.json'), JSON.stringify({ state: 'moving', folder: FOLDER }));
+  assert.throws(() => place.goOn(FOLDER), NameTaken);
+  assert.deepEqual(place.read(), { state: 'none' });
+  assert.ok(existsSync(join(work, '.git')));
+});
+
+test("git's own folder comes last: where it is, all else is", (t) => {
+  const names = Array.from({ length: 3_000 }, (_, at) => `file-${at}`);
+  const { code, place } = finished(
+    t,
+    names.map((name) => Buffer.from(name)),
+  );
+  place.take(FOLDER);
+  const movedAt = (name: string): bigint => statSync(join(code, name), { bigint: true }).ctimeNs;
+  assert.ok(names.every((name) => movedAt(name) <= movedAt('.git')));
+});

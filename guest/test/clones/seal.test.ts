@@ -1,0 +1,52 @@
+// Sealing: what was sealed to a key is opened by its keeper alone, and as it was.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { newSecretKey, sealSecret, type SealedSecret } from '../../src/clones/seal.ts';
+import { CLONE_BOX_LENGTH, CLONE_KEY, CLONE_SECRET_LENGTH } from '@berth/protocol/guest-limits.ts';
+
+const SECRET = { username: 'watched-for-user', token: 'WatchedForEverywhere' };
+
+test('what is sealed to a key is opened as it was, and shows nothing of itself', () => {
+  const { key, open } = newSecretKey();
+  assert.match(key, CLONE_KEY);
+  const text = fc.string({ minLength: 1, unit: 'grapheme' });
+  fc.assert(
+    fc.property(text, text, (username, token) => {
+      const sealed = sealSecret(key, { username, token });
+      assert.equal(sealed.key, key);
+      assert.match(sealed.sender, CLONE_KEY);
+      assert.deepEqual(open(sealed), { username, token });
+    }),
+    { numRuns: 50 },
+  );
+  assert.doesNotMatch(Buffer.from(sealSecret(key, SECRET).box, 'base64').toString('latin1'), /WatchedFor|watched/);
+});
+
+test('the longest credentials of the protocol fit into its longest box, however they are written', () => {
+  const longest = '\u0001'.repeat(CLONE_SECRET_LENGTH);
+  assert.ok(sealSecret(newSecretKey().key, { username: longest, token: longest }).box.length <= CLONE_BOX_LENGTH);
+});
+
+test('a box of another key, another sender or with a changed byte is not opened', () => {
+  const { key, open } = newSecretKey();
+  const sealed = sealSecret(key, SECRET);
+  const bytes = Buffer.from(sealed.box, 'base64');
+  bytes[0] = (bytes[0] ?? 0) ^ 1;
+  const wrong: SealedSecret[] = [
+    sealSecret(newSecretKey().key, SECRET),
+    { ...sealed, sender: sealSecret(key, SECRET).sender },
+    { ...sealed, box: bytes.toString('base64') },
+    { ...sealed, box: '' },
+  ];
+  for (const each of wrong) assert.throws(() => open(each));
+  assert.deepEqual(open(sealed), SECRET);
+});
+
+test('what is no key is not sealed to', () => {
+  // The last one is a point that any two parties agree on.
+  const low = Buffer.concat([Buffer.from(newSecretKey().key, 'base64').subarray(0, 12), Buffer.alloc(32)]).toString(
+    'base64',
+  );
+  for (const key of ['', 'A'.repeat(59) + '=', low]) assert.throws(() => sealSecret(key, SECRET), key);
+});

@@ -1,0 +1,244 @@
+// The secret of a clone: git gets it, once, for the one host and path; while the clone runs and
+// afterwards it is in no argument, environment or file of the machine.
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { after, afterEach, before, test, type TestContext } from 'node:test';
+import { guestCloneResult } from '@berth/protocol/guest.ts';
+import { KEEPER_ARGUMENT } from '../../src/clones/keeper.ts';
+import { aSealedClone, clone, filesHolding, gitIn, processesWith } from './calls.ts';
+import { startDaemon, until, type TestDaemon } from '../daemon.ts';
+import { basic, GitServer } from './git-server.ts';
+import { memoryHolding } from './process-memory.ts';
+
+/** Looked for in whatever must not hold it, so it is text that nothing holds by chance. */
+const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere-%40:0123 "456"' };
+const FORMS = [
+  CREDENTIALS.token,
+  CREDENTIALS.username,
+  basic(CREDENTIALS).slice(6),
+  encodeURIComponent(CREDENTIALS.token),
+];
+
+let git: GitServer;
+before(async () => {
+  git = await GitServer.start();
+  git.add('acme/closed');
+  git.credentials = CREDENTIALS;
+});
+after(() => git.stop());
+afterEach(() => {
+  git.release();
+  git.script = null;
+  git.requests.length = 0;
+});
+
+const closed = (): string => `${git.url}/acme/closed.git`;
+const socketOf = (daemon: TestDaemon): string => join(daemon.folder, 'clone-run', 'credentials');
+
+/** A clone that git has the secret for and that the host holds back. */
+async function heldClone(t: TestContext): Promise<{ daemon: TestDaemon; done: ReturnType<typeof clone> }> {
+  const daemon = await startDaemon(t);
+  git.hold();
+  const done = clone(daemon, closed(), { credentials: CREDENTIALS });
+  done.catch(() => undefined);
+  await until('the host holds it back', () => git.waiting === 1);
+  return { daemon, done };
+}
+
+/** Pids of the processes that the daemon has started to keep a secret. */
+async function keepersOf(daemon: TestDaemon): Promise<number[]> {
+  const children = await readFile(`/proc/${daemon.pid}/task/${daemon.pid}/children`, 'utf8');
+  const kept = children
+    .split(' ')
+    .filter((pid) => pid !== '')
+    .map(async (pid) =>
+      (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).includes(KEEPER_ARGUMENT) ? [Number(pid)] : [],
+    );
+  return (await Promise.all(kept)).flat();
+}
+
+/** What a helper is told that asks over the socket. */
+async function ask(socket: string, question: string): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    const asking = connect(socket, () => asking.end(question));
+    let told = '';
+    asking.setEncoding('utf8').on('data', (chunk: string) => (told += chunk));
+    asking.once('end', () => resolve(told));
+    asking.once('error', reject);
+  });
+}
+
+test('a repository that wants credentials is cloned with those of the call, and told them once it asks', async (t) => {
+  const daemon = await startDaemon(t);
+  assert.deepEqual(await clone(daemon, closed(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
+  assert.deepEqual(
+    [...new Set(git.requests.map(({ authorization }) => authorization))],
+    [undefined, basic(CREDENTIALS)],
+  );
+  assert.equal(git.requests[0]?.authorization, undefined);
+  assert.equal(gitIn(daemon, 'config', 'remote.origin.url'), closed());
+});
+
+test('while the clone runs the secret is in no argument, environment or file; afterwards neither, and nothing can be asked for it', async (t) => {
+  const { daemon, done } = await heldClone(t);
+  const running = await processesWith('git');
+  assert.ok(running.length >= 2, 'git was not found at work');
+  for (const { text } of running)
+    for (const form of FORMS) assert.ok(!text.includes(form), 'a process shows the secret');
+  assert.deepEqual(filesHolding(daemon.folder, FORMS), []);
+  const { host } = new URL(git.url);
+  assert.equal(
+    await ask(socketOf(daemon), `protocol=http\nhost=${host}\npath=acme/closed.git\n\n`),
+    '',
+    'it was given out a second time',
+  );
+
+  git.release();
+  assert.deepEqual(await done, { outcome: 'cloned' });
+  assert.deepEqual(filesHolding(daemon.folder, FORMS), []);
+  assert.deepEqual(await processesWith('git'), []);
+  assert.equal(existsSync(join(daemon.folder, 'clone-run')), false);
+  // The user's own git asks again, and has no answer.
+  const fetched = await daemon.exec('GIT_TERMINAL_PROMPT=0 git fetch');
+  assert.notEqual(fetched.exitCode, 0);
+  assert.deepEqual(readdirSync(daemon.folder).sort(), ['clone.json', 'code', 'port', 'run']);
+});
+
+test('the daemon has nothing of the secret in its memory, while the clone runs and afterwards; whoever kept it has ended', async (t) => {
+  const { daemon, done } = await heldClone(t);
+  const keepers = await keepersOf(daemon);
+  assert.equal(keepers.length, 1);
+  assert.deepEqual(memoryHolding(daemon.pid, FORMS), []);
+  git.release();
+  assert.deepEqual(await done, { outcome: 'cloned' });
+  assert.deepEqual(memoryHolding(daemon.pid, FORMS), []);
+  assert.deepEqual(await keepersOf(daemon), []);
+  // The look is one that finds.
+  await daemon.exec(`true ${CREDENTIALS.username}`);
+  assert.deepEqual(memoryHolding(daemon.pid, FORMS), [CREDENTIALS.username]);
+});
+
+test('a keeper of no clone ends by itself, and with its daemon', async (t) => {
+  const daemon = await startDaemon(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '100' });
+  await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
+  await until('the keeper has ended', async () => (await keepersOf(daemon)).length === 0);
+  const other = await startDaemon(t);
+  await aSealedClone(other, closed(), { credentials: CREDENTIALS });
+  const [keeper] = await keepersOf(other);
+  assert.ok(keeper !== undefined);
+  await other.stop('SIGKILL');
+  await until('the keeper has ended', () => !existsSync(`/proc/${keeper}`));
+});
+
+test('credentials of a key that is forgotten, or of none, make no clone; the next call does', async (t) => {
+  const daemon = await startDaemon(t);
+  const sealed = await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
+  await daemon.call('POST', '/clone/end');
+  await assert.rejects(daemon.call('POST', '/clone', sealed));
+  const fresh = await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
+  const box = Buffer.alloc(100).toString('base64');
+  const answer = await daemon.call('POST', '/clone', { ...fresh, credentials: { ...fresh.credentials, box } });
+  assert.equal(guestCloneResult.parse(JSON.parse(answer.text)).outcome, 'failed');
+  assert.deepEqual(git.requests, []);
+  assert.deepEqual(await clone(daemon, closed(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
+});
+
+test('a question for another host, path or protocol, or one that is none, is not answered, and does not use the secret up', async (t) => {
+  const daemon = await startDaemon(t);
+  const { host } = new URL(git.url);
+  const meant = `protocol=http\nhost=${host}\npath=acme/closed.git\n`;
+  // Before git asks: the host holds its first answer back.
+  const first = Promise.withResolvers<void>();
+  git.script = {
+    fits: () => true,
+    answer: (_request, response) => {
+      git.script = null;
+      void first.promise.then(() => response.writeHead(401, { 'www-authenticate': 'Basic realm="tests"' }).end());
+    },
+  };
+  const done = clone(daemon, closed(), { credentials: CREDENTIALS });
+  await until('git is at the host', () => git.requests.length === 1);
+  for (const question of [
+    '',
+    'protocol=http\n',
+    meant.replace(host, 'elsewhere.example.test'),
+    meant.replace('closed', 'open'),
+    meant.replace('=http\n', '=https\n'),
+    `${meant}host=elsewhere.example.test\n`,
+    `${meant}path=acme/closed.git/more\n`,
+    'x'.repeat(10_000),
+  ])
+    assert.equal(await ask(socketOf(daemon), question), '', question);
+
+  await assert.rejects(ask(socketOf(daemon), 'x'.repeat(1_000_000)), /ECONNRESET|EPIPE/);
+  first.resolve();
+  assert.deepEqual(await done, { outcome: 'cloned' });
+});
+
+test('a redirect to another path, or another host, is followed without the secret', async (t) => {
+  const other = await GitServer.start();
+  t.after(() => other.stop());
+  other.add('acme/closed');
+  other.credentials = CREDENTIALS;
+  for (const [to, seen] of [
+    [`${git.url}/acme/moved.git`, git],
+    [`${other.url}/acme/closed.git`, other],
+  ] as const) {
+    const daemon = await startDaemon(t);
+    git.script = {
+      fits: (url) => url.startsWith('/acme/closed.git'),
+      answer: (request, response) => {
+        response.writeHead(301, { location: to + (request.url ?? '').slice('/acme/closed.git'.length) }).end();
+      },
+    };
+    const result = await clone(daemon, closed(), { credentials: CREDENTIALS });
+    assert.ok(result.outcome === 'failed');
+    assert.equal(result.code, 'access_denied', result.message);
+    assert.ok(seen.requests.some(({ url }) => url.startsWith(new URL(to).pathname)));
+    assert.deepEqual(
+      seen.requests.filter(({ authorization }) => authorization !== undefined),
+      [],
+    );
+  }
+});
+
+for (const [title, credentials] of [
+  ['wrong ones', { ...CREDENTIALS, token: 'wrong' }],
+  ['none', null],
+] as const) {
+  test(`with ${title} a repository that wants credentials is access_denied, and nobody is asked for others`, async (t) => {
+    const daemon = await startDaemon(t);
+    const result = await clone(daemon, closed(), { credentials });
+    assert.ok(result.outcome === 'failed');
+    assert.equal(result.code, 'access_denied', result.message);
+    assert.deepEqual(readdirSync(daemon.codeFolder), []);
+    assert.equal(existsSync(join(daemon.folder, 'clone-run')), false);
+  });
+}
+
+test("a credential helper of the user's own neither hears of the secret nor answers instead of it", async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.exec('git config --global credential.helper store');
+  await daemon.exec('git config --global credential.http://127.0.0.1.helper store');
+  assert.deepEqual(await clone(daemon, closed(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
+  assert.equal(existsSync(join(daemon.codeFolder, '.git-credentials')), false);
+  assert.deepEqual(filesHolding(daemon.folder, FORMS), []);
+});
+
+test('a body that is no clone is refused without a word of its secret', async (t) => {
+  const daemon = await startDaemon(t);
+  const body = JSON.stringify(await aSealedClone(daemon, closed(), { credentials: CREDENTIALS }));
+  for (const wrong of [
+    body.slice(0, -1),
+    `${body}x`,
+    body.replace('"maxMib"', '"more"'),
+    body.replace('"url":"http', '"url":"file'),
+  ]) {
+    const answer = await daemon.open('POST', '/clone', wrong).answer;
+    assert.equal(answer.status, 400);
+    for (const form of FORMS) assert.ok(!answer.text.includes(form), answer.text);
+  }
+});

@@ -1,0 +1,65 @@
+// File calls to a daemon of a test, as a host makes them, and what they come to. For tests.
+import { guestFileError } from '@berth/protocol/files.ts';
+import { parseListing, type Listing } from '@berth/protocol/listing.ts';
+import type { Answer, TestDaemon } from '../daemon.ts';
+
+/** What a call came to: the bytes of an answer, or the code of a refusal with its status. */
+export type Outcome = Buffer | `${number} ${string}`;
+
+export class TestFiles {
+  readonly #daemon: TestDaemon;
+
+  constructor(daemon: TestDaemon) {
+    this.#daemon = daemon;
+  }
+
+  /** An absolute path of a name below the code folder. */
+  at(name: string): string {
+    return name.startsWith('/') ? name : `${this.#daemon.codeFolder}/${name}`;
+  }
+
+  async read(name: string): Promise<Outcome> {
+    return outcomeOf(await this.#daemon.open('GET', `/file?path=${encodeURIComponent(this.at(name))}`).answer);
+  }
+
+  /** The text of a file that can be read. */
+  async text(name: string): Promise<string> {
+    const outcome = await this.read(name);
+    if (typeof outcome === 'string') throw new Error(`${name}: ${outcome}`);
+    return outcome.toString();
+  }
+
+  async write(name: string, content: string | Buffer): Promise<Outcome> {
+    const body = Buffer.from(content);
+    return outcomeOf(await this.#daemon.open('PUT', `/file?path=${encodeURIComponent(this.at(name))}`, body).answer);
+  }
+
+  /** The listing, or the code of a refusal. */
+  async list(name: string, depth = 1): Promise<Listing | string> {
+    const answer = await this.#daemon.open('GET', `/files?path=${encodeURIComponent(this.at(name))}&depth=${depth}`)
+      .answer;
+    const outcome = outcomeOf(answer);
+    if (typeof outcome === 'string') return outcome;
+    const listing = parseListing(outcome, { root: this.at(name), depth });
+    if (listing === null) throw new Error(`no listing: ${outcome.toString('latin1').slice(0, 200)}`);
+    return listing;
+  }
+
+  /** Entries by folder, sorted, with a slash after the names of folders; names as UTF-8. */
+  async names(name: string, depth = 1): Promise<Record<string, string[]>> {
+    const listing = await this.list(name, depth);
+    if (typeof listing === 'string') throw new Error(`${name}: ${listing}`);
+    const utf8 = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
+    return Object.fromEntries(
+      listing.folders.map(({ path, entries }) => [
+        utf8(path),
+        entries.map((entry) => utf8(entry.name) + (entry.isFolder ? '/' : '')).sort(),
+      ]),
+    );
+  }
+}
+
+export function outcomeOf({ status, bytes, text }: Answer): Outcome {
+  if (status === 200) return bytes;
+  return `${status} ${guestFileError.parse(JSON.parse(text)).error.code}`;
+}

@@ -1,0 +1,263 @@
+// Reading and writing files through the daemon: contents byte for byte, what is kept of a file that
+// is replaced, and what is refused.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  open,
+  readFile,
+  readdir,
+  readlink,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { test } from 'node:test';
+import { guestFileError, FILE_READ_BYTES, FILE_WRITE_BYTES } from '@berth/protocol/files.ts';
+import { startDaemon, testUid, until } from '../daemon.ts';
+import { outcomeOf, TestFiles } from './files-daemon.ts';
+
+const root = process.getuid?.() === 0;
+
+test('what is written is read back byte for byte; folders on the way are made, and all of it is the tenant’s', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  for (const [name, content] of [
+    ['a', ''],
+    ['b', 'text\n'],
+    ['c', Buffer.from([0, 1, 2, 0xff, 0xfe, 10, 13])],
+    ['deep/er/and/deeper', randomBytes(100_000)],
+    ['large', randomBytes(FILE_WRITE_BYTES)],
+    ['with\nnewline', 'n'],
+    [`quotes " ' \` and \\`, 'q'],
+    ['emoji 🦭 and spaces ', 'e'],
+    ['-rf', 'd'],
+    ['%2e%2e', 'p'],
+    ['x'.repeat(255), 'l'],
+  ] as const) {
+    const size = Buffer.byteLength(content);
+    assert.equal((await files.write(name, content)).toString(), JSON.stringify({ size }), name);
+    const back = await files.read(name);
+    assert.ok(Buffer.isBuffer(back) && back.equals(Buffer.from(content)), name);
+    assert.ok((await readFile(files.at(name))).equals(Buffer.from(content)), name);
+  }
+  const [file, folder] = await Promise.all([stat(files.at('b')), stat(files.at('deep/er'))]);
+  assert.deepEqual([file.uid, file.gid, file.mode & 0o7777], [testUid, testUid, 0o644]);
+  assert.deepEqual([folder.uid, folder.gid, folder.mode & 0o7777], [testUid, testUid, 0o755]);
+});
+
+test('an existing file is replaced in one step and keeps its owner and mode; no temporary file is left', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  await writeFile(files.at('run.sh'), 'old');
+  await chown(files.at('run.sh'), testUid, testUid);
+  await chmod(files.at('run.sh'), 0o751);
+  const before = await stat(files.at('run.sh'));
+  const reader = await open(files.at('run.sh'));
+  await files.write('run.sh', 'new content');
+  assert.equal(await reader.readFile('utf8'), 'old', 'who has it open still reads the old one');
+  await reader.close();
+  const after = await stat(files.at('run.sh'));
+  assert.notEqual(after.ino, before.ino);
+  assert.deepEqual([after.uid, after.gid, after.mode], [before.uid, before.gid, before.mode]);
+  assert.equal(await readFile(files.at('run.sh'), 'utf8'), 'new content');
+  assert.deepEqual(await readdir(daemon.codeFolder), ['run.sh']);
+});
+
+test('who reads while others write sees one content or the other, never a mixture', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  const contents = ['a', 'b'].map((letter) => letter.repeat(200_000));
+  await files.write('f', contents[0] ?? '');
+  const writers = contents.map(async (content) => {
+    for (let round = 0; round < 15; round += 1) await files.write('f', content);
+  });
+  const written = Promise.all(writers).then(() => true);
+  for (let over = false; !over; over = await Promise.race([written, Promise.resolve(false)]))
+    assert.ok(contents.includes(await files.text('f')));
+});
+
+test('a link is written through and stays, also where it leads to nothing yet; links in a ring are refused', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  await files.write('target', 'old');
+  await symlink('target', files.at('link'));
+  await symlink('link', files.at('link-to-link'));
+  await symlink('new/place', files.at('dangling'));
+  await symlink('ring-b', files.at('ring-a'));
+  await symlink('ring-a', files.at('ring-b'));
+  await files.write('link-to-link', 'through');
+  await files.write('dangling', 'made');
+  assert.deepEqual(
+    [await files.text('target'), await files.text('link'), await files.text('new/place')],
+    ['through', 'through', 'made'],
+  );
+  assert.deepEqual(await Promise.all(['link', 'link-to-link', 'dangling'].map((name) => readlink(files.at(name)))), [
+    'target',
+    'link',
+    'new/place',
+  ]);
+  assert.equal(await files.read('ring-a'), '400 file_path_invalid');
+  assert.equal(await files.write('ring-a', ''), '400 file_path_invalid');
+});
+
+test('what is no regular file is refused without being opened', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  await daemon.exec(
+    'mkfifo fifo; (echo x > fifo; echo > opened) & (cat other > read) & mkfifo other; mkdir folder; ln -s folder link',
+  );
+  const server = createServer().listen(files.at('socket'));
+  t.after(() => server.close());
+  await once(server, 'listening');
+  for (const name of ['fifo', 'socket', 'folder', 'link', '/dev/null', '/dev/zero']) {
+    assert.equal(await files.read(name), '400 not_a_file', name);
+    assert.equal(await files.write(name, 'x'), '400 not_a_file', name);
+  }
+  assert.equal(await files.write('/', 'x'), '400 not_a_file');
+  assert.equal(await files.read('folder/missing'), '404 file_not_found');
+  await files.write('file', 'x');
+  assert.equal(await files.read('file/below'), '400 not_a_directory');
+  assert.equal(await files.write('file/below', ''), '400 not_a_directory');
+  assert.ok(!(await readdir(daemon.codeFolder)).includes('opened'), 'the writer of the FIFO still waits for a reader');
+});
+
+test('calls may do what the tenant may, and no more', { skip: !root && 'needs another user' }, async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  await writeFile(files.at('secret'), 's', { mode: 0o600 });
+  await writeFile(files.at('readable'), 'r', { mode: 0o644 });
+  await mkdir(files.at('closed'), { mode: 0o700 });
+  await writeFile(files.at('closed/in'), 'i');
+  assert.equal(await files.read('secret'), '403 file_access_denied');
+  assert.equal(await files.text('readable'), 'r');
+  // The folder is the tenant's, so the file could be replaced; a shell could not write to it all
+  // the same.
+  assert.equal(await files.write('readable', 'x'), '403 file_access_denied');
+  assert.equal(await files.read('closed/in'), '403 file_access_denied');
+  assert.equal(await files.write('closed/in', ''), '403 file_access_denied');
+  assert.equal(await files.write('closed/new', ''), '403 file_access_denied');
+  assert.equal(await readFile(files.at('readable'), 'utf8'), 'r');
+});
+
+test(
+  'where a file cannot be replaced it is written in place, and is still its owner’s',
+  { skip: !root && 'needs another user' },
+  async (t) => {
+    const daemon = await startDaemon(t);
+    const files = new TestFiles(daemon);
+    await mkdir(files.at('closed'), { mode: 0o755 });
+    await writeFile(files.at('closed/shared'), 'a longer old content');
+    await chmod(files.at('closed/shared'), 0o666);
+    await writeFile(files.at('others'), 'old');
+    await chmod(files.at('others'), 0o666);
+    await mkdir(files.at('sticky'));
+    await chmod(files.at('sticky'), 0o1777);
+    await writeFile(files.at('sticky/others'), 'old');
+    await chmod(files.at('sticky/others'), 0o666);
+    for (const name of ['closed/shared', 'others', 'sticky/others']) {
+      const before = await stat(files.at(name));
+      assert.ok(Buffer.isBuffer(await files.write(name, 'short')), name);
+      const after = await stat(files.at(name));
+      assert.deepEqual([after.ino, after.uid, after.gid, after.mode], [before.ino, 0, 0, before.mode]);
+      assert.equal(await readFile(files.at(name), 'utf8'), 'short');
+    }
+    assert.deepEqual((await readdir(files.at('sticky'))).concat(await readdir(files.at('closed'))), [
+      'others',
+      'shared',
+    ]);
+  },
+);
+
+test('a program that runs can be replaced', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  await daemon.exec('cp /bin/sleep sleeper; ./sleeper 60 > /dev/null 2>&1 & while ! pgrep -f ./sleeper; do :; done');
+  assert.ok(Buffer.isBuffer(await files.write('sleeper', 'new')));
+  assert.deepEqual([await files.text('sleeper'), (await stat(files.at('sleeper'))).mode & 0o777], ['new', 0o755]);
+  await daemon.exec('pkill -f ./sleeper');
+});
+
+test('8 MiB are read whole and a byte more is refused, however much of it is a hole; 2 MiB are written and no more', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  await writeFile(files.at('most'), randomBytes(FILE_READ_BYTES));
+  assert.ok((await readFile(files.at('most'))).equals((await files.read('most')) as Buffer));
+  await truncate(files.at('most'), FILE_READ_BYTES + 1);
+  assert.equal(await files.read('most'), '413 file_too_large');
+  await truncate(files.at('most'), 2 ** 42);
+  assert.equal(await files.read('most'), '413 file_too_large');
+  await truncate(files.at('most'), 3);
+  await truncate(files.at('most'), 1_000_000);
+  assert.equal(((await files.read('most')) as Buffer).subarray(3).equals(Buffer.alloc(999_997)), true);
+
+  const { size } = await lstat(files.at('most'));
+  assert.equal(await files.write('most', Buffer.alloc(FILE_WRITE_BYTES + 1)), '413 file_too_large');
+  assert.equal((await lstat(files.at('most'))).size, size);
+});
+
+test('a file that the kernel makes up is read to its end; what it refuses is named', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  assert.match(await files.text('/proc/version'), /^Linux version/);
+  await daemon.exec('sleep 60 > /dev/null 2>&1 & echo $! > pid');
+  // Nothing is mapped at the start of a process's memory.
+  const answer = await daemon.call('GET', `/file?path=/proc/${await daemon.number('pid')}/mem`);
+  const refused = guestFileError.parse(JSON.parse(answer.text)).error;
+  assert.deepEqual([answer.status, refused.code, refused.errno], [500, 'file_system_error', 'EIO']);
+});
+
+test('a file that grows is read up to the size it had, one that shrinks to its end', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new TestFiles(daemon);
+  await daemon.exec('(i=0; while [ $i -lt 20000 ]; do echo 0123456; i=$((i+1)); done >> log) > /dev/null 2>&1 &');
+  await until('the log has begun', async () => (await readdir(daemon.codeFolder)).includes('log'));
+  let length = 0;
+  while (length < 160_000) {
+    const text = await files.text('log');
+    assert.ok(text.length >= length && '0123456\n'.repeat(20_000).startsWith(text));
+    length = text.length;
+  }
+  await daemon.exec(
+    '(i=0; while [ $i -lt 300 ]; do head -c 3000000 /dev/zero > s; : > s; i=$((i+1)); done; echo > done) > /dev/null 2>&1 &',
+  );
+  await until('the other has begun', async () => (await readdir(daemon.codeFolder)).includes('s'));
+  while (!(await readdir(daemon.codeFolder)).includes('done')) {
+    const content = (await files.read('s')) as Buffer;
+    assert.ok(content.length <= 3_000_000 && content.every((byte) => byte === 0));
+  }
+});
+
+test('a write that does not say how long it is is refused', async (t) => {
+  const daemon = await startDaemon(t);
+  const socket = connect(daemon.port, '127.0.0.1');
+  socket.write(
+    'PUT /file?path=/tmp/x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\n',
+  );
+  assert.match(Buffer.concat(await socket.toArray()).toString(), /^HTTP\/1.1 400 [^]*needs a Content-Length/);
+});
+
+test('a call that is not of the protocol is refused with the rule', async (t) => {
+  const daemon = await startDaemon(t);
+  for (const [method, path, body, message] of [
+    ['GET', '/file', undefined, /absolute path/],
+    ['GET', '/file?path=relative', undefined, /absolute path/],
+    ['GET', '/file?path=/a%00b', undefined, /without NUL/],
+    ['PUT', '/file?path=', 'x', /absolute path/],
+    ['GET', '/files?path=/', undefined, /depth must be a whole number from 1 to 5/],
+    ['GET', '/files?path=/&depth=6', undefined, /depth must be/],
+    ['GET', '/files?path=/&depth=1.5', undefined, /depth must be/],
+  ] as const) {
+    const answer = await daemon.open(method, path, body).answer;
+    assert.equal(answer.status, 400, `${method} ${path}`);
+    assert.match(answer.text, message);
+  }
+  assert.equal(outcomeOf(await daemon.call('GET', `/file?path=/${'a/'.repeat(2_100)}`)), '400 file_path_invalid');
+  assert.equal(outcomeOf(await daemon.call('GET', `/file?path=/${'a'.repeat(300)}`)), '400 file_path_invalid');
+});

@@ -1,0 +1,108 @@
+// A daemon whose machine goes on after a sleep: who may wake it, with which secret, and that
+// nothing runs before it was woken completely.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { guestMetrics, guestSizeResult } from '@berth/protocol/guest.ts';
+import { Secret } from '../../src/access/secret.ts';
+import { anIdentity, aWake, startDaemon, until } from '../daemon.ts';
+
+const [first, second, third] = ['a'.repeat(43), 'b'.repeat(43), 'c'.repeat(43)] as const;
+const run = { command: 'echo hi', timeoutSeconds: 5 };
+const size = { vcpu: 2, memoryMib: 2_048, diskGib: 20 };
+
+test('a wake needs the secret in force, puts its own in force, and gives back the size', async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.call('POST', '/identity', anIdentity({ secret: first }));
+  for (const wrong of [undefined, second, third])
+    assert.equal((await daemon.call('POST', '/wake', aWake({ secret: second }), wrong)).status, 401);
+
+  assert.equal((await daemon.call('POST', '/exec', run, first)).status, 200);
+
+  const answer = await daemon.call('POST', '/wake', aWake({ secret: second, ...size }), first);
+  assert.equal(answer.status, 200, answer.text);
+  const { clockUnixMs, ...reached } = guestSizeResult.parse(JSON.parse(answer.text));
+  assert.deepEqual(reached, size);
+  assert.ok(Math.abs(clockUnixMs - Date.now()) < 60_000);
+  assert.equal((await daemon.call('POST', '/exec', run, first)).status, 401);
+  assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
+});
+
+test('a wake that is repeated is taken with the old secret as with the new one, as long as it brings the same', async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.call('POST', '/identity', anIdentity({ secret: first }));
+  const wake = aWake({ secret: second });
+  for (const known of [first, first, second, undefined, third])
+    assert.equal((await daemon.call('POST', '/wake', wake, known)).status, 200, String(known));
+
+  // The old secret lets nobody put a third in force.
+  assert.equal((await daemon.call('POST', '/wake', aWake({ secret: third }), first)).status, 401);
+  assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
+});
+
+test('a machine without a secret, as after a boot of its disk, takes the first wake', async (t) => {
+  const daemon = await startDaemon(t);
+  assert.equal((await daemon.call('POST', '/wake', aWake({ secret: first }))).status, 200);
+  assert.equal((await daemon.call('POST', '/exec', run)).status, 401);
+  assert.equal((await daemon.call('POST', '/exec', run, first)).status, 200);
+});
+
+test('a machine whose wake was begun and not completed is used by nobody until it is woken', async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.call('POST', '/identity', anIdentity({ secret: first }));
+  await daemon.stop('SIGKILL');
+  new Secret(join(daemon.folder, 'run', 'secret')).begin(second);
+  await daemon.start();
+  for (const [method, path, body] of [
+    ['POST', '/exec', run],
+    ['POST', '/size', size],
+    ['GET', '/metrics', undefined],
+    ['GET', '/health', undefined],
+  ] as const)
+    assert.equal((await daemon.call(method, path, body, second)).status, 503, path);
+
+  assert.equal((await daemon.call('POST', '/wake', aWake({ secret: second }), first)).status, 200);
+  assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
+});
+
+test('a stranger may not send a long body to find out', async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.call('POST', '/identity', anIdentity({ secret: first }));
+  const answer = await daemon.open('POST', '/wake', JSON.stringify({ secret: 'x'.repeat(100_000) })).answer;
+  assert.equal(answer.status, 413);
+  assert.equal((await daemon.call('GET', '/wake')).status, 401);
+});
+
+test('a size is given back, with the secret only', async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.call('POST', '/identity', anIdentity({ secret: first }));
+  assert.equal((await daemon.call('POST', '/size', size)).status, 401);
+  const answer = await daemon.call('POST', '/size', size, first);
+  const { clockUnixMs: _, ...reached } = guestSizeResult.parse(JSON.parse(answer.text));
+  assert.deepEqual(reached, size);
+});
+
+test('metrics count what runs, and need the secret', async (t) => {
+  const daemon = await startDaemon(t);
+  await daemon.call('POST', '/identity', anIdentity({ secret: first }));
+  assert.equal((await daemon.call('GET', '/metrics')).status, 401);
+  const read = async () => {
+    const answer = await daemon.call('GET', '/metrics', undefined, first);
+    assert.equal(answer.status, 200, answer.text);
+    return guestMetrics.parse(JSON.parse(answer.text));
+  };
+  const before = await read();
+  assert.ok(before.memoryUsedMib > 0 && before.memoryUsedMib < before.memoryTotalMib);
+  assert.ok(before.diskUsedMib > 0 && before.diskUsedMib <= before.diskTotalMib);
+  assert.ok(before.processes >= 2 && before.vcpu >= 1);
+  // A command that computes shows in the counters.
+  const busy = daemon.open(
+    'POST',
+    '/exec',
+    JSON.stringify({ ...run, command: 'i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done' }),
+    first,
+  );
+  assert.equal((await busy.answer).status, 200);
+  await until('processor time is counted', async () => (await read()).cpuBusyMs > before.cpuBusyMs);
+  assert.ok((await read()).uptimeSeconds >= before.uptimeSeconds);
+});

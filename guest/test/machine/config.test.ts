@@ -1,0 +1,36 @@
+// The daemon's settings are those of the machine unless the environment says otherwise.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { readConfig } from '../../src/machine/config.ts';
+
+test('an empty environment gives the settings of a machine', () => {
+  assert.deepEqual(readConfig({}), {
+    address: '0.0.0.0',
+    port: GUEST_PORT,
+    portFile: undefined,
+    codeFolder: '/code',
+    runFolder: '/run/berth',
+    identityMarkerFile: '/var/lib/berth/identity-complete',
+    cloneFolder: '/run/berth-clone',
+    cloneStateFile: '/var/lib/berth/clone.json',
+    cloneOrphanMs: 20_000,
+    user: { name: 'berth', uid: 1_000, gid: 1_000, home: '/home/berth' },
+    appliesIdentity: true,
+    maxRunning: 256,
+    maxTerminals: 64,
+    maxLeftOpen: 1_024,
+    spaceEveryMs: 10_000,
+  });
+});
+
+test('a value that cannot be meant is refused by name', () => {
+  for (const [name, value] of [
+    ['BERTH_GUEST_PORT', '70000'],
+    ['BERTH_GUEST_PORT', ''],
+    ['BERTH_GUEST_UID', '-1'],
+    ['BERTH_GUEST_UID', '1e3'],
+    ['BERTH_GUEST_IDENTITY', 'maybe'],
+  ] as const)
+    assert.throws(() => readConfig({ [name]: value }), new RegExp(name));
+});

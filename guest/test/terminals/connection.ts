@@ -1,0 +1,121 @@
+// Connections to terminals and commands of a guest daemon, as its host makes them. For tests.
+import assert from 'node:assert/strict';
+import { request, type IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { TestContext } from 'node:test';
+import {
+  bytesFrames,
+  COMMAND_STREAM,
+  controlFrame,
+  FrameReader,
+  TERMINAL_FRAME,
+} from '@berth/protocol/terminal-frames.ts';
+import { anIdentity, startDaemon, until, type TestDaemon } from '../daemon.ts';
+
+const SECRET = 's'.repeat(43);
+
+export async function secured(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
+  const daemon = await startDaemon(t, env);
+  assert.equal((await daemon.call('POST', '/identity', anIdentity({ secret: SECRET }))).status, 200);
+  return daemon;
+}
+
+/** The stream, or what was answered instead. */
+export async function askForStream(
+  daemon: TestDaemon,
+  query: string,
+  { secret = SECRET, protocol = 'berth-terminal' } = {},
+): Promise<Socket | { status: number; text: string }> {
+  const asked = request({
+    path: `/terminal${query}`,
+    createConnection: () => connect({ port: daemon.port, host: '127.0.0.1', allowHalfOpen: true }),
+    headers: { connection: 'Upgrade', upgrade: protocol, authorization: `Bearer ${secret}` },
+  });
+  asked.end();
+  const answer = await new Promise<Socket | IncomingMessage>((resolve, reject) => {
+    asked.once('upgrade', (_response, stream: Socket, head) => {
+      stream.on('error', () => undefined);
+      stream.unshift(head);
+      resolve(stream);
+    });
+    asked.once('response', resolve);
+    asked.once('error', reject);
+  });
+  if ('destroySoon' in answer) return answer;
+  return { status: answer.statusCode ?? 0, text: Buffer.concat(await answer.toArray()).toString() };
+}
+
+export async function refusalOf(daemon: TestDaemon, query: string, options?: { secret?: string; protocol?: string }) {
+  const answer = await askForStream(daemon, query, options);
+  assert.ok('status' in answer, `${query} was not refused`);
+  return answer;
+}
+
+export async function openStream(daemon: TestDaemon, query: Record<string, string>): Promise<Socket> {
+  const answer = await askForStream(daemon, `?${new URLSearchParams(query).toString()}`);
+  assert.ok('destroySoon' in answer, JSON.stringify(answer));
+  return answer;
+}
+
+/** A command without a terminal, and all that it said so far. */
+export class Attached {
+  readonly socket: Socket;
+  readonly controls: unknown[] = [];
+  ended = false;
+  closed = false;
+  /** Told of each piece of output instead of keeping it. */
+  onOutput: ((stream: number, bytes: Buffer) => void) | undefined;
+  readonly #outputs = new Map<number, Buffer[]>([
+    [COMMAND_STREAM.stdout, []],
+    [COMMAND_STREAM.stderr, []],
+  ]);
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+    const reader = new FrameReader((kind, content) => {
+      if (kind === TERMINAL_FRAME.control) this.controls.push(JSON.parse(content.toString('utf8')));
+      else if (content.length > 0) this.#take(content);
+    });
+    socket.on('data', (chunk: Buffer) => reader.push(chunk));
+    socket.once('close', () => (this.closed = true));
+    socket.once('end', () => {
+      this.ended = true;
+      socket.end();
+    });
+  }
+
+  static async start(daemon: TestDaemon, command: string): Promise<Attached> {
+    return new Attached(await openStream(daemon, { tty: 'false', command }));
+  }
+
+  get stdout(): string {
+    return Buffer.concat(this.#outputs.get(COMMAND_STREAM.stdout) ?? []).toString();
+  }
+
+  get stderr(): string {
+    return Buffer.concat(this.#outputs.get(COMMAND_STREAM.stderr) ?? []).toString();
+  }
+
+  write(bytes: string | Buffer): boolean {
+    return this.socket.write(bytesFrames(Buffer.from(bytes)));
+  }
+
+  order(value: unknown): void {
+    this.socket.write(controlFrame(value));
+  }
+
+  /** How it ended, which must be the last that was said. */
+  async exit(): Promise<unknown> {
+    await until('the connection ends', () => this.ended || this.closed);
+    assert.equal(this.controls.length, 1, `it said ${JSON.stringify(this.controls)}`);
+    return this.controls[0];
+  }
+
+  #take(content: Buffer): void {
+    assert.equal(this.controls.length, 0, 'nothing comes after the end');
+    const output = this.#outputs.get(content[0] ?? 0);
+    assert.ok(output, `a frame of the stream ${content[0]}`);
+    if (this.onOutput === undefined) output.push(content.subarray(1));
+    else this.onOutput(content[0] ?? 0, content.subarray(1));
+  }
+}

@@ -1,0 +1,225 @@
+// What makes a restored machine its own: name, machine-id, ssh host key, secret, random bytes and
+// the time. Made here, applied by the guest, read back and compared. Fails closed: a machine whose
+// identity was not confirmed in every part must not be used.
+import { randomBytes } from 'node:crypto';
+import {
+  guestIdentityResult,
+  guestSizeResult,
+  type GuestIdentity,
+  type GuestIdentityResult,
+  type GuestSize,
+  type GuestSizeResult,
+  type GuestWake,
+} from '@berth/protocol/guest.ts';
+import type { VmSpec } from '@berth/protocol/host.ts';
+import { GuestRefusal, type CallOptions, type GuestClient } from './client.ts';
+import { HostError } from '../vm/host-error.ts';
+import { makeSshHostKey } from './ssh-host-key.ts';
+
+/** The guest's clock may differ from ours by the time its answer took plus this. */
+const CLOCK_TOLERANCE_MS = 1_000;
+/**
+ * A guest of a busy machine may be held up between setting its clock and reading it: it is told the
+ * time again, so many times in all.
+ */
+const CLOCK_TRIES = 3;
+/** How a guest says that it was held up so. */
+const CLOCK_REFUSAL = /the clock is -?\d+ ms off/;
+/**
+ * The kernel keeps part of the memory for itself before it counts (crash kernel, page tables,
+ * firmware).
+ */
+const MEMORY_SHARE = 0.85;
+/** File system overhead: journal, inode tables. */
+const DISK_SHARE = 0.9;
+
+/** Everything but the time, which is taken at the moment of sending. */
+export type Identity = Omit<GuestIdentity, 'clockUnixMs'>;
+
+/** What a VM keeps for as long as it is there. */
+export type Names = Pick<Identity, 'machineId' | 'sshHostKey'>;
+
+export function makeGuestSecret(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** Fresh for each VM; no two machines from one template share any of it. */
+export function makeNames(hostname: string): Names {
+  return { machineId: randomBytes(16).toString('hex'), sshHostKey: makeSshHostKey(`root@${hostname}`) };
+}
+
+export function makeIdentity(
+  spec: VmSpec,
+  secret: string,
+  { machineId, sshHostKey } = makeNames(spec.hostname),
+): Identity {
+  return {
+    secret,
+    hostname: spec.hostname,
+    machineId,
+    entropy: randomBytes(64).toString('base64'),
+    sshHostKey,
+    sshAuthorizedKeys: spec.sshAuthorizedKeys,
+    vcpu: spec.vcpu,
+    memoryMib: spec.memoryMib,
+    diskGib: spec.diskGib,
+  };
+}
+
+/**
+ * Gives the guest its identity as soon as it accepts a connection, and checks what it reads back.
+ * When this resolves, the client carries the secret and the guest is as the spec says.
+ */
+export async function giveIdentity(
+  client: GuestClient,
+  identity: Identity,
+  signal: AbortSignal,
+  deadlineMs: number,
+): Promise<GuestIdentityResult> {
+  const left = timeLeft(signal, deadlineMs);
+  await client.reach(left());
+  const { seen, told, tookMs } = await untilClockIsSet(async () => {
+    const sentMs = performance.now();
+    const body: GuestIdentity = { ...identity, clockUnixMs: Date.now() };
+    const answer = client.json({ method: 'POST', path: '/identity', body, answer: guestIdentityResult, ...left() });
+    // From the first look at it on, the guest listens to this one only.
+    const result = await answer.finally(() => client.useSecret(identity.secret));
+    return { seen: result, told: body, tookMs: performance.now() - sentMs };
+  });
+  const fault = faultIn(seen, told, tookMs);
+  if (fault !== null) throw new HostError('guest_unreachable', `the guest did not take its identity: ${fault}`);
+
+  return seen;
+}
+
+/**
+ * The secrets of a machine that wakes: the one it shall have, and those that it may know until it
+ * took it.
+ */
+export interface WakeSecrets {
+  fresh: string;
+  former: readonly string[];
+}
+
+/**
+ * Makes a machine that came back its own again, and checks what it reads back: clock, fresh random
+ * numbers, fresh secret, size. When this resolves, the client carries the fresh secret. May be
+ * repeated after a crash, with whichever secret the guest knows by then.
+ */
+export async function giveWake(
+  client: GuestClient,
+  secrets: WakeSecrets,
+  size: GuestSize,
+  signal: AbortSignal,
+  deadlineMs: number,
+): Promise<GuestSizeResult> {
+  const left = timeLeft(signal, deadlineMs);
+  await client.reach(left());
+  for (const secret of secrets.former) {
+    try {
+      return await wakeAs(client, secret, secrets.fresh, size, left);
+    } catch (error) {
+      if (!(error instanceof GuestRefusal && error.status === 401)) throw error;
+    }
+  }
+  return wakeAs(client, secrets.fresh, secrets.fresh, size, left);
+}
+
+async function wakeAs(
+  client: GuestClient,
+  known: string,
+  fresh: string,
+  { vcpu, memoryMib, diskGib }: GuestSize,
+  left: () => CallOptions,
+): Promise<GuestSizeResult> {
+  client.useSecret(known);
+  const { seen, told, tookMs } = await untilClockIsSet(async () => {
+    const sentMs = performance.now();
+    const entropy = randomBytes(64).toString('base64');
+    const body: GuestWake = { secret: fresh, clockUnixMs: Date.now(), entropy, vcpu, memoryMib, diskGib };
+    const answer = client.json({ method: 'POST', path: '/wake', body, answer: guestSizeResult, ...left() });
+    const result = await answer.finally(() => client.useSecret(fresh));
+    return { seen: result, told: body, tookMs: performance.now() - sentMs };
+  });
+  const fault = clockFault(seen, told, tookMs) ?? sizeFault(seen, told);
+  if (fault !== null) throw new HostError('guest_unreachable', `the guest did not wake as it was told: ${fault}`);
+
+  return seen;
+}
+
+/** Has the guest bring online what was plugged in, and checks what it reads back. */
+export async function giveSize(
+  client: GuestClient,
+  size: GuestSize,
+  { signal, deadlineMs }: CallOptions,
+): Promise<GuestSizeResult> {
+  const { vcpu, memoryMib, diskGib } = size;
+  const body: GuestSize = { vcpu, memoryMib, diskGib };
+  const seen = await client.json({ method: 'POST', path: '/size', body, answer: guestSizeResult, signal, deadlineMs });
+  const fault = sizeFault(seen, size);
+  if (fault !== null)
+    throw new HostError('guest_unreachable', `the guest does not have the size it was given: ${fault}`);
+
+  return seen;
+}
+
+/** What differs between what the guest reads back and what it was told; null when it is as told. */
+export function faultIn(seen: GuestIdentityResult, told: GuestIdentity, tookMs: number): string | null {
+  if (seen.hostname !== told.hostname) return `its hostname is '${seen.hostname}', not '${told.hostname}'`;
+
+  if (seen.machineId !== told.machineId) return 'its machine-id is another';
+
+  return clockFault(seen, told, tookMs) ?? sizeFault(seen, told);
+}
+
+type Clock = Pick<GuestSizeResult, 'clockUnixMs'>;
+
+/** An answer to what the guest was told, and how long it took. */
+interface Answer<Seen, Told> {
+  seen: Seen;
+  told: Told;
+  tookMs: number;
+}
+
+/**
+ * Tells the guest again while its clock alone is off, as it reads it or as we do. What is wrong in
+ * the last answer is for the caller to say.
+ */
+async function untilClockIsSet<Seen extends Clock, Told extends Clock>(
+  tell: () => Promise<Answer<Seen, Told>>,
+): Promise<Answer<Seen, Told>> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const answer = await tell();
+      if (tries === CLOCK_TRIES || clockFault(answer.seen, answer.told, answer.tookMs) === null) return answer;
+    } catch (error) {
+      if (tries === CLOCK_TRIES || !(error instanceof GuestRefusal && CLOCK_REFUSAL.test(error.message))) throw error;
+    }
+  }
+}
+
+function clockFault(seen: Clock, told: Clock, tookMs: number): string | null {
+  // It set the clock after we sent and read it before we got the answer.
+  const aheadMs = seen.clockUnixMs - told.clockUnixMs;
+  return aheadMs < -CLOCK_TOLERANCE_MS || aheadMs > tookMs + CLOCK_TOLERANCE_MS
+    ? `its clock is ${Math.round(aheadMs)} ms from the host's`
+    : null;
+}
+
+/** More memory or disk than asked for is no fault: a guest does not always let go of it. */
+function sizeFault(seen: GuestSize, told: GuestSize): string | null {
+  if (seen.vcpu !== told.vcpu) return `it sees ${seen.vcpu} vCPUs, not ${told.vcpu}`;
+
+  if (seen.memoryMib < told.memoryMib * MEMORY_SHARE)
+    return `it sees ${seen.memoryMib} MiB of memory, not ${told.memoryMib}`;
+
+  if (seen.diskGib < told.diskGib * DISK_SHARE) return `it sees a disk of ${seen.diskGib} GiB, not ${told.diskGib}`;
+
+  return null;
+}
+
+/** What is left of a deadline, anew for each call under it. */
+function timeLeft(signal: AbortSignal, deadlineMs: number): () => CallOptions {
+  const startedMs = performance.now();
+  return () => ({ signal, deadlineMs: Math.max(1, Math.ceil(deadlineMs - (performance.now() - startedMs))) });
+}

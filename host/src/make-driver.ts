@@ -1,0 +1,74 @@
+// Chooses the driver that the configuration names and gives it what it needs of this machine. The
+// only place that knows both.
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import type { HostConfig } from './config.ts';
+import type { DataFolder } from './vm/directory/data-folder.ts';
+import type { VmDriver, VmSize } from './vm/driver.ts';
+import { DISK_MAX_GIB } from './vm/qemu/machine/disk.ts';
+import { createQemuDriver } from './vm/qemu/driver.ts';
+import { MEMORY_MAX_MIB, VCPU_MAX } from './vm/qemu/machine/machine.ts';
+
+export interface MadeDriver {
+  driver: VmDriver;
+  /** Null for a driver without. */
+  qemuVersion: string | null;
+  templateId: string | null;
+  /** What it can make one machine of. */
+  largest: VmSize;
+}
+
+/** The fake has no limits of its own, and so those of the real one. */
+const LARGEST: VmSize = { vcpu: VCPU_MAX, memoryMib: MEMORY_MAX_MIB, diskGib: DISK_MAX_GIB };
+
+/** The driver, prepared. Throws with what is missing. */
+export async function makeDriver(config: HostConfig, data: DataFolder, log: Logger): Promise<MadeDriver> {
+  if (config.driver === 'fake') {
+    // Loaded on demand: the fake needs the guest's bundler, which only a checkout for development
+    // has.
+    const { FakeDriver } = await import('./vm/fake/driver.ts');
+    const driver = new FakeDriver(data.instanceId);
+    await driver.prepare();
+    return { driver, qemuVersion: null, templateId: null, largest: LARGEST };
+  }
+  const driver = createQemuDriver({
+    cacheFolder: config.cacheFolder,
+    imageFolder: config.imageFolder ?? (await newestImageFolder(config.cacheFolder)),
+    network: {
+      instanceId: data.instanceId,
+      dataFolder: config.dataFolder,
+      cidr: config.guestCidr,
+      log: ({ level, message, error }) => log[level]({ err: error }, message),
+    },
+    log: (level, message, fields) => log[level](fields, message),
+  });
+  await driver.prepare();
+  return { driver, qemuVersion: driver.qemuVersion, templateId: driver.templateId, largest: LARGEST };
+}
+
+/** The image that was built last, for who names none. Throws when there is none. */
+export async function newestImageFolder(cacheFolder: string): Promise<string> {
+  const images = join(cacheFolder, 'image');
+  let newest: { folder: string; builtMs: number } | null = null;
+  for (const name of await namesIn(images)) {
+    const folder = join(images, name);
+    const built = await stat(join(folder, 'image.json')).catch(unlessMissing);
+    if (built !== null && (newest === null || built.mtimeMs > newest.builtMs))
+      newest = { folder, builtMs: built.mtimeMs };
+  }
+  if (newest === null)
+    throw new Error(`there is no guest image in ${images}: run the set-up (berth up), or name one with --image-folder`);
+
+  return newest.folder;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await readdir(folder).catch(unlessMissing)) ?? [];
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+
+  throw error;
+}

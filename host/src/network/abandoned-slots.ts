@@ -1,0 +1,80 @@
+// Finds and removes the slots of instances that are gone: whose data folder is gone or holds
+// another instance by now. For the doctor, on request only: an instance reaps its own slots itself.
+import { readFile, readdir, readlink, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DEFAULT_REGISTRY_FOLDER, readRegistry, removeDrafts } from './slots/registry.ts';
+import type { SlotEntry } from './slots/registry.ts';
+import { isThere, unmakeSlots } from './slot-maker.ts';
+import { namespaceName } from './slots/slot.ts';
+
+export interface AbandonedSlot {
+  number: number;
+  instanceId: string;
+  dataFolder: string;
+  vmId: string | null;
+  /**
+   * Processes that still run in the slot's namespace. Such a slot is not removed: end them first.
+   */
+  pids: number[];
+}
+
+/** Slots of the machine that no instance will ever free. */
+export async function findAbandonedSlots(registryFolder: string = DEFAULT_REGISTRY_FOLDER): Promise<AbandonedSlot[]> {
+  const abandoned: AbandonedSlot[] = [];
+  for (const [number, entry] of await readRegistry(registryFolder)) {
+    if (!(await isGone(entry))) continue;
+    abandoned.push({ number, ...entry, pids: await processesIn(`/run/netns/${namespaceName(number)}`) });
+  }
+  return abandoned;
+}
+
+/** Removes those in which nothing runs. Resolves with what it removed. */
+export async function removeAbandonedSlots(registryFolder: string = DEFAULT_REGISTRY_FOLDER): Promise<AbandonedSlot[]> {
+  const idle = (await findAbandonedSlots(registryFolder)).filter((slot) => slot.pids.length === 0);
+  if (idle.length === 0) return [];
+  await unmakeSlots(
+    registryFolder,
+    idle.map((slot) => slot.number),
+  );
+  for (const instanceId of new Set(idle.map((slot) => slot.instanceId))) await removeDrafts(registryFolder, instanceId);
+  return idle;
+}
+
+/**
+ * A folder without any id is somebody's who needs none: a template being built, or an instance
+ * being set up.
+ */
+async function isGone({ dataFolder, instanceId }: SlotEntry): Promise<boolean> {
+  const owner = (await textOrNull(join(dataFolder, 'instance-id')))?.trim();
+  return owner === undefined ? !(await isThere(dataFolder)) : owner !== instanceId;
+}
+
+async function textOrNull(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+    throw error;
+  }
+}
+
+async function processesIn(namespacePath: string): Promise<number[]> {
+  let inode: number;
+  try {
+    inode = (await stat(namespacePath)).ino;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+  const pids: number[] = [];
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      if ((await readlink(`/proc/${name}/ns/net`)) === `net:[${inode}]`) pids.push(Number(name));
+    } catch (error) {
+      // It ended in between, or has more rights than this process, which no VM has.
+      if (!['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    }
+  }
+  return pids;
+}

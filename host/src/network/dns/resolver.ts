@@ -1,0 +1,182 @@
+// The guests' DNS resolver: a relay to the machine's name servers, with a listener of its own on
+// the host's end of each slot's veth pair. One guest's listener, bounds and packet queue are its
+// own; nothing a guest sends is remembered after its answer.
+import { createSocket } from 'node:dgram';
+import { once, setMaxListeners } from 'node:events';
+import { createServer } from 'node:net';
+import type { Server, Socket } from 'node:net';
+import { QUERY_MAX_BYTES, readQuery, serverFailure, udpAnswer, withId } from './message.ts';
+import type { Query } from './message.ts';
+import { RESOLVER_PORT } from '../slots/firewall.ts';
+import { RateLimit } from '@berth/os/rate-limit.ts';
+import { askByTcp, askByUdp, framed } from './upstream-query.ts';
+import type { Ask } from './upstream-query.ts';
+import type { Upstreams } from './upstreams.ts';
+
+export const RESOLVER_LIMITS = {
+  /**
+   * Questions under way: of one guest, and of all. One guest has at most half as many as are free,
+   * so that however many guests fill their share there is one for the next, and always `assured`.
+   * One more is dropped; the guest's own resolver asks again.
+   */
+  perGuest: 128,
+  inAll: 1_024,
+  assured: 4,
+  /** Questions a second of one guest, and how many at once after silence. */
+  questionsPerSecond: 200,
+  questionBurst: 400,
+  connectionsPerGuest: 16,
+  connectionIdleMs: 10_000,
+} as const;
+
+/** A guest that is being served. */
+export interface ServedGuest {
+  /** Ends its listeners, connections and questions under way. */
+  close(): void;
+}
+
+export class Resolver {
+  readonly #upstreams: Upstreams;
+  #underWay = 0;
+
+  constructor(upstreams: Upstreams) {
+    this.#upstreams = upstreams;
+  }
+
+  /**
+   * Begins to answer the guest whose host's end has this address. Rejects when it cannot listen
+   * there.
+   */
+  async serve(address: string): Promise<ServedGuest> {
+    const guest = new Guest((mine, query, ask, signal) => this.#ask(mine, query, ask, signal));
+    try {
+      await guest.listen(address);
+    } catch (error) {
+      guest.close();
+      throw error;
+    }
+    return guest;
+  }
+
+  /**
+   * The answer under the server's id; null when there is none; `busy` when the guest, which has
+   * `mine` under way, has its share.
+   */
+  async #ask(mine: number, query: Query, ask: Ask, signal: AbortSignal): Promise<Buffer | 'busy' | null> {
+    const { perGuest, inAll, assured } = RESOLVER_LIMITS;
+    if (mine >= Math.min(perGuest, Math.max(assured, (inAll - this.#underWay) / 2))) return 'busy';
+    this.#underWay += 1;
+    try {
+      return await ask(query, this.#upstreams.servers(), signal);
+    } finally {
+      this.#underWay -= 1;
+    }
+  }
+}
+
+type Relay = (mine: number, query: Query, ask: Ask, signal: AbortSignal) => Promise<Buffer | 'busy' | null>;
+
+class Guest implements ServedGuest {
+  readonly #relay: Relay;
+  readonly #udp = createSocket('udp4');
+  readonly #tcp: Server = createServer({ allowHalfOpen: true }, (connection) => void this.#serveConnection(connection));
+  readonly #connections = new Set<Socket>();
+  readonly #rate = new RateLimit(RESOLVER_LIMITS.questionsPerSecond, RESOLVER_LIMITS.questionBurst);
+  readonly #closed = new AbortController();
+  #underWay = 0;
+
+  constructor(relay: Relay) {
+    this.#relay = relay;
+    setMaxListeners(0, this.#closed.signal);
+    this.#tcp.maxConnections = RESOLVER_LIMITS.connectionsPerGuest;
+  }
+
+  async listen(address: string): Promise<void> {
+    this.#udp.bind({ address, port: RESOLVER_PORT });
+    await once(this.#udp, 'listening');
+    this.#tcp.listen({ host: address, port: RESOLVER_PORT });
+    await once(this.#tcp, 'listening');
+    // From now on an error is one of a single packet or connection (a guest that is gone, for
+    // example) and ends nothing.
+    this.#udp.on('error', () => undefined);
+    this.#tcp.on('error', () => undefined);
+    this.#udp.on('message', (bytes, from) => void this.#serveDatagram(bytes, from.port, from.address));
+    // Neither keeps a daemon alive that has nothing else to do.
+    this.#udp.unref();
+    this.#tcp.unref();
+  }
+
+  close(): void {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort();
+    this.#udp.close();
+    this.#tcp.close();
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  async #serveDatagram(bytes: Buffer, port: number, address: string): Promise<void> {
+    // No answer can go to port 0, and Node throws at who tries.
+    if (!this.#rate.take() || port === 0) return;
+    const read = readQuery(bytes);
+    if (read === 'drop') return;
+    const answer = 'answer' in read ? read.answer : await this.#answer(read.relay, askByUdp);
+    if (answer && !this.#closed.signal.aborted)
+      this.#udp.send('relay' in read ? udpAnswer(answer, read.relay) : answer, port, address);
+  }
+
+  /**
+   * Questions of one connection are answered one after another; the guest's next one waits in its
+   * own socket.
+   */
+  async #serveConnection(connection: Socket): Promise<void> {
+    this.#connections.add(connection);
+    connection.on('close', () => this.#connections.delete(connection));
+    connection.on('error', () => connection.destroy());
+    connection.setTimeout(RESOLVER_LIMITS.connectionIdleMs, () => connection.destroy());
+    let received: Buffer = Buffer.alloc(0);
+    try {
+      for await (const chunk of connection as AsyncIterable<Buffer>) {
+        received = Buffer.concat([received, chunk]);
+        while (received.length >= 2) {
+          const length = received.readUInt16BE(0);
+          if (length > QUERY_MAX_BYTES) return void connection.destroy();
+          if (received.length < 2 + length) break;
+          const answer = await this.#answerFrame(Buffer.from(received.subarray(2, 2 + length)));
+          received = received.subarray(2 + length);
+          if (!answer) return void connection.destroy();
+          if (!connection.write(framed(answer))) await once(connection, 'drain', { signal: this.#closed.signal });
+        }
+      }
+      connection.end();
+    } catch (error) {
+      // The guest broke off, stayed silent, or is gone: nobody else is concerned.
+      connection.destroy(error as Error);
+    }
+  }
+
+  /** Null: the connection is not worth keeping. */
+  async #answerFrame(bytes: Buffer): Promise<Buffer | null> {
+    if (!this.#rate.take()) return null;
+    const read = readQuery(bytes);
+    if (read === 'drop') return null;
+    if ('answer' in read) return read.answer;
+    const answer = await this.#answer(read.relay, askByTcp);
+    return answer && withId(answer, read.relay.id);
+  }
+
+  /**
+   * An answer under any id, the failure included; null when the question is dropped because too
+   * many are under way.
+   */
+  async #answer(query: Query, ask: Ask): Promise<Buffer | null> {
+    const mine = this.#underWay;
+    this.#underWay += 1;
+    try {
+      const answer = await this.#relay(mine, query, ask, this.#closed.signal);
+      if (answer === 'busy') return null;
+      return answer ?? serverFailure(query);
+    } finally {
+      this.#underWay -= 1;
+    }
+  }
+}

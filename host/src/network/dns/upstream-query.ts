@@ -1,0 +1,132 @@
+// Asks name servers one question of a guest: by UDP or TCP, one server after another, within one
+// deadline. Every try has a socket of its own, so a random source port, and a random id. Keeps
+// nothing between questions.
+import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
+import { connect, isIPv6 } from 'node:net';
+import { RCODE, answers, rcodeOf, withId } from './message.ts';
+import type { Query } from './message.ts';
+import type { NameServer } from './network-options.ts';
+
+/** Time for all tries of one question. A guest's own resolver gives up after 5 s. */
+export const QUESTION_DEADLINE_MS = 4_500;
+const UDP_TRY_MS = 1_500;
+const UDP_TRIES = 3;
+
+/** Answers with which a server says that another one should be asked. */
+const ASK_ANOTHER: readonly number[] = [RCODE.serverFailure, RCODE.notImplemented, RCODE.refused];
+
+export type Ask = (query: Query, servers: readonly NameServer[], signal: AbortSignal) => Promise<Buffer | null>;
+
+/**
+ * Asks by UDP, each server at least once in turn. Resolves with the answer under the server's id,
+ * null when there is none.
+ */
+export const askByUdp: Ask = (query, servers, signal) =>
+  askInTurn({ query, servers, signal, tries: Math.max(UDP_TRIES, servers.length), tryMs: UDP_TRY_MS, ask: tryUdp });
+
+/** The same by TCP, each server once. */
+export const askByTcp: Ask = (query, servers, signal) =>
+  askInTurn({ query, servers, signal, tries: servers.length, tryMs: QUESTION_DEADLINE_MS, ask: tryTcp });
+
+/** One try: the answer, or null when there is none within `ms` or the signal aborts. */
+type Try = (query: Query, server: NameServer, ms: number, signal: AbortSignal) => Promise<Buffer | null>;
+
+interface Turn {
+  query: Query;
+  servers: readonly NameServer[];
+  signal: AbortSignal;
+  tries: number;
+  tryMs: number;
+  ask: Try;
+}
+
+async function askInTurn({ query, servers, signal, tries, tryMs, ask }: Turn): Promise<Buffer | null> {
+  const deadlineAt = performance.now() + QUESTION_DEADLINE_MS;
+  let unhelpful: Buffer | null = null;
+  let refusals = 0;
+  for (let index = 0; index < tries && refusals < servers.length; index += 1) {
+    const server = servers[index % servers.length];
+    const leftMs = deadlineAt - performance.now();
+    if (!server || leftMs <= 0 || signal.aborted) break;
+    const answer = await ask(query, server, Math.min(tryMs, leftMs), signal);
+    if (!answer) continue;
+    if (!ASK_ANOTHER.includes(rcodeOf(answer))) return answer;
+    unhelpful ??= answer;
+    refusals += 1;
+  }
+  return unhelpful;
+}
+
+/**
+ * One datagram and its answer. The socket is connected: the kernel passes on what comes from this
+ * server alone.
+ */
+const tryUdp: Try = (query, server, ms, signal) => {
+  const { promise, resolve } = Promise.withResolvers<Buffer | null>();
+  const id = randomInt(65_536);
+  const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4');
+  const settle = once(signal, ms, (answer) => {
+    socket.close();
+    resolve(answer);
+  });
+  // No route, or nobody there: the next server is asked at once.
+  socket.on('error', () => settle(null));
+  socket.on('connect', () => socket.send(withId(query.bytes, id)));
+  socket.on('message', (message) => {
+    if (answers(message, query, id)) settle(message);
+  });
+  socket.connect(server.port, server.address);
+  return promise;
+};
+
+/** One connection, one question, one answer. */
+const tryTcp: Try = (query, server, ms, signal) => {
+  const { promise, resolve } = Promise.withResolvers<Buffer | null>();
+  const id = randomInt(65_536);
+  const socket = connect({ host: server.address, port: server.port });
+  const settle = once(signal, ms, (answer) => {
+    socket.destroy();
+    resolve(answer);
+  });
+  let received: Buffer = Buffer.alloc(0);
+  socket.on('error', () => settle(null));
+  socket.on('close', () => settle(null));
+  socket.on('connect', () => socket.write(framed(withId(query.bytes, id))));
+  socket.on('data', (chunk: Buffer) => {
+    // Bounded: a frame is at most 65,535 bytes, and the first one ends the connection.
+    received = Buffer.concat([received, chunk]);
+    if (received.length < 2) return;
+    const length = received.readUInt16BE(0);
+    if (received.length < 2 + length) return;
+    const message = received.subarray(2, 2 + length);
+    settle(answers(message, query, id) ? message : null);
+  });
+  return promise;
+};
+
+/**
+ * Calls `end` the first time it is called, after `ms`, or when the signal aborts, whichever comes
+ * first; never twice.
+ */
+function once(signal: AbortSignal, ms: number, end: (answer: Buffer | null) => void): (answer: Buffer | null) => void {
+  let ended = false;
+  const settle = (answer: Buffer | null) => {
+    if (ended) return;
+    ended = true;
+    clearTimeout(timer);
+    signal.removeEventListener('abort', giveUp);
+    end(answer);
+  };
+  const giveUp = () => settle(null);
+  const timer = setTimeout(giveUp, ms);
+  signal.addEventListener('abort', giveUp);
+  return settle;
+}
+
+/** A message as it goes over TCP: its length first. */
+export function framed(message: Buffer): Buffer {
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(message.length, 0);
+  return Buffer.concat([length, message]);
+}

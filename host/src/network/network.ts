@@ -1,0 +1,302 @@
+// The slots of one instance: a few ready ahead of time, handed out without starting a process,
+// taken back, adopted and reaped. Owns who holds which slot. What a slot is made of is the maker's
+// business, what the machine remembers is the registry's.
+//
+//   made -> idle -> claimed -> (release) -> unmade
+//               (close) \-> unmade
+import { SlotMaker } from './slot-maker.ts';
+import type { NetworkLogEvent, NetworkOptions } from './dns/network-options.ts';
+import {
+  DEFAULT_REGISTRY_FOLDER,
+  makeRegistry,
+  readEntry,
+  readRegistry,
+  removeDrafts,
+  replaceEntry,
+} from './slots/registry.ts';
+import { Resolver } from './dns/resolver.ts';
+import { NetworkError, parseGuestCidr, slotOf } from './slots/slot.ts';
+import type { GuestCidr, Network, Slot } from './slots/slot.ts';
+import { Upstreams } from './dns/upstreams.ts';
+
+const DEFAULT_IDLE_SLOTS = 8;
+
+/** Slots made or unmade by one script: many save processes, few are ready sooner. */
+const BATCH_SLOTS = 8;
+
+/**
+ * Making slots costs a processor what the VM that was just given one needs now: while half of them
+ * are there, it waits for a quiet moment.
+ */
+const QUIET_MS = 2_000;
+
+/** Pause after a failed making, when nobody waits for a slot; doubled each time. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/**
+ * The network of one instance. Throws {@link NetworkError} when the options make no sense; touches
+ * nothing before `prepare`.
+ */
+export function createNetwork(options: NetworkOptions): Network {
+  return new SlotPool(options);
+}
+
+interface Waiter {
+  vmId: string;
+  resolve(slot: Slot): void;
+  reject(error: unknown): void;
+}
+
+class SlotPool implements Network {
+  readonly #options: NetworkOptions;
+  readonly #cidr: GuestCidr;
+  readonly #registryFolder: string;
+  readonly #idleTarget: number;
+  readonly #maker: SlotMaker;
+
+  readonly #idle: Slot[] = [];
+  readonly #claimed = new Map<number, { slot: Slot; vmId: string }>();
+  readonly #waiters: Waiter[] = [];
+  /** Slots to be unmade: those whose turn has not come, and all that are not gone yet. */
+  readonly #doomed = new Set<number>();
+  readonly #unmaking = new Map<number, PromiseWithResolvers<void>>();
+  #work: Promise<void> | null = null;
+  #failure: unknown = null;
+  #pauseMs = 0;
+  #pause: NodeJS.Timeout | null = null;
+  /** No number was free when last tried. */
+  #exhausted = false;
+  #closed = false;
+
+  constructor(options: NetworkOptions) {
+    this.#options = options;
+    this.#cidr = parseGuestCidr(options.cidr);
+    this.#registryFolder = options.registryFolder ?? DEFAULT_REGISTRY_FOLDER;
+    this.#idleTarget = options.idleSlots ?? DEFAULT_IDLE_SLOTS;
+    const upstreams = new Upstreams(options.upstreams ?? { file: '/etc/resolv.conf' }, (error) =>
+      this.#log('warn', 'The name servers of the machine cannot be read', error),
+    );
+    this.#maker = new SlotMaker({
+      instanceId: options.instanceId,
+      dataFolder: options.dataFolder,
+      cidr: this.#cidr,
+      registryFolder: this.#registryFolder,
+      resolver: new Resolver(upstreams),
+    });
+  }
+
+  async prepare(): Promise<string[]> {
+    await makeRegistry(this.#registryFolder);
+    await removeDrafts(this.#registryFolder, this.#options.instanceId);
+    const changes = await this.#maker.prepareMachine();
+    await this.#toil();
+    if (this.#failure && this.#idle.length === 0) throw this.#failure;
+    return changes;
+  }
+
+  async claim(vmId: string, signal: AbortSignal): Promise<Slot> {
+    signal.throwIfAborted();
+    if (this.#closed) throw new NetworkError('The network is closed.');
+    for (const held of this.#claimed.values()) if (held.vmId === vmId) return held.slot;
+    const idle = this.#idle.shift();
+    const slot = idle ?? (await this.#wait(vmId, signal));
+    // Held from here on, so that neither a reap nor a refill takes it for an idle one while its
+    // entry is being written.
+    this.#claimed.set(slot.number, { slot, vmId });
+    this.#refillSoon();
+    try {
+      await replaceEntry(this.#registryFolder, slot.number, { ...this.#owner(), vmId });
+    } catch (error) {
+      await this.release(slot.number);
+      throw new NetworkError(`Claiming network slot ${slot.number}: ${(error as Error).message}`, { cause: error });
+    }
+    return slot;
+  }
+
+  async adopt(number: number): Promise<Slot> {
+    const held = this.#claimed.get(number);
+    if (held) return held.slot;
+    const slot = slotOf(this.#cidr, number);
+    const entry = await readEntry(this.#registryFolder, number);
+    if (entry?.instanceId !== this.#options.instanceId || entry.vmId === null)
+      throw new NetworkError(`Network slot ${number} is not one that this instance has claimed.`);
+
+    const missing = await this.#maker.missingParts(slot);
+    if (missing.length > 0)
+      throw new NetworkError(`Network slot ${number} is not whole: ${missing.join(' and ')} missing.`);
+    await this.#maker.serve(slot);
+    this.#claimed.set(number, { slot, vmId: entry.vmId });
+    return slot;
+  }
+
+  async release(number: number): Promise<void> {
+    const under = this.#unmaking.get(number);
+    if (under) return under.promise;
+    // Idle or being made: nobody was given it.
+    if (this.#maker.has(number) && !this.#claimed.has(number)) return;
+    const entry = await readEntry(this.#registryFolder, number);
+    if (entry?.instanceId !== this.#options.instanceId) return;
+    return this.#unmake(number);
+  }
+
+  async reap(known: ReadonlySet<number>): Promise<string[]> {
+    const entries = await readRegistry(this.#registryFolder, this.#options.instanceId);
+    const orphans = [...entries].filter(([number]) => !known.has(number) && !this.#maker.has(number));
+    await Promise.all(orphans.map(([number]) => this.#unmake(number)));
+    return orphans.map(
+      ([number, { vmId }]) =>
+        `network slot ${number} ${vmId === null ? 'that nobody had claimed' : `claimed for ${vmId}`}`,
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#endPause();
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(new NetworkError('The network was closed.'));
+    await this.#work;
+    await Promise.all(this.#idle.splice(0).map((slot) => this.#unmake(slot.number)));
+    for (const number of this.#claimed.keys()) this.#maker.stopServing(number);
+    await this.#maker.removeRootRules();
+  }
+
+  #wait(vmId: string, signal: AbortSignal): Promise<Slot> {
+    const { promise, resolve, reject } = Promise.withResolvers<Slot>();
+    const waiter: Waiter = { vmId, resolve, reject };
+    const giveUp = () => {
+      const index = this.#waiters.indexOf(waiter);
+      if (index >= 0) this.#waiters.splice(index, 1);
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
+    this.#waiters.push(waiter);
+    // Whatever went wrong before: somebody waits now, so it is tried again now.
+    this.#exhausted = false;
+    this.#endPause();
+    void this.#toil();
+    return promise.finally(() => signal.removeEventListener('abort', giveUp));
+  }
+
+  #unmake(number: number): Promise<void> {
+    const under = this.#unmaking.get(number);
+    if (under) return under.promise;
+    const settlement = Promise.withResolvers<void>();
+    this.#claimed.delete(number);
+    this.#doomed.add(number);
+    this.#unmaking.set(number, settlement);
+    void this.#toil();
+    return settlement.promise;
+  }
+
+  /**
+   * Does all there is to do, one script at a time. Never rejects: whoever waits for a part of it is
+   * told there.
+   */
+  #toil(): Promise<void> {
+    this.#work ??= this.#doAll().finally(() => {
+      this.#work = null;
+      if (this.#hasWork()) void this.#toil();
+    });
+    return this.#work;
+  }
+
+  async #doAll(): Promise<void> {
+    while (this.#hasWork()) {
+      if (this.#doomed.size > 0) await this.#unmakeDoomed();
+      if (this.#wanted() > 0) await this.#refill();
+    }
+  }
+
+  #hasWork(): boolean {
+    return this.#doomed.size > 0 || this.#wanted() > 0;
+  }
+
+  /** How many slots are to be made now. */
+  #wanted(): number {
+    if (this.#closed || this.#exhausted || this.#pause) return 0;
+    return Math.max(0, this.#idleTarget + this.#waiters.length - this.#idle.length);
+  }
+
+  async #refill(): Promise<void> {
+    try {
+      const { slots, changes } = await this.#maker.make(Math.min(BATCH_SLOTS, this.#wanted()));
+      for (const change of changes) this.#log('info', change);
+      this.#failure = null;
+      this.#pauseMs = 0;
+      this.#idle.push(...slots);
+      this.#exhausted = slots.length === 0;
+    } catch (error) {
+      this.#failure = error;
+      this.#log('warn', 'Network slots could not be made', error);
+      this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2 || FIRST_PAUSE_MS);
+      this.#pauseFor(this.#pauseMs);
+    }
+    this.#handOut();
+  }
+
+  #handOut(): void {
+    while (this.#waiters.length > 0 && this.#idle.length > 0)
+      this.#waiters.shift()?.resolve(this.#idle.shift() as Slot);
+    if (this.#failure) for (const waiter of this.#waiters.splice(0)) waiter.reject(this.#failure);
+    if (!this.#exhausted) return;
+    const full = new NetworkError(
+      `All network slots of ${this.#cidr.text} on this machine are taken (${this.#cidr.slotCount}).`,
+    );
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(full);
+  }
+
+  #refillSoon(): void {
+    if (this.#failure) return;
+    if (this.#idle.length * 2 >= this.#idleTarget) return this.#pauseFor(QUIET_MS);
+    this.#endPause();
+    void this.#toil();
+  }
+
+  #pauseFor(ms: number): void {
+    this.#endPause();
+    this.#pause = setTimeout(() => {
+      this.#endPause();
+      void this.#toil();
+    }, ms);
+    this.#pause.unref();
+  }
+
+  #endPause(): void {
+    if (this.#pause) clearTimeout(this.#pause);
+    this.#pause = null;
+  }
+
+  async #unmakeDoomed(): Promise<void> {
+    const numbers = [...this.#doomed].slice(0, BATCH_SLOTS);
+    for (const number of numbers) this.#doomed.delete(number);
+    try {
+      await this.#maker.unmake(numbers);
+      for (const number of numbers) this.#settle(number, null);
+    } catch (error) {
+      if (numbers.length === 1) return this.#settle(numbers[0] as number, error);
+      // One that resists must not keep the others.
+      for (const number of numbers) {
+        await this.#maker.unmake([number]).then(
+          () => this.#settle(number, null),
+          (reason: unknown) => this.#settle(number, reason),
+        );
+      }
+    }
+    this.#exhausted = false;
+  }
+
+  #settle(number: number, error: unknown): void {
+    const settlement = this.#unmaking.get(number);
+    this.#unmaking.delete(number);
+    if (error) settlement?.reject(error);
+    else settlement?.resolve();
+  }
+
+  #owner(): { instanceId: string; dataFolder: string } {
+    return { instanceId: this.#options.instanceId, dataFolder: this.#options.dataFolder };
+  }
+
+  #log(level: NetworkLogEvent['level'], message: string, error?: unknown): void {
+    this.#options.log?.({ level, message, error });
+  }
+}

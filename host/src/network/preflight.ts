@@ -1,0 +1,178 @@
+// What the doctor asks about the network before a daemon starts: rights, kernel features, address
+// conflicts, firewalls of others. Changes nothing on the machine: what must be tried is tried in a
+// namespace of its own that ends with the check.
+import { access, constants } from 'node:fs/promises';
+import { z } from 'zod';
+import { ROOT_TABLE } from './slots/firewall.ts';
+import { runTool } from './slots/machine-script.ts';
+import { makeScript } from './slots/slot-scripts.ts';
+import {
+  HOST_VETH_PREFIX,
+  NetworkError,
+  SLOT_PREFIX_LENGTH,
+  addressText,
+  parseGuestCidr,
+  slotOf,
+} from './slots/slot.ts';
+import type { GuestCidr } from './slots/slot.ts';
+
+/** Something that keeps guests from a network, and how to mend it. */
+export interface NetworkFault {
+  message: string;
+  remedy: string;
+}
+
+const TOOLS = ['ip', 'nft', 'nsenter', 'unshare', 'flock', 'setpriv'];
+
+/**
+ * Whether this process can make slots: it makes one, with its firewalls, where nobody sees it.
+ * Empty: all is well.
+ */
+export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> {
+  if (process.getuid?.() !== 0) {
+    return [
+      {
+        message: 'Network slots are made by root, and this process is not root.',
+        remedy: 'Run it as root or with sudo.',
+      },
+    ];
+  }
+
+  const missing: string[] = [];
+  for (const tool of TOOLS) await runTool(tool, ['sh', '-c', 'command -v "$0"', tool]).catch(() => missing.push(tool));
+
+  if (missing.length > 0) {
+    return [
+      {
+        message: `Commands are missing: ${missing.join(', ')}.`,
+        remedy: 'apt-get install iproute2 nftables util-linux',
+      },
+    ];
+  }
+
+  try {
+    await access('/dev/net/tun', constants.R_OK | constants.W_OK);
+  } catch (error) {
+    return [{ message: `/dev/net/tun cannot be used: ${(error as Error).message}`, remedy: 'modprobe tun' }];
+  }
+  const trial = [
+    'mkdir -p /run/netns',
+    'mount -t tmpfs -o mode=0755 tmpfs /run/netns',
+    makeScript([slotOf(parseGuestCidr(cidr), 0)]),
+  ];
+  try {
+    await runTool('Making a network slot for trial', ['unshare', '--net', '--mount', 'sh', '-eu'], trial.join('\n'));
+    return [];
+  } catch (error) {
+    if (!(error instanceof NetworkError)) throw error;
+    const remedy =
+      'The kernel needs network namespaces, veth, tun and nftables with NAT, connection tracking, fib, limit, reject and connlimit; ' +
+      'a container needs CAP_NET_ADMIN and CAP_SYS_ADMIN. Debian’s own kernels have all of it.';
+    return [{ message: error.message, remedy }];
+  }
+}
+
+const routes = z.array(z.object({ dst: z.string(), dev: z.string().optional() }));
+
+/**
+ * Whether the machine already uses addresses of the guest network, other instances' slots aside.
+ * Empty: it does not.
+ */
+export async function checkGuestCidr(text: string): Promise<NetworkFault[]> {
+  const cidr = parseGuestCidr(text);
+  const listing = routes.parse(
+    JSON.parse(await runTool('Listing the routes', ['ip', '-json', '-4', 'route', 'show', 'table', 'all'])),
+  );
+  const conflicts = listing.filter(
+    (route) => overlaps(cidr, route.dst) && !isSlotRoute(cidr, route.dst, route.dev ?? ''),
+  );
+  return conflicts.map((route) => ({
+    message: `The machine has a route to ${route.dst}${route.dev ? ` by ${route.dev}` : ''}, which overlaps the guest network ${text}.`,
+    remedy: 'Set BERTH_GUEST_CIDR to a private block that nothing on this machine and its network uses.',
+  }));
+}
+
+const chains = z.object({
+  nftables: z.array(
+    z.object({
+      chain: z
+        .object({
+          family: z.string(),
+          table: z.string(),
+          name: z.string(),
+          hook: z.string().optional(),
+          policy: z.string().optional(),
+        })
+        .optional(),
+    }),
+  ),
+});
+
+const OTHERS_HOOKS: Record<string, string> = {
+  forward: 'guests may reach no internet',
+  input: 'guests may get no answer from the resolver',
+};
+
+/**
+ * Firewalls of others that drop what they do not know (Docker's forward chain, ufw, firewalld):
+ * every table has a say, and no rule of ours overrules theirs. Empty: none is seen. Rules that some
+ * iptables keep outside of nftables are not seen.
+ */
+export async function checkOtherFirewalls(): Promise<NetworkFault[]> {
+  const listing = chains.parse(JSON.parse(await runTool('Listing the firewalls', ['nft', '-j', 'list', 'chains'])));
+  return listing.nftables.flatMap(({ chain }) => {
+    const consequence = OTHERS_HOOKS[chain?.hook ?? ''];
+    if (!chain || consequence === undefined || chain.policy !== 'drop') return [];
+    const table = `${chain.family} ${chain.table}`;
+    if (!['ip', 'inet'].includes(chain.family) || table === ROOT_TABLE) return [];
+    return [
+      {
+        message: `The chain ${chain.name} of the table ${table} (${chain.hook}) drops what is unknown: ${consequence}.`,
+        remedy: remedyFor(chain),
+      },
+    ];
+  });
+}
+
+function remedyFor(chain: { family: string; table: string; name: string; hook?: string | undefined }): string {
+  const devices = `${HOST_VETH_PREFIX}*`;
+  const where = `nft insert rule ${chain.family} ${chain.table} ${chain.name}`;
+  if (chain.hook === 'input')
+    return `Accept what comes from the slots; our own table closes all but the resolver: ${where} iifname '"${devices}"' accept`;
+  if (chain.family === 'ip' && chain.table === 'filter' && chain.name === 'FORWARD') {
+    return (
+      `With Docker: iptables -I DOCKER-USER -i ${HOST_VETH_PREFIX}+ -j ACCEPT; ` +
+      `iptables -I DOCKER-USER -o ${HOST_VETH_PREFIX}+ -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT. ` +
+      `Without: the same in the chain FORWARD. Our own table goes on closing what guests must not reach.`
+    );
+  }
+  const rules = [`iifname '"${devices}"' accept`, `oifname '"${devices}"' ct state established,related accept`];
+  return `Accept what comes from and goes back to the slots: ${rules.map((rule) => `${where} ${rule}`).join('; ')}`;
+}
+
+/** Routes to blocks larger than this are ways out, not networks of somebody's. */
+const BROADEST_CLAIM = 8;
+
+function overlaps(cidr: GuestCidr, destination: string): boolean {
+  const match = /^(\d+)\.(\d+)\.(\d+)\.(\d+)(?:\/(\d+))?$/.exec(destination);
+  if (!match) return false;
+  const first = match.slice(1, 5).reduce((sum, octet) => sum * 256 + Number(octet), 0);
+  const last = first + 2 ** (32 - Number(match[5] ?? 32)) - 1;
+  // A default route, also when written as two halves, claims no address for itself.
+  if (Number(match[5] ?? 32) < BROADEST_CLAIM) return false;
+  return first <= cidr.firstAddress + 2 ** (32 - cidr.prefixLength) - 1 && last >= cidr.firstAddress;
+}
+
+/**
+ * Whether a route is that of the slot whose veth it names: then the number, and so the addresses,
+ * are entered in the registry.
+ */
+function isSlotRoute(cidr: GuestCidr, destination: string, device: string): boolean {
+  const number = Number(new RegExp(`^${HOST_VETH_PREFIX}(\\d+)$`).exec(device)?.[1] ?? Number.NaN);
+  if (!(number < cidr.slotCount)) return false;
+  const subnet = cidr.firstAddress + number * 4;
+  return [
+    `${addressText(subnet)}/${SLOT_PREFIX_LENGTH}`,
+    ...[0, 1, 3].map((offset) => addressText(subnet + offset)),
+  ].includes(destination);
+}

@@ -1,0 +1,63 @@
+// Who runs in a network slot, whatever a record says: processes in its namespace, or with its uid.
+// Ends them, nothing else.
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { endProcess, readProcess } from '@berth/os/process-identity.ts';
+import type { Slot } from './slot.ts';
+
+/**
+ * A process that was about to start another is gone, and so is the other, after the second look;
+ * more would be a fault of the machine.
+ */
+const LOOKS = 5;
+
+/**
+ * Ends all of them and resolves with how many there were. A QEMU is in the namespace before it
+ * takes the slot's uid, and has the uid even when the namespace has lost its name.
+ */
+export async function endSlotProcesses(slot: Pick<Slot, 'namespacePath' | 'uid'>): Promise<number> {
+  let ended = 0;
+  for (let look = 0; look < LOOKS; look += 1) {
+    const found = await slotProcesses(slot);
+    if (found.length === 0) return ended;
+
+    ended += found.length;
+    await Promise.all(found.map((process) => endProcess(process)));
+  }
+  throw new Error(`processes in ${slot.namespacePath} appear again as soon as they are ended`);
+}
+
+async function slotProcesses(slot: Pick<Slot, 'namespacePath' | 'uid'>): Promise<ProcessIdentity[]> {
+  const namespace = ifThere(() => `net:[${statSync(slot.namespacePath).ino}]`);
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const here = pids.filter(
+    (pid) =>
+      (namespace !== null && ifThere(() => readlinkSync(`/proc/${pid}/ns/net`)) === namespace) || isUser(pid, slot.uid),
+  );
+  const processes = await Promise.all(here.map((pid) => readProcess(Number(pid))));
+  return processes.filter((process) => process !== null);
+}
+
+/**
+ * Containers on this machine may have a Berth of their own, with the same uids: their VMs are one
+ * more pid namespace away than ours, in their jails.
+ */
+function isUser(pid: string, uid: number): boolean {
+  const status = ifThere(() => readFileSync(`/proc/${pid}/status`, 'latin1')) ?? '';
+  const pids = /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/) ?? [];
+  return Number(/^Uid:\s+(\d+)/m.exec(status)?.[1] ?? Number.NaN) === uid && pids.length <= 2;
+}
+
+/**
+ * Null for a process or namespace that is gone, and for kernel threads and zombies, which have no
+ * namespace to show.
+ */
+function ifThere<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch (error) {
+    if (['ENOENT', 'ESRCH', 'EACCES', 'EINVAL'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+
+    throw error;
+  }
+}

@@ -1,0 +1,96 @@
+// The daemon's part of the data folder: its layout, the lock that lets one daemon in, the ids that
+// live as long as the folder, and the token.
+import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { tryLock } from '@berth/os/file-lock.ts';
+import { readIfPresent } from '@berth/os/durable-file.ts';
+
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
+const TOKEN_MIN_CHARACTERS = 32;
+
+export interface DataFolder {
+  vms: string;
+  /** On one file system with `vms`: machines move from one to the other. */
+  pool: string;
+  fences: string;
+  /** Names this installation among several on one machine. */
+  instanceId: string;
+  /** Names this host to the control plane. */
+  hostId: string;
+  /** Lets the next daemon in. */
+  unlock(): Promise<void>;
+}
+
+/**
+ * Makes what is missing and takes the lock, which the kernel gives back however this process ends.
+ * Throws when another daemon has it.
+ */
+export async function openDataFolder(root: string): Promise<DataFolder> {
+  const host = join(root, 'host');
+  await mkdir(host, { recursive: true, mode: 0o700 });
+  const lockPath = join(host, 'lock');
+  const lock = await tryLock(lockPath);
+  if (lock === null) throw new Error(`another host daemon uses this data folder (it holds ${lockPath})`);
+
+  try {
+    return {
+      vms: join(host, 'vms'),
+      pool: join(host, 'pool'),
+      fences: join(host, 'fences'),
+      instanceId: await keptId(join(root, 'instance-id'), /^[a-z2-7]{8}$/, () => randomLetters(8)),
+      hostId: await keptId(join(host, 'host-id'), /^hst_[a-z2-7]{24}$/, () => `hst_${randomLetters(24)}`),
+      unlock: () => lock.release(),
+    };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+/**
+ * The bearer token of the control plane. Throws when there is none, when it is short, or when
+ * others on this machine can read it.
+ */
+export async function readToken(path: string): Promise<string> {
+  const { mode } = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`--token-file (BERTH_HOST_TOKEN_FILE): ${error.message}`, { cause: error });
+  });
+  if ((mode & 0o007) !== 0)
+    throw new Error(`--token-file: ${path} can be read by every user; chmod it to 0600 or 0640`);
+
+  const token = (await readFile(path, 'utf8')).trim();
+  if (token.length < TOKEN_MIN_CHARACTERS || /\s/.test(token))
+    throw new Error(`--token-file: ${path} must hold one word of at least ${TOKEN_MIN_CHARACTERS} characters`);
+
+  return token;
+}
+
+/** Letters and digits of base32: 5 random bits each. */
+export function randomLetters(count: number): string {
+  return Array.from(randomBytes(count), (byte) => LETTERS.charAt(byte & 31)).join('');
+}
+
+/**
+ * Reads an id that an earlier start made, or makes it. Two that make it at once agree: the first
+ * link wins.
+ */
+async function keptId(path: string, form: RegExp, make: () => string): Promise<string> {
+  const kept = (await readIfPresent(path))?.trim();
+  if (kept !== undefined) {
+    if (!form.test(kept))
+      throw new Error(`${path} holds '${kept.slice(0, 40)}', which is not an id of the form ${form.source}`);
+
+    return kept;
+  }
+  const beside = `${path}.${randomLetters(8)}.tmp`;
+  await writeFile(beside, `${make()}\n`, { mode: 0o644, flush: true });
+  try {
+    await link(beside, path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  } finally {
+    await rm(beside, { force: true });
+  }
+  return keptId(path, form, make);
+}

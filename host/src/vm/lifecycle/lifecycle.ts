@@ -1,0 +1,322 @@
+// The owner of every VM of this host. States and who may move them (an arrow without a name is the
+// end of what its left side names):
+//
+//   (none) --create--> creating -> running --sleep--> sleeping -> asleep --wake--> waking -> running --resize--> running
+//     a create that failed, a process that ended, a wake that failed when its machine ran: dead --wake, if it ever ran--> waking
+//     any --destroy--> destroying -> destroyed (only the epoch is remembered)
+//
+// Judges each call by its epoch (fencing.ts), lets in or refuses, and runs the verb in the VM's
+// turn. Must not know HTTP.
+import type { Duplex, Readable } from 'node:stream';
+import type { GuestExecRequest } from '@berth/protocol/guest.ts';
+import type {
+  VmClone,
+  VmCreate,
+  VmMetrics,
+  VmResize,
+  VmSleep,
+  VmSpec,
+  VmSshHostKey,
+  VmView,
+  VmWake,
+} from '@berth/protocol/host.ts';
+import type { Amounts } from '../admission.ts';
+import type { GuestClient } from '../../guest/client.ts';
+import { HostError } from '../host-error.ts';
+import { Capacity, type Admission } from '../owned/capacity.ts';
+import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type Verdict } from '../owned/fencing.ts';
+import { cloneInto } from './clone.ts';
+import type { StreamTarget } from '../../guest/guest-streams.ts';
+import { bringUp } from './create.ts';
+import { tearDown } from './destroy.ts';
+import { letGo } from './exit.ts';
+import { raiseEpoch } from './raise.ts';
+import { recoverAll } from './recover.ts';
+import { grow } from './resize.ts';
+import { putToSleep } from './sleep.ts';
+import { wakeUp } from './wake.ts';
+import { metricsOf } from './metrics.ts';
+import { beyond, largerOf, newRecord, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
+import { OwnedVms } from '../owned/owned-vms.ts';
+import { UnreadVms } from './unread-vms.ts';
+
+export class VmLifecycle {
+  readonly #parts: LifecycleParts;
+  readonly #capacity: Capacity;
+  readonly #vms: OwnedVms;
+  readonly #unread: UnreadVms;
+  #closing = false;
+
+  constructor(parts: LifecycleParts, admission: Admission) {
+    this.#parts = parts;
+    this.#vms = new OwnedVms(parts);
+    this.#unread = new UnreadVms(parts, this.#vms);
+    this.#capacity = new Capacity(admission, () => this.#vms.values());
+  }
+
+  /**
+   * Takes over what an earlier daemon left: adopts VMs that run, ends half-made ones, reaps what no
+   * record names. Once, before any other call.
+   */
+  async recover(): Promise<void> {
+    const { owned, unread } = await recoverAll(this.#parts);
+    owned.forEach((vm) => this.#vms.add(vm));
+    unread.forEach((id) => this.#unread.add(id));
+  }
+
+  list(): VmView[] {
+    return this.#vms.list();
+  }
+
+  /** Throws `vm_not_found` for a VM that was never here, or is forgotten. */
+  get(id: string): VmView {
+    return this.#vms.show(id);
+  }
+
+  /**
+   * Resolves with the VM `running`. Calls with the same epoch and spec share one attempt. The
+   * caller going away does not stop it.
+   */
+  async create(id: string, { epoch, spec }: VmCreate): Promise<VmView> {
+    if (this.#unread.has(id)) await this.#unread.takeOver(id);
+
+    // Judged anew after each step: what it waited for may have been overtaken.
+    for (;;) {
+      const verdict = judgeCreate(this.#vms.known(id), epoch, spec);
+      switch (verdict.do) {
+        case 'refuse':
+          throw new HostError(verdict.code, verdict.message);
+        case 'came-down':
+          throw new HostError(
+            'create_failed',
+            `it ran under this epoch and ended: ${this.#vms.find(id)?.record.reason ?? 'unknown'}`,
+          );
+        case 'answer':
+          return this.get(id);
+        case 'replace':
+          await this.#end(id, 0);
+          break;
+        case 'join':
+          await this.#vms.underWay(id).done;
+          break;
+        case 'start':
+          await this.#start(id, epoch, spec);
+          break;
+      }
+    }
+  }
+
+  /**
+   * Resolves with the VM `asleep`. A machine that is being made, woken or resized is waited for.
+   */
+  async sleep(id: string, { epoch }: VmSleep): Promise<VmView> {
+    return this.#carryOut(
+      id,
+      epoch,
+      () => judgeSleep(this.#vms.known(id), epoch),
+      (vm) =>
+        vm.begin({ status: 'sleeping', epoch, size: sizeOf(vm.record.spec) }, (abort) =>
+          putToSleep(this.#parts, vm, epoch, abort),
+        ),
+    );
+  }
+
+  /** Resolves with the VM `running`, at the size of the spec as far as its guest went along. */
+  async wake(id: string, { epoch, spec }: VmWake): Promise<VmView> {
+    const size = sizeOf(spec);
+    return this.#carryOut(
+      id,
+      epoch,
+      () => judgeWake(this.#vms.known(id), epoch),
+      (vm) => {
+        const { spec: before, snapshot } = vm.record;
+        // A snapshot is restored at its own size, and gives back what is too much afterwards. Its
+        // disk is counted already.
+        const needed = snapshot ? largerOf(before, size) : size;
+        this.#capacity.letIn({ ...needed, diskGib: beyond(before, size).diskGib }, 'machine');
+        return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, { epoch, size }, abort));
+      },
+    );
+  }
+
+  /** Resolves with the VM `running` at that size. */
+  async resize(id: string, { epoch, size }: VmResize): Promise<VmView> {
+    return this.#carryOut(
+      id,
+      epoch,
+      () => judgeResize(this.#vms.known(id), epoch, size),
+      (vm) => {
+        this.#capacity.letIn(beyond(vm.record.spec, size), 'added');
+        return vm.begin({ status: 'resizing', epoch, size }, (abort) => grow(this.#parts, vm, { epoch, size }, abort));
+      },
+    );
+  }
+
+  /** Resolves when nothing of the VM is left. Overtakes whatever is under way. */
+  async destroy(id: string, epoch: number): Promise<VmView> {
+    if (this.#unread.has(id)) await this.#unread.takeOver(id);
+
+    const verdict = judgeDestroy(this.#vms.known(id), epoch);
+    if (verdict.do === 'refuse') throw new HostError(verdict.code, verdict.message);
+
+    if (verdict.do === 'end') await this.#end(id, epoch);
+
+    await this.#parts.directory.removeSetAside(id);
+    await this.#parts.fences.raise(id, epoch);
+    return { id, epoch, status: 'destroyed' };
+  }
+
+  /** Runs a command in a VM that is `running`; see {@link GuestClient.exec}. */
+  async exec(id: string, command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
+    return this.#vms.running(id).guest.exec(command, signal);
+  }
+
+  /**
+   * Clones a repository in a VM that is `running`; see {@link GuestClient.clone}. Throws
+   * `stale_epoch` for an epoch older than the newest seen.
+   */
+  async clone(id: string, clone: VmClone, signal: AbortSignal): Promise<Readable> {
+    const { vm, guest } = this.#vms.running(id);
+    return cloneInto(vm, guest, clone, signal);
+  }
+
+  /** Opens a raw stream into a VM that is `running`; see `GuestStreams.open`. */
+  async openStream(id: string, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
+    const { vm, guest } = this.#vms.running(id);
+    return this.#parts.streams.open(vm, guest, target, signal);
+  }
+
+  /** The guest of a VM that is `running`, for calls that only pass through. */
+  guestOf(id: string): GuestClient {
+    return this.#vms.running(id).guest;
+  }
+
+  /** What guest and host say of a VM that is `running`. */
+  async metrics(id: string, signal: AbortSignal): Promise<VmMetrics> {
+    const { vm, guest } = this.#vms.running(id);
+    return metricsOf(this.#parts, vm, guest, signal);
+  }
+
+  /**
+   * Of a VM that is or was `running`. Throws `vm_not_found`, also for one whose create is not that
+   * far.
+   */
+  async sshHostKey(id: string): Promise<VmSshHostKey> {
+    const names = this.#vms.find(id)?.record.everRan === true ? await this.#parts.directory.readNames(id) : null;
+    if (names === null) throw new HostError('vm_not_found', `no host key of a VM ${id} is on record here`);
+
+    const [kind, material] = names.sshHostKey.publicKey.split(' ');
+    return { publicKey: `${kind} ${material}` };
+  }
+
+  /**
+   * What may be handed out in all, what VMs have of it, and the most that one can have; memory as
+   * the guests see it.
+   */
+  capacity(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
+    return this.#capacity.figures();
+  }
+
+  /**
+   * Lets go of the VMs, which run on. Verbs under way get until the signal aborts, then they are
+   * undone, or left to the next daemon.
+   */
+  async close(patience: AbortSignal): Promise<void> {
+    this.#closing = true;
+    const stop = (): void => {
+      for (const { doing } of this.#vms.values())
+        doing?.abort.abort(new HostError('internal', 'the host daemon is shutting down'));
+    };
+    patience.addEventListener('abort', stop, { once: true });
+    if (patience.aborted) stop();
+
+    await Promise.all([...this.#vms.values()].map((vm) => vm.turns.over()));
+    patience.removeEventListener('abort', stop);
+    for (const vm of this.#vms.values()) letGo(vm);
+  }
+
+  /**
+   * No await between the look at the machine and the promise: two calls cannot be let in for the
+   * same room.
+   */
+  async #start(id: string, epoch: number, spec: VmSpec): Promise<void> {
+    this.#refuseIfClosing();
+    const size = sizeOf(spec);
+    this.#capacity.letIn(size, 'machine', id);
+    const earlier = this.#vms.find(id);
+    const record = newRecord(id, epoch, spec);
+    const vm = earlier ?? new OwnedVm(record);
+    vm.record =
+      earlier === undefined || earlier.record.freed ? record : { ...record, driverState: earlier.record.driverState };
+    this.#vms.add(vm);
+
+    await vm.begin({ status: 'creating', epoch, size }, (abort) => bringUp(this.#parts, vm, abort)).done;
+  }
+
+  /**
+   * Judged anew after each step, as a create is. `begin` must not await before the verb is under
+   * way.
+   */
+  async #carryOut(
+    id: string,
+    epoch: number,
+    judge: () => Verdict<HostError['code']>,
+    begin: (vm: OwnedVm) => { done: Promise<void> },
+  ): Promise<VmView> {
+    if (this.#unread.has(id)) await this.#unread.takeOver(id);
+
+    for (;;) {
+      const verdict = judge();
+      if (verdict.do === 'refuse') throw new HostError(verdict.code, verdict.message);
+
+      const vm = this.#vms.find(id);
+      if (vm === undefined) throw new Error(`a verdict on the VM ${id}, which is not here, is a bug`);
+
+      switch (verdict.do) {
+        case 'answer':
+          if (vm.record.epoch >= epoch) return this.#vms.view(vm);
+
+          await vm.turns.take(() => raiseEpoch(this.#parts, vm, epoch));
+          break;
+        case 'join':
+          await this.#vms.underWay(id).done;
+          break;
+        case 'wait':
+          // How it went is told to those who asked for it.
+          await this.#vms.underWay(id).done.catch(() => undefined);
+          break;
+        case 'start':
+          this.#refuseIfClosing();
+          await begin(vm).done;
+          break;
+      }
+    }
+  }
+
+  #refuseIfClosing(): void {
+    if (this.#closing) throw new HostError('internal', 'the host daemon is shutting down');
+  }
+
+  /** Joins the destroy under way or begins one, under the newest of the epochs. */
+  async #end(id: string, epoch: number): Promise<void> {
+    const vm = this.#vms.find(id);
+    if (vm === undefined) return;
+
+    if (vm.ending !== null) {
+      vm.ending.epoch = Math.max(vm.ending.epoch, epoch);
+      await vm.ending.done;
+      return;
+    }
+    const ending = { epoch: Math.max(vm.record.epoch, epoch), done: Promise.resolve() };
+    vm.ending = ending;
+    vm.closeStreams(new HostError('vm_not_found', 'the VM is being destroyed'));
+    vm.doing?.abort.abort(new HostError('superseded', `a destroy overtook it while it was ${vm.doing.status}`));
+    ending.done = vm.turns.take(() => tearDown(this.#parts, vm, ending.epoch));
+    try {
+      await ending.done;
+      this.#vms.delete(id);
+    } finally {
+      vm.ending = null;
+    }
+  }
+}

@@ -1,0 +1,269 @@
+// What a daemon does at its start with what an earlier one left, whatever step that one was killed
+// at: a VM that runs is adopted, a half-made one is ended, a half-destroyed one is finished, and
+// what no record names is reaped. A sleep or wake goes on when its point of no return was passed,
+// and is undone otherwise. Nothing here may stop the daemon from starting.
+import { eachOf } from '@berth/os/each-of.ts';
+import { GuestClient, GuestRefusal } from '../../guest/client.ts';
+import { messageOf } from '../host-error.ts';
+import type { VmRecord } from '../directory/record.ts';
+import type { RunningVm } from '../driver.ts';
+import { tearDown } from './destroy.ts';
+import { diedSignal, markDead, release, startWatching, type Death } from './exit.ts';
+import { finishSleep, isUnfinished } from './sleep.ts';
+import { resumeWake, undoWake } from './wake.ts';
+import { OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
+
+/** How many VMs are taken over at once: each may cost a process start or a call of a slow guest. */
+const AT_ONCE = 8;
+
+/**
+ * Resolves with every VM that still has a record, and with the ids of those whose record the disk
+ * does not give: nothing of them was touched.
+ */
+export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedVm[]; unread: string[] }> {
+  const records: VmRecord[] = [];
+  const useless: { id: string; damaged: boolean }[] = [];
+  const unread: string[] = [];
+  for (const id of await parts.directory.list()) {
+    const found = await parts.directory.read(id).catch((error: unknown) => ({ kind: 'unreadable' as const, error }));
+    if (found.kind === 'record') {
+      records.push(found.record);
+    } else if (found.kind === 'unreadable') {
+      // The disk failed, not the record: nothing is known, so nothing is touched.
+      unread.push(id);
+      parts.log.error({ vmId: id, err: found.error }, 'the record of a VM cannot be read; the VM is left alone');
+    } else {
+      // Without a record: killed between the folder and the record, nothing was made yet. A damaged
+      // one may be of a disk that somebody misses.
+      const damaged = found.kind === 'corrupt';
+      useless.push({ id, damaged });
+      if (damaged) {
+        parts.log.error(
+          { vmId: id, found },
+          'the record of a VM is damaged: its machine is ended, its folder set aside',
+        );
+      } else {
+        parts.log.info({ vmId: id }, 'a VM without a record is removed');
+      }
+    }
+  }
+  const owned: OwnedVm[] = [];
+  await eachOf(records, AT_ONCE, async (record) => {
+    const vm = new OwnedVm(record);
+    if (await recoverOne(parts, vm)) owned.push(vm);
+  });
+  await eachOf(useless, AT_ONCE, ({ id }) =>
+    attempt(parts, id, 'ending a VM without a usable record', () =>
+      parts.driver.destroy(parts.directory.driverFolder(id), null),
+    ),
+  );
+
+  if (unread.length > 0) {
+    // By what name the driver knows their machines is in the records alone.
+    parts.log.error({ vmIds: unread }, 'nothing is reaped: it could be a machine of a VM whose record cannot be read');
+  } else {
+    const known = new Set(owned.filter((vm) => !vm.record.freed).map((vm) => vm.machineId));
+    await attempt(parts, null, 'reaping', async () => {
+      const reaped = await parts.driver.reapOrphans(known);
+      if (reaped.length > 0) parts.log.warn({ reaped }, 'reaped what no record names');
+    });
+  }
+  // The folders last: the driver may have read from them what to end.
+  await eachOf(useless, AT_ONCE, ({ id, damaged }) =>
+    attempt(parts, id, 'removing its folder', () =>
+      damaged ? parts.directory.setAside(id) : parts.directory.remove(id),
+    ),
+  );
+  return { owned, unread };
+}
+
+/** Takes over one VM by its record. False when nothing of the VM is left. */
+export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
+  const { id, record } = { id: vm.id, record: vm.record };
+  const destroyedEpoch = parts.fences.epochOf(id) ?? 0;
+  if (record.status === 'destroying' || destroyedEpoch >= record.epoch) {
+    return !(await attempt(parts, id, 'finishing its destroy', () =>
+      tearDown(parts, vm, Math.max(record.epoch, destroyedEpoch)),
+    ));
+  }
+
+  switch (record.status) {
+    case 'running':
+      await attempt(parts, id, 'adopting it', () => vm.turns.take(() => adopt(parts, vm)));
+      await attempt(parts, id, 'removing a spent snapshot', () => parts.directory.removeSnapshot(id));
+      break;
+    case 'creating':
+      parts.log.warn({ vmId: id }, 'a half-made VM is ended');
+      vm.record = {
+        ...record,
+        status: 'dead',
+        reason: 'the host daemon ended while the VM was being created',
+        deathCode: 'not_created',
+      };
+      await attempt(parts, id, 'ending a half-made VM', () => clear(parts, vm));
+      break;
+    case 'sleeping':
+      await vm.turns.take(() => settleSleep(parts, vm));
+      break;
+    case 'asleep':
+      if (isUnfinished(parts, record)) await finishSleep(parts, vm);
+
+      await attempt(parts, id, 'looking at its snapshot', () => lookAtSnapshot(parts, vm));
+      break;
+    case 'waking':
+      await vm.turns.take(() => settleWake(parts, vm));
+      break;
+    case 'dead':
+      if (!record.freed) await attempt(parts, id, 'freeing a dead VM', () => clear(parts, vm));
+  }
+  return true;
+}
+
+/**
+ * With a complete snapshot the sleep is finished; without, the machine goes on, or is dead with its
+ * disk.
+ */
+async function settleSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { driver, directory, log } = parts;
+  try {
+    if (await driver.hasSnapshot(directory.snapshotFolder(vm.id))) {
+      await finishSleep(parts, vm);
+      log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'a sleep that was cut short is over');
+      return;
+    }
+  } catch (error) {
+    log.error({ vmId: vm.id, err: error }, 'it cannot be told how far a sleep had come that was cut short');
+    await markDead(
+      parts,
+      vm,
+      notAdopted(`its sleep was cut short, and its snapshot cannot be read: ${messageOf(error)}`),
+    );
+    return;
+  }
+  vm.record = { ...vm.record, status: 'running' };
+  await attempt(parts, vm.id, 'recording that it goes on', () => directory.write(vm.record));
+  await attempt(parts, vm.id, 'letting it go on', () => adopt(parts, vm));
+  await attempt(parts, vm.id, 'removing half a snapshot', () => directory.removeSnapshot(vm.id));
+}
+
+async function lookAtSnapshot({ driver, directory }: LifecycleParts, vm: OwnedVm): Promise<void> {
+  if (vm.record.snapshot && !(await driver.hasSnapshot(directory.snapshotFolder(vm.id)))) {
+    vm.record = { ...vm.record, snapshot: false, reason: 'its snapshot is gone' };
+    await directory.write(vm.record);
+  }
+}
+
+/**
+ * A wake whose machine did not run yet is undone. One whose machine runs is finished, after the
+ * daemon's start: whoever asks for it joins.
+ */
+async function settleWake(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { record } = vm;
+  if (!record.continued) {
+    const left = record.sleptState !== null || (!record.snapshot && !record.freed);
+    await undoWake(
+      parts,
+      vm,
+      record.snapshot ? 'asleep' : 'dead',
+      left,
+      'the host daemon ended while the VM was waking',
+    );
+    return;
+  }
+  const running = await takeOver(parts, vm);
+  if (running !== null) {
+    const { epoch, spec, sizeAsked } = record;
+    vm.begin({ status: 'waking', epoch, size: sizeAsked ?? sizeOf(spec) }, (abort) =>
+      resumeWake(parts, vm, running, abort),
+    );
+  }
+}
+
+async function clear(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  await release(parts, vm);
+  if (!vm.record.everRan) await parts.directory.removeContents(vm.id);
+
+  await parts.directory.write(vm.record);
+}
+
+/**
+ * Takes over a VM that runs, when it is the recorded process and its guest knows the recorded
+ * secret; otherwise it becomes `dead`.
+ */
+async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { directory, log } = parts;
+  const running = await takeOver(parts, vm);
+  if (running === null) return;
+
+  const secret = await directory.readSecret(vm.id);
+  if (secret === null) {
+    await markDead(parts, vm, notAdopted('the secret of its guest daemon is lost'));
+    return;
+  }
+  vm.guest = new GuestClient(running.guest, secret);
+  // What the daemon before had asked for goes on for some seconds.
+  vm.clone.maybe = true;
+  const died = diedSignal(startWatching(parts, vm, running.process), 'vm_not_running');
+  try {
+    await vm.guest.health({ signal: died, deadlineMs: parts.deadlines.adoptMs });
+  } catch (error) {
+    if (died.aborted) {
+      // The watch marks it dead.
+      return;
+    }
+    if (error instanceof GuestRefusal) {
+      await markDead(parts, vm, notAdopted(`its guest does not know the recorded secret: ${error.message}`));
+      return;
+    }
+    // It is the recorded process and it runs: a guest too busy to answer now is no reason to take a
+    // tenant's machine away.
+    log.warn({ vmId: vm.id, err: error }, 'an adopted guest did not answer yet');
+  }
+  log.info({ vmId: vm.id, epoch: vm.record.epoch, pid: running.process.pid }, 'a VM is adopted');
+}
+
+/** The VM's process, when it is the recorded one; otherwise the VM is dead. */
+async function takeOver(parts: LifecycleParts, vm: OwnedVm): Promise<RunningVm | null> {
+  const { driver, directory, log } = parts;
+  let running: RunningVm | null;
+  try {
+    running = await driver.recover(directory.driverFolder(vm.id), vm.record.driverState ?? {});
+  } catch (error) {
+    // Without its network, say. Nobody can reach it any more; left as `running` it would be for
+    // ever.
+    log.error({ vmId: vm.id, err: error }, 'a VM cannot be taken over and is ended');
+    await markDead(parts, vm, notAdopted(`it could not be taken over: ${messageOf(error)}`));
+    return null;
+  }
+  if (running === null) {
+    await markDead(parts, vm, {
+      code: 'process_ended',
+      reason: 'its process ended while no host daemon ran',
+      lastAliveUnixMs: null,
+    });
+  }
+
+  return running;
+}
+
+function notAdopted(reason: string): Death {
+  return { code: 'not_adopted', reason, lastAliveUnixMs: null };
+}
+
+/**
+ * Whether it went well; what did not is logged, and the VM's record still says what is to be done.
+ */
+async function attempt(
+  parts: LifecycleParts,
+  vmId: string | null,
+  what: string,
+  work: () => Promise<void>,
+): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    parts.log.error({ vmId, err: error }, `${what} failed: ${messageOf(error)}`);
+    return false;
+  }
+}

@@ -1,0 +1,139 @@
+// How a VM goes to sleep: an empty folder for the snapshot, the record, the capture by the driver,
+// the record again. Each step is on disk before the next begins. Until the snapshot's manifest is
+// complete the VM can run on; from then on the sleep is finished, by the next daemon if need be.
+import { HostError, messageOf } from '../host-error.ts';
+import { crashPoint } from '../crash-point.ts';
+import type { DriverState } from '../driver.ts';
+import { endClone } from './clone.ts';
+import { assertRunning, letGo } from './exit.ts';
+import type { VmRecord } from '../directory/record.ts';
+import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
+
+/**
+ * Brings a running VM to `asleep`. When it could not be captured it runs on under the new epoch and
+ * this rejects with `sleep_failed`; when a destroy overtook it, with `superseded`.
+ */
+export async function putToSleep(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  epoch: number,
+  abort: AbortController,
+): Promise<void> {
+  const startedMs = performance.now();
+  const { sleepMs } = parts.deadlines;
+  const signal = AbortSignal.any([abort.signal, AbortSignal.timeout(sleepMs)]);
+  crashPoint('sleep:accepted');
+  assertRunning(vm);
+  vm.closeStreams(new HostError('vm_not_running', 'the VM goes to sleep'));
+  let driverState: DriverState | null;
+  try {
+    await endClone(parts, vm, signal);
+    signal.throwIfAborted();
+    // Before the record says `sleeping`: from there on, what is complete in that folder is taken
+    // for this sleep's.
+    await parts.directory.makeSnapshotFolder(vm.id);
+    vm.record = { ...vm.record, status: 'sleeping', epoch };
+    await parts.directory.write(vm.record);
+    crashPoint('sleep:recorded');
+    driverState = await capture(parts, vm, signal);
+    crashPoint('sleep:captured');
+  } catch (error) {
+    if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the sleep', { cause: error });
+
+    if (!(await isCaptured(parts, vm))) {
+      await goOn(parts, vm, epoch, error);
+      if (abort.signal.aborted) throw abort.signal.reason;
+
+      throw new HostError('sleep_failed', `it runs on: ${messageOf(error)}`, { cause: error });
+    }
+    parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM is captured, but its machine was not released');
+    driverState = null;
+  }
+  letGo(vm, new HostError('vm_not_running', 'the VM went to sleep'));
+  if (driverState === null) await finishSleep(parts, vm);
+  else await recordAsleep(parts, vm, driverState);
+
+  crashPoint('sleep:asleep-recorded');
+  parts.log.info({ vmId: vm.id, epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is asleep');
+  if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the sleep');
+}
+
+/** The driver's part. May be repeated once the manifest is complete. */
+export async function capture(
+  { driver, directory }: LifecycleParts,
+  vm: OwnedVm,
+  signal: AbortSignal,
+): Promise<DriverState> {
+  const size = sizeOf(vm.record.spec);
+  const snapshotFolder = directory.snapshotFolder(vm.id);
+  return driver.sleep({ ...vm.existing(directory.driverFolder(vm.id), signal), snapshotFolder, size });
+}
+
+/**
+ * With the snapshot complete: releases what is left of the machine. The VM is asleep whether that
+ * works or not, because the snapshot is what a wake starts from; what could not be released is the
+ * next wake's or the next daemon's to release first. Never rejects.
+ */
+export async function finishSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  try {
+    await recordAsleep(parts, vm, await capture(parts, vm, AbortSignal.timeout(parts.deadlines.sleepMs)));
+  } catch (error) {
+    vm.record = { ...vm.record, status: 'asleep', snapshot: true, freed: false, reason: null };
+    parts.log.error(
+      { vmId: vm.id, err: error },
+      `the machine of a VM that fell asleep was not released: ${messageOf(error)}`,
+    );
+  }
+}
+
+/** Whether {@link finishSleep} is to be done again. */
+export function isUnfinished({ driver }: LifecycleParts, { status, snapshot, freed, sleptState }: VmRecord): boolean {
+  return driver.capabilities.snapshots && status === 'asleep' && snapshot && !freed && sleptState === null;
+}
+
+/** Whether the capture came as far as the manifest; a folder that cannot be read is one without. */
+async function isCaptured({ driver, directory, log }: LifecycleParts, vm: OwnedVm): Promise<boolean> {
+  try {
+    return vm.record.status === 'sleeping' && (await driver.hasSnapshot(directory.snapshotFolder(vm.id)));
+  } catch (error) {
+    log.error({ vmId: vm.id, err: error }, `it cannot be told whether a snapshot is complete: ${messageOf(error)}`);
+    return false;
+  }
+}
+
+/**
+ * Never rejects: a record that still says `sleeping` beside a complete snapshot says the same to
+ * the next daemon.
+ */
+export async function recordAsleep(parts: LifecycleParts, vm: OwnedVm, driverState: DriverState): Promise<void> {
+  // A driver that only stops its processes still has them on the machine, and must be told that
+  // they are somebody's.
+  const freed = parts.driver.capabilities.snapshots;
+  vm.record = { ...vm.record, status: 'asleep', driverState, snapshot: true, freed, reason: null };
+  try {
+    await parts.directory.write(vm.record);
+  } catch (error) {
+    parts.log.error(
+      { vmId: vm.id, err: error },
+      `the record of a VM that fell asleep was not written: ${messageOf(error)}`,
+    );
+  }
+}
+
+/**
+ * Never rejects: a record that still says `sleeping` without a complete snapshot has the next
+ * daemon let it go on.
+ */
+async function goOn(parts: LifecycleParts, vm: OwnedVm, epoch: number, error: unknown): Promise<void> {
+  parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM could not be put to sleep and runs on');
+  vm.record = { ...vm.record, status: 'running', epoch };
+  try {
+    await parts.directory.write(vm.record);
+    await parts.directory.removeSnapshot(vm.id);
+  } catch (failure) {
+    parts.log.error(
+      { vmId: vm.id, err: failure },
+      `the record of a VM that runs on was not written: ${messageOf(failure)}`,
+    );
+  }
+}

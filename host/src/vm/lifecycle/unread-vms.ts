@@ -1,0 +1,61 @@
+// VMs whose record the disk did not give when the daemon started. Nothing is known of them, so no
+// verb on one is judged from memory: its record is read again first, and the VM taken over as it
+// would have been at the start. Until that works nothing of it is touched.
+import { HostError, messageOf } from '../host-error.ts';
+import type { FoundRecord } from '../directory/record.ts';
+import { recoverOne } from './recover.ts';
+import { OwnedVm, type LifecycleParts } from '../owned/owned-vm.ts';
+import type { OwnedVms } from '../owned/owned-vms.ts';
+import { Turns } from '@berth/os/turns.ts';
+
+export class UnreadVms {
+  readonly #parts: LifecycleParts;
+  readonly #owned: OwnedVms;
+  readonly #ids = new Set<string>();
+  readonly #turns = new Turns();
+
+  /** @param owned where a VM goes that is taken over */
+  constructor(parts: LifecycleParts, owned: OwnedVms) {
+    this.#parts = parts;
+    this.#owned = owned;
+  }
+
+  add(id: string): void {
+    this.#ids.add(id);
+  }
+
+  has(id: string): boolean {
+    return this.#ids.has(id);
+  }
+
+  /**
+   * Resolves when the VM is known like any other: owned, or nothing is left of it. Rejects with
+   * `internal` while its record cannot be read.
+   */
+  async takeOver(id: string): Promise<void> {
+    await this.#turns.take(async () => {
+      if (!this.#ids.has(id)) return;
+
+      const found = await this.#parts.directory
+        .read(id)
+        .catch((error: unknown): FoundRecord => ({ kind: 'corrupt', why: messageOf(error) }));
+      if (found.kind !== 'record') {
+        // One that is damaged or gone does not name the machine that may still run: only a start,
+        // which knows all the others, can tell which that is.
+        const why = found.kind === 'corrupt' ? found.why : 'it is gone';
+        throw new HostError(
+          'internal',
+          `the record of the VM ${id} could not be read when the host daemon started, nor now: ${why}`,
+        );
+      }
+      const vm = new OwnedVm(found.record);
+      if (await recoverOne(this.#parts, vm)) this.#owned.add(vm);
+
+      this.#ids.delete(id);
+      this.#parts.log.info(
+        { vmId: id, epoch: vm.record.epoch },
+        'a VM is taken over whose record could not be read at the start',
+      );
+    });
+  }
+}

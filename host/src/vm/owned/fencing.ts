@@ -1,0 +1,213 @@
+// Pure: what a verb with an epoch means, given what is on record of that VM and what is under way.
+// Does nothing itself. An epoch is a number the control plane raises; whoever acts with an older
+// one is late and is refused.
+import type { VmSpec } from '@berth/protocol/host.ts';
+import type { VmRecord } from '../directory/record.ts';
+
+/** `resizing`: it runs, and a resize is under way. */
+export type KnownStatus = VmRecord['status'] | 'resizing';
+
+/**
+ * What is known of one VM: its record, if it has one, and the epoch it was destroyed under, if it
+ * was. Epoch and status include what is under way.
+ */
+export interface KnownVm {
+  record: (Pick<VmRecord, 'epoch' | 'spec' | 'everRan'> & { status: KnownStatus }) | null;
+  destroyedEpoch: number | null;
+}
+
+type Size = Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'>;
+
+export interface Refusal<Code extends string> {
+  do: 'refuse';
+  code: Code;
+  message: string;
+}
+
+/**
+ * `start`: make it. `join`: the call under way makes it. `answer`: it runs already. `replace`: a
+ * newer epoch; end the old one, then make it. `came-down`: it ran under this epoch and died; making
+ * it anew would pass an empty disk off as the old one.
+ */
+export type CreateVerdict =
+  | { do: 'start' | 'join' | 'answer' | 'replace' | 'came-down' }
+  | Refusal<'stale_epoch' | 'epoch_conflict' | 'superseded'>;
+
+export function judgeCreate(known: KnownVm, epoch: number, spec: VmSpec): CreateVerdict {
+  const { record, destroyedEpoch } = known;
+  if (destroyedEpoch !== null && epoch <= destroyedEpoch) return destroyed(destroyedEpoch);
+
+  if (record === null) return { do: 'start' };
+
+  if (epoch < record.epoch) return stale(epoch, record.epoch);
+
+  if (epoch > record.epoch) return { do: 'replace' };
+
+  if (record.status === 'destroying')
+    return { do: 'refuse', code: 'superseded', message: 'the VM is being destroyed under this epoch' };
+
+  if (
+    record.status === 'sleeping' ||
+    record.status === 'asleep' ||
+    record.status === 'waking' ||
+    record.status === 'resizing'
+  ) {
+    return {
+      do: 'refuse',
+      code: 'epoch_conflict',
+      message: `epoch ${epoch} was used for another verb: the VM is ${record.status}`,
+    };
+  }
+
+  if (!sameSpec(record.spec, spec))
+    return { do: 'refuse', code: 'epoch_conflict', message: `epoch ${epoch} was used with another spec` };
+
+  if (record.status === 'dead') return { do: record.everRan ? 'came-down' : 'start' };
+
+  return { do: record.status === 'running' ? 'answer' : 'join' };
+}
+
+/**
+ * What a verb on an existing VM means. `start`: do it. `join`: a call with the same epoch does it.
+ * `wait`: something else is under way; look again when it is over. `answer`: it is so already; the
+ * epoch is raised to the call's.
+ */
+export type Verdict<Code extends string> =
+  | { do: 'start' | 'join' | 'wait' | 'answer' }
+  | Refusal<Code | 'stale_epoch' | 'superseded'>;
+
+export function judgeSleep(known: KnownVm, epoch: number): Verdict<'vm_not_running'> {
+  const late = tooLate(known, epoch);
+  if (late !== null) return late;
+
+  switch (known.record?.status) {
+    case 'running':
+      return { do: 'start' };
+    case 'sleeping':
+      return { do: epoch === known.record.epoch ? 'join' : 'wait' };
+    case 'asleep':
+      return { do: 'answer' };
+    case 'creating':
+    case 'waking':
+    case 'resizing':
+      return { do: 'wait' };
+    default:
+      return notRunning(known);
+  }
+}
+
+export function judgeWake(known: KnownVm, epoch: number): Verdict<'nothing_to_wake'> {
+  const late = tooLate(known, epoch);
+  if (late !== null) return late;
+
+  const { record } = known;
+  switch (record?.status) {
+    case 'asleep':
+      return { do: 'start' };
+    case 'dead':
+      return record.everRan ? { do: 'start' } : nothingToWake('the VM never came up: there is no disk of it');
+    case 'waking':
+      return { do: epoch === record.epoch ? 'join' : 'wait' };
+    case 'running':
+      return { do: 'answer' };
+    case 'creating':
+    case 'sleeping':
+    case 'resizing':
+      return { do: 'wait' };
+    default:
+      return nothingToWake('neither snapshot nor disk of the VM are on this host');
+  }
+}
+
+export function judgeResize(
+  known: KnownVm,
+  epoch: number,
+  size: Size,
+): Verdict<'vm_not_running' | 'invalid_request' | 'epoch_conflict'> {
+  const late = tooLate(known, epoch);
+  if (late !== null) return late;
+
+  const { record } = known;
+  switch (record?.status) {
+    case 'running': {
+      const less = sizeParts.filter((part) => size[part] < record.spec[part]);
+      if (less.length > 0) {
+        const said = less.map((part) => `${part} ${size[part]} instead of ${record.spec[part]}`).join(', ');
+        return { do: 'refuse', code: 'invalid_request', message: `a VM that runs does not shrink: ${said}` };
+      }
+      return { do: sameSize(record.spec, size) ? 'answer' : 'start' };
+    }
+    case 'resizing':
+      return { do: epoch === record.epoch ? 'join' : 'wait' };
+    case 'creating':
+    case 'sleeping':
+    case 'waking':
+      return { do: 'wait' };
+    default:
+      return notRunning(known);
+  }
+}
+
+/** `remember`: gone already, but the epoch must be remembered. */
+export type DestroyVerdict = { do: 'end' | 'remember' } | Refusal<'stale_epoch'>;
+
+export function judgeDestroy(known: KnownVm, epoch: number): DestroyVerdict {
+  const newest = Math.max(known.record?.epoch ?? 0, known.destroyedEpoch ?? 0);
+  if (epoch < newest) return stale(epoch, newest);
+
+  return { do: known.record === null ? 'remember' : 'end' };
+}
+
+const sizeParts = ['vcpu', 'memoryMib', 'diskGib'] as const;
+
+export function sameSize(a: Size, b: Size): boolean {
+  return sizeParts.every((part) => a[part] === b[part]);
+}
+
+/** What refuses every verb on an existing VM, whatever the verb; null when nothing does. */
+function tooLate({ record, destroyedEpoch }: KnownVm, epoch: number): Refusal<'stale_epoch' | 'superseded'> | null {
+  if (destroyedEpoch !== null && epoch <= destroyedEpoch) return destroyed(destroyedEpoch);
+
+  if (record !== null && epoch < record.epoch) return stale(epoch, record.epoch);
+
+  return record?.status === 'destroying'
+    ? { do: 'refuse', code: 'superseded', message: 'the VM is being destroyed' }
+    : null;
+}
+
+function stale(epoch: number, newest: number): Refusal<'stale_epoch'> {
+  return {
+    do: 'refuse',
+    code: 'stale_epoch',
+    message: `epoch ${epoch} is older than ${newest}, the newest seen for this VM`,
+  };
+}
+
+function destroyed(epoch: number): Refusal<'stale_epoch'> {
+  return {
+    do: 'refuse',
+    code: 'stale_epoch',
+    message: `the VM was destroyed under epoch ${epoch}; whatever comes after needs a newer one`,
+  };
+}
+
+function notRunning({ record }: KnownVm): Refusal<'vm_not_running'> {
+  return {
+    do: 'refuse',
+    code: 'vm_not_running',
+    message: record === null ? 'there is no such VM on this host' : `the VM is ${record.status}`,
+  };
+}
+
+function nothingToWake(message: string): Refusal<'nothing_to_wake'> {
+  return { do: 'refuse', code: 'nothing_to_wake', message };
+}
+
+function sameSpec(a: VmSpec, b: VmSpec): boolean {
+  return (
+    sameSize(a, b) &&
+    a.hostname === b.hostname &&
+    a.sshAuthorizedKeys.length === b.sshAuthorizedKeys.length &&
+    a.sshAuthorizedKeys.every((key, index) => key === b.sshAuthorizedKeys[index])
+  );
+}

@@ -1,0 +1,78 @@
+// Every VM of this host by its id, and how one is found: as it is shown, as a call is judged
+// against it, and with its guest when it runs. Moves none of them.
+import type { VmView } from '@berth/protocol/host.ts';
+import type { GuestClient } from '../../guest/client.ts';
+import { HostError } from '../host-error.ts';
+import type { KnownVm } from './fencing.ts';
+import type { LifecycleParts, OwnedVm } from './owned-vm.ts';
+
+export class OwnedVms {
+  readonly #parts: Pick<LifecycleParts, 'driver' | 'fences'>;
+  readonly #vms = new Map<string, OwnedVm>();
+
+  constructor(parts: Pick<LifecycleParts, 'driver' | 'fences'>) {
+    this.#parts = parts;
+  }
+
+  add(vm: OwnedVm): void {
+    this.#vms.set(vm.id, vm);
+  }
+
+  delete(id: string): void {
+    this.#vms.delete(id);
+  }
+
+  find(id: string): OwnedVm | undefined {
+    return this.#vms.get(id);
+  }
+
+  values(): Iterable<OwnedVm> {
+    return this.#vms.values();
+  }
+
+  list(): VmView[] {
+    return [...this.#vms.values()].map((vm) => this.view(vm));
+  }
+
+  view(vm: OwnedVm): VmView {
+    return vm.view(vm.watch === null ? null : this.#parts.driver.cpuMs(vm.watch.process));
+  }
+
+  /** Throws `vm_not_found` for a VM that was never here, or is forgotten. */
+  show(id: string): VmView {
+    const vm = this.#vms.get(id);
+    if (vm !== undefined) return this.view(vm);
+
+    const epoch = this.#parts.fences.epochOf(id);
+    if (epoch === null) throw new HostError('vm_not_found', `no VM ${id} on this host`);
+
+    return { id, epoch, status: 'destroyed' };
+  }
+
+  known(id: string): KnownVm {
+    return { record: this.#vms.get(id)?.known() ?? null, destroyedEpoch: this.#parts.fences.epochOf(id) };
+  }
+
+  /** The verb that moves a VM between two states. */
+  underWay(id: string): { done: Promise<void> } {
+    const doing = this.#vms.get(id)?.doing;
+    if (doing == null) throw new Error(`the VM ${id} is between two states and nobody moves it`);
+
+    return doing;
+  }
+
+  /** Throws `vm_not_running`, or `vm_not_found`. */
+  running(id: string): { vm: OwnedVm; guest: GuestClient } {
+    const { status } = this.show(id);
+    const vm = this.#vms.get(id);
+    if (status !== 'running' || vm?.guest == null) {
+      throw status === 'destroyed'
+        ? new HostError('vm_not_found', `the VM ${id} is destroyed`)
+        : new HostError(
+            'vm_not_running',
+            `the VM ${id} is ${status === 'running' ? 'about to be dead' : status}, not running`,
+          );
+    }
+    return { vm, guest: vm.guest };
+  }
+}

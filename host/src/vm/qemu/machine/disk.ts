@@ -1,0 +1,90 @@
+// The per-VM disk: an empty qcow2 overlay, written by hand because `qemu-img create` costs a
+// process. The backing file is never named inside the image: QEMU is told the whole chain with its
+// formats, and nothing is ever probed.
+import { open } from 'node:fs/promises';
+import { DriverError } from '../../driver.ts';
+
+const CLUSTER_BITS = 16;
+const CLUSTER_BYTES = 2 ** CLUSTER_BITS;
+/** One L1 entry maps one L2 table of a cluster: 8,192 clusters. */
+const BYTES_PER_L1_ENTRY = CLUSTER_BYTES * (CLUSTER_BYTES / 8);
+/** "QFI\xfb" */
+const MAGIC = 0x51_46_49_fb;
+const VERSION = 3;
+const HEADER_BYTES = 104;
+const GIB = 2 ** 30;
+
+/** Largest disk whose L1 table fits into the one cluster laid out for it: 4 TiB. */
+export const DISK_MAX_GIB = ((CLUSTER_BYTES / 8) * BYTES_PER_L1_ENTRY) / GIB;
+
+/**
+ * Content of an empty qcow2 (version 3) image of this virtual size: header, refcount table, one
+ * refcount block, L1 table, in the first four clusters; the file is to be four clusters long.
+ * Throws for sizes outside of 1 to {@link DISK_MAX_GIB}.
+ */
+export function emptyQcow2(sizeGib: number): Buffer {
+  if (!Number.isSafeInteger(sizeGib) || sizeGib < 1 || sizeGib > DISK_MAX_GIB)
+    throw new RangeError(`a disk has 1 to ${DISK_MAX_GIB} GiB, not ${sizeGib}`);
+
+  const sizeBytes = sizeGib * GIB;
+  // The L1 table, the last cluster, is all zero: what is beyond the file's written part reads as
+  // zero too.
+  const image = Buffer.alloc(3 * CLUSTER_BYTES);
+  image.writeUInt32BE(MAGIC, 0);
+  image.writeUInt32BE(VERSION, 4);
+  image.writeUInt32BE(CLUSTER_BITS, 20);
+  image.writeBigUInt64BE(BigInt(sizeBytes), 24);
+  image.writeUInt32BE(Math.ceil(sizeBytes / BYTES_PER_L1_ENTRY), 36); // entries of the L1 table
+  image.writeBigUInt64BE(BigInt(3 * CLUSTER_BYTES), 40); // L1 table: fourth cluster
+  image.writeBigUInt64BE(BigInt(CLUSTER_BYTES), 48); // refcount table: second cluster
+  image.writeUInt32BE(1, 56); // clusters of the refcount table
+  image.writeUInt32BE(4, 96); // refcounts of 2^4 bits
+  image.writeUInt32BE(HEADER_BYTES, 100);
+  image.writeBigUInt64BE(BigInt(2 * CLUSTER_BYTES), CLUSTER_BYTES); // refcount table: one block, the third cluster
+  for (let cluster = 0; cluster < 4; cluster += 1) image.writeUInt16BE(1, 2 * CLUSTER_BYTES + 2 * cluster);
+
+  return image;
+}
+
+/**
+ * Writes an empty overlay; the path must not exist. Not flushed: a VM whose create did not end is
+ * destroyed, not resumed.
+ */
+export async function writeOverlay(path: string, sizeGib: number): Promise<void> {
+  const content = emptyQcow2(sizeGib);
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await file.truncate(4 * CLUSTER_BYTES);
+    // Only the parts that are not zero: header and the two refcount clusters' beginnings.
+    for (const at of [0, CLUSTER_BYTES, 2 * CLUSTER_BYTES]) await file.write(content, at, 512, at);
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Bits of a header's incompatible features that a machine of ours may leave behind: "dirty" and
+ * "corrupt".
+ */
+const FEATURES_LEFT_BEHIND = 0b11n;
+
+/**
+ * Rejects with {@link DriverError} for a disk whose header asks for more than QEMU is told by its
+ * command line. The QEMU that wrote it may have been in foreign hands, and the next one opens it
+ * while it is still root: a header can name a file of its own for the data (incompatible feature
+ * bit 2), whatever the options say of the rest.
+ */
+export async function assertPlainOverlay(path: string): Promise<void> {
+  await using file = await open(path, 'r');
+  const header = Buffer.alloc(HEADER_BYTES);
+  const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
+  const features = header.readBigUInt64BE(72);
+  const isPlain =
+    bytesRead === HEADER_BYTES &&
+    header.readUInt32BE(0) === MAGIC &&
+    header.readUInt32BE(4) === VERSION &&
+    header.readBigUInt64BE(8) === 0n && // no backing file
+    header.readUInt32BE(32) === 0 && // not encrypted
+    (features & ~FEATURES_LEFT_BEHIND) === 0n;
+  if (!isPlain) throw new DriverError('the disk has a header that no machine of ours writes');
+}

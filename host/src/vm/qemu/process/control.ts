@@ -1,0 +1,253 @@
+// The control connection to one running QEMU, kept for what it reports by itself: why it ends, and
+// that the machine's disk has no room. Opened again when it breaks.
+//
+//   running --a write finds no room--> standing still --every 2 s--> running (stops again while there is no room)
+//   running --the guest ends or panics--> standing still --why was read--> process ended
+//   paused by a daemon that is gone --taken over--> running
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { DriverError } from '../../driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { messageOf } from '../../host-error.ts';
+import { endProcess, isSame } from '@berth/os/process-identity.ts';
+import { VM_FILES } from '../machine/argv.ts';
+import { panicIn, readConsole } from './console.ts';
+import type { GuestEnd, SeenEnd } from './death.ts';
+import { QemuEnded } from './launch.ts';
+import { openQmp, type QmpCall, type QmpEvent, type QmpSession } from '../machine/qmp.ts';
+
+/**
+ * How often a VM that QEMU stopped for want of room on the machine's disk tries its write again.
+ */
+const NO_ROOM_RETRY_MS = 2_000;
+/** How often that is said, however often it is tried. */
+const NO_ROOM_SAID_EVERY_MS = 60_000;
+const CALL_DEADLINE_MS = 10_000;
+const LAST_WORDS_MS = 1_000;
+/** A session that breaks is opened again after this long, then after twice as long each time. */
+const FIRST_REOPEN_MS = 1_000;
+const LONGEST_REOPEN_MS = 60_000;
+
+const runState = z.object({ status: z.string() });
+
+export class Control {
+  readonly #process: ProcessIdentity;
+  readonly #warn: (message: string, data?: object) => void;
+  readonly #over = new AbortController();
+  /** Aborts with QEMU's last messages when it has ended; null for one of an earlier daemon. */
+  readonly ended: AbortSignal | null;
+  #qmp: QmpSession | null = null;
+  #opening: Promise<QmpSession> | null = null;
+  #guestEnd: GuestEnd | null = null;
+  #ending: Promise<void> | null = null;
+  #retry: NodeJS.Timeout | null = null;
+  #saidAtMs = Number.NEGATIVE_INFINITY;
+  #held = 0;
+
+  constructor(process: ProcessIdentity, ended: AbortSignal | null, warn: (message: string, data?: object) => void) {
+    this.#process = process;
+    this.ended = ended;
+    this.#warn = warn;
+  }
+
+  /** Takes an event of the session, be it before {@link keep}. */
+  note({ name, data }: QmpEvent): void {
+    if (name === 'SHUTDOWN' && typeof data['reason'] === 'string') {
+      this.#guestEnd ??= { shutdownReason: data['reason'].slice(0, 64), panic: null };
+      // One that was told to end by a signal ends by itself.
+      if (data['reason'].startsWith('guest-')) this.#endSoon();
+    } else if (name === 'BLOCK_IO_ERROR' && data['action'] === 'stop') {
+      this.#goOnLater();
+    }
+  }
+
+  /** Keeps a session that was opened with {@link note} as its listener. */
+  keep(qmp: QmpSession): void {
+    qmp.unref();
+    this.#qmp = qmp;
+    void qmp.closed.then((reason) => this.#broke(qmp, reason));
+    if (this.#guestEnd?.shutdownReason.startsWith('guest-') === true) this.#endSoon();
+  }
+
+  /**
+   * The session, opened again when it is not there. Rejects with QmpError, or the signal's reason.
+   */
+  async session(signal: AbortSignal): Promise<QmpSession> {
+    if (this.#qmp !== null) return this.#qmp;
+
+    this.#opening ??= this.#open(AbortSignal.any([this.#over.signal, AbortSignal.timeout(CALL_DEADLINE_MS)])).finally(
+      () => (this.#opening = null),
+    );
+    const opened = await this.#opening;
+    signal.throwIfAborted();
+    return opened;
+  }
+
+  /** While `work` runs, nothing but it tells the machine to go on. */
+  async hold<T>(work: () => Promise<T>): Promise<T> {
+    this.#held += 1;
+    try {
+      return await work();
+    } finally {
+      this.#held -= 1;
+    }
+  }
+
+  /**
+   * Takes over a QEMU of an earlier daemon: it may stand still since before. Rejects with {@link
+   * DriverError} for one that was never brought to life.
+   */
+  async resume(call: QmpCall): Promise<void> {
+    const qmp = await this.session(call.signal);
+    const { status } = await qmp.command('query-status', undefined, runState, call);
+    switch (status) {
+      case 'running':
+      // By its guest, which wakes by its own means.
+      case 'suspended':
+        return;
+      case 'io-error':
+        this.#goOnLater();
+        return;
+      case 'paused':
+        await qmp.command('cont', undefined, z.unknown(), call);
+        return;
+      case 'shutdown':
+      case 'guest-panicked':
+      case 'internal-error':
+        // The event is over; the console may still tell a panic.
+        this.#guestEnd ??= { shutdownReason: shutdownReasonOf(status), panic: null };
+        this.#endSoon();
+        return;
+      default:
+        throw new DriverError(`the machine was left half made: its QEMU is ${status.slice(0, 32)}`);
+    }
+  }
+
+  /** {@link resume}, by itself, as soon as QEMU answers. */
+  resumeLater(reason: string): void {
+    void this.#reopen(reason);
+  }
+
+  /**
+   * What was seen of the end of a process that is gone: how the guest ended, as far as QEMU said,
+   * and how QEMU did.
+   */
+  async lastWords(): Promise<Pick<SeenEnd, 'guest' | 'exit'>> {
+    await this.#ending;
+    const { ended } = this;
+    if (ended !== null && !ended.aborted) {
+      // bwrap, which reports it, ends a moment later. The only rejection is the abort that is
+      // waited for.
+      await delay(LAST_WORDS_MS, undefined, { signal: ended, ref: false }).catch(() => undefined);
+    }
+    const words: unknown = ended?.reason;
+    return {
+      guest: this.#guestEnd,
+      exit: words instanceof QemuEnded ? { code: words.exitCode, message: words.message } : null,
+    };
+  }
+
+  /** Ends the session; QEMU goes on. */
+  close(): void {
+    this.#over.abort(new DriverError('the control of the machine was closed'));
+    clearTimeout(this.#retry ?? undefined);
+    this.#qmp?.close();
+    this.#qmp = null;
+  }
+
+  /** By way of the process's own root: the folder may have another name by now. */
+  async #open(signal: AbortSignal): Promise<QmpSession> {
+    if (!(await isSame(this.#process))) throw new DriverError(`the QEMU process ${this.#process.pid} has ended`);
+
+    const path = `/proc/${this.#process.pid}/root/vm/${VM_FILES.control}`;
+    const qmp = await openQmp(path, (event) => this.note(event), { signal, deadlineMs: CALL_DEADLINE_MS });
+    this.keep(qmp);
+    return qmp;
+  }
+
+  #broke(qmp: QmpSession, reason: string): void {
+    if (this.#qmp !== qmp || this.#over.signal.aborted) return;
+
+    this.#qmp = null;
+    void this.#reopen(reason);
+  }
+
+  async #reopen(reason: string): Promise<void> {
+    const { signal } = this.#over;
+    for (let pauseMs = FIRST_REOPEN_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_REOPEN_MS)) {
+      // The only rejection is the abort, which the loop's condition sees.
+      await delay(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
+      if (signal.aborted || this.#ending !== null || !(await isSame(this.#process))) return;
+
+      if (this.#held > 0) {
+        // It stands still because it is to: whoever wants that opens a session when one is needed,
+        // and this goes on afterwards.
+        pauseMs = FIRST_REOPEN_MS / 2;
+        continue;
+      }
+      try {
+        this.#warn('the control connection to a VM broke and is opened again', { reason });
+        await this.resume({ signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_DEADLINE_MS)]) });
+        return;
+      } catch (error) {
+        reason = messageOf(error);
+      }
+    }
+  }
+
+  /**
+   * QEMU waits with the guest's end (`shutdown=pause`), so that what the guest last said can be
+   * read.
+   */
+  #endSoon(): void {
+    if (this.#qmp === null) return;
+
+    this.#ending ??= this.#end(this.#qmp).catch((error: unknown) => {
+      this.#warn('a VM that ended by itself could not be cleared away', { error: messageOf(error) });
+    });
+  }
+
+  async #end(qmp: QmpSession): Promise<void> {
+    const signal = AbortSignal.timeout(CALL_DEADLINE_MS);
+    try {
+      const panic = panicIn(await readConsole(qmp, signal));
+      if (panic !== null && this.#guestEnd !== null) this.#guestEnd.panic = panic;
+    } catch (error) {
+      // One that ended by itself (told by a signal) answers nothing any more.
+      if (await isSame(this.#process))
+        this.#warn('the console of a VM that ended could not be read', { error: messageOf(error) });
+    }
+    await endProcess(this.#process);
+  }
+
+  /**
+   * QEMU keeps the write that found no room, and repeats it when the vCPUs go on; without room it
+   * stops them again and says so.
+   */
+  #goOnLater(): void {
+    if (this.#retry !== null) return;
+
+    if (performance.now() - this.#saidAtMs >= NO_ROOM_SAID_EVERY_MS) {
+      this.#saidAtMs = performance.now();
+      this.#warn('there is no room on the disk for what a VM writes: it stands still until there is');
+    }
+    this.#retry = setTimeout(() => {
+      this.#retry = null;
+      if (this.#held > 0) {
+        this.#goOnLater();
+        return;
+      }
+      const call = { signal: AbortSignal.any([this.#over.signal, AbortSignal.timeout(CALL_DEADLINE_MS)]) };
+      this.session(call.signal)
+        .then((qmp) => qmp.command('cont', undefined, z.unknown(), call))
+        .catch((error: unknown) =>
+          this.#warn('a VM that stood still could not be told to go on', { error: messageOf(error) }),
+        );
+    }, NO_ROOM_RETRY_MS);
+    this.#retry.unref();
+  }
+}
+
+function shutdownReasonOf(status: 'shutdown' | 'guest-panicked' | 'internal-error'): string {
+  return { shutdown: 'guest-shutdown', 'guest-panicked': 'guest-panic', 'internal-error': 'host-error' }[status];
+}

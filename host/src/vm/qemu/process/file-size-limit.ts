@@ -1,0 +1,48 @@
+// How large the files of a jailed QEMU may get: its disk with the tables around it. Set at its
+// start (jail.ts), raised when its disk grows. QEMU cannot raise it itself: its jail lets no call
+// through that would (seccomp.ts). Only the soft limit is set, as a hard one could not be raised by
+// a root without CAP_SYS_RESOURCE.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { DriverError } from '../../driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { isSame } from '@berth/os/process-identity.ts';
+
+const GIB = 2 ** 30;
+/** A qcow2 file is its disk's size and tables of less than a thousandth of it. */
+const TABLES_GIB = 1;
+const PROGRAM_DEADLINE_MS = 10_000;
+
+const run = promisify(execFile);
+
+/** The limit for a disk of this size, in bytes. */
+export function fileSizeLimit(diskGib: number): number {
+  return (diskGib + TABLES_GIB) * GIB;
+}
+
+/**
+ * Sets the limit of a running QEMU, as the user it runs as, who may change limits of its own
+ * processes. Rejects with {@link DriverError}.
+ */
+export async function allowFileSize(
+  process: ProcessIdentity,
+  uid: number,
+  diskGib: number,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!(await isSame(process))) throw new DriverError(`the QEMU process ${process.pid} has ended`);
+
+  try {
+    const asUser = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
+    const set = ['prlimit', `--pid=${process.pid}`, `--fsize=${fileSizeLimit(diskGib)}:`];
+    await run('setpriv', [...asUser, ...set], { signal, timeout: PROGRAM_DEADLINE_MS });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new DriverError(
+      `the largest file of QEMU could not be set for a disk of ${diskGib} GiB: ${(error as Error).message}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}

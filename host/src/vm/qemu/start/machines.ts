@@ -1,0 +1,107 @@
+// The machines that run: started in their slots, their control connections, their ends. What is
+// done to one while it runs is the driver's.
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { messageOf } from '../../host-error.ts';
+import { DriverError, type CreateVm, type RunningVm } from '../../driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { endProcess } from '@berth/os/process-identity.ts';
+import type { ClaimedSlot } from '../../../network/claims.ts';
+import { Control } from '../process/control.ts';
+import type { Slot } from '../../../network/slots/slot.ts';
+import type { QmpEvent } from '../machine/qmp.ts';
+import type { RunningMachine, StartOrder } from './start.ts';
+import type { VmState } from './state.ts';
+
+type Log = (level: 'info' | 'warn', message: string, data: object) => void;
+
+export class Machines {
+  readonly #log: Log;
+  readonly #controls = new Map<string, Control>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** Has a machine started in its slot, and keeps its control connection. */
+  async bring(
+    what: string,
+    vm: Pick<CreateVm, 'folder' | 'saveState' | 'signal'>,
+    { slot, state }: ClaimedSlot<VmState>,
+    start: (order: StartOrder) => Promise<RunningMachine>,
+  ): Promise<RunningVm> {
+    const early: QmpEvent[] = [];
+    let control: Control | null = null;
+    const order: StartOrder = {
+      vmId: state.vmId,
+      folder: vm.folder,
+      slot,
+      diskGib: state.diskGib,
+      signal: vm.signal,
+      onStarted: (process) => vm.saveState({ ...state, process } satisfies VmState),
+      onEvent: (event) => (control === null ? void early.push(event) : control.note(event)),
+    };
+    const { process, qmp, ended, times } = await saying(what, vm.signal, () => start(order));
+    control = this.#add(state.vmId, process, ended);
+    control.keep(qmp);
+    early.forEach((event) => control?.note(event));
+    this.#log('info', `${what}: done`, { machineId: state.vmId, slot: slot.number, pid: process.pid, ...times });
+    return { process, guest: endpointOf(slot) };
+  }
+
+  /** Null for a process whose control nobody has asked for yet. */
+  find(process: ProcessIdentity): Control | null {
+    return this.#controls.get(keyOf(process)) ?? null;
+  }
+
+  /** Of a machine that may be an earlier daemon's. */
+  controlOf(vmId: string, process: ProcessIdentity): Control {
+    return this.find(process) ?? this.#add(vmId, process, null);
+  }
+
+  /** Resolves when the process is gone. */
+  async end({ process }: VmState): Promise<void> {
+    if (process !== undefined) {
+      this.find(process)?.close();
+      this.#controls.delete(keyOf(process));
+      await endProcess(process);
+    }
+  }
+
+  /** Ends the control connections; the machines go on. */
+  close(): void {
+    for (const control of this.#controls.values()) control.close();
+
+    this.#controls.clear();
+  }
+
+  #add(vmId: string, process: ProcessIdentity, ended: AbortSignal | null): Control {
+    const control = new Control(process, ended, (message, data) =>
+      this.#log('warn', message, { machineId: vmId, ...data }),
+    );
+    this.#controls.set(keyOf(process), control);
+    return control;
+  }
+}
+
+/** Where its guest daemon is dialled. */
+export function endpointOf(slot: Slot): RunningVm['guest'] {
+  return { address: slot.address, port: GUEST_PORT };
+}
+
+/**
+ * What fails becomes a {@link DriverError} that says at what; what the caller stopped stays as it
+ * is.
+ */
+export async function saying<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw signal.aborted || error instanceof DriverError
+      ? error
+      : new DriverError(`${what}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function keyOf({ pid, startTicks }: ProcessIdentity): string {
+  return `${pid}:${startTicks}`;
+}

@@ -1,0 +1,79 @@
+// Brings a stopped copy of the template to life: streams the devices' state, plugs in what the spec
+// has beyond the template, lets the vCPUs run.
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { DriverError, type VmSize } from '../../driver.ts';
+import { DEVICE_STATE_FD, VM_FILES } from '../machine/argv.ts';
+import type { RestoreBase } from '../template/bases.ts';
+import { writeOverlay } from '../machine/disk.ts';
+import { moduleSizes, plugCpus, plugModules } from '../machine/hotplug.ts';
+import { TEMPLATE_SIZE } from '../machine/machine.ts';
+import { growDisk } from '../machine/resize.ts';
+import { startMachine, type RunningMachine, type StartedMachine, type StartOrder } from './start.ts';
+
+const LOAD_DEADLINE_MS = 20_000;
+const LOAD_STEP_MS = 1;
+
+const migration = z.object({ status: z.string().optional(), 'error-desc': z.string().max(4_096).optional() });
+
+/** The state of devices was refused by QEMU: it would be the next time. */
+export class DevicesRefused extends DriverError {
+  override readonly name = 'DevicesRefused';
+}
+
+/**
+ * Writes the VM's disk: what of a restore needs no slot. The folder stays root's: QEMU opens
+ * everything before it gives up being root.
+ */
+export async function prepareVmFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await chmod(folder, 0o700);
+  await writeOverlay(join(folder, VM_FILES.disk), TEMPLATE_SIZE.diskGib);
+}
+
+/** Restores the template in a prepared folder, at this size. Rejects as {@link startMachine}. */
+export async function restoreTemplate(base: RestoreBase, order: StartOrder, size: VmSize): Promise<RunningMachine> {
+  return startMachine(
+    base,
+    order,
+    { kind: 'restore', vcpu: size.vcpu, devices: { cpus: [], modules: [] } },
+    async (machine) => {
+      await loadDevices(machine, base.template.deviceState);
+      const loadedMs = machine.elapsedMs();
+      await plugCpus(machine.qmp, size.vcpu - TEMPLATE_SIZE.vcpu, machine.signal);
+      await plugModules(machine.qmp, moduleSizes(size.memoryMib - TEMPLATE_SIZE.memoryMib), machine.signal);
+      await machine.run();
+      // Its largest file was set for this disk at the start.
+      if (size.diskGib > TEMPLATE_SIZE.diskGib) await growDisk(machine.qmp, size.diskGib, machine.signal);
+
+      return { loadedMs };
+    },
+  );
+}
+
+/**
+ * Rejects with {@link DevicesRefused} only when QEMU says so; with DriverError at the deadline, or
+ * as a QMP command does.
+ *
+ * Through a descriptor QEMU inherited: a socket file would have to be made after QEMU became the
+ * slot's user, who may write nowhere.
+ */
+export async function loadDevices({ qmp, launched, signal }: StartedMachine, deviceState: Buffer): Promise<void> {
+  await qmp.command('migrate-incoming', { uri: `fd:${DEVICE_STATE_FD}` }, z.unknown(), { signal });
+  launched.deviceState.end(deviceState);
+  const deadline = performance.now() + LOAD_DEADLINE_MS;
+  for (;;) {
+    const seen = await qmp.command('query-migrate', undefined, migration, { signal });
+    if (seen.status === 'completed') return;
+
+    const how = seen['error-desc'] ?? seen.status ?? 'not begun';
+    if (seen.status === 'failed') throw new DevicesRefused(`the devices' state was not loaded: ${how}`);
+
+    if (performance.now() > deadline)
+      throw new DriverError(`the devices' state was not loaded within ${LOAD_DEADLINE_MS / 1_000} s: ${how}`);
+
+    await delay(LOAD_STEP_MS, undefined, { signal });
+  }
+}

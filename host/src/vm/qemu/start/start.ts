@@ -1,0 +1,134 @@
+// Starts the QEMU of a VM in its jail and opens its control socket. What its memory and devices are
+// then given is the caller's (restore.ts, boot.ts, snapshot/wake.ts); slots, records and ends are
+// the driver's.
+//
+//   launched -> recorded, control socket open -> given its state by the caller -> running
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { qemuArgv, VM_FILES } from '../machine/argv.ts';
+import type { RestoreBase } from '../template/bases.ts';
+import { jailArgv } from '../process/jail.ts';
+import { launchQemu, reasonOf, type LaunchedQemu } from '../process/launch.ts';
+import { VCPU_MAX } from '../machine/machine.ts';
+import type { Slot } from '../../../network/slots/slot.ts';
+import type { Plugged } from '../machine/plugged.ts';
+import { openQmp, type QmpEvent, type QmpSession } from '../machine/qmp.ts';
+import { QEMU_PROGRAM } from '../machine/qemu-version.ts';
+
+/** One start of one VM. */
+export interface StartOrder {
+  vmId: string;
+  /** The VM's folder with its disk; its control socket comes there. */
+  folder: string;
+  slot: Slot;
+  /** Size of its disk. */
+  diskGib: number;
+  /** Called with the process as soon as there is one. */
+  onStarted(process: ProcessIdentity): Promise<void>;
+  onEvent(event: QmpEvent): void;
+  signal: AbortSignal;
+}
+
+/** What it starts with: devices whose state is going to be loaded, or the kernel of its image. */
+export type StartState =
+  | { kind: 'restore'; vcpu: number; devices: Pick<Plugged, 'cpus' | 'modules'> }
+  | { kind: 'reboot' };
+
+/** A QEMU whose vCPUs stand still. */
+export interface StartedMachine {
+  process: ProcessIdentity;
+  qmp: QmpSession;
+  launched: LaunchedQemu;
+  /** Aborts with the order's signal, and when QEMU ends. */
+  signal: AbortSignal;
+  /** Milliseconds since the start. */
+  elapsedMs: () => number;
+  /** Resolves when the process is on record; rejects when it could not be put there. */
+  recorded: Promise<void>;
+  /**
+   * Lets the vCPUs run, once the process is on record. Until `onSent` is called they certainly did
+   * not.
+   */
+  run: (onSent?: () => void) => Promise<void>;
+}
+
+/** A machine that runs. */
+export interface RunningMachine {
+  process: ProcessIdentity;
+  qmp: QmpSession;
+  /** Aborts, with QEMU's last words, when it ends. */
+  ended: AbortSignal;
+  /** Milliseconds since the start at which each step was done. */
+  times: Readonly<Record<string, number>>;
+}
+
+/**
+ * Starts QEMU and has `bring` bring it to life. Rejects with what `bring` rejects with,
+ * DriverError, QmpError or the signal's reason, and with QEMU's last words when it ended meanwhile;
+ * the caller ends what runs then. `onStarted` is over by then, whatever came of it: the caller may
+ * write the record again.
+ */
+export async function startMachine(
+  base: RestoreBase,
+  order: StartOrder,
+  state: StartState,
+  bring: (machine: StartedMachine) => Promise<Record<string, number>>,
+): Promise<RunningMachine> {
+  const startedAt = performance.now();
+  const elapsedMs = (): number => Math.round(performance.now() - startedAt);
+  const launched = await launchQemu(
+    jailArgv(jailOf(base, order), QEMU_PROGRAM, qemuArgv(startOf(base, order, state))),
+    order.signal,
+  );
+  const launchedMs = elapsedMs();
+  let recorded = Promise.resolve();
+  try {
+    const signal = AbortSignal.any([order.signal, launched.ended]);
+    // Recorded while QEMU starts: nothing of it runs for the tenant before that is done.
+    recorded = order.onStarted(launched.process);
+    recorded.catch(() => undefined);
+    const qmp = await openQmp(join(order.folder, VM_FILES.control), (event) => order.onEvent(event), { signal });
+    const controlMs = elapsedMs();
+    const run = async (onSent?: () => void): Promise<void> => {
+      await recorded;
+      await qmp.command('cont', undefined, z.unknown(), { signal, onSent });
+    };
+    try {
+      const times = await bring({ process: launched.process, qmp, launched, signal, elapsedMs, recorded, run });
+      return {
+        process: launched.process,
+        qmp,
+        ended: launched.ended,
+        times: { launchedMs, controlMs, ...times, runningMs: elapsedMs() },
+      };
+    } catch (error) {
+      qmp.close();
+      throw error;
+    }
+  } catch (error) {
+    await recorded.catch(() => undefined);
+    throw await reasonOf(error, launched);
+  }
+}
+
+function jailOf({ template, imageFolder, accelerator }: RestoreBase, { slot, folder, diskGib }: StartOrder) {
+  return {
+    namespacePath: slot.namespacePath,
+    imageFolder,
+    template: { folder: template.folder, writable: false },
+    vmFolder: folder,
+    diskGib,
+    kvm: accelerator === 'kvm',
+    diesWithParent: false,
+  };
+}
+
+function startOf(
+  { version, accelerator, hostVendor, rootDisk, boot }: RestoreBase,
+  { vmId, slot }: StartOrder,
+  state: StartState,
+) {
+  const always = { version, accelerator, hostVendor, rootDisk, uid: slot.uid, tap: slot.tap, name: vmId };
+  return state.kind === 'restore' ? { ...always, ...state } : { ...always, ...state, vcpu: VCPU_MAX, boot };
+}

@@ -1,0 +1,96 @@
+// Which accelerator this machine's VMs run on. That /dev/kvm exists says little (there are hosts
+// where a kernel hangs in it for ever), so it is chosen by a real boot, once for each QEMU, kernel
+// and processor, and the outcome is kept beside the templates.
+import { createHash } from 'node:crypto';
+import { access, constants, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseJson } from '@berth/protocol/json-text.ts';
+import { z } from 'zod';
+import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
+import { readHostMachine, type HostMachine } from '../machine/host-machine.ts';
+import type { Accelerator } from '../machine/machine.ts';
+import { readQemuVersion, type QemuVersion } from '../machine/qemu-version.ts';
+import { templatesFolder } from './template.ts';
+
+const KVM_DEVICE = '/dev/kvm';
+
+const probeRecord = z.strictObject({
+  accelerator: z.enum(['kvm', 'tcg']),
+  /** A sentence for the operator. */
+  reason: z.string(),
+  qemuVersion: z.string(),
+  hostKernel: z.string(),
+  hostCpu: z.string(),
+  probedAt: z.iso.datetime(),
+});
+/** What a probe found, and on what. */
+export type Probe = z.infer<typeof probeRecord>;
+
+/**
+ * The outcome of the probe for the QEMU, kernel and processor of this machine; null when there was
+ * none yet. Without /dev/kvm there is nothing to probe. Rejects with `DriverError` when QEMU is
+ * missing or too old.
+ */
+export async function readProbe(cacheFolder: string): Promise<Probe | null> {
+  const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
+  return readProbeFor(cacheFolder, version, host);
+}
+
+/** The same for a QEMU and a machine that were looked at already. */
+export async function readProbeFor(
+  cacheFolder: string,
+  version: QemuVersion,
+  host: HostMachine,
+): Promise<Probe | null> {
+  const missing = await kvmMissing();
+  if (missing !== null) return describe('tcg', missing, version, host);
+
+  const text = await readIfPresent(probeFile(cacheFolder, version, host));
+  const parsed = text === null ? null : probeRecord.safeParse(parseJson(text));
+  return parsed?.success === true ? parsed.data : null;
+}
+
+/** Keeps the outcome of a boot under KVM: `failure` is null when the guest answered. */
+export async function writeProbe(
+  cacheFolder: string,
+  version: QemuVersion,
+  host: HostMachine,
+  failure: string | null,
+): Promise<Probe> {
+  const probe =
+    failure === null
+      ? describe('kvm', 'the guest boots under KVM', version, host)
+      : describe('tcg', `${KVM_DEVICE} is there, but a boot under it failed: ${failure}`, version, host);
+  await mkdir(templatesFolder(cacheFolder), { recursive: true });
+  await writeDurably(probeFile(cacheFolder, version, host), `${JSON.stringify(probe, null, 2)}\n`, 0o644);
+  return probe;
+}
+
+async function kvmMissing(): Promise<string | null> {
+  try {
+    await access(KVM_DEVICE, constants.R_OK | constants.W_OK);
+    return null;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    return code === 'ENOENT' ? `there is no ${KVM_DEVICE}` : `${KVM_DEVICE} cannot be opened (${code})`;
+  }
+}
+
+function describe(accelerator: Accelerator, reason: string, version: QemuVersion, host: HostMachine): Probe {
+  return {
+    accelerator,
+    reason,
+    qemuVersion: version.text,
+    hostKernel: host.kernel,
+    hostCpu: `${host.cpuVendor} ${host.cpuModel}`,
+    probedAt: new Date().toISOString(),
+  };
+}
+
+function probeFile(cacheFolder: string, version: QemuVersion, host: HostMachine): string {
+  const key = JSON.stringify([version.text, host.kernel, host.cpuVendor, host.cpuModel]);
+  return join(
+    templatesFolder(cacheFolder),
+    `accelerator-${createHash('sha256').update(key).digest('hex').slice(0, 24)}.json`,
+  );
+}

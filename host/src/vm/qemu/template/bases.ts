@@ -1,0 +1,132 @@
+// What VMs of this machine are made from: templates with their images, opened and verified once.
+// New VMs are made from the current one; a VM that sleeps, or whose disk is all that is left, names
+// the one it was made from. Builds nothing.
+import { basename, join } from 'node:path';
+import { ImageError, openImage, type Image } from '@berth/image/image-folder.ts';
+import { DriverError } from '../../driver.ts';
+import { readProbeFor } from './accelerator.ts';
+import type { BootFiles } from '../machine/argv.ts';
+import { readHostMachine } from '../machine/host-machine.ts';
+import { kernelCommandLine, type Accelerator } from '../machine/machine.ts';
+import { readQemuVersion, type QemuVersion } from '../machine/qemu-version.ts';
+import { openTemplate, templateFacts, templateIdOf, type Template } from './template.ts';
+
+/** What every VM of one template has in common. */
+export interface RestoreBase {
+  template: Template;
+  imageFolder: string;
+  /** File name of the base root in the image's folder. */
+  rootDisk: string;
+  boot: BootFiles;
+  accelerator: Accelerator;
+  version: QemuVersion;
+  hostVendor: string;
+}
+
+export class Bases {
+  /** Of VMs that are made now. */
+  readonly current: RestoreBase;
+  /** Why VMs run on what they run on, for the operator. */
+  readonly reason: string;
+  readonly #cacheFolder: string;
+  readonly #opened = new Map<string, Promise<RestoreBase>>();
+
+  private constructor(cacheFolder: string, current: RestoreBase, reason: string) {
+    this.#cacheFolder = cacheFolder;
+    this.current = current;
+    this.reason = reason;
+    this.#opened.set(current.template.templateId, Promise.resolve(current));
+  }
+
+  /**
+   * Opens the image and its template for this machine. Rejects with {@link DriverError} or
+   * ImageError that says what is missing.
+   */
+  static async open(cacheFolder: string, imageFolder: string): Promise<Bases> {
+    const [version, host, image] = await Promise.all([
+      readQemuVersion(),
+      readHostMachine(),
+      openImage(imageFolder, { verify: 'remembered' }),
+    ]);
+    const probe = await readProbeFor(cacheFolder, version, host);
+    if (probe === null) {
+      throw new DriverError(
+        `the accelerator was not probed yet for QEMU ${version.text} on this kernel and processor: run the set-up (berth up)`,
+      );
+    }
+    const templateId = templateIdOf(templateFacts(image.imageId, version, probe.accelerator, host));
+    const template = await openTemplate(cacheFolder, templateId);
+    if (template === null) {
+      throw new DriverError(
+        `there is no template ${templateId} of image ${image.imageId} in ${cacheFolder}: run the set-up (berth up)`,
+      );
+    }
+
+    return new Bases(cacheFolder, baseOf(template, image, version, host.cpuVendor), probe.reason);
+  }
+
+  /**
+   * The template of that id with its image, from the cache folder. Rejects with {@link DriverError}
+   * when either is gone or not whole.
+   */
+  async of(templateId: string): Promise<RestoreBase> {
+    const opening = this.#opened.get(templateId) ?? this.#open(templateId);
+    this.#opened.set(templateId, opening);
+    try {
+      return await opening;
+    } catch (error) {
+      // What is missing may be there the next time.
+      this.#opened.delete(templateId);
+      throw error;
+    }
+  }
+
+  async #open(templateId: string): Promise<RestoreBase> {
+    const template = await openTemplate(this.#cacheFolder, templateId);
+    if (template === null)
+      throw new DriverError(`the template ${templateId} that the VM was made from is gone from ${this.#cacheFolder}`);
+
+    const { imageId } = template.facts;
+    const { current } = this;
+    const imageFolder =
+      imageId === current.template.facts.imageId ? current.imageFolder : join(this.#cacheFolder, 'image', imageId);
+    try {
+      return baseOf(
+        template,
+        await openImage(imageFolder, { verify: 'remembered' }),
+        current.version,
+        current.hostVendor,
+      );
+    } catch (error) {
+      throw error instanceof ImageError
+        ? new DriverError(`the image of the VM's template: ${error.message}`, { cause: error })
+        : error;
+    }
+  }
+}
+
+function baseOf(template: Template, image: Image, version: QemuVersion, hostVendor: string): RestoreBase {
+  const { accelerator } = template.facts;
+  return {
+    template,
+    imageFolder: image.folder,
+    rootDisk: basename(image.rootPath),
+    boot: bootFilesOf(image, accelerator, template.tscKhz),
+    accelerator,
+    version,
+    hostVendor,
+  };
+}
+
+/**
+ * What the image's machine boots with; with `tscKhz` of an earlier boot, its kernel measures
+ * nothing that a busy machine could falsify.
+ */
+export function bootFilesOf(image: Image, accelerator: Accelerator, tscKhz: number | null): BootFiles {
+  const known = accelerator === 'tcg' && tscKhz !== null ? [`tsc_early_khz=${tscKhz}`] : [];
+  return {
+    kernel: basename(image.kernelPath),
+    initramfs: basename(image.initramfsPath),
+    commandLine: [...image.kernelArguments, kernelCommandLine(accelerator), ...known].join(' '),
+  };
+}

@@ -1,0 +1,151 @@
+// Boots the image's machine once, in a network slot and a jail, with memory and disk in files: for
+// the accelerator's probe and the template. Owns the start, the wait for the guest daemon and the
+// end of that machine; what is done in it is the caller's.
+import { chown, mkdir, open } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Image } from '@berth/image/image-folder.ts';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { z } from 'zod';
+import { DriverError, type GuestEndpoint } from '../../../driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { processExited } from '@berth/os/process-identity.ts';
+import { qemuArgv, TEMPLATE_FILES, VM_FILES } from '../../machine/argv.ts';
+import { bootFilesOf } from '../bases.ts';
+import { writeOverlay } from '../../machine/disk.ts';
+import type { HostMachine } from '../../machine/host-machine.ts';
+import { bootToGuest } from '../../start/boot.ts';
+import { unplugAllCpus } from '../../machine/hotplug.ts';
+import { jailArgv } from '../../process/jail.ts';
+import { launchQemu, reasonOf, type LaunchedQemu } from '../../process/launch.ts';
+import { TEMPLATE_SIZE, type Accelerator } from '../../machine/machine.ts';
+import type { Network, Slot } from '../../../../network/slots/slot.ts';
+import { openQmp, type QmpSession } from '../../machine/qmp.ts';
+import { QEMU_PROGRAM, type QemuVersion } from '../../machine/qemu-version.ts';
+import { endSlotProcesses } from '../../../../network/slots/slot-processes.ts';
+
+const QUIT_DEADLINE_MS = 30_000;
+const UNPLUG_DEADLINE_MS = 60_000;
+
+export interface BootOrder {
+  image: Image;
+  accelerator: Accelerator;
+  version: QemuVersion;
+  host: HostMachine;
+  network: Network;
+  /** A folder that is made here, for memory, disk and sockets. */
+  folder: string;
+  /** For the boot up to the guest daemon's first answer. */
+  deadlineMs: number;
+}
+
+/** A machine whose guest daemon answered. */
+export interface BootedMachine {
+  qmp: QmpSession;
+  /** Pid 1 of its pid namespace: what it started last is QEMU. */
+  process: ProcessIdentity;
+  endpoint: GuestEndpoint;
+  /** Holds the files named in TEMPLATE_FILES. */
+  templateFolder: string;
+  /** Aborts when QEMU ends, with its last words. */
+  signal: AbortSignal;
+  /** Ends QEMU properly: memory and disk are in the kernel's hands then. */
+  quit: () => Promise<void>;
+}
+
+/**
+ * Boots, lets `use` work with the machine, and leaves no process and no slot behind. Rejects with
+ * {@link DriverError} that says how far it came.
+ */
+export async function withBootedMachine<T>(
+  order: BootOrder,
+  signal: AbortSignal,
+  use: (machine: BootedMachine) => Promise<T>,
+): Promise<T> {
+  const slot = await order.network.claim(`template-${basename(order.folder)}`, signal);
+  try {
+    const templateFolder = await makeFiles(order.folder, slot);
+    const launched = await launchQemu(
+      jailArgv(jailOf(order, slot, templateFolder), QEMU_PROGRAM, qemuArgv(startOf(order, slot))),
+      signal,
+    );
+    return await workWith(order, slot, templateFolder, launched, AbortSignal.any([signal, launched.ended]), use).catch(
+      async (error: unknown) => {
+        throw await reasonOf(error, launched);
+      },
+    );
+  } finally {
+    await endSlotProcesses(slot);
+    await order.network.release(slot.number);
+  }
+}
+
+async function workWith<T>(
+  order: BootOrder,
+  slot: Slot,
+  templateFolder: string,
+  { process }: LaunchedQemu,
+  signal: AbortSignal,
+  use: (machine: BootedMachine) => Promise<T>,
+): Promise<T> {
+  const qmp = await openQmp(join(order.folder, 'vm', VM_FILES.control), () => undefined, { signal });
+  try {
+    const endpoint = { address: slot.address, port: GUEST_PORT };
+    const run = async (): Promise<void> => void (await qmp.command('cont', undefined, z.unknown(), { signal }));
+    await bootToGuest({ qmp, endpoint, accelerator: order.accelerator, deadlineMs: order.deadlineMs, run }, signal);
+    await unplugAllCpus(qmp, UNPLUG_DEADLINE_MS, signal);
+    return await use({ qmp, process, endpoint, templateFolder, signal, quit: () => quitQemu(qmp, process) });
+  } finally {
+    qmp.close();
+  }
+}
+
+/**
+ * QEMU writes the device state after it gave up being root: the folder is its own until it ends.
+ */
+async function makeFiles(folder: string, slot: Slot): Promise<string> {
+  const templateFolder = join(folder, 'template');
+  await mkdir(join(folder, 'vm'), { recursive: true, mode: 0o700 });
+  await mkdir(templateFolder, { mode: 0o700 });
+  await chown(templateFolder, slot.uid, slot.uid);
+  await writeOverlay(join(templateFolder, TEMPLATE_FILES.disk), TEMPLATE_SIZE.diskGib);
+  const memory = await open(join(templateFolder, TEMPLATE_FILES.memory), 'wx', 0o600);
+  try {
+    await memory.truncate(TEMPLATE_SIZE.memoryMib * 2 ** 20);
+  } finally {
+    await memory.close();
+  }
+  return templateFolder;
+}
+
+function jailOf(order: BootOrder, slot: Slot, templateFolder: string) {
+  return {
+    namespacePath: slot.namespacePath,
+    imageFolder: order.image.folder,
+    template: { folder: templateFolder, writable: true },
+    vmFolder: join(order.folder, 'vm'),
+    diskGib: TEMPLATE_SIZE.diskGib,
+    kvm: order.accelerator === 'kvm',
+    diesWithParent: true,
+  };
+}
+
+function startOf({ image, accelerator, version, host }: BootOrder, slot: Slot) {
+  return {
+    kind: 'boot' as const,
+    version,
+    accelerator,
+    hostVendor: host.cpuVendor,
+    uid: slot.uid,
+    tap: slot.tap,
+    rootDisk: basename(image.rootPath),
+    name: 'berth-template',
+    boot: bootFilesOf(image, accelerator, null),
+  };
+}
+
+async function quitQemu(qmp: QmpSession, process: ProcessIdentity): Promise<void> {
+  const late = AbortSignal.timeout(QUIT_DEADLINE_MS);
+  await qmp.command('quit', undefined, z.unknown(), { signal: late });
+  await processExited(process, late);
+  if (late.aborted) throw new DriverError(`QEMU did not end within ${QUIT_DEADLINE_MS / 1_000} s`);
+}

@@ -1,0 +1,260 @@
+// Makes a template: one boot, a rehearsal, the frozen devices, the files made durable and
+// read-only, one rename. Also probes the accelerator, which is the same boot. One builder at a time
+// for each cache folder; one that was killed leaves nothing that the next does not clear away.
+import { createHash, randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { chmod, chown, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Image } from '@berth/image/image-folder.ts';
+import { z } from 'zod';
+import { waitForLock } from '@berth/os/file-lock.ts';
+import { DriverError } from '../../../driver.ts';
+import { flushFolder } from '@berth/os/durable-file.ts';
+import { readProbeFor, writeProbe, type Probe } from '../accelerator.ts';
+import { JAIL_PATHS, TEMPLATE_FILES } from '../../machine/argv.ts';
+import { bootAgain } from '../../start/boot-again.ts';
+import { BOOT_DEADLINE_MS } from '../../start/boot.ts';
+import type { HostMachine } from '../../machine/host-machine.ts';
+import { createNetwork } from '../../../../network/network.ts';
+import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '../../../../network/slots/registry.ts';
+import { parseGuestCidr, slotOf, type Network } from '../../../../network/slots/slot.ts';
+import type { QemuVersion } from '../../machine/qemu-version.ts';
+import { rehearse, type Rehearsed } from './rehearsal.ts';
+import { endSlotProcesses } from '../../../../network/slots/slot-processes.ts';
+import {
+  openTemplate,
+  templateFacts,
+  templateIdOf,
+  templatesFolder,
+  writeTemplateRecord,
+  type Template,
+} from '../template.ts';
+import { withBootedMachine, type BootedMachine, type BootOrder } from './boot.ts';
+
+/** A kernel that boots at all under KVM does so in seconds. */
+const KVM_PROBE_DEADLINE_MS = 20_000;
+const BUILD_PREFIX = '.build-';
+
+/**
+ * The guest counts as quiet when its vCPU used less than this share of a window; it is waited for
+ * that long.
+ */
+const QUIET_WINDOW_MS = 500;
+const QUIET_SHARE = 0.1;
+const QUIET_DEADLINE_MS = 20_000;
+
+export interface BuildOrder {
+  cacheFolder: string;
+  image: Image;
+  version: QemuVersion;
+  host: HostMachine;
+  guestCidr: string;
+  report: (message: string) => void;
+  signal: AbortSignal;
+}
+
+/** The recorded outcome, or that of a boot under KVM now. */
+export async function ensureProbe(order: BuildOrder): Promise<Probe> {
+  const known = await readProbeFor(order.cacheFolder, order.version, order.host);
+  return known ?? asBuilder(order, (network) => probe(order, network));
+}
+
+/**
+ * The template for this machine and image, built when there is none or when it does not verify;
+ * probes first.
+ */
+export async function ensureTemplate(order: BuildOrder): Promise<{ template: Template; probe: Probe; built: boolean }> {
+  const known = await readProbeFor(order.cacheFolder, order.version, order.host);
+  const existing = known === null ? null : await usable(order, known);
+  if (known !== null && existing !== null) return { template: existing, probe: known, built: false };
+
+  return asBuilder(order, async (network) => {
+    const found = await probe(order, network);
+    // Somebody else may have built it while we waited for the lock.
+    const template = await usable(order, found);
+    return template === null
+      ? { template: await build(order, network, found), probe: found, built: true }
+      : { template, probe: found, built: false };
+  });
+}
+
+async function usable(order: BuildOrder, probe: Probe): Promise<Template | null> {
+  const id = templateIdOf(templateFacts(order.image.imageId, order.version, probe.accelerator, order.host));
+  try {
+    return await openTemplate(order.cacheFolder, id);
+  } catch (error) {
+    if (error instanceof DriverError) {
+      order.report(`the template is built again: ${error.message}`);
+      return null;
+    }
+    throw error;
+  }
+}
+
+/**
+ * Takes the lock, clears away what a killed builder left, and lends a network of the builder's own.
+ */
+async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promise<T>): Promise<T> {
+  const folder = templatesFolder(order.cacheFolder);
+  await mkdir(folder, { recursive: true });
+  const lock = await waitForLock(
+    join(folder, '.lock'),
+    () => order.report('another builder is at work: waiting for it'),
+    order.signal,
+  );
+  try {
+    // Named after the cache folder, so that the next builder with the same lock finds the slots of
+    // one that was killed.
+    const instanceId = letters(
+      createHash('sha256')
+        .update(await realpath(folder))
+        .digest(),
+      8,
+    );
+    await clearAway(folder, instanceId, order.guestCidr);
+    const network = createNetwork({ instanceId, dataFolder: folder, cidr: order.guestCidr, idleSlots: 1 });
+    try {
+      await network.prepare();
+      await network.reap(new Set());
+      return await work(network);
+    } finally {
+      await network.close();
+    }
+  } finally {
+    await lock.release();
+  }
+}
+
+async function clearAway(folder: string, instanceId: string, guestCidr: string): Promise<void> {
+  const cidr = parseGuestCidr(guestCidr);
+  await mkdir(DEFAULT_REGISTRY_FOLDER, { recursive: true, mode: 0o700 });
+  for (const number of (await readRegistry(DEFAULT_REGISTRY_FOLDER, instanceId)).keys())
+    await endSlotProcesses(slotOf(cidr, number));
+
+  for (const name of await readdir(folder))
+    if (name.startsWith(BUILD_PREFIX)) await rm(join(folder, name), { recursive: true, force: true });
+}
+
+async function probe(order: BuildOrder, network: Network): Promise<Probe> {
+  const known = await readProbeFor(order.cacheFolder, order.version, order.host);
+  if (known !== null) return known;
+
+  order.report(`probing KVM by a boot (at most ${KVM_PROBE_DEADLINE_MS / 1_000} s)`);
+  const failure = await inBuildFolder(order, async (folder) => {
+    try {
+      const boot: BootOrder = { ...order, network, folder, accelerator: 'kvm', deadlineMs: KVM_PROBE_DEADLINE_MS };
+      await withBootedMachine(boot, order.signal, (machine) => machine.quit());
+      return null;
+    } catch (error) {
+      // Whatever stops a boot under KVM is a reason against KVM; what would stop every boot shows
+      // again under TCG.
+      if (error instanceof DriverError) return error.message;
+
+      throw error;
+    }
+  });
+  return writeProbe(order.cacheFolder, order.version, order.host, failure);
+}
+
+function build(order: BuildOrder, network: Network, probe: Probe): Promise<Template> {
+  return bootAgain(
+    () => buildOnce(order, network, probe),
+    (why) => order.report(`booting again: ${why}`),
+  );
+}
+
+async function buildOnce(order: BuildOrder, network: Network, { accelerator }: Probe): Promise<Template> {
+  const facts = templateFacts(order.image.imageId, order.version, accelerator, order.host);
+  const templateId = templateIdOf(facts);
+  await inBuildFolder(order, async (folder) => {
+    order.report(`booting the template under ${accelerator.toUpperCase()}`);
+    const boot: BootOrder = { ...order, network, folder, accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator] };
+    const { tscKhz } = await withBootedMachine(boot, order.signal, (machine) => freeze(order, machine));
+    order.report('recording the template');
+    const template = join(folder, 'template');
+    await chown(template, 0, 0);
+    await chmod(template, 0o755);
+    for (const name of Object.values(TEMPLATE_FILES)) await makeDurableAndReadOnly(join(template, name));
+
+    await writeTemplateRecord(template, facts, tscKhz);
+    const target = join(templatesFolder(order.cacheFolder), templateId);
+    await rm(target, { recursive: true, force: true });
+    await rename(template, target);
+    await flushFolder(templatesFolder(order.cacheFolder));
+  });
+  const built = await openTemplate(order.cacheFolder, templateId);
+  if (built === null) throw new DriverError(`template ${templateId} vanished after it was built`);
+
+  return built;
+}
+
+/**
+ * Order matters: no connection, then a quiet guest, then stopped vCPUs, then the devices' state;
+ * what `quit` writes belongs to that moment.
+ */
+async function freeze(order: BuildOrder, { qmp, process, endpoint, signal, quit }: BootedMachine): Promise<Rehearsed> {
+  const rehearsed = await rehearse(endpoint, signal, order.report);
+  await untilQuiet(process.pid, signal);
+  order.report('freezing the template');
+  await qmp.command('stop', undefined, z.unknown(), { signal });
+  const filename = `${JAIL_PATHS.template}/${TEMPLATE_FILES.devices}`;
+  await qmp.command('xen-save-devices-state', { filename }, z.unknown(), { signal });
+  await quit();
+  return rehearsed;
+}
+
+/**
+ * Best effort: a guest that never rests makes a template that works, only somewhat less alike from
+ * build to build.
+ */
+async function untilQuiet(jailPid: number, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + QUIET_DEADLINE_MS;
+  let before = cpuMs(jailPid);
+  while (performance.now() < deadline) {
+    await delay(QUIET_WINDOW_MS, undefined, { signal });
+    const now = cpuMs(jailPid);
+    if (now - before < QUIET_WINDOW_MS * QUIET_SHARE) return;
+
+    before = now;
+  }
+}
+
+/** Processor time of the jail's first process and its children, from clock ticks of 10 ms. */
+function cpuMs(jailPid: number): number {
+  const children = readdirSync(`/proc/${jailPid}/task`).flatMap((task) =>
+    readFileSync(`/proc/${jailPid}/task/${task}/children`, 'latin1').trim().split(' ').filter(Boolean),
+  );
+  const ticksOf = (pid: string): number => {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return Number(fields[11]) + Number(fields[12]);
+  };
+  return [String(jailPid), ...children].reduce((sum, pid) => sum + ticksOf(pid) * 10, 0);
+}
+
+async function makeDurableAndReadOnly(path: string): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await file.sync();
+    await file.chown(0, 0);
+    await file.chmod(0o444);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function inBuildFolder<T>({ cacheFolder }: BuildOrder, work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = join(templatesFolder(cacheFolder), `${BUILD_PREFIX}${randomBytes(6).toString('hex')}`);
+  await mkdir(folder, { mode: 0o700 });
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function letters(bytes: Uint8Array, count: number): string {
+  return Array.from(bytes.subarray(0, count), (byte) => 'abcdefghijklmnopqrstuvwxyz234567'.charAt(byte & 31)).join('');
+}

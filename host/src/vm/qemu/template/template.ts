@@ -1,0 +1,202 @@
+// A template on disk: what it was made from, what files it has, and whether they are still what was
+// built. Builds nothing. A template's folder appears whole, by one rename, and is never written
+// again; `verified.json` in it is a note, not part of it.
+import { createHash, randomUUID } from 'node:crypto';
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { DriverError } from '../../driver.ts';
+import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
+import { bootId } from '@berth/os/process-identity.ts';
+import { TEMPLATE_FILES } from '../machine/argv.ts';
+import type { HostMachine } from '../machine/host-machine.ts';
+import { machineHash, type Accelerator } from '../machine/machine.ts';
+import type { QemuVersion } from '../machine/qemu-version.ts';
+
+const READ_BYTES = 4_194_304;
+const RECORD_FILE = 'template.json';
+const NOTE_FILE = 'verified.json';
+
+/** Raised when what the builder does to a template changes without any of its other facts. */
+const BUILD_REVISION = 3;
+
+const templateFactsRecord = z.object({
+  imageId: z.string(),
+  qemuVersion: z.string(),
+  accelerator: z.enum(['kvm', 'tcg']),
+  machineHash: z.string(),
+  buildRevision: z.int(),
+  /**
+   * Kernel and processor of the host: under KVM the guest has seen both. An emulated machine is the
+   * same everywhere.
+   */
+  hostKernel: z.string().nullable(),
+  hostCpu: z.string().nullable(),
+});
+/** What decides whether a template can be restored here and is the one wanted. */
+export type TemplateFacts = z.infer<typeof templateFactsRecord>;
+
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+const templateRecord = z.strictObject({
+  format: z.literal(1),
+  templateId: z.string(),
+  facts: templateFactsRecord,
+  builtAt: z.iso.datetime(),
+  /** What a boot of the same machine need not measure again. */
+  tscKhz: z.int().positive().nullable().default(null),
+  files: z.record(z.enum(['memory', 'devices', 'disk']), z.strictObject({ sizeBytes: z.int().positive(), sha256 })),
+});
+/** Content of `template.json`. */
+export type TemplateRecord = z.infer<typeof templateRecord>;
+type FileName = keyof typeof TEMPLATE_FILES;
+const FILE_NAMES = Object.keys(TEMPLATE_FILES) as FileName[];
+
+export interface Template {
+  templateId: string;
+  folder: string;
+  facts: TemplateFacts;
+  /** How fast its kernel takes its time stamp counter to run; null when that is not known. */
+  tscKhz: number | null;
+  /** The devices' state as `xen-save-devices-state` wrote it: streamed into every restore. */
+  deviceState: Buffer;
+}
+
+/** Facts of the template that this machine wants for the image. */
+export function templateFacts(
+  imageId: string,
+  version: QemuVersion,
+  accelerator: Accelerator,
+  host: HostMachine,
+): TemplateFacts {
+  return {
+    imageId,
+    qemuVersion: version.text,
+    accelerator,
+    machineHash: machineHash(accelerator, host.cpuVendor),
+    buildRevision: BUILD_REVISION,
+    hostKernel: accelerator === 'kvm' ? host.kernel : null,
+    hostCpu: `${host.cpuVendor} ${host.cpuModel}`,
+  };
+}
+
+/** 24 hex digits; names the template's folder. */
+export function templateIdOf(facts: TemplateFacts): string {
+  return createHash('sha256')
+    .update(JSON.stringify(Object.entries(facts).sort(([a], [b]) => (a < b ? -1 : 1))))
+    .digest('hex')
+    .slice(0, 24);
+}
+
+/** Folder of all templates of a cache folder. */
+export function templatesFolder(cacheFolder: string): string {
+  return join(cacheFolder, 'template');
+}
+
+/**
+ * Opens a template and verifies its files by SHA-256. Files that were verified since the machine's
+ * start and not written since (same inode, size and both times; no program can set the change time)
+ * are not read again. Null when there is no such template. Rejects with {@link DriverError} when
+ * there is one that is not whole.
+ */
+export async function openTemplate(cacheFolder: string, templateId: string): Promise<Template | null> {
+  const folder = join(templatesFolder(cacheFolder), templateId);
+  const text = await readIfPresent(join(folder, RECORD_FILE));
+  if (text === null) return null;
+
+  const record = parseRecord(text, folder);
+  if (record.templateId !== templateId) throw new DriverError(`${folder} holds another template, ${record.templateId}`);
+
+  const before = await fingerprint(folder, text);
+  if ((await readIfPresent(join(folder, NOTE_FILE))) !== before) {
+    for (const name of FILE_NAMES) {
+      const path = join(folder, TEMPLATE_FILES[name]);
+      if ((await sha256Of(path)) !== record.files[name].sha256)
+        throw new DriverError(`${path} is not what was built: its SHA-256 differs`);
+    }
+    // Taken before the reading: a write meanwhile gives the file other times, and it is read again
+    // next time.
+    await leaveNote(folder, before);
+  }
+  return {
+    templateId,
+    folder,
+    facts: record.facts,
+    tscKhz: record.tscKhz,
+    deviceState: await readFile(join(folder, TEMPLATE_FILES.devices)),
+  };
+}
+
+/**
+ * It only spares a reading, so nothing is lost without it. Several processes may leave it at once:
+ * each writes a file of its own.
+ */
+async function leaveNote(folder: string, note: string): Promise<void> {
+  const unfinished = join(folder, `.${NOTE_FILE}.${randomUUID()}`);
+  try {
+    await writeFile(unfinished, note, { mode: 0o644 });
+    await rename(unfinished, join(folder, NOTE_FILE));
+  } catch {
+    await rm(unfinished, { force: true }).catch(() => undefined);
+  }
+}
+
+/**
+ * Describes and records the finished files in a folder that is about to become a template. They
+ * must be on disk already.
+ */
+export async function writeTemplateRecord(folder: string, facts: TemplateFacts, tscKhz: number | null): Promise<void> {
+  const files: Partial<TemplateRecord['files']> = {};
+  for (const name of FILE_NAMES) {
+    const path = join(folder, TEMPLATE_FILES[name]);
+    files[name] = { sizeBytes: (await stat(path)).size, sha256: await sha256Of(path) };
+  }
+  const record: TemplateRecord = {
+    format: 1,
+    templateId: templateIdOf(facts),
+    facts: { ...facts },
+    builtAt: new Date().toISOString(),
+    tscKhz,
+    files: files as TemplateRecord['files'],
+  };
+  const text = `${JSON.stringify(record, null, 2)}\n`;
+  await writeDurably(join(folder, RECORD_FILE), text, 0o444);
+  await leaveNote(folder, await fingerprint(folder, text));
+}
+
+function parseRecord(text: string, folder: string): TemplateRecord {
+  try {
+    return templateRecord.parse(JSON.parse(text));
+  } catch (error) {
+    throw new DriverError(`${join(folder, RECORD_FILE)} is not a record of a template`, { cause: error });
+  }
+}
+
+/** Includes the boot: what a power cut did to a file shows in none of its times. */
+async function fingerprint(folder: string, recordText: string): Promise<string> {
+  const files = await Promise.all(
+    FILE_NAMES.map(async (name) => {
+      const path = join(folder, TEMPLATE_FILES[name]);
+      const found = await stat(path, { bigint: true }).catch((error: unknown) => {
+        throw new DriverError(`the template lacks ${path}`, { cause: error });
+      });
+      return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(':');
+    }),
+  );
+  return JSON.stringify({ bootId: bootId(), record: createHash('sha256').update(recordText).digest('hex'), files });
+}
+
+async function sha256Of(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  const buffer = Buffer.alloc(READ_BYTES);
+  const file = await open(path, 'r');
+  try {
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, READ_BYTES);
+      if (bytesRead === 0) return hash.digest('hex');
+
+      hash.update(buffer.subarray(0, bytesRead));
+    }
+  } finally {
+    await file.close();
+  }
+}

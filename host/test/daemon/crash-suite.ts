@@ -1,0 +1,324 @@
+// Kills the real daemon at every durable step of every verb and looks at what the next one makes of
+// it. Told which driver the daemon uses and how to see that driver's VMs on the machine.
+import assert from 'node:assert/strict';
+import { open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { vmView, type VmView } from '@berth/protocol/host.ts';
+import { CRASH_POINTS, type CrashPoint } from '../../src/vm/crash-point.ts';
+import { DaemonFixture } from './daemon-process.ts';
+import { SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
+
+const A = vmIdOf('a');
+const CREATE = { epoch: 1, spec: SMALL };
+/** Both drivers save their state before they make anything, and again when there is a process. */
+const CREATE_POINTS = CRASH_POINTS.filter((point) => point.startsWith('create:')).flatMap((point) =>
+  point === 'create:driver-state-saved' ? [point, `${point}#2`] : [point],
+);
+const pointsOf = (verb: string): CrashPoint[] => CRASH_POINTS.filter((point) => point.startsWith(`${verb}:`));
+const DESTROY_POINTS = pointsOf('destroy');
+/** As a create does, a wake and a boot save the driver's state twice. */
+const twice = (point: CrashPoint): string[] =>
+  point.endsWith(':driver-state-saved') ? [point, `${point}#2`] : [point];
+const LARGER = { vcpu: 2, memoryMib: 2_048, diskGib: 12 };
+const EXEC_SECONDS = 30;
+
+export interface CrashSubject {
+  /** The daemon's flags, beside its data folder. */
+  flags: readonly string[];
+  /** One entry for each VM of the installation that has a process. */
+  vmsOnMachine(instanceId: string): Promise<string[]>;
+  /**
+   * Whether a wake saves a state of the driver's, and a sleeping VM has no process: false for the
+   * fake, which only stops its processes.
+   */
+  snapshots: boolean;
+  /**
+   * What else a VM may have on the machine: one sentence each, whoever's it is. Empty when there
+   * are no VMs and no daemon.
+   */
+  leftovers(): Promise<string[]>;
+}
+
+export function crashSuite(title: string, subject: CrashSubject): void {
+  describe(title, () => {
+    let daemon: DaemonFixture;
+    before(async () => {
+      daemon = await DaemonFixture.make([...subject.flags, '--pool-max', '0']);
+    });
+    // A test that failed half-way must not keep the next one's daemon out.
+    afterEach(async () => {
+      await daemon.end('SIGKILL');
+    });
+    after(async () => {
+      const left = [...(await vmsOnMachine()), ...(await subject.leftovers())];
+      await daemon.remove();
+      assert.deepEqual(left, []);
+    });
+
+    async function vmsOnMachine(): Promise<string[]> {
+      return subject.vmsOnMachine(await daemon.instanceId());
+    }
+
+    async function view(): Promise<VmView | null> {
+      const { status, body } = await daemon.call('GET', `/vms/${A}`);
+      return status === 404 ? null : vmView.parse(body);
+    }
+
+    async function outputOf(command: string): Promise<string> {
+      const { status, body } = await daemon.call('POST', `/vms/${A}/exec`, { command, timeoutSeconds: EXEC_SECONDS });
+      assert.equal(status, 200, JSON.stringify(body));
+      return (body as { stdout: string }).stdout;
+    }
+
+    async function created(epoch: number): Promise<void> {
+      const { status, body } = await daemon.call('PUT', `/vms/${A}`, { ...CREATE, epoch });
+      assert.equal(status, 200, JSON.stringify(body));
+    }
+
+    async function destroyed(epoch: number): Promise<void> {
+      const answer = await daemon.call('DELETE', `/vms/${A}?epoch=${epoch}`);
+      assert.deepEqual(answer, { status: 200, body: { id: A, epoch, status: 'destroyed' } });
+      assert.deepEqual([await daemon.folders(), await vmsOnMachine()], [[], []]);
+    }
+
+    async function post(verb: 'sleep' | 'wake' | 'resize', body: object): ReturnType<DaemonFixture['call']> {
+      return daemon.call('POST', `/vms/${A}/${verb}`, body);
+    }
+
+    async function must(verb: 'sleep' | 'wake' | 'resize', body: object): Promise<VmView> {
+      const answer = await post(verb, body);
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+      return vmView.parse(answer.body);
+    }
+
+    /** Something that is only in memory, and is there when this resolves. */
+    async function startProcess(): Promise<void> {
+      await outputOf(
+        'cp /usr/bin/sleep /code/witness; setsid /code/witness 100000 > /dev/null 2>&1 & until cat /proc/[0-9]*/comm | grep -qx witness; do :; done',
+      );
+    }
+
+    async function hasProcess(): Promise<void> {
+      assert.equal(await outputOf('cat /proc/[0-9]*/comm 2> /dev/null | grep -cx witness'), '1\n');
+    }
+
+    /** The files are all there, and none of them verifies. */
+    async function corruptSnapshot(): Promise<void> {
+      const folder = join(daemon.root, 'host', 'vms', A, 'snapshot');
+      for (const name of await readdir(folder)) {
+        const file = await open(join(folder, name), 'r+');
+        await file.write('corrupt', 0);
+        await file.close();
+      }
+    }
+
+    let epoch = 0;
+    for (const point of CREATE_POINTS) {
+      it(`at ${point} makes the VM once when asked again, and leaves nothing of it when it is destroyed`, async () => {
+        epoch += 2;
+        assert.equal(await daemon.start({ crashAt: point }), true);
+        await assert.rejects(daemon.call('PUT', `/vms/${A}`, { ...CREATE, epoch }));
+        assert.equal(await daemon.ended(), 'SIGKILL');
+
+        assert.equal(await daemon.start(), true);
+        const found = await view();
+        const running = found?.status === 'running';
+        assert.equal(running, point === 'create:running-recorded', `found ${found?.status}`);
+        assert.equal((await vmsOnMachine()).length, running ? 1 : 0);
+        await created(epoch);
+        assert.equal((await vmsOnMachine()).length, 1);
+        assert.equal(await outputOf('echo here'), 'here\n');
+        await destroyed(epoch + 1);
+        assert.equal(await daemon.end('SIGTERM'), 0);
+      });
+    }
+
+    for (const point of DESTROY_POINTS) {
+      it(`at ${point} has the destroy finished by the next daemon or by the next call`, async () => {
+        epoch += 2;
+        assert.equal(await daemon.start({ crashAt: point }), true);
+        await created(epoch);
+        await assert.rejects(daemon.call('DELETE', `/vms/${A}?epoch=${epoch + 1}`));
+        assert.equal(await daemon.ended(), 'SIGKILL');
+
+        assert.equal(await daemon.start(), true);
+        const found = await view();
+        // Before the intent is on disk nothing was promised; from there on the next daemon finishes
+        // it unasked.
+        assert.equal(found?.status, point === 'destroy:accepted' ? 'running' : 'destroyed');
+        await destroyed(epoch + 1);
+        const late = await daemon.call('PUT', `/vms/${A}`, { ...CREATE, epoch });
+        assert.equal(late.status, 409);
+        assert.equal(await daemon.end('SIGTERM'), 0);
+      });
+    }
+
+    for (const point of pointsOf('sleep')) {
+      it(`at ${point} leaves the VM running or asleep, and the next call has it asleep with all that ran in it`, async () => {
+        epoch += 10;
+        assert.equal(await daemon.start({ crashAt: point }), true);
+        await created(epoch);
+        await startProcess();
+        await assert.rejects(post('sleep', { epoch: epoch + 1 }));
+        assert.equal(await daemon.ended(), 'SIGKILL');
+
+        assert.equal(await daemon.start(), true);
+        const found = await view();
+        const captured = point === 'sleep:captured' || point === 'sleep:asleep-recorded';
+        assert.deepEqual(
+          [found?.status, found?.epoch],
+          [captured ? 'asleep' : 'running', point === 'sleep:accepted' ? epoch : epoch + 1],
+        );
+        assert.equal((await must('sleep', { epoch: epoch + 1 })).status, 'asleep');
+        assert.equal((await vmsOnMachine()).length, subject.snapshots ? 0 : 1);
+        assert.equal((await must('wake', { epoch: epoch + 2, spec: SMALL })).woke?.from, 'snapshot');
+        await hasProcess();
+        await destroyed(epoch + 3);
+        assert.equal(await daemon.end('SIGTERM'), 0);
+      });
+    }
+
+    const wakePoints = pointsOf('wake').filter((point) => subject.snapshots || point !== 'wake:driver-state-saved');
+    for (const point of wakePoints.flatMap(twice)) {
+      it(`at ${point} leaves the VM asleep or has it woken, and nothing that ran in it is lost`, async () => {
+        epoch += 10;
+        assert.equal(await daemon.start({ crashAt: point }), true);
+        await created(epoch);
+        await startProcess();
+        await must('sleep', { epoch: epoch + 1 });
+        await assert.rejects(post('wake', { epoch: epoch + 2, spec: SMALL }));
+        assert.equal(await daemon.ended(), 'SIGKILL');
+
+        assert.equal(await daemon.start(), true);
+        const found = await view();
+        const ran = wakePoints.indexOf(point.replace(/#.*/, '') as CrashPoint) > wakePoints.indexOf('wake:restored');
+        if (ran) {
+          assert.match(found?.status ?? '', /^(waking|running)$/);
+        } else {
+          assert.deepEqual([found?.status, found?.keeps], ['asleep', 'snapshot']);
+          assert.equal((await vmsOnMachine()).length, subject.snapshots ? 0 : 1);
+        }
+        const woken = await must('wake', { epoch: epoch + 2, spec: SMALL });
+        assert.deepEqual([woken.status, woken.woke?.from], ['running', 'snapshot']);
+        assert.equal((await vmsOnMachine()).length, 1);
+        await hasProcess();
+        await must('sleep', { epoch: epoch + 3 });
+        await must('wake', { epoch: epoch + 4, spec: SMALL });
+        await hasProcess();
+        await destroyed(epoch + 5);
+        assert.equal(await daemon.end('SIGTERM'), 0);
+      });
+    }
+
+    for (const point of pointsOf('boot').flatMap(twice)) {
+      it(`at ${point} keeps the disk of a VM whose snapshot is of no use, and the next call boots it`, async () => {
+        epoch += 10;
+        assert.equal(await daemon.start({ crashAt: point }), true);
+        await created(epoch);
+        await outputOf('echo kept > /code/note; sync');
+        await must('sleep', { epoch: epoch + 1 });
+        await corruptSnapshot();
+        await assert.rejects(post('wake', { epoch: epoch + 2, spec: SMALL }));
+        assert.equal(await daemon.ended(), 'SIGKILL');
+
+        assert.equal(await daemon.start(), true);
+        const found = await view();
+        if (point === 'boot:continued-recorded') {
+          assert.match(found?.status ?? '', /^(waking|running)$/);
+        } else {
+          assert.deepEqual([found?.status, found?.deathCode, found?.keeps], ['dead', 'wake_failed', 'disk']);
+          assert.equal((await vmsOnMachine()).length, 0);
+        }
+        const woken = await must('wake', { epoch: epoch + 2, spec: SMALL });
+        assert.deepEqual([woken.status, woken.woke?.from], ['running', 'disk']);
+        assert.equal(await outputOf('cat /code/note'), 'kept\n');
+        await destroyed(epoch + 5);
+        assert.equal(await daemon.end('SIGTERM'), 0);
+      });
+    }
+
+    for (const point of pointsOf('resize')) {
+      it(`at ${point} leaves the VM running, and the next call has it at the new size`, async () => {
+        epoch += 10;
+        assert.equal(await daemon.start({ crashAt: point }), true);
+        await created(epoch);
+        await startProcess();
+        await assert.rejects(post('resize', { epoch: epoch + 1, size: LARGER }));
+        assert.equal(await daemon.ended(), 'SIGKILL');
+
+        assert.equal(await daemon.start(), true);
+        const found = await view();
+        const before = point !== 'resize:recorded';
+        assert.deepEqual([found?.status, found?.spec], ['running', before ? SMALL : { ...SMALL, ...LARGER }]);
+        assert.deepEqual((await must('resize', { epoch: epoch + 1, size: LARGER })).spec, { ...SMALL, ...LARGER });
+        await hasProcess();
+        await must('sleep', { epoch: epoch + 2 });
+        assert.deepEqual((await must('wake', { epoch: epoch + 3, spec: { ...SMALL, ...LARGER } })).spec, {
+          ...SMALL,
+          ...LARGER,
+        });
+        await hasProcess();
+        await destroyed(epoch + 4);
+        assert.equal(await daemon.end('SIGTERM'), 0);
+      });
+    }
+
+    it('at one step of a wake after the other, wakes the VM in the end', async () => {
+      epoch += 10;
+      assert.equal(await daemon.start({ crashAt: 'wake:continued-recorded' }), true);
+      await created(epoch);
+      await startProcess();
+      await must('sleep', { epoch: epoch + 1 });
+      await assert.rejects(post('wake', { epoch: epoch + 2, spec: SMALL }));
+      await daemon.ended();
+      for (const crashAt of [
+        'wake:identified',
+        'wake:secret-promoted',
+        'wake:running-recorded',
+      ] satisfies CrashPoint[]) {
+        // It is finished after the daemon's start, which may or may not be heard of before.
+        await daemon.start({ crashAt });
+        assert.equal(await daemon.ended(), 'SIGKILL', crashAt);
+      }
+      assert.equal(await daemon.start(), true);
+      assert.equal((await view())?.status, 'running');
+      await hasProcess();
+      await destroyed(epoch + 3);
+      assert.equal(await daemon.end('SIGTERM'), 0);
+    });
+
+    it('again and again while it recovers, finishes in the end', async () => {
+      epoch += 10;
+      assert.equal(await daemon.start({ crashAt: 'destroy:recorded' }), true);
+      await created(epoch);
+      await assert.rejects(daemon.call('DELETE', `/vms/${A}?epoch=${epoch + 1}`));
+      await daemon.ended();
+      const later: CrashPoint[] = [
+        'destroy:recorded',
+        'destroy:driver-done',
+        'destroy:contents-removed',
+        'destroy:fenced',
+        'destroy:removed',
+      ];
+      for (const crashAt of later) assert.equal(await daemon.start({ crashAt }), false, `${crashAt} was not reached`);
+
+      assert.equal(await daemon.start(), true);
+      assert.equal((await view())?.status, 'destroyed');
+      await destroyed(epoch + 1);
+      assert.equal(await daemon.end('SIGTERM'), 0);
+    });
+
+    it('leaves VMs that the next one adopts, files and all', async () => {
+      epoch += 10;
+      assert.equal(await daemon.start(), true);
+      await created(epoch);
+      await outputOf('echo kept > /code/note');
+      assert.equal(await daemon.end('SIGKILL'), 'SIGKILL');
+      assert.equal(await daemon.start(), true);
+      assert.equal(await outputOf('cat /code/note'), 'kept\n');
+      await destroyed(epoch + 1);
+      assert.equal(await daemon.end('SIGTERM'), 0);
+    });
+  });
+}

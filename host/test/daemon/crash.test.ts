@@ -1,0 +1,14 @@
+// The crash suite with the fake driver.
+import { findMarked } from '../../src/vm/fake/find.ts';
+import { crashSuite } from './crash-suite.ts';
+
+crashSuite('a host daemon that is killed, with the fake driver,', {
+  // Machines that wait in a pool have a suite of their own.
+  flags: ['--driver', 'fake', '--pool-max', '0'],
+  snapshots: false,
+  // Each has two processes: bwrap outside and inside.
+  vmsOnMachine: async (instanceId) => [
+    ...new Set((await findMarked((mark) => mark.instanceId === instanceId)).map(({ mark }) => mark.folder)),
+  ],
+  leftovers: async () => [],
+});

@@ -1,0 +1,130 @@
+// The real host daemon as a process of its own over a data folder of its own, for tests that kill
+// it. What it leaves on the machine is the test's to look for.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const START_DEADLINE_MS = 60_000;
+/** Longer than the daemon's own for any call: it is the one to say what took too long. */
+const CALL_DEADLINE_MS = 300_000;
+
+export interface Answer {
+  status: number;
+  body: unknown;
+}
+
+/** A data folder, and the daemons that use it one after the other. */
+export class DaemonFixture {
+  readonly root: string;
+  readonly token: string;
+  readonly #flags: readonly string[];
+  #daemon: ChildProcess | null = null;
+  #ended: Promise<[number | null, NodeJS.Signals | null]> | null = null;
+  /** The last lines of its logs. */
+  log: string[] = [];
+
+  private constructor(root: string, token: string, flags: readonly string[]) {
+    this.root = root;
+    this.token = token;
+    this.#flags = flags;
+  }
+
+  /** @param flags of the daemon, beside its data folder */
+  static async make(flags: readonly string[]): Promise<DaemonFixture> {
+    const root = await mkdtemp(join(tmpdir(), 'berth-daemon-'));
+    const token = randomBytes(32).toString('hex');
+    await mkdir(join(root, 'secrets'));
+    await writeFile(join(root, 'secrets', 'host-token'), token, { mode: 0o600 });
+    return new DaemonFixture(root, token, flags);
+  }
+
+  /**
+   * Resolves when it takes calls, or with false when it was killed before that, as `crashAt` may
+   * have it.
+   */
+  async start(options: { crashAt?: string } = {}): Promise<boolean> {
+    const daemon = spawn(process.execPath, [MAIN, '--data-dir', this.root, ...this.#flags], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        ...process.env,
+        NODE_COMPILE_CACHE: join(this.root, 'compiled'),
+        ...(options.crashAt === undefined ? {} : { BERTH_CRASH_AT: options.crashAt }),
+      },
+    });
+    this.#daemon = daemon;
+    const ended = once(daemon, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+    this.#ended = ended;
+    const ready = Promise.withResolvers<boolean>();
+    for (const stream of [daemon.stdout, daemon.stderr]) {
+      createInterface(stream).on('line', (line) => {
+        this.log.push(line);
+        if (line.includes('the host daemon is ready')) ready.resolve(true);
+      });
+    }
+    void ended.then(([code, signal]) => {
+      if (signal === 'SIGKILL') ready.resolve(false);
+      else ready.reject(new Error(`the daemon ended with ${code ?? signal}: ${this.log.slice(-5).join('\n')}`));
+    });
+    const timer = setTimeout(
+      () => ready.reject(new Error(`the daemon was not ready in time: ${this.log.slice(-5).join('\n')}`)),
+      START_DEADLINE_MS,
+    );
+    try {
+      return await ready.promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async call(method: string, path: string, body?: unknown): Promise<Answer> {
+    const request = httpRequest({
+      socketPath: join(this.root, 'run', 'host.sock'),
+      method,
+      path,
+      headers: { authorization: `Bearer ${this.token}` },
+      signal: AbortSignal.timeout(CALL_DEADLINE_MS),
+    });
+    request.end(body === undefined ? undefined : JSON.stringify(body));
+    return new Promise((resolve, reject) => {
+      request.once('error', reject);
+      request.once('response', (response) => {
+        response.toArray().then((chunks) => {
+          resolve({ status: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks as Buffer[]).toString()) });
+        }, reject);
+      });
+    });
+  }
+
+  /** How the daemon ended: waits for it. */
+  async ended(): Promise<NodeJS.Signals | number | null> {
+    const [code, signal] = (await this.#ended) ?? [null, null];
+    return signal ?? code;
+  }
+
+  async end(signal: NodeJS.Signals): Promise<NodeJS.Signals | number | null> {
+    this.#daemon?.kill(signal);
+    return this.ended();
+  }
+
+  async instanceId(): Promise<string> {
+    return (await readFile(join(this.root, 'instance-id'), 'utf8')).trim();
+  }
+
+  /** Names of VM folders on disk. */
+  async folders(): Promise<string[]> {
+    return readdir(join(this.root, 'host', 'vms'));
+  }
+
+  /** Ends the daemon and removes the data folder. */
+  async remove(): Promise<void> {
+    await this.end('SIGKILL');
+    await rm(this.root, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,348 @@
+import assert from 'node:assert/strict';
+import { execFile, execFileSync, fork } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { readFileSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { after, afterEach, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { RESOLVER_PORT } from '../../src/network/slots/firewall.ts';
+import { createNetwork } from '../../src/network/network.ts';
+import type { NetworkOptions } from '../../src/network/dns/network-options.ts';
+import { NetworkError } from '../../src/network/slots/slot.ts';
+import type { Network, Slot } from '../../src/network/slots/slot.ts';
+import { startGuest } from './guest-stand-in.ts';
+import type { GuestStandIn } from './guest-stand-in.ts';
+import { machineState, only } from './slots/machine-state.ts';
+import { enterPrivateMachine } from '../vm/private-machine.ts';
+import { probeFrom, probeHere, UP_MS } from './probe.ts';
+import { ip, startUplink } from './uplink.ts';
+import type { Uplink } from './uplink.ts';
+
+enterPrivateMachine();
+
+const DEADLINE_MS = 30_000;
+const FIRST = 'first222';
+const SECOND = 'second22';
+
+let uplink: Uplink;
+
+before(async () => {
+  uplink = await startUplink();
+});
+
+after(() => uplink.stop());
+
+function optionsOf(instanceId: string, options: Partial<NetworkOptions> = {}): NetworkOptions {
+  const upstreams = { servers: [{ address: uplink.nameServer, port: 53 }] };
+  return {
+    instanceId,
+    dataFolder: `/nonexistent/${instanceId}`,
+    cidr: '10.200.0.0/16',
+    idleSlots: 2,
+    upstreams,
+    ...options,
+  };
+}
+
+const networks: Network[] = [];
+const guests: GuestStandIn[] = [];
+
+function networkOf(instanceId: string, options: Partial<NetworkOptions> = {}): Network {
+  const network = createNetwork(optionsOf(instanceId, options));
+  networks.push(network);
+  return network;
+}
+
+async function guestOf(slot: Slot): Promise<GuestStandIn> {
+  const guest = await startGuest(slot);
+  guests.push(guest);
+  return guest;
+}
+
+// What a test did not get to: one that failed must not make the next ones fail.
+afterEach(async () => {
+  for (const guest of guests.splice(0)) await guest.stop();
+  for (const network of networks.splice(0)) await network.close();
+  for (const instanceId of [FIRST, SECOND]) {
+    const janitor = createNetwork(optionsOf(instanceId, { idleSlots: 0 }));
+    await janitor.prepare();
+    await janitor.reap(new Set());
+    await janitor.close();
+  }
+});
+
+const soon = () => AbortSignal.timeout(DEADLINE_MS);
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  const deadline = soon();
+  while (!holds()) await sleep(10, undefined, { signal: deadline }).catch(() => assert.fail(`Not in time: ${what}`));
+}
+
+function hasRootRules(): boolean {
+  return execFileSync('nft', ['list', 'tables'], { encoding: 'utf8' }).includes('table inet berth');
+}
+
+test('prepare switches forwarding on once, says so, and keeps a record of it', async () => {
+  writeFileSync('/proc/sys/net/ipv4/ip_forward', '0');
+  const network = networkOf(FIRST);
+  const changes = await network.prepare();
+  assert.match(changes.join(), /^net\.ipv4\.ip_forward was 0 and is 1 now/);
+  assert.equal(readFileSync('/proc/sys/net/ipv4/ip_forward', 'utf8').trim(), '1');
+  assert.match(readFileSync('/run/berth/slots/.machine-changes', 'utf8'), /ip_forward was 0/);
+  await network.close();
+  const again = networkOf(FIRST);
+  assert.deepEqual(await again.prepare(), []);
+  await again.close();
+});
+
+test('idle slots are ready before they are asked for, and the pool is filled again behind each claim', async () => {
+  const network = networkOf(FIRST, { idleSlots: 3 });
+  await network.prepare();
+  const ready = machineState();
+  assert.equal(ready.namespaces.length, 3);
+  assert.deepEqual(ready, only(...ready.entries));
+  const slot = await network.claim('sbx_one', soon());
+  assert.ok(ready.entries.includes(slot.number), 'it is one of those that were there');
+  await until('three idle ones and the claimed one', () => machineState().devices.length === 4);
+  await network.release(slot.number);
+  await network.close();
+  assert.deepEqual(machineState(), only());
+});
+
+test('more claims at once than slots are ready all get one of their own', async () => {
+  const network = networkOf(FIRST);
+  await network.prepare();
+  const slots = await Promise.all(Array.from({ length: 12 }, (_, index) => network.claim(`sbx_${index}`, soon())));
+  for (const name of ['number', 'namespace', 'uid', 'address', 'hostAddress'] as const)
+    assert.equal(new Set(slots.map((slot) => slot[name])).size, 12, name);
+
+  assert.equal((await network.claim('sbx_3', soon())).number, slots[3]?.number, 'the same VM gets the same slot');
+  await Promise.all(slots.map((slot) => network.release(slot.number)));
+  await network.close();
+  assert.deepEqual(machineState(), only());
+});
+
+test('a claim is in the registry when it resolves, and a released slot is gone when the release resolves', async () => {
+  const network = networkOf(FIRST, { idleSlots: 1 });
+  await network.prepare();
+  const slot = await network.claim('sbx_one', soon());
+  const entry: unknown = JSON.parse(readFileSync(`/run/berth/slots/${slot.number}`, 'utf8'));
+  assert.deepEqual(entry, { instanceId: FIRST, dataFolder: `/nonexistent/${FIRST}`, vmId: 'sbx_one' });
+  await Promise.all([network.release(slot.number), network.release(slot.number)]);
+  const { namespaces, devices, entries } = machineState();
+  for (const numbers of [namespaces, devices, entries]) assert.ok(!numbers.includes(slot.number));
+  await network.release(slot.number);
+  await network.close();
+});
+
+test('a slot is cut off when its release resolves, though a process still holds its namespace', async () => {
+  const network = networkOf(FIRST, { idleSlots: 1 });
+  await network.prepare();
+  const slot = await network.claim('sbx_one', soon());
+  const guest = await guestOf(slot);
+  const [up] = await probeFrom(guest.namespacePath, uplink.internet, UP_MS);
+  assert.ok(up?.answeredBy);
+  await network.release(slot.number);
+  const [cutOff] = await probeFrom(guest.namespacePath, uplink.internet);
+  assert.equal(cutOff?.answeredBy, null);
+  await guest.stop();
+  await network.close();
+});
+
+test('a claim that cannot wait any longer rejects with the reason of its signal', async () => {
+  const network = networkOf(FIRST, { idleSlots: 0 });
+  await network.prepare();
+  const controller = new AbortController();
+  const claim = network.claim('sbx_one', controller.signal);
+  controller.abort(new Error('a destroy came first'));
+  await assert.rejects(claim, /a destroy came first/);
+  await assert.rejects(network.claim('sbx_two', controller.signal), /a destroy came first/);
+  await network.close();
+  assert.deepEqual(machineState(), only());
+});
+
+test('a full network refuses the next claim and has room again after a release', async () => {
+  const network = networkOf(FIRST, { cidr: '10.200.0.0/28' });
+  await network.prepare();
+  const slots = await Promise.all(['a', 'b', 'c'].map((name) => network.claim(`sbx_${name}`, soon())));
+  await assert.rejects(
+    network.claim('sbx_d', soon()),
+    (error) => error instanceof NetworkError && error.message.includes('taken (3)'),
+  );
+  await network.release(slots[0]?.number ?? -1);
+  const next = await network.claim('sbx_d', soon());
+  assert.equal(next.number, slots[0]?.number);
+  for (const slot of [next, ...slots.slice(1)]) await network.release(slot.number);
+  await network.close();
+});
+
+test('names that somebody else uses are left alone', async () => {
+  ip(['netns add berth0', 'link add bv1 type veth peer name other1']);
+  const network = networkOf(FIRST, { cidr: '10.200.0.0/28' });
+  await network.prepare();
+  const slot = await network.claim('sbx_one', soon());
+  assert.equal(slot.number, 2);
+  await network.release(2);
+  await network.release(1);
+  await network.close();
+  const { namespaces, devices } = machineState();
+  assert.deepEqual([namespaces, devices], [[0], [1]]);
+  ip(['netns delete berth0', 'link delete bv1']);
+});
+
+test('a new daemon adopts the claimed slots of a closed one, and their guests go on', async () => {
+  const earlier = networkOf(FIRST, { idleSlots: 1 });
+  await earlier.prepare();
+  const slot = await earlier.claim('sbx_one', soon());
+  const guest = await guestOf(slot);
+  await earlier.close();
+  assert.deepEqual(machineState(), only(slot.number));
+  assert.ok(
+    (await probeFrom(guest.namespacePath, uplink.internet, UP_MS))[0]?.answeredBy,
+    'a guest needs no daemon to reach the internet',
+  );
+
+  const next = networkOf(FIRST, { idleSlots: 1 });
+  await next.prepare();
+  assert.deepEqual(await next.adopt(slot.number), slot);
+  assert.deepEqual(await next.reap(new Set()), [], 'what it adopted is its own');
+  const resolve = `require('node:dns').resolve4('www.internet.test', (error, records) => console.log(String(error ?? records)))`;
+  const setServers = `require('node:dns').setServers(['169.254.0.22']);`;
+  const command = [`--net=${guest.namespacePath}`, process.execPath, '-e', setServers + resolve];
+  assert.equal((await promisify(execFile)('nsenter', command)).stdout.trim(), '44.0.0.10');
+  assert.ok((await probeHere([{ address: slot.address, port: 987 }], UP_MS))[0]?.answeredBy);
+  await guest.stop();
+  await next.release(slot.number);
+  await next.close();
+  assert.deepEqual(machineState(), only());
+});
+
+test('what was not claimed by this instance, or is not whole, cannot be adopted', async () => {
+  const first = networkOf(FIRST, { idleSlots: 1 });
+  const second = networkOf(SECOND, { idleSlots: 1 });
+  await first.prepare();
+  await second.prepare();
+  const slot = await second.claim('sbx_one', soon());
+  await assert.rejects(first.adopt(slot.number), NetworkError);
+  await assert.rejects(first.adopt(16_000), NetworkError);
+  await second.close();
+  ip([`link delete ${slot.hostVeth}`]);
+  const next = networkOf(SECOND, { idleSlots: 1 });
+  await next.prepare();
+  await assert.rejects(next.adopt(slot.number), /not whole: device/);
+  assert.deepEqual(await next.reap(new Set()), [`network slot ${slot.number} claimed for sbx_one`]);
+  await next.close();
+  await first.close();
+  assert.deepEqual(machineState(), only());
+});
+
+test('of two instances on a machine neither frees the slots of the other, and the rules stay until the last one has none', async () => {
+  const first = networkOf(FIRST);
+  const second = networkOf(SECOND);
+  await Promise.all([first.prepare(), second.prepare()]);
+  const [mine, theirs] = await Promise.all([first.claim('sbx_one', soon()), second.claim('sbx_one', soon())]);
+  assert.notEqual(mine.number, theirs.number);
+  const guest = await guestOf(theirs);
+
+  await first.release(theirs.number);
+  assert.deepEqual(await first.reap(new Set()), []);
+  await first.release(mine.number);
+  await first.close();
+  assert.ok(hasRootRules());
+  assert.ok((await probeFrom(guest.namespacePath, uplink.internet, UP_MS))[0]?.answeredBy);
+  assert.equal(
+    (await probeFrom(guest.namespacePath, [{ address: uplink.machineAddress, port: 80 }]))[0]?.answeredBy,
+    null,
+  );
+
+  await guest.stop();
+  await second.close();
+  assert.ok(hasRootRules(), 'a claimed slot is still there');
+  const next = networkOf(SECOND);
+  await next.prepare();
+  assert.deepEqual(await next.reap(new Set()), [`network slot ${theirs.number} claimed for sbx_one`]);
+  await next.close();
+  assert.ok(!hasRootRules());
+  assert.deepEqual(machineState(), only());
+});
+
+test('whenever a daemon is killed, the next one keeps the named slots and leaves nothing of the others', async () => {
+  const options = optionsOf(FIRST, { idleSlots: 3 });
+  const kills = 24;
+  let midway = 0;
+  for (let kill = 0; kill < kills; kill += 1) {
+    const host = fork(fileURLToPath(new URL('slot-host.ts', import.meta.url)), [JSON.stringify(options), '2'], {
+      stdio: 'inherit',
+    });
+    await once(host, 'message');
+    // The first half dies while it makes its first slots, the second half while it claims and
+    // releases.
+    const held = kill < kills / 2 ? [] : (((await once(host, 'message')) as [number[]])[0] ?? []);
+    await sleep(kill < kills / 2 ? kill * 12 : (kill - kills / 2) * 5);
+    host.kill('SIGKILL');
+    await once(host, 'exit');
+    const { namespaces, devices, entries } = machineState();
+    if (namespaces.join() !== entries.join() || devices.join() !== entries.join()) midway += 1;
+
+    const next = createNetwork(options);
+    await next.prepare();
+    for (const number of held) assert.equal((await next.adopt(number)).number, number);
+    await next.reap(new Set(held));
+    const alive = machineState();
+    assert.deepEqual(alive, only(...alive.entries), `after kill ${kill}`);
+    assert.equal(alive.entries.length, held.length + 3, `after kill ${kill}`);
+    for (const number of held) await next.release(number);
+    await next.close();
+    assert.deepEqual(machineState(), only(), `after kill ${kill}`);
+  }
+  assert.ok(midway > 0, 'some kills hit a half made or half removed slot');
+});
+
+test('a slot that cannot be made leaves nothing, says which step failed, and is tried again by the next claim', async () => {
+  const network = networkOf(FIRST, { idleSlots: 1 });
+  execFileSync('mount', ['-o', 'remount,ro', '/run/netns']);
+  await assert.rejects(
+    network.prepare(),
+    (error) => error instanceof NetworkError && /^Making network slot \d+: .*Read-only/.test(error.message),
+  );
+  await assert.rejects(network.claim('sbx_one', soon()), NetworkError);
+  execFileSync('mount', ['-o', 'remount,rw', '/run/netns']);
+  assert.deepEqual(machineState(), only());
+  const slot = await network.claim('sbx_one', soon());
+  await network.release(slot.number);
+  await network.close();
+  assert.deepEqual(machineState(), only());
+});
+
+test('when one of several slots cannot listen, no listener of the others stays, and their numbers are of use again', async () => {
+  const network = networkOf(FIRST, { cidr: '10.200.0.0/28', idleSlots: 3 });
+  ip(['address add 10.200.0.5/32 dev lo']);
+  const inTheWay = createSocket('udp4').unref().bind({ address: '10.200.0.5', port: RESOLVER_PORT });
+  await once(inTheWay, 'listening');
+  await assert.rejects(network.prepare(), { name: 'NetworkError', message: /DNS questions on slot 1: .*EADDRINUSE/ });
+  assert.deepEqual(machineState(), only());
+  inTheWay.close();
+  await once(inTheWay, 'close');
+  ip(['address delete 10.200.0.5/32 dev lo']);
+  const slots = await Promise.all(['a', 'b', 'c'].map((name) => network.claim(`sbx_${name}`, soon())));
+  for (const { number } of slots) await network.release(number);
+  await network.close();
+  assert.deepEqual(machineState(), only());
+});
+
+test('when a number cannot be looked at, those that were entered before it are given back', async () => {
+  const network = networkOf(FIRST, { cidr: '10.200.0.0/28', idleSlots: 3 });
+  symlinkSync('berth1', '/run/netns/berth1');
+  // The second search begins behind the number that ended the first: one of the two has entered
+  // others by then.
+  await assert.rejects(network.prepare(), { code: 'ELOOP' });
+  await assert.rejects(network.claim('sbx_a', soon()), { code: 'ELOOP' });
+  assert.deepEqual(machineState().entries, []);
+  unlinkSync('/run/netns/berth1');
+  const slots = await Promise.all(['a', 'b', 'c'].map((name) => network.claim(`sbx_${name}`, soon())));
+  for (const { number } of slots) await network.release(number);
+  await network.close();
+  assert.deepEqual(machineState(), only());
+});

@@ -1,0 +1,19 @@
+// What comes back of the tools that the network is made with: whole, however long, or an error that
+// says so.
+import { strict as assert } from 'node:assert';
+import { test } from 'node:test';
+import { runTool } from '../../../src/network/slots/machine-script.ts';
+import { NetworkError } from '../../../src/network/slots/slot.ts';
+
+test('a listing of many routes comes back whole', async () => {
+  const listing = await runTool('Listing', ['sh', '-c', 'head -c 3000000 /dev/zero | tr "\\0" x; printf end']);
+  assert.equal(listing.length, 3_000_003);
+  assert.ok(listing.endsWith('end'));
+});
+
+test('one that is too long is refused and not cut', async () => {
+  await assert.rejects(
+    runTool('Listing', ['sh', '-c', 'head -c 17000000 /dev/zero | tr "\\0" x']),
+    (error) => error instanceof NetworkError && /more than \d+ characters/.test(error.message),
+  );
+});

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { pino } from 'pino';
+import { PoolDirectory } from '../../src/pool/directory.ts';
+import {
+  endMachine,
+  exerciseMachine,
+  makeMachine,
+  type MachineParts,
+  type PoolMachine,
+} from '../../src/pool/machine.ts';
+import { ScriptedDriver, ScriptedMachine } from '../vm/scripted-driver.ts';
+import { SIZE } from './pool-fixture.ts';
+
+const ID = 'pool_aaaaaaaaaaaaaaaaaaaa';
+const NEVER = new AbortController().signal;
+
+describe('a machine that waits in the pool', () => {
+  let root: string;
+  let parts: MachineParts & { driver: ScriptedDriver };
+  let made: PoolMachine | null;
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'berth-pool-machine-'));
+    const directory = new PoolDirectory(join(root, 'pool'));
+    await directory.open();
+    const driver = new ScriptedDriver(new ScriptedMachine());
+    parts = { driver, directory, log: pino({ level: 'silent' }), size: SIZE, deadlineMs: 10_000 };
+    made = null;
+  });
+  afterEach(async () => {
+    if (made !== null) {
+      made.watch.abort();
+      made.guest.close();
+      await endMachine(parts, ID, made.driverState);
+    }
+    await parts.driver.machine.stop();
+    await rm(root, { recursive: true });
+  });
+
+  it('hangs nothing on the end of its process with each exercise: that may be days away', async (context) => {
+    made = await makeMachine(parts, ID, NEVER);
+    const { mock } = context.mock.method(made.gone, 'then');
+    await exerciseMachine(parts, made, NEVER);
+    await exerciseMachine(parts, made, NEVER);
+    assert.equal(mock.callCount(), 0);
+  });
+
+  it('is waited for no longer when its process ends in the middle of an exercise, nor in the next', async () => {
+    made = await makeMachine(parts, ID, NEVER);
+    const { machine } = parts.driver;
+    for (const { guest } of machine.of(ID)) {
+      guest.handler = () =>
+        machine.of(ID)[0]?.exited.resolve({ code: 'qemu_crash', reason: 'ended', lastAliveUnixMs: 0 });
+    }
+
+    await assert.rejects(exerciseMachine(parts, made, NEVER), /the process of the machine ended/);
+    await assert.rejects(exerciseMachine(parts, made, NEVER), /the process of the machine ended/);
+  });
+});

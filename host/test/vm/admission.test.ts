@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { tmpdir } from 'node:os';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import {
+  capacityOf,
+  largestOf,
+  offerOf,
+  parseMeminfo,
+  promisedTo,
+  readMachine,
+  shortageFor,
+  type AdmissionPolicy,
+  type HeldVm,
+  type MachineFigures,
+} from '../../src/vm/admission.ts';
+
+const POLICY: AdmissionPolicy = {
+  cpuOvercommit: 2,
+  memoryOvercommit: 1,
+  memoryReserveMib: 1_000,
+  vmOverheadMib: 100,
+  diskOvercommit: 2,
+  diskReserveGib: 10,
+};
+const MACHINE: MachineFigures = {
+  cores: 2,
+  memTotalMib: 5_000,
+  memAvailableMib: 4_500,
+  diskTotalGib: 110,
+  diskFreeGib: 100,
+};
+const VM = { vcpu: 1, memoryMib: 1_000, diskGib: 10 };
+
+function held(count: number, holds: HeldVm['holds'] = 'using', size = VM): HeldVm[] {
+  return Array.from({ length: count }, () => ({ holds, size }));
+}
+
+describe('admission', () => {
+  it('promises cores times overcommit, memory without reserve, and disk times overcommit', () => {
+    assert.deepEqual(capacityOf(MACHINE, POLICY), { vcpu: 4, memoryMib: 4_000, diskGib: 200 });
+  });
+
+  it('offers so much that nobody who keeps to it is refused', () => {
+    const sizes = fc.array(fc.integer({ min: 1_024, max: 4_096 }), { maxLength: 40 });
+    fc.assert(
+      fc.property(sizes, fc.integer({ min: 2_000, max: 60_000 }), (asked, memTotalMib) => {
+        const machine = {
+          ...MACHINE,
+          cores: 100,
+          memTotalMib,
+          memAvailableMib: memTotalMib - POLICY.memoryReserveMib,
+          diskTotalGib: 10_000,
+        };
+        const offer = offerOf(machine, POLICY);
+        const inside: HeldVm[] = [];
+        let promisedMib = 0;
+        for (const memoryMib of asked) {
+          if (promisedMib + memoryMib <= offer.memoryMib) {
+            assert.equal(shortageFor({ ...VM, memoryMib }, inside, machine, POLICY), null);
+            inside.push({ holds: 'growing', size: { ...VM, memoryMib } });
+            promisedMib += memoryMib;
+          }
+        }
+      }),
+    );
+  });
+
+  it('lets in what fits', () => {
+    assert.equal(shortageFor(VM, held(2), MACHINE, POLICY), null);
+  });
+
+  it('names vCPUs that are short', () => {
+    const wanted = { ...VM, vcpu: 3 };
+    assert.deepEqual(shortageFor(wanted, held(2, 'using', { ...VM, memoryMib: 1 }), MACHINE, POLICY), {
+      resource: 'vcpu',
+      requested: 3,
+      available: 2,
+    });
+  });
+
+  it('names memory that is short, each VM costing its overhead too', () => {
+    assert.deepEqual(shortageFor(VM, held(3), MACHINE, POLICY), {
+      resource: 'memoryMib',
+      requested: 1_000,
+      available: 600,
+    });
+  });
+
+  it('names memory that the kernel does not have, although less is promised', () => {
+    assert.deepEqual(shortageFor(VM, [], { ...MACHINE, memAvailableMib: 900 }, POLICY), {
+      resource: 'memoryMib',
+      requested: 1_000,
+      available: 800,
+    });
+  });
+
+  it('counts VMs let in a moment ago as using their memory already', () => {
+    assert.equal(shortageFor(VM, held(1, 'using'), { ...MACHINE, memAvailableMib: 1_200 }, POLICY), null);
+    assert.deepEqual(shortageFor(VM, held(1, 'growing'), { ...MACHINE, memAvailableMib: 1_200 }, POLICY), {
+      resource: 'memoryMib',
+      requested: 1_000,
+      available: 0,
+    });
+  });
+
+  it('promises memory as often as it is told, and never more than the kernel has', () => {
+    const twice = { ...POLICY, cpuOvercommit: 8, memoryOvercommit: 2 };
+    assert.equal(capacityOf(MACHINE, twice).memoryMib, 8_000);
+    assert.equal(shortageFor(VM, held(6), MACHINE, twice), null);
+    assert.equal(shortageFor(VM, held(6), { ...MACHINE, memAvailableMib: 1_000 }, twice)?.resource, 'memoryMib');
+  });
+
+  it('lets one that runs grow by what is left, without another overhead, and counts it until it has it', () => {
+    const more = { vcpu: 1, memoryMib: 700, diskGib: 0 };
+    assert.equal(shortageFor(more, held(3), MACHINE, POLICY, 'added'), null);
+    const growing: HeldVm[] = [...held(3), { holds: 'added', size: more }];
+    assert.deepEqual(promisedTo(growing, POLICY), { vcpu: 4, memoryMib: 4_000, diskGib: 30 });
+    assert.equal(
+      shortageFor({ ...more, vcpu: 0, memoryMib: 1 }, growing, MACHINE, POLICY, 'added')?.resource,
+      'memoryMib',
+    );
+    assert.equal(shortageFor(more, held(1), { ...MACHINE, memAvailableMib: 600 }, POLICY, 'added')?.available, 600);
+  });
+
+  it('finds nothing short where nothing is wanted', () => {
+    assert.equal(
+      shortageFor({ vcpu: 0, memoryMib: 0, diskGib: 0 }, held(30), { ...MACHINE, diskFreeGib: 0 }, POLICY, 'added'),
+      null,
+    );
+  });
+
+  it('says the most that one VM can have, by the machine and by its driver', () => {
+    const driver = { vcpu: 8, memoryMib: 3_000, diskGib: 500 };
+    assert.deepEqual(largestOf(MACHINE, POLICY, driver), { vcpu: 4, memoryMib: 3_000, diskGib: 200 });
+    assert.equal(largestOf(MACHINE, POLICY, { ...driver, memoryMib: 65_536 }).memoryMib, 3_900);
+  });
+
+  it('names disk that is short, promised or really', () => {
+    const wanted = { ...VM, diskGib: 150 };
+    assert.deepEqual(shortageFor(wanted, held(6, 'disk'), MACHINE, POLICY), {
+      resource: 'diskGib',
+      requested: 150,
+      available: 140,
+    });
+    assert.deepEqual(shortageFor(VM, [], { ...MACHINE, diskFreeGib: 10 }, POLICY), {
+      resource: 'diskGib',
+      requested: 10,
+      available: 0,
+    });
+  });
+
+  it('counts only the disk of a VM that died', () => {
+    assert.deepEqual(promisedTo(held(2, 'disk'), POLICY), { vcpu: 0, memoryMib: 0, diskGib: 20 });
+  });
+
+  it('never promises more than there is, whatever is asked for in whatever order', () => {
+    const size = fc.record({
+      vcpu: fc.integer({ min: 1, max: 8 }),
+      memoryMib: fc.integer({ min: 1, max: 4_000 }),
+      diskGib: fc.integer({ min: 1, max: 80 }),
+    });
+    fc.assert(
+      fc.property(fc.array(size, { maxLength: 30 }), (asked) => {
+        const inside: HeldVm[] = [];
+        for (const wanted of asked) {
+          const shortage = shortageFor(wanted, inside, MACHINE, POLICY);
+          if (shortage === null) {
+            inside.push({ holds: 'using', size: wanted });
+          } else {
+            assert.ok(shortage.available < shortage.requested);
+            const { resource, available } = shortage;
+            // What it says is available can be had, as far as that resource goes.
+            const less =
+              available === 0
+                ? null
+                : shortageFor({ vcpu: 0, memoryMib: 0, diskGib: 0, [resource]: available }, inside, MACHINE, POLICY);
+            assert.notEqual(less?.resource, resource);
+          }
+        }
+        const [promised, capacity] = [promisedTo(inside, POLICY), capacityOf(MACHINE, POLICY)];
+        assert.ok(
+          promised.vcpu <= capacity.vcpu &&
+            promised.memoryMib <= capacity.memoryMib &&
+            promised.diskGib <= capacity.diskGib,
+        );
+      }),
+    );
+  });
+
+  it('reads the figures of this machine, and refuses to guess missing ones', () => {
+    const machine = readMachine(tmpdir());
+    assert.ok(machine.cores >= 1 && machine.memTotalMib >= machine.memAvailableMib && machine.memAvailableMib > 0);
+    assert.ok(machine.diskTotalGib >= machine.diskFreeGib && machine.diskTotalGib > 0);
+    assert.deepEqual(parseMeminfo('MemTotal:        2048 kB\nMemFree: 1 kB\nMemAvailable:    1024 kB\n'), {
+      memTotalMib: 2,
+      memAvailableMib: 1,
+    });
+    assert.throws(() => parseMeminfo('MemTotal: 2048 kB\n'), /MemAvailable/);
+  });
+});

@@ -1,0 +1,191 @@
+// A clone in a VM's guest: fenced by the epoch, bounded as all that comes out of a guest is, and
+// over before the VM's memory is written down.
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { newSecretKey } from '@berth/guest/clones/seal.ts';
+import { guestClone, guestCloneResult } from '@berth/protocol/guest.ts';
+import type { VmClone } from '@berth/protocol/host.ts';
+import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
+import { json, type ScriptedGuest } from '../scripted-guest.ts';
+
+const A = vmIdOf('a');
+const NEVER = new AbortController().signal;
+const secret = newSecretKey();
+const CLONE: Omit<VmClone, 'epoch'> = {
+  url: 'https://git.example.test/acme/web.git',
+  branch: 'main',
+  credentials: { username: 'user', token: 'token' },
+  timeoutSeconds: 5,
+  maxMib: 100,
+};
+
+describe('cloning in a VM', () => {
+  let host: LifecycleFixture;
+  let calls: string[];
+  /** Clones that the guest has accepted and not answered. */
+  let held: ServerResponse[];
+  beforeEach(async () => {
+    host = await LifecycleFixture.start();
+    calls = [];
+    held = [];
+    await host.lifecycle.create(A, { epoch: 2, spec: SMALL });
+  });
+  afterEach(async () => {
+    await host.stop();
+  });
+
+  function guest(): ScriptedGuest {
+    const [vm] = host.machine.of(A);
+    assert.ok(vm);
+    return vm.guest;
+  }
+
+  /** The guest accepts clones and holds them, and ends them when it is told to. */
+  function holdClones(atEnd: (response: ServerResponse) => void = (response) => json(response, 200, {})): void {
+    guest().handler = (request, response) => {
+      calls.push(`${request.method} ${request.url}`);
+      request.resume();
+      if (request.url === '/clone/key') {
+        json(response, 200, { key: secret.key });
+      } else if (request.url === '/clone') {
+        response.writeHead(200);
+        response.flushHeaders();
+        held.push(response);
+      } else if (request.url === '/clone/end') {
+        for (const clone of held) clone.destroy();
+        atEnd(response);
+      } else {
+        json(response, 200, { ok: true, version: 'scripted', uptimeSeconds: 1 });
+      }
+    };
+  }
+
+  const clone = (epoch: number) => host.lifecycle.clone(A, { epoch, ...CLONE }, NEVER);
+
+  it('passes what is to be cloned to the guest, without the epoch, and its answer out', async () => {
+    let asked = '';
+    guest().handler = (request, response) => {
+      if (request.url === '/clone/key') {
+        json(response, 200, { key: secret.key });
+        return;
+      }
+      request.setEncoding('utf8').on('data', (chunk: string) => (asked += chunk));
+      request.once('end', () => json(response, 200, { outcome: 'cloned' }));
+    };
+    const answer = await (await clone(2)).toArray();
+    assert.deepEqual(guestCloneResult.parse(JSON.parse(Buffer.concat(answer).toString())), { outcome: 'cloned' });
+    const { credentials, ...rest } = guestClone.parse(JSON.parse(asked));
+    assert.ok(credentials !== null);
+    assert.deepEqual({ ...rest, credentials: secret.open(credentials) }, CLONE);
+  });
+
+  it('asks for no key where there are no credentials, and gives none to a guest whose key is none', async () => {
+    holdClones();
+    (await host.lifecycle.clone(A, { epoch: 2, ...CLONE, credentials: null }, NEVER)).destroy();
+    assert.deepEqual(calls, ['POST /clone']);
+    for (const key of ['x', `${'A'.repeat(59)}=`]) {
+      guest().handler = (request, response) => {
+        calls.push(`${request.method} ${request.url}`);
+        json(response, 200, { key });
+      };
+      await assert.rejects(clone(2), { code: 'guest_unreachable' });
+    }
+    assert.deepEqual(calls.slice(1), ['POST /clone/key', 'POST /clone/key']);
+  });
+
+  it('refuses a caller that is late, and takes one that is ahead of what the host has heard', async () => {
+    holdClones();
+    await assert.rejects(clone(1), { code: 'stale_epoch' });
+    assert.deepEqual(calls, []);
+    (await clone(3)).destroy();
+    await host.lifecycle
+      .resize(A, { epoch: 4, size: { vcpu: 2, memoryMib: 1_024, diskGib: 10 } })
+      .catch(() => undefined);
+    await assert.rejects(clone(3), { code: 'stale_epoch' });
+  });
+
+  it('refuses a VM that does not run, and one that is not there', async () => {
+    await host.lifecycle.sleep(A, { epoch: 3 });
+    await assert.rejects(clone(3), { code: 'vm_not_running' });
+    await host.lifecycle.destroy(A, 4);
+    await assert.rejects(clone(4), { code: 'vm_not_found' });
+  });
+
+  it('cuts off a guest that answers more than any clone can be', async () => {
+    guest().handler = (request, response) => {
+      if (request.url === '/clone/key') {
+        json(response, 200, { key: secret.key });
+        return;
+      }
+      response.writeHead(200);
+      response.end('x'.repeat(1_000_000));
+    };
+    const answer = await clone(2);
+    await assert.rejects(answer.toArray(), { code: 'guest_unreachable', message: /longer than/ });
+  });
+
+  it('is over in the guest before a sleep captures its memory', async () => {
+    holdClones();
+    const answer = (await clone(2)).toArray();
+    const broken = assert.rejects(answer);
+    host.driver.onSleep = async () => void calls.push('capture');
+    await host.lifecycle.sleep(A, { epoch: 3 });
+    assert.deepEqual(calls, ['POST /clone/key', 'POST /clone', 'POST /clone/end', 'capture']);
+    await broken;
+  });
+
+  it('is over before a sleep also when the guest had not accepted it yet', async () => {
+    const arrived = Promise.withResolvers<ServerResponse>();
+    guest().handler = (request, response) => {
+      calls.push(`${request.method} ${request.url}`);
+      if (request.url === '/clone/key') json(response, 200, { key: secret.key });
+      else if (request.url === '/clone') arrived.resolve(response);
+      else json(response, 200, {});
+    };
+    const answer = clone(2);
+    const response = await arrived.promise;
+    const asleep = host.lifecycle.sleep(A, { epoch: 3 });
+    await assert.rejects(clone(3), { code: 'vm_not_running' });
+    assert.deepEqual(calls, ['POST /clone/key', 'POST /clone']);
+    response.writeHead(200);
+    response.flushHeaders();
+    await asleep;
+    assert.deepEqual(calls, ['POST /clone/key', 'POST /clone', 'POST /clone/end']);
+    await assert.rejects((await answer).toArray());
+  });
+
+  it('keeps no VM awake whose guest will not end it', async () => {
+    holdClones((response) => json(response, 500, { error: { message: 'never' } }));
+    (await clone(2)).destroy();
+    assert.equal((await host.lifecycle.sleep(A, { epoch: 3 })).status, 'asleep');
+  });
+
+  it('is asked for the end of by a daemon that does not know whether there is one, and not otherwise', async () => {
+    holdClones();
+    await host.lifecycle.sleep(A, { epoch: 3 });
+    assert.deepEqual(calls, []);
+    const b = vmIdOf('b');
+    await host.lifecycle.create(b, { epoch: 1, spec: SMALL });
+    const seen: string[] = [];
+    const [vm] = host.machine.of(b);
+    assert.ok(vm);
+    const { guest } = vm;
+    await host.restart();
+    guest.handler = (request, response) => {
+      seen.push(`${request.method} ${request.url}`);
+      // One of before there were clones.
+      json(response, 404, { error: { message: 'no route' } });
+    };
+    assert.equal((await host.lifecycle.sleep(b, { epoch: 2 })).status, 'asleep');
+    assert.deepEqual(seen, ['POST /clone/end']);
+  });
+
+  it('ends with a destroy', async () => {
+    holdClones();
+    const answer = (await clone(2)).toArray();
+    const broken = assert.rejects(answer);
+    await host.lifecycle.destroy(A, 3);
+    await broken;
+  });
+});

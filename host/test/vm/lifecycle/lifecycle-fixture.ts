@@ -1,0 +1,126 @@
+// A lifecycle over a scripted machine and a real folder, for tests; `restart` is what a new daemon
+// after `kill -9` finds.
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import type { VmSpec, VmStatus } from '@berth/protocol/host.ts';
+import { pino } from 'pino';
+import type { AdmissionPolicy, MachineFigures } from '../../../src/vm/admission.ts';
+import { FenceDirectory } from '../../../src/vm/directory/fence.ts';
+import { VmDirectory, type VmRecord } from '../../../src/vm/directory/record.ts';
+import { GuestStreams } from '../../../src/guest/guest-streams.ts';
+import { VmLifecycle } from '../../../src/vm/lifecycle/lifecycle.ts';
+import type { Deadlines } from '../../../src/vm/owned/owned-vm.ts';
+import { ScriptedDriver, ScriptedMachine } from '../scripted-driver.ts';
+
+export const SMALL: VmSpec = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
+export const POLICY: AdmissionPolicy = {
+  cpuOvercommit: 4,
+  memoryOvercommit: 1,
+  memoryReserveMib: 1_024,
+  vmOverheadMib: 0,
+  diskOvercommit: 1,
+  diskReserveGib: 0,
+};
+/** For what is to happen; a test of what is late says so itself. */
+const DEADLINE_MS = 60_000;
+const LARGEST = { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 };
+export const ROOMY: MachineFigures = {
+  cores: 16,
+  memTotalMib: 65_536,
+  memAvailableMib: 60_000,
+  diskTotalGib: 1_000,
+  diskFreeGib: 900,
+};
+
+export function vmIdOf(letter: string): string {
+  return `sbx_${letter.repeat(24)}`;
+}
+
+export class LifecycleFixture {
+  readonly root: string;
+  readonly machine = new ScriptedMachine();
+  figures: MachineFigures = ROOMY;
+  deadlines: Deadlines = {
+    createMs: DEADLINE_MS,
+    sleepMs: DEADLINE_MS,
+    wakeMs: DEADLINE_MS,
+    resizeMs: DEADLINE_MS,
+    // Who does not answer by then is taken over all the same.
+    adoptMs: 2_000,
+  };
+  streamLimits = { perVm: 4, perHost: 6 };
+  driver!: ScriptedDriver;
+  directory!: VmDirectory;
+  fences!: FenceDirectory;
+  lifecycle!: VmLifecycle;
+
+  private constructor(root: string) {
+    this.root = root;
+  }
+
+  static async start(deadlines: Partial<Deadlines> = {}): Promise<LifecycleFixture> {
+    const fixture = new LifecycleFixture(await mkdtemp(join(tmpdir(), 'berth-lifecycle-')));
+    Object.assign(fixture.deadlines, deadlines);
+    await fixture.restart();
+    return fixture;
+  }
+
+  /**
+   * A new daemon over what is on disk and on the machine; the old one is forgotten, as if killed.
+   */
+  async restart(script: Partial<Pick<ScriptedDriver, 'onDestroy' | 'onRecover' | 'onSlept'>> = {}): Promise<void> {
+    if (this.lifecycle !== undefined) {
+      this.driver.killed = true;
+      // What is under way ends first: two daemons never write to one folder.
+      await this.lifecycle.close(new AbortController().signal);
+    }
+    this.driver = Object.assign(new ScriptedDriver(this.machine), script);
+    this.directory = new VmDirectory(join(this.root, 'vms'));
+    this.fences = new FenceDirectory(join(this.root, 'fences'));
+    await this.directory.open();
+    await this.fences.open();
+    this.lifecycle = new VmLifecycle(
+      {
+        driver: this.driver,
+        directory: this.directory,
+        fences: this.fences,
+        log: pino({ level: 'silent' }),
+        streams: new GuestStreams(this.streamLimits),
+        deadlines: this.deadlines,
+      },
+      { policy: POLICY, largest: LARGEST, readMachine: () => this.figures },
+    );
+    await this.lifecycle.recover();
+  }
+
+  async becomes(id: string, status: VmStatus): Promise<void> {
+    const deadline = performance.now() + DEADLINE_MS;
+    while (this.lifecycle.get(id).status !== status) {
+      if (performance.now() > deadline)
+        throw new Error(`${id} is ${this.lifecycle.get(id).status}, not ${status}, after ${DEADLINE_MS / 1_000} s`);
+
+      await setImmediate();
+    }
+  }
+
+  /** What is on disk of it. */
+  async recordOf(id: string): Promise<VmRecord> {
+    const found = await this.directory.read(id);
+    if (found.kind !== 'record') throw new Error(`${id} has no record: ${found.kind}`);
+
+    return found.record;
+  }
+
+  /** Names of VM folders on disk. */
+  async folders(): Promise<string[]> {
+    return (await readdir(join(this.root, 'vms'))).sort();
+  }
+
+  async stop(): Promise<void> {
+    await this.lifecycle.close(AbortSignal.abort());
+    await this.machine.stop();
+    await rm(this.root, { recursive: true });
+  }
+}

@@ -1,0 +1,548 @@
+import assert from 'node:assert/strict';
+import { access, appendFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import type { GuestIdentity } from '@berth/protocol/guest.ts';
+import type { VmSpec } from '@berth/protocol/host.ts';
+import type { HostError } from '../../../src/vm/host-error.ts';
+import { NeverContinued, SnapshotUnusable } from '../../../src/vm/driver.ts';
+import { sizeOf } from '../../../src/vm/owned/owned-vm.ts';
+import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
+import { BOOT_SIZE, failing, MANIFEST } from '../scripted-driver.ts';
+import type { ScriptedGuest } from '../scripted-guest.ts';
+
+const A = vmIdOf('a');
+const TRUE = { command: 'true', timeoutSeconds: 5 };
+const NEVER = new AbortController().signal;
+/**
+ * For a wake that never ends by itself: what comes before the point at which it stands still takes
+ * a fraction, on a slow disk too.
+ */
+const LATE_MS = 3_000;
+const LARGE: VmSpec = { ...SMALL, vcpu: 2, memoryMib: 3_072, diskGib: 20 };
+
+describe('waking a VM', () => {
+  let host: LifecycleFixture;
+  let created: ScriptedGuest | null = null;
+  beforeEach(async () => {
+    host = await LifecycleFixture.start();
+    await asleep();
+  });
+  afterEach(async () => {
+    await host.stop();
+  });
+
+  async function asleep(): Promise<void> {
+    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    created = guest();
+    await host.lifecycle.sleep(A, { epoch: 2 });
+  }
+
+  async function corrupt(): Promise<void> {
+    await appendFile(join(host.directory.snapshotFolder(A), MANIFEST), 'half a line');
+  }
+
+  function identityGiven(): GuestIdentity {
+    assert.ok(created?.identity);
+    return created.identity;
+  }
+
+  function guest(): ScriptedGuest {
+    const [vm] = host.machine.of(A);
+    assert.ok(vm);
+    return vm.guest;
+  }
+
+  async function answersExec(): Promise<void> {
+    const output = await host.lifecycle.exec(A, TRUE, NEVER);
+    assert.match(String(await output.toArray()), /"exitCode":0/);
+  }
+
+  /** Resolves once the driver's next wake is under way; `go` lets it finish. */
+  function heldWake(): { begun: Promise<void>; go: () => void } {
+    const begun = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    host.driver.onWake = async ({ signal }) => {
+      signal.addEventListener('abort', () => gate.resolve(), { once: true });
+      if (signal.aborted) gate.resolve();
+
+      begun.resolve();
+      await gate.promise;
+    };
+    return { begun: begun.promise, go: () => gate.resolve() };
+  }
+
+  /** Resolves once the guest of the next wake was asked, which never answers. */
+  function silentGuest(): Promise<void> {
+    const asked = Promise.withResolvers<void>();
+    host.driver.onGuest = (woken) => {
+      woken.handler = () => asked.resolve();
+    };
+    return asked.promise;
+  }
+
+  it('brings it back from its snapshot with a fresh secret, time and random numbers, and spends the snapshot', async () => {
+    const former = await host.directory.readSecret(A);
+    const beforeUnixMs = Date.now();
+    const view = await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+    const woke = { from: 'snapshot', reason: null };
+    assert.deepEqual(view, { id: A, epoch: 3, status: 'running', spec: SMALL, woke, cpuMs: 43 });
+    const [told] = guest().wakes;
+    assert.ok(told && told.clockUnixMs >= beforeUnixMs && told.clockUnixMs <= Date.now());
+    assert.equal(Buffer.from(told.entropy, 'base64').length, 64);
+    assert.notEqual(told.secret, former);
+    assert.deepEqual([await host.directory.readSecret(A), await host.directory.readNextSecret(A)], [told.secret, null]);
+    await assert.rejects(access(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
+    await answersExec();
+    const { snapshot, continued, sleptState, sizeAsked } = await host.recordOf(A);
+    assert.deepEqual([snapshot, continued, sleptState, sizeAsked], [false, false, null, null]);
+  });
+
+  it('works again and again, each time with another secret', async () => {
+    const secrets = new Set([await host.directory.readSecret(A)]);
+    for (const epoch of [3, 5, 7]) {
+      await host.lifecycle.wake(A, { epoch, spec: SMALL });
+      secrets.add(await host.directory.readSecret(A));
+      await host.lifecycle.sleep(A, { epoch: epoch + 1 });
+    }
+    assert.equal(secrets.size, 4);
+  });
+
+  it('says on disk that the snapshot is spent before the machine runs, and has the next secret there before that', async () => {
+    const seen: unknown[] = [];
+    host.driver.onWake = async (vm) => {
+      const beforeContinue = vm.beforeContinue.bind(vm);
+      vm.beforeContinue = async () => {
+        await beforeContinue();
+        const { status, continued, snapshot } = await host.recordOf(A);
+        seen.push([status, continued, snapshot]);
+      };
+      const { status, continued, snapshot } = await host.recordOf(A);
+      seen.push([status, continued, snapshot], (await host.directory.readNextSecret(A))?.length);
+    };
+    await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+    assert.deepEqual(seen, [['waking', false, true], 43, ['waking', true, false]]);
+  });
+
+  it('of one that runs already answers it as it is, under the newer epoch from then on', async () => {
+    await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+    const view = await host.lifecycle.wake(A, { epoch: 6, spec: LARGE });
+    assert.deepEqual([view.epoch, view.status, view.spec], [6, 'running', SMALL]);
+    assert.equal((await host.recordOf(A)).epoch, 6);
+    await assert.rejects(host.lifecycle.sleep(A, { epoch: 5 }), { code: 'stale_epoch' });
+    assert.equal(host.driver.wakes, 1);
+  });
+
+  it('joins one that is under way', async () => {
+    const { begun, go } = heldWake();
+    const first = host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+    await begun;
+    assert.equal(host.lifecycle.get(A).status, 'waking');
+    const second = host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+    go();
+    assert.deepEqual(await first, await second);
+    assert.equal(host.driver.wakes, 1);
+  });
+
+  it('waits for a sleep that is under way', async () => {
+    await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    host.driver.onSleep = async () => {
+      begun.resolve();
+      await gate.promise;
+    };
+    const sleep = host.lifecycle.sleep(A, { epoch: 4 });
+    await begun.promise;
+    const wake = host.lifecycle.wake(A, { epoch: 5, spec: SMALL });
+    gate.resolve();
+    assert.equal((await sleep).status, 'asleep');
+    assert.deepEqual([(await wake).status, (await wake).epoch], ['running', 5]);
+  });
+
+  it('grows it to the size asked for, and says what it has', async () => {
+    const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
+    assert.deepEqual(view.spec, LARGE);
+    assert.deepEqual(host.driver.resizes, [[sizeOf(SMALL), sizeOf(LARGE)]]);
+    assert.deepEqual([guest().wakes.length, guest().sizes], [1, [sizeOf(LARGE)]]);
+    assert.equal(host.lifecycle.capacity().reserved.memoryMib, LARGE.memoryMib);
+  });
+
+  it('leaves it at its size when it cannot grow, and takes back what was plugged in', async () => {
+    host.driver.onGuest = (woken) => {
+      woken.sizeReadBack = (result) => {
+        if (result.vcpu !== SMALL.vcpu) throw new Error('vCPU 1 did not come online');
+
+        return result;
+      };
+    };
+    const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
+    assert.deepEqual([view.status, view.spec], ['running', SMALL]);
+    assert.deepEqual(host.driver.resizes.at(-1), [sizeOf(LARGE), sizeOf(SMALL)]);
+    await answersExec();
+  });
+
+  it('shrinks it as far as the guest lets go', async () => {
+    await host.lifecycle.destroy(A, 3);
+    await host.lifecycle.create(A, { epoch: 4, spec: LARGE });
+    await host.lifecycle.sleep(A, { epoch: 5 });
+    host.driver.onResize = async (from, to) => ({ ...to, memoryMib: from.memoryMib, diskGib: from.diskGib });
+    const view = await host.lifecycle.wake(A, { epoch: 6, spec: SMALL });
+    assert.deepEqual(view.spec && sizeOf(view.spec), { vcpu: 1, memoryMib: 3_072, diskGib: 20 });
+  });
+
+  it('is refused when it does not fit, and changes nothing; its own disk is there already', async () => {
+    host.figures = { ...host.figures, memTotalMib: 1_024 + 1_500, diskFreeGib: 0 };
+    await assert.rejects(
+      host.lifecycle.wake(A, { epoch: 3, spec: { ...SMALL, memoryMib: 2_048 } }),
+      (error: HostError) => {
+        assert.equal(error.code, 'insufficient_capacity');
+        assert.deepEqual(error.shortage, { resource: 'memoryMib', requested: 2_048, available: 1_500 });
+        return true;
+      },
+    );
+    assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).epoch], ['asleep', 2]);
+    assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).status, 'running');
+  });
+
+  it('to a smaller size is let in at the size that its snapshot has', async () => {
+    await host.lifecycle.destroy(A, 3);
+    await host.lifecycle.create(A, { epoch: 4, spec: LARGE });
+    await host.lifecycle.sleep(A, { epoch: 5 });
+    host.figures = { ...host.figures, memTotalMib: 1_024 + 2_048 };
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 6, spec: SMALL }), (error: HostError) => {
+      assert.deepEqual(error.shortage, { resource: 'memoryMib', requested: LARGE.memoryMib, available: 2_048 });
+      return true;
+    });
+  });
+
+  describe('whose snapshot is of no use', () => {
+    it('boots its disk at the size asked for, and says so and why', async () => {
+      await corrupt();
+      const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
+      assert.deepEqual([view.status, view.spec, view.woke?.from], ['running', LARGE, 'disk']);
+      assert.match(view.woke?.reason ?? '', /its snapshot is of no use: its manifest does not verify/);
+      assert.deepEqual(host.driver.resizes, [[BOOT_SIZE, sizeOf(LARGE)]]);
+      assert.equal(guest().secret, await host.directory.readSecret(A));
+      await answersExec();
+      await host.lifecycle.sleep(A, { epoch: 4 });
+      assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: LARGE })).woke?.from, 'snapshot');
+    });
+
+    it('frees what the attempt had made before it boots', async () => {
+      host.driver.onWake = async () => {
+        throw new SnapshotUnusable('QEMU cannot load it');
+      };
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      assert.deepEqual([host.driver.destroys, host.machine.running.size], [1, 1]);
+    });
+
+    it('boots nothing beside a machine of the attempt that could not be ended: it sleeps on, and the next wake ends that first', async () => {
+      host.driver.onWake = async () => {
+        throw new SnapshotUnusable('QEMU cannot load it');
+      };
+      host.driver.onDestroy = failing('busy');
+      const asleep = await host.recordOf(A);
+      for (const epoch of [3, 4]) {
+        await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), { code: 'wake_failed' });
+        const [left] = host.machine.running.keys();
+        const { driverState, sleptState, freed } = await host.recordOf(A);
+        assert.deepEqual(
+          [driverState?.['pid'], sleptState, freed],
+          [left, asleep.driverState, false],
+          'what is left is on record',
+        );
+        const { status, keeps } = host.lifecycle.get(A);
+        assert.deepEqual([status, keeps, host.driver.boots, host.machine.running.size], ['asleep', 'snapshot', 0, 1]);
+      }
+      host.driver.onDestroy = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: SMALL })).woke?.from, 'disk');
+      assert.deepEqual([host.driver.boots, host.machine.running.size], [1, 1]);
+      await answersExec();
+    });
+
+    it('is dead with its disk when that does not boot either, and can be tried again', async () => {
+      await corrupt();
+      host.driver.onBoot = failing('no bootable disk');
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+        code: 'wake_failed',
+        message: 'no bootable disk',
+      });
+      const { status, deathCode, keeps, reason } = host.lifecycle.get(A);
+      assert.deepEqual([status, deathCode, keeps, reason], ['dead', 'wake_failed', 'disk', 'no bootable disk']);
+      assert.equal(host.machine.running.size, 0);
+      await access(join(host.directory.driverFolder(A), 'disk'));
+      host.driver.onBoot = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'disk');
+    });
+
+    it('is dead with its disk, of which nothing runs, when the boot takes longer than a wake may', async () => {
+      await corrupt();
+      const { wakeMs } = host.deadlines;
+      host.deadlines.wakeMs = LATE_MS;
+      host.driver.onBoot = async ({ signal }) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      };
+      for (const epoch of [3, 4]) {
+        await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), {
+          code: 'wake_failed',
+          message: /not awake within/,
+        });
+        const { status, keeps } = host.lifecycle.get(A);
+        assert.deepEqual([status, keeps, host.machine.running.size], ['dead', 'disk', 0]);
+      }
+      host.driver.onBoot = async () => {};
+      host.deadlines.wakeMs = wakeMs;
+      assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: SMALL })).woke?.from, 'disk');
+      assert.equal(host.machine.running.size, 1);
+    });
+
+    it('is said beforehand when it is gone', async () => {
+      await rm(join(host.directory.snapshotFolder(A), MANIFEST));
+      await host.restart();
+      assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps], ['asleep', 'disk']);
+      const view = await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      assert.deepEqual(view.woke, { from: 'disk', reason: 'its snapshot is gone' });
+    });
+  });
+
+  it('leaves it asleep with its snapshot when the machine could not be restored, and works the next time', async () => {
+    host.driver.onWake = failing('no slot is free');
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+      code: 'wake_failed',
+      message: 'no slot is free',
+    });
+    const { status, keeps, epoch } = host.lifecycle.get(A);
+    assert.deepEqual([status, keeps, epoch, host.machine.running.size], ['asleep', 'snapshot', 3, 0]);
+    host.driver.onWake = async () => {};
+    assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+  });
+
+  it('frees what a failed attempt left before the next one begins, and still knows the snapshot’s state', async () => {
+    host.driver.onWake = failing('no device');
+    host.driver.onDestroy = async () => {
+      throw new Error('busy');
+    };
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed' });
+    assert.equal(host.machine.running.size, 1);
+    host.driver.onWake = async () => {};
+    host.driver.onDestroy = async () => {};
+    assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+    assert.equal(host.machine.running.size, 1);
+  });
+
+  describe('whose snapshot is spent for a machine that never ran', () => {
+    const neverRan = async (): Promise<never> => {
+      throw new NeverContinued('QEMU ended');
+    };
+
+    it('leaves it asleep with that snapshot, on disk before the machine is ended, and works the next time', async () => {
+      const asleep = await host.recordOf(A);
+      const seen: unknown[] = [];
+      host.driver.onContinue = neverRan;
+      host.driver.onDestroy = async () => {
+        const { status, continued, snapshot, sleptState } = await host.recordOf(A);
+        seen.push([status, continued, snapshot, sleptState]);
+      };
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: LARGE }), {
+        code: 'wake_failed',
+        message: 'QEMU ended',
+      });
+      assert.deepEqual(seen, [['waking', false, true, asleep.driverState]]);
+      assert.deepEqual(
+        [host.lifecycle.get(A).status, host.lifecycle.get(A).keeps, host.machine.running.size],
+        ['asleep', 'snapshot', 0],
+      );
+      assert.deepEqual(await host.recordOf(A), { ...asleep, epoch: 3 });
+      host.driver.onContinue = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+      assert.equal(host.machine.running.size, 1);
+    });
+
+    it('leaves it asleep with that snapshot when its machine could not be ended either, which the next wake does first', async () => {
+      host.driver.onContinue = neverRan;
+      host.driver.onDestroy = failing('busy');
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+        code: 'wake_failed',
+        message: 'QEMU ended',
+      });
+      assert.deepEqual([host.lifecycle.get(A).keeps, host.machine.running.size], ['snapshot', 1]);
+      host.driver.onContinue = async () => {};
+      host.driver.onDestroy = async () => {};
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+      assert.equal(host.machine.running.size, 1);
+    });
+
+    it('leaves the machine to the next daemon, which lets it run, when this one closes', async () => {
+      host.driver.onContinue = async () => {
+        // It waits for the verb that this is part of.
+        void host.lifecycle.close(AbortSignal.abort());
+        await neverRan();
+      };
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'internal' });
+      assert.deepEqual([(await host.recordOf(A)).continued, host.machine.running.size], [true, 1]);
+      await host.restart();
+      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
+      assert.equal(host.machine.running.size, 1);
+    });
+
+    it('is dead with its disk when it may have run', async () => {
+      host.driver.onContinue = failing('cont: no answer');
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+        code: 'wake_failed',
+        message: 'cont: no answer',
+      });
+      assert.deepEqual(
+        [host.lifecycle.get(A).status, host.lifecycle.get(A).keeps, host.machine.running.size],
+        ['dead', 'disk', 0],
+      );
+      await assert.rejects(access(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
+    });
+  });
+
+  it('leaves it dead with its disk when the machine ran and its guest did not answer', async () => {
+    const { wakeMs } = host.deadlines;
+    host.deadlines.wakeMs = LATE_MS;
+    void silentGuest();
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+      code: 'wake_failed',
+      message: /not awake within 3 s/,
+    });
+    const { status, deathCode, keeps } = host.lifecycle.get(A);
+    assert.deepEqual([status, deathCode, keeps, host.machine.running.size], ['dead', 'wake_failed', 'disk', 0]);
+    await assert.rejects(access(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
+    host.driver.onGuest = () => {};
+    host.deadlines.wakeMs = wakeMs;
+    const view = await host.lifecycle.wake(A, { epoch: 4, spec: SMALL });
+    assert.match(view.woke?.reason ?? '', /not awake within/);
+    assert.equal(view.reason, undefined);
+  });
+
+  it('fails at once when the process ends before its guest answered', async () => {
+    host.driver.onGuest = (woken) => {
+      woken.handler = () => void host.machine.kill(A, 'qemu exited with 1');
+    };
+    await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+      code: 'wake_failed',
+      message: /qemu exited|closed|hang up/,
+    });
+    assert.equal(host.lifecycle.get(A).status, 'dead');
+  });
+
+  it('brings back one that died from its disk, and says why it had died', async () => {
+    await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+    await host.machine.kill(A, 'the guest panicked', 'guest_panic');
+    await host.becomes(A, 'dead');
+    const view = await host.lifecycle.wake(A, { epoch: 4, spec: SMALL });
+    assert.deepEqual(view.woke, { from: 'disk', reason: 'the guest panicked' });
+    assert.deepEqual([view.status, view.deathCode, view.lastAliveUnixMs], ['running', undefined, undefined]);
+    await answersExec();
+  });
+
+  describe('from a disk that may not have its names', () => {
+    /** What the guest of the next boot says its machine-id is; null: it cannot run a command. */
+    function bootedWith(machineId: string | null, exitCode = 0): void {
+      host.driver.onGuest = (booted) => {
+        booted.execResult = () =>
+          machineId === null
+            ? 'nothing'
+            : { exitCode, stdout: `${machineId}\n`, stderr: '', truncated: false, timedOut: false };
+      };
+    }
+
+    it('gives it the names and keys that it was made with, when the disk has others', async () => {
+      const identity = identityGiven();
+      await corrupt();
+      bootedWith('0'.repeat(32));
+      await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
+      const again = guest().identity;
+      assert.deepEqual([again?.machineId, again?.sshHostKey], [identity.machineId, identity.sshHostKey]);
+      assert.deepEqual([again?.hostname, again?.secret], [SMALL.hostname, await host.directory.readSecret(A)]);
+      assert.notEqual(again?.entropy, identity.entropy);
+      await answersExec();
+    });
+
+    it('gives it them when the disk has its machine-id, but not its host key', async () => {
+      await corrupt();
+      bootedWith(identityGiven().machineId, 1);
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      assert.deepEqual(guest().identity?.sshHostKey, identityGiven().sshHostKey);
+    });
+
+    it('leaves alone what has both', async () => {
+      await corrupt();
+      bootedWith(identityGiven().machineId);
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      assert.equal(guest().identity, null);
+    });
+
+    it('leaves alone what cannot say', async () => {
+      await corrupt();
+      bootedWith(null);
+      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+      assert.equal(guest().identity, null);
+    });
+
+    it('does not use it when it does not take them', async () => {
+      await corrupt();
+      host.driver.onGuest = (booted) => {
+        booted.readBack = (result) => ({ ...result, hostname: 'template' });
+      };
+      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
+        code: 'wake_failed',
+        message: /hostname is 'template'/,
+      });
+      assert.deepEqual([host.lifecycle.get(A).status, host.machine.running.size], ['dead', 0]);
+    });
+  });
+
+  it('finds nothing to wake of one that never came up, or was never here', async () => {
+    const b = vmIdOf('b');
+    host.driver.onCreate = failing('no slot');
+    await assert.rejects(host.lifecycle.create(b, { epoch: 1, spec: SMALL }));
+    await assert.rejects(host.lifecycle.wake(b, { epoch: 2, spec: SMALL }), { code: 'nothing_to_wake' });
+    await assert.rejects(host.lifecycle.wake(vmIdOf('c'), { epoch: 2, spec: SMALL }), { code: 'nothing_to_wake' });
+  });
+
+  it('is overtaken by a destroy before its machine runs', async () => {
+    const { begun } = heldWake();
+    const wake = assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'superseded' });
+    await begun;
+    await host.lifecycle.destroy(A, 4);
+    await wake;
+    assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
+  });
+
+  it('is overtaken by a destroy while it waits for its guest', async () => {
+    const asked = silentGuest();
+    const wake = assert.rejects(host.lifecycle.wake(A, { epoch: 7, spec: SMALL }), { code: 'superseded' });
+    await asked;
+    await host.lifecycle.destroy(A, 8);
+    await wake;
+    assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
+  });
+
+  it('is undone when the daemon closes before the machine ran', async () => {
+    const { begun } = heldWake();
+    const wake = assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'internal' });
+    await begun;
+    await host.lifecycle.close(AbortSignal.abort());
+    await wake;
+    const { status, snapshot } = await host.recordOf(A);
+    assert.deepEqual([status, snapshot, host.machine.running.size], ['asleep', true, 0]);
+  });
+
+  it('is left to the next daemon when this one closes after the machine ran', async () => {
+    const asked = silentGuest();
+    const wake = assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: LARGE }), { code: 'internal' });
+    await asked;
+    await host.lifecycle.close(AbortSignal.abort());
+    await wake;
+    assert.equal((await host.recordOf(A)).continued, true);
+    guest().handler = null;
+    await host.restart();
+    const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
+    assert.deepEqual([view.status, view.spec, view.woke?.from], ['running', LARGE, 'snapshot']);
+    await answersExec();
+  });
+});

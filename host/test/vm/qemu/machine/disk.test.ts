@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, open, rm, truncate } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { promisify } from 'node:util';
+import { DriverError } from '../../../../src/vm/driver.ts';
+import { assertPlainOverlay, DISK_MAX_GIB, writeOverlay } from '../../../../src/vm/qemu/machine/disk.ts';
+
+const run = promisify(execFile);
+
+async function pathFor(context: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-disk-'));
+  context.after(() => rm(folder, { recursive: true }));
+  return join(folder, 'disk.qcow2');
+}
+
+for (const sizeGib of [1, 10, 80, DISK_MAX_GIB]) {
+  test(`qemu-img finds an overlay of ${sizeGib} GiB whole, of that size, and without a backing file of its own`, async (context) => {
+    const path = await pathFor(context);
+    await writeOverlay(path, sizeGib);
+    await run('qemu-img', ['check', '-f', 'qcow2', path]);
+    const { stdout } = await run('qemu-img', ['info', '-f', 'qcow2', '--output', 'json', path]);
+    const info = JSON.parse(stdout) as Record<string, unknown>;
+    assert.equal(info['virtual-size'], sizeGib * 2 ** 30);
+    assert.equal(info['backing-filename'], undefined);
+  });
+}
+
+test('an overlay takes writes at both ends and is whole after them', async (context) => {
+  const path = await pathFor(context);
+  await writeOverlay(path, 10);
+  await run('qemu-io', [
+    '-f',
+    'qcow2',
+    '-c',
+    'write -P 7 0 128k',
+    '-c',
+    `write -P 9 ${10 * 2 ** 30 - 65_536} 64k`,
+    path,
+  ]);
+  await run('qemu-io', [
+    '-f',
+    'qcow2',
+    '-c',
+    'read -P 7 0 128k',
+    '-c',
+    `read -P 9 ${10 * 2 ** 30 - 65_536} 64k`,
+    '-c',
+    'read -P 0 1g 64k',
+    path,
+  ]);
+  const { stdout } = await run('qemu-img', ['check', '-f', 'qcow2', path]);
+  assert.match(stdout, /No errors were found/);
+});
+
+test('an overlay never replaces a file', async (context) => {
+  const path = await pathFor(context);
+  await writeOverlay(path, 10);
+  await assert.rejects(writeOverlay(path, 10), { code: 'EEXIST' });
+});
+
+for (const sizeGib of [0, 1.5, DISK_MAX_GIB + 1]) {
+  test(`a disk of ${sizeGib} GiB is refused`, async (context) => {
+    await assert.rejects(writeOverlay(await pathFor(context), sizeGib), RangeError);
+  });
+}
+
+test('an overlay that a machine wrote to is plain, also one that was not closed', async (context) => {
+  const path = await pathFor(context);
+  await writeOverlay(path, 10);
+  await assertPlainOverlay(path);
+  await run('qemu-io', ['-f', 'qcow2', '-c', 'write -P 7 0 128k', path]);
+  await run('qemu-img', ['resize', '-f', 'qcow2', path, '12G']);
+  await assertPlainOverlay(path);
+  await setBits(path, 79, 0b11);
+  await assertPlainOverlay(path);
+});
+
+for (const [what, at, bits] of [
+  ['a file of its own for the data', 79, 0b100],
+  ['a feature nobody knows', 72, 0x80],
+  ['a backing file', 15, 1],
+  ['encryption', 35, 1],
+  ['another format', 0, 0x80],
+] as const) {
+  test(`an overlay whose header asks for ${what} is refused`, async (context) => {
+    const path = await pathFor(context);
+    await writeOverlay(path, 10);
+    await setBits(path, at, bits);
+    await assert.rejects(assertPlainOverlay(path), DriverError);
+  });
+}
+
+test('a file too short for a header is no overlay', async (context) => {
+  const path = await pathFor(context);
+  await writeOverlay(path, 10);
+  await truncate(path, 100);
+  await assert.rejects(assertPlainOverlay(path), DriverError);
+});
+
+async function setBits(path: string, at: number, bits: number): Promise<void> {
+  await using file = await open(path, 'r+');
+  const byte = Buffer.alloc(1);
+  await file.read(byte, 0, 1, at);
+  await file.write(Buffer.of((byte[0] ?? 0) | bits), 0, 1, at);
+}

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { panicIn } from '../../../../src/vm/qemu/process/console.ts';
+import { nameEnd, oomKills, type SeenEnd } from '../../../../src/vm/qemu/process/death.ts';
+
+const NOTHING: SeenEnd = { pid: 7, guest: null, exit: null, outOfMemory: false };
+const guest = (shutdownReason: string, panic: string | null = null): SeenEnd => ({
+  ...NOTHING,
+  guest: { shutdownReason, panic },
+});
+const exit = (code: number | null, outOfMemory = false): SeenEnd => ({
+  ...NOTHING,
+  exit: { code, message: `ended: ${code}` },
+  outOfMemory,
+});
+
+for (const [what, seen, code, reason] of [
+  ['a reboot', guest('guest-reset'), 'guest_reboot', /rebooted itself/],
+  ['a shutdown', guest('guest-shutdown'), 'guest_shutdown', /shut itself down/],
+  ['a reboot after a panic on the console', guest('guest-reset', 'no init'), 'guest_panic', /panicked: no init$/],
+  ['a panic that QEMU tells', guest('guest-panic'), 'guest_panic', /panicked$/],
+  ['a signal to QEMU that it obeys', guest('host-signal'), 'process_ended', /by a signal/],
+  ['a kill while memory ran out', exit(137, true), 'out_of_memory', /ran out of memory/],
+  [
+    'an end nobody could see while memory ran out',
+    { ...NOTHING, outOfMemory: true },
+    'out_of_memory',
+    /ran out of memory/,
+  ],
+  ['a crash while memory ran out', exit(139, true), 'qemu_crash', /139/],
+  ['a kill', exit(137), 'process_ended', /137/],
+  ['a segmentation fault', exit(139), 'qemu_crash', /139/],
+  ['an assertion', exit(134), 'qemu_crash', /134/],
+  ['a forbidden system call', exit(159), 'qemu_crash', /159/],
+  ['an error exit', exit(1), 'qemu_crash', /1/],
+  ['an exit without an error', exit(0), 'process_ended', /0/],
+  ['a polite signal', exit(143), 'process_ended', /143/],
+  ['an end nobody could see', NOTHING, 'process_ended', /process 7 has ended/],
+] as const) {
+  test(`${what} is called ${code}`, () => {
+    const end = nameEnd(seen);
+    assert.equal(end.code, code);
+    assert.match(end.reason, reason);
+  });
+}
+
+test('why QEMU ends is a sentence, bounded, whatever it calls it', () => {
+  for (const name of ['__proto__', 'constructor', 'x'.repeat(1_000)])
+    assert.deepEqual(nameEnd(guest(name)), { code: 'process_ended', reason: `QEMU ended: ${name.slice(0, 64)}` });
+});
+
+test('what a kernel says when it panics is found on the console, bounded and printable', () => {
+  assert.equal(
+    panicIn('[ 1.0] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.1] more'),
+    'sysrq triggered crash',
+  );
+  assert.equal(panicIn('login: '), null);
+  assert.equal(panicIn(`Kernel panic - not syncing: \u001b[31m${'y'.repeat(1_000)}`)?.length, 200);
+});
+
+test('the kernel’s count of processes it ended for want of memory can be read', async () => {
+  assert.ok(Number.isSafeInteger(await oomKills()));
+});

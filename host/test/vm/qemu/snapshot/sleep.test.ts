@@ -1,0 +1,312 @@
+// Sleeps and ends of real machines that no driver but this one can have: a full disk, a QEMU that
+// is killed, a guest that ends by itself, a machine left standing. Needs root, the image and the
+// template.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it, test, type TestContext } from 'node:test';
+import { readConfig } from '../../../../src/config.ts';
+import { exec, outputOf, snapshotFolderOf, Subject, type SubjectVm } from '../../../../src/vm/conformance/subject.ts';
+import { DriverError, SnapshotUnusable, type DriverState, type VmEnd } from '../../../../src/vm/driver.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { newestImageFolder } from '../../../../src/make-driver.ts';
+import { endProcess, killProcess } from '@berth/os/process-identity.ts';
+import { createQemuDriver } from '../../../../src/vm/qemu/driver.ts';
+import { QemuEnded } from '../../../../src/vm/qemu/process/launch.ts';
+import { openQmp } from '../../../../src/vm/qemu/machine/qmp.ts';
+import { digest, readManifest, SNAPSHOT_FILES, writeManifest } from '../../../../src/vm/qemu/snapshot/manifest.ts';
+import { Pages } from '../../../../src/vm/qemu/snapshot/pages.ts';
+import { stateOf } from '../../../../src/vm/qemu/start/state.ts';
+import { z } from 'zod';
+import { enterPrivateMachine } from '../../private-machine.ts';
+
+enterPrivateMachine();
+
+const DEADLINE_MS = 60_000;
+/** For a guest that fills its memory while it is emulated. */
+const FILL_SECONDS = 300;
+const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
+const { cacheFolder, imageFolder } = readConfig([], process.env);
+const image = imageFolder ?? (await newestImageFolder(cacheFolder));
+
+let subject: Subject;
+before(async () => {
+  subject = await Subject.prepare(() =>
+    createQemuDriver({
+      cacheFolder,
+      imageFolder: image,
+      network: { instanceId: 'sleeping', dataFolder: '/nonexistent', cidr: '10.200.0.0/16', idleSlots: 1 },
+      log: () => {},
+    }),
+  );
+});
+after(async () => {
+  await subject.close();
+});
+
+/**
+ * Has a QEMU meet an instruction that ends it (SIGTRAP): as pid 1 of its namespace it is spared all
+ * other signals but SIGKILL.
+ */
+async function fallOver(pid: number): Promise<void> {
+  const late = AbortSignal.timeout(DEADLINE_MS);
+  const codeOf = (): [string, string] | undefined => {
+    const line = /^([0-9a-f]+)-([0-9a-f]+) r-x.* \/\S*qemu-system-\S+$/m.exec(
+      readFileSync(`/proc/${pid}/maps`, 'latin1'),
+    );
+    return line === null ? undefined : [line[1] ?? '', line[2] ?? ''];
+  };
+  let code = codeOf();
+  // Until then it is still the jail's program.
+  while (!late.aborted && code === undefined) {
+    await new Promise((resolve) => setImmediate(resolve));
+    code = codeOf();
+  }
+  const [begins, ends] = (code ?? ['0', '0']).map((address) => Number.parseInt(address, 16)) as [number, number];
+  const memory = await open(`/proc/${pid}/mem`, 'r+');
+  await memory.write(Buffer.alloc(ends - begins, 0xcc), 0, undefined, begins);
+  await memory.close();
+}
+
+async function vmFor(context: TestContext): Promise<SubjectVm> {
+  const vm = await subject.create(SPEC);
+  context.after(() => subject.destroy(vm));
+  return vm;
+}
+
+test('a machine whose snapshot finds no room on the disk runs on, and sleeps once there is', async (context) => {
+  const vm = await vmFor(context);
+  await outputOf(
+    vm.client,
+    'head -c 100000000 /dev/urandom >/dev/shm/large; sha256sum </dev/shm/large >/tmp/sum',
+    FILL_SECONDS,
+  );
+  const small = mkdtempSync(join(tmpdir(), 'berth-small-'));
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'tmpfs', small]);
+  try {
+    const snapshotFolder = join(small, 'snapshot');
+    mkdirSync(snapshotFolder);
+    await assert.rejects(
+      subject.driver.sleep({ ...subject.existing(vm), snapshotFolder, size: SPEC }),
+      (error) => error instanceof DriverError && /no space left|ENOSPC/i.test(error.message),
+    );
+    assert.deepEqual(readdirSync(snapshotFolder), []);
+    assert.deepEqual(readdirSync(vm.folder).sort(), ['disk.qcow2', 'qmp']);
+    assert.equal(statSync(vm.folder).mode & 0o777, 0o700);
+  } finally {
+    execFileSync('umount', [small]);
+    rmdirSync(small);
+  }
+  const check = 'sha256sum </dev/shm/large | cmp - /tmp/sum && echo same';
+  assert.equal(await outputOf(vm.client, check, FILL_SECONDS), 'same');
+  await subject.sleep(vm, SPEC);
+  assert.equal(await outputOf((await subject.wake(vm), vm.client), check, FILL_SECONDS), 'same');
+});
+
+test('a QEMU that falls over while it boots a disk is started again, at most three times in all', async (context) => {
+  const vm = await vmFor(context);
+  await outputOf(vm.client, 'echo kept >/code/note; sync');
+  await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+
+  for (const falls of [3, 2]) {
+    let started = 0;
+    const booting = subject.boot(vm, async (state) => {
+      vm.saved.push(state);
+      const { process } = stateOf(state);
+      if (process === undefined) return;
+      started += 1;
+      if (started <= falls) await fallOver(process.pid);
+    });
+    if (falls === 3) await assert.rejects(booting, /QEMU ended with exit code 133/);
+    else await booting;
+    assert.equal(started, 3);
+  }
+  assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
+});
+
+test('a QEMU that is killed while it is captured leaves no snapshot, and its disk boots', async (context) => {
+  const vm = await vmFor(context);
+  await outputOf(vm.client, 'echo kept >/code/note; sync; yes | head -c 300000000 >/dev/shm/large', FILL_SECONDS);
+  const sleeping = subject.sleep(vm, SPEC);
+  const outcome = assert.rejects(sleeping, DriverError);
+  const memory = join(snapshotFolderOf(vm), 'memory');
+  const late = AbortSignal.timeout(DEADLINE_MS);
+  while (!late.aborted && (statSync(memory, { throwIfNoEntry: false })?.size ?? 0) === 0)
+    await new Promise((resolve) => setImmediate(resolve));
+
+  await killProcess(vm.running.process, 'SIGKILL');
+  await outcome;
+  assert.equal(await subject.driver.hasSnapshot(snapshotFolderOf(vm)), false);
+  await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+  await subject.boot(vm);
+  assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
+});
+
+test('a machine that an earlier daemon left standing in the middle of its sleep goes on under the next', async (context) => {
+  const vm = await vmFor(context);
+  await subject.driver.close();
+  const qmp = await openQmp(join(vm.folder, 'qmp'), () => {}, { signal: AbortSignal.timeout(DEADLINE_MS) });
+  await qmp.command('stop', undefined, z.unknown(), { signal: AbortSignal.timeout(DEADLINE_MS) });
+  qmp.close();
+  await subject.replaceDriver();
+  assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}));
+  assert.equal(await outputOf(vm.client, 'echo alive'), 'alive');
+});
+
+describe('a machine that is woken from its snapshot', () => {
+  const NUMBER = 'pgrep -x sleep >/dev/null && cat /dev/shm/number';
+
+  interface Sleeper {
+    vm: SubjectVm;
+    /** What its sleep saved. */
+    asleep: DriverState;
+    /** In its memory, on no disk. */
+    number: string;
+  }
+
+  async function sleeper(context: TestContext): Promise<Sleeper> {
+    const vm = await vmFor(context);
+    await outputOf(
+      vm.client,
+      'head -c 8 /dev/urandom | sha256sum >/dev/shm/number; (exec setsid sleep 1000 >/dev/null 2>&1 &)',
+    );
+    const number = await outputOf(vm.client, NUMBER);
+    await subject.sleep(vm, SPEC);
+    return { vm, asleep: vm.saved.at(-1) ?? {}, number };
+  }
+
+  /**
+   * After a wake that failed: what it left is cleared away, as the daemon does, and the next one
+   * finds the machine as it fell asleep.
+   */
+  async function goesOnAtTheNext({ vm, asleep, number }: Sleeper): Promise<void> {
+    await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+    vm.saved.push(asleep);
+    await subject.wake(vm);
+    assert.equal(await outputOf(vm.client, NUMBER), number);
+  }
+
+  /**
+   * Has `happens` come over a QEMU that has its pages and is told to load its devices; until then
+   * it stands still.
+   */
+  function whileDevicesLoad(context: TestContext, happens: (process: ProcessIdentity) => Promise<void>): void {
+    const patch = Reflect.get(Pages.prototype, 'patch');
+    context.mock.method(Pages.prototype, 'patch', async function (this: Pages, ...given: Parameters<Pages['patch']>) {
+      await Reflect.apply(patch, this, given);
+      const { process } = await given[1];
+      await killProcess(process, 'SIGSTOP');
+      setImmediate(() => void happens(process));
+    });
+  }
+
+  async function goesOn(process: ProcessIdentity): Promise<void> {
+    await killProcess(process, 'SIGCONT');
+  }
+
+  for (const { signal, exitCode } of [
+    { signal: 'SIGKILL', exitCode: 137 },
+    { signal: 'SIGTERM', exitCode: 0 },
+  ] as const) {
+    it(`keeps its snapshot when its QEMU gets ${signal} while its devices are loaded, and goes on at the next wake`, async (context) => {
+      const machine = await sleeper(context);
+      whileDevicesLoad(context, async (process) => {
+        await killProcess(process, signal);
+        await goesOn(process);
+      });
+      await assert.rejects(subject.wake(machine.vm), (error) => {
+        assert.ok(error instanceof QemuEnded, String(error));
+        assert.equal(error.exitCode, exitCode);
+        return true;
+      });
+      context.mock.restoreAll();
+      await goesOnAtTheNext(machine);
+    });
+  }
+
+  it('never ran when its QEMU is killed while its snapshot is called spent, and goes on at the next wake', async (context) => {
+    const machine = await sleeper(context);
+    const beforeContinue = async (): Promise<void> => {
+      const { process } = stateOf(machine.vm.saved.at(-1) ?? {});
+      assert.ok(process);
+      await endProcess(process);
+      // With the process its end of the connection is gone: the next whole turn of the loop reads
+      // that, the one after it closes this end.
+      for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    };
+    await assert.rejects(subject.wake(machine.vm, { beforeContinue }), {
+      name: 'NeverContinued',
+      message: /QEMU ended with exit code 137/,
+    });
+    await goesOnAtTheNext(machine);
+  });
+
+  it('never ran when its wake is given up while its snapshot is called spent, and goes on at the next', async (context) => {
+    const machine = await sleeper(context);
+    const late = new AbortController();
+    const beforeContinue = async (): Promise<void> => late.abort(new Error('too late'));
+    const waking = subject.wake(machine.vm, { beforeContinue, signal: late.signal });
+    await assert.rejects(waking, { name: 'NeverContinued', message: 'too late' });
+    await goesOnAtTheNext(machine);
+  });
+
+  it('has a snapshot of no use when its QEMU falls over while its devices are loaded', async (context) => {
+    const { vm } = await sleeper(context);
+    whileDevicesLoad(context, async (process) => {
+      await fallOver(process.pid);
+      await goesOn(process);
+    });
+    await assert.rejects(
+      subject.wake(vm),
+      (error) => error instanceof SnapshotUnusable && /exit code 133/.test(error.message),
+    );
+  });
+
+  it('has a snapshot of no use when QEMU refuses its devices', async (context) => {
+    const { vm } = await sleeper(context);
+    const folder = snapshotFolderOf(vm);
+    const path = join(folder, SNAPSHOT_FILES.devices);
+    const cut = readFileSync(path).subarray(0, -1_000);
+    writeFileSync(path, cut);
+    const manifest = await readManifest(folder);
+    await writeManifest(folder, { ...manifest, devicesFile: { sizeBytes: cut.length, sha256: digest(cut) } });
+    await assert.rejects(subject.wake(vm), SnapshotUnusable);
+  });
+});
+
+async function endOf(vm: SubjectVm, command: string): Promise<VmEnd> {
+  const ended = subject.driver.exited(vm.running.process, AbortSignal.timeout(DEADLINE_MS));
+  // The answer is lost with the machine.
+  exec(vm.client, command, 5).catch(() => undefined);
+  return ended;
+}
+
+for (const [what, key, code, reason] of [
+  ['panics', 'c', 'guest_panic', /panicked: sysrq triggered crash/],
+  ['shuts itself down', 'o', 'guest_shutdown', /shut itself down/],
+  ['reboots itself', 'b', 'guest_reboot', /rebooted itself/],
+] as const) {
+  test(`a guest that ${what} ends its machine, which is called ${code}`, async (context) => {
+    const vm = await vmFor(context);
+    const end = await endOf(vm, `sudo sh -c 'echo ${key} >/proc/sysrq-trigger'`);
+    assert.equal(end.code, code);
+    assert.match(end.reason, reason);
+    assert.ok(Date.now() - end.lastAliveUnixMs < DEADLINE_MS);
+  });
+}
+
+test('a disk that grows while its machine runs may be filled to its new size, and its file no further', async (context) => {
+  const vm = await vmFor(context);
+  const to = { vcpu: 1, memoryMib: 1_024, diskGib: 14 };
+  assert.deepEqual(await subject.driver.resize(subject.existing(vm), SPEC, to), to);
+  const limits = readFileSync(`/proc/${vm.running.process.pid}/limits`, 'latin1');
+  assert.equal(Number(/^Max file size +(\d+) /m.exec(limits)?.[1]), 15 * 2 ** 30);
+  assert.equal(await outputOf(vm.client, 'sudo blockdev --getsize64 /dev/vda'), String(14 * 2 ** 30));
+  // A boot takes the size from the driver's own record.
+  await killProcess(vm.running.process, 'SIGKILL');
+  await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+  assert.equal((await subject.boot(vm)).diskGib, 14);
+});

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { DriverError } from '../../../../src/vm/driver.ts';
+import { DevicesRefused, loadDevices } from '../../../../src/vm/qemu/start/restore.ts';
+import type { StartedMachine } from '../../../../src/vm/qemu/start/start.ts';
+
+const SLOW_ANSWER_MS = 3_000;
+
+/** A QEMU that says this of the state it was given, and takes its time for each answer. */
+function machine(context: TestContext, seen: object): StartedMachine {
+  let nowMs = 0;
+  context.mock.method(performance, 'now', () => nowMs);
+  const command = async (execute: string): Promise<object> => {
+    nowMs += SLOW_ANSWER_MS;
+    return execute === 'query-migrate' ? seen : {};
+  };
+  const launched = { deviceState: { end: () => undefined } };
+  return { qmp: { command }, launched, signal: new AbortController().signal } as unknown as StartedMachine;
+}
+
+test('devices that are still being loaded at the deadline are not refused ones: the next time may be faster', async (context) => {
+  await assert.rejects(loadDevices(machine(context, { status: 'active' }), Buffer.alloc(1)), (error) => {
+    assert.ok(error instanceof DriverError && !(error instanceof DevicesRefused));
+    assert.match(error.message, /not loaded within 20 s/);
+    return true;
+  });
+});
+
+test('devices are refused when QEMU says so', async (context) => {
+  const seen = { status: 'failed', 'error-desc': 'Unknown savevm section' };
+  await assert.rejects(loadDevices(machine(context, seen), Buffer.alloc(1)), (error) => {
+    assert.ok(error instanceof DevicesRefused);
+    assert.match(error.message, /Unknown savevm section/);
+    return true;
+  });
+});

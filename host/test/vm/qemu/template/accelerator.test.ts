@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { access, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { readProbeFor, writeProbe } from '../../../../src/vm/qemu/template/accelerator.ts';
+
+const VERSION = { text: '10.0.2 (Debian)', runWithUser: true };
+const HOST = { cpuVendor: 'AuthenticAMD', cpuModel: 'AMD EPYC', kernel: '6.1.0' };
+
+const hasKvm = await access('/dev/kvm').then(
+  () => true,
+  () => false,
+);
+
+async function cacheFolder(context: TestContext): Promise<string> {
+  const cache = await mkdtemp(join(tmpdir(), 'berth-probe-'));
+  context.after(() => rm(cache, { recursive: true }));
+  return cache;
+}
+
+test('before a probe nothing is known of a machine with /dev/kvm; without it there is nothing to probe', async (context) => {
+  const probe = await readProbeFor(await cacheFolder(context), VERSION, HOST);
+  assert.equal(probe?.accelerator, hasKvm ? undefined : 'tcg');
+});
+
+test('a failed boot under KVM is remembered as TCG with its reason', async (context) => {
+  const cache = await cacheFolder(context);
+  const written = await writeProbe(cache, VERSION, HOST, 'the guest daemon did not answer');
+  assert.equal(written.accelerator, 'tcg');
+  assert.match(written.reason, /a boot under it failed: the guest daemon did not answer/);
+  const read = await readProbeFor(cache, VERSION, HOST);
+  assert.equal(read?.accelerator, 'tcg');
+  assert.equal(hasKvm ? read?.reason : written.reason, written.reason);
+});
+
+test('a boot that went well is remembered as KVM, as long as the device is there', async (context) => {
+  const cache = await cacheFolder(context);
+  await writeProbe(cache, VERSION, HOST, null);
+  assert.equal((await readProbeFor(cache, VERSION, HOST))?.accelerator, hasKvm ? 'kvm' : 'tcg');
+});
+
+test('an outcome holds for its QEMU, kernel and processor only', async (context) => {
+  const cache = await cacheFolder(context);
+  await writeProbe(cache, VERSION, HOST, null);
+  const others = [
+    await readProbeFor(cache, { ...VERSION, text: '10.0.3' }, HOST),
+    await readProbeFor(cache, VERSION, { ...HOST, kernel: '6.12.0' }),
+    await readProbeFor(cache, VERSION, { ...HOST, cpuModel: 'AMD EPYC 9' }),
+  ];
+  assert.deepEqual(
+    others.map((probe) => probe?.accelerator),
+    Array.from({ length: 3 }, () => (hasKvm ? undefined : 'tcg')),
+  );
+});
+
+test('an outcome that cannot be read is none', async (context) => {
+  const cache = await cacheFolder(context);
+  await writeProbe(cache, VERSION, HOST, null);
+  const [name = ''] = await readdir(join(cache, 'template'));
+  await writeFile(join(cache, 'template', name), '{"accelerator": "kvm"');
+  assert.equal((await readProbeFor(cache, VERSION, HOST))?.accelerator, hasKvm ? undefined : 'tcg');
+});

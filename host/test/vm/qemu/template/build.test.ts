@@ -1,0 +1,122 @@
+// The set-up's template builder with a real image, on a machine of its own, in a cache folder of
+// its own. Needs root and the image.
+import assert from 'node:assert/strict';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, type Stats } from 'node:fs';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { readConfig } from '../../../../src/config.ts';
+import { newestImageFolder } from '../../../../src/make-driver.ts';
+import { readHostMachine } from '../../../../src/vm/qemu/machine/host-machine.ts';
+import { readQemuVersion } from '../../../../src/vm/qemu/machine/qemu-version.ts';
+import { writeProbe } from '../../../../src/vm/qemu/template/accelerator.ts';
+import { openTemplate, type Template } from '../../../../src/vm/qemu/template/template.ts';
+import { machineState } from '../../../network/slots/machine-state.ts';
+import { enterPrivateMachine } from '../../private-machine.ts';
+
+enterPrivateMachine();
+
+const BUILDER = fileURLToPath(new URL('../../../../src/vm/qemu/template/build/main.ts', import.meta.url));
+const DEADLINE_MS = 300_000;
+
+const config = readConfig([], process.env);
+const imageFolder = config.imageFolder ?? (await newestImageFolder(config.cacheFolder));
+let cache = '';
+
+before(async () => {
+  // On a disk, as a cache is: memory files of templates are large.
+  cache = await mkdtemp('/var/tmp/berth-template-');
+  // Which accelerator is probed is not the subject here; TCG works everywhere.
+  await writeProbe(cache, await readQemuVersion(), await readHostMachine(), 'not wanted in this test');
+});
+after(() => rm(cache, { recursive: true, force: true }));
+
+interface Build {
+  child: ChildProcess;
+  /** Resolves when the builder has said this. */
+  said(text: string): Promise<void>;
+  /** Resolves with all it said. */
+  ended: Promise<{ code: number | null; output: string }>;
+}
+
+function startBuild(): Build {
+  const args = [BUILDER, 'build', '--cache-dir', cache, '--image-folder', imageFolder];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  const waiting = new Map<string, () => void>();
+  const take = (text: string): void => {
+    output += text;
+    for (const [wanted, tell] of waiting) if (output.includes(wanted)) tell();
+  };
+  child.stdout.setEncoding('utf8').on('data', take);
+  child.stderr.setEncoding('utf8').on('data', take);
+  return {
+    child,
+    said: (text) =>
+      new Promise((resolve, reject) => {
+        waiting.set(text, resolve);
+        child.once('close', () => reject(new Error(`the builder ended before it said "${text}": ${output}`)));
+        take('');
+      }),
+    ended: once(child, 'close').then(([code]) => ({ code: code as number | null, output })),
+  };
+}
+
+function leftBehind(): unknown {
+  const { namespaces, devices, entries, drafts } = machineState();
+  const building = readdirSync(join(cache, 'template')).filter((name) => name.startsWith('.build-'));
+  return { namespaces, devices, entries, drafts, building };
+}
+
+const NOTHING = { namespaces: [], devices: [], entries: [], drafts: [], building: [] };
+
+test(
+  'a killed builder leaves nothing that the next does not clear away, and two at once make one template',
+  { timeout: DEADLINE_MS },
+  async () => {
+    const killed = startBuild();
+    await killed.said('rehearsing');
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+
+    const builds = [startBuild(), startBuild()];
+    const results = await Promise.all(builds.map((build) => build.ended));
+    const said = results.map(
+      ({ output }) => /template: ([0-9a-f]{24}) (was built|is there)/.exec(output)?.slice(1, 3) ?? output,
+    );
+    assert.deepEqual(
+      results.map(({ code }) => code),
+      [0, 0],
+      results.map(({ output }) => output).join('\n'),
+    );
+    assert.equal(said[0]?.[0], said[1]?.[0]);
+    assert.deepEqual(
+      said.map(([, how]) => how).sort((a, b) => String(a).localeCompare(String(b))),
+      ['is there', 'was built'],
+    );
+    assert.deepEqual(leftBehind(), NOTHING);
+
+    const template: Template | null = await openTemplate(cache, String(said[0]?.[0]));
+    assert.ok(template);
+    for (const name of ['memory', 'devices', 'disk.qcow2', 'template.json']) {
+      const found: Stats = await stat(join(template.folder, name));
+      assert.deepEqual([found.mode & 0o777, found.uid], [0o444, 0], name);
+    }
+  },
+);
+
+test('a builder that is told to stop in the middle unmakes what it made', { timeout: DEADLINE_MS }, async () => {
+  const [templateId = ''] = readdirSync(join(cache, 'template')).filter((name) => /^[0-9a-f]{24}$/.test(name));
+  await rm(join(cache, 'template', templateId), { recursive: true });
+  const stopped = startBuild();
+  await stopped.said('booting the template');
+  stopped.child.kill('SIGTERM');
+  const { code, output } = await stopped.ended;
+  assert.equal(code, 1);
+  assert.match(output, /told to stop by SIGTERM/);
+  assert.deepEqual(leftBehind(), NOTHING);
+  assert.equal(await openTemplate(cache, templateId), null);
+});

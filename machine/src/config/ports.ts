@@ -1,0 +1,102 @@
+// Whether a port can be listened on, and who has it when not.
+import { createServer } from 'node:net';
+import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { OperatorFailure } from '../output/failure.ts';
+
+/** Throws an {@link OperatorFailure} that names the port, who has it and the flag for another. */
+export async function requireFreePort(listen: string, port: number): Promise<void> {
+  const code = await tryToListen(listen, port);
+  if (code === null) return;
+
+  if (code === 'EADDRINUSE') {
+    const owner = portOwner(port);
+    throw new OperatorFailure(`port ${port} on ${listen} is taken${owner === null ? '' : ` by ${owner}`}`, {
+      remedy: 'choose another with --port (BERTH_PORT), or stop what has it',
+    });
+  }
+  if (code === 'EADDRNOTAVAIL') {
+    throw new OperatorFailure(`${listen} is no address of this machine`, {
+      remedy: 'choose one with --listen (BERTH_LISTEN)',
+    });
+  }
+
+  throw new OperatorFailure(`port ${port} on ${listen} cannot be listened on: ${code}`, {
+    remedy: 'choose others with --listen and --port',
+  });
+}
+
+/** A port of this address that was free a moment ago. */
+export async function findFreePort(listen: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen({ host: listen, port: 0 }, () => {
+      const address = server.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** 'pid 123 (nginx -g ...)', or null when that cannot be seen. */
+export function portOwner(port: number): string | null {
+  const inodes = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listeningInodes(file, port)));
+  if (inodes.size === 0) return null;
+
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    if (socketInodes(pid).some((inode) => inodes.has(inode))) {
+      const command = readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
+      return `pid ${pid} (${command.slice(0, 80)})`;
+    }
+  }
+  return null;
+}
+
+function tryToListen(listen: string, port: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    server.listen({ host: listen, port, exclusive: true }, () => server.close(() => resolve(null)));
+  });
+}
+
+/**
+ * Lines of /proc/net/tcp: number, local address:port in hex, remote, state (0A listens), ..., inode
+ * as the tenth.
+ */
+function listeningInodes(file: string, port: number): string[] {
+  const wanted = port.toString(16).toUpperCase().padStart(4, '0');
+  return readIfThere(file)
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim().split(/\s+/))
+    .filter((fields) => fields[1]?.endsWith(`:${wanted}`) === true && fields[3] === '0A')
+    .map((fields) => fields[9] ?? '');
+}
+
+function socketInodes(pid: string): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).flatMap(
+      (fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? [],
+    );
+  } catch (error) {
+    if (isGone(error)) return [];
+
+    throw error;
+  }
+}
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (isGone(error)) return '';
+
+    throw error;
+  }
+}
+
+/** The process ended while it was looked at, or is not ours to see. */
+function isGone(error: unknown): boolean {
+  return ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '');
+}

@@ -1,0 +1,70 @@
+// Files of the operator that hold one secret each, named by a variable: copied to where the
+// confined API can read them, whoever may read the originals.
+import { chown, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeDurably } from '@berth/os/durable-file.ts';
+import type { Confined } from '../../supervisor/confinement.ts';
+import { OperatorFailure } from '../../output/failure.ts';
+import type { InstancePaths } from '../../supervisor/instance.ts';
+import type { ServiceUser } from '../../supervisor/service-user.ts';
+
+/** Variable, and the name of the copy. */
+const FILES = {
+  BERTH_SMTP_URL_FILE: 'smtp-url',
+  BERTH_OIDC_CLIENT_SECRET_FILE: 'oidc-client-secret',
+  BERTH_STRIPE_SECRET_KEY_FILE: 'stripe-secret-key',
+  BERTH_STRIPE_WEBHOOK_SECRET_FILE: 'stripe-webhook-secret',
+} as const;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Takes the files' content for as long as the supervisor runs: an API that is started again
+ * meanwhile reads the same. Copies of files that are named no longer go. Throws an {@link
+ * OperatorFailure} that names the variable and the file.
+ */
+export async function copyOperatorSecrets(
+  environment: Environment,
+  paths: InstancePaths,
+  user: ServiceUser,
+): Promise<void> {
+  for (const [variable, name] of Object.entries(FILES)) {
+    const file = environment[variable];
+    const copy = join(paths.secrets, name);
+    if (file === undefined || file === '') {
+      await rm(copy, { force: true });
+      continue;
+    }
+    await writeDurably(copy, await read(variable, file), 0o640);
+    await chown(copy, 0, user.gid);
+  }
+}
+
+/** The serving API with the copies in their own places. */
+export function withOperatorSecrets(environment: Environment, paths: InstancePaths, api: Confined): Confined {
+  const named = Object.entries(FILES).filter(([variable]) => (environment[variable] ?? '') !== '');
+  return {
+    ...api,
+    binds: [...api.binds, ...named.map(([, name]) => ({ from: join(paths.secrets, name), to: `/${name}` }))],
+    environment: { ...api.environment, ...Object.fromEntries(named.map(([variable, name]) => [variable, `/${name}`])) },
+  };
+}
+
+async function read(variable: string, file: string): Promise<string> {
+  const remedy = `${variable} names a file that holds the secret and nothing else`;
+  let content: string;
+  try {
+    content = await readFile(file, 'utf8');
+  } catch (error) {
+    throw new OperatorFailure(
+      `the file of ${variable} is not usable: ${error instanceof Error ? error.message : String(error)}`,
+      {
+        remedy,
+        cause: error,
+      },
+    );
+  }
+  if (content.trim() === '')
+    throw new OperatorFailure(`the file of ${variable} is not usable: ${file} is empty`, { remedy });
+  return content;
+}

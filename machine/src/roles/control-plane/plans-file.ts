@@ -1,0 +1,45 @@
+// The operator's plan catalogue: checked, and copied to where the confined API can read it whoever
+// may read the original.
+import { chown, readFile, rm } from 'node:fs/promises';
+import { planCatalogue } from '@berth/contract/billing/plans.ts';
+import { writeDurably } from '@berth/os/durable-file.ts';
+import { OperatorFailure } from '../../output/failure.ts';
+import type { InstancePaths } from '../../supervisor/instance.ts';
+import type { ServiceUser } from '../../supervisor/service-user.ts';
+
+/**
+ * Takes the file's content for as long as the supervisor runs: an API that is started again
+ * meanwhile reads the same plans, whatever became of the file. Throws an {@link OperatorFailure}
+ * that names the file and what is wrong with it.
+ */
+export async function copyPlansFile(file: string | null, paths: InstancePaths, user: ServiceUser): Promise<void> {
+  if (file === null) {
+    await rm(paths.plans, { force: true });
+    return;
+  }
+  await writeDurably(paths.plans, `${JSON.stringify(await readPlans(file))}\n`, 0o640);
+  await chown(paths.plans, 0, user.gid);
+}
+
+async function readPlans(file: string): Promise<unknown> {
+  let content: unknown;
+  try {
+    content = JSON.parse(await readFile(file, 'utf8'));
+  } catch (error) {
+    throw wrong(file, error instanceof Error ? error.message : String(error), error);
+  }
+  const catalogue = planCatalogue.safeParse(content);
+  if (catalogue.success) return catalogue.data;
+
+  throw wrong(
+    file,
+    catalogue.error.issues.map(({ path, message }) => `${path.join('.') || 'the whole'}: ${message}`).join('; '),
+  );
+}
+
+function wrong(file: string, why: string, cause?: unknown): OperatorFailure {
+  return new OperatorFailure(`the plan catalogue ${file} is not usable: ${why}`, {
+    remedy: 'docs/operations.md has an example; it is given with --plans-file or BERTH_PLANS_FILE',
+    cause,
+  });
+}

@@ -1,0 +1,176 @@
+// The control plane's API as a service: confined, as an unprivileged user that sees the checkout,
+// the database's socket and the host's socket.
+import { access, chown, mkdir } from 'node:fs/promises';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { startConfined } from '../../supervisor/child.ts';
+import type { Config } from '../../config/config.ts';
+import type { Bind, Confined } from '../../supervisor/confinement.ts';
+import type { InstancePaths } from '../../supervisor/instance.ts';
+import { withOperatorSecrets } from './operator-secrets.ts';
+import { socketDatabaseUrl } from '../database/connection.ts';
+import type { ServiceUser } from '../../supervisor/service-user.ts';
+import { startAndWait } from '../../supervisor/readiness.ts';
+import type { Service } from '../../supervisor/service.ts';
+
+/** The first start makes the tables. */
+const ANSWER_DEADLINE_MS = 120_000;
+const STOP_GRACE_MS = 20_000;
+const CALL_DEADLINE_MS = 5_000;
+
+export interface ApiServiceOptions {
+  checkout: string;
+  config: Config;
+  paths: InstancePaths;
+  user: ServiceUser;
+  /** BERTH_* of the operator, for what has no flag here. */
+  environment: Readonly<Record<string, string>>;
+}
+
+export function apiService(options: ApiServiceOptions): Service {
+  return {
+    name: 'api',
+    start: (onOutput, signal) =>
+      startAndWait(
+        {
+          name: 'api',
+          launch: async (forward) => startConfined(serving(options, await confinedApi(options, [])), forward),
+          answers: (deadline) => isHealthy(options.config, deadline),
+          answerDeadlineMs: ANSWER_DEADLINE_MS,
+          stopGraceMs: STOP_GRACE_MS,
+        },
+        onOutput,
+        signal,
+      ),
+  };
+}
+
+/** What the serving API alone reads. */
+function serving(options: ApiServiceOptions, api: Confined): Confined {
+  return withPlans(options, withOperatorSecrets(options.environment, options.paths, api));
+}
+
+/** The serving API alone reads the plan catalogue, from the copy that was made for it. */
+export function withPlans({ config, paths }: Pick<ApiServiceOptions, 'config' | 'paths'>, api: Confined): Confined {
+  if (config.plansFile === null) return api;
+
+  return {
+    ...api,
+    binds: [...api.binds, { from: paths.plans, to: '/plans.json' }],
+    environment: { ...api.environment, BERTH_PLANS_FILE: '/plans.json' },
+  };
+}
+
+/**
+ * A command of the API with the catalogue of the last `up`, which is that of the API that runs; the
+ * operator's own file is not to be seen from inside.
+ */
+export async function withPlansOfLastUp({ paths }: Pick<ApiServiceOptions, 'paths'>, api: Confined): Promise<Confined> {
+  const there = await access(paths.plans).then(
+    () => true,
+    () => false,
+  );
+  return {
+    ...api,
+    binds: there ? [...api.binds, { from: paths.plans, to: '/plans.json' }] : api.binds,
+    environment: { ...api.environment, BERTH_PLANS_FILE: there ? '/plans.json' : '' },
+  };
+}
+
+/** The API's program with arguments, as the API itself runs. */
+export async function confinedApi(options: ApiServiceOptions, args: readonly string[]): Promise<Confined> {
+  const { checkout, config, paths, user } = options;
+  const compiled = join(config.cacheFolder, 'node-compile-api');
+  await mkdir(compiled, { recursive: true });
+  await chown(compiled, user.uid, user.gid);
+  const binds: Bind[] = [
+    { from: checkout, to: '/app' },
+    { from: paths.hostSocketFolder, to: '/host' },
+    { from: paths.hostToken, to: '/host-token' },
+    { from: paths.secretKey, to: '/secret-key' },
+    // At its own path, which the log names when a message was put there.
+    { from: paths.outbox, to: paths.outbox, writable: true },
+    { from: compiled, to: '/compiled', writable: true },
+  ];
+  const { databaseUrl, socketFolder } = databaseAsSeen(config.databaseUrl, paths);
+  if (socketFolder !== null) binds.push({ from: socketFolder, to: '/database' });
+
+  const environment = {
+    ...options.environment,
+    BERTH_LISTEN: config.listen,
+    BERTH_PORT: String(config.port),
+    BERTH_DATABASE_URL: databaseUrl,
+    BERTH_HOST_URL: 'unix:/host/host.sock',
+    BERTH_HOST_TOKEN_FILE: '/host-token',
+    BERTH_SECRET_KEY_FILE: '/secret-key',
+    BERTH_OUTBOX_FOLDER: paths.outbox,
+    NODE_COMPILE_CACHE: '/compiled',
+    HOME: '/tmp',
+  };
+  return {
+    user,
+    binds,
+    command: ['/app/node_modules/.bin/node', '/app/api/src/main.ts', ...args],
+    environment,
+    workingFolder: '/app',
+  };
+}
+
+/** The database's address inside the confinement, and the folder of its socket when it has one. */
+export function databaseAsSeen(
+  given: string | null,
+  paths: InstancePaths,
+): { databaseUrl: string; socketFolder: string | null } {
+  if (given === null)
+    return { databaseUrl: socketDatabaseUrl('/database'), socketFolder: join(paths.postgres, 'socket') };
+
+  const url = new URL(given);
+  const host = url.searchParams.get('host');
+  if (host === null || !host.startsWith('/')) return { databaseUrl: given, socketFolder: null };
+
+  url.searchParams.set('host', '/database');
+  return { databaseUrl: url.href, socketFolder: host };
+}
+
+/** Where a client on this machine reaches the API. */
+export function apiUrl(config: Pick<Config, 'listen' | 'port'>): string {
+  const address = config.listen === '0.0.0.0' ? '127.0.0.1' : config.listen === '::' ? '::1' : config.listen;
+  return `http://${address.includes(':') ? `[${address}]` : address}:${config.port}`;
+}
+
+/**
+ * Where people reach the service: what the operator says (`BERTH_PUBLIC_URL`), else as a client on
+ * this machine does.
+ */
+export function publicUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
+  const given = environment['BERTH_PUBLIC_URL'] ?? '';
+  // The API itself refuses to start with one that is no URL.
+  return URL.canParse(given) ? new URL(given).origin : apiUrl(config);
+}
+
+/**
+ * Below which origin previews are: what the operator says (`BERTH_PREVIEW_URL`), else names below
+ * localhost, by the port that people reach the service by.
+ */
+export function previewUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
+  const given = environment['BERTH_PREVIEW_URL'] ?? '';
+  // As with the public URL: the API refuses to start with what cannot be used.
+  if (URL.canParse(given)) return new URL(given).origin;
+  return new URL(`http://localhost:${new URL(publicUrl(config, environment)).port || config.port}`).origin;
+}
+
+function isHealthy(config: Config, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const call = request(
+      `${apiUrl(config)}/health`,
+      { signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_DEADLINE_MS)]), agent: false },
+      (response) => {
+        response.resume();
+        response.once('error', () => resolve(false));
+        response.once('end', () => resolve(response.statusCode === 200));
+      },
+    );
+    call.once('error', () => resolve(false));
+    call.end();
+  });
+}

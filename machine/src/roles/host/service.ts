@@ -1,0 +1,115 @@
+// The host daemon as a service: root, on a unix socket that the API's user may open. Its VMs
+// outlive it.
+import { request } from 'node:http';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hostInfo, vmList } from '@berth/protocol/host.ts';
+import type { HostInfo, VmView } from '@berth/protocol/host.ts';
+import { startPlain } from '../../supervisor/child.ts';
+import type { Config } from '../../config/config.ts';
+import type { InstancePaths } from '../../supervisor/instance.ts';
+import type { ServiceUser } from '../../supervisor/service-user.ts';
+import { startAndWait } from '../../supervisor/readiness.ts';
+import type { Service } from '../../supervisor/service.ts';
+
+/** A daemon that comes back adopts its VMs and reaps what nobody owns before it answers. */
+const ANSWER_DEADLINE_MS = 120_000;
+const STOP_GRACE_MS = 30_000;
+const CALL_DEADLINE_MS = 5_000;
+const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
+
+export interface HostServiceOptions {
+  checkout: string;
+  config: Config;
+  paths: InstancePaths;
+  user: ServiceUser;
+  /** BERTH_* of the operator, for what has no flag here. */
+  environment: Readonly<Record<string, string>>;
+}
+
+export function hostService(options: HostServiceOptions): Service {
+  const { checkout, config, paths, user } = options;
+  const flags = Object.entries({
+    driver: config.driver,
+    'data-dir': config.dataFolder,
+    'cache-dir': config.cacheFolder,
+    'token-file': paths.hostToken,
+    socket: paths.hostSocket,
+    'socket-uid': String(user.uid),
+    'socket-gid': String(user.gid),
+    'guest-cidr': config.guestCidr,
+    'cpu-overcommit': String(config.cpuOvercommit),
+    'memory-reserve-mib': String(config.memoryReserveMib),
+  }).flatMap(([name, value]) => [`--${name}`, value]);
+  const environment = { ...options.environment, NODE_COMPILE_CACHE: join(config.cacheFolder, 'node-compile') };
+  return {
+    name: 'host',
+    start: (onOutput, signal) =>
+      startAndWait(
+        {
+          name: 'host',
+          launch: (forward) =>
+            startPlain(
+              {
+                command: [process.execPath, join(checkout, 'host/src/main.ts'), ...flags],
+                environment,
+                workingFolder: '/',
+              },
+              forward,
+            ),
+          answers: async (deadline) => (await readHostInfo(paths, deadline)) !== null,
+          answerDeadlineMs: ANSWER_DEADLINE_MS,
+          stopGraceMs: STOP_GRACE_MS,
+        },
+        onOutput,
+        signal,
+      ),
+  };
+}
+
+/** What the running host daemon says of itself; null when none answers. */
+export async function readHostInfo(paths: InstancePaths, signal: AbortSignal): Promise<HostInfo | null> {
+  const answer = await callHost(paths, '/host', signal);
+  return answer === null ? null : hostInfo.parse(answer);
+}
+
+/** VMs on record with the running host daemon; null when none answers. */
+export async function readHostVms(paths: InstancePaths, signal: AbortSignal): Promise<VmView[] | null> {
+  const answer = await callHost(paths, '/vms', signal);
+  return answer === null ? null : vmList.parse(answer).vms;
+}
+
+async function callHost(paths: InstancePaths, path: string, signal: AbortSignal): Promise<unknown> {
+  const token = (await readFile(paths.hostToken, 'utf8')).trim();
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(CALL_DEADLINE_MS)]);
+  try {
+    return await new Promise((resolve, reject) => {
+      const call = request(
+        { socketPath: paths.hostSocket, path, headers: { authorization: `Bearer ${token}` }, signal: deadline },
+        (response) => {
+          let text = '';
+          response.setEncoding('utf8');
+          response.on('data', (chunk: string) => {
+            text += chunk;
+            if (text.length > ANSWER_MAX_BYTES)
+              response.destroy(new Error('the host daemon answers more than is sensible'));
+          });
+          response.once('error', reject);
+          response.once('end', () => {
+            if (response.statusCode === 200) resolve(JSON.parse(text));
+            else
+              reject(new Error(`the host daemon answers ${path} with ${response.statusCode}: ${text.slice(0, 500)}`));
+          });
+        },
+      );
+      call.once('error', reject);
+      call.end();
+    });
+  } catch (error) {
+    // Nobody listens (yet, or any more), or it went away in the middle.
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'ABORT_ERR') return null;
+
+    throw error;
+  }
+}

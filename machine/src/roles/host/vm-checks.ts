@@ -1,0 +1,124 @@
+// What virtual machines are made from: the accelerator that a probe chose, the image, the template.
+// Looks only.
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DriverError } from '@berth/host/vm/driver.ts';
+import { readProbe } from '@berth/host/vm/qemu/template/accelerator.ts';
+import type { Probe } from '@berth/host/vm/qemu/template/accelerator.ts';
+import { readHostMachine } from '@berth/host/vm/qemu/machine/host-machine.ts';
+import { readQemuVersion } from '@berth/host/vm/qemu/machine/qemu-version.ts';
+import { openTemplate, templateFacts, templateIdOf } from '@berth/host/vm/qemu/template/template.ts';
+import { ImageError, openImage } from '@berth/image/image-folder.ts';
+import type { Image } from '@berth/image/image-folder.ts';
+import type { Config } from '../../config/config.ts';
+import { fault, ok, warn } from '../../doctor/check.ts';
+import type { Check, Finding } from '../../doctor/check.ts';
+
+const BUILD = './berth up and ./berth demo make it';
+
+export function vmChecks(config: Config, signal: AbortSignal): Check[] {
+  const images: Image[] = [];
+  return [
+    { subject: 'accelerator', run: () => checkAccelerator(config) },
+    { subject: 'image', run: () => checkImages(config, signal, images) },
+    { subject: 'template', run: () => checkTemplate(config, images) },
+  ];
+}
+
+async function checkAccelerator(config: Config): Promise<Finding[]> {
+  const probe = await probeOrFault(config);
+  if (probe === null) return [warn('accelerator', 'not probed yet for this QEMU, kernel and processor', BUILD)];
+
+  if ('grade' in probe) return [probe];
+
+  const detail = `${probe.accelerator}: ${probe.reason} (QEMU ${probe.qemuVersion}, kernel ${probe.hostKernel}, ${probe.hostCpu})`;
+  return [
+    probe.accelerator === 'kvm'
+      ? ok('accelerator', detail)
+      : warn(
+          'accelerator',
+          detail,
+          'sandboxes are emulated: everything works, commands in them are 10 to 20 times slower',
+        ),
+  ];
+}
+
+async function probeOrFault(config: Config): Promise<Probe | Finding | null> {
+  try {
+    return await readProbe(config.cacheFolder);
+  } catch (error) {
+    if (error instanceof DriverError) return fault('accelerator', error.message, BUILD);
+
+    throw error;
+  }
+}
+
+/**
+ * Reads every byte of the newest image, the one in use; older ones are looked at. Puts those that
+ * are whole into `found`.
+ */
+async function checkImages(config: Config, signal: AbortSignal, found: Image[]): Promise<Finding[]> {
+  const folders = await foldersIn(join(config.cacheFolder, 'image'));
+  if (folders.length === 0) return [warn('image', 'not built yet', BUILD)];
+
+  const findings: Finding[] = [];
+  const open = async (folder: string, verify: 'remembered' | 'full'): Promise<Image | null> => {
+    try {
+      return await openImage(folder, { verify, signal });
+    } catch (error) {
+      if (error instanceof ImageError) {
+        findings.push(fault('image', error.message, './berth up repairs it, or says why it cannot'));
+        return null;
+      }
+      throw error;
+    }
+  };
+  const images = (await Promise.all(folders.map((folder) => open(folder, 'remembered')))).filter(
+    (image) => image !== null,
+  );
+  const [newest, ...older] = images.toSorted((one, other) => other.record.builtAt.localeCompare(one.record.builtAt));
+  if (newest !== undefined && (await open(newest.folder, 'full')) !== null) {
+    found.push(newest);
+    findings.push(ok('image', `${newest.imageId}: kernel ${newest.kernelVersion}, every file is what was built`));
+  }
+  if (older.length > 0) {
+    findings.push(
+      ok('image', `older ones, which sandboxes may stand on: ${older.map((image) => image.imageId).join(', ')}`),
+    );
+  }
+
+  return findings;
+}
+
+async function checkTemplate(config: Config, images: readonly Image[]): Promise<Finding[]> {
+  const probe = await probeOrFault(config);
+  if (probe === null || 'grade' in probe || images.length === 0) return [warn('template', 'not built yet', BUILD)];
+
+  const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
+  return Promise.all(
+    images.map(async (image) => {
+      const templateId = templateIdOf(templateFacts(image.imageId, version, probe.accelerator, host));
+      try {
+        const template = await openTemplate(config.cacheFolder, templateId);
+        return template === null
+          ? warn('template', `image ${image.imageId} has none for this QEMU`, BUILD)
+          : ok('template', `${templateId} of image ${image.imageId}, verified`);
+      } catch (error) {
+        if (error instanceof DriverError) return fault('template', error.message, './berth up builds it again');
+
+        throw error;
+      }
+    }),
+  );
+}
+
+async function foldersIn(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+
+    throw error;
+  }
+}

@@ -1,0 +1,203 @@
+// One started service process: its true pid, its output, its end. Owns nothing of what the service
+// is or when it is started again.
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { readFileSync, readdirSync } from 'node:fs';
+import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isSame, killProcess, readProcess } from '@berth/os/process-identity.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { STATUS_FD, confinedArgv } from './confinement.ts';
+import type { Confined } from './confinement.ts';
+
+/** How long bwrap may take to report what it started; it needs some ten milliseconds. */
+const START_DEADLINE_MS = 20_000;
+
+/** How long the output of an ended service is waited for. */
+const OUTPUT_GRACE_MS = 250;
+
+export interface RunningChild {
+  /** The service itself, not what confines it. */
+  process: ProcessIdentity;
+  /** Resolves with how it ended ('exit code 1', 'signal SIGKILL'). Never rejects. */
+  exited: Promise<string>;
+  /** What `exited` gave, once it has. */
+  readonly endedBy: string | null;
+  /**
+   * Sends the signal, waits `graceMs`, then SIGKILL; resolves when it is gone. Idempotent.
+   */
+  stop(signalName: NodeJS.Signals, graceMs: number): Promise<void>;
+}
+
+export interface PlainCommand {
+  command: readonly [string, ...string[]];
+  environment: Readonly<Record<string, string>>;
+  workingFolder: string;
+}
+
+/**
+ * Starts a confined service and resolves when its own process runs. Rejects with the end's reason
+ * when there is none to be seen.
+ */
+export async function startConfined(confined: Confined, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
+  const [program, ...args] = confinedArgv(confined);
+  // An own session: a Ctrl-C in the operator's terminal reaches the supervisor alone, which stops
+  // the services in their order.
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    detached: true,
+    env: { PATH: SYSTEM_PATH, ...confined.environment },
+  });
+  const exited = watchEnd(child);
+  forwardOutput(child, onOutput);
+  const process = await confinedProcess(child, exited);
+  return describe(process, exited);
+}
+
+/**
+ * Starts a service with this process's own rights. It gets SIGTERM when this process dies. Rejects
+ * with the end's reason when it ended before it was seen.
+ */
+export async function startPlain(plain: PlainCommand, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
+  const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...plain.command], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+    cwd: plain.workingFolder,
+    env: { PATH: SYSTEM_PATH, ...plain.environment },
+  });
+  const exited = watchEnd(child);
+  forwardOutput(child, onOutput);
+  const process = child.pid === undefined ? null : await readProcess(child.pid);
+  if (process === null) throw new Error(await exited);
+
+  return describe(process, exited);
+}
+
+function describe(process: ProcessIdentity, exited: Promise<string>): RunningChild {
+  const child = {
+    process,
+    exited,
+    endedBy: null as string | null,
+    stop: (signalName: NodeJS.Signals, graceMs: number) => stopChild(process, exited, signalName, graceMs),
+  };
+  void exited.then((reason) => (child.endedBy = reason));
+  return child;
+}
+
+/** Programs are looked up in the machine's own folders, whatever the operator's PATH is. */
+export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+function watchEnd(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', (code, signalName) => {
+      const reason = describeEnd(code, signalName);
+      // The last lines of output may still be on their way; whoever inherited the pipe must not
+      // hold this up.
+      const late = setTimeout(() => resolve(reason), OUTPUT_GRACE_MS);
+      child.once('close', () => {
+        clearTimeout(late);
+        resolve(reason);
+      });
+    });
+  });
+}
+
+/** bwrap answers 128 + n for a service that signal n ended. */
+function describeEnd(code: number | null, signalName: NodeJS.Signals | null): string {
+  if (signalName !== null) return `signal ${signalName}`;
+
+  const ended = Object.entries(constants.signals).find(([, number]) => code === 128 + number);
+  return ended === undefined ? `exit code ${code}` : `signal ${ended[0]}`;
+}
+
+function forwardOutput(child: ChildProcess, onOutput: (chunk: Buffer) => void): void {
+  child.stdout?.on('data', onOutput);
+  child.stderr?.on('data', onOutput);
+}
+
+async function stopChild(
+  process: ProcessIdentity,
+  exited: Promise<string>,
+  signalName: NodeJS.Signals,
+  graceMs: number,
+): Promise<void> {
+  await killProcess(process, signalName);
+  const timeout = new AbortController();
+  const late = delay(graceMs, 'late' as const, { signal: timeout.signal }).catch(() => 'ended' as const);
+  const winner = await Promise.race([exited.then(() => 'ended' as const), late]);
+  timeout.abort();
+  if (winner === 'late') await killProcess(process, 'SIGKILL');
+
+  await exited;
+}
+
+/** The service is the child of bwrap's first process inside, whose pid bwrap reports. */
+async function confinedProcess(child: ChildProcess, exited: Promise<string>): Promise<ProcessIdentity> {
+  const ended = exited.then((reason): never => {
+    throw new Error(`the service could not be started confined: ${reason}`);
+  });
+  // Whoever loses the race is no unhandled rejection.
+  ended.catch(() => undefined);
+  const deadline = performance.now() + START_DEADLINE_MS;
+  const reported = await Promise.race([readChildPid(child.stdio[STATUS_FD] as Readable), ended]);
+  // bwrap that reports nothing is on its way out: its end and last words say why.
+  const firstPid = reported ?? (await ended);
+  for (;;) {
+    const process = await serviceBelow(firstPid);
+    if (process !== null) return process;
+
+    if (performance.now() > deadline) {
+      child.kill('SIGKILL');
+      throw new Error(`the service was not started confined within ${START_DEADLINE_MS / 1000} s`);
+    }
+    await Promise.race([delay(2), ended]);
+  }
+}
+
+/** The pid that bwrap reports; null when it closes its side without one. */
+function readChildPid(status: Readable): Promise<number | null> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    status.setEncoding('utf8');
+    status.on('data', (chunk: string) => {
+      text += chunk;
+      const pid = /"child-pid"\s*:\s*(\d+)/.exec(text)?.[1];
+      if (pid !== undefined) resolve(Number(pid));
+    });
+    status.once('end', () => resolve(null));
+    status.once('error', reject);
+  });
+}
+
+/**
+ * The child of bwrap's first process once it has become the service: until its last exec it is
+ * called bwrap or setpriv.
+ */
+async function serviceBelow(firstPid: number): Promise<ProcessIdentity | null> {
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue;
+
+    const stat = readStat(Number(entry));
+    if (stat !== null && stat.parentPid === firstPid && stat.name !== 'bwrap' && stat.name !== 'setpriv') {
+      const process = await readProcess(Number(entry));
+      return process !== null && (await isSame(process)) ? process : null;
+    }
+  }
+  return null;
+}
+
+function readStat(pid: number): { name: string; parentPid: number } | null {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'ENOENT' || code === 'ESRCH') return null;
+
+    throw error;
+  }
+  const nameEnd = text.lastIndexOf(')');
+  return { name: text.slice(text.indexOf('(') + 1, nameEnd), parentPid: Number(text.slice(nameEnd + 2).split(' ')[1]) };
+}

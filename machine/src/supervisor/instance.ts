@@ -1,0 +1,158 @@
+// One installation's data folder as the supervisor uses it: its layout, the lock that lets one
+// supervisor in, and the record of the one that runs.
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { tryLock } from '@berth/os/file-lock.ts';
+import type { HeldLock } from '@berth/os/file-lock.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { writeDurably } from '@berth/os/durable-file.ts';
+import { endProcess, isSame } from '@berth/os/process-identity.ts';
+import type { ServiceUser } from './service-user.ts';
+
+const LEFTOVER_GRACE_MS = 15_000;
+
+/** Paths inside a data folder. */
+export interface InstancePaths {
+  root: string;
+  /** 0700 and root's. */
+  secrets: string;
+  hostToken: string;
+  /** From which the API derives the keys that sign logins and links and seal stored credentials. */
+  secretKey: string;
+  /** Where mail lies while there is no mail server. */
+  outbox: string;
+  /**
+   * The folder of the host daemon's socket, which is shown to the API whole: a new daemon makes a
+   * new socket.
+   */
+  hostSocketFolder: string;
+  hostSocket: string;
+  /** The plan catalogue as the API sees it: a copy, taken when the supervisor starts. */
+  plans: string;
+  postgres: string;
+  log: string;
+  lock: string;
+  record: string;
+}
+
+/**
+ * Who supervises this data folder, and what it runs. Kept after its end, for the next one to look
+ * for leftovers.
+ */
+export interface InstanceRecord {
+  supervisor: ProcessIdentity;
+  url: string;
+  /** Where people reach it; not in the records of earlier versions. */
+  publicUrl?: string | undefined;
+  services: Record<string, ProcessIdentity>;
+}
+
+const processSchema = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() });
+const recordSchema = z.object({
+  supervisor: processSchema,
+  url: z.string(),
+  publicUrl: z.string().optional(),
+  services: z.record(z.string(), processSchema),
+});
+
+export function instancePaths(dataFolder: string): InstancePaths {
+  const run = join(dataFolder, 'run');
+  const secrets = join(dataFolder, 'secrets');
+  return {
+    root: dataFolder,
+    secrets,
+    hostToken: join(secrets, 'host-token'),
+    secretKey: join(secrets, 'secret-key'),
+    outbox: join(dataFolder, 'outbox'),
+    hostSocketFolder: join(run, 'host'),
+    hostSocket: join(run, 'host', 'host.sock'),
+    plans: join(run, 'plans.json'),
+    postgres: join(dataFolder, 'postgres'),
+    log: join(dataFolder, 'log'),
+    lock: join(run, 'supervisor.lock'),
+    record: join(run, 'supervisor.json'),
+  };
+}
+
+/** Makes the folders that are missing, and the token that API and host daemon share. */
+export async function prepareInstance(paths: InstancePaths, user: ServiceUser): Promise<void> {
+  await mkdir(paths.root, { recursive: true, mode: 0o755 });
+  for (const folder of [paths.secrets, paths.log, paths.postgres]) {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await chmod(folder, 0o700);
+  }
+  await mkdir(paths.hostSocketFolder, { recursive: true, mode: 0o755 });
+  await ensureToken(paths.hostToken);
+  await ensureToken(paths.secretKey);
+  // The API reads them under its own user, through binds; the folder around them stays closed.
+  for (const secret of [paths.hostToken, paths.secretKey]) {
+    await chown(secret, 0, user.gid);
+    await chmod(secret, 0o640);
+  }
+  await mkdir(paths.outbox, { recursive: true, mode: 0o700 });
+  await chown(paths.outbox, user.uid, user.gid);
+}
+
+/** Null when another supervisor has this data folder. */
+export async function lockInstance(paths: InstancePaths): Promise<HeldLock | null> {
+  await mkdir(join(paths.root, 'run'), { recursive: true, mode: 0o755 });
+  return tryLock(paths.lock);
+}
+
+/** Whether a supervisor has this data folder. */
+export async function isSupervised(paths: InstancePaths): Promise<boolean> {
+  try {
+    const lock = await tryLock(paths.lock);
+    await lock?.release();
+    return lock === null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+
+    throw error;
+  }
+}
+
+/** One call at a time. */
+export async function writeInstanceRecord(paths: InstancePaths, record: InstanceRecord): Promise<void> {
+  await writeDurably(paths.record, `${JSON.stringify(record)}\n`, 0o644);
+}
+
+/** Null when no supervisor ever ran here. */
+export async function readInstanceRecord(paths: InstancePaths): Promise<InstanceRecord | null> {
+  try {
+    return recordSchema.parse(JSON.parse(await readFile(paths.record, 'utf8')));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+
+    throw error;
+  }
+}
+
+/**
+ * Ends the services of a supervisor that is gone and resolves with how many there were. When it was
+ * killed they got their signal from the kernel; whoever stayed is ended here.
+ */
+export async function endRecordedServices(record: InstanceRecord | null): Promise<number> {
+  let ended = 0;
+  for (const process of Object.values(record?.services ?? {})) {
+    if (await isSame(process)) {
+      await endProcess(process, { graceMs: LEFTOVER_GRACE_MS });
+      ended += 1;
+    }
+  }
+  return ended;
+}
+
+async function ensureToken(path: string): Promise<void> {
+  const draft = `${path}.${randomBytes(6).toString('hex')}.draft`;
+  await writeFile(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flush: true });
+  try {
+    await link(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}

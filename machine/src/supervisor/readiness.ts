@@ -1,0 +1,53 @@
+// Waiting until a service that was just started answers.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { RunningChild } from './child.ts';
+import { OutputTail } from '@berth/os/output-tail.ts';
+import type { RunningService } from './service.ts';
+
+const PROBE_STEP_MS = 25;
+
+export interface Startable {
+  name: string;
+  /** Starts the process. */
+  launch(onOutput: (chunk: Buffer) => void): Promise<RunningChild>;
+  /** True when it answers; false as long as it does not yet. */
+  answers(signal: AbortSignal): Promise<boolean>;
+  answerDeadlineMs: number;
+  stopGraceMs: number;
+}
+
+/**
+ * Starts a service and waits for its answer. On failure ends it and rejects with its last words.
+ */
+export async function startAndWait(
+  startable: Startable,
+  onOutput: (chunk: Buffer) => void,
+  signal: AbortSignal,
+): Promise<RunningService> {
+  const tail = new OutputTail();
+  const notStarted = (reason: string, cause?: unknown): Error =>
+    new Error(`${startable.name} did not start (${reason})${tail.text() === '' ? '' : `:\n${tail.text()}`}`, { cause });
+  const launching = startable.launch((chunk) => {
+    tail.add(chunk);
+    onOutput(chunk);
+  });
+  const child = await launching.catch((error: unknown) => {
+    throw notStarted(error instanceof Error ? error.message : String(error), error);
+  });
+  const stop = (): Promise<void> => child.stop('SIGTERM', startable.stopGraceMs);
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(startable.answerDeadlineMs)]);
+  try {
+    while (child.endedBy === null && !deadline.aborted) {
+      if (await startable.answers(deadline)) return { process: child.process, exited: child.exited, stop };
+
+      await Promise.race([delay(PROBE_STEP_MS), child.exited]);
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const reason =
+    child.endedBy ?? (signal.aborted ? 'no longer wanted' : `no answer within ${startable.answerDeadlineMs / 1000} s`);
+  await stop();
+  throw notStarted(reason);
+}
