@@ -80,14 +80,13 @@ export function layerDirection(files: readonly SourceFile[]): string[] {
     const layer = layerOf(path);
     if (layer === undefined) return [];
     const allowed = LAYERS[layer] ?? [];
+    const mayImport = `${layer} may import ${allowed.join(', ') || 'nothing'}`;
     return imports.flatMap(({ specifier, target }) => {
-      if (target === null) {
-        const name = specifier.startsWith('node:') ? 'node:' : packageOf(specifier);
-        return specifier.startsWith('.') || allowed.includes(name) ? [] : [`${path} imports ${specifier}`];
-      }
-      return [layer, ...allowed].some((other) => isInside(other, target))
-        ? []
-        : [`${path} imports ${target}: ${layer} may import ${allowed.join(', ') || 'nothing'}`];
+      const isAllowed =
+        target === null
+          ? specifier.startsWith('.') || allowed.includes(packageOf(specifier))
+          : [layer, ...allowed].some((other) => isInside(other, target));
+      return isAllowed ? [] : [`${path} imports ${target ?? specifier}: ${mayImport}`];
     });
   });
 }
@@ -98,8 +97,9 @@ function layerOf(path: string): string | undefined {
     .sort((a, b) => b.length - a.length)[0];
 }
 
-/** `@scope/name/part` is of `@scope/name`, `name/part` of `name`. */
+/** `@scope/name/part` is of `@scope/name`, `name/part` of `name`, every Node module of `node:`. */
 function packageOf(specifier: string): string {
+  if (specifier.startsWith('node:')) return 'node:';
   const parts = specifier.split('/');
   return parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
 }

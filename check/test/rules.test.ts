@@ -1,0 +1,89 @@
+// Each rule passes a tree that keeps it and names the fault of a tree that breaks it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { importCycles } from '../rules/import-cycles.ts';
+import { layerDirection } from '../rules/layers.ts';
+import { fileLengths, folderSizes, FOLDER_FILES, TEST_LINES } from '../rules/sizes.ts';
+import { testTitles, titlesOf } from '../rules/test-titles.ts';
+import { lineWidths } from '../rules/widths.ts';
+import { sourceFile } from './source-file.ts';
+
+test('importCycles reports a cycle between two files of one folder', () => {
+  const files = [sourceFile('a/x.ts', '', ['a/y.ts']), sourceFile('a/y.ts', '', ['a/x.ts'])];
+  const [fault, ...more] = importCycles(files);
+  assert.match(fault ?? '', /files a\/x\.ts, a\/y\.ts/);
+  assert.deepEqual(more, []);
+});
+
+test('importCycles reports folders that import each other through different files', () => {
+  const files = [sourceFile('a/x.ts', '', ['b/y.ts']), sourceFile('b/y.ts', ''), sourceFile('b/z.ts', '', ['a/w.ts'])];
+  const faults = importCycles([...files, sourceFile('a/w.ts', '')]);
+  assert.equal(faults.length, 1);
+  assert.match(faults[0] ?? '', /folders a, b:\s+a\/x\.ts -> b\/y\.ts\s+b\/z\.ts -> a\/w\.ts/);
+});
+
+test('importCycles accepts a diamond', () => {
+  const files = [sourceFile('a/x.ts', '', ['b/y.ts', 'c/z.ts']), sourceFile('b/y.ts', '', ['d/w.ts'])];
+  assert.deepEqual(importCycles([...files, sourceFile('c/z.ts', '', ['d/w.ts']), sourceFile('d/w.ts', '')]), []);
+});
+
+test('layerDirection reports an import against the direction, and names the layers allowed', () => {
+  const upward = sourceFile('api/src/rules/page.ts', '', ['api/src/store/clock.ts']);
+  assert.deepEqual(layerDirection([upward]), [
+    'api/src/rules/page.ts imports api/src/store/clock.ts: api/src/rules may import contract/src',
+  ]);
+});
+
+test('layerDirection accepts imports of the own layer and of a layer below', () => {
+  const store = sourceFile('api/src/store/hosts/hosts.ts', '', ['api/src/store/ids.ts', 'api/src/rules/page.ts']);
+  assert.deepEqual(layerDirection([store]), []);
+});
+
+test('layerDirection reports a package and a Node module that the layer may not import', () => {
+  const file = sourceFile('contract/src/route/route.ts', '');
+  const imports = ['zod', 'node:fs', 'kysely/migration'].map((specifier) => ({ specifier, target: null }));
+  const faults = layerDirection([{ ...file, imports }]);
+  assert.deepEqual(faults, [
+    'contract/src/route/route.ts imports node:fs: contract/src may import zod',
+    'contract/src/route/route.ts imports kysely/migration: contract/src may import zod',
+  ]);
+});
+
+test('fileLengths allows tests more lines than sources', () => {
+  const text = '\n'.repeat(TEST_LINES - 1);
+  assert.deepEqual(fileLengths([sourceFile('api/test/long.test.ts', text)]), []);
+  assert.equal(fileLengths([sourceFile('api/src/long.ts', text)]).length, 1);
+  assert.equal(fileLengths([sourceFile('api/test/long.test.ts', `${text}\n`)]).length, 1);
+});
+
+test('folderSizes counts the files directly in a folder', () => {
+  const files = Array.from({ length: FOLDER_FILES }, (_, index) => sourceFile(`a/${index}.ts`, ''));
+  assert.deepEqual(folderSizes([...files, sourceFile('a/b/x.ts', '')]), []);
+  assert.deepEqual(folderSizes([...files, sourceFile('a/x.ts', '')]), ['a: 21 files, limit 20']);
+});
+
+test('lineWidths holds comments to 100 columns and code to 120', () => {
+  const words = (columns: number): string =>
+    'ab '
+      .repeat(columns)
+      .slice(0, columns - 1)
+      .concat('a');
+  const faults = lineWidths([
+    sourceFile('a/x.ts', [words(120), words(121), `// ${words(97)}`, `// ${words(98)}`].join('\n')),
+  ]);
+  assert.deepEqual(faults, ['a/x.ts:2: 121 columns, limit 120', 'a/x.ts:4: 101 columns, limit 100']);
+});
+
+test('lineWidths accepts a line of one long word', () => {
+  assert.deepEqual(lineWidths([sourceFile('a/x.ts', `// https://${'a'.repeat(200)}`)]), []);
+});
+
+test('testTitles reads titles in every kind of quotes', () => {
+  const text = `test('it\\'s', () => {});\n  it("b", f);\ntest(\n  \`c \${d}\`,\n  f);\nconst test = 'no';\n`;
+  assert.deepEqual(titlesOf(text), ["it\\'s", 'b', 'c ${d}']);
+});
+
+test('testTitles reports a title that is too long', () => {
+  const faults = testTitles([sourceFile('a/test/x.test.ts', `test('${'a'.repeat(101)}', () => {});`)]);
+  assert.match(faults.join('\n'), /^a\/test\/x\.test\.ts: title of 101 characters, limit 100: a+$/);
+});
