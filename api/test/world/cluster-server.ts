@@ -7,6 +7,7 @@ import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { QUERY_SETTINGS } from '@berth/machine/roles/database/cluster.ts';
 import { findServiceUser } from '@berth/machine/supervisor/service-user.ts';
 import pg from 'pg';
 
@@ -80,19 +81,19 @@ export class ClusterServer {
 
   /** Resolves when it answers. */
   async start(): Promise<void> {
-    const settings = [
-      'listen_addresses=',
-      `unix_socket_directories=${this.#folder}`,
-      'fsync=off',
-      'max_connections=200',
-      'timezone=UTC',
-    ];
+    const settings = {
+      ...QUERY_SETTINGS,
+      listen_addresses: '',
+      unix_socket_directories: this.#folder,
+      fsync: 'off',
+    };
+    const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const deadline = Date.now() + START_DEADLINE_MS;
     for (;;) {
       // After a kill the backends of the old server may hold its shared memory for a moment; the
       // new one then refuses to start.
       if (this.#server === undefined || hasEnded(this.#server)) {
-        this.#server = this.#run('postgres', ['-D', this.data, ...settings.flatMap((setting) => ['-c', setting])]);
+        this.#server = this.#run('postgres', ['-D', this.data, ...flags]);
         this.#log = collect(this.#server);
       }
       try {

@@ -16,6 +16,7 @@ import * as usageCapWarningEnforced from '../../../migrations/0011_usage_cap_war
 import * as previewLinkExpiry from '../../../migrations/0012_preview_link_expiry.ts';
 import * as destroyHolds from '../../../migrations/0013_destroy_holds.ts';
 import * as metricsSampleAge from '../../../migrations/0014_metrics_sample_age.ts';
+import * as activityProjectKind from '../../../migrations/0015_activity_project_kind.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -33,6 +34,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0012_preview_link_expiry': previewLinkExpiry,
   '0013_destroy_holds': destroyHolds,
   '0014_metrics_sample_age': metricsSampleAge,
+  '0015_activity_project_kind': activityProjectKind,
 };
 
 /**

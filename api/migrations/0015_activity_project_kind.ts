@@ -1,0 +1,8 @@
+// A page of the activity feed filtered by project and kind is read in feed order from an index.
+import { sql, type Kysely } from 'kysely';
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create index activity_project_kind on activity (project_id, kind, at desc, seq desc) where project_id is not null
+  `.execute(db);
+}
