@@ -6,7 +6,7 @@ export const SERVICE_NAME = 'berth';
 
 export const getHealth = defineRoute({
   name: 'getHealth',
-  summary: 'Says that the service answers',
+  summary: 'Reports that the service is up',
   method: 'GET',
   path: '/health',
   auth: [],
@@ -15,8 +15,8 @@ export const getHealth = defineRoute({
   response: { status: 200, body: z.strictObject({ ok: z.literal(true), service: z.literal(SERVICE_NAME) }) },
   errors: [],
   activity: null,
-  // Outside /v1, so with a server of its own in a document, which generators of clients pass over:
-  // they would call it where it is not.
+  // Outside /v1, so it needs a separate `servers` entry, which client generators ignore: generated
+  // clients would call the wrong URL.
   published: false,
   example: { answer: { ok: true, service: SERVICE_NAME } },
 });

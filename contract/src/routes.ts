@@ -1,5 +1,5 @@
-// Every route of the public API. The server serves exactly these; a test proves it. What needs no
-// token besides is in open-paths.ts.
+// Every route of the public API. A test checks that the server serves exactly these and the paths
+// of access/open-paths.ts.
 import { listActivity } from './activity/feed.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './access/agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './access/api-keys.ts';
@@ -94,7 +94,7 @@ const ALL = [
 
 export const ROUTES: readonly Route[] = ALL;
 
-/** Names of all routes, for tables that must have an entry for each. */
+/** Names of all routes, for exhaustive tables. */
 export type RouteName = (typeof ALL)[number]['name'];
-/** The type of the route with the name. */
+/** Type of the route with the given name. */
 export type RouteNamed<N extends RouteName> = Extract<(typeof ALL)[number], { name: N }>;

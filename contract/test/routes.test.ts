@@ -1,4 +1,4 @@
-// The contract's own order: names, paths and lists agree with one another.
+// Consistency of route names, paths, permissions and errors.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ERRORS } from '../src/route/errors.ts';
@@ -7,12 +7,12 @@ import { permission, role, ROLE_PERMISSIONS } from '../src/route/permissions.ts'
 import { OPEN_PATHS } from '../src/access/open-paths.ts';
 import { ROUTES } from '../src/routes.ts';
 
-test('route names and (method, path) pairs are unique', () => {
+test('route names and pairs of method and path are unique', () => {
   assert.equal(new Set(ROUTES.map((route) => route.name)).size, ROUTES.length);
   assert.equal(new Set(ROUTES.map((route) => `${route.method} ${route.path}`)).size, ROUTES.length);
 });
 
-test('every route but the health check is below /v1 and needs a token', () => {
+test('every route except the health check is below /v1 and requires a token', () => {
   for (const route of ROUTES) {
     if (route.name === 'getHealth') continue;
     assert.match(route.path, /^\/v1\//);
@@ -20,7 +20,7 @@ test('every route but the health check is below /v1 and needs a token', () => {
   }
 });
 
-test('what needs no token is the health check, sign-in, the pages and the reference, of which only the document is below /v1, each once', () => {
+test('open paths are unique, and only the OpenAPI document among them is below /v1', () => {
   assert.equal(new Set(OPEN_PATHS.map(({ method, path }) => `${method} ${path}`)).size, OPEN_PATHS.length);
   assert.deepEqual(
     OPEN_PATHS.filter(({ path }) => path.startsWith('/v1')).map(({ path }) => path),
@@ -38,7 +38,7 @@ test('what needs no token is the health check, sign-in, the pages and the refere
 /** Routes on an org or one of its resources that need membership alone, or no membership yet. */
 const NO_PERMISSION = ['leaveOrg', 'getInvitation', 'acceptInvitation', 'revokeAgentToken'];
 
-test("each route's parameters are those of its path, and a route on an org or a sandbox names the permission it needs", () => {
+test('route parameters match the path, and routes on an org or sandbox require a permission', () => {
   for (const route of ROUTES) {
     const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     assert.deepEqual(Object.keys(route.request.params?.shape ?? {}), inPath);
@@ -46,7 +46,7 @@ test("each route's parameters are those of its path, and a route on an org or a 
   }
 });
 
-test('what the spec forbids an API key takes a session alone', () => {
+test('routes that the spec denies to API keys accept access tokens only', () => {
   const sessionOnly = ROUTES.filter(({ auth }) => auth.length === 1 && auth[0] === 'session').map(({ name }) => name);
   assert.deepEqual(sessionOnly.toSorted(), [
     'acceptInvitation',
@@ -71,28 +71,28 @@ test('what the spec forbids an API key takes a session alone', () => {
   ]);
 });
 
-test('a personal agent token is taken where agent sessions need it, and nowhere else', () => {
+test('personal agent tokens are accepted exactly by the routes of agent sessions', () => {
   assert.deepEqual(
     ROUTES.filter(({ auth }) => auth.includes('agent_token')).map(({ name }) => name),
     ['getMe', 'listMyOrgs', 'wakeSandbox', 'resumeSandbox'],
   );
 });
 
-test('a route that reads leaves no activity, one that changes something does, and so does one that opens a connection', () => {
+test('reads write no activity entry; changes and connections do', () => {
   for (const route of ROUTES) {
     const reads = route.method === 'GET' && route.websocket !== true;
     assert.equal(route.activity === null, reads, route.name);
   }
 });
 
-test('a WebSocket is asked for with GET and answered 101, and no other route is', () => {
+test('exactly the WebSocket routes use GET with response 101', () => {
   for (const { websocket = false, method, response, request, published } of ROUTES) {
     assert.equal(response.status === 101, websocket);
     if (websocket) assert.deepEqual([method, request.body, published], ['GET', undefined, false]);
   }
 });
 
-test('bodies whose table in the spec is complete refuse unknown fields, the others take them', () => {
+test('bodies with a complete table in the spec reject unknown fields; others ignore them', () => {
   const refuses = ({ request }: (typeof ROUTES)[number]): boolean =>
     request.body?.safeParse({ surprise: 1 }).error?.issues.some((issue) => issue.code === 'unrecognized_keys') ?? false;
   const withBody = ROUTES.filter(({ request }) => request.body !== undefined);
@@ -123,7 +123,7 @@ test('bodies whose table in the spec is complete refuse unknown fields, the othe
   assert.deepEqual(names(false), ['createProject', 'updateProject']);
 });
 
-test('every error has a status of the 400s or 500s and says what it means', () => {
+test('every error has a 4xx or 5xx status and a meaning', () => {
   for (const [code, { status, meaning }] of Object.entries(ERRORS)) {
     assert.match(code, /^[a-z]+(_[a-z]+)*$/);
     assert.ok(status >= 400 && status < 600);
@@ -131,7 +131,7 @@ test('every error has a status of the 400s or 500s and says what it means', () =
   }
 });
 
-test('operator and viewer lack sandbox.preview.share, the owner has everything, and each role has what the next has', () => {
+test('each role has the permissions of the next; operator and viewer lack sandbox.preview.share', () => {
   assert.deepEqual(
     role.options.filter((name) => !ROLE_PERMISSIONS[name].has('sandbox.preview.share')),
     ['operator', 'viewer'],
@@ -148,7 +148,7 @@ test('operator and viewer lack sandbox.preview.share, the owner has everything, 
   }
 });
 
-test('only owner and admin, the org admins of the spec, manage keys, members, billing and caps', () => {
+test('only owners and admins manage keys, members, billing and caps', () => {
   for (const name of ['api_keys.manage', 'org.members.manage', 'billing.manage', 'usage_guardrails.manage'] as const) {
     assert.deepEqual(
       role.options.filter((candidate) => ROLE_PERMISSIONS[candidate].has(name)),
@@ -158,7 +158,7 @@ test('only owner and admin, the org admins of the spec, manage keys, members, bi
   }
 });
 
-test('the permissions that the spec names all exist', () => {
+test('every permission of the spec exists', () => {
   const named = [
     'api_keys.manage',
     'billing.read',
@@ -174,7 +174,7 @@ test('the permissions that the spec names all exist', () => {
   for (const name of named) assert.ok(permission.safeParse(name).success, name);
 });
 
-test('every profile starts with a known tier, every tier has a profile that starts with it, and tiers grow', () => {
+test('every profile has a machine size, every size a profile, and sizes increase', () => {
   for (const name of profile.options) assert.ok(MACHINE_SIZES[PROFILE_SIZES[name]]);
   for (const size of machineSize.options) assert.equal(PROFILE_SIZES[SIZE_PROFILES[size]], size);
   const sizes = machineSize.options.map((size) => MACHINE_SIZES[size]);

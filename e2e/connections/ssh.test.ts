@@ -278,7 +278,7 @@ test('a private key in place of the public one is refused with a warning, and is
   const secret = await readFile(client.keyFile('stranger'), 'utf8');
   const body = { agent: 'agent_one', projectId: berth.projectId, sshPublicKey: secret };
   const { message } = errorOf(await call(berth, 'POST', `/v1/orgs/${berth.orgId}/sandboxes`, body), 400);
-  assert.match(message, /sshPublicKey is a private key and was not taken\. .*replace it wherever it is used/);
+  assert.match(message, /sshPublicKey is a private key and was rejected\. .*replace it wherever it is used/);
   const [, piece = ''] = secret.split('\n');
   assert.ok(!message.includes(piece));
   for (const log of ['api', 'host', 'database'])

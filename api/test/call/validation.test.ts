@@ -178,7 +178,7 @@ test('a public key is kept as one line; a private one is refused with a warning,
     assert.deepEqual([refused.status, refused.body.error.code], [400, 'invalid_request']);
     assert.match(
       refused.body.error.message,
-      /^body\.sshPublicKey is a private key and was not taken\. .*replace it wherever it is used/,
+      /^body\.sshPublicKey is a private key and was rejected\. .*replace it wherever it is used/,
     );
     assert.ok(!refused.body.error.message.includes(secret.slice(0, 20)));
   }
@@ -380,7 +380,7 @@ test('a project with a sandboxMachineHourLimit is refused with the route that se
       assert.equal(refused.body.error.code, 'invalid_request');
       assert.equal(
         refused.body.error.message,
-        'body.sandboxMachineHourLimit must be null or absent: it is set by PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
+        'body.sandboxMachineHourLimit must be null or absent: set it with PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
       );
     }
   }

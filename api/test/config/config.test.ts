@@ -337,9 +337,9 @@ const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
         { ...STARTER, id: 'other', priceId: 'price_1' },
       ],
     }),
-    /the priceId price_1 is that of two plans/,
+    /duplicate priceId price_1/,
   ],
-  ['with a plan that is there twice', JSON.stringify({ plans: [STARTER, STARTER] }), /the plan starter is there twice/],
+  ['with a plan that is there twice', JSON.stringify({ plans: [STARTER, STARTER] }), /duplicate plan starter/],
 ];
 
 for (const [what, content, message] of WRONG_PLANS) {

@@ -87,7 +87,7 @@ for (const [width, height] of [
 test('the search of the reference finds an operation', async () => {
   const { page, complaints } = await visit(1280, 800);
   await page.getByPlaceholder('Search...').fill('renew');
-  await page.getByRole('search').getByText("Extends an ephemeral sandbox's expiry").waitFor();
+  await page.getByRole('search').getByText('Renews an ephemeral sandbox').waitFor();
   assert.deepEqual(complaints, []);
 });
 

@@ -1,5 +1,4 @@
-// Personal agent tokens: what drives agent sessions across the orgs of the person who made them,
-// and nothing else.
+// Personal agent tokens: credentials for agent sessions in all orgs of their creator.
 import { z } from 'zod';
 import { AGENT_TOKEN_DAYS, NAME_CHARACTERS } from '../route/limits.ts';
 import { pageFields, pageQuery } from '../route/page.ts';
@@ -10,23 +9,23 @@ import { idText, nameInPath, text, timestamp } from '../route/text.ts';
 export const agentTokenAccess = z.enum(['read_only', 'read_send']).meta({
   id: 'AgentTokenAccess',
   description:
-    '`read_only`: discovers sessions and reads replies. `read_send`: also creates and recovers sessions, sends messages, interrupts.',
+    '`read_only`: list agent sessions and read replies. `read_send`: also create and recover agent sessions, send messages and interrupt.',
 });
 
 export const agentToken = z
   .strictObject({
     id: idText,
     name: z.string(),
-    tokenPrefix: z.string().describe('The first characters of the token, to tell tokens apart.'),
+    tokenPrefix: z.string().describe('The first characters of the token, for identification.'),
     access: agentTokenAccess,
-    canApprove: z.boolean().describe('May also answer approvals.'),
-    canWake: z.boolean().describe('May also wake sandboxes.'),
+    canApprove: z.boolean().describe('Whether the token can answer approval requests.'),
+    canWake: z.boolean().describe('Whether the token can wake sandboxes.'),
     createdAt: timestamp,
     expiresAt: timestamp,
     revokedAt: timestamp.nullable(),
-    lastUsedAt: timestamp.nullable().describe('To the minute; null: never used.'),
+    lastUsedAt: timestamp.nullable().describe('Accurate to one minute; null if never used.'),
   })
-  .meta({ id: 'AgentToken', description: 'What is known of a personal agent token; never the token.' });
+  .meta({ id: 'AgentToken', description: 'Metadata of a personal agent token, without the token itself.' });
 export type AgentToken = z.infer<typeof agentToken>;
 
 export const createAgentTokenBody = z
@@ -44,10 +43,7 @@ export const createAgentTokenBody = z
   .describe('`read_only` cannot be combined with `canApprove` or `canWake`.');
 export type CreateAgentTokenBody = z.infer<typeof createAgentTokenBody>;
 
-/**
- * What such a token grants in each org of its creator, as far as the creator's role there has it
- * too.
- */
+/** Permissions of a token in each org of its creator, limited to those of the creator's role. */
 export function agentTokenPermissions(
   token: Pick<AgentToken, 'access' | 'canApprove' | 'canWake'>,
 ): ReadonlySet<Permission> {
@@ -61,7 +57,7 @@ export function agentTokenPermissions(
 
 export const listAgentTokens = defineRoute({
   name: 'listAgentTokens',
-  summary: "The caller's personal agent tokens, newest first, expired and revoked ones too",
+  summary: "Lists the caller's personal agent tokens, newest first, including expired and revoked ones",
   method: 'GET',
   path: '/v1/me/agent-tokens',
   auth: ['session'],
@@ -75,7 +71,7 @@ export const listAgentTokens = defineRoute({
 
 export const createAgentToken = defineRoute({
   name: 'createAgentToken',
-  summary: 'Makes a personal agent token; the token itself is in this answer alone',
+  summary: 'Creates a personal agent token; only this response contains the token',
   method: 'POST',
   path: '/v1/me/agent-tokens',
   auth: ['session'],
@@ -83,7 +79,7 @@ export const createAgentToken = defineRoute({
   request: { body: createAgentTokenBody },
   response: {
     status: 201,
-    body: z.strictObject({ agentToken, token: z.string().describe('The token itself. It is in this answer alone.') }),
+    body: z.strictObject({ agentToken, token: z.string().describe('The token. Only this response contains it.') }),
   },
   errors: [],
   activity: 'agent_token_created',
@@ -92,7 +88,7 @@ export const createAgentToken = defineRoute({
 
 export const revokeAgentToken = defineRoute({
   name: 'revokeAgentToken',
-  summary: 'Revokes a personal agent token at once; doing it again changes nothing',
+  summary: 'Revokes a personal agent token immediately. Idempotent',
   method: 'DELETE',
   path: '/v1/me/agent-tokens/{tokenId}',
   auth: ['session'],

@@ -1,4 +1,4 @@
-// API keys: credentials for scripts, CI and platforms. Managed in a session alone (spec:
+// API keys: credentials for scripts, CI and platforms. Managed with an access token only (spec:
 // Authentication rule 3).
 import { z } from 'zod';
 import { exampleApiKey } from '../route/examples.ts';
@@ -13,15 +13,15 @@ export const apiKey = z
     id: idText,
     orgId: idText,
     name: z.string(),
-    tokenPrefix: z.string().describe('The first characters of the token, to tell keys apart.'),
-    scopes: z.array(permission).nullable().describe('null: unscoped. Empty: grants nothing.'),
-    createdBy: idText.nullable().describe('The user it acts as; null when that account is gone.'),
+    tokenPrefix: z.string().describe('The first characters of the key, for identification.'),
+    scopes: z.array(permission).nullable().describe('null: all permissions. Empty: no permissions.'),
+    createdBy: idText.nullable().describe('Id of the user as whom the key acts; null if the account was deleted.'),
     createdAt: timestamp,
-    expiresAt: timestamp.nullable().describe('null: never.'),
+    expiresAt: timestamp.nullable().describe('null: does not expire.'),
     revokedAt: timestamp.nullable(),
-    lastUsedAt: timestamp.nullable().describe('To the minute; null: never used.'),
+    lastUsedAt: timestamp.nullable().describe('Accurate to one minute; null if never used.'),
   })
-  .meta({ id: 'ApiKey', description: 'What is known of an API key; never its token.' });
+  .meta({ id: 'ApiKey', description: 'Metadata of an API key, without the key itself.' });
 export type ApiKey = z.infer<typeof apiKey>;
 
 const orgParams = z.object({ orgId: idText });
@@ -34,19 +34,19 @@ export const createApiKeyBody = z.strictObject({
     .max(EXPIRES_IN_DAYS.max)
     .nullable()
     .optional()
-    .describe('Without a number it does not expire.'),
+    .describe('Lifetime in days. null or absent: the key does not expire.'),
   scopes: z
     .array(permission)
     .max(permission.options.length)
     .nullable()
     .optional()
-    .describe('What it may do, within what its creator may do at the time. null or absent: unscoped. Empty: nothing.'),
+    .describe("Permissions of the key, limited to the creator's current role. null or absent: all. Empty: none."),
 });
 export type CreateApiKeyBody = z.infer<typeof createApiKeyBody>;
 
 export const listApiKeys = defineRoute({
   name: 'listApiKeys',
-  summary: "The org's API keys, newest first, expired and revoked ones too",
+  summary: "Lists the org's API keys, newest first, including expired and revoked ones",
   method: 'GET',
   path: '/v1/orgs/{orgId}/api-keys',
   auth: ['session'],
@@ -61,7 +61,7 @@ export const listApiKeys = defineRoute({
 
 export const createApiKey = defineRoute({
   name: 'createApiKey',
-  summary: 'Makes a key that acts as the caller; its token is in this answer alone',
+  summary: 'Creates an API key that acts as the caller; only this response contains the key',
   method: 'POST',
   path: '/v1/orgs/{orgId}/api-keys',
   auth: ['session'],
@@ -69,7 +69,7 @@ export const createApiKey = defineRoute({
   request: { params: orgParams, body: createApiKeyBody },
   response: {
     status: 201,
-    body: z.strictObject({ apiKey, token: z.string().describe('The key itself. It is in this answer alone.') }),
+    body: z.strictObject({ apiKey, token: z.string().describe('The key. Only this response contains it.') }),
   },
   errors: [],
   activity: 'api_key_created',
@@ -82,7 +82,7 @@ export const createApiKey = defineRoute({
 
 export const revokeApiKey = defineRoute({
   name: 'revokeApiKey',
-  summary: 'Revokes a key at once; doing it again changes nothing',
+  summary: 'Revokes an API key immediately. Idempotent',
   method: 'DELETE',
   path: '/v1/orgs/{orgId}/api-keys/{keyId}',
   auth: ['session'],

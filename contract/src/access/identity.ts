@@ -1,4 +1,4 @@
-// Who is calling, and in which orgs.
+// The caller and its orgs.
 import { z } from 'zod';
 import { exampleIdentity, exampleOrg } from '../route/examples.ts';
 import { role } from '../route/permissions.ts';
@@ -8,17 +8,22 @@ import { idText, timestamp } from '../route/text.ts';
 /** spec: Identity. With an API key: its creator. */
 export const identity = z
   .strictObject({ id: idText, email: z.string().nullable(), displayName: z.string().nullable() })
-  .meta({ id: 'Identity', description: 'Who calls; with an API key or a personal agent token, who made it.' });
+  .meta({ id: 'Identity', description: 'The calling user; with an API key or a personal agent token, its creator.' });
 export type Identity = z.infer<typeof identity>;
 
 export const org = z
-  .strictObject({ id: idText, name: z.string(), role: role.describe("The caller's role in it."), createdAt: timestamp })
-  .meta({ id: 'Org', description: 'An organization, which projects and members belong to.' });
+  .strictObject({
+    id: idText,
+    name: z.string(),
+    role: role.describe("The caller's role in the org."),
+    createdAt: timestamp,
+  })
+  .meta({ id: 'Org', description: 'An organization with members and projects.' });
 export type Org = z.infer<typeof org>;
 
 export const getMe = defineRoute({
   name: 'getMe',
-  summary: 'The caller; with an API key, its creator',
+  summary: 'Returns the calling user; with an API key, its creator',
   method: 'GET',
   path: '/v1/me',
   auth: ['session', 'api_key', 'agent_token'],
@@ -33,7 +38,7 @@ export const getMe = defineRoute({
 
 export const listMyOrgs = defineRoute({
   name: 'listMyOrgs',
-  summary: "The orgs the caller belongs to; with an API key, the key's org",
+  summary: "Lists the orgs of the caller; with an API key, the key's org",
   method: 'GET',
   path: '/v1/me/orgs',
   auth: ['session', 'api_key', 'agent_token'],

@@ -1,7 +1,6 @@
-// The closed list of what the service answers without a bearer token: the health check, sign-in,
-// the pages for people, and the reference. Nothing else does; a test holds the server against it,
-// and docs/spec-gaps.md says why each is there. What lies below /auth/ follows OAuth's own shapes
-// (RFC 6749, 7009, 8628), errors included.
+// The closed list of paths without a bearer token: the health check, sign-in, web pages and the API
+// reference. A test compares the server with it; docs/spec-gaps/open-paths.md gives the reasons.
+// Paths below /auth/ use the request and error formats of OAuth (RFC 6749, 7009, 8628).
 import type { Method } from '../route/route.ts';
 
 export interface OpenPath {
@@ -12,43 +11,47 @@ export interface OpenPath {
 
 export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'GET', path: '/health', why: 'the health check' },
-  { method: 'POST', path: '/auth/device/code', why: 'a device asks for a code that a person approves (RFC 8628)' },
+  {
+    method: 'POST',
+    path: '/auth/device/code',
+    why: 'device authorization: issues a code that a user approves (RFC 8628)',
+  },
   {
     method: 'POST',
     path: '/auth/token',
-    why: 'a device code or refresh token is exchanged for a session token (RFC 6749)',
+    why: 'exchanges a device code or refresh token for an access token (RFC 6749)',
   },
   {
     method: 'POST',
     path: '/auth/revoke',
-    why: 'sign-out of a client that holds a refresh or session token (RFC 7009)',
+    why: 'sign-out: revokes a refresh or access token (RFC 7009)',
   },
-  { method: 'POST', path: '/auth/session', why: "the console's own refresh: its cookie for a session token" },
-  { method: 'POST', path: '/auth/oidc', why: 'begins a sign-in at the OIDC provider' },
-  { method: 'GET', path: '/auth/oidc/callback', why: 'the way back from the OIDC provider' },
+  { method: 'POST', path: '/auth/session', why: "exchanges the console's cookie for an access token" },
+  { method: 'POST', path: '/auth/oidc', why: 'starts a sign-in at the OIDC provider' },
+  { method: 'GET', path: '/auth/oidc/callback', why: 'redirect target of the OIDC provider' },
   { method: 'GET', path: '/sign-in', why: 'page' },
   { method: 'POST', path: '/sign-in', why: 'form of the page' },
   { method: 'GET', path: '/sign-out', why: 'page' },
   { method: 'POST', path: '/sign-out', why: 'form of the page' },
   { method: 'GET', path: '/forgot-password', why: 'page' },
   { method: 'POST', path: '/forgot-password', why: 'form of the page' },
-  { method: 'GET', path: '/reset-password', why: 'page; the mailed token is in its query' },
+  { method: 'GET', path: '/reset-password', why: 'page; its query holds the mailed token' },
   { method: 'POST', path: '/reset-password', why: 'form of the page' },
-  { method: 'GET', path: '/verify-email', why: 'page; the mailed token is in its query' },
-  { method: 'POST', path: '/verify-email', why: 'form of the page: verifies, or sends the mail again' },
-  { method: 'GET', path: '/welcome', why: 'page that the one-time link of the first start opens' },
+  { method: 'GET', path: '/verify-email', why: 'page; its query holds the mailed token' },
+  { method: 'POST', path: '/verify-email', why: 'form of the page: verifies, or resends the mail' },
+  { method: 'GET', path: '/welcome', why: 'page opened by the one-time link of the first start' },
   { method: 'POST', path: '/welcome', why: 'form of the page' },
-  { method: 'GET', path: '/invitation', why: 'page that the mailed link of an invitation opens' },
-  { method: 'POST', path: '/invitation', why: 'form of the page: accepts, with a new account or the one signed in' },
-  { method: 'GET', path: '/device', why: 'page on which a person approves a device' },
+  { method: 'GET', path: '/invitation', why: 'page opened by the link of an invitation mail' },
+  { method: 'POST', path: '/invitation', why: 'form of the page: accepts with a new account or the signed-in one' },
+  { method: 'GET', path: '/device', why: 'page on which a user approves a device' },
   { method: 'POST', path: '/device', why: 'form of the page' },
-  { method: 'GET', path: '/preview', why: 'page that a team link leads to: lets members of the org on to the preview' },
-  { method: 'POST', path: '/billing/stripe', why: "the payment provider's events, which bear its signature" },
-  { method: 'GET', path: '/billing/return', why: 'page that the payment provider leads back to' },
-  { method: 'GET', path: '/pages.css', why: 'style of the pages' },
+  { method: 'GET', path: '/preview', why: 'page opened by a team link: redirects members of the org to the preview' },
+  { method: 'POST', path: '/billing/stripe', why: 'webhook of the payment provider; events are signed' },
+  { method: 'GET', path: '/billing/return', why: 'return page of the payment provider' },
+  { method: 'GET', path: '/pages.css', why: 'style sheet of the pages' },
   { method: 'GET', path: '/v1/openapi.json', why: 'the published OpenAPI document' },
-  { method: 'GET', path: '/docs', why: 'the reference: shows the document' },
-  { method: 'GET', path: '/docs/redoc.js', why: 'script of the reference: draws it' },
-  { method: 'GET', path: '/docs/start.js', why: 'script of the reference: begins' },
-  { method: 'GET', path: '/docs/docs.css', why: 'style of the reference' },
+  { method: 'GET', path: '/docs', why: 'API reference: renders the document' },
+  { method: 'GET', path: '/docs/redoc.js', why: 'API reference: renderer' },
+  { method: 'GET', path: '/docs/start.js', why: 'API reference: start script' },
+  { method: 'GET', path: '/docs/docs.css', why: 'API reference: style sheet' },
 ];

@@ -1,4 +1,4 @@
-// The org's activity feed as callers read it.
+// The activity feed of an org.
 import { z } from 'zod';
 import { activityKind } from '../route/activity-kinds.ts';
 import { ACTIVITY_PAGE } from '../route/limits.ts';
@@ -7,12 +7,12 @@ import { defineRoute } from '../route/route.ts';
 import { idText, timestamp } from '../route/text.ts';
 
 /**
- * `operator`: a person on the machine itself. `system`: the service, carrying out what somebody
- * asked for or what time brings.
+ * `operator`: a person with a shell on the host. `system`: the service itself, in a durable step or
+ * on a timer.
  */
 export const activityActorKind = z.enum(['session', 'api_key', 'agent_token', 'operator', 'system']);
 
-/** What the entry is about. */
+/** Kind of the resource that changed. */
 export const activitySubjectKind = z.enum([
   'org',
   'user',
@@ -29,32 +29,33 @@ export const activityEntry = z
     id: idText,
     at: timestamp,
     /**
-     * One of {@link activityKind}, or of a former version's: what a version no longer writes stays
-     * in the feed.
+     * A value of {@link activityKind}, or one written by an older version: entries stay in the feed
+     * when a kind is retired.
      */
-    kind: z.string().describe('What happened, noun first, such as `sandbox_created`. Further ones will come.'),
+    kind: z
+      .string()
+      .describe(
+        'Kind of event, noun first, such as `sandbox_created`. More may be added; clients must accept unknown values.',
+      ),
     actor: z.strictObject({
       kind: activityActorKind,
-      id: idText.nullable().describe("The API key's or personal token's id; null otherwise."),
-      userId: idText.nullable().describe('The person who called, or whom the key or token acts as.'),
+      id: idText.nullable().describe('Id of the API key or personal agent token; null for other actors.'),
+      userId: idText.nullable().describe('Id of the user who called, or as whom the key or token acts.'),
     }),
     subject: z.strictObject({ kind: activitySubjectKind, id: idText }),
     orgId: idText,
     projectId: idText.nullable(),
     sandboxId: idText.nullable(),
-    reason: z.string().nullable().describe('Why, where there is something to say; for people.'),
-    requestId: z
-      .string()
-      .nullable()
-      .describe('`x-request-id` of the call that did it; null for what no call did by itself.'),
-    details: z.record(z.string(), z.unknown()).describe('What else belongs to the kind.'),
+    reason: z.string().nullable().describe('Human-readable reason; null when there is none.'),
+    requestId: z.string().nullable().describe('`x-request-id` of the call that caused it; null when no call did.'),
+    details: z.record(z.string(), z.unknown()).describe('Further data; its fields depend on the kind.'),
   })
-  .meta({ id: 'ActivityEntry', description: 'Something that happened in an org.' });
+  .meta({ id: 'ActivityEntry', description: 'An event in an org.' });
 export type ActivityEntry = z.infer<typeof activityEntry>;
 
 export const listActivity = defineRoute({
   name: 'listActivity',
-  summary: `What happened in the org, newest first, in pages of ${ACTIVITY_PAGE.default} unless limit says otherwise`,
+  summary: `Lists the events of the org, newest first; a page has ${ACTIVITY_PAGE.default} entries unless limit is set`,
   method: 'GET',
   path: '/v1/orgs/{orgId}/activity',
   auth: ['session', 'api_key'],

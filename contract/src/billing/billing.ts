@@ -1,4 +1,4 @@
-// What an org pays for: its subscription to a plan, and the way to the payment provider.
+// Subscription of an org to a plan, and checkout at the payment provider.
 import { z } from 'zod';
 import { plan } from './plans.ts';
 import { defineRoute } from '../route/route.ts';
@@ -7,11 +7,11 @@ import { idText, timestamp } from '../route/text.ts';
 export const subscriptionStatus = z.enum(['active', 'past_due', 'canceled']).meta({
   id: 'SubscriptionStatus',
   description:
-    '`active`: the plan is in force. `past_due`: a payment did not work and the provider tries again; the plan stays in force until it gives up. `canceled`: it is over.',
+    '`active`: the plan applies. `past_due`: a payment failed and the provider retries; the plan applies until the provider gives up. `canceled`: the subscription has ended.',
 });
 export type SubscriptionStatus = z.infer<typeof subscriptionStatus>;
 
-/** Who collects the money. */
+/** The payment provider. */
 export const paymentProvider = z.enum(['stripe']);
 
 export const subscription = z
@@ -19,25 +19,27 @@ export const subscription = z
     plan: plan.omit({ priceId: true }),
     status: subscriptionStatus,
     startedAt: timestamp,
-    periodStartsAt: timestamp.nullable().describe('The billing period now; null when the subscription is over.'),
+    periodStartsAt: timestamp
+      .nullable()
+      .describe('Start of the current billing period; null if the subscription has ended.'),
     periodEndsAt: timestamp.nullable(),
-    canceledAt: timestamp.nullable().describe('Since when it is over.'),
-    cancelsAt: timestamp.nullable().describe('When it will be over, if that is known ahead.'),
+    canceledAt: timestamp.nullable().describe('Time at which the subscription ended.'),
+    cancelsAt: timestamp.nullable().describe('Scheduled end of the subscription; null if none is scheduled.'),
     sandboxMachineHourLimit: z
       .number()
       .nonnegative()
       .nullable()
-      .describe("As the org's admins set it; null: none of their own. What follows from it stands in the usage."),
+      .describe('The cap configured by org admins; null: none. The usage operation returns the effective cap.'),
     sandboxOverageEnabled: z.boolean(),
-    provider: paymentProvider.nullable().describe('null: nobody collects anything for it.'),
+    provider: paymentProvider.nullable().describe('null: no payments are collected.'),
   })
   .meta({ id: 'Subscription', description: "The org's plan and its billing period." });
 export type Subscription = z.infer<typeof subscription>;
 
 export const checkout = z.strictObject({
-  /** A page of the payment provider, to be opened by the person who pays. */
+  /** Payment page of the provider, for the paying user. */
   url: z.url({ protocol: /^https?$/ }),
-  /** Until when the page can be used; null where the provider does not say. */
+  /** Expiry of the page; null if the provider reports none. */
   expiresAt: timestamp.nullable(),
 });
 export type Checkout = z.infer<typeof checkout>;
@@ -46,7 +48,7 @@ const orgParams = z.object({ orgId: idText });
 
 export const getSubscription = defineRoute({
   name: 'getSubscription',
-  summary: "The org's plan, its status and the billing period",
+  summary: "Returns the org's plan, its status and the billing period",
   method: 'GET',
   path: '/v1/orgs/{orgId}/subscription',
   auth: ['session', 'api_key'],
@@ -60,7 +62,8 @@ export const getSubscription = defineRoute({
 
 export const createCheckout = defineRoute({
   name: 'createCheckout',
-  summary: 'Begins the purchase of a plan at the payment provider; the plan is in force once that says that it is paid',
+  summary:
+    'Starts the purchase of a plan at the payment provider; the plan applies once the provider reports the payment',
   method: 'POST',
   path: '/v1/orgs/{orgId}/billing/checkout',
   auth: ['session'],

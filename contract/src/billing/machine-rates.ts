@@ -1,13 +1,9 @@
-// What machine time costs whoever runs the installation, for estimates. Configuration, beside the
-// plans (BERTH_PLANS_FILE).
+// Resource costs of the installation, for estimates. Configured with the plans (BERTH_PLANS_FILE).
 import { z } from 'zod';
 
 const usdAnHour = z.number().nonnegative().max(10_000);
 
-/**
- * US dollars for one hour of one vCPU, of one GB of memory, of one GB of disk, each while its
- * machine is awake.
- */
+/** US dollars per hour of one vCPU, one GB of memory and one GB of disk of an awake sandbox. */
 export const machineRates = z.strictObject({
   vcpuHourUsd: usdAnHour,
   memoryGbHourUsd: usdAnHour,
@@ -15,5 +11,5 @@ export const machineRates = z.strictObject({
 });
 export type MachineRates = z.infer<typeof machineRates>;
 
-/** About what machines of public clouds cost on demand: to be replaced by what one's own cost. */
+/** Approximate on-demand prices of public clouds. Configure the installation's real costs. */
 export const DEFAULT_MACHINE_RATES: MachineRates = { vcpuHourUsd: 0.03, memoryGbHourUsd: 0.004, diskGbHourUsd: 0.0001 };

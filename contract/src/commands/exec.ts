@@ -1,4 +1,4 @@
-// Running one shell command in a sandbox.
+// Runs a shell command in a sandbox.
 import { z } from 'zod';
 import { EXEC_LIMITS } from '../route/limits.ts';
 import { defineRoute } from '../route/route.ts';
@@ -6,15 +6,15 @@ import { USE_ERRORS } from '../sandboxes/use.ts';
 import { sandboxParams } from '../sandboxes/sandboxes.ts';
 import { text } from '../route/text.ts';
 
-/** The table is complete: unknown fields are refused by name. */
+/** The spec's table is complete: unknown fields are rejected. */
 export const execBody = z.strictObject({
-  command: text(1, EXEC_LIMITS.commandCharacters).describe('Given to /bin/sh in /code.'),
+  command: text(1, EXEC_LIMITS.commandCharacters).describe('Command for /bin/sh in /code.'),
   timeoutSeconds: z
     .int()
     .min(EXEC_LIMITS.timeoutSeconds.min)
     .max(EXEC_LIMITS.timeoutSeconds.max)
     .default(EXEC_LIMITS.timeoutSeconds.default)
-    .describe('How long it may run; it is ended after that.'),
+    .describe('Timeout; the command is killed when it expires.'),
 });
 
 /** spec: Exec result. */
@@ -24,21 +24,21 @@ export const execResult = z
       .int()
       .min(0)
       .max(255)
-      .describe('A non-zero one is a successful request; 128 + n when signal n ended it; 124 with `timedOut`.'),
+      .describe('Exit code; the request succeeds also if it is not zero. 128 + n after signal n; 124 with `timedOut`.'),
     stdout: z.string(),
     stderr: z.string(),
     truncated: z
       .boolean()
-      .describe(`Whether more than ${EXEC_LIMITS.outputBytes} bytes came of one of the two; the end is kept.`),
+      .describe(`Whether stdout or stderr exceeded ${EXEC_LIMITS.outputBytes} bytes; the tail is kept.`),
     timedOut: z.boolean(),
   })
-  .meta({ id: 'ExecResult', description: 'How a command ended.' });
+  .meta({ id: 'ExecResult', description: 'Result of a command.' });
 export type ExecResult = z.infer<typeof execResult>;
 
 export const execInSandbox = defineRoute({
   name: 'execInSandbox',
   summary:
-    'Runs a command with /bin/sh in /code and waits for its end. Wakes a stopped sandbox first where its project has wakeOnUse',
+    'Runs a command with /bin/sh in /code and waits until it exits. Wakes a stopped sandbox if its project has wakeOnUse',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/exec',
   auth: ['session', 'api_key'],

@@ -1,25 +1,19 @@
-// What an ssh client has to know of a sandbox before its first connection (tunnel.ts carries it):
-// as whom it signs in, with which key, and whom it has to find there.
+// Parameters of an ssh connection to a sandbox (through tunnel.ts): user, host key and authorized
+// key.
 import { z } from 'zod';
 import { defineRoute } from '../route/route.ts';
 import { sandboxParams } from '../sandboxes/sandboxes.ts';
 
-/**
- * A host key as a line of `known_hosts` has it after the name: its kind and its material, without a
- * comment.
- */
+/** Type and material of a host key, as in `known_hosts`, without a comment. */
 const hostKeyLine = z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{68}$/);
 
 export const sshAccess = z.strictObject({
   user: z.literal('berth'),
-  /**
-   * The sandbox's own, from its create to its end, whether it sleeps or wakes: another one there is
-   * somebody else.
-   */
+  /** Constant from create to destroy; a different key means a different server. */
   hostKey: hostKeyLine,
   /**
-   * Of the `sshPublicKey` it was made with, as `ssh-keygen -l` shows it; null: it was made without,
-   * and no ssh server runs in it.
+   * Fingerprint of the sandbox's `sshPublicKey`, in the format of `ssh-keygen -l`; null: created
+   * without a key, so that no ssh server runs.
    */
   authorizedKeyFingerprint: z.string().nullable(),
 });
@@ -27,7 +21,7 @@ export type SshAccess = z.infer<typeof sshAccess>;
 
 export const getSshAccess = defineRoute({
   name: 'getSshAccess',
-  summary: 'The host key of the sandbox and the fingerprint of the key that may sign in by ssh, also while it sleeps',
+  summary: 'Returns the ssh host key of a sandbox and the fingerprint of its authorized key, also while it is asleep',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/ssh',
   auth: ['session', 'api_key'],

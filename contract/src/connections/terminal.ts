@@ -1,24 +1,37 @@
-// An interactive terminal in a sandbox, or a command in one or without, as a WebSocket. For whoever
-// writes a client of it (a console, a command line), the whole of it:
+// An interactive terminal, or a command with or without a terminal, over a WebSocket. Protocol, for
+// authors of clients:
 //
-//   open    new WebSocket('wss://…/v1/sandboxes/{id}/terminal?cols=120&rows=40', ['berth.v1', 'berth.bearer.' + token]); who can set headers sends Authorization
-//           instead of the second name. What is refused is a JSON error; a browser sees a failed connection alone and asks GET /v1/sandboxes/{id} for the status.
-//           `command=…` runs that as exec does (/bin/sh -c in /code, its environment but for TERM) in place of the login shell; `tty=false`, with a command alone, gives
-//           it pipes in place of a terminal: `cols` and `rows` mean nothing then. The request's head is bounded (16 KiB, as everywhere): what is longer goes as input.
-//   bytes   binary frames, both ways, cut anywhere, also within a character: given to the terminal as they are (xterm.js: write(new Uint8Array(data))), and what its
-//           user typed sent in UTF-8. Ctrl-C and its like are bytes. Nothing is echoed but by the other end. With tty=false those of the client are the command's
-//           input, and each of the server begins with one byte that says what the rest is of: 1 stdout, 2 stderr; in order within each. No total is bounded.
-//   end     {"end":true} as a text frame, with tty=false: the command sees the end of its input. No bytes may follow; signals may.
-//   resize  {"resize":{"cols":120,"rows":40}} as a text frame, with a terminal, whenever the size changes; the programs are told.
-//   signal  {"signal":"SIGTERM"} as a text frame, to the process group in the foreground of the terminal, or to that of the command. Behind bytes that the command does
-//           not read it waits with them; closing does not.
-//   renew   {"bearer":"<another token of the same user>"} as a text frame, before a session token expires; at most every 10 s (websocket.ts).
-//   exit    {"exit":0} as a text frame, the server's last, behind all that the shell or command wrote; then it closes with 1000. What comes for it then is dropped.
-//           {"exit":143,"signal":"SIGTERM"} when a signal ended it. Other close codes: websocket.ts; 4409 is a sandbox that is not awake any more, 4401 a token that is
-//           good no more. There is nothing to come back to: a new connection is a new shell.
-//   close   hangs up: the programs get SIGHUP. Of a command every process of its session does, and those that are left two seconds later are killed. A command that ended by
-//           itself leaves what it put into the background running, as exec does.
-//   pings   are the server's, every 20 s, and answered by every WebSocket by itself; a client that hears none for a minute may give up.
+//   open    new WebSocket('wss://…/v1/sandboxes/{id}/terminal?cols=120&rows=40', ['berth.v1',
+//           'berth.bearer.' + token]). Clients that can set headers send Authorization instead of
+//           the second subprotocol. A refusal is a JSON error; a browser sees only a failed
+//           connection and can fetch GET /v1/sandboxes/{id} for the status. `command=…` runs a
+//           command instead of the login shell, as exec does: /bin/sh -c in /code, with the same
+//           environment except TERM. `tty=false`, only with a command, uses pipes instead of a
+//           terminal; `cols` and `rows` are then ignored. The request head is limited to 16 KiB:
+//           send longer input as bytes.
+//   bytes   Binary frames in both directions, split anywhere, also inside a UTF-8 character. Pass
+//           them to the terminal unchanged (xterm.js: write(new Uint8Array(data))) and send
+//           keyboard input as UTF-8; Ctrl-C is a byte. The client must not echo. With tty=false,
+//           frames of the client are stdin. Each frame of the server starts with one byte, 1 for
+//           stdout or 2 for stderr; each stream is in order. The total is not limited.
+//   end     {"end":true}, a text frame, with tty=false: closes stdin. No bytes may follow; signals
+//           may.
+//   resize  {"resize":{"cols":120,"rows":40}}, a text frame, with a terminal: sets its size.
+//   signal  {"signal":"SIGTERM"}, a text frame: signals the foreground process group of the
+//           terminal, or the process group of the command. A signal waits behind bytes that the
+//           command has not read; closing the WebSocket does not.
+//   renew   {"bearer":"<token>"}, a text frame: replaces an access token before it expires, with
+//           another token of the same user; at most every 10 s (websocket.ts).
+//   exit    {"exit":0}, a text frame: the last frame of the server, after all output; then it
+//           closes with 1000. Later frames of the client are dropped. After a signal:
+//           {"exit":143,"signal":"SIGTERM"}. Other close codes are in websocket.ts: 4409 the
+//           sandbox is not awake, 4401 the token is no longer valid. A closed connection cannot be
+//           resumed: a new one starts a new shell.
+//   close   Hangs up: the programs get SIGHUP. With a command, every process of its POSIX session
+//           gets SIGHUP, and SIGKILL two seconds later. Background processes of a command that
+//           exited by itself keep running, as with exec.
+//   pings   Sent by the server every 20 s; every WebSocket implementation replies by itself. A
+//           client that receives none for one minute may disconnect.
 import { z } from 'zod';
 import { EXEC_LIMITS, TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '../route/limits.ts';
 import { shownAsInteger } from '../route/number-in-query.ts';
@@ -42,19 +55,19 @@ export const terminalQuery = z
   .object({
     command: text(1, EXEC_LIMITS.commandCharacters)
       .optional()
-      .describe('Given to /bin/sh in /code, in place of the login shell.'),
+      .describe('Command for /bin/sh in /code, run instead of the login shell.'),
     tty: z
       .enum(['true', 'false'])
       .default('true')
-      .describe('Whether it has a terminal; without one there must be a command, and `cols` and `rows` mean nothing.'),
+      .describe('Whether to allocate a terminal. `false` requires `command`; `cols` and `rows` are then ignored.'),
     cols: sideInQuery.default(TERMINAL_DEFAULT_SIZE.cols).meta(shown('Columns.', TERMINAL_DEFAULT_SIZE.cols)),
     rows: sideInQuery.default(TERMINAL_DEFAULT_SIZE.rows).meta(shown('Rows.', TERMINAL_DEFAULT_SIZE.rows)),
   })
   .refine(({ command, tty }) => command !== undefined || tty === 'true', {
     path: ['command'],
-    error: 'must be given with tty=false: a login shell has a terminal',
+    error: 'must be given with tty=false: a login shell requires a terminal',
   })
-  .describe('`tty=false` needs a `command`.');
+  .describe('`tty=false` requires `command`.');
 export type TerminalQuery = z.output<typeof terminalQuery>;
 
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
@@ -72,29 +85,23 @@ export const terminalSignal = z.enum([
 ]);
 const signalOrder = z.strictObject({ signal: terminalSignal });
 
-/**
- * Text frames of the client. A signal goes to the program in the foreground. (What keys do, Ctrl-C
- * among them, is in the bytes.)
- */
+/** Text frames of the client. A signal goes to the foreground process group. */
 export const terminalOrder = z.union([
   z.strictObject({ resize: z.strictObject({ cols: side, rows: side }) }),
   signalOrder,
 ]);
 export type TerminalOrder = z.infer<typeof terminalOrder>;
 
-/**
- * Text frames of the client with tty=false: the end of the input, and signals to the command's
- * process group.
- */
+/** Text frames of the client with tty=false. A signal goes to the command's process group. */
 export const commandOrder = z.union([z.strictObject({ end: z.literal(true) }), signalOrder]);
 export type CommandOrder = z.infer<typeof commandOrder>;
 
-/** The first byte of each binary frame of the server with tty=false. */
+/** First byte of each binary frame of the server with tty=false. */
 export const COMMAND_OUTPUT = { stdout: 1, stderr: 2 } as const;
 
 /**
- * The last frame of the server, a text frame: the exit code of shell or command, 128 + n when
- * signal n ended it, and the signal's name then. Then it is closed.
+ * Last frame of the server, a text frame: the exit code of the shell or command. After signal n the
+ * code is 128 + n, with the signal's name.
  */
 export const terminalExit = z.strictObject({
   exit: z.int().min(0).max(255),
@@ -107,7 +114,7 @@ export const terminalExit = z.strictObject({
 export const terminalInSandbox = defineRoute({
   name: 'terminalInSandbox',
   summary:
-    'The login shell of the sandbox, or a command, in a terminal of its own, which binary frames are the bytes of; or a command with its pipes. Its end hangs up. Wakes as a tunnel does',
+    'Opens a terminal with a login shell or a command, or runs a command with pipes. Closing hangs up. Wakes a stopped sandbox if its project has wakeOnUse',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/terminal',
   websocket: true,

@@ -1,5 +1,4 @@
-// A raw connection to a port of a sandbox, as a WebSocket: for ssh, and for whatever else speaks
-// TCP.
+// A TCP connection to a port of a sandbox over a WebSocket, for ssh and other TCP clients.
 import { z } from 'zod';
 import { PORT, SSH_PORT } from '../route/limits.ts';
 import { shownAsInteger } from '../route/number-in-query.ts';
@@ -17,22 +16,21 @@ export const tunnelQuery = z.object({
     .refine((port) => port <= PORT.max, portText)
     .default(SSH_PORT)
     .meta({
-      ...shownAsInteger({ minimum: PORT.min, maximum: PORT.max, description: 'A TCP port of the sandbox.' }),
+      ...shownAsInteger({ minimum: PORT.min, maximum: PORT.max, description: 'TCP port in the sandbox.' }),
       default: SSH_PORT,
     }),
 });
 
 /**
- * A text frame of either side: nothing more comes from it, as the end of a direction of a TCP
- * connection. What a tunnel carries is binary frames, however cut. After both ends the server
- * closes.
+ * Text frame of either side: half-closes its direction, as a TCP FIN. Data is sent in binary frames
+ * of any length. The server closes the WebSocket after both directions ended.
  */
 export const tunnelEnd = z.strictObject({ end: z.literal(true) });
 
 export const tunnelToSandbox = defineRoute({
   name: 'tunnelToSandbox',
   summary:
-    'A TCP connection to a port of the sandbox, as binary frames. Wakes a stopped sandbox first where its project has wakeOnUse',
+    'Opens a TCP connection to a port of a sandbox, as binary frames. Wakes a stopped sandbox if its project has wakeOnUse',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/tunnel',
   websocket: true,

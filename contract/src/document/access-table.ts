@@ -1,30 +1,41 @@
-// docs/access.md as it follows from the contract: which role has which permission, what a token
-// adds to that, and what each route takes. Text only: contract/test/document/print-access-table.ts prints
-// it.
+// Generates the text of docs/access.md: permissions of each role and token, and the accepted tokens
+// of each route. contract/test/document/print-access-table.ts prints it.
 import { agentTokenAccess, agentTokenPermissions } from '../access/agent-tokens.ts';
 import { permission, role, ROLE_PERMISSIONS } from '../route/permissions.ts';
 import { AUTH_KINDS, type AuthKind, type Route } from '../route/route.ts';
 import { ROUTES } from '../routes.ts';
 
 const KIND_HEADINGS: { readonly [kind in AuthKind]: string } = {
-  session: 'session',
+  session: 'access token',
   api_key: 'API key',
-  agent_token: 'personal token',
+  agent_token: 'personal agent token',
 };
 const YES = '✓';
 const NO = '';
 
-/** What docs/access.md holds, to the byte. */
+/** The exact content of docs/access.md. */
 export function accessTable(): string {
-  return `# Who may do what
+  return `# Access
 
-Printed from \`contract/src\` by \`npm run docs:access\`; \`contract/test/document/access-table.test.ts\` fails when it is not what the contract says. That the
-server does exactly this, with every kind of token on every route, is shown by \`api/test/sweeps/access-sweep.test.ts\`.
+Generated from \`contract/src\` by \`npm run docs:access\`.
+\`contract/test/document/access-table.test.ts\` fails if this page is out of date.
+\`api/test/sweeps/access-sweep.test.ts\` calls every route with every kind of token and compares the
+server's decision with this page.
 
-A call is allowed when the route takes the kind of token, the token's holder is a member of the org that the path belongs to, and the holder's role
-there **now** has the route's permission and the token grants it. A session token grants what the role has. An API key grants its scopes (all, when
-it has none set; nothing, when they are \`[]\`) in its own org alone, and never more than its creator's role. A personal agent token grants what the
-second table says, never more than its creator's role, in all of the creator's orgs.
+A call is allowed if all of these hold:
+
+1. The route accepts the kind of token.
+2. The token's user is a member of the org that the path belongs to.
+3. The user's **current** role in that org has the permission of the route.
+4. The token grants that permission.
+
+| Token | Grants |
+| --- | --- |
+| Access token (auth kind \`session\`) | all permissions of the user's role |
+| API key | its scopes, in its own org; without scopes all permissions, with \`[]\` none |
+| Personal agent token | the permissions of the second table, in all orgs of its user |
+
+An API key and a personal agent token act as their creator and never exceed the creator's role.
 
 ## Roles
 
@@ -32,8 +43,8 @@ ${table(
   ['Permission', ...role.options],
   permission.options.map((name) => [code(name), ...role.options.map((who) => mark(ROLE_PERMISSIONS[who].has(name)))]),
 )}
-Making, changing, removing and inviting owners needs \`org.owners.manage\` besides \`org.members.manage\`. Making a public preview
-link, and seeing the URL of one, needs \`sandbox.preview.share\` besides \`sandbox.preview\`.
+Adding, changing, removing and inviting owners also requires \`org.owners.manage\`. Creating a public
+preview link, and reading its URL, also requires \`sandbox.preview.share\`.
 
 ## Personal agent tokens
 
@@ -46,11 +57,12 @@ ${table(
   ],
   agentTokenRows(),
 )}
-\`canApprove\` and \`canWake\` can be combined with one another, and not with \`read_only\`.
+\`canApprove\` and \`canWake\` can be combined with each other, but not with \`read_only\`.
 
 ## Routes
 
-What needs no token at all is listed in [spec-gaps.md](spec-gaps.md#what-is-answered-without-a-bearer-token).
+Paths that need no token are listed in
+[spec-gaps/open-paths.md](spec-gaps/open-paths.md).
 
 ${table(
   ['Route', 'Permission', 'Roles', ...AUTH_KINDS.map((kind) => KIND_HEADINGS[kind])],

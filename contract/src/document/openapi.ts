@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document of the API, as it follows from the routes. Values only:
-// contract/test/document/print-openapi.ts writes openapi.json, the server serves it.
+// Generates the OpenAPI 3.1 document from the routes. contract/test/document/print-openapi.ts
+// writes openapi.json; the server serves the document.
 import { DocumentSchemas, type JsonSchema } from './schemas.ts';
 import { operationOf, SECURITY, SHARED_HEADERS, SHARED_PARAMETERS } from './operation.ts';
 import { inOrder, tagOf } from './tags.ts';
@@ -8,7 +8,7 @@ import type { Route } from '../route/route.ts';
 import { ROUTES } from '../routes.ts';
 
 const PREFIX = '/v1';
-/** Where a new installation listens. */
+/** Origin of a new installation. */
 export const DEFAULT_ORIGIN = 'http://127.0.0.1:4800';
 
 export interface OpenApiDocument extends JsonSchema {
@@ -17,7 +17,7 @@ export interface OpenApiDocument extends JsonSchema {
   components: { schemas: Record<string, JsonSchema>; [kind: string]: Record<string, unknown> };
 }
 
-/** The published document. @param origin by which the service is reached */
+/** The published document. @param origin scheme, host and port of the service */
 export function publishedDocument(origin: string = DEFAULT_ORIGIN): OpenApiDocument {
   return documentOf(
     ROUTES.filter(({ published }) => published),
@@ -25,7 +25,7 @@ export function publishedDocument(origin: string = DEFAULT_ORIGIN): OpenApiDocum
   );
 }
 
-/** One with every route, for what is made with the service. */
+/** A document with every route, for tools of this repository. */
 export function fullDocument(origin: string = DEFAULT_ORIGIN): OpenApiDocument {
   return documentOf(ROUTES, origin);
 }
@@ -33,7 +33,7 @@ export function fullDocument(origin: string = DEFAULT_ORIGIN): OpenApiDocument {
 function documentOf(routes: readonly Route[], origin: string): OpenApiDocument {
   const schemas = new DocumentSchemas();
   const responses = new Map<string, JsonSchema>();
-  // So that what is named means the same in every answer, whatever a request makes of it.
+  // Register response schemas first: a request schema of the same name gets another name.
   for (const { response } of routes) if (response.status !== 101) schemas.of(response.body, 'output');
   const paths: Record<string, JsonSchema> = {};
   for (const route of routes) {
@@ -68,7 +68,7 @@ function documentOf(routes: readonly Route[], origin: string): OpenApiDocument {
   };
 }
 
-/** Those of the shared parts that something refers to. */
+/** Returns the shared parts that the document refers to. */
 function usedBy(
   paths: Record<string, JsonSchema>,
   kind: string,
@@ -81,16 +81,15 @@ function usedBy(
 const ERROR_ENVELOPE: JsonSchema = {
   type: 'object',
   description:
-    'The body of every error answer. Decide on the code, never on the message; take codes that you do not know.',
+    'Body of every error response. Decide on `code`, never on `message`. More codes may be added; clients must accept unknown values.',
   properties: {
     error: {
       type: 'object',
       properties: {
-        message: { type: 'string', minLength: 1, description: 'For people: what is wrong, and what is allowed.' },
+        message: { type: 'string', minLength: 1, description: 'Human-readable: what is wrong, and what is allowed.' },
         code: {
           type: 'string',
-          description:
-            'For programs. Which ones occur stands at each status of each operation; further ones will come.',
+          description: 'Machine-readable. Each operation lists its codes by status.',
         },
       },
       required: ['message', 'code'],
@@ -101,21 +100,24 @@ const ERROR_ENVELOPE: JsonSchema = {
 
 const INTRODUCTION = `Berth runs sandboxes: microVMs for code and coding agents. Sandboxes belong to projects, projects to orgs.
 
-**Requests.** Bodies are JSON in UTF-8. Every request but the health check carries \`Authorization: Bearer <token>\`. Timestamps are ISO 8601 in UTC with
-milliseconds. Ids are opaque.
+**Requests.** Bodies are JSON in UTF-8. Every request except the health check carries
+\`Authorization: Bearer <token>\`. Timestamps are ISO 8601 in UTC with milliseconds. Ids are opaque.
 
-**Answers.** Every answer has \`x-request-id\`. Errors have one envelope, \`{ "error": { "message", "code" } }\`, and a matching status. Clients take fields, codes and
-values of enumerations that they do not know: further ones come without a new version.
+**Responses.** Every response has \`x-request-id\`. Every error has the body
+\`{ "error": { "message", "code" } }\` and a matching status. Fields, error codes and enumeration values
+may be added without a new version; clients must accept unknown ones.
 
-**Lifecycle.** A sandbox is made, put to sleep, woken, resized and destroyed by calls that begin a transition; they wait up to 2 s for its end, and what takes longer is
-followed by fetching the sandbox.
+**Lifecycle.** Create, sleep, wake, resize and destroy start a transition and wait up to 2 s for it to
+finish. If it takes longer, poll the sandbox.
 
-**Retries.** \`GET\` may be repeated. A write whose answer was lost may have been carried out: look before it is repeated, or make it with an \`Idempotency-Key\` where the
-operation takes one.
+**Retries.** \`GET\` can be retried. A write whose response was lost may have been carried out: check
+the resource before you retry, or send an \`Idempotency-Key\` where the operation accepts one.
 
-**Rates.** ${REQUESTS_PER_MINUTE} requests a minute of one credential unless the operator set another number; above it 429 with \`Retry-After\`. The headers \`RateLimit\` and
-\`RateLimit-Policy\` say what is left.
+**Rate limits.** ${REQUESTS_PER_MINUTE} requests per minute and credential, unless the operator configures another limit. Above
+it, the response is 429 with \`Retry-After\`. The headers \`RateLimit\` and \`RateLimit-Policy\` report the
+remaining requests.
 
-**Lists.** Lists take \`limit\` and \`after\`; without both they are answered whole, unless the operation says otherwise.
+**Lists.** Lists accept \`limit\` and \`after\`. Without both the whole list is returned, unless the
+operation states a page size.
 
-**Parts of the service that this document does not show** (signing in, terminals and tunnels, administration) are not promised to stay as they are.`;
+**Unpublished operations** (sign-in, terminals and tunnels, administration) may change without notice.`;

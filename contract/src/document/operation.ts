@@ -1,5 +1,5 @@
-// One route as an operation of a document: parameters, body, the answers with each status,
-// examples, and in words what schemas cannot say.
+// Converts a route to an OpenAPI operation: parameters, body, responses by status, examples, and a
+// description of the rules that schemas cannot express.
 import type { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../route/errors.ts';
 import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS, IDEMPOTENCY_KEY, TRANSITION_WAIT_MS } from '../route/limits.ts';
@@ -7,13 +7,13 @@ import { capitalized, type DocumentSchemas, type JsonSchema } from './schemas.ts
 import { tagOf } from './tags.ts';
 import { errorsOf, statusOf, type AuthKind, type Route, type RouteExample } from '../route/route.ts';
 
-/** Names of the security schemes, and what the tokens are called in words. */
+/** Names of the security schemes, and of their tokens in prose. */
 export const SECURITY: { readonly [kind in AuthKind]: { scheme: string; words: string; description: string } } = {
   session: {
     scheme: 'session',
-    words: 'session token',
+    words: 'access token',
     description:
-      'Session token of a signed-in person, for interactive clients. Grants what their role in the org does; expires after about an hour.',
+      "Access token of a sign-in session, for interactive clients. Grants the permissions of the user's role; expires after about an hour.",
   },
   api_key: {
     scheme: 'apiKey',
@@ -23,38 +23,38 @@ export const SECURITY: { readonly [kind in AuthKind]: { scheme: string; words: s
   agent_token: {
     scheme: 'agentToken',
     words: 'personal agent token',
-    description: "Personal agent token: drives agent sessions across its creator's orgs, and nothing else.",
+    description: 'Personal agent token: controls agent sessions in all orgs of its creator, and nothing else.',
   },
 };
 
 const header = (name: string): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 const parameter = (name: string): JsonSchema => ({ $ref: `#/components/parameters/${name}` });
 
-/** What operations refer to. */
+/** Components that operations refer to. */
 export const SHARED_HEADERS: Readonly<Record<string, JsonSchema>> = {
   RequestId: {
-    description: 'Id of the request, also in the log of the service.',
+    description: "Id of the request, also in the service's log.",
     schema: { type: 'string' },
     example: 'req_0123456789abcdef0123456789abcdef',
   },
-  RetryAfter: { description: 'Seconds to wait before the next try.', schema: { type: 'integer', minimum: 0 } },
+  RetryAfter: { description: 'Seconds to wait before retrying.', schema: { type: 'integer', minimum: 0 } },
   RateLimit: {
     description:
-      'What is left of the rate of this credential, and when it is whole again: `"default";r=<left>;t=<seconds>`.',
+      'Remaining requests of this credential, and seconds until the limit is fully restored: `"default";r=<remaining>;t=<seconds>`.',
     schema: { type: 'string' },
   },
   RateLimitPolicy: {
-    description: 'Requests (`q`) in a window of seconds (`w`) of one credential.',
+    description: 'Requests (`q`) per window of `w` seconds and credential.',
     schema: { type: 'string' },
   },
   WwwAuthenticate: { description: 'Always `Bearer`.', schema: { type: 'string' } },
-  Deprecation: { description: 'Since when the route is deprecated (RFC 9745).', schema: { type: 'string' } },
-  Link: { description: 'Leads to the route to call instead (`rel="successor-version"`).', schema: { type: 'string' } },
+  Deprecation: { description: 'Date since which the route is deprecated (RFC 9745).', schema: { type: 'string' } },
+  Link: { description: 'The route to call instead (`rel="successor-version"`).', schema: { type: 'string' } },
   IdempotentReplayed: {
-    description: '`true` when this is the answer of an earlier call with the same `Idempotency-Key`.',
+    description: '`true` if this is the resource of an earlier call with the same `Idempotency-Key`.',
     schema: { type: 'string' },
   },
-  PreferenceApplied: { description: '`respond-async` when that was asked for.', schema: { type: 'string' } },
+  PreferenceApplied: { description: '`respond-async` if it was requested.', schema: { type: 'string' } },
 };
 
 export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
@@ -63,29 +63,28 @@ export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
     in: 'header',
     required: false,
     description:
-      `The same key and body again, within ${IDEMPOTENCY_KEY.keptHours} hours, give the resource of the first call instead of making another one. ` +
-      'Make it up for each thing to be made, and a call whose answer was lost can be repeated.',
+      `A repeat with the same key and body within ${IDEMPOTENCY_KEY.keptHours} hours returns the resource of the first call. ` +
+      'Use a new key for each resource; a call whose response was lost can then be retried safely.',
     schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY.maxCharacters, pattern: '^[\\x20-\\x7e]+$' },
   },
   Prefer: {
     name: 'Prefer',
     in: 'header',
     required: false,
-    description: '`respond-async`: answers at once instead of waiting for the transition to end.',
+    description: '`respond-async`: respond immediately instead of waiting for the transition to finish.',
     schema: { type: 'string', examples: ['respond-async'] },
   },
 };
 
-/** What operations put into the document besides themselves. */
+/** Shared parts of the document that operations add to. */
 export interface DocumentParts {
   schemas: DocumentSchemas;
-  /** By name. */
+  /** Keyed by name. */
   responses: Map<string, JsonSchema>;
 }
 
 const MOST_CODES_IN_NAME = 3;
 
-/** The operation of a route. */
 export function operationOf(route: Route, parts: DocumentParts): JsonSchema {
   const { schemas } = parts;
   const tokens = route.auth.map((kind) => ({
@@ -116,20 +115,21 @@ function descriptionOf(route: Route): string {
     sentences.push(`Deprecated: call \`${route.method} ${route.deprecated.successor}\` instead.`);
   if (route.waits === true) {
     sentences.push(
-      `The answer waits up to ${TRANSITION_WAIT_MS / 1_000} s for the transition to end; one that takes longer is followed by fetching the sandbox.`,
+      `Waits up to ${TRANSITION_WAIT_MS / 1_000} s for the transition to finish; if it takes longer, poll the sandbox.`,
     );
   }
   if (route.name === 'execInSandbox') {
     sentences.push(
-      `After ${EXEC_KEEPALIVE_MS.headersAfter / 1_000} s the answer begins with its headers and then spaces; what fails after that breaks the connection off.`,
+      `After ${EXEC_KEEPALIVE_MS.headersAfter / 1_000} s the headers are sent, then spaces as keep-alive; a later failure closes the connection.`,
     );
   }
-  if (route.websocket === true)
-    sentences.push('A WebSocket: asked for with an upgrade to version 13 and the subprotocol `berth.v1`.');
+  if (route.websocket === true) sentences.push('Upgrades to a WebSocket: version 13, subprotocol `berth.v1`.');
   const paragraphs = [sentences.join(' ')];
   if (route.auth.length > 0) {
     const words = route.auth.map((kind) => SECURITY[kind].words).join(', ');
-    paragraphs.push(`Takes: ${words}. Permission: ${route.permission === null ? 'none' : `\`${route.permission}\``}.`);
+    paragraphs.push(
+      `Accepts: ${words}. Permission: ${route.permission === null ? 'none' : `\`${route.permission}\``}.`,
+    );
   }
   return paragraphs.join('\n\n');
 }
@@ -165,7 +165,7 @@ function parametersIn(
   }));
 }
 
-/** Undefined when the route takes none; an empty object that is taken for none is not shown. */
+/** Undefined if the route takes no body, or only accepts an empty object in its place. */
 function requestBodyOf({ name, request, example }: Route, schemas: DocumentSchemas): JsonSchema | undefined {
   if (request.body === undefined) return undefined;
   const required = !request.body.safeParse(undefined).success;
@@ -190,7 +190,7 @@ function responsesOf(route: Route, parts: DocumentParts): JsonSchema {
   ]);
 }
 
-/** What many operations answer stands once in the document, under the name of its codes. */
+/** Shares equal error responses as components, named after their codes. */
 function sharedFailure(
   route: Route,
   status: number,
@@ -214,18 +214,17 @@ function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
     ...(route.idempotent === true ? { 'idempotent-replayed': header('IdempotentReplayed') } : {}),
     ...(route.waits === true ? { 'preference-applied': header('PreferenceApplied') } : {}),
   };
-  if (status === 101) return { description: 'The WebSocket is open.', headers };
-  // Not "Response", which is what generators call what they make of all the answers of an
-  // operation.
+  if (status === 101) return { description: 'Switching to a WebSocket.', headers };
+  // Not "Response": generators use that suffix for their wrapper of all responses.
   const schema = schemas.named(`${capitalized(route.name)}Result`, schemas.of(body, 'output'));
   const media = { schema, ...(route.example === undefined ? {} : { example: route.example.answer }) };
-  return { description: status === 201 ? 'Made.' : 'Done.', headers, content: { 'application/json': media } };
+  return { description: status === 201 ? 'Created.' : 'Success.', headers, content: { 'application/json': media } };
 }
 
 function failureOf(route: Route, status: number, codes: readonly ErrorCode[]): JsonSchema {
   const meanings = codes.map((code) => `- \`${code}\`: ${ERRORS[code].meaning}`);
   if (status === 413 && codes.includes('payload_too_large'))
-    meanings.push('', `This route takes ${route.bodyBytes ?? DEFAULT_BODY_BYTES} bytes.`);
+    meanings.push('', `Maximum body size: ${route.bodyBytes ?? DEFAULT_BODY_BYTES} bytes.`);
   return {
     description: meanings.join('\n'),
     headers: {
@@ -249,7 +248,7 @@ function failureOf(route: Route, status: number, codes: readonly ErrorCode[]): J
   };
 }
 
-/** Before it is known who calls nothing is counted. */
+/** Errors before authentication do not count towards the rate limit. */
 const BEFORE_COUNTING: readonly number[] = [401, 431];
 
 function headersOfAll(route: Route, status?: number): JsonSchema {

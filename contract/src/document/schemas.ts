@@ -1,5 +1,4 @@
-// The schemas of a document: those of the routes as JSON Schema, the named ones among them as
-// components. Knows nothing of operations.
+// Converts the schemas of routes to JSON Schema, and collects named schemas as components.
 import { z } from 'zod';
 
 /** A JSON Schema, or any object within one. */
@@ -7,22 +6,21 @@ export interface JsonSchema {
   [keyword: string]: unknown;
 }
 
-/** `output`: what the service answers. `input`: what it takes. */
+/** `output`: responses. `input`: requests. */
 export type Direction = 'output' | 'input';
 
 const REF = '#/$defs/';
 const COMPONENT_REF = '#/components/schemas/';
 
 /**
- * Gathers the named schemas (`.meta({ id })`) of all that goes through {@link of}. Answers are
- * open: clients must take fields that they do not know, so what the service promises not to add is
- * not said. Give the answers first: a name that means something else in a request gets another one
- * there.
+ * Collects the named schemas (`.meta({ id })`) of everything passed to {@link of}. Response schemas
+ * are open (no `additionalProperties: false`): clients must accept unknown fields. Pass responses
+ * first: a request schema with the same id but another shape gets another name.
  */
 export class DocumentSchemas {
   readonly #components = new Map<string, JsonSchema>();
 
-  /** The schema as it stands in the document. */
+  /** Converts a schema, with references to components. */
   of(schema: z.ZodType, direction: Direction): JsonSchema {
     const { $schema: _, $defs = {}, ...root } = z.toJSONSchema(schema, { io: direction }) as JsonSchema;
     const named = Object.entries($defs as Record<string, JsonSchema>);
@@ -31,28 +29,19 @@ export class DocumentSchemas {
     return written(root, direction, names);
   }
 
-  /**
-   * An object that has no name gets the given one; anything else stays as it is. Throws when the
-   * name is taken.
-   */
+  /** Makes an unnamed object a component with the given name. Throws if the name is in use. */
   named(name: string, schema: JsonSchema): JsonSchema {
     return component(this.#components, name, schema);
   }
 
-  /**
-   * By name, in the order of the names; an object within another is one of its own, named after the
-   * other and its place there.
-   */
+  /** All components, sorted by name. Nested objects are named after their parent and property. */
   components(): Record<string, JsonSchema> {
     const all = new Map<string, JsonSchema>();
     for (const [name, schema] of this.#components) put(all, name, schema);
     return Object.fromEntries([...all].toSorted(([one], [other]) => (one < other ? -1 : 1)));
   }
 
-  /**
-   * Names of the given schemas: their ids, and others for those that are something else already or
-   * hold such a one.
-   */
+  /** Component names: the ids, or a suffixed id if a different component has that id. */
   #namesFor(named: readonly (readonly [string, JsonSchema])[], direction: Direction): ReadonlyMap<string, string> {
     const names = new Map<string, string>();
     for (let before = -1; names.size > before;) {
@@ -67,7 +56,7 @@ export class DocumentSchemas {
   }
 }
 
-/** An object as a component, for generated clients have no type for what has no name. */
+/** Makes objects components: generated clients have no type for an unnamed object. */
 function component(all: Map<string, JsonSchema>, name: string, part: JsonSchema): JsonSchema {
   if ('properties' in part) {
     put(all, name, part);
@@ -82,7 +71,7 @@ function component(all: Map<string, JsonSchema>, name: string, part: JsonSchema)
 }
 
 function put(all: Map<string, JsonSchema>, name: string, schema: JsonSchema): void {
-  if (all.has(name)) throw new Error(`two schemas would be ${name}: give one of them an id`);
+  if (all.has(name)) throw new Error(`cannot name two schemas ${name}: give one of them an id`);
   all.set(name, schema);
   const { properties } = schema as { properties?: Record<string, JsonSchema> };
   if (properties === undefined) return;
@@ -90,15 +79,11 @@ function put(all: Map<string, JsonSchema>, name: string, schema: JsonSchema): vo
   all.set(name, { ...schema, properties: Object.fromEntries(parts) as JsonSchema });
 }
 
-/** For the names of schemas, which begin with a capital letter. */
 export function capitalized(name: string): string {
   return name.slice(0, 1).toUpperCase() + name.slice(1);
 }
 
-/**
- * A part of a schema with the document's references, without what only says how the schemas were
- * made.
- */
+/** Copies a part of a schema with the document's references, without artefacts of zod. */
 function written<T>(part: T, direction: Direction, names: ReadonlyMap<string, string>): T {
   if (Array.isArray(part)) return part.map((one: unknown) => written(one, direction, names)) as T;
   if (typeof part !== 'object' || part === null) return part;
@@ -109,7 +94,7 @@ function written<T>(part: T, direction: Direction, names: ReadonlyMap<string, st
     }
     if (keyword === 'id' && '$ref' in part) return [];
     if (direction === 'output' && keyword === 'additionalProperties' && value === false) return [];
-    // What every whole number in JSON is bound by.
+    // Bounds of every integer in JSON.
     if (value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER) return [];
     return value === undefined ? [] : [[keyword, written(value, direction, names)]];
   });

@@ -1,5 +1,4 @@
-// The groups that the operations of a document stand in, as they follow from the paths: a new route
-// finds its group, or makes one.
+// Tags of operations, derived from their paths. A path without a known tag gets a new one.
 
 export interface Tag {
   name: string;
@@ -7,49 +6,49 @@ export interface Tag {
 }
 
 interface KnownTag extends Tag {
-  /** Fits the path without `/v1` and the org before it. */
+  /** Matches the path without `/v1` and `/orgs/{orgId}`. */
   paths: RegExp;
 }
 
 const KNOWN: readonly KnownTag[] = [
-  { name: 'Health', description: 'Whether the service answers.', paths: /^\/health$/ },
-  { name: 'Identity', description: 'Who calls, and in which orgs.', paths: /^\/me(\/orgs.*)?$/ },
-  { name: 'Agent tokens', description: 'Personal tokens that drive agent sessions.', paths: /^\/me\/agent-tokens/ },
+  { name: 'Health', description: 'Health check of the service.', paths: /^\/health$/ },
+  { name: 'Identity', description: 'The caller and its orgs.', paths: /^\/me(\/orgs.*)?$/ },
+  { name: 'Agent tokens', description: 'Personal tokens that control agent sessions.', paths: /^\/me\/agent-tokens/ },
   { name: 'Orgs', description: 'Organizations and their members.', paths: /^\/(orgs|members(\/.*)?)$/ },
-  { name: 'Invitations', description: 'Invitations into an org.', paths: /^\/invitations/ },
+  { name: 'Invitations', description: 'Invitations to an org.', paths: /^\/invitations/ },
   {
     name: 'API keys',
-    description: 'Credentials for scripts, CI and platforms. Managed in a session alone.',
+    description: 'Credentials for scripts, CI and platforms. Managed with an access token only.',
     paths: /^\/api-keys/,
   },
-  { name: 'Activity', description: 'What happened in an org.', paths: /^\/activity/ },
+  { name: 'Activity', description: 'The activity feed of an org.', paths: /^\/activity/ },
   {
     name: 'Projects',
-    description: 'What sandboxes belong to, and the defaults they fall back to.',
+    description: 'Groups of sandboxes, with defaults for new ones.',
     paths: /^\/projects(?!.*usage)/,
   },
-  { name: 'Usage', description: 'Machine hours, and the caps on them.', paths: /\/usage/ },
+  { name: 'Usage', description: 'Machine hours and their caps.', paths: /\/usage/ },
   { name: 'Billing', description: 'Plans and payment.', paths: /^\/(subscription|billing)/ },
-  { name: 'Previews', description: 'Links to a port of a sandbox.', paths: /^\/sandboxes\/\{\w+\}\/previews/ },
+  { name: 'Previews', description: 'Preview links to ports of a sandbox.', paths: /^\/sandboxes\/\{\w+\}\/previews/ },
   {
     name: 'Files',
-    description: 'Files of a sandbox that is awake. Relative paths are below /code.',
+    description: 'Files of an awake sandbox. Relative paths are relative to /code.',
     paths: /^\/sandboxes\/\{\w+\}\/files?(\/|$)/,
   },
   {
     name: 'Metrics',
-    description: 'What a sandbox uses, and the size that is recommended for it.',
+    description: 'Resource use of a sandbox, and size recommendations.',
     paths: /^\/sandboxes\/\{\w+\}\/metrics/,
   },
   { name: 'Agent sessions', description: 'Conversations with a coding agent in a sandbox.', paths: /agent-sessions/ },
   {
     name: 'Sandboxes',
-    description: 'Machines that run code: made, used, put to sleep, woken, resized, destroyed.',
+    description: 'Isolated microVMs that run code: create, use, sleep, wake, resize, destroy.',
     paths: /^\/sandboxes/,
   },
 ];
 
-/** The group of a route by its path; one of its own, named by the path, when no known one fits. */
+/** Tag of a route, by its path. Without a known tag, the first path segment names a new one. */
 export function tagOf(path: string): Tag {
   const bare = path.replace(/^\/v1/, '').replace(/^\/orgs\/\{\w+\}(?=\/)/, '');
   const known = KNOWN.find(({ paths }) => paths.test(bare));
@@ -59,7 +58,7 @@ export function tagOf(path: string): Tag {
   return { name: words.charAt(0).toUpperCase() + words.slice(1), description: `Routes below \`/${first}\`.` };
 }
 
-/** What comes first in a document. */
+/** Tags that come first in a document. */
 const ORDER = [
   'Health',
   'Identity',
@@ -72,10 +71,10 @@ const ORDER = [
   'Usage',
 ];
 
-/** The groups in their order: the known ones first. */
+/** Sorts tags; unknown ones come last. */
 export function inOrder(tags: readonly Tag[]): Tag[] {
   const names = [...new Set([...ORDER, ...KNOWN.map(({ name }) => name)])];
-  // What is not found comes last.
+  // -1 becomes the largest number.
   const place = ({ name }: Tag): number => names.indexOf(name) >>> 0;
   const once = [...new Map(tags.map((tag) => [tag.name, tag])).values()];
   return once.toSorted((one, other) => place(one) - place(other) || (one.name < other.name ? -1 : 1));

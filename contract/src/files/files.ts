@@ -1,5 +1,5 @@
-// Files of a sandbox: folders and what is in them, reading and writing. Relative paths are below
-// /code (spec: Sandboxes rule 5).
+// Files of a sandbox: list, read and write. Relative paths are relative to /code (spec: Sandboxes
+// rule 5).
 import { z } from 'zod';
 import { exampleFile, exampleFolder } from '../route/examples.ts';
 import { FILE_LIMITS } from '../route/limits.ts';
@@ -12,91 +12,84 @@ import { text } from '../route/text.ts';
 const { depth: DEPTH } = FILE_LIMITS;
 
 const filePath = text(1, FILE_LIMITS.pathCharacters).describe(
-  `Relative paths are below /code. \`.\` and \`..\` are worked out in the text of the path, before any link is followed. At most ${FILE_LIMITS.pathBytes} bytes in all.`,
+  `Relative paths are relative to /code. \`.\` and \`..\` are resolved lexically, before symbolic links are followed. At most ${FILE_LIMITS.pathBytes} bytes in total.`,
 );
 const folderPath = text(0, FILE_LIMITS.pathCharacters)
   .default('')
-  .describe('Relative paths are below /code; without one, or with an empty one: /code itself.');
+  .describe('Relative paths are relative to /code; absent or empty: /code.');
 
-/**
- * A whole number in digits. What is out of bounds is not refused but brought to the nearest bound
- * (spec: Limits).
- */
+/** An integer, clamped to its limits rather than rejected (spec: Limits). */
 const depth = z
   .string()
-  .regex(/^-?\d{1,20}$/, `must be a whole number; it is brought to ${DEPTH.min} to ${DEPTH.max}`)
+  .regex(/^-?\d{1,20}$/, `must be an integer; it is clamped to ${DEPTH.min} to ${DEPTH.max}`)
   .transform((digits) => Math.min(DEPTH.max, Math.max(DEPTH.min, Number(digits))))
   .default(DEPTH.default)
   .meta({
     ...shownAsInteger({
-      description: `Levels of folders; brought to ${DEPTH.min} to ${DEPTH.max} when it is out of them.`,
+      description: `Levels of folders to list; clamped to ${DEPTH.min} to ${DEPTH.max}.`,
     }),
     default: DEPTH.default,
   });
 
 const encoding = z.enum(['utf8', 'base64']);
-const size = z.int().nonnegative().describe('In bytes of the file.');
+const size = z.int().nonnegative().describe('Size of the file in bytes.');
 
 /** spec: File entries. */
 export const fileEntry = z
   .strictObject({
-    label: z.string().describe('The last part of the path.'),
+    label: z.string().describe('Last segment of the path.'),
     path: z.string(),
-    type: z
-      .enum(['directory', 'file'])
-      .describe('Links, sockets, devices and FIFOs are a `file`, whatever they lead to.'),
+    type: z.enum(['directory', 'file']).describe('Symbolic links, sockets, devices and FIFOs are reported as `file`.'),
   })
-  .meta({ id: 'FileEntry', description: 'What is in a folder.' });
+  .meta({ id: 'FileEntry', description: 'An entry of a folder.' });
 export type FileEntry = z.infer<typeof fileEntry>;
 
 export const folderListing = z
   .strictObject({
     path: z.string(),
-    truncated: z.boolean().describe('Whether there is more than is listed.'),
+    truncated: z.boolean().describe('Whether entries are missing because of the size limit.'),
     entries: z.array(fileEntry).describe('Sorted by label.'),
   })
-  .meta({ id: 'FolderListing', description: 'A folder and what is in it.' });
+  .meta({ id: 'FolderListing', description: 'The entries of a folder.' });
 export type FolderListing = z.infer<typeof folderListing>;
 
 export const filesSnapshot = z
   .strictObject({
     path: z.string(),
-    truncated: z.boolean().describe('Whether there is more than is listed.'),
-    directories: z
-      .record(z.string(), z.array(fileEntry))
-      .describe('What is in each folder that was looked into, by its path.'),
+    truncated: z.boolean().describe('Whether entries are missing because of the size limit.'),
+    directories: z.record(z.string(), z.array(fileEntry)).describe('Entries of each listed folder, keyed by its path.'),
   })
-  .meta({ id: 'FilesSnapshot', description: 'A listing of several levels, not a backup.' });
+  .meta({ id: 'FilesSnapshot', description: 'A listing of several levels of folders; not a backup.' });
 export type FilesSnapshot = z.infer<typeof filesSnapshot>;
 
 export const fileContent = z
   .strictObject({
     path: z.string(),
     content: z.string(),
-    encoding: encoding.describe('`utf8` exactly when the bytes are valid UTF-8 without NUL.'),
+    encoding: encoding.describe('`utf8` if the bytes are valid UTF-8 without NUL, otherwise `base64`.'),
     size,
   })
-  .meta({ id: 'FileContent', description: 'A file.' });
+  .meta({ id: 'FileContent', description: 'A file and its content.' });
 export type FileContent = z.infer<typeof fileContent>;
 
-/** The table is complete: unknown fields are refused by name. */
+/** The spec's table is complete: unknown fields are rejected. */
 export const writeFileBody = z.strictObject({
   path: filePath,
   content: z
     .string()
     .refine((value) => value.isWellFormed(), 'must not contain lone surrogates')
     .describe(
-      `At most ${FILE_LIMITS.writeBytes} bytes of file. With \`base64\`: the standard alphabet with padding, without line breaks. Without lone surrogates.`,
+      `At most ${FILE_LIMITS.writeBytes} bytes after decoding. With \`base64\`: standard alphabet with padding, no line breaks. Must not contain lone surrogates.`,
     ),
-  encoding: encoding.default('utf8').describe('What `content` is.'),
+  encoding: encoding.default('utf8').describe('Encoding of `content`.'),
 });
 
 export const writtenFile = z
   .strictObject({ path: z.string(), size })
-  .meta({ id: 'WrittenFile', description: 'A file that was written.' });
+  .meta({ id: 'WrittenFile', description: 'Path and size of a written file.' });
 export type WrittenFile = z.infer<typeof writtenFile>;
 
-/** What every file call may answer. */
+/** Errors of every file call. */
 const ERRORS_OF_ALL = [
   ...USE_ERRORS,
   'file_path_invalid',
@@ -109,7 +102,7 @@ const ERRORS_OF_ALL = [
 
 export const listFiles = defineRoute({
   name: 'listFiles',
-  summary: 'What is in a folder',
+  summary: 'Lists a folder',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/files',
   auth: ['session', 'api_key'],
@@ -124,7 +117,7 @@ export const listFiles = defineRoute({
 
 export const snapshotFiles = defineRoute({
   name: 'snapshotFiles',
-  summary: 'What is in a folder and in the folders below it, to a depth of 1 to 5',
+  summary: 'Lists a folder and its subfolders, to a depth of 1 to 5',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/files/snapshot',
   auth: ['session', 'api_key'],
@@ -142,7 +135,7 @@ export const snapshotFiles = defineRoute({
 
 export const readFile = defineRoute({
   name: 'readFile',
-  summary: 'A file of at most 8 MiB',
+  summary: 'Reads a file of at most 8 MiB',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/file',
   auth: ['session', 'api_key'],
@@ -157,7 +150,7 @@ export const readFile = defineRoute({
 
 export const writeFile = defineRoute({
   name: 'writeFile',
-  summary: 'Writes a file of at most 2 MiB, whole or not at all; folders on the way are made',
+  summary: 'Writes a file of at most 2 MiB atomically; missing parent folders are created',
   method: 'PUT',
   path: '/v1/sandboxes/{sandboxId}/file',
   auth: ['session', 'api_key'],

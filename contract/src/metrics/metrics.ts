@@ -1,4 +1,4 @@
-// What a sandbox uses: live figures of its guest and its host, and the sample from which a size is
+// Resource use of a sandbox: live metrics of guest and host, and the samples from which a size is
 // recommended.
 import { z } from 'zod';
 import { exampleMetrics, exampleMetricsSample } from '../route/examples.ts';
@@ -22,7 +22,7 @@ export const liveMetrics = z
             .min(0)
             .max(100)
             .nullable()
-            .describe('Share of all vCPUs that was in use since the sample before; null for the first look.'),
+            .describe('Use of all vCPUs since the previous sample; null for the first one.'),
           busySeconds: amount,
         }),
         load: z.strictObject({ oneMinute: amount, fiveMinutes: amount, fifteenMinutes: amount }),
@@ -31,7 +31,7 @@ export const liveMetrics = z
         network: z.strictObject({ receivedBytes: amount, sentBytes: amount }),
         processCount: z.int().nonnegative(),
       })
-      .describe('What the machine says of itself. Bytes and times count from its boot.'),
+      .describe('Reported by the guest. Bytes and times are counted from its boot.'),
     host: z
       .strictObject({
         cpuSeconds: amount,
@@ -40,9 +40,9 @@ export const liveMetrics = z
         diskUsedMib: amount,
         network: z.strictObject({ receivedBytes: amount, sentBytes: amount }),
       })
-      .describe('What the machine costs its host.'),
+      .describe('Measured on the host.'),
   })
-  .meta({ id: 'LiveMetrics', description: 'What a sandbox uses at this moment.' });
+  .meta({ id: 'LiveMetrics', description: 'Current resource use of a sandbox.' });
 export type LiveMetrics = z.infer<typeof liveMetrics>;
 
 export const metricsSample = z
@@ -53,19 +53,19 @@ export const metricsSample = z
     storedAsPending: z
       .boolean()
       .describe(
-        "Whether the recommendation was stored as the sandbox's `pendingAllocation`: with profile `auto`, when it changed.",
+        "Whether the recommendation was stored as the sandbox's `pendingAllocation`. Only with profile `auto`, and only if it changed.",
       ),
-    reason: z.string().describe('Why this is recommended, for people.'),
+    reason: z.string().describe('Human-readable reason for the recommendation.'),
     cpuUsedPercent: z.number().min(0).max(100).nullable(),
     memoryUsedPercent: z.number().min(0).max(100),
     diskUsedPercent: z.number().min(0).max(100),
   })
-  .meta({ id: 'MetricsSample', description: 'What a sandbox used, and the size that is recommended for it.' });
+  .meta({ id: 'MetricsSample', description: 'A sample of resource use, and the recommended size.' });
 export type MetricsSample = z.infer<typeof metricsSample>;
 
 export const getLiveMetrics = defineRoute({
   name: 'getLiveMetrics',
-  summary: 'What the sandbox uses at this moment',
+  summary: 'Returns the current resource use of a sandbox',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/metrics/live',
   auth: ['session', 'api_key'],
@@ -80,7 +80,7 @@ export const getLiveMetrics = defineRoute({
 
 export const sampleMetrics = defineRoute({
   name: 'sampleMetrics',
-  summary: 'Notes a sample and answers the current and the recommended allocation',
+  summary: 'Records a sample and returns the current and the recommended allocation',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/metrics/sample',
   auth: ['session', 'api_key'],

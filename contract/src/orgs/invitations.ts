@@ -1,4 +1,4 @@
-// Invitations into an org. Their tokens travel by mail alone: no answer of the API holds one.
+// Invitations to an org. Their tokens are sent by mail only: no response of the API contains one.
 import { z } from 'zod';
 import { EMAIL_CHARACTERS } from '../route/limits.ts';
 import { member } from './orgs.ts';
@@ -9,7 +9,7 @@ import { idText, nameInPath, timestamp } from '../route/text.ts';
 
 export const invitationStatus = z
   .enum(['pending', 'accepted', 'revoked', 'expired'])
-  .meta({ id: 'InvitationStatus', description: 'Status of an invitation; it can be accepted while it is `pending`.' });
+  .meta({ id: 'InvitationStatus', description: 'Status of an invitation. Only a `pending` one can be accepted.' });
 
 export const invitation = z
   .strictObject({
@@ -18,16 +18,16 @@ export const invitation = z
     email: z.string(),
     role,
     status: invitationStatus,
-    invitedBy: idText.nullable().describe('Who invited; null when that account is gone.'),
+    invitedBy: idText.nullable().describe('Id of the user who sent the invitation; null if the account was deleted.'),
     createdAt: timestamp,
     expiresAt: timestamp,
     sentAt: timestamp
       .nullable()
       .describe(
-        'When the mail was handed to the mail server, or put into the outbox folder; null while that has not worked.',
+        'Time at which the mail server accepted the mail, or it was written to the outbox folder; null until then.',
       ),
   })
-  .meta({ id: 'Invitation', description: 'An invitation into an org.' });
+  .meta({ id: 'Invitation', description: 'An invitation to an org.' });
 export type Invitation = z.infer<typeof invitation>;
 
 export const receivedInvitation = z
@@ -39,21 +39,21 @@ export const receivedInvitation = z
     status: invitationStatus,
     expiresAt: timestamp,
   })
-  .meta({ id: 'ReceivedInvitation', description: 'What the holder of the mailed token sees before accepting.' });
+  .meta({ id: 'ReceivedInvitation', description: 'An invitation as shown to the holder of its mailed token.' });
 export type ReceivedInvitation = z.infer<typeof receivedInvitation>;
 
 export const emailAddress = z
   .email('must be an email address')
   .max(EMAIL_CHARACTERS)
   .toLowerCase()
-  .describe('Compared in lower case.');
+  .describe('Email address; converted to lower case.');
 
 const orgParams = z.object({ orgId: idText });
 const tokenParams = z.object({ token: nameInPath });
 
 export const listInvitations = defineRoute({
   name: 'listInvitations',
-  summary: "The org's pending invitations, newest first",
+  summary: "Lists the org's pending invitations, newest first",
   method: 'GET',
   path: '/v1/orgs/{orgId}/invitations',
   auth: ['session'],
@@ -68,7 +68,7 @@ export const listInvitations = defineRoute({
 export const createInvitation = defineRoute({
   name: 'createInvitation',
   summary:
-    'Invites somebody by email; a pending invitation of the same address is replaced. Inviting an owner needs org.owners.manage',
+    'Invites a user by email; replaces a pending invitation of the same address. Inviting an owner requires org.owners.manage',
   method: 'POST',
   path: '/v1/orgs/{orgId}/invitations',
   auth: ['session'],
@@ -96,7 +96,7 @@ export const revokeInvitation = defineRoute({
 
 export const getInvitation = defineRoute({
   name: 'getInvitation',
-  summary: 'Looks up an invitation by the token that was mailed',
+  summary: 'Returns an invitation by its mailed token',
   method: 'GET',
   path: '/v1/invitations/{token}',
   auth: ['session'],
@@ -110,7 +110,7 @@ export const getInvitation = defineRoute({
 
 export const acceptInvitation = defineRoute({
   name: 'acceptInvitation',
-  summary: 'Makes the caller a member; the caller must have verified the address that was invited',
+  summary: 'Accepts an invitation; the caller must have verified the invited address',
   method: 'POST',
   path: '/v1/invitations/{token}/accept',
   auth: ['session'],

@@ -13,7 +13,7 @@ export const member = z
     email: z.string().nullable(),
     displayName: z.string().nullable(),
     role,
-    joinedAt: timestamp.describe('Since when the user is a member.'),
+    joinedAt: timestamp.describe('Start of the membership.'),
   })
   .meta({ id: 'Member', description: 'A member of an org.' });
 export type Member = z.infer<typeof member>;
@@ -23,7 +23,7 @@ const memberParams = z.object({ orgId: idText, userId: nameInPath });
 
 export const createOrg = defineRoute({
   name: 'createOrg',
-  summary: 'Creates an org whose owner is the caller',
+  summary: 'Creates an org with the caller as owner',
   method: 'POST',
   path: '/v1/orgs',
   auth: ['session'],
@@ -37,7 +37,7 @@ export const createOrg = defineRoute({
 
 export const listMembers = defineRoute({
   name: 'listMembers',
-  summary: "The org's members, the longest-standing first",
+  summary: "Lists the org's members, oldest membership first",
   method: 'GET',
   path: '/v1/orgs/{orgId}/members',
   auth: ['session', 'api_key'],
@@ -51,7 +51,7 @@ export const listMembers = defineRoute({
 
 export const updateMember = defineRoute({
   name: 'updateMember',
-  summary: "Changes a member's role; making or changing an owner needs org.owners.manage",
+  summary: "Changes a member's role; adding or changing an owner requires org.owners.manage",
   method: 'PATCH',
   path: '/v1/orgs/{orgId}/members/{userId}',
   auth: ['session'],
@@ -65,7 +65,7 @@ export const updateMember = defineRoute({
 
 export const removeMember = defineRoute({
   name: 'removeMember',
-  summary: 'Removes a member; removing an owner needs org.owners.manage',
+  summary: 'Removes a member; removing an owner requires org.owners.manage',
   method: 'DELETE',
   path: '/v1/orgs/{orgId}/members/{userId}',
   auth: ['session'],
@@ -79,7 +79,7 @@ export const removeMember = defineRoute({
 
 export const leaveOrg = defineRoute({
   name: 'leaveOrg',
-  summary: "Ends the caller's own membership",
+  summary: 'Leaves an org',
   method: 'DELETE',
   path: '/v1/me/orgs/{orgId}',
   auth: ['session'],

@@ -1,4 +1,4 @@
-// Projects: what sandboxes belong to inside an org, and the defaults they fall back to.
+// Projects: groups of sandboxes in an org, with defaults for new ones.
 import { z } from 'zod';
 import { exampleProject } from '../route/examples.ts';
 import { IDLE_MINUTES, METADATA_LIMITS, NAME_CHARACTERS, REPO_CREDENTIAL_CHARACTERS } from '../route/limits.ts';
@@ -9,21 +9,21 @@ import { branchName, labels, metadata, persistencePolicy, repository } from '../
 import { idText, text, timestamp } from '../route/text.ts';
 
 const useCase = text(1, 64).describe(
-  "Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.",
+  "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.",
 );
 export const DEFAULT_USE_CASE = 'internal';
 export const EXTERNAL_USE_CASE = 'external';
 
-const idleMinutesText = `Minutes without use after which its \`sleep_resume\` sandboxes go to sleep by themselves; 0: never; null: ${IDLE_MINUTES.default}.`;
+const idleMinutesText = `Idle timeout of \`sleep_resume\` sandboxes in minutes; 0: never sleep; null: ${IDLE_MINUTES.default}.`;
 const wakeOnUseText =
-  'Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.';
+  'Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.';
 
 export const project = z
   .strictObject({
     id: idText,
     orgId: idText,
     name: z.string(),
-    useCase: z.string().describe("`external`: the machines serve the operator's product users."),
+    useCase: z.string().describe("`external`: the sandboxes serve end users of the operator's product."),
     defaultRepository: z.string().nullable(),
     defaultBranch: z.string().nullable(),
     defaultProfile: profile.nullable(),
@@ -34,23 +34,20 @@ export const project = z
       .number()
       .nonnegative()
       .nullable()
-      .describe('Machine hours a billing period; null: no cap of its own.'),
+      .describe('Cap on machine hours per billing period; null: no project cap.'),
     metadata: labels,
-    hasRepoCredentials: z
-      .boolean()
-      .describe('Whether credentials for its repositories are stored; they are never answered.'),
+    hasRepoCredentials: z.boolean().describe('Whether repository credentials are stored; they are never returned.'),
     createdAt: timestamp,
     updatedAt: timestamp,
     deletedAt: timestamp.nullable(),
   })
-  .meta({ id: 'Project', description: 'What sandboxes belong to inside an org, and the defaults they fall back to.' });
+  .meta({ id: 'Project', description: 'A group of sandboxes in an org, with defaults for new ones.' });
 export type Project = z.infer<typeof project>;
 
 /**
- * What a git host asks for over HTTPS: a token, and a user name where the host wants one; of the
- * characters that Basic authentication takes (RFC 7617). Encrypted at rest, never answered, never
- * logged. `writeOnly` is the document's word for it; messages about wrong values show none below
- * it.
+ * Credentials of a git host over HTTPS: a token, and a user name if the host requires one; limited
+ * to the characters of Basic authentication (RFC 7617). Encrypted at rest, never returned, never
+ * logged. Error messages never show a value below a `writeOnly` schema.
  */
 export const repoCredentials = z
   .strictObject({
@@ -69,7 +66,7 @@ export const repoCredentials = z
   .meta({
     id: 'RepoCredentials',
     writeOnly: true,
-    description: 'A token, and a user name where the git host wants one. Encrypted at rest, never answered.',
+    description: 'A token, and a user name if the git host requires one. Encrypted at rest, never returned.',
   });
 export type RepoCredentials = z.infer<typeof repoCredentials>;
 
@@ -90,37 +87,34 @@ const settable = {
   metadata: metadata
     .optional()
     .describe(
-      `Replaced whole. Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.`,
+      `Labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys. Replaces all previous labels.`,
     ),
   repoCredentials: repoCredentials
     .nullable()
     .optional()
-    .describe('Encrypted at rest, never answered; null removes them.'),
+    .describe('Encrypted at rest, never returned; null deletes them.'),
   sandboxMachineHourLimit: z
     .number()
     .nullable()
     .refine(
       (value) => value === null,
-      'must be null or absent: it is set by PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
+      'must be null or absent: set it with PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
     )
     .optional()
     .meta({
       type: 'null',
-      description: 'Not settable here: org admins set it by its own route. null is taken for absent.',
+      description: 'Not settable here: org admins set it with the usage-guardrails operation. null has no effect.',
     }),
 };
 
-/** The spec does not show this table, so unknown fields are ignored. */
+/** The spec has no complete table of these fields, so unknown fields are ignored. */
 export const createProjectBody = z.object({
-  name: text(1, NAME_CHARACTERS).optional().describe('Made up by the server when absent.'),
+  name: text(1, NAME_CHARACTERS).optional().describe('Generated by the server when absent.'),
   ...settable,
 });
 export type CreateProjectBody = z.infer<typeof createProjectBody>;
 
-/**
- * An absent field stays as it is; `metadata` is replaced whole. Unknown fields are ignored, as at
- * create.
- */
+/** Absent fields keep their value; `metadata` is replaced. Unknown fields are ignored. */
 export const updateProjectBody = z.object({ name: text(1, NAME_CHARACTERS).optional(), ...settable });
 export type UpdateProjectBody = z.infer<typeof updateProjectBody>;
 
@@ -129,7 +123,7 @@ const projectParams = z.object({ orgId: idText, projectId: idText });
 
 export const listProjects = defineRoute({
   name: 'listProjects',
-  summary: "The org's projects, newest first",
+  summary: "Lists the org's projects, newest first",
   method: 'GET',
   path: '/v1/orgs/{orgId}/projects',
   auth: ['session', 'api_key'],
@@ -168,7 +162,7 @@ export const createProject = defineRoute({
 
 export const getProject = defineRoute({
   name: 'getProject',
-  summary: 'A project',
+  summary: 'Returns a project',
   method: 'GET',
   path: '/v1/orgs/{orgId}/projects/{projectId}',
   auth: ['session', 'api_key'],
@@ -183,7 +177,7 @@ export const getProject = defineRoute({
 
 export const updateProject = defineRoute({
   name: 'updateProject',
-  summary: 'Changes a project; absent fields stay',
+  summary: 'Updates a project; absent fields keep their value',
   method: 'PATCH',
   path: '/v1/orgs/{orgId}/projects/{projectId}',
   auth: ['session', 'api_key'],
@@ -201,7 +195,7 @@ export const updateProject = defineRoute({
 
 export const deleteProject = defineRoute({
   name: 'deleteProject',
-  summary: 'Deletes a project that has no sandboxes; its usage stays',
+  summary: 'Deletes a project without sandboxes; its usage is kept',
   method: 'DELETE',
   path: '/v1/orgs/{orgId}/projects/{projectId}',
   auth: ['session'],

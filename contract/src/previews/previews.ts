@@ -1,6 +1,6 @@
-// Preview links: addresses at which a port of a sandbox is seen in a browser. A team link stores
-// nothing and opens for signed-in members of the sandbox's org; a public link is a row of its own
-// that opens for whoever has its URL, until it expires or is revoked.
+// Preview links: URLs that open a port of a sandbox in a browser. A team link is not stored and
+// opens for signed-in members of the sandbox's org. A public link is a row; it opens for anyone who
+// has the URL, until it expires or is revoked.
 import { z } from 'zod';
 import { examplePreview } from '../route/examples.ts';
 import { END_USER_ID_CHARACTERS, PORT, PREVIEW_LABEL_CHARACTERS, PREVIEW_SECONDS } from '../route/limits.ts';
@@ -11,18 +11,19 @@ import { idText, nameInPath, text, timestamp } from '../route/text.ts';
 
 export const previewAudience = z.enum(['team', 'public']).meta({
   id: 'PreviewAudience',
-  description: '`team`: signed-in members of the org of the sandbox. `public`: whoever has the URL.',
+  description:
+    "Who can open the link. `team`: signed-in members of the sandbox's org. `public`: anyone who has the URL.",
 });
 export type PreviewAudience = z.infer<typeof previewAudience>;
 
-/** The table is complete: unknown fields are refused by name. */
+/** The spec's table is complete: unknown fields are rejected. */
 export const createPreviewBody = z.strictObject({
   port: z
     .int()
     .min(PORT.min)
     .max(PORT.max)
-    .describe("A TCP port of the sandbox; not that of the service's own daemon in it."),
-  audience: previewAudience.default('team').describe('`public` needs the permission `sandbox.preview.share` besides.'),
+    .describe("TCP port in the sandbox, except the port of Berth's guest daemon."),
+  audience: previewAudience.default('team').describe('`public` also requires the permission `sandbox.preview.share`.'),
   expiresInSeconds: z.int().min(PREVIEW_SECONDS.min).max(PREVIEW_SECONDS.max).default(PREVIEW_SECONDS.default),
   endUserId: text(1, END_USER_ID_CHARACTERS).optional(),
   label: text(1, PREVIEW_LABEL_CHARACTERS).optional(),
@@ -31,28 +32,29 @@ export type CreatePreviewBody = z.output<typeof createPreviewBody>;
 
 export const preview = z
   .strictObject({
-    id: idText.nullable().describe('null of a team link, which is not stored.'),
+    id: idText.nullable().describe('null for a team link, which is not stored.'),
     audience: previewAudience,
     port: z.int().min(PORT.min).max(PORT.max),
     url: z
       .string()
       .nullable()
       .describe(
-        'What to open. null of a link that was revoked, and for a caller who may not share (`sandbox.preview.share`): whoever has it could.',
+        'URL to open. null for a revoked link, and for callers without the permission `sandbox.preview.share`, because the URL grants access to anyone.',
       ),
     expiresAt: timestamp,
     label: z.string().nullable(),
     endUserId: z.string().nullable(),
     createdAt: timestamp,
-    lastUsedAt: timestamp.nullable().describe('To the minute; null: not yet, or a team link.'),
+    lastUsedAt: timestamp.nullable().describe('Accurate to one minute; null for a team link or an unused link.'),
     revokedAt: timestamp.nullable(),
   })
-  .meta({ id: 'Preview', description: 'A link to a port of a sandbox.' });
+  .meta({ id: 'Preview', description: 'A preview link to a port of a sandbox.' });
 export type Preview = z.infer<typeof preview>;
 
 export const createPreview = defineRoute({
   name: 'createPreview',
-  summary: 'Makes a link to a port of the sandbox, asleep or awake. A public one needs sandbox.preview.share besides',
+  summary:
+    'Creates a preview link to a port of a sandbox, asleep or awake. A public link also requires sandbox.preview.share',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/previews',
   auth: ['session', 'api_key'],
@@ -70,7 +72,7 @@ export const createPreview = defineRoute({
 
 export const listPreviews = defineRoute({
   name: 'listPreviews',
-  summary: "The sandbox's public links that are neither expired nor revoked, newest first",
+  summary: "Lists the sandbox's public links that are neither expired nor revoked, newest first",
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/previews',
   auth: ['session', 'api_key'],
@@ -84,7 +86,7 @@ export const listPreviews = defineRoute({
 
 export const revokePreview = defineRoute({
   name: 'revokePreview',
-  summary: 'Revokes a public link, on every instance within seconds; doing it again changes nothing',
+  summary: 'Revokes a public link, on every API replica within seconds. Idempotent',
   method: 'DELETE',
   path: '/v1/sandboxes/{sandboxId}/previews/{previewId}',
   auth: ['session', 'api_key'],

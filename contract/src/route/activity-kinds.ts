@@ -1,16 +1,11 @@
-// The kinds of events in an org's activity feed, named as the spec names one of them
-// (`sandbox_metrics_sample`): noun first, snake case. The route that reads the feed is in
-// activity-feed.ts.
+// Event kinds of the activity feed: noun first, snake case, as the spec's
+// `sandbox_metrics_sample`.
 import { z } from 'zod';
 
 /**
- * `sandbox_connected` carries the port, or that it is a terminal, or a command and whether in one;
- * never the command. `preview_link_created` carries port, audience and expiry, never the link's
- * token.
- */
-/**
- * `sandbox_exec` carries the time limit, `sandbox_file_written` path and size, never a command, its
- * output or a content: those are the tenant's.
+ * Details never hold tenant data: no command, output, file content or token. `sandbox_connected`
+ * holds the port, or the kind of terminal; `preview_link_created` port, audience and expiry;
+ * `sandbox_exec` the timeout; `sandbox_file_written` path and size.
  */
 export const activityKind = z.enum([
   'org_created',

@@ -1,7 +1,7 @@
-// What the examples of the routes have in common: ids, times, and resources as they are answered.
-// Types of the resources are held to their schemas by a test.
+// Ids, times and resources shared by the examples of routes. A test validates them against their
+// schemas.
 
-/** Ids in examples; the test that sends them puts real ones in their place. */
+/** Ids in examples. The test that sends the examples substitutes real ids. */
 export const EXAMPLE_IDS = {
   orgId: 'org_3f7kq2vd5mzx4cnaw6thbyrj',
   projectId: 'prj_w4ya6jx2tq7bn5rkz3mdvhce',

@@ -1,5 +1,4 @@
-// Whole numbers in a query: they arrive as digits, and the published document shows them as the
-// numbers that they stand for.
+// Integers in query strings: parsed from digits, published as integers.
 import { z } from 'zod';
 
 export interface NumberInQuery {
@@ -8,7 +7,7 @@ export interface NumberInQuery {
   description: string;
 }
 
-/** From `min` to `max`; anything else is refused with a message that says so. */
+/** An integer from `min` to `max`. */
 export function numberInQuery({ min, max, description }: NumberInQuery) {
   const message = `must be an integer from ${min} to ${max}`;
   return z
@@ -19,7 +18,7 @@ export function numberInQuery({ min, max, description }: NumberInQuery) {
     .meta(shownAsInteger({ minimum: min, maximum: max, description }));
 }
 
-/** What the document says instead of the text's own schema. */
+/** OpenAPI metadata that replaces the schema of the string. */
 export function shownAsInteger(words: {
   description: string;
   minimum?: number;

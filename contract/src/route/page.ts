@@ -1,5 +1,5 @@
-// Lists that can be read page by page: the query and the answer's fields. Without `limit` a list is
-// answered whole (spec: the lists' shapes).
+// Pagination: query and response fields. Without `limit` and `after` a list is returned whole
+// (spec: the lists' shapes).
 import { z } from 'zod';
 import { LIST_LIMIT } from './limits.ts';
 import { numberInQuery } from './number-in-query.ts';
@@ -7,24 +7,25 @@ import { numberInQuery } from './number-in-query.ts';
 const limit = numberInQuery({
   min: 1,
   max: LIST_LIMIT.max,
-  description: 'Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.',
+  description:
+    'Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.',
 });
-const cursor = z.string().min(1).max(200).describe('The `nextCursor` of the page before.');
+const cursor = z.string().min(1).max(200).describe('The `nextCursor` of the previous page.');
 
 export const pageQuery = z.object({ limit: limit.optional(), after: cursor.optional() });
 export type PageQuery = z.output<typeof pageQuery>;
 
-/** Fields beside the list itself; only in the answer to a query with `limit` or `after`. */
+/** Present only if the query has `limit` or `after`. */
 export const pageFields = {
   nextCursor: z
     .string()
     .nullable()
     .optional()
     .describe(
-      'Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.',
+      'Value of `after` for the next page; null on the last page. Present only if the query has `limit` or `after`.',
     ),
   hasMore: z
     .boolean()
     .optional()
-    .describe('Whether there is a next page. Only in the answer to a query with `limit` or `after`.'),
+    .describe('Whether there is a next page. Present only if the query has `limit` or `after`.'),
 };

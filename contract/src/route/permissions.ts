@@ -1,6 +1,5 @@
-// Who may do what: the permissions, the roles of an org's members, and which role has which. The
-// one home of these names; an API key's scopes are permission names, and docs/access.md is printed
-// from this table.
+// Permissions, the roles of an org's members, and the permissions of each role. The scopes of an
+// API key are permission names. docs/access.md is printed from this table.
 import { z } from 'zod';
 
 /** Every permission (spec: Authentication rule 5 names ten of them). */
@@ -35,18 +34,18 @@ export const permission = z
     'agent_session.send',
     'agent_session.approve',
   ])
-  .meta({ id: 'Permission', description: 'What one may do. Further ones will come.' });
+  .meta({ id: 'Permission', description: 'A permission. More may be added; clients must accept unknown values.' });
 export type Permission = z.infer<typeof permission>;
 
-/** Roles of a member, from most to least. `owner` and `admin` are the org admins of the spec. */
+/** Roles, from most to least privileged. `owner` and `admin` are the org admins of the spec. */
 export const role = z
   .enum(['owner', 'admin', 'member', 'operator', 'viewer'])
-  .meta({ id: 'Role', description: 'Role of a member of an org, from most to least.' });
+  .meta({ id: 'Role', description: 'Role of a member of an org, from most to least privileged.' });
 export type Role = z.infer<typeof role>;
 
 const EVERYTHING: readonly Permission[] = permission.options;
 
-/** What runs an org rather than its sandboxes. */
+/** Permissions that administer an org rather than its sandboxes. */
 const ADMINISTRATION: readonly Permission[] = [
   'org.members.manage',
   'org.owners.manage',
@@ -60,9 +59,9 @@ const without = (...lacking: readonly Permission[]): ReadonlySet<Permission> =>
   new Set(EVERYTHING.filter((name) => !lacking.includes(name)));
 
 /**
- * Permissions of each role. `admin` may do all but make, change and remove owners. `member` works
- * on all of the org's projects and sandboxes. `operator` runs its sandboxes. `viewer` looks, at
- * previews too. `operator` and `viewer` lack `sandbox.preview.share` (spec: Sandboxes rule 4).
+ * Permissions of each role. `admin`: everything except managing owners. `member`: all projects and
+ * sandboxes of the org. `operator`: its sandboxes. `viewer`: read access, including previews.
+ * `operator` and `viewer` lack `sandbox.preview.share` (spec: Sandboxes rule 4).
  */
 export const ROLE_PERMISSIONS: { readonly [name in Role]: ReadonlySet<Permission> } = {
   owner: new Set(EVERYTHING),

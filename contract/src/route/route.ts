@@ -1,13 +1,13 @@
-// What a route of the public API is, as data. Everything that the server, its tests and the
-// published document know of a route is here.
+// A route of the public API as data. The server, its tests and the published document derive from
+// it.
 import type { z } from 'zod';
 import type { ActivityKind } from './activity-kinds.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import type { Permission } from './permissions.ts';
 
 /**
- * Kinds of bearer tokens (spec: Authentication). A route that does not list `api_key` is outside
- * the keys' allow-list.
+ * Kinds of bearer tokens (spec: Authentication). `session` is the access token of a sign-in
+ * session. API keys can call only routes that list `api_key`.
  */
 export const AUTH_KINDS = ['session', 'api_key', 'agent_token'] as const;
 export type AuthKind = (typeof AUTH_KINDS)[number];
@@ -16,8 +16,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface RouteRequest {
   /**
-   * The `{names}` of the path. `orgId` and those of {@link NAMED_IN_PATHS} also say whose resource
-   * it is, and access is decided by them.
+   * The `{names}` of the path. `orgId` and those of {@link NAMED_IN_PATHS} identify the org whose
+   * membership and role decide access.
    */
   params?: z.ZodObject;
   query?: z.ZodObject;
@@ -25,63 +25,50 @@ export interface RouteRequest {
 }
 
 export interface Route {
-  /** Name of the operation, unique. */
+  /** Unique operation id. */
   name: string;
   summary: string;
   method: Method;
-  /** With `{params}` in braces. */
+  /** Parameters stand in braces: `{orgId}`. */
   path: string;
-  /** Kinds of tokens taken; empty: no token is needed. */
+  /** Accepted token kinds; empty: no token required. */
   auth: readonly AuthKind[];
-  /** Needed in the org of the resource; null: any caller, or any member of the org. */
+  /** Required in the resource's org; null: any caller, or any member if the path has an org. */
   permission: Permission | null;
   request: RouteRequest;
-  /** Longest body in bytes; the default is in limits.ts. */
+  /** Maximum body size in bytes; the default is in limits.ts. */
   bodyBytes?: number;
-  /**
-   * Takes the header `Idempotency-Key`: the same key and body again give the first answer's
-   * resource.
-   */
+  /** Accepts `Idempotency-Key`: a repeat with the same key and body returns the first resource. */
   idempotent?: boolean;
-  /**
-   * The answer is held for the transition to end, unless it is asked for with `Prefer:
-   * respond-async`.
-   */
+  /** Waits for the transition to finish, unless called with `Prefer: respond-async`. */
   waits?: true;
-  /**
-   * An alias that is kept for old callers; answers carry `Deprecation` and a `Link` to the
-   * successor's path.
-   */
+  /** An alias for old callers. Responses carry `Deprecation` and a `Link` to the successor. */
   deprecated?: { since: string; successor: string };
   /**
-   * Becomes a WebSocket (websocket.ts): asked with GET and `Upgrade: websocket`, answered 101
-   * without a body. What is refused before that is a JSON error as of any route; so is the same
-   * request without an upgrade.
+   * Upgrades to a WebSocket (connections/websocket.ts): GET with `Upgrade: websocket`, response 101
+   * without a body. Errors before the upgrade, and a request without one, get a JSON error.
    */
   websocket?: true;
-  /** The successful answer; 101 of a WebSocket. */
+  /** The success response; 101 for a WebSocket. */
   response: { status: 101 | 200 | 201; body: z.ZodType };
-  /** Errors beyond those that follow from `auth`, `permission`, `request` and the path. */
+  /** Errors in addition to those that {@link errorsOf} derives. */
   errors: readonly ErrorCode[];
-  /** The row that a success leaves in the activity feed; null for reads only. */
+  /** Activity entry written on success; null for reads. */
   activity: ActivityKind | null;
-  /** Part of the published OpenAPI document. */
+  /** Included in the published OpenAPI document. */
   published: boolean;
-  /**
-   * A request as the documents show it, and its answer. A test sends it and holds the answer
-   * against this one.
-   */
+  /** Example request and response for the documents. A test sends it and compares the response. */
   example?: RouteExample;
 }
 
-/** Ids and times in it are those of examples.ts; the test puts real ones in their place. */
+/** Uses the ids and times of examples.ts, for which the test substitutes real ones. */
 export interface RouteExample {
   query?: Readonly<Record<string, string | number>>;
   body?: unknown;
   answer: unknown;
 }
 
-/** Types a route value and keeps its literal types. */
+/** Checks a route value and keeps its literal types. */
 export function defineRoute<const R extends Route>(route: R): R {
   return route;
 }
@@ -93,10 +80,12 @@ type Part<R extends Route, K extends keyof RouteRequest> = R['request'] extends 
 export type RouteParams<R extends Route> = Part<R, 'params'>;
 export type RouteQuery<R extends Route> = Part<R, 'query'>;
 export type RouteBody<R extends Route> = Part<R, 'body'>;
-/** What a handler gives for the answer's body, before it is written as JSON. */
+/** Response body returned by a handler, before serialization. */
 export type RouteAnswer<R extends Route> = z.input<R['response']['body']>;
 
-/** Parameters that name a resource of an org, besides `orgId`, and the error when there is none. */
+/**
+ * Path parameters other than `orgId` that name a resource of an org, with their not-found error.
+ */
 export const NAMED_IN_PATHS = {
   sandboxId: 'sandbox_not_found',
   projectId: 'project_not_found',
@@ -105,7 +94,7 @@ export const NAMED_IN_PATHS = {
 } as const satisfies Record<string, ErrorCode>;
 export type NamedInPath = keyof typeof NAMED_IN_PATHS;
 
-/** Every code the route may answer with. */
+/** Every error code that the route may return. */
 export function errorsOf(route: Route): Set<ErrorCode> {
   const codes = new Set<ErrorCode>([
     'internal',

@@ -1,10 +1,10 @@
-// Text that can be stored: what Postgres and UTF-8 cannot hold (NUL, lone surrogates) is refused
-// rather than altered.
+// Text fields. NUL and lone surrogates, which Postgres and UTF-8 cannot store, are rejected rather
+// than altered.
 import { z } from 'zod';
 
 const STORABLE = /^[^\0\p{Cs}]*$/u;
 
-/** A string of `min` to `max` UTF-16 code units that survives storage unchanged. */
+/** A storable string of `min` to `max` UTF-16 code units. */
 export function text(min: number, max: number) {
   return z.string().min(min).max(max).regex(STORABLE, 'must not contain NUL characters or lone surrogates');
 }
@@ -15,11 +15,11 @@ export const timestamp = z
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
   .meta({ format: 'date-time' });
 
-/** An id in a path or a field. Ids are opaque: one that cannot exist is simply not found. */
+/** An id in a path or field. Ids are opaque: a malformed id is not found, not invalid. */
 export const idText = z.string().min(1).max(200);
 
 /**
- * What names something in a path where access does not look it up first: of any length (a request's
- * head is bounded), to be not found.
+ * A path parameter that the access check does not look up. Its length is limited only by the size
+ * of the request head; an unknown value is not found.
  */
 export const nameInPath = z.string().min(1);

@@ -1,4 +1,4 @@
-// Values that sandboxes and the defaults of projects have in common.
+// Fields shared by sandboxes and the defaults of projects.
 import { z } from 'zod';
 import { METADATA_LIMITS, REPOSITORY_CHARACTERS } from '../route/limits.ts';
 import { text } from '../route/text.ts';
@@ -6,14 +6,14 @@ import { text } from '../route/text.ts';
 /** spec: Sandbox, `agent`: neutral stand-ins for the two supported agents. */
 export const agent = z.enum(['agent_one', 'agent_two']).meta({
   id: 'Agent',
-  description: 'The coding agent that a sandbox is made for; needed also by callers that run one of their own.',
+  description: 'Coding agent of the sandbox. Required even if the caller runs a different agent.',
 });
 export type Agent = z.infer<typeof agent>;
 
 export const persistencePolicy = z.enum(['always_on', 'sleep_resume']).meta({
   id: 'PersistencePolicy',
   description:
-    '`always_on` bills continuously; `sleep_resume` bills while awake, sleeps when idle, and keeps the disk.',
+    '`always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps its disk, and is billed while awake.',
 });
 export type PersistencePolicy = z.infer<typeof persistencePolicy>;
 
@@ -22,15 +22,15 @@ export const DEFAULT_PERSISTENCE_POLICY: PersistencePolicy = 'sleep_resume';
 const REPOSITORY_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
 
 /**
- * Scheme, host with port, and a path of one segment or more; none of them empty, a dot or two dots,
- * and no encoded dot, slash or control character among them.
+ * Scheme, host with optional port, and at least one path segment. Rejects empty, `.` and `..`
+ * segments, and encoded dots, slashes and control characters.
  */
 export const REPOSITORY_URL =
   /^(https?):\/\/([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[1-9]\d{0,4})?)((?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~+,=@-]|%(?!2[EeFf]|7[Ff])[2-7][0-9A-Fa-f])+)+)$/;
 
 /**
- * `owner/repo` on the git host of the service, or the full URL of a repository; which hosts those
- * may be on is the operator's to say.
+ * `owner/repo` on the service's git host, or the full URL of a repository. The operator configures
+ * which hosts are allowed.
  */
 export const repository = z
   .string()
@@ -44,17 +44,17 @@ export const repository = z
       issues.push({
         code: 'custom',
         input,
-        message: 'must be the https URL of a repository, without user name, query, fragment and slash at its end',
+        message: 'must be the https URL of a repository, without user name, query, fragment or trailing slash',
       });
     } else if (!isUrl && !REPOSITORY_NAME.test(input)) {
       issues.push({ code: 'custom', input, message: 'must have the form owner/repo' });
     }
   })
-  .describe('`owner/repo` on the git host of the service, or the full https URL of a repository.');
+  .describe("`owner/repo` on the service's git host, or the full https URL of a repository.");
 
 /**
- * A branch as `git check-ref-format --branch` takes it, without control characters and spaces of
- * any script.
+ * A branch name accepted by `git check-ref-format --branch`, without control characters and Unicode
+ * white space.
  */
 export const branchName = z
   .string()
@@ -64,21 +64,21 @@ export const branchName = z
     /^(?!HEAD$|@$|[-./])(?!.*(?:\.\.|\/\.|\/\/|@\{|\.lock(?:\/|$)))[^\s~^:?*[\\\p{Cc}\p{Cs}]+(?<![./])$/u,
     'must be a git branch name',
   )
-  .describe('A git branch.');
+  .describe('Name of a git branch.');
 
 const metadataValue = z.union([text(0, METADATA_LIMITS.valueCharacters), z.number(), z.boolean()]);
 
-/** A machine's size as it is answered. */
+/** Size of a sandbox in responses. */
 export const allocation = z
   .strictObject({ vcpu: z.int().positive(), memoryGb: z.int().positive(), diskGb: z.int().positive() })
-  .meta({ id: 'Allocation', description: 'Size of a machine.' });
+  .meta({ id: 'Allocation', description: 'vCPUs, memory and disk of a sandbox.' });
 
-/** Flat labels as they are answered. */
+/** Labels in responses. */
 export const labels = z
   .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
-  .describe('Flat labels; values are strings, numbers or booleans.');
+  .describe('Labels; values are strings, numbers or booleans.');
 
-/** Flat labels (spec: Sandbox, `metadata`). At most 24 keys. */
+/** Labels in requests (spec: Sandbox, `metadata`). */
 export const metadata = z
   .record(text(1, METADATA_LIMITS.keyCharacters), metadataValue)
   .check((context) => {
@@ -92,5 +92,5 @@ export const metadata = z
   })
   .meta({
     maxProperties: METADATA_LIMITS.keys,
-    description: `Flat labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.`,
+    description: `Labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.`,
   });

@@ -1,20 +1,19 @@
-// Sleeping, waking, resizing and renewing a sandbox. What each does in which status is said in
-// sandbox-state.ts.
+// Sleep, wake, resize and renew. state.ts defines the statuses in which each is legal.
 import { z } from 'zod';
 import { exampleSandbox } from '../route/examples.ts';
 import { defineRoute } from '../route/route.ts';
 import { WAKE_ERRORS } from './use.ts';
 import { sandboxAnswer, sandboxParams } from './sandboxes.ts';
 
-/** These take no body; an empty object is taken for none. */
+/** No body; an empty object is accepted. */
 const noBody = z.strictObject({}).optional();
 
-/** The exact allocation to aim at (spec: Resize request). */
+/** The target allocation (spec: Resize request). */
 export const resizeBody = z
   .strictObject({
     vcpu: z.int().min(1).max(1_024).optional(),
     memoryGb: z.int().min(1).max(65_536).optional(),
-    diskGb: z.int().min(1).max(1_048_576).optional().describe('A disk only grows.'),
+    diskGb: z.int().min(1).max(1_048_576).optional().describe('A disk cannot shrink.'),
   })
   .check((context) => {
     const { vcpu, memoryGb, diskGb } = context.value;
@@ -25,12 +24,13 @@ export const resizeBody = z
       message: 'must have at least one of vcpu, memoryGb, diskGb',
     });
   })
-  .meta({ minProperties: 1, description: 'What is missing stays as it is. At least one of the three is needed.' });
+  .meta({ minProperties: 1, description: 'Absent fields keep their value. At least one field is required.' });
 export type ResizeBody = z.infer<typeof resizeBody>;
 
 export const sleepSandbox = defineRoute({
   name: 'sleepSandbox',
-  summary: 'Captures memory and disk and releases the machine; an ephemeral sandbox ends',
+  summary:
+    'Puts a sandbox to sleep: saves memory and disk and releases the VM; an ephemeral sandbox is destroyed instead',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/sleep',
   auth: ['session', 'api_key'],
@@ -54,7 +54,7 @@ export const stopSandbox = defineRoute({
 
 export const wakeSandbox = defineRoute({
   name: 'wakeSandbox',
-  summary: 'Restores a stopped sandbox with its processes, using a stored pendingAllocation',
+  summary: 'Wakes a stopped sandbox with its processes, applying a stored pendingAllocation',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/wake',
   auth: ['session', 'api_key', 'agent_token'],
@@ -83,7 +83,7 @@ export const resumeSandbox = defineRoute({
 export const resizeSandbox = defineRoute({
   name: 'resizeSandbox',
   summary:
-    'Sets the allocation: live where that can be verified, else as pendingAllocation for the next wake; at once while stopped',
+    'Resizes a sandbox: live if the guest confirms it, otherwise at the next wake (pendingAllocation); immediately while stopped',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/resize',
   auth: ['session', 'api_key'],
@@ -108,7 +108,7 @@ export const resizeSandbox = defineRoute({
 
 export const renewSandbox = defineRoute({
   name: 'renewSandbox',
-  summary: "Extends an ephemeral sandbox's expiry by its time to live",
+  summary: 'Renews an ephemeral sandbox: extends its expiry by its time to live',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/renew',
   auth: ['session', 'api_key'],

@@ -1,5 +1,4 @@
-// The machine tiers and the profiles, and which tier a profile starts with. The one home of both
-// lists.
+// Machine sizes, profiles, and the size that each profile starts with.
 import { z } from 'zod';
 
 export interface Allocation {
@@ -10,7 +9,7 @@ export interface Allocation {
 
 export const machineSize = z
   .enum(['small', 'medium', 'large', 'xlarge'])
-  .meta({ id: 'MachineSize', description: 'A machine tier: vCPUs, memory and disk.' });
+  .meta({ id: 'MachineSize', description: 'Size of a sandbox: vCPUs, memory and disk.' });
 export type MachineSize = z.infer<typeof machineSize>;
 
 export const MACHINE_SIZES: { readonly [size in MachineSize]: Allocation } = {
@@ -25,14 +24,14 @@ export const profile = z
   .enum(['auto', 'agent-small', 'agent-standard', 'build-heavy', 'browser-heavy', 'repo-large', 'long-running'])
   .meta({
     id: 'Profile',
-    description: 'What a sandbox is for; says which machine tier it starts with. `auto` follows what it uses.',
+    description: 'Intended use of a sandbox; selects its initial machine size. `auto` follows measured use.',
   });
 export type Profile = z.infer<typeof profile>;
 
-/** The profile of a sandbox for which neither a profile nor a tier is known. */
+/** Profile of a sandbox created without profile and machine size. */
 export const DEFAULT_PROFILE: Profile = 'auto';
 
-/** The tier a sandbox of the profile starts with. */
+/** Initial machine size of each profile. */
 export const PROFILE_SIZES: { readonly [name in Profile]: MachineSize } = {
   auto: 'small',
   'agent-small': 'small',
@@ -44,7 +43,7 @@ export const PROFILE_SIZES: { readonly [name in Profile]: MachineSize } = {
 };
 
 /**
- * The profile of a sandbox for which only a tier is known (spec: "the profile is inferred from the
+ * Profile of a sandbox created with a machine size alone (spec: "the profile is inferred from the
  * requested machine size").
  */
 export const SIZE_PROFILES: { readonly [size in MachineSize]: Profile } = {

@@ -1,16 +1,15 @@
-// One OpenSSH public key line, as `ssh-keygen` writes it into a file ending in .pub: `<key_type>
-// <key_material> <comment>`. What it holds is read and checked, so that a key that was not copied
-// whole is refused here and not by an ssh server later. Messages never repeat the text: it may have
-// been the private key.
+// Validation of an OpenSSH public key line, as `ssh-keygen` writes it to a .pub file: `<key_type>
+// <key_material> <comment>`. The material is decoded, so that a truncated key fails here and not at
+// the first sign-in. Messages never quote the input: it may be a private key.
 import { z } from 'zod';
 import { SSH_PUBLIC_KEY } from '../route/limits.ts';
 
-/** Parts of a key's material, each as it must be. */
+/** Field of a key's material, and how it is checked. */
 type Part = 'ed25519' | 'exponent' | 'modulus' | 'application' | { curve: string } | { pointBytes: number };
 
 const P256: readonly Part[] = [{ curve: 'nistp256' }, { pointBytes: 65 }];
 
-/** The kinds of keys taken. Those of the SK kinds are held by a hardware token. */
+/** Accepted key types. `sk-` keys are held by a hardware token. */
 const KINDS: Readonly<Record<string, readonly Part[]>> = {
   'ssh-ed25519': ['ed25519'],
   'ssh-rsa': ['exponent', 'modulus'],
@@ -22,18 +21,18 @@ const KINDS: Readonly<Record<string, readonly Part[]>> = {
 };
 
 /**
- * What private keys begin with, or hold, in the formats of OpenSSH, PEM, PKCS#8 and PuTTY; the last
- * is the base64 of OpenSSH's without its frame.
+ * Markers of private keys in the formats of OpenSSH, PEM, PKCS#8 and PuTTY. The last is the base64
+ * of OpenSSH's header, for a key pasted without its frame.
  */
 export const PRIVATE_KEY = /PRIVATE KEY|PuTTY-User-Key-File|Private-Lines|b3BlbnNzaC1rZXktdjE/;
 
 const PRIVATE_WARNING =
-  'is a private key and was not taken. It has left your machine: regard it as known to others and replace it wherever it is used. ' +
-  'What is needed here is the public key, one line from the file whose name ends in .pub';
+  'is a private key and was rejected. It has left your computer: treat it as compromised and replace it wherever it is used. ' +
+  'Send the public key instead: one line, from the file whose name ends in .pub';
 
 /**
- * Whose text is the line without white space around it. Refused: several lines, options,
- * certificates, weak and unknown kinds, material that is not of its kind.
+ * Parses to the trimmed line. Rejects multiple lines, options, certificates, weak and unknown
+ * types, and material that does not match its type.
  */
 export const sshPublicKey = z
   .string()
@@ -45,7 +44,7 @@ export const sshPublicKey = z
   })
   .meta({
     writeOnly: true,
-    description: `One OpenSSH public key line: \`<key_type> <key_material> <comment>\`, of the types ${Object.keys(KINDS).join(', ')}. Its owner may sign in as \`berth\` over a tunnel to port 22.`,
+    description: `One OpenSSH public key line: \`<key_type> <key_material> <comment>\`, of one of the types ${Object.keys(KINDS).join(', ')}. Its owner can sign in as \`berth\` over a tunnel to port 22.`,
   });
 
 function faultOf(line: string): string | null {
@@ -57,21 +56,22 @@ function faultOf(line: string): string | null {
   if (comment.length > SSH_PUBLIC_KEY.commentCharacters)
     return `must have a comment of at most ${SSH_PUBLIC_KEY.commentCharacters} characters`;
   const bytes = decodeBase64(material);
-  if (bytes === null) return `must have its key in base64 after ${type}; it was not copied whole, or changed`;
+  if (bytes === null) return `must have its key in base64 after ${type}; the key is truncated or damaged`;
   return faultOfMaterial(type, parts, new Material(bytes));
 }
 
 function faultOfKind(type: string, line: string): string {
   const kinds = Object.keys(KINDS).join(', ');
-  if (type.endsWith('-cert-v01@openssh.com')) return `must be a public key and no certificate: one of ${kinds}`;
+  if (type.endsWith('-cert-v01@openssh.com'))
+    return `must be a public key, not a certificate; accepted types:  ${kinds}`;
   const later = line.split(/[\s"]+/).some((word, index) => index > 0 && KINDS[word] !== undefined);
-  if (later) return 'must begin with the kind of the key: options before it are not taken';
-  if (type === 'ssh-dss') return `must not be a DSA key, which no ssh server takes any more; one of ${kinds}`;
-  return `must be a public key as OpenSSH writes it, beginning with one of ${kinds}`;
+  if (later) return 'must begin with the key type: options before it are not accepted';
+  if (type === 'ssh-dss') return `must not be a DSA key, which ssh servers no longer accept; accepted types: ${kinds}`;
+  return `must be an OpenSSH public key, beginning with one of ${kinds}`;
 }
 
 function faultOfMaterial(type: string, parts: readonly Part[], material: Material): string | null {
-  const broken = `must have a key of the kind ${type}; it was not copied whole, or changed`;
+  const broken = `must have a key of type ${type}; the key is truncated or damaged`;
   if (material.text() !== type) return broken;
   for (const part of parts) {
     const bytes = material.next();
@@ -93,7 +93,7 @@ function isRight(part: Exclude<Part, 'modulus'>, bytes: Uint8Array): boolean {
     case 'ed25519':
       return bytes.length === 32;
     case 'exponent':
-      // Odd, and more than one.
+      // An odd number greater than one.
       return (
         bitsOf(bytes) !== null &&
         bytes.length <= 9 &&
@@ -107,16 +107,16 @@ function isRight(part: Exclude<Part, 'modulus'>, bytes: Uint8Array): boolean {
   }
 }
 
-/** Bits of a positive number as the wire has it (RFC 4251, mpint); null for what is none. */
+/** Bit length of a positive mpint (RFC 4251); null if it is not one. */
 function bitsOf(bytes: Uint8Array): number | null {
   const [first, second = 0] = bytes;
   if (first === undefined || first >= 0x80) return null;
-  // A zero byte is there to keep the number positive, and for nothing else.
+  // A leading zero byte is allowed only to keep the number positive.
   if (first === 0) return second >= 0x80 ? (bytes.length - 1) * 8 : null;
   return (bytes.length - 1) * 8 + (32 - Math.clz32(first));
 }
 
-/** The length-prefixed parts of a key's material (RFC 4253). */
+/** Reads the length-prefixed fields of a key's material (RFC 4253). */
 class Material {
   readonly #bytes: Uint8Array;
   #at = 0;
@@ -129,7 +129,7 @@ class Material {
     return this.#at === this.#bytes.length;
   }
 
-  /** Null when there is no whole part left. */
+  /** Null when no complete field remains. */
   next(): Uint8Array | null {
     const view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength);
     if (this.#at + 4 > this.#bytes.length) return null;
@@ -150,7 +150,7 @@ function latin1(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes);
 }
 
-/** Null for what is not base64 to the letter, with its padding. */
+/** Null unless the text is canonical base64 with padding. */
 function decodeBase64(text: string): Uint8Array | null {
   if (text.length === 0 || text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return null;
   const binary = atob(text);

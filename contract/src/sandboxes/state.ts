@@ -1,57 +1,53 @@
-// The states of a sandbox: what each means, which follow which, and what each action does in each.
-// The one home of these rules. The server, its workers, the SDK and the console's buttons read this
-// table; nothing else compares statuses.
+// State table of a sandbox: the meaning of each status, its successors, and the effect of each
+// action in it. Server, workers, SDK and CLI read this table.
 //
 //   create ──> provisioning ──guest answers──> running ──set-up done──> ready        running, ready = awake
 //                  │   └────── nothing to set up ─────────────────────────^
-//                  └── could not be made ──> failed
+//                  └── create failed ──> failed
 //
 //   awake ──sleep──> sleeping ──captured──> stopped ──wake──> waking ──guest answers──> awake
-//                        └─ could not be captured ─> awake        └─ could not be woken ─> stopped
+//                        └─ capture failed ─> awake               └─ wake failed ─> stopped
 //
-//   awake, sleeping, waking, stopped ── machine or disk lost ──> failed ──wake, when its disk is left──> waking
-//                                          failed ── its host, thought lost, is back with the machine ──> awake, stopped
-//   an ephemeral one: sleep, or its expiry ──> destroying
-//   any of them ──destroy──> destroying ──machine, disk and snapshot gone──> deleted
+//   awake, sleeping, waking, stopped ── VM or disk lost ──> failed ──wake, if the disk remains──> waking
+//                                          failed ── a host reported lost returns with the VM ──> awake, stopped
+//   ephemeral: sleep or expiry ──> destroying
+//   any status ──destroy──> destroying ──VM, disk and snapshot deleted──> deleted
 import { z } from 'zod';
 
-/**
- * Every status a sandbox can have. Clients must accept values they do not know: further ones will
- * come.
- */
+/** Every status. More may be added; clients must accept unknown values. */
 export const sandboxStatus = z
   .enum(['provisioning', 'running', 'ready', 'sleeping', 'stopped', 'waking', 'failed', 'destroying', 'deleted'])
   .meta({
     id: 'SandboxStatus',
     description:
-      'Status of a sandbox; commands and files work while it is `running` or `ready`. Further ones will come.',
+      'Status of a sandbox. Commands and file calls work while it is `running` or `ready`. More may be added; clients must accept unknown values.',
   });
 export type SandboxStatus = z.infer<typeof sandboxStatus>;
 
 export interface SandboxStateRule {
   meaning: string;
-  /** The guest answers: commands and files work. */
+  /** The guest responds: commands and file calls work. */
   awake: boolean;
   /**
-   * Its vCPUs and memory are reserved on a host; while it is being destroyed, as far as it had a
-   * machine when that began.
+   * vCPUs and memory are reserved on a host. While `destroying`: only if the sandbox had a VM when
+   * the destroy began.
    */
   holdsMachine: boolean;
-  /** Its disk is reserved on a host. A failed one may have none left. */
+  /** Disk space is reserved on a host. A failed sandbox may have lost its disk. */
   holdsDisk: boolean;
-  /** Counts against the plan's concurrent sandboxes. */
+  /** Counts towards the plan's limit of concurrent sandboxes. */
   concurrent: boolean;
-  /** Machine time is metered. */
+  /** Machine hours are metered. */
   metered: boolean;
-  /** Nothing is under way: a caller that waits for a transition gets its answer. */
+  /** No transition is in progress: callers that wait for one get their response. */
   settled: boolean;
-  /** Statuses that may follow. */
+  /** Legal successors. */
   next: readonly SandboxStatus[];
 }
 
 export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateRule } = {
   provisioning: {
-    meaning: 'its machine is being made',
+    meaning: 'its VM is being created',
     awake: false,
     holdsMachine: true,
     holdsDisk: true,
@@ -61,7 +57,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['running', 'ready', 'failed', 'destroying'],
   },
   running: {
-    meaning: 'its machine answers; its repository is being cloned',
+    meaning: 'its VM is up; its repository is being cloned',
     awake: true,
     holdsMachine: true,
     holdsDisk: true,
@@ -71,7 +67,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['ready', 'sleeping', 'stopped', 'failed', 'destroying'],
   },
   ready: {
-    meaning: 'its machine answers and its set-up is done',
+    meaning: 'its VM is up and its set-up is complete',
     awake: true,
     holdsMachine: true,
     holdsDisk: true,
@@ -81,7 +77,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['sleeping', 'stopped', 'failed', 'destroying'],
   },
   sleeping: {
-    meaning: 'its memory and disk are being captured',
+    meaning: 'its memory and disk are being saved',
     awake: false,
     holdsMachine: true,
     holdsDisk: true,
@@ -91,7 +87,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['stopped', 'running', 'ready', 'failed', 'destroying'],
   },
   stopped: {
-    meaning: 'it sleeps: memory and disk are kept for a wake, its machine is released',
+    meaning: 'it is asleep: memory and disk are kept for a wake, its VM is released',
     awake: false,
     holdsMachine: false,
     holdsDisk: true,
@@ -101,7 +97,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['waking', 'failed', 'destroying'],
   },
   waking: {
-    meaning: 'its machine is being restored',
+    meaning: 'its VM is being restored',
     awake: false,
     holdsMachine: true,
     holdsDisk: true,
@@ -111,7 +107,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['running', 'ready', 'stopped', 'failed', 'destroying'],
   },
   failed: {
-    meaning: 'its machine could not be made, or was lost; statusReason says why, wakesFrom what a wake can start from',
+    meaning: 'its VM could not be created, or was lost; see statusReason, and wakesFrom for the source of a wake',
     awake: false,
     holdsMachine: false,
     holdsDisk: true,
@@ -121,7 +117,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['waking', 'running', 'ready', 'stopped', 'destroying'],
   },
   destroying: {
-    meaning: 'its machine, disk and snapshot are being deleted',
+    meaning: 'its VM, disk and snapshot are being deleted',
     awake: false,
     holdsMachine: true,
     holdsDisk: true,
@@ -131,7 +127,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['deleted'],
   },
   deleted: {
-    meaning: 'its machine, disk and snapshot are gone for good',
+    meaning: 'its VM, disk and snapshot are permanently deleted',
     awake: false,
     holdsMachine: false,
     holdsDisk: false,
@@ -142,7 +138,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   },
 };
 
-/** What callers can do to a sandbox that depends on its status. */
+/** Actions of callers whose legality depends on the status. */
 export const SANDBOX_ACTIONS = [
   'exec',
   'connect',
@@ -161,9 +157,9 @@ export const SANDBOX_ACTIONS = [
 export type SandboxAction = (typeof SANDBOX_ACTIONS)[number];
 
 /**
- * `do`: legal, carried out. `done`: nothing is left to do, or it is under way; answered as the
- * first time. `refuse`: the error of {@link REFUSAL_CODES}, naming the status and the statuses in
- * which the action is legal.
+ * `do`: legal, carried out. `done`: already complete or in progress; same response as the first
+ * call. `refuse`: the error of {@link REFUSAL_CODES}, whose message names the status and the
+ * statuses in which the action is legal.
  */
 export type SandboxVerdict = 'do' | 'done' | 'refuse';
 
@@ -180,9 +176,9 @@ const whileAwake = (otherwise: SandboxVerdict): { readonly [status in SandboxSta
 });
 
 /**
- * Wake of a failed sandbox is legal while its disk is left (`wakesFrom`). Exec, connect and file
- * calls of a stopped one are legal where its project wakes sandboxes by themselves (`wakeOnUse`).
- * Renew is for ephemeral sandboxes alone, whatever the status.
+ * Effect of each action in each status, with three further conditions: waking a failed sandbox
+ * requires its disk (`wakesFrom`); exec, connect and file calls of a stopped sandbox are legal if
+ * its project has `wakeOnUse`; renew requires an ephemeral sandbox.
  */
 export const SANDBOX_ACTION_RULES: {
   readonly [action in SandboxAction]: { readonly [status in SandboxStatus]: SandboxVerdict };
@@ -212,10 +208,7 @@ export const SANDBOX_ACTION_RULES: {
   destroy: { ...whileAwake('do'), destroying: 'done', deleted: 'done' },
 };
 
-/**
- * What an action answers where it is not legal: 400 for a wake (spec: States and transitions), else
- * 409.
- */
+/** Error of an illegal action: 400 for a wake (spec: States and transitions), otherwise 409. */
 export const REFUSAL_CODES: { readonly [action in SandboxAction]: 'sandbox_state_conflict' | 'wake_not_possible' } = {
   exec: 'sandbox_state_conflict',
   connect: 'sandbox_state_conflict',
@@ -237,7 +230,7 @@ export function statusesAllowing(action: SandboxAction): SandboxStatus[] {
   return sandboxStatus.options.filter((status) => SANDBOX_ACTION_RULES[action][status] === 'do');
 }
 
-/** Statuses from which `to` may be entered. */
+/** Statuses that `to` may follow. */
 export function statusesBefore(to: SandboxStatus): SandboxStatus[] {
   return sandboxStatus.options.filter((status) => SANDBOX_STATES[status].next.includes(to));
 }

@@ -1,11 +1,7 @@
-// What using a sandbox may come to, whatever it is used for: errors that commands, file calls and
-// connections have in common.
+// Errors shared by commands, file calls and connections.
 import type { ErrorCode } from '../route/errors.ts';
 
-/**
- * Why a wake does not begin, whether it was asked for or a use of the sandbox begins it
- * (`wakeOnUse`).
- */
+/** Errors of a wake, whether requested or started by use of the sandbox (`wakeOnUse`). */
 export const WAKE_ERRORS = [
   'wake_not_possible',
   'no_active_plan',
@@ -14,7 +10,7 @@ export const WAKE_ERRORS = [
   'insufficient_capacity',
 ] as const satisfies readonly ErrorCode[];
 
-/** Why a sandbox cannot be used now; those of a wake where its project's `wakeOnUse` is on. */
+/** Errors of using a sandbox; those of a wake only if its project has `wakeOnUse`. */
 export const USE_ERRORS = [
   'sandbox_state_conflict',
   'sandbox_unreachable',

@@ -1,5 +1,4 @@
-// The caps on machine hours that org admins set, and whether work goes on beyond what the plan
-// includes (spec: rules for guardrails).
+// Usage guardrails: caps on machine hours, and overage (spec: rules for guardrails).
 import { z } from 'zod';
 import { MOST_MACHINE_HOURS } from '../billing/plans.ts';
 import { defineRoute } from '../route/route.ts';
@@ -13,16 +12,20 @@ export const usageGuardrails = z
       .number()
       .nonnegative()
       .nullable()
-      .describe('What the plan includes in a billing period; null: without a limit.'),
-    sandboxMachineHourLimit: z.number().nonnegative().nullable().describe('The cap in force; null: none.'),
+      .describe('Machine hours that the plan includes per billing period; null: unlimited.'),
+    sandboxMachineHourLimit: z.number().nonnegative().nullable().describe('The effective cap; null: none.'),
     sandboxMachineHourLimitOverride: z
       .number()
       .nonnegative()
       .nullable()
-      .describe('What was set; null: nothing, so that what the plan includes is the cap unless overage is on.'),
-    sandboxOverageEnabled: z.boolean().describe('Work goes on beyond the cap and is counted.'),
+      .describe(
+        'The configured cap. null: none is configured; the included machine hours are the cap, unless overage is enabled.',
+      ),
+    sandboxOverageEnabled: z
+      .boolean()
+      .describe('Whether sandboxes continue beyond the cap; the excess is metered as overage.'),
   })
-  .meta({ id: 'UsageGuardrails', description: "The org's cap on machine hours, and whether work goes on beyond it." });
+  .meta({ id: 'UsageGuardrails', description: "The org's cap on machine hours, and its overage setting." });
 export type UsageGuardrails = z.infer<typeof usageGuardrails>;
 
 export const projectUsageGuardrails = z.strictObject({
@@ -30,7 +33,7 @@ export const projectUsageGuardrails = z.strictObject({
     .number()
     .nonnegative()
     .nullable()
-    .describe("The project's own cap; null: none. It is enforced inside the org's, also where that is lower."),
+    .describe("The project's cap; null: none. The org's cap applies in addition."),
 });
 export type ProjectUsageGuardrails = z.infer<typeof projectUsageGuardrails>;
 
@@ -43,7 +46,7 @@ export const updateUsageGuardrailsBody = z
     (body) => body.sandboxMachineHourLimit !== undefined || body.sandboxOverageEnabled !== undefined,
     'must have sandboxMachineHourLimit, sandboxOverageEnabled or both',
   )
-  .meta({ minProperties: 1, description: 'An absent field stays as it is. At least one of the two is needed.' });
+  .meta({ minProperties: 1, description: 'Absent fields keep their value. At least one field is required.' });
 export type UpdateUsageGuardrailsBody = z.infer<typeof updateUsageGuardrailsBody>;
 
 /** null removes the project's cap. */
@@ -52,7 +55,7 @@ export type UpdateProjectUsageGuardrailsBody = z.infer<typeof updateProjectUsage
 
 export const updateUsageGuardrails = defineRoute({
   name: 'updateUsageGuardrails',
-  summary: "Sets the org's cap on machine hours a billing period, and whether work goes on beyond it",
+  summary: "Sets the org's cap on machine hours per billing period, and whether overage is allowed",
   method: 'PATCH',
   path: '/v1/orgs/{orgId}/subscription/usage-guardrails',
   auth: ['session'],
@@ -66,7 +69,7 @@ export const updateUsageGuardrails = defineRoute({
 
 export const updateProjectUsageGuardrails = defineRoute({
   name: 'updateProjectUsageGuardrails',
-  summary: "Sets a project's own cap on machine hours a billing period, inside the org's",
+  summary: "Sets a project's cap on machine hours per billing period, within the org's cap",
   method: 'PATCH',
   path: '/v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
   auth: ['session'],

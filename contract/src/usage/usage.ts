@@ -1,5 +1,5 @@
-// How much machine time an org used in its billing period. A machine hour is one hour of one awake
-// machine, whatever its size.
+// Machine hours of an org in its billing period. A machine hour is one hour of one awake sandbox of
+// any size.
 import { z } from 'zod';
 import { exampleUsage } from '../route/examples.ts';
 import { END_USER_ID_CHARACTERS } from '../route/limits.ts';
@@ -10,45 +10,48 @@ const amount = z.number().nonnegative();
 
 export const usageAlertStatus = z.enum(['normal', 'warning', 'reached', 'exceeded']).meta({
   id: 'UsageAlertStatus',
-  description: '`warning` from 80 % of the cap on, `reached` at the cap, `exceeded` above it. Further ones will come.',
+  description:
+    '`warning`: at least 80 % of the cap; `reached`: at the cap; `exceeded`: above it. More may be added; clients must accept unknown values.',
 });
 export type UsageAlertStatus = z.infer<typeof usageAlertStatus>;
 
 export const usageAlert = z
   .strictObject({
     percentUsed: amount.describe(
-      'Of the cap; may be above 100. 0 without a cap. Rounded down to the hundredth, so that 80 and 100 are what they say.',
+      'Percentage of the cap, may exceed 100; 0 without a cap. Rounded down to two decimals, so that 80 and 100 are exact thresholds.',
     ),
     status: usageAlertStatus,
-    message: z.string().min(1).describe('For people.'),
+    message: z.string().min(1).describe('Human-readable.'),
   })
-  .meta({ id: 'UsageAlert', description: 'How near the use is to its cap.' });
+  .meta({ id: 'UsageAlert', description: 'Usage in relation to the cap.' });
 export type UsageAlert = z.infer<typeof usageAlert>;
 
 export const orgUsage = z
   .strictObject({
-    includedMachineHours: amount.nullable().describe('In the plan, for a billing period; null: without a limit.'),
-    sandboxMachineHourLimit: amount.nullable().describe('The cap in force in this period; null: none.'),
-    sandboxMachineHourLimitOverride: amount.nullable().describe('The cap that an org admin set; null: none.'),
-    sandboxOverageEnabled: z.boolean().describe('Whether work goes on beyond the cap.'),
+    includedMachineHours: amount
+      .nullable()
+      .describe('Machine hours that the plan includes per billing period; null: unlimited.'),
+    sandboxMachineHourLimit: amount.nullable().describe('The effective cap of this period; null: none.'),
+    sandboxMachineHourLimitOverride: amount.nullable().describe('The cap configured by an org admin; null: none.'),
+    sandboxOverageEnabled: z.boolean().describe('Whether sandboxes continue beyond the cap.'),
     usedMachineHours: amount.describe(
-      'Of what was asked for: the org, a project, an end user. What runs is counted until now.',
+      'Machine hours used by the org, or by the project or end user of the query. Running sandboxes count up to now.',
     ),
-    remainingMachineHours: amount.nullable().describe('Until the cap, at least 0; null without a cap.'),
+    remainingMachineHours: amount.nullable().describe('Machine hours until the cap, at least 0; null without a cap.'),
     usageAlert,
     periodStartsAt: timestamp,
     periodEndsAt: timestamp,
-    overageMachineHours: amount.describe('Hours of the org beyond what its plan includes.'),
+    overageMachineHours: amount.describe('Machine hours of the org in excess of those included in its plan.'),
     estimatedOverageUsd: amount
       .nullable()
       .describe(
-        "What those cost by the plan; null where the plan has no price for them. An estimate: bills are the payment provider's.",
+        "Estimated price of the overage; null if the plan has no price for it. The payment provider's invoice is authoritative.",
       ),
   })
   .meta({
     id: 'OrgUsage',
     description:
-      "Machine time in the present billing period. With `projectId`, cap, remaining hours and alert are the project's; the period, what the plan includes and the overage are always the org's.",
+      'Machine hours in the current billing period. With `projectId`, cap, remaining hours and alert are those of the project; the period, the included hours and the overage are always those of the org.',
   });
 export type OrgUsage = z.infer<typeof orgUsage>;
 
@@ -56,17 +59,16 @@ export const endUserUsage = z
   .strictObject({
     endUserId: z.string(),
     machineHours: amount,
-    estimatedCogsUsd: amount.describe('What the machines cost by the rates of the installation.'),
+    estimatedCogsUsd: amount.describe("Estimated cost of the resources, at the installation's rates."),
   })
-  .meta({ id: 'EndUserUsage', description: 'Machine time of an end user.' });
+  .meta({ id: 'EndUserUsage', description: 'Machine hours of an end user.' });
 export type EndUserUsage = z.infer<typeof endUserUsage>;
 
 const orgParams = z.object({ orgId: idText });
 
 export const getOrgUsage = defineRoute({
   name: 'getOrgUsage',
-  summary:
-    'Machine hours of the org, or of one of its projects or end users, in the present billing period, against the cap',
+  summary: 'Returns machine hours in the current billing period and the cap, for the org, a project or an end user',
   method: 'GET',
   path: '/v1/orgs/{orgId}/usage',
   auth: ['session', 'api_key'],
@@ -74,8 +76,8 @@ export const getOrgUsage = defineRoute({
   request: {
     params: orgParams,
     query: z.object({
-      projectId: idText.optional().describe('Only of this project, against its cap.'),
-      endUserId: text(1, END_USER_ID_CHARACTERS).optional().describe('Only of this end user.'),
+      projectId: idText.optional().describe('Returns usage and cap of this project only.'),
+      endUserId: text(1, END_USER_ID_CHARACTERS).optional().describe('Returns usage of this end user only.'),
     }),
   },
   response: { status: 200, body: orgUsage },
@@ -88,7 +90,7 @@ export const getOrgUsage = defineRoute({
 export const getEndUserUsage = defineRoute({
   name: 'getEndUserUsage',
   summary:
-    'Machine hours of each end user in the present billing period, most first; what ran for no end user is left out',
+    'Lists machine hours by end user in the current billing period, highest first; sandboxes without an end user are omitted',
   method: 'GET',
   path: '/v1/orgs/{orgId}/usage/end-users',
   auth: ['session', 'api_key'],

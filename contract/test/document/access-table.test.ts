@@ -1,4 +1,4 @@
-// The table of who may do what is what the contract says.
+// docs/access.md matches the contract.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,9 +7,9 @@ import { accessTable } from '../../src/document/access-table.ts';
 import { permission, role } from '../../src/route/permissions.ts';
 import { ROUTES } from '../../src/routes.ts';
 
-test('docs/access.md is what the contract says; npm run docs:access writes it anew', () => {
+test('docs/access.md matches the contract (npm run docs:access)', () => {
   const committed = readFileSync(join(import.meta.dirname, '../../../docs/access.md'), 'utf8');
-  // Compared by the line, so that a difference can be read.
+  // Compare line by line for a readable difference.
   assert.deepEqual(
     committed.split('\n'),
     accessTable().split('\n'),
@@ -17,7 +17,7 @@ test('docs/access.md is what the contract says; npm run docs:access writes it an
   );
 });
 
-test('every permission, role and route that needs a token has its place in docs/access.md', () => {
+test('docs/access.md lists every permission, role and route with a token', () => {
   const lines = accessTable().split('\n');
   for (const name of permission.options) {
     assert.ok(

@@ -1,5 +1,4 @@
-// The document as it follows from the contract: complete, in the file that is committed, and by the
-// rules of a linter.
+// The OpenAPI document: complete, equal to the committed file, and valid for a linter.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -39,7 +38,7 @@ interface NarrowedEnvelope {
   allOf: [unknown, { properties: { error: { properties: { code: { enum: string[] } } } } }];
 }
 
-/** The codes that the document gives for a status. */
+/** Error codes of a status in the document. */
 function codesAt(document: OpenApiDocument, response: Response): string[] {
   const shared = document.components['responses'] as Record<string, Response>;
   const found = response.$ref === undefined ? response : shared[response.$ref.split('/').at(-1) ?? ''];
@@ -48,12 +47,12 @@ function codesAt(document: OpenApiDocument, response: Response): string[] {
   return schema.allOf[1].properties.error.properties.code.enum;
 }
 
-test('openapi.json is what the contract says; npm run docs:openapi writes it', () => {
+test('openapi.json matches the contract (npm run docs:openapi)', () => {
   const committed: unknown = JSON.parse(readFileSync(join(CHECKOUT, 'openapi.json'), 'utf8'));
   assert.deepEqual(committed, JSON.parse(JSON.stringify(publishedDocument())));
 });
 
-test('the document has the published routes and no other, below a server whose URL ends in /v1; the full one has all', () => {
+test('the document has exactly the published routes below /v1; the full document has every route', () => {
   for (const [document, routes] of [
     [publishedDocument(), published],
     [fullDocument(), ROUTES],
@@ -68,7 +67,7 @@ test('the document has the published routes and no other, below a server whose U
 });
 
 for (const route of ROUTES) {
-  test(`${route.name}: the full document gives its success, each status of its errors, and at each the codes that occur`, () => {
+  test(`${route.name}: the full document lists its success and every error status with its codes`, () => {
     const document = fullDocument();
     const { responses } = operationIn(document, route);
     const statuses = [...new Set([...errorsOf(route)].map((code) => ERRORS[code].status))];
@@ -83,8 +82,8 @@ for (const route of ROUTES) {
   });
 }
 
-/** Paths of schemas that hold rules which JSON Schema does not show, with nothing said of them. */
-function untold(schema: z.ZodType, path: string): string[] {
+/** Paths of schemas with rules that JSON Schema cannot express and without a description. */
+function undescribed(schema: z.ZodType, path: string): string[] {
   const def = schema.def as unknown as {
     type: string;
     checks?: { _zod: { def: { check: string } } }[];
@@ -97,29 +96,31 @@ function untold(schema: z.ZodType, path: string): string[] {
   };
   const hidden = def.type === 'pipe' || (def.checks ?? []).some((check) => check._zod.def.check === 'custom');
   const told = typeof schema.meta()?.['description'] === 'string';
-  // Said of what stands around it as well.
+  // A description of the enclosing schema counts, too.
   if (told) return [];
   const inner = [def.innerType, def.element, def.valueType, ...(def.options ?? [])].filter((one) => one !== undefined);
   return [
     ...(hidden ? [path] : []),
-    ...inner.flatMap((one) => untold(one, path)),
-    ...Object.entries(def.shape ?? {}).flatMap(([name, one]) => untold(one, `${path}.${name}`)),
+    ...inner.flatMap((one) => undescribed(one, path)),
+    ...Object.entries(def.shape ?? {}).flatMap(([name, one]) => undescribed(one, `${path}.${name}`)),
   ];
 }
 
-test('what a refine, a check or a transform of a request hides is said in a description', () => {
+test('a rule hidden in a refine, check or transform of a request has a description', () => {
   const all = ROUTES.flatMap(({ name, request }) =>
-    Object.entries(request).flatMap(([place, schema]) => untold(schema as z.ZodType, `${name}.${place}`)),
+    Object.entries(request).flatMap(([place, schema]) => undescribed(schema as z.ZodType, `${name}.${place}`)),
   );
   assert.deepEqual(all, []);
 });
 
-test('a rule that nothing is said of is noticed', () => {
+test('a hidden rule without a description is reported', () => {
   const even = z.number().refine((value) => value % 2 === 0);
-  assert.deepEqual(untold(z.object({ a: z.array(even).optional(), b: even.describe('Even.') }), 'body'), ['body.a']);
+  assert.deepEqual(undescribed(z.object({ a: z.array(even).optional(), b: even.describe('Even.') }), 'body'), [
+    'body.a',
+  ]);
 });
 
-test("each published route's example is within its schemas", () => {
+test('the example of each published route matches its schemas', () => {
   for (const { name, example, request, response } of published) {
     if (example === undefined) continue;
     response.body.parse(example.answer);
@@ -134,7 +135,7 @@ test("each published route's example is within its schemas", () => {
   }
 });
 
-test('a name that means something else in a request than in an answer is two names', () => {
+test('a schema id with different request and response shapes gets two names', () => {
   const schemas = new DocumentSchemas();
   const inner = z.object({ size: z.string().transform(Number).pipe(z.number()) }).meta({ id: 'TestInner' });
   const outer = z.object({ inner }).meta({ id: 'TestOuter' });
@@ -146,7 +147,7 @@ test('a name that means something else in a request than in an answer is two nam
   });
 });
 
-/** Places within the part at which an object stands that no name leads to. */
+/** Places of unnamed objects within the part. */
 function nameless(part: unknown, place: string, named = false): string[] {
   if (typeof part !== 'object' || part === null) return [];
   const here = !named && 'properties' in part && 'type' in part ? [place] : [];
@@ -156,7 +157,7 @@ function nameless(part: unknown, place: string, named = false): string[] {
   ];
 }
 
-test('every object of a request or an answer has a name, so that generated clients have a type for it; what errors have in common is told apart by codes', () => {
+test('every object of a request or response has a name, so that generated clients have a type', () => {
   for (const [document, routes] of [
     [publishedDocument(), published],
     [fullDocument(), ROUTES],
@@ -174,7 +175,7 @@ test('every object of a request or an answer has a name, so that generated clien
   }
 });
 
-test('an object within another is named after it and its place; two of one name are refused', () => {
+test('a nested object is named after its parent and property; a duplicate name throws', () => {
   const schemas = new DocumentSchemas();
   const inner = z.object({ size: z.number() });
   const outer = z.object({ first: inner, maybe: inner.nullable(), many: z.array(inner) });
@@ -184,10 +185,10 @@ test('an object within another is named after it and its place; two of one name 
     type: 'array',
     items: { type: 'string' },
   });
-  assert.throws(() => schemas.named('TestMade', schemas.of(inner, 'output')), /two schemas would be TestMade/);
+  assert.throws(() => schemas.named('TestMade', schemas.of(inner, 'output')), /cannot name two schemas TestMade/);
 });
 
-test('a route that nobody thought of finds a group of its own, and known ones come first', () => {
+test('a route without a known tag gets a new one, after the known tags', () => {
   const tags = [
     '/v1/orgs/{orgId}/widget-sets/{id}',
     '/v1/sandboxes/{sandboxId}/exec',
@@ -200,7 +201,7 @@ test('a route that nobody thought of finds a group of its own, and known ones co
   );
 });
 
-test("openapi.json passes Redocly's linter by the recommended rules, without a warning", () => {
+test("openapi.json passes Redocly's recommended lint rules without a warning", () => {
   const redocly = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
   const linted = spawnSync(
     process.execPath,
@@ -208,7 +209,7 @@ test("openapi.json passes Redocly's linter by the recommended rules, without a w
     {
       cwd: CHECKOUT,
       encoding: 'utf8',
-      // It would ask the network for a newer version, and tell that it was used.
+      // Disables update checks and telemetry over the network.
       env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
     },
   );

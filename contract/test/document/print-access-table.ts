@@ -1,4 +1,4 @@
-// Prints docs/access.md: `npm run docs:access` writes it.
+// Prints docs/access.md (`npm run docs:access`).
 import { accessTable } from '../../src/document/access-table.ts';
 
 process.stdout.write(accessTable());

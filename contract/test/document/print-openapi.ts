@@ -1,4 +1,4 @@
-// Prints openapi.json; with `--full`, the document with every route.
+// Prints openapi.json; with `--full`, the document of every route.
 import { fullDocument, publishedDocument } from '../../src/document/openapi.ts';
 
 const document = process.argv.includes('--full') ? fullDocument() : publishedDocument();

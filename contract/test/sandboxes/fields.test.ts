@@ -1,4 +1,4 @@
-// Names of branches against git itself, and the forms of a repository.
+// Branch names, compared with git's own check, and repository names and URLs.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
@@ -8,8 +8,8 @@ import { branchName, repository } from '../../src/sandboxes/fields.ts';
 const takes = (schema: typeof repository, value: string): boolean => schema.safeParse(value).success;
 
 /**
- * What git takes as the name of a branch. Outside of any repository, so that nothing is looked up;
- * `@` it takes for HEAD, and as a name it is none.
+ * Whether git accepts a branch name. Runs outside any repository. Git expands `@` to HEAD, so it is
+ * no branch name.
  */
 function gitTakes(name: string): boolean {
   if (name === '@') return false;
@@ -55,7 +55,7 @@ const pieces = fc.constantFrom(
 );
 const names = fc.array(pieces, { minLength: 1, maxLength: 6 }).map((parts) => parts.join(''));
 
-test('a branch is a name that git check-ref-format takes, and each that it takes is one', () => {
+test('branch names are accepted exactly if git check-ref-format accepts them', () => {
   fc.assert(
     fc.property(names, (name) => {
       assert.equal(takes(branchName, name), gitTakes(name), JSON.stringify(name));
@@ -78,7 +78,7 @@ for (const name of [
   'a{b}',
   'x.locks/y',
 ]) {
-  test(`the branch ${name.slice(0, 20)} is taken, by git too`, () => {
+  test(`the branch ${name.slice(0, 20)} is accepted, as by git`, () => {
     assert.deepEqual([takes(branchName, name), gitTakes(name)], [true, true]);
   });
 }
@@ -109,12 +109,12 @@ for (const name of [
   'a\n',
   '\x7f',
 ]) {
-  test(`the branch ${JSON.stringify(name)} is not taken, by git neither`, () => {
+  test(`the branch ${JSON.stringify(name)} is rejected, as by git`, () => {
     assert.deepEqual([takes(branchName, name), gitTakes(name)], [false, false]);
   });
 }
 
-test('what git takes and people cannot tell apart, or a database cannot hold, is not taken', () => {
+test('a branch with invisible or unstorable characters is rejected although git accepts it', () => {
   for (const name of ['a\u00a0b', 'a\u2028b', 'a\u0085b', 'a\ud800'])
     assert.equal(takes(branchName, name), false, JSON.stringify(name));
 });
@@ -131,7 +131,7 @@ for (const value of [
   'http://10.0.0.1:3000/a',
   'https://dev.example.com/org/My%20Project/_git/repo',
 ]) {
-  test(`the repository ${value} is taken`, () => {
+  test(`the repository ${value} is accepted`, () => {
     assert.ok(takes(repository, value));
   });
 }
@@ -170,7 +170,7 @@ for (const value of [
   `acme/${'x'.repeat(196)}`,
   `https://git.example.com/${'x'.repeat(2_048)}`,
 ]) {
-  test(`the repository ${value.slice(0, 60)} is not taken`, () => {
+  test(`the repository ${value.slice(0, 60)} is rejected`, () => {
     assert.ok(!takes(repository, value));
   });
 }

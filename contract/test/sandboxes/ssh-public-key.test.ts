@@ -1,5 +1,5 @@
-// Public key lines: those that ssh-keygen writes are taken, whatever is no whole public key is
-// refused with what is wrong, and nothing of it is repeated.
+// Public key lines: keys of ssh-keygen are accepted; anything else is rejected with a reason that
+// never quotes the input.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -38,7 +38,7 @@ function key(name: string): { line: string; private: string } {
   return found;
 }
 
-/** What is wrong with the text; null when it is taken. */
+/** The reason of a rejection; null if the text is accepted. */
 function faultOf(text: unknown): string | null {
   const result = sshPublicKey.safeParse(text);
   return result.success ? null : result.error.issues.map(({ message }) => message).join('; ');
@@ -51,7 +51,7 @@ function part(bytes: Uint8Array | string): Buffer {
   return Buffer.concat([length, content]);
 }
 
-/** A line with material that is put together by hand. */
+/** A line with hand-built material. */
 function lineOf(type: string, ...parts: (Uint8Array | string)[]): string {
   return `${type} ${Buffer.concat([part(type), ...parts.map(part)]).toString('base64')}`;
 }
@@ -59,7 +59,7 @@ function lineOf(type: string, ...parts: (Uint8Array | string)[]): string {
 const POINT = Buffer.concat([Buffer.from([4]), Buffer.alloc(64, 7)]);
 
 for (const [type, bits] of KINDS) {
-  test(`a public key of the kind ${type} with ${bits} bits is taken, without the white space around it, and with or without a comment`, () => {
+  test(`a ${type} public key of ${bits} bits is accepted with or without comment, and trimmed`, () => {
     const { line } = key(`${type}-${bits}`);
     assert.equal(sshPublicKey.parse(line), line.trim());
     assert.equal(sshPublicKey.parse(`  ${line}\r\n`), line.trim());
@@ -68,20 +68,20 @@ for (const [type, bits] of KINDS) {
     assert.equal(faultOf(`${bare} a comment with several words, ünd Ümlaute`), null);
   });
 
-  test(`a public key of the kind ${type} with ${bits} bits that was cut anywhere in its material is refused`, () => {
+  test(`a ${type} public key of ${bits} bits truncated at any position is rejected`, () => {
     const [kind = '', material = ''] = key(`${type}-${bits}`).line.split(' ');
     for (let length = 0; length < material.length; length += 1) {
       assert.match(
-        faultOf(`${kind} ${material.slice(0, length)}`) ?? 'it was taken',
-        /not copied whole/,
+        faultOf(`${kind} ${material.slice(0, length)}`) ?? 'accepted',
+        /truncated or damaged/,
         String(length),
       );
     }
 
-    assert.match(faultOf(`${kind} ${material}AAAA`) ?? '', /not copied whole/);
+    assert.match(faultOf(`${kind} ${material}AAAA`) ?? '', /truncated or damaged/);
   });
 
-  test(`a private key of the kind ${type} with ${bits} bits is refused with a warning, whole, in parts and without its frame`, () => {
+  test(`a ${type} private key of ${bits} bits, whole or in part, is rejected with a warning`, () => {
     const { private: text } = key(`${type}-${bits}`);
     const lines = text.trim().split('\n');
     for (const pasted of [
@@ -93,19 +93,19 @@ for (const [type, bits] of KINDS) {
       lines.join(' '),
     ]) {
       assert.match(
-        faultOf(pasted) ?? 'it was taken',
-        /^is a private key and was not taken\. .* replace it wherever it is used\. .*\.pub$/,
+        faultOf(pasted) ?? 'accepted',
+        /^is a private key and was rejected\. .* replace it wherever it is used\. .*\.pub$/,
       );
     }
   });
 }
 
-test('keys of hardware tokens are taken', () => {
+test('keys of hardware tokens are accepted', () => {
   assert.equal(faultOf(lineOf('sk-ssh-ed25519@openssh.com', Buffer.alloc(32, 1), 'ssh:')), null);
   assert.equal(faultOf(lineOf('sk-ecdsa-sha2-nistp256@openssh.com', 'nistp256', POINT, 'ssh:')), null);
 });
 
-test('an RSA key of fewer than 2048 bits, or more than 16384, is refused with its size', () => {
+test('an RSA key under 2048 or over 16384 bits is rejected with its size', () => {
   assert.match(faultOf(key('rsa-1024').line) ?? '', /must have an RSA key of 2048 to 16384 bits, not 1024/);
   const large = Buffer.concat([Buffer.from([0, 0x80]), Buffer.alloc(2_048)]);
   assert.match(faultOf(lineOf('ssh-rsa', Buffer.from([1, 0, 1]), large)) ?? '', /not 16392/);
@@ -113,10 +113,10 @@ test('an RSA key of fewer than 2048 bits, or more than 16384, is refused with it
 
 for (const [what, line, expected] of [
   ['several lines', () => `${key('ed25519-256').line}${key('rsa-2048').line}`, /must be one line/],
-  ['options', () => `command="ls",no-pty ${key('ed25519-256').line}`, /options before it are not taken/],
-  ['options in quotes', () => `environment="A=b c" ${key('ed25519-256').line}`, /options before it are not taken/],
+  ['options', () => `command="ls",no-pty ${key('ed25519-256').line}`, /options before it are not accepted/],
+  ['options in quotes', () => `environment="A=b c" ${key('ed25519-256').line}`, /options before it are not accepted/],
   ['a DSA key', () => lineOf('ssh-dss', 'x'), /must not be a DSA key/],
-  ['a certificate', () => lineOf('ssh-ed25519-cert-v01@openssh.com', 'x'), /no certificate/],
+  ['a certificate', () => lineOf('ssh-ed25519-cert-v01@openssh.com', 'x'), /not a certificate/],
   ['nothing', () => '', /beginning with one of ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256/],
   ['white space', () => ' \t\n', /beginning with one of/],
   ['material alone', () => key('ed25519-256').line.split(' ')[1] ?? '', /beginning with one of/],
@@ -124,9 +124,9 @@ for (const [what, line, expected] of [
   [
     'another kind than the material’s',
     () => key('ed25519-256').line.replace('ssh-ed25519', 'ssh-rsa'),
-    /a key of the kind ssh-rsa/,
+    /a key of type ssh-rsa/,
   ],
-  ['base64 without its padding', () => key('rsa-2048').line.replace(/=+ /, ' '), /in base64|taken/],
+  ['base64 without its padding', () => key('rsa-2048').line.replace(/=+ /, ' '), /in base64|accepted/],
   ['a NUL', () => `${key('ed25519-256').line.trim()}\0`, /control characters/],
   ['a tab in the comment', () => `${key('ed25519-256').line.trim()}\tx`, /control characters/],
   [
@@ -134,37 +134,33 @@ for (const [what, line, expected] of [
     () => `${key('ed25519-256').line.trim()} ${'x'.repeat(300)}`,
     /a comment of at most 256 characters/,
   ],
-  ['a wrong curve', () => lineOf('ecdsa-sha2-nistp256', 'nistp384', POINT), /not copied whole, or changed/],
-  [
-    'a compressed point',
-    () => lineOf('ecdsa-sha2-nistp256', 'nistp256', Buffer.alloc(33, 2)),
-    /not copied whole, or changed/,
-  ],
-  ['a short ed25519 key', () => lineOf('ssh-ed25519', Buffer.alloc(31)), /not copied whole, or changed/],
+  ['a wrong curve', () => lineOf('ecdsa-sha2-nistp256', 'nistp384', POINT), /truncated or damaged/],
+  ['a compressed point', () => lineOf('ecdsa-sha2-nistp256', 'nistp256', Buffer.alloc(33, 2)), /truncated or damaged/],
+  ['a short ed25519 key', () => lineOf('ssh-ed25519', Buffer.alloc(31)), /truncated or damaged/],
   [
     'a negative modulus',
     () => lineOf('ssh-rsa', Buffer.from([1, 0, 1]), Buffer.alloc(256, 0xff)),
-    /not copied whole, or changed/,
+    /truncated or damaged/,
   ],
-  ['an even exponent', () => lineOf('ssh-rsa', Buffer.from([2]), Buffer.alloc(257, 1)), /not copied whole, or changed/],
+  ['an even exponent', () => lineOf('ssh-rsa', Buffer.from([2]), Buffer.alloc(257, 1)), /truncated or damaged/],
   [
     'a token key without its application',
     () => lineOf('sk-ssh-ed25519@openssh.com', Buffer.alloc(32)),
-    /not copied whole, or changed/,
+    /truncated or damaged/,
   ],
   ['a key of PuTTY', () => 'PuTTY-User-Key-File-3: ssh-ed25519', /is a private key/],
 ] as const) {
-  test(`${what} is refused with what is wrong`, () => {
-    assert.match(faultOf(line()) ?? 'it was taken', expected);
+  test(`${what} is rejected with the reason`, () => {
+    assert.match(faultOf(line()) ?? 'accepted', expected);
   });
 }
 
-test('what is no text, or longer than any key, is refused', () => {
+test('a value that is not a string, or longer than any key, is rejected', () => {
   for (const value of [null, 5, {}, ['ssh-ed25519'], true]) assert.notEqual(faultOf(value), null);
   assert.notEqual(faultOf(`${key('ed25519-256').line}${'x'.repeat(17_000)}`), null);
 });
 
-test('whatever is sent, it is taken or refused with words that repeat nothing of it, and what is taken is one line', () => {
+test('any input is accepted as one line, or rejected by a message that never quotes it', () => {
   const marked = fc.string({ unit: 'binary', maxLength: 400 });
   const changed = fc
     .tuple(fc.constantFrom(...KINDS), fc.nat(), fc.string({ maxLength: 8 }))

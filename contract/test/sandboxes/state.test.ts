@@ -1,4 +1,4 @@
-// The state table agrees with itself and with the drawing in its header.
+// Consistency of the state table and of the diagram in its header.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -10,19 +10,19 @@ import {
   statusesThat,
 } from '../../src/sandboxes/state.ts';
 
-test('destroy outranks everything: it can follow every status that is not already on its way', () => {
+test('destroying is legal in every status except destroying and deleted', () => {
   const live = sandboxStatus.options.filter((status) => status !== 'destroying' && status !== 'deleted');
   assert.deepEqual(statusesBefore('destroying'), live);
   assert.deepEqual(statusesAllowing('destroy'), statusesBefore('destroying'));
   assert.deepEqual(statusesBefore('deleted'), ['destroying']);
 });
 
-test('deleted is final, and nothing returns to provisioning', () => {
+test('deleted has no successor, and no status returns to provisioning', () => {
   assert.deepEqual(SANDBOX_STATES.deleted.next, []);
   assert.deepEqual(statusesBefore('provisioning'), []);
 });
 
-test('every status leads to deleted', () => {
+test('deleted is reachable from every status', () => {
   for (const status of sandboxStatus.options) {
     const reached = new Set([status]);
     for (const at of reached) for (const next of SANDBOX_STATES[at].next) reached.add(next);
@@ -30,7 +30,7 @@ test('every status leads to deleted', () => {
   }
 });
 
-test('what is awake is metered, holds its machine and takes commands; nothing else is metered or takes commands', () => {
+test('exactly the awake statuses are metered, hold a VM and accept commands', () => {
   for (const status of sandboxStatus.options) {
     const { awake, metered, holdsMachine } = SANDBOX_STATES[status];
     assert.equal(metered, awake);
@@ -39,7 +39,7 @@ test('what is awake is metered, holds its machine and takes commands; nothing el
   }
 });
 
-test('a machine is reserved while it is made, awake, captured, restored or ended, and not for what sleeps or failed', () => {
+test('host capacity is reserved in every status with a VM, but not for stopped or failed sandboxes', () => {
   assert.deepEqual(statusesThat('holdsMachine'), [
     'provisioning',
     'running',
@@ -50,20 +50,20 @@ test('a machine is reserved while it is made, awake, captured, restored or ended
   ]);
 });
 
-test('a disk is reserved until it is gone, and whatever holds a machine holds a disk', () => {
+test('disk space is reserved until the sandbox is deleted, and with every VM', () => {
   assert.deepEqual(
     statusesThat('holdsDisk'),
     sandboxStatus.options.filter((status) => status !== 'deleted'),
   );
 });
 
-test('sleep leads to stopped and back to awake, and only what sleeps or lost its machine can be woken', () => {
+test('sleep ends in stopped or awake, and only stopped and failed sandboxes can wake', () => {
   assert.deepEqual(statusesAllowing('wake'), ['stopped', 'failed']);
   assert.deepEqual(statusesBefore('waking'), statusesAllowing('wake'));
   assert.deepEqual(statusesAllowing('sleep'), statusesThat('awake'));
   assert.deepEqual(statusesBefore('sleeping'), statusesAllowing('sleep'));
 });
 
-test('what is under way or awake counts against the concurrent sandboxes, what sleeps, failed or ends does not', () => {
+test('awake and starting sandboxes count as concurrent; stopped, failed and destroying ones do not', () => {
   assert.deepEqual(statusesThat('concurrent'), ['provisioning', 'running', 'ready', 'sleeping', 'waking']);
 });

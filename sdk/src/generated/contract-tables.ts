@@ -3,47 +3,47 @@
 export const ERRORS = {
   "invalid_json": {
     "status": 400,
-    "meaning": "The body is not JSON in UTF-8."
+    "meaning": "The body is not valid JSON in UTF-8."
   },
   "invalid_request": {
     "status": 400,
-    "meaning": "A parameter or field is missing, has a wrong value, or is unknown; the message names it and what is allowed."
+    "meaning": "A parameter or field is missing, invalid or unknown; the message names it and the allowed values."
   },
   "unknown_project": {
     "status": 400,
-    "meaning": "projectId names no project of this org."
+    "meaning": "`projectId` is not a project of this org."
   },
   "ephemeral_not_allowed": {
     "status": 400,
-    "meaning": "mode is allowed only in projects whose useCase is external."
+    "meaning": "`mode` is allowed only in projects with `useCase` `external`."
   },
   "not_ephemeral": {
     "status": 400,
-    "meaning": "Only an ephemeral sandbox can be renewed."
+    "meaning": "The sandbox is not ephemeral; only ephemeral sandboxes can be renewed."
   },
   "wake_not_possible": {
     "status": 400,
-    "meaning": "The sandbox is not asleep, or there is nothing to wake it from; the message says which."
+    "meaning": "The sandbox is not asleep, or has nothing to wake from; the message says which."
   },
   "allocation_out_of_bounds": {
     "status": 400,
-    "meaning": "The size asked for can never be: a disk that shrinks, or more than any host has; the message names the bound."
+    "meaning": "The requested size is impossible: a smaller disk, or more than any host has. The message names the limit."
   },
   "file_path_invalid": {
     "status": 400,
-    "meaning": "No file can have this path: it is too long, or leads through a ring of links."
+    "meaning": "The path is too long, or has a loop of symbolic links."
   },
   "not_a_file": {
     "status": 400,
-    "meaning": "At the path is a directory, a socket, a device or a FIFO, where a file is needed."
+    "meaning": "The path is a directory, socket, device or FIFO; a file is required."
   },
   "not_a_directory": {
     "status": 400,
-    "meaning": "At the path, or at a part of it, is a file, where a directory is needed."
+    "meaning": "The path, or a parent of it, is a file; a directory is required."
   },
   "plan_not_for_sale": {
     "status": 400,
-    "meaning": "The plan is not one that can be bought here; the message names those that can."
+    "meaning": "The plan cannot be bought; the message names the plans that can."
   },
   "signature_invalid": {
     "status": 400,
@@ -59,15 +59,15 @@ export const ERRORS = {
   },
   "billing_not_configured": {
     "status": 402,
-    "meaning": "This installation collects no payments; the message names what its operator has to set."
+    "meaning": "This installation does not collect payments; the message names the settings that the operator must configure."
   },
   "auth_kind_not_allowed": {
     "status": 403,
-    "meaning": "The route does not take this kind of token."
+    "meaning": "The route does not accept this kind of token."
   },
   "org_access_denied": {
     "status": 403,
-    "meaning": "The caller is not a member of the org that this belongs to, or its key is for another one."
+    "meaning": "The caller is not a member of the org that owns the resource, or the API key belongs to another org."
   },
   "agent_token_access_denied": {
     "status": 403,
@@ -75,11 +75,11 @@ export const ERRORS = {
   },
   "file_access_denied": {
     "status": 403,
-    "meaning": "The sandbox's own user may not do this in the sandbox's file system; the message names the path."
+    "meaning": "The sandbox user lacks the file permission; the message names the path."
   },
   "invitation_for_another": {
     "status": 403,
-    "meaning": "The invitation was sent to another email address than the caller has."
+    "meaning": "The invitation was sent to another email address."
   },
   "email_not_verified": {
     "status": 403,
@@ -87,43 +87,43 @@ export const ERRORS = {
   },
   "permission_denied": {
     "status": 403,
-    "meaning": "The caller lacks the permission that the message names."
+    "meaning": "The caller lacks a permission; the message names it."
   },
   "port_forbidden": {
     "status": 403,
-    "meaning": "The port is one that the sandbox's own service holds."
+    "meaning": "The port is reserved for Berth's guest daemon."
   },
   "route_not_found": {
     "status": 404,
-    "meaning": "There is no such path."
+    "meaning": "The path does not exist."
   },
   "org_not_found": {
     "status": 404,
-    "meaning": "There is no such org."
+    "meaning": "The org does not exist."
   },
   "sandbox_not_found": {
     "status": 404,
-    "meaning": "There is no such sandbox."
+    "meaning": "The sandbox does not exist."
   },
   "project_not_found": {
     "status": 404,
-    "meaning": "There is no such project, or it was deleted."
+    "meaning": "The project does not exist, or was deleted."
   },
   "api_key_not_found": {
     "status": 404,
-    "meaning": "There is no such API key."
+    "meaning": "The API key does not exist."
   },
   "agent_token_not_found": {
     "status": 404,
-    "meaning": "There is no such personal agent token."
+    "meaning": "The personal agent token does not exist."
   },
   "invitation_not_found": {
     "status": 404,
-    "meaning": "There is no such invitation, or its token is not valid any more."
+    "meaning": "The invitation does not exist, or its token is no longer valid."
   },
   "file_not_found": {
     "status": 404,
-    "meaning": "There is nothing at the path in the sandbox."
+    "meaning": "The path does not exist in the sandbox."
   },
   "preview_link_not_found": {
     "status": 404,
@@ -135,31 +135,31 @@ export const ERRORS = {
   },
   "method_not_allowed": {
     "status": 405,
-    "meaning": "The path exists, but not with this method; see the header Allow."
+    "meaning": "The path does not support this method; see the `Allow` header."
   },
   "sandbox_state_conflict": {
     "status": 409,
-    "meaning": "The sandbox is in a status in which this is not possible; the message names both."
+    "meaning": "The sandbox's status does not allow this; the message names the status and the allowed ones."
   },
   "concurrent_sandbox_limit": {
     "status": 409,
-    "meaning": "The org has as many sandboxes awake as its plan allows; the message names the limit."
+    "meaning": "The plan's limit of concurrent sandboxes is reached; the message names the limit."
   },
   "preview_link_limit": {
     "status": 409,
-    "meaning": "The sandbox has as many public preview links outstanding as it may; the message names the limit."
+    "meaning": "The limit of public preview links of the sandbox is reached; the message names the limit."
   },
   "machine_hour_limit": {
     "status": 409,
-    "meaning": "The machine hours of this billing period are used up; the message names the cap, whose it is and how to raise it."
+    "meaning": "The machine hours of this billing period are used up; the message names the cap, its owner and how to raise it."
   },
   "plan_already_bought": {
     "status": 409,
-    "meaning": "The org pays for this plan already."
+    "meaning": "The org already pays for this plan."
   },
   "project_has_sandboxes": {
     "status": 409,
-    "meaning": "The project has sandboxes that are not deleted; the message says how many."
+    "meaning": "The project still has sandboxes; the message gives their number."
   },
   "last_owner": {
     "status": 409,
@@ -167,7 +167,7 @@ export const ERRORS = {
   },
   "already_member": {
     "status": 409,
-    "meaning": "The user is a member of the org already."
+    "meaning": "The user is already a member of the org."
   },
   "invitation_not_pending": {
     "status": 409,
@@ -175,99 +175,99 @@ export const ERRORS = {
   },
   "plan_limit": {
     "status": 409,
-    "meaning": "More than the org's plan allows; the message names the limit."
+    "meaning": "The request exceeds the org's plan; the message names the limit."
   },
   "idempotency_key_conflict": {
     "status": 409,
-    "meaning": "The Idempotency-Key was used for a create with another body."
+    "meaning": "The Idempotency-Key was used with a different body."
   },
   "guest_disk_full": {
     "status": 409,
-    "meaning": "The sandbox's disk is full; what was there of the file is untouched."
+    "meaning": "The sandbox's disk is full; the previous content of the file is unchanged."
   },
   "file_system_error": {
     "status": 409,
-    "meaning": "The sandbox's file system refused the call; the message has the name of its error."
+    "meaning": "The sandbox's file system returned an error; the message names it."
   },
   "session_cap_exhausted": {
     "status": 410,
-    "meaning": "A renewal would pass the longest session of the org's plan."
+    "meaning": "The renewal would exceed the plan's maximum lifetime of an ephemeral sandbox."
   },
   "payload_too_large": {
     "status": 413,
-    "meaning": "The body is longer than the route takes."
+    "meaning": "The body exceeds the maximum size of the route."
   },
   "file_too_large": {
     "status": 413,
-    "meaning": "The file is longer than is read or written at once; the message names the limit."
+    "meaning": "The file exceeds the maximum size of one read or write; the message names the limit."
   },
   "unsupported_media_type": {
     "status": 415,
-    "meaning": "A body must be application/json."
+    "meaning": "The body must be application/json."
   },
   "upgrade_required": {
     "status": 426,
-    "meaning": "The path is a WebSocket: ask for it with an upgrade to version 13."
+    "meaning": "The path is a WebSocket; send an upgrade request, version 13."
   },
   "too_many_connections": {
     "status": 429,
-    "meaning": "The sandbox, or its host, has as many connections open as it may."
+    "meaning": "The limit of open connections of the sandbox or its host is reached."
   },
   "rate_limited": {
     "status": 429,
-    "meaning": "Too many requests with this credential, or from this address without one, or more of something than one may do in a time. See Retry-After."
+    "meaning": "Too many requests with this credential, from this address without a credential, or to a limited operation. See Retry-After."
   },
   "sandbox_busy": {
     "status": 429,
-    "meaning": "Too many file calls at once in this sandbox. See Retry-After."
+    "meaning": "Too many concurrent file calls in this sandbox. See Retry-After."
   },
   "request_header_too_large": {
     "status": 431,
-    "meaning": "The headers are too long."
+    "meaning": "The request headers are too long."
   },
   "internal": {
     "status": 500,
-    "meaning": "A fault in the service; the header x-request-id finds it in the log."
+    "meaning": "Internal error; find it in the service's log by `x-request-id`."
   },
   "port_refused": {
     "status": 502,
-    "meaning": "Nothing listens on that port of the sandbox."
+    "meaning": "Nothing listens on this port of the sandbox."
   },
   "insufficient_capacity": {
     "status": 503,
-    "meaning": "No host has room for the machine; the message names the shortage. See Retry-After."
+    "meaning": "No host has enough capacity; the message names the shortage. See Retry-After."
   },
   "host_unavailable": {
     "status": 503,
-    "meaning": "The machine that runs sandboxes does not answer. See Retry-After."
+    "meaning": "The host does not respond. See Retry-After."
   },
   "sandbox_unreachable": {
     "status": 503,
-    "meaning": "The sandbox is awake by record, but its machine did not answer; a command may or may not have run."
+    "meaning": "The sandbox is recorded as awake, but its VM did not respond; a command may have run."
   },
   "payment_provider_unavailable": {
     "status": 503,
-    "meaning": "The payment provider did not answer, or refused; nothing was bought. See Retry-After."
+    "meaning": "The payment provider did not respond, or rejected the request; nothing was bought. See Retry-After."
   },
   "shutting_down": {
     "status": 503,
-    "meaning": "This instance is stopping; try again."
+    "meaning": "This API replica is shutting down; retry."
   },
   "preview_link_required": {
     "status": 401,
-    "meaning": "The preview opens with a link that is good for it, and none was brought."
+    "meaning": "The preview requires a valid link, and the request has none."
   },
   "preview_link_invalid": {
     "status": 403,
-    "meaning": "The preview link is not whole, or is for another preview."
+    "meaning": "The preview link is incomplete, or belongs to another preview."
   },
   "preview_not_found": {
     "status": 404,
-    "meaning": "There is no such preview, or its sandbox is gone."
+    "meaning": "The preview does not exist, or its sandbox was deleted."
   },
   "preview_upload_stalled": {
     "status": 408,
-    "meaning": "Nothing more of the request came for too long."
+    "meaning": "The request body stalled for too long."
   },
   "preview_link_expired": {
     "status": 410,
@@ -279,15 +279,15 @@ export const ERRORS = {
   },
   "preview_not_supported": {
     "status": 501,
-    "meaning": "The request is of a kind that previews do not pass on."
+    "meaning": "Previews do not support this kind of request."
   },
   "preview_answer_broken": {
     "status": 502,
-    "meaning": "The app behind the preview broke off, or answered what is no HTTP."
+    "meaning": "The app behind the preview closed the connection early, or did not send valid HTTP."
   },
   "preview_sandbox_asleep": {
     "status": 503,
-    "meaning": "The sandbox behind the preview sleeps."
+    "meaning": "The sandbox behind the preview is asleep."
   },
   "preview_sandbox_starting": {
     "status": 503,
@@ -295,11 +295,11 @@ export const ERRORS = {
   },
   "preview_sandbox_failed": {
     "status": 503,
-    "meaning": "The sandbox behind the preview does not run, and was not woken; its page says which."
+    "meaning": "The sandbox behind the preview is not running and was not woken; the page says why."
   },
   "preview_timed_out": {
     "status": 504,
-    "meaning": "The app behind the preview did not answer in time."
+    "meaning": "The app behind the preview did not respond in time."
   }
 } as const;
 
@@ -383,7 +383,7 @@ export const SIZE_PROFILES = {
 
 export const SANDBOX_STATES = {
   "provisioning": {
-    "meaning": "its machine is being made",
+    "meaning": "its VM is being created",
     "awake": false,
     "holdsMachine": true,
     "holdsDisk": true,
@@ -398,7 +398,7 @@ export const SANDBOX_STATES = {
     ]
   },
   "running": {
-    "meaning": "its machine answers; its repository is being cloned",
+    "meaning": "its VM is up; its repository is being cloned",
     "awake": true,
     "holdsMachine": true,
     "holdsDisk": true,
@@ -414,7 +414,7 @@ export const SANDBOX_STATES = {
     ]
   },
   "ready": {
-    "meaning": "its machine answers and its set-up is done",
+    "meaning": "its VM is up and its set-up is complete",
     "awake": true,
     "holdsMachine": true,
     "holdsDisk": true,
@@ -429,7 +429,7 @@ export const SANDBOX_STATES = {
     ]
   },
   "sleeping": {
-    "meaning": "its memory and disk are being captured",
+    "meaning": "its memory and disk are being saved",
     "awake": false,
     "holdsMachine": true,
     "holdsDisk": true,
@@ -445,7 +445,7 @@ export const SANDBOX_STATES = {
     ]
   },
   "stopped": {
-    "meaning": "it sleeps: memory and disk are kept for a wake, its machine is released",
+    "meaning": "it is asleep: memory and disk are kept for a wake, its VM is released",
     "awake": false,
     "holdsMachine": false,
     "holdsDisk": true,
@@ -459,7 +459,7 @@ export const SANDBOX_STATES = {
     ]
   },
   "waking": {
-    "meaning": "its machine is being restored",
+    "meaning": "its VM is being restored",
     "awake": false,
     "holdsMachine": true,
     "holdsDisk": true,
@@ -475,7 +475,7 @@ export const SANDBOX_STATES = {
     ]
   },
   "failed": {
-    "meaning": "its machine could not be made, or was lost; statusReason says why, wakesFrom what a wake can start from",
+    "meaning": "its VM could not be created, or was lost; see statusReason, and wakesFrom for the source of a wake",
     "awake": false,
     "holdsMachine": false,
     "holdsDisk": true,
@@ -491,7 +491,7 @@ export const SANDBOX_STATES = {
     ]
   },
   "destroying": {
-    "meaning": "its machine, disk and snapshot are being deleted",
+    "meaning": "its VM, disk and snapshot are being deleted",
     "awake": false,
     "holdsMachine": true,
     "holdsDisk": true,
@@ -503,7 +503,7 @@ export const SANDBOX_STATES = {
     ]
   },
   "deleted": {
-    "meaning": "its machine, disk and snapshot are gone for good",
+    "meaning": "its VM, disk and snapshot are permanently deleted",
     "awake": false,
     "holdsMachine": false,
     "holdsDisk": false,
@@ -1821,7 +1821,7 @@ export const SCHEMAS = {
       "agent_one",
       "agent_two"
     ],
-    "description": "The coding agent that a sandbox is made for; needed also by callers that run one of their own."
+    "description": "Coding agent of the sandbox. Required even if the caller runs a different agent."
   },
   "AgentTokenAccess": {
     "type": "string",
@@ -1829,7 +1829,7 @@ export const SCHEMAS = {
       "read_only",
       "read_send"
     ],
-    "description": "`read_only`: discovers sessions and reads replies. `read_send`: also creates and recovers sessions, sends messages, interrupts."
+    "description": "`read_only`: list agent sessions and read replies. `read_send`: also create and recover agent sessions, send messages and interrupt."
   },
   "CreateAgentTokenRequest": {
     "type": "object",
@@ -1871,7 +1871,7 @@ export const SCHEMAS = {
         "pattern": "^[^\\0\\p{Cs}]*$"
       },
       "expiresInDays": {
-        "description": "Without a number it does not expire.",
+        "description": "Lifetime in days. null or absent: the key does not expire.",
         "anyOf": [
           {
             "type": "integer",
@@ -1884,7 +1884,7 @@ export const SCHEMAS = {
         ]
       },
       "scopes": {
-        "description": "What it may do, within what its creator may do at the time. null or absent: unscoped. Empty: nothing.",
+        "description": "Permissions of the key, limited to the creator's current role. null or absent: all. Empty: none.",
         "anyOf": [
           {
             "maxItems": 28,
@@ -1925,7 +1925,7 @@ export const SCHEMAS = {
         "maxLength": 254,
         "format": "email",
         "pattern": "^(?:[A-Za-z0-9_'+\\-]+\\.)*[A-Za-z0-9_'+\\-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$",
-        "description": "Compared in lower case."
+        "description": "Email address; converted to lower case."
       },
       "role": {
         "$ref": "#/components/schemas/Role"
@@ -1958,11 +1958,11 @@ export const SCHEMAS = {
         "type": "integer",
         "minimum": 1,
         "maximum": 65535,
-        "description": "A TCP port of the sandbox; not that of the service's own daemon in it."
+        "description": "TCP port in the sandbox, except the port of Berth's guest daemon."
       },
       "audience": {
         "default": "team",
-        "description": "`public` needs the permission `sandbox.preview.share` besides.",
+        "description": "`public` also requires the permission `sandbox.preview.share`.",
         "$ref": "#/components/schemas/PreviewAudience"
       },
       "expiresInSeconds": {
@@ -1993,7 +1993,7 @@ export const SCHEMAS = {
     "type": "object",
     "properties": {
       "name": {
-        "description": "Made up by the server when absent.",
+        "description": "Generated by the server when absent.",
         "type": "string",
         "minLength": 1,
         "maxLength": 100,
@@ -2004,7 +2004,7 @@ export const SCHEMAS = {
         "minLength": 1,
         "maxLength": 64,
         "pattern": "^[^\\0\\p{Cs}]*$",
-        "description": "Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral."
+        "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes."
       },
       "defaultProfile": {
         "anyOf": [
@@ -2030,7 +2030,7 @@ export const SCHEMAS = {
         "anyOf": [
           {
             "type": "string",
-            "description": "`owner/repo` on the git host of the service, or the full https URL of a repository."
+            "description": "`owner/repo` on the service's git host, or the full https URL of a repository."
           },
           {
             "type": "null"
@@ -2044,7 +2044,7 @@ export const SCHEMAS = {
             "minLength": 1,
             "maxLength": 255,
             "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
-            "description": "A git branch."
+            "description": "Name of a git branch."
           },
           {
             "type": "null"
@@ -2052,7 +2052,7 @@ export const SCHEMAS = {
         ]
       },
       "defaultIdleMinutes": {
-        "description": "Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.",
+        "description": "Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.",
         "anyOf": [
           {
             "type": "integer",
@@ -2065,11 +2065,11 @@ export const SCHEMAS = {
         ]
       },
       "wakeOnUse": {
-        "description": "Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.",
+        "description": "Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.",
         "type": "boolean"
       },
       "metadata": {
-        "description": "Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.",
+        "description": "Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.",
         "type": "object",
         "propertyNames": {
           "type": "string",
@@ -2096,7 +2096,7 @@ export const SCHEMAS = {
         "maxProperties": 24
       },
       "repoCredentials": {
-        "description": "Encrypted at rest, never answered; null removes them.",
+        "description": "Encrypted at rest, never returned; null deletes them.",
         "anyOf": [
           {
             "$ref": "#/components/schemas/RepoCredentials"
@@ -2108,7 +2108,7 @@ export const SCHEMAS = {
       },
       "sandboxMachineHourLimit": {
         "type": "null",
-        "description": "Not settable here: org admins set it by its own route. null is taken for absent.",
+        "description": "Not settable here: org admins set it with the usage-guardrails operation. null has no effect.",
         "anyOf": [
           {
             "type": "number"
@@ -2130,21 +2130,21 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 200,
-        "description": "A project of this org."
+        "description": "Id of a project of this org."
       },
       "name": {
-        "description": "Made up by the server when absent.",
+        "description": "Generated by the server when absent.",
         "type": "string",
         "minLength": 1,
         "maxLength": 100,
         "pattern": "^[^\\0\\p{Cs}]*$"
       },
       "repository": {
-        "description": "Cloned into `/code`: `owner/repo` on the git host of the service, or the full https URL of a repository. Absent: the project's default; null: none.",
+        "description": "Cloned into `/code`: `owner/repo` on the service's git host, or the full https URL of a repository. Absent: the project's default; null: no repository.",
         "anyOf": [
           {
             "type": "string",
-            "description": "`owner/repo` on the git host of the service, or the full https URL of a repository."
+            "description": "`owner/repo` on the service's git host, or the full https URL of a repository."
           },
           {
             "type": "null"
@@ -2152,14 +2152,14 @@ export const SCHEMAS = {
         ]
       },
       "branch": {
-        "description": "Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says.",
+        "description": "Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch.",
         "anyOf": [
           {
             "type": "string",
             "minLength": 1,
             "maxLength": 255,
             "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
-            "description": "A git branch."
+            "description": "Name of a git branch."
           },
           {
             "type": "null"
@@ -2167,16 +2167,16 @@ export const SCHEMAS = {
         ]
       },
       "profile": {
-        "description": "The project's default when absent, or what follows from `machineSize`.",
+        "description": "When absent: inferred from `machineSize`, else the project's default.",
         "$ref": "#/components/schemas/Profile"
       },
       "machineSize": {
-        "description": "Instead of the machine tier that the profile starts with.",
+        "description": "Overrides the machine size that the profile starts with.",
         "$ref": "#/components/schemas/MachineSize"
       },
       "sshPublicKey": {
         "writeOnly": true,
-        "description": "One OpenSSH public key line: `<key_type> <key_material> <comment>`, of the types ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com. Its owner may sign in as `berth` over a tunnel to port 22.",
+        "description": "One OpenSSH public key line: `<key_type> <key_material> <comment>`, of one of the types ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com. Its owner can sign in as `berth` over a tunnel to port 22.",
         "type": "string",
         "maxLength": 16384
       },
@@ -2185,7 +2185,7 @@ export const SCHEMAS = {
         "minLength": 1,
         "maxLength": 512,
         "pattern": "^[^\\0\\p{Cs}]*$",
-        "description": "Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it."
+        "description": "Identifies the operator's end user. Opaque: never parsed, not assumed unique; usage is grouped by it."
       },
       "metadata": {
         "type": "object",
@@ -2212,21 +2212,21 @@ export const SCHEMAS = {
           ]
         },
         "maxProperties": 24,
-        "description": "Flat labels; values are strings, numbers or booleans; at most 24 keys."
+        "description": "Labels; values are strings, numbers or booleans; at most 24 keys."
       },
       "persistencePolicy": {
-        "description": "The project's default when absent, or `sleep_resume`.",
+        "description": "When absent: the project's default, else `sleep_resume`.",
         "$ref": "#/components/schemas/PersistencePolicy"
       },
       "mode": {
-        "description": "`ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.",
+        "description": "`ephemeral`: the sandbox is destroyed when its time to live expires. Allowed only in projects with `useCase` `external`; requires `ttlSeconds`.",
         "type": "string",
         "enum": [
           "ephemeral"
         ]
       },
       "ttlSeconds": {
-        "description": "Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter.",
+        "description": "Time to live in seconds, counted from the create. Required with `mode`, rejected without it; the plan may set a lower limit.",
         "type": "integer",
         "minimum": 1,
         "maximum": 86400
@@ -2246,11 +2246,11 @@ export const SCHEMAS = {
         "minLength": 1,
         "maxLength": 1048576,
         "pattern": "^[^\\0\\p{Cs}]*$",
-        "description": "Given to /bin/sh in /code."
+        "description": "Command for /bin/sh in /code."
       },
       "timeoutSeconds": {
         "default": 120,
-        "description": "How long it may run; it is ended after that.",
+        "description": "Timeout; the command is killed when it expires.",
         "type": "integer",
         "minimum": 1,
         "maximum": 600
@@ -2269,7 +2269,7 @@ export const SCHEMAS = {
       "large",
       "xlarge"
     ],
-    "description": "A machine tier: vCPUs, memory and disk."
+    "description": "Size of a sandbox: vCPUs, memory and disk."
   },
   "Permission": {
     "type": "string",
@@ -2303,7 +2303,7 @@ export const SCHEMAS = {
       "agent_session.send",
       "agent_session.approve"
     ],
-    "description": "What one may do. Further ones will come."
+    "description": "A permission. More may be added; clients must accept unknown values."
   },
   "PersistencePolicy": {
     "type": "string",
@@ -2311,7 +2311,7 @@ export const SCHEMAS = {
       "always_on",
       "sleep_resume"
     ],
-    "description": "`always_on` bills continuously; `sleep_resume` bills while awake, sleeps when idle, and keeps the disk."
+    "description": "`always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps its disk, and is billed while awake."
   },
   "PreviewAudience": {
     "type": "string",
@@ -2319,7 +2319,7 @@ export const SCHEMAS = {
       "team",
       "public"
     ],
-    "description": "`team`: signed-in members of the org of the sandbox. `public`: whoever has the URL."
+    "description": "Who can open the link. `team`: signed-in members of the sandbox's org. `public`: anyone who has the URL."
   },
   "Profile": {
     "type": "string",
@@ -2332,7 +2332,7 @@ export const SCHEMAS = {
       "repo-large",
       "long-running"
     ],
-    "description": "What a sandbox is for; says which machine tier it starts with. `auto` follows what it uses."
+    "description": "Intended use of a sandbox; selects its initial machine size. `auto` follows measured use."
   },
   "RepoCredentials": {
     "type": "object",
@@ -2355,7 +2355,7 @@ export const SCHEMAS = {
     ],
     "additionalProperties": false,
     "writeOnly": true,
-    "description": "A token, and a user name where the git host wants one. Encrypted at rest, never answered."
+    "description": "A token, and a user name if the git host requires one. Encrypted at rest, never returned."
   },
   "ResizeSandboxRequest": {
     "type": "object",
@@ -2371,7 +2371,7 @@ export const SCHEMAS = {
         "maximum": 65536
       },
       "diskGb": {
-        "description": "A disk only grows.",
+        "description": "A disk cannot shrink.",
         "type": "integer",
         "minimum": 1,
         "maximum": 1048576
@@ -2379,7 +2379,7 @@ export const SCHEMAS = {
     },
     "additionalProperties": false,
     "minProperties": 1,
-    "description": "What is missing stays as it is. At least one of the three is needed."
+    "description": "Absent fields keep their value. At least one field is required."
   },
   "Role": {
     "type": "string",
@@ -2390,7 +2390,7 @@ export const SCHEMAS = {
       "operator",
       "viewer"
     ],
-    "description": "Role of a member of an org, from most to least."
+    "description": "Role of a member of an org, from most to least privileged."
   },
   "UpdateMemberRequest": {
     "type": "object",
@@ -2418,7 +2418,7 @@ export const SCHEMAS = {
         "minLength": 1,
         "maxLength": 64,
         "pattern": "^[^\\0\\p{Cs}]*$",
-        "description": "Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral."
+        "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes."
       },
       "defaultProfile": {
         "anyOf": [
@@ -2444,7 +2444,7 @@ export const SCHEMAS = {
         "anyOf": [
           {
             "type": "string",
-            "description": "`owner/repo` on the git host of the service, or the full https URL of a repository."
+            "description": "`owner/repo` on the service's git host, or the full https URL of a repository."
           },
           {
             "type": "null"
@@ -2458,7 +2458,7 @@ export const SCHEMAS = {
             "minLength": 1,
             "maxLength": 255,
             "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
-            "description": "A git branch."
+            "description": "Name of a git branch."
           },
           {
             "type": "null"
@@ -2466,7 +2466,7 @@ export const SCHEMAS = {
         ]
       },
       "defaultIdleMinutes": {
-        "description": "Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.",
+        "description": "Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.",
         "anyOf": [
           {
             "type": "integer",
@@ -2479,11 +2479,11 @@ export const SCHEMAS = {
         ]
       },
       "wakeOnUse": {
-        "description": "Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.",
+        "description": "Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.",
         "type": "boolean"
       },
       "metadata": {
-        "description": "Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.",
+        "description": "Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.",
         "type": "object",
         "propertyNames": {
           "type": "string",
@@ -2510,7 +2510,7 @@ export const SCHEMAS = {
         "maxProperties": 24
       },
       "repoCredentials": {
-        "description": "Encrypted at rest, never answered; null removes them.",
+        "description": "Encrypted at rest, never returned; null deletes them.",
         "anyOf": [
           {
             "$ref": "#/components/schemas/RepoCredentials"
@@ -2522,7 +2522,7 @@ export const SCHEMAS = {
       },
       "sandboxMachineHourLimit": {
         "type": "null",
-        "description": "Not settable here: org admins set it by its own route. null is taken for absent.",
+        "description": "Not settable here: org admins set it with the usage-guardrails operation. null has no effect.",
         "anyOf": [
           {
             "type": "number"
@@ -2576,7 +2576,7 @@ export const SCHEMAS = {
     },
     "additionalProperties": false,
     "minProperties": 1,
-    "description": "An absent field stays as it is. At least one of the two is needed."
+    "description": "Absent fields keep their value. At least one field is required."
   },
   "WriteFileRequest": {
     "type": "object",
@@ -2586,15 +2586,15 @@ export const SCHEMAS = {
         "minLength": 1,
         "maxLength": 4096,
         "pattern": "^[^\\0\\p{Cs}]*$",
-        "description": "Relative paths are below /code. `.` and `..` are worked out in the text of the path, before any link is followed. At most 4095 bytes in all."
+        "description": "Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total."
       },
       "content": {
         "type": "string",
-        "description": "At most 2097152 bytes of file. With `base64`: the standard alphabet with padding, without line breaks. Without lone surrogates."
+        "description": "At most 2097152 bytes after decoding. With `base64`: standard alphabet with padding, no line breaks. Must not contain lone surrogates."
       },
       "encoding": {
         "default": "utf8",
-        "description": "What `content` is.",
+        "description": "Encoding of `content`.",
         "type": "string",
         "enum": [
           "utf8",

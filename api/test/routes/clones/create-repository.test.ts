@@ -98,7 +98,7 @@ for (const [title, defaults, fields, message] of [
     'a URL with a user name',
     {},
     { repository: 'https://user@other.example.test/a/b' },
-    /^body\.repository must be the https URL of a repository, without user name, query, fragment and slash at its end$/,
+    /^body\.repository must be the https URL of a repository, without user name, query, fragment or trailing slash$/,
   ],
   ['a file', {}, { repository: 'file:///etc' }, /^body\.repository must be the https URL/],
   [

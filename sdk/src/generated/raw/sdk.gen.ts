@@ -59,9 +59,9 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Says that the service answers
+     * Reports that the service is up
      *
-     * Says that the service answers.
+     * Reports that the service is up.
      */
     public getHealth<ThrowOnError extends boolean = true>(options?: Options<GetHealthData, ThrowOnError>): RequestResult<GetHealthResponses, GetHealthErrors, ThrowOnError, 'data'> {
         return (options?.client ?? this.client).get<GetHealthResponses, GetHealthErrors, ThrowOnError, 'data'>({
@@ -72,11 +72,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The caller
+     * Returns the calling user
      *
-     * The caller; with an API key, its creator.
+     * Returns the calling user; with an API key, its creator.
      *
-     * Takes: session token, API key, personal agent token. Permission: none.
+     * Accepts: access token, API key, personal agent token. Permission: none.
      */
     public getMe<ThrowOnError extends boolean = true>(options?: Options<GetMeData, ThrowOnError>): RequestResult<GetMeResponses, GetMeErrors, ThrowOnError, 'data'> {
         return (options?.client ?? this.client).get<GetMeResponses, GetMeErrors, ThrowOnError, 'data'>({
@@ -87,11 +87,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The orgs the caller belongs to
+     * Lists the orgs of the caller
      *
-     * The orgs the caller belongs to; with an API key, the key's org.
+     * Lists the orgs of the caller; with an API key, the key's org.
      *
-     * Takes: session token, API key, personal agent token. Permission: none.
+     * Accepts: access token, API key, personal agent token. Permission: none.
      */
     public listMyOrgs<ThrowOnError extends boolean = true>(options?: Options<ListMyOrgsData, ThrowOnError>): RequestResult<ListMyOrgsResponses, ListMyOrgsErrors, ThrowOnError, 'data'> {
         return (options?.client ?? this.client).get<ListMyOrgsResponses, ListMyOrgsErrors, ThrowOnError, 'data'>({
@@ -102,11 +102,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Ends the caller's own membership
+     * Leaves an org
      *
-     * Ends the caller's own membership.
+     * Leaves an org.
      *
-     * Takes: session token. Permission: none.
+     * Accepts: access token. Permission: none.
      */
     public leaveOrg<ThrowOnError extends boolean = true>(options: Options<LeaveOrgData, ThrowOnError>): RequestResult<LeaveOrgResponses, LeaveOrgErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<LeaveOrgResponses, LeaveOrgErrors, ThrowOnError, 'data'>({
@@ -117,11 +117,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The caller's personal agent tokens, newest first, expired and revoked ones too
+     * Lists the caller's personal agent tokens, newest first, including expired and revoked ones
      *
-     * The caller's personal agent tokens, newest first, expired and revoked ones too.
+     * Lists the caller's personal agent tokens, newest first, including expired and revoked ones.
      *
-     * Takes: session token. Permission: none.
+     * Accepts: access token. Permission: none.
      */
     public listAgentTokens<ThrowOnError extends boolean = true>(options?: Options<ListAgentTokensData, ThrowOnError>): RequestResult<ListAgentTokensResponses, ListAgentTokensErrors, ThrowOnError, 'data'> {
         return (options?.client ?? this.client).get<ListAgentTokensResponses, ListAgentTokensErrors, ThrowOnError, 'data'>({
@@ -132,11 +132,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Makes a personal agent token
+     * Creates a personal agent token
      *
-     * Makes a personal agent token; the token itself is in this answer alone.
+     * Creates a personal agent token; only this response contains the token.
      *
-     * Takes: session token. Permission: none.
+     * Accepts: access token. Permission: none.
      */
     public createAgentToken<ThrowOnError extends boolean = true>(options: Options<CreateAgentTokenData, ThrowOnError>): RequestResult<CreateAgentTokenResponses, CreateAgentTokenErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateAgentTokenResponses, CreateAgentTokenErrors, ThrowOnError, 'data'>({
@@ -151,11 +151,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Revokes a personal agent token at once
+     * Revokes a personal agent token immediately
      *
-     * Revokes a personal agent token at once; doing it again changes nothing.
+     * Revokes a personal agent token immediately. Idempotent.
      *
-     * Takes: session token. Permission: none.
+     * Accepts: access token. Permission: none.
      */
     public revokeAgentToken<ThrowOnError extends boolean = true>(options: Options<RevokeAgentTokenData, ThrowOnError>): RequestResult<RevokeAgentTokenResponses, RevokeAgentTokenErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<RevokeAgentTokenResponses, RevokeAgentTokenErrors, ThrowOnError, 'data'>({
@@ -166,11 +166,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Creates an org whose owner is the caller
+     * Creates an org with the caller as owner
      *
-     * Creates an org whose owner is the caller.
+     * Creates an org with the caller as owner.
      *
-     * Takes: session token. Permission: none.
+     * Accepts: access token. Permission: none.
      */
     public createOrg<ThrowOnError extends boolean = true>(options: Options<CreateOrgData, ThrowOnError>): RequestResult<CreateOrgResponses, CreateOrgErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateOrgResponses, CreateOrgErrors, ThrowOnError, 'data'>({
@@ -185,11 +185,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The org's members, the longest-standing first
+     * Lists the org's members, oldest membership first
      *
-     * The org's members, the longest-standing first.
+     * Lists the org's members, oldest membership first.
      *
-     * Takes: session token, API key. Permission: `org.read`.
+     * Accepts: access token, API key. Permission: `org.read`.
      */
     public listMembers<ThrowOnError extends boolean = true>(options: Options<ListMembersData, ThrowOnError>): RequestResult<ListMembersResponses, ListMembersErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListMembersResponses, ListMembersErrors, ThrowOnError, 'data'>({
@@ -202,9 +202,9 @@ export class RawClient extends HeyApiClient {
     /**
      * Removes a member
      *
-     * Removes a member; removing an owner needs org.owners.manage.
+     * Removes a member; removing an owner requires org.owners.manage.
      *
-     * Takes: session token. Permission: `org.members.manage`.
+     * Accepts: access token. Permission: `org.members.manage`.
      */
     public removeMember<ThrowOnError extends boolean = true>(options: Options<RemoveMemberData, ThrowOnError>): RequestResult<RemoveMemberResponses, RemoveMemberErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<RemoveMemberResponses, RemoveMemberErrors, ThrowOnError, 'data'>({
@@ -217,9 +217,9 @@ export class RawClient extends HeyApiClient {
     /**
      * Changes a member's role
      *
-     * Changes a member's role; making or changing an owner needs org.owners.manage.
+     * Changes a member's role; adding or changing an owner requires org.owners.manage.
      *
-     * Takes: session token. Permission: `org.members.manage`.
+     * Accepts: access token. Permission: `org.members.manage`.
      */
     public updateMember<ThrowOnError extends boolean = true>(options: Options<UpdateMemberData, ThrowOnError>): RequestResult<UpdateMemberResponses, UpdateMemberErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).patch<UpdateMemberResponses, UpdateMemberErrors, ThrowOnError, 'data'>({
@@ -234,11 +234,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The org's plan, its status and the billing period
+     * Returns the org's plan, its status and the billing period
      *
-     * The org's plan, its status and the billing period.
+     * Returns the org's plan, its status and the billing period.
      *
-     * Takes: session token, API key. Permission: `org.read`.
+     * Accepts: access token, API key. Permission: `org.read`.
      */
     public getSubscription<ThrowOnError extends boolean = true>(options: Options<GetSubscriptionData, ThrowOnError>): RequestResult<GetSubscriptionResponses, GetSubscriptionErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<GetSubscriptionResponses, GetSubscriptionErrors, ThrowOnError, 'data'>({
@@ -249,11 +249,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Begins the purchase of a plan at the payment provider
+     * Starts the purchase of a plan at the payment provider
      *
-     * Begins the purchase of a plan at the payment provider; the plan is in force once that says that it is paid.
+     * Starts the purchase of a plan at the payment provider; the plan applies once the provider reports the payment.
      *
-     * Takes: session token. Permission: `billing.manage`.
+     * Accepts: access token. Permission: `billing.manage`.
      */
     public createCheckout<ThrowOnError extends boolean = true>(options: Options<CreateCheckoutData, ThrowOnError>): RequestResult<CreateCheckoutResponses, CreateCheckoutErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateCheckoutResponses, CreateCheckoutErrors, ThrowOnError, 'data'>({
@@ -268,11 +268,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The org's pending invitations, newest first
+     * Lists the org's pending invitations, newest first
      *
-     * The org's pending invitations, newest first.
+     * Lists the org's pending invitations, newest first.
      *
-     * Takes: session token. Permission: `org.members.manage`.
+     * Accepts: access token. Permission: `org.members.manage`.
      */
     public listInvitations<ThrowOnError extends boolean = true>(options: Options<ListInvitationsData, ThrowOnError>): RequestResult<ListInvitationsResponses, ListInvitationsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListInvitationsResponses, ListInvitationsErrors, ThrowOnError, 'data'>({
@@ -283,11 +283,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Invites somebody by email
+     * Invites a user by email
      *
-     * Invites somebody by email; a pending invitation of the same address is replaced. Inviting an owner needs org.owners.manage.
+     * Invites a user by email; replaces a pending invitation of the same address. Inviting an owner requires org.owners.manage.
      *
-     * Takes: session token. Permission: `org.members.manage`.
+     * Accepts: access token. Permission: `org.members.manage`.
      */
     public createInvitation<ThrowOnError extends boolean = true>(options: Options<CreateInvitationData, ThrowOnError>): RequestResult<CreateInvitationResponses, CreateInvitationErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateInvitationResponses, CreateInvitationErrors, ThrowOnError, 'data'>({
@@ -306,7 +306,7 @@ export class RawClient extends HeyApiClient {
      *
      * Revokes a pending invitation.
      *
-     * Takes: session token. Permission: `org.members.manage`.
+     * Accepts: access token. Permission: `org.members.manage`.
      */
     public revokeInvitation<ThrowOnError extends boolean = true>(options: Options<RevokeInvitationData, ThrowOnError>): RequestResult<RevokeInvitationResponses, RevokeInvitationErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<RevokeInvitationResponses, RevokeInvitationErrors, ThrowOnError, 'data'>({
@@ -317,11 +317,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Looks up an invitation by the token that was mailed
+     * Returns an invitation by its mailed token
      *
-     * Looks up an invitation by the token that was mailed.
+     * Returns an invitation by its mailed token.
      *
-     * Takes: session token. Permission: none.
+     * Accepts: access token. Permission: none.
      */
     public getInvitation<ThrowOnError extends boolean = true>(options: Options<GetInvitationData, ThrowOnError>): RequestResult<GetInvitationResponses, GetInvitationErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<GetInvitationResponses, GetInvitationErrors, ThrowOnError, 'data'>({
@@ -332,11 +332,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Makes the caller a member
+     * Accepts an invitation
      *
-     * Makes the caller a member; the caller must have verified the address that was invited.
+     * Accepts an invitation; the caller must have verified the invited address.
      *
-     * Takes: session token. Permission: none.
+     * Accepts: access token. Permission: none.
      */
     public acceptInvitation<ThrowOnError extends boolean = true>(options: Options<AcceptInvitationData, ThrowOnError>): RequestResult<AcceptInvitationResponses, AcceptInvitationErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<AcceptInvitationResponses, AcceptInvitationErrors, ThrowOnError, 'data'>({
@@ -347,11 +347,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The org's API keys, newest first, expired and revoked ones too
+     * Lists the org's API keys, newest first, including expired and revoked ones
      *
-     * The org's API keys, newest first, expired and revoked ones too.
+     * Lists the org's API keys, newest first, including expired and revoked ones.
      *
-     * Takes: session token. Permission: `api_keys.manage`.
+     * Accepts: access token. Permission: `api_keys.manage`.
      */
     public listApiKeys<ThrowOnError extends boolean = true>(options: Options<ListApiKeysData, ThrowOnError>): RequestResult<ListApiKeysResponses, ListApiKeysErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListApiKeysResponses, ListApiKeysErrors, ThrowOnError, 'data'>({
@@ -362,11 +362,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Makes a key that acts as the caller
+     * Creates an API key that acts as the caller
      *
-     * Makes a key that acts as the caller; its token is in this answer alone.
+     * Creates an API key that acts as the caller; only this response contains the key.
      *
-     * Takes: session token. Permission: `api_keys.manage`.
+     * Accepts: access token. Permission: `api_keys.manage`.
      */
     public createApiKey<ThrowOnError extends boolean = true>(options: Options<CreateApiKeyData, ThrowOnError>): RequestResult<CreateApiKeyResponses, CreateApiKeyErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateApiKeyResponses, CreateApiKeyErrors, ThrowOnError, 'data'>({
@@ -381,11 +381,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Revokes a key at once
+     * Revokes an API key immediately
      *
-     * Revokes a key at once; doing it again changes nothing.
+     * Revokes an API key immediately. Idempotent.
      *
-     * Takes: session token. Permission: `api_keys.manage`.
+     * Accepts: access token. Permission: `api_keys.manage`.
      */
     public revokeApiKey<ThrowOnError extends boolean = true>(options: Options<RevokeApiKeyData, ThrowOnError>): RequestResult<RevokeApiKeyResponses, RevokeApiKeyErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<RevokeApiKeyResponses, RevokeApiKeyErrors, ThrowOnError, 'data'>({
@@ -396,11 +396,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * What happened in the org, newest first, in pages of 50 unless limit says otherwise
+     * Lists the events of the org, newest first
      *
-     * What happened in the org, newest first, in pages of 50 unless limit says otherwise.
+     * Lists the events of the org, newest first; a page has 50 entries unless limit is set.
      *
-     * Takes: session token, API key. Permission: `activity.read`.
+     * Accepts: access token, API key. Permission: `activity.read`.
      */
     public listActivity<ThrowOnError extends boolean = true>(options: Options<ListActivityData, ThrowOnError>): RequestResult<ListActivityResponses, ListActivityErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListActivityResponses, ListActivityErrors, ThrowOnError, 'data'>({
@@ -411,11 +411,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Machine hours of the org, or of one of its projects or end users, in the present billing period, against the cap
+     * Returns machine hours in the current billing period and the cap, for the org, a project or an end user
      *
-     * Machine hours of the org, or of one of its projects or end users, in the present billing period, against the cap.
+     * Returns machine hours in the current billing period and the cap, for the org, a project or an end user.
      *
-     * Takes: session token, API key. Permission: `billing.read`.
+     * Accepts: access token, API key. Permission: `billing.read`.
      */
     public getOrgUsage<ThrowOnError extends boolean = true>(options: Options<GetOrgUsageData, ThrowOnError>): RequestResult<GetOrgUsageResponses, GetOrgUsageErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<GetOrgUsageResponses, GetOrgUsageErrors, ThrowOnError, 'data'>({
@@ -426,11 +426,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Machine hours of each end user in the present billing period, most first
+     * Lists machine hours by end user in the current billing period, highest first
      *
-     * Machine hours of each end user in the present billing period, most first; what ran for no end user is left out.
+     * Lists machine hours by end user in the current billing period, highest first; sandboxes without an end user are omitted.
      *
-     * Takes: session token, API key. Permission: `billing.read`.
+     * Accepts: access token, API key. Permission: `billing.read`.
      */
     public getEndUserUsage<ThrowOnError extends boolean = true>(options: Options<GetEndUserUsageData, ThrowOnError>): RequestResult<GetEndUserUsageResponses, GetEndUserUsageErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<GetEndUserUsageResponses, GetEndUserUsageErrors, ThrowOnError, 'data'>({
@@ -441,11 +441,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The org's projects, newest first
+     * Lists the org's projects, newest first
      *
-     * The org's projects, newest first.
+     * Lists the org's projects, newest first.
      *
-     * Takes: session token, API key. Permission: `project.read`.
+     * Accepts: access token, API key. Permission: `project.read`.
      */
     public listProjects<ThrowOnError extends boolean = true>(options: Options<ListProjectsData, ThrowOnError>): RequestResult<ListProjectsResponses, ListProjectsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListProjectsResponses, ListProjectsErrors, ThrowOnError, 'data'>({
@@ -460,7 +460,7 @@ export class RawClient extends HeyApiClient {
      *
      * Creates a project.
      *
-     * Takes: session token, API key. Permission: `project.create`.
+     * Accepts: access token, API key. Permission: `project.create`.
      */
     public createProject<ThrowOnError extends boolean = true>(options: Options<CreateProjectData, ThrowOnError>): RequestResult<CreateProjectResponses, CreateProjectErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateProjectResponses, CreateProjectErrors, ThrowOnError, 'data'>({
@@ -475,11 +475,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Deletes a project that has no sandboxes
+     * Deletes a project without sandboxes
      *
-     * Deletes a project that has no sandboxes; its usage stays.
+     * Deletes a project without sandboxes; its usage is kept.
      *
-     * Takes: session token. Permission: `project.delete`.
+     * Accepts: access token. Permission: `project.delete`.
      */
     public deleteProject<ThrowOnError extends boolean = true>(options: Options<DeleteProjectData, ThrowOnError>): RequestResult<DeleteProjectResponses, DeleteProjectErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<DeleteProjectResponses, DeleteProjectErrors, ThrowOnError, 'data'>({
@@ -490,11 +490,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * A project
+     * Returns a project
      *
-     * A project.
+     * Returns a project.
      *
-     * Takes: session token, API key. Permission: `project.read`.
+     * Accepts: access token, API key. Permission: `project.read`.
      */
     public getProject<ThrowOnError extends boolean = true>(options: Options<GetProjectData, ThrowOnError>): RequestResult<GetProjectResponses, GetProjectErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<GetProjectResponses, GetProjectErrors, ThrowOnError, 'data'>({
@@ -505,11 +505,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Changes a project
+     * Updates a project
      *
-     * Changes a project; absent fields stay.
+     * Updates a project; absent fields keep their value.
      *
-     * Takes: session token, API key. Permission: `project.update`.
+     * Accepts: access token, API key. Permission: `project.update`.
      */
     public updateProject<ThrowOnError extends boolean = true>(options: Options<UpdateProjectData, ThrowOnError>): RequestResult<UpdateProjectResponses, UpdateProjectErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).patch<UpdateProjectResponses, UpdateProjectErrors, ThrowOnError, 'data'>({
@@ -524,11 +524,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Sets the org's cap on machine hours a billing period, and whether work goes on beyond it
+     * Sets the org's cap on machine hours per billing period, and whether overage is allowed
      *
-     * Sets the org's cap on machine hours a billing period, and whether work goes on beyond it.
+     * Sets the org's cap on machine hours per billing period, and whether overage is allowed.
      *
-     * Takes: session token. Permission: `usage_guardrails.manage`.
+     * Accepts: access token. Permission: `usage_guardrails.manage`.
      */
     public updateUsageGuardrails<ThrowOnError extends boolean = true>(options: Options<UpdateUsageGuardrailsData, ThrowOnError>): RequestResult<UpdateUsageGuardrailsResponses, UpdateUsageGuardrailsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).patch<UpdateUsageGuardrailsResponses, UpdateUsageGuardrailsErrors, ThrowOnError, 'data'>({
@@ -543,11 +543,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Sets a project's own cap on machine hours a billing period, inside the org's
+     * Sets a project's cap on machine hours per billing period, within the org's cap
      *
-     * Sets a project's own cap on machine hours a billing period, inside the org's.
+     * Sets a project's cap on machine hours per billing period, within the org's cap.
      *
-     * Takes: session token. Permission: `usage_guardrails.manage`.
+     * Accepts: access token. Permission: `usage_guardrails.manage`.
      */
     public updateProjectUsageGuardrails<ThrowOnError extends boolean = true>(options: Options<UpdateProjectUsageGuardrailsData, ThrowOnError>): RequestResult<UpdateProjectUsageGuardrailsResponses, UpdateProjectUsageGuardrailsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).patch<UpdateProjectUsageGuardrailsResponses, UpdateProjectUsageGuardrailsErrors, ThrowOnError, 'data'>({
@@ -562,11 +562,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The org's sandboxes, newest first, without deleted ones
+     * Lists the org's sandboxes, newest first, without deleted ones
      *
-     * The org's sandboxes, newest first, without deleted ones.
+     * Lists the org's sandboxes, newest first, without deleted ones.
      *
-     * Takes: session token, API key. Permission: `sandbox.read`.
+     * Accepts: access token, API key. Permission: `sandbox.read`.
      */
     public listSandboxes<ThrowOnError extends boolean = true>(options: Options<ListSandboxesData, ThrowOnError>): RequestResult<ListSandboxesResponses, ListSandboxesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListSandboxesResponses, ListSandboxesErrors, ThrowOnError, 'data'>({
@@ -579,9 +579,9 @@ export class RawClient extends HeyApiClient {
     /**
      * Creates a sandbox
      *
-     * Creates a sandbox. The answer waits up to 2 s for the transition to end; one that takes longer is followed by fetching the sandbox.
+     * Creates a sandbox. Waits up to 2 s for the transition to finish; if it takes longer, poll the sandbox.
      *
-     * Takes: session token, API key. Permission: `sandbox.create`.
+     * Accepts: access token, API key. Permission: `sandbox.create`.
      */
     public createSandbox<ThrowOnError extends boolean = true>(options: Options<CreateSandboxData, ThrowOnError>): RequestResult<CreateSandboxResponses, CreateSandboxErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateSandboxResponses, CreateSandboxErrors, ThrowOnError, 'data'>({
@@ -596,11 +596,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * One sandbox, a deleted one too
+     * Returns a sandbox, including a deleted one
      *
-     * One sandbox, a deleted one too.
+     * Returns a sandbox, including a deleted one.
      *
-     * Takes: session token, API key. Permission: `sandbox.read`.
+     * Accepts: access token, API key. Permission: `sandbox.read`.
      */
     public getSandbox<ThrowOnError extends boolean = true>(options: Options<GetSandboxData, ThrowOnError>): RequestResult<GetSandboxResponses, GetSandboxErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<GetSandboxResponses, GetSandboxErrors, ThrowOnError, 'data'>({
@@ -611,11 +611,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Runs a command with /bin/sh in /code and waits for its end
+     * Runs a command with /bin/sh in /code and waits until it exits
      *
-     * Runs a command with /bin/sh in /code and waits for its end. Wakes a stopped sandbox first where its project has wakeOnUse. After 5 s the answer begins with its headers and then spaces; what fails after that breaks the connection off.
+     * Runs a command with /bin/sh in /code and waits until it exits. Wakes a stopped sandbox if its project has wakeOnUse. After 5 s the headers are sent, then spaces as keep-alive; a later failure closes the connection.
      *
-     * Takes: session token, API key. Permission: `sandbox.exec`.
+     * Accepts: access token, API key. Permission: `sandbox.exec`.
      */
     public execInSandbox<ThrowOnError extends boolean = true>(options: Options<ExecInSandboxData, ThrowOnError>): RequestResult<ExecInSandboxResponses, ExecInSandboxErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<ExecInSandboxResponses, ExecInSandboxErrors, ThrowOnError, 'data'>({
@@ -630,11 +630,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The host key of the sandbox and the fingerprint of the key that may sign in by ssh, also while it sleeps
+     * Returns the ssh host key of a sandbox and the fingerprint of its authorized key, also while it is asleep
      *
-     * The host key of the sandbox and the fingerprint of the key that may sign in by ssh, also while it sleeps.
+     * Returns the ssh host key of a sandbox and the fingerprint of its authorized key, also while it is asleep.
      *
-     * Takes: session token, API key. Permission: `sandbox.connect`.
+     * Accepts: access token, API key. Permission: `sandbox.connect`.
      */
     public getSshAccess<ThrowOnError extends boolean = true>(options: Options<GetSshAccessData, ThrowOnError>): RequestResult<GetSshAccessResponses, GetSshAccessErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<GetSshAccessResponses, GetSshAccessErrors, ThrowOnError, 'data'>({
@@ -645,11 +645,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * The sandbox's public links that are neither expired nor revoked, newest first
+     * Lists the sandbox's public links that are neither expired nor revoked, newest first
      *
-     * The sandbox's public links that are neither expired nor revoked, newest first.
+     * Lists the sandbox's public links that are neither expired nor revoked, newest first.
      *
-     * Takes: session token, API key. Permission: `sandbox.preview`.
+     * Accepts: access token, API key. Permission: `sandbox.preview`.
      */
     public listPreviews<ThrowOnError extends boolean = true>(options: Options<ListPreviewsData, ThrowOnError>): RequestResult<ListPreviewsResponses, ListPreviewsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListPreviewsResponses, ListPreviewsErrors, ThrowOnError, 'data'>({
@@ -660,11 +660,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Makes a link to a port of the sandbox, asleep or awake
+     * Creates a preview link to a port of a sandbox, asleep or awake
      *
-     * Makes a link to a port of the sandbox, asleep or awake. A public one needs sandbox.preview.share besides.
+     * Creates a preview link to a port of a sandbox, asleep or awake. A public link also requires sandbox.preview.share.
      *
-     * Takes: session token, API key. Permission: `sandbox.preview`.
+     * Accepts: access token, API key. Permission: `sandbox.preview`.
      */
     public createPreview<ThrowOnError extends boolean = true>(options: Options<CreatePreviewData, ThrowOnError>): RequestResult<CreatePreviewResponses, CreatePreviewErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreatePreviewResponses, CreatePreviewErrors, ThrowOnError, 'data'>({
@@ -679,11 +679,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Revokes a public link, on every instance within seconds
+     * Revokes a public link, on every API replica within seconds
      *
-     * Revokes a public link, on every instance within seconds; doing it again changes nothing.
+     * Revokes a public link, on every API replica within seconds. Idempotent.
      *
-     * Takes: session token, API key. Permission: `sandbox.preview.share`.
+     * Accepts: access token, API key. Permission: `sandbox.preview.share`.
      */
     public revokePreview<ThrowOnError extends boolean = true>(options: Options<RevokePreviewData, ThrowOnError>): RequestResult<RevokePreviewResponses, RevokePreviewErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<RevokePreviewResponses, RevokePreviewErrors, ThrowOnError, 'data'>({
@@ -694,11 +694,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * What is in a folder
+     * Lists a folder
      *
-     * What is in a folder.
+     * Lists a folder.
      *
-     * Takes: session token, API key. Permission: `sandbox.files.read`.
+     * Accepts: access token, API key. Permission: `sandbox.files.read`.
      */
     public listFiles<ThrowOnError extends boolean = true>(options: Options<ListFilesData, ThrowOnError>): RequestResult<ListFilesResponses, ListFilesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListFilesResponses, ListFilesErrors, ThrowOnError, 'data'>({
@@ -709,11 +709,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * What is in a folder and in the folders below it, to a depth of 1 to 5
+     * Lists a folder and its subfolders, to a depth of 1 to 5
      *
-     * What is in a folder and in the folders below it, to a depth of 1 to 5.
+     * Lists a folder and its subfolders, to a depth of 1 to 5.
      *
-     * Takes: session token, API key. Permission: `sandbox.files.read`.
+     * Accepts: access token, API key. Permission: `sandbox.files.read`.
      */
     public snapshotFiles<ThrowOnError extends boolean = true>(options: Options<SnapshotFilesData, ThrowOnError>): RequestResult<SnapshotFilesResponses, SnapshotFilesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<SnapshotFilesResponses, SnapshotFilesErrors, ThrowOnError, 'data'>({
@@ -724,11 +724,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * A file of at most 8 MiB
+     * Reads a file of at most 8 MiB
      *
-     * A file of at most 8 MiB.
+     * Reads a file of at most 8 MiB.
      *
-     * Takes: session token, API key. Permission: `sandbox.files.read`.
+     * Accepts: access token, API key. Permission: `sandbox.files.read`.
      */
     public readFile<ThrowOnError extends boolean = true>(options: Options<ReadFileData, ThrowOnError>): RequestResult<ReadFileResponses, ReadFileErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ReadFileResponses, ReadFileErrors, ThrowOnError, 'data'>({
@@ -739,11 +739,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Writes a file of at most 2 MiB, whole or not at all
+     * Writes a file of at most 2 MiB atomically
      *
-     * Writes a file of at most 2 MiB, whole or not at all; folders on the way are made.
+     * Writes a file of at most 2 MiB atomically; missing parent folders are created.
      *
-     * Takes: session token, API key. Permission: `sandbox.files.write`.
+     * Accepts: access token, API key. Permission: `sandbox.files.write`.
      */
     public writeFile<ThrowOnError extends boolean = true>(options: Options<WriteFileData, ThrowOnError>): RequestResult<WriteFileResponses, WriteFileErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).put<WriteFileResponses, WriteFileErrors, ThrowOnError, 'data'>({
@@ -758,11 +758,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Captures memory and disk and releases the machine
+     * Puts a sandbox to sleep
      *
-     * Captures memory and disk and releases the machine; an ephemeral sandbox ends. The answer waits up to 2 s for the transition to end; one that takes longer is followed by fetching the sandbox.
+     * Puts a sandbox to sleep: saves memory and disk and releases the VM; an ephemeral sandbox is destroyed instead. Waits up to 2 s for the transition to finish; if it takes longer, poll the sandbox.
      *
-     * Takes: session token, API key. Permission: `sandbox.stop`.
+     * Accepts: access token, API key. Permission: `sandbox.stop`.
      */
     public sleepSandbox<ThrowOnError extends boolean = true>(options: Options<SleepSandboxData, ThrowOnError>): RequestResult<SleepSandboxResponses, SleepSandboxErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<SleepSandboxResponses, SleepSandboxErrors, ThrowOnError, 'data'>({
@@ -775,9 +775,9 @@ export class RawClient extends HeyApiClient {
     /**
      * Deprecated alias of sleep
      *
-     * Deprecated alias of sleep. Deprecated: call `POST /v1/sandboxes/{sandboxId}/sleep` instead. The answer waits up to 2 s for the transition to end; one that takes longer is followed by fetching the sandbox.
+     * Deprecated alias of sleep. Deprecated: call `POST /v1/sandboxes/{sandboxId}/sleep` instead. Waits up to 2 s for the transition to finish; if it takes longer, poll the sandbox.
      *
-     * Takes: session token, API key. Permission: `sandbox.stop`.
+     * Accepts: access token, API key. Permission: `sandbox.stop`.
      *
      * @deprecated
      */
@@ -790,11 +790,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Restores a stopped sandbox with its processes, using a stored pendingAllocation
+     * Wakes a stopped sandbox with its processes, applying a stored pendingAllocation
      *
-     * Restores a stopped sandbox with its processes, using a stored pendingAllocation. The answer waits up to 2 s for the transition to end; one that takes longer is followed by fetching the sandbox.
+     * Wakes a stopped sandbox with its processes, applying a stored pendingAllocation. Waits up to 2 s for the transition to finish; if it takes longer, poll the sandbox.
      *
-     * Takes: session token, API key, personal agent token. Permission: `sandbox.wake`.
+     * Accepts: access token, API key, personal agent token. Permission: `sandbox.wake`.
      */
     public wakeSandbox<ThrowOnError extends boolean = true>(options: Options<WakeSandboxData, ThrowOnError>): RequestResult<WakeSandboxResponses, WakeSandboxErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<WakeSandboxResponses, WakeSandboxErrors, ThrowOnError, 'data'>({
@@ -807,9 +807,9 @@ export class RawClient extends HeyApiClient {
     /**
      * Deprecated alias of wake
      *
-     * Deprecated alias of wake. Deprecated: call `POST /v1/sandboxes/{sandboxId}/wake` instead. The answer waits up to 2 s for the transition to end; one that takes longer is followed by fetching the sandbox.
+     * Deprecated alias of wake. Deprecated: call `POST /v1/sandboxes/{sandboxId}/wake` instead. Waits up to 2 s for the transition to finish; if it takes longer, poll the sandbox.
      *
-     * Takes: session token, API key, personal agent token. Permission: `sandbox.wake`.
+     * Accepts: access token, API key, personal agent token. Permission: `sandbox.wake`.
      *
      * @deprecated
      */
@@ -822,11 +822,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Sets the allocation
+     * Resizes a sandbox
      *
-     * Sets the allocation: live where that can be verified, else as pendingAllocation for the next wake; at once while stopped. The answer waits up to 2 s for the transition to end; one that takes longer is followed by fetching the sandbox.
+     * Resizes a sandbox: live if the guest confirms it, otherwise at the next wake (pendingAllocation); immediately while stopped. Waits up to 2 s for the transition to finish; if it takes longer, poll the sandbox.
      *
-     * Takes: session token, API key. Permission: `sandbox.resize`.
+     * Accepts: access token, API key. Permission: `sandbox.resize`.
      */
     public resizeSandbox<ThrowOnError extends boolean = true>(options: Options<ResizeSandboxData, ThrowOnError>): RequestResult<ResizeSandboxResponses, ResizeSandboxErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<ResizeSandboxResponses, ResizeSandboxErrors, ThrowOnError, 'data'>({
@@ -841,11 +841,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Extends an ephemeral sandbox's expiry by its time to live
+     * Renews an ephemeral sandbox
      *
-     * Extends an ephemeral sandbox's expiry by its time to live.
+     * Renews an ephemeral sandbox: extends its expiry by its time to live.
      *
-     * Takes: session token, API key. Permission: `sandbox.stop`.
+     * Accepts: access token, API key. Permission: `sandbox.stop`.
      */
     public renewSandbox<ThrowOnError extends boolean = true>(options: Options<RenewSandboxData, ThrowOnError>): RequestResult<RenewSandboxResponses, RenewSandboxErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<RenewSandboxResponses, RenewSandboxErrors, ThrowOnError, 'data'>({
@@ -856,11 +856,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * What the sandbox uses at this moment
+     * Returns the current resource use of a sandbox
      *
-     * What the sandbox uses at this moment.
+     * Returns the current resource use of a sandbox.
      *
-     * Takes: session token, API key. Permission: `sandbox.read`.
+     * Accepts: access token, API key. Permission: `sandbox.read`.
      */
     public getLiveMetrics<ThrowOnError extends boolean = true>(options: Options<GetLiveMetricsData, ThrowOnError>): RequestResult<GetLiveMetricsResponses, GetLiveMetricsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<GetLiveMetricsResponses, GetLiveMetricsErrors, ThrowOnError, 'data'>({
@@ -871,11 +871,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Notes a sample and answers the current and the recommended allocation
+     * Records a sample and returns the current and the recommended allocation
      *
-     * Notes a sample and answers the current and the recommended allocation.
+     * Records a sample and returns the current and the recommended allocation.
      *
-     * Takes: session token, API key. Permission: `sandbox.metrics`.
+     * Accepts: access token, API key. Permission: `sandbox.metrics`.
      */
     public sampleMetrics<ThrowOnError extends boolean = true>(options: Options<SampleMetricsData, ThrowOnError>): RequestResult<SampleMetricsResponses, SampleMetricsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<SampleMetricsResponses, SampleMetricsErrors, ThrowOnError, 'data'>({
@@ -886,11 +886,11 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Deletes the machine, its disk and its snapshot for good
+     * Destroys a sandbox
      *
-     * Deletes the machine, its disk and its snapshot for good. A second call gives the same answer. The answer waits up to 2 s for the transition to end; one that takes longer is followed by fetching the sandbox.
+     * Destroys a sandbox: deletes its VM, disk and snapshot permanently. Idempotent. Waits up to 2 s for the transition to finish; if it takes longer, poll the sandbox.
      *
-     * Takes: session token, API key. Permission: `sandbox.destroy`.
+     * Accepts: access token, API key. Permission: `sandbox.destroy`.
      */
     public destroySandbox<ThrowOnError extends boolean = true>(options: Options<DestroySandboxData, ThrowOnError>): RequestResult<DestroySandboxResponses, DestroySandboxErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<DestroySandboxResponses, DestroySandboxErrors, ThrowOnError, 'data'>({

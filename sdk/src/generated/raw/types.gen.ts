@@ -11,13 +11,13 @@ export type AcceptInvitationResult = {
 };
 
 /**
- * Something that happened in an org.
+ * An event in an org.
  */
 export type ActivityEntry = {
     id: string;
     at: string;
     /**
-     * What happened, noun first, such as `sandbox_created`. Further ones will come.
+     * Kind of event, noun first, such as `sandbox_created`. More may be added; clients must accept unknown values.
      */
     kind: string;
     actor: ActivityEntryActor;
@@ -26,15 +26,15 @@ export type ActivityEntry = {
     projectId: string | null;
     sandboxId: string | null;
     /**
-     * Why, where there is something to say; for people.
+     * Human-readable reason; null when there is none.
      */
     reason: string | null;
     /**
-     * `x-request-id` of the call that did it; null for what no call did by itself.
+     * `x-request-id` of the call that caused it; null when no call did.
      */
     requestId: string | null;
     /**
-     * What else belongs to the kind.
+     * Further data; its fields depend on the kind.
      */
     details: {
         [key: string]: unknown;
@@ -44,11 +44,11 @@ export type ActivityEntry = {
 export type ActivityEntryActor = {
     kind: 'session' | 'api_key' | 'agent_token' | 'operator' | 'system' | (string & {});
     /**
-     * The API key's or personal token's id; null otherwise.
+     * Id of the API key or personal agent token; null for other actors.
      */
     id: string | null;
     /**
-     * The person who called, or whom the key or token acts as.
+     * Id of the user who called, or as whom the key or token acts.
      */
     userId: string | null;
 };
@@ -59,45 +59,45 @@ export type ActivityEntrySubject = {
 };
 
 /**
- * The coding agent that a sandbox is made for; needed also by callers that run one of their own.
+ * Coding agent of the sandbox. Required even if the caller runs a different agent.
  */
 export type Agent = 'agent_one' | 'agent_two';
 
 /**
- * What is known of a personal agent token; never the token.
+ * Metadata of a personal agent token, without the token itself.
  */
 export type AgentToken = {
     id: string;
     name: string;
     /**
-     * The first characters of the token, to tell tokens apart.
+     * The first characters of the token, for identification.
      */
     tokenPrefix: string;
     access: AgentTokenAccess | (string & {});
     /**
-     * May also answer approvals.
+     * Whether the token can answer approval requests.
      */
     canApprove: boolean;
     /**
-     * May also wake sandboxes.
+     * Whether the token can wake sandboxes.
      */
     canWake: boolean;
     createdAt: string;
     expiresAt: string;
     revokedAt: string | null;
     /**
-     * To the minute; null: never used.
+     * Accurate to one minute; null if never used.
      */
     lastUsedAt: string | null;
 };
 
 /**
- * `read_only`: discovers sessions and reads replies. `read_send`: also creates and recovers sessions, sends messages, interrupts.
+ * `read_only`: list agent sessions and read replies. `read_send`: also create and recover agent sessions, send messages and interrupt.
  */
 export type AgentTokenAccess = 'read_only' | 'read_send';
 
 /**
- * Size of a machine.
+ * vCPUs, memory and disk of a sandbox.
  */
 export type Allocation = {
     vcpu: number;
@@ -106,32 +106,32 @@ export type Allocation = {
 };
 
 /**
- * What is known of an API key; never its token.
+ * Metadata of an API key, without the key itself.
  */
 export type ApiKey = {
     id: string;
     orgId: string;
     name: string;
     /**
-     * The first characters of the token, to tell keys apart.
+     * The first characters of the key, for identification.
      */
     tokenPrefix: string;
     /**
-     * null: unscoped. Empty: grants nothing.
+     * null: all permissions. Empty: no permissions.
      */
     scopes: Array<Permission | (string & {})> | null;
     /**
-     * The user it acts as; null when that account is gone.
+     * Id of the user as whom the key acts; null if the account was deleted.
      */
     createdBy: string | null;
     createdAt: string;
     /**
-     * null: never.
+     * null: does not expire.
      */
     expiresAt: string | null;
     revokedAt: string | null;
     /**
-     * To the minute; null: never used.
+     * Accurate to one minute; null if never used.
      */
     lastUsedAt: string | null;
 };
@@ -150,7 +150,7 @@ export type CreateAgentTokenRequest = {
 export type CreateAgentTokenResult = {
     agentToken: AgentToken;
     /**
-     * The token itself. It is in this answer alone.
+     * The token. Only this response contains it.
      */
     token: string;
 };
@@ -158,11 +158,11 @@ export type CreateAgentTokenResult = {
 export type CreateApiKeyRequest = {
     name: string;
     /**
-     * Without a number it does not expire.
+     * Lifetime in days. null or absent: the key does not expire.
      */
     expiresInDays?: number | null;
     /**
-     * What it may do, within what its creator may do at the time. null or absent: unscoped. Empty: nothing.
+     * Permissions of the key, limited to the creator's current role. null or absent: all. Empty: none.
      */
     scopes?: Array<Permission> | null;
 };
@@ -170,7 +170,7 @@ export type CreateApiKeyRequest = {
 export type CreateApiKeyResult = {
     apiKey: ApiKey;
     /**
-     * The key itself. It is in this answer alone.
+     * The key. Only this response contains it.
      */
     token: string;
 };
@@ -190,7 +190,7 @@ export type CreateCheckoutResultCheckout = {
 
 export type CreateInvitationRequest = {
     /**
-     * Compared in lower case.
+     * Email address; converted to lower case.
      */
     email: string;
     role?: Role;
@@ -210,11 +210,11 @@ export type CreateOrgResult = {
 
 export type CreatePreviewRequest = {
     /**
-     * A TCP port of the sandbox; not that of the service's own daemon in it.
+     * TCP port in the sandbox, except the port of Berth's guest daemon.
      */
     port: number;
     /**
-     * `public` needs the permission `sandbox.preview.share` besides.
+     * `public` also requires the permission `sandbox.preview.share`.
      */
     audience?: PreviewAudience;
     expiresInSeconds?: number;
@@ -228,11 +228,11 @@ export type CreatePreviewResult = {
 
 export type CreateProjectRequest = {
     /**
-     * Made up by the server when absent.
+     * Generated by the server when absent.
      */
     name?: string;
     /**
-     * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
+     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.
      */
     useCase?: string;
     defaultProfile?: Profile | null;
@@ -240,25 +240,25 @@ export type CreateProjectRequest = {
     defaultRepository?: string | null;
     defaultBranch?: string | null;
     /**
-     * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
+     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
      */
     defaultIdleMinutes?: number | null;
     /**
-     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
     /**
-     * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     * Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.
      */
     metadata?: {
         [key: string]: string | number | boolean;
     };
     /**
-     * Encrypted at rest, never answered; null removes them.
+     * Encrypted at rest, never returned; null deletes them.
      */
     repoCredentials?: RepoCredentials | null;
     /**
-     * Not settable here: org admins set it by its own route. null is taken for absent.
+     * Not settable here: org admins set it with the usage-guardrails operation. null has no effect.
      */
     sandboxMachineHourLimit?: number | null;
 };
@@ -270,49 +270,49 @@ export type CreateProjectResult = {
 export type CreateSandboxRequest = {
     agent: Agent;
     /**
-     * A project of this org.
+     * Id of a project of this org.
      */
     projectId: string;
     /**
-     * Made up by the server when absent.
+     * Generated by the server when absent.
      */
     name?: string;
     /**
-     * Cloned into `/code`: `owner/repo` on the git host of the service, or the full https URL of a repository. Absent: the project's default; null: none.
+     * Cloned into `/code`: `owner/repo` on the service's git host, or the full https URL of a repository. Absent: the project's default; null: no repository.
      */
     repository?: string | null;
     /**
-     * Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says.
+     * Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch.
      */
     branch?: string | null;
     /**
-     * The project's default when absent, or what follows from `machineSize`.
+     * When absent: inferred from `machineSize`, else the project's default.
      */
     profile?: Profile;
     /**
-     * Instead of the machine tier that the profile starts with.
+     * Overrides the machine size that the profile starts with.
      */
     machineSize?: MachineSize;
     /**
-     * Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it.
+     * Identifies the operator's end user. Opaque: never parsed, not assumed unique; usage is grouped by it.
      */
     endUserId?: string;
     /**
-     * Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     * Labels; values are strings, numbers or booleans; at most 24 keys.
      */
     metadata?: {
         [key: string]: string | number | boolean;
     };
     /**
-     * The project's default when absent, or `sleep_resume`.
+     * When absent: the project's default, else `sleep_resume`.
      */
     persistencePolicy?: PersistencePolicy;
     /**
-     * `ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.
+     * `ephemeral`: the sandbox is destroyed when its time to live expires. Allowed only in projects with `useCase` `external`; requires `ttlSeconds`.
      */
     mode?: 'ephemeral';
     /**
-     * Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter.
+     * Time to live in seconds, counted from the create. Required with `mode`, rejected without it; the plan may set a lower limit.
      */
     ttlSeconds?: number;
 };
@@ -330,87 +330,87 @@ export type DestroySandboxResult = {
 };
 
 /**
- * Machine time of an end user.
+ * Machine hours of an end user.
  */
 export type EndUserUsage = {
     endUserId: string;
     machineHours: number;
     /**
-     * What the machines cost by the rates of the installation.
+     * Estimated cost of the resources, at the installation's rates.
      */
     estimatedCogsUsd: number;
 };
 
 export type ExecInSandboxRequest = {
     /**
-     * Given to /bin/sh in /code.
+     * Command for /bin/sh in /code.
      */
     command: string;
     /**
-     * How long it may run; it is ended after that.
+     * Timeout; the command is killed when it expires.
      */
     timeoutSeconds?: number;
 };
 
 /**
- * How a command ended.
+ * Result of a command.
  */
 export type ExecResult = {
     /**
-     * A non-zero one is a successful request; 128 + n when signal n ended it; 124 with `timedOut`.
+     * Exit code; the request succeeds also if it is not zero. 128 + n after signal n; 124 with `timedOut`.
      */
     exitCode: number;
     stdout: string;
     stderr: string;
     /**
-     * Whether more than 65536 bytes came of one of the two; the end is kept.
+     * Whether stdout or stderr exceeded 65536 bytes; the tail is kept.
      */
     truncated: boolean;
     timedOut: boolean;
 };
 
 /**
- * A file.
+ * A file and its content.
  */
 export type FileContent = {
     path: string;
     content: string;
     /**
-     * `utf8` exactly when the bytes are valid UTF-8 without NUL.
+     * `utf8` if the bytes are valid UTF-8 without NUL, otherwise `base64`.
      */
     encoding: 'utf8' | 'base64' | (string & {});
     /**
-     * In bytes of the file.
+     * Size of the file in bytes.
      */
     size: number;
 };
 
 /**
- * What is in a folder.
+ * An entry of a folder.
  */
 export type FileEntry = {
     /**
-     * The last part of the path.
+     * Last segment of the path.
      */
     label: string;
     path: string;
     /**
-     * Links, sockets, devices and FIFOs are a `file`, whatever they lead to.
+     * Symbolic links, sockets, devices and FIFOs are reported as `file`.
      */
     type: 'directory' | 'file' | (string & {});
 };
 
 /**
- * A listing of several levels, not a backup.
+ * A listing of several levels of folders; not a backup.
  */
 export type FilesSnapshot = {
     path: string;
     /**
-     * Whether there is more than is listed.
+     * Whether entries are missing because of the size limit.
      */
     truncated: boolean;
     /**
-     * What is in each folder that was looked into, by its path.
+     * Entries of each listed folder, keyed by its path.
      */
     directories: {
         [key: string]: Array<FileEntry>;
@@ -418,12 +418,12 @@ export type FilesSnapshot = {
 };
 
 /**
- * A folder and what is in it.
+ * The entries of a folder.
  */
 export type FolderListing = {
     path: string;
     /**
-     * Whether there is more than is listed.
+     * Whether entries are missing because of the size limit.
      */
     truncated: boolean;
     /**
@@ -474,7 +474,7 @@ export type GetSubscriptionResult = {
 };
 
 /**
- * Who calls; with an API key or a personal agent token, who made it.
+ * The calling user; with an API key or a personal agent token, its creator.
  */
 export type Identity = {
     id: string;
@@ -483,7 +483,7 @@ export type Identity = {
 };
 
 /**
- * An invitation into an org.
+ * An invitation to an org.
  */
 export type Invitation = {
     id: string;
@@ -492,19 +492,19 @@ export type Invitation = {
     role: Role | (string & {});
     status: InvitationStatus | (string & {});
     /**
-     * Who invited; null when that account is gone.
+     * Id of the user who sent the invitation; null if the account was deleted.
      */
     invitedBy: string | null;
     createdAt: string;
     expiresAt: string;
     /**
-     * When the mail was handed to the mail server, or put into the outbox folder; null while that has not worked.
+     * Time at which the mail server accepted the mail, or it was written to the outbox folder; null until then.
      */
     sentAt: string | null;
 };
 
 /**
- * Status of an invitation; it can be accepted while it is `pending`.
+ * Status of an invitation. Only a `pending` one can be accepted.
  */
 export type InvitationStatus = 'pending' | 'accepted' | 'revoked' | 'expired';
 
@@ -521,11 +521,11 @@ export type ListActivityResult = {
 export type ListAgentTokensResult = {
     agentTokens: Array<AgentToken>;
     /**
-     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     * Value of `after` for the next page; null on the last page. Present only if the query has `limit` or `after`.
      */
     nextCursor?: string | null;
     /**
-     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     * Whether there is a next page. Present only if the query has `limit` or `after`.
      */
     hasMore?: boolean;
 };
@@ -533,11 +533,11 @@ export type ListAgentTokensResult = {
 export type ListApiKeysResult = {
     apiKeys: Array<ApiKey>;
     /**
-     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     * Value of `after` for the next page; null on the last page. Present only if the query has `limit` or `after`.
      */
     nextCursor?: string | null;
     /**
-     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     * Whether there is a next page. Present only if the query has `limit` or `after`.
      */
     hasMore?: boolean;
 };
@@ -545,11 +545,11 @@ export type ListApiKeysResult = {
 export type ListInvitationsResult = {
     invitations: Array<Invitation>;
     /**
-     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     * Value of `after` for the next page; null on the last page. Present only if the query has `limit` or `after`.
      */
     nextCursor?: string | null;
     /**
-     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     * Whether there is a next page. Present only if the query has `limit` or `after`.
      */
     hasMore?: boolean;
 };
@@ -557,11 +557,11 @@ export type ListInvitationsResult = {
 export type ListMembersResult = {
     members: Array<Member>;
     /**
-     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     * Value of `after` for the next page; null on the last page. Present only if the query has `limit` or `after`.
      */
     nextCursor?: string | null;
     /**
-     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     * Whether there is a next page. Present only if the query has `limit` or `after`.
      */
     hasMore?: boolean;
 };
@@ -573,11 +573,11 @@ export type ListMyOrgsResult = {
 export type ListPreviewsResult = {
     previews: Array<Preview>;
     /**
-     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     * Value of `after` for the next page; null on the last page. Present only if the query has `limit` or `after`.
      */
     nextCursor?: string | null;
     /**
-     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     * Whether there is a next page. Present only if the query has `limit` or `after`.
      */
     hasMore?: boolean;
 };
@@ -585,11 +585,11 @@ export type ListPreviewsResult = {
 export type ListProjectsResult = {
     projects: Array<Project>;
     /**
-     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     * Value of `after` for the next page; null on the last page. Present only if the query has `limit` or `after`.
      */
     nextCursor?: string | null;
     /**
-     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     * Whether there is a next page. Present only if the query has `limit` or `after`.
      */
     hasMore?: boolean;
 };
@@ -597,17 +597,17 @@ export type ListProjectsResult = {
 export type ListSandboxesResult = {
     sandboxes: Array<Sandbox>;
     /**
-     * Give it as `after` for the next page; null on the last one. Only in the answer to a query with `limit` or `after`.
+     * Value of `after` for the next page; null on the last page. Present only if the query has `limit` or `after`.
      */
     nextCursor?: string | null;
     /**
-     * Whether there is a next page. Only in the answer to a query with `limit` or `after`.
+     * Whether there is a next page. Present only if the query has `limit` or `after`.
      */
     hasMore?: boolean;
 };
 
 /**
- * What a sandbox uses at this moment.
+ * Current resource use of a sandbox.
  */
 export type LiveMetrics = {
     sampledAt: string;
@@ -616,7 +616,7 @@ export type LiveMetrics = {
 };
 
 /**
- * What the machine says of itself. Bytes and times count from its boot.
+ * Reported by the guest. Bytes and times are counted from its boot.
  */
 export type LiveMetricsGuest = {
     uptimeSeconds: number;
@@ -631,7 +631,7 @@ export type LiveMetricsGuest = {
 export type LiveMetricsGuestCpu = {
     vcpu: number;
     /**
-     * Share of all vCPUs that was in use since the sample before; null for the first look.
+     * Use of all vCPUs since the previous sample; null for the first one.
      */
     usedPercent: number | null;
     busySeconds: number;
@@ -661,7 +661,7 @@ export type LiveMetricsGuestNetwork = {
 };
 
 /**
- * What the machine costs its host.
+ * Measured on the host.
  */
 export type LiveMetricsHost = {
     cpuSeconds: number;
@@ -677,7 +677,7 @@ export type LiveMetricsHostNetwork = {
 };
 
 /**
- * A machine tier: vCPUs, memory and disk.
+ * Size of a sandbox: vCPUs, memory and disk.
  */
 export type MachineSize = 'small' | 'medium' | 'large' | 'xlarge';
 
@@ -690,24 +690,24 @@ export type Member = {
     displayName: string | null;
     role: Role | (string & {});
     /**
-     * Since when the user is a member.
+     * Start of the membership.
      */
     joinedAt: string;
 };
 
 /**
- * What a sandbox used, and the size that is recommended for it.
+ * A sample of resource use, and the recommended size.
  */
 export type MetricsSample = {
     sampledAt: string;
     currentAllocation: Allocation;
     recommendedAllocation: Allocation;
     /**
-     * Whether the recommendation was stored as the sandbox's `pendingAllocation`: with profile `auto`, when it changed.
+     * Whether the recommendation was stored as the sandbox's `pendingAllocation`. Only with profile `auto`, and only if it changed.
      */
     storedAsPending: boolean;
     /**
-     * Why this is recommended, for people.
+     * Human-readable reason for the recommendation.
      */
     reason: string;
     cpuUsedPercent: number | null;
@@ -716,81 +716,81 @@ export type MetricsSample = {
 };
 
 /**
- * An organization, which projects and members belong to.
+ * An organization with members and projects.
  */
 export type Org = {
     id: string;
     name: string;
     /**
-     * The caller's role in it.
+     * The caller's role in the org.
      */
     role: Role | (string & {});
     createdAt: string;
 };
 
 /**
- * Machine time in the present billing period. With `projectId`, cap, remaining hours and alert are the project's; the period, what the plan includes and the overage are always the org's.
+ * Machine hours in the current billing period. With `projectId`, cap, remaining hours and alert are those of the project; the period, the included hours and the overage are always those of the org.
  */
 export type OrgUsage = {
     /**
-     * In the plan, for a billing period; null: without a limit.
+     * Machine hours that the plan includes per billing period; null: unlimited.
      */
     includedMachineHours: number | null;
     /**
-     * The cap in force in this period; null: none.
+     * The effective cap of this period; null: none.
      */
     sandboxMachineHourLimit: number | null;
     /**
-     * The cap that an org admin set; null: none.
+     * The cap configured by an org admin; null: none.
      */
     sandboxMachineHourLimitOverride: number | null;
     /**
-     * Whether work goes on beyond the cap.
+     * Whether sandboxes continue beyond the cap.
      */
     sandboxOverageEnabled: boolean;
     /**
-     * Of what was asked for: the org, a project, an end user. What runs is counted until now.
+     * Machine hours used by the org, or by the project or end user of the query. Running sandboxes count up to now.
      */
     usedMachineHours: number;
     /**
-     * Until the cap, at least 0; null without a cap.
+     * Machine hours until the cap, at least 0; null without a cap.
      */
     remainingMachineHours: number | null;
     usageAlert: UsageAlert;
     periodStartsAt: string;
     periodEndsAt: string;
     /**
-     * Hours of the org beyond what its plan includes.
+     * Machine hours of the org in excess of those included in its plan.
      */
     overageMachineHours: number;
     /**
-     * What those cost by the plan; null where the plan has no price for them. An estimate: bills are the payment provider's.
+     * Estimated price of the overage; null if the plan has no price for it. The payment provider's invoice is authoritative.
      */
     estimatedOverageUsd: number | null;
 };
 
 /**
- * What one may do. Further ones will come.
+ * A permission. More may be added; clients must accept unknown values.
  */
 export type Permission = 'org.read' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve';
 
 /**
- * `always_on` bills continuously; `sleep_resume` bills while awake, sleeps when idle, and keeps the disk.
+ * `always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps its disk, and is billed while awake.
  */
 export type PersistencePolicy = 'always_on' | 'sleep_resume';
 
 /**
- * A link to a port of a sandbox.
+ * A preview link to a port of a sandbox.
  */
 export type Preview = {
     /**
-     * null of a team link, which is not stored.
+     * null for a team link, which is not stored.
      */
     id: string | null;
     audience: PreviewAudience | (string & {});
     port: number;
     /**
-     * What to open. null of a link that was revoked, and for a caller who may not share (`sandbox.preview.share`): whoever has it could.
+     * URL to open. null for a revoked link, and for callers without the permission `sandbox.preview.share`, because the URL grants access to anyone.
      */
     url: string | null;
     expiresAt: string;
@@ -798,31 +798,31 @@ export type Preview = {
     endUserId: string | null;
     createdAt: string;
     /**
-     * To the minute; null: not yet, or a team link.
+     * Accurate to one minute; null for a team link or an unused link.
      */
     lastUsedAt: string | null;
     revokedAt: string | null;
 };
 
 /**
- * `team`: signed-in members of the org of the sandbox. `public`: whoever has the URL.
+ * Who can open the link. `team`: signed-in members of the sandbox's org. `public`: anyone who has the URL.
  */
 export type PreviewAudience = 'team' | 'public';
 
 /**
- * What a sandbox is for; says which machine tier it starts with. `auto` follows what it uses.
+ * Intended use of a sandbox; selects its initial machine size. `auto` follows measured use.
  */
 export type Profile = 'auto' | 'agent-small' | 'agent-standard' | 'build-heavy' | 'browser-heavy' | 'repo-large' | 'long-running';
 
 /**
- * What sandboxes belong to inside an org, and the defaults they fall back to.
+ * A group of sandboxes in an org, with defaults for new ones.
  */
 export type Project = {
     id: string;
     orgId: string;
     name: string;
     /**
-     * `external`: the machines serve the operator's product users.
+     * `external`: the sandboxes serve end users of the operator's product.
      */
     useCase: string;
     defaultRepository: string | null;
@@ -830,25 +830,25 @@ export type Project = {
     defaultProfile: Profile | (string & {}) | null;
     defaultPersistencePolicy: PersistencePolicy | (string & {}) | null;
     /**
-     * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
+     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
      */
     defaultIdleMinutes: number | null;
     /**
-     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
     wakeOnUse: boolean;
     /**
-     * Machine hours a billing period; null: no cap of its own.
+     * Cap on machine hours per billing period; null: no project cap.
      */
     sandboxMachineHourLimit: number | null;
     /**
-     * Flat labels; values are strings, numbers or booleans.
+     * Labels; values are strings, numbers or booleans.
      */
     metadata: {
         [key: string]: string | number | boolean;
     };
     /**
-     * Whether credentials for its repositories are stored; they are never answered.
+     * Whether repository credentials are stored; they are never returned.
      */
     hasRepoCredentials: boolean;
     createdAt: string;
@@ -857,7 +857,7 @@ export type Project = {
 };
 
 /**
- * What the holder of the mailed token sees before accepting.
+ * An invitation as shown to the holder of its mailed token.
  */
 export type ReceivedInvitation = {
     id: string;
@@ -882,7 +882,7 @@ export type RenewSandboxResult = {
 };
 
 /**
- * A token, and a user name where the git host wants one. Encrypted at rest, never answered.
+ * A token, and a user name if the git host requires one. Encrypted at rest, never returned.
  */
 export type RepoCredentials = {
     username?: string;
@@ -890,13 +890,13 @@ export type RepoCredentials = {
 };
 
 /**
- * What is missing stays as it is. At least one of the three is needed.
+ * Absent fields keep their value. At least one field is required.
  */
 export type ResizeSandboxRequest = {
     vcpu?: number;
     memoryGb?: number;
     /**
-     * A disk only grows.
+     * A disk cannot shrink.
      */
     diskGb?: number;
 };
@@ -926,7 +926,7 @@ export type RevokePreviewResult = {
 };
 
 /**
- * Role of a member of an org, from most to least.
+ * Role of a member of an org, from most to least privileged.
  */
 export type Role = 'owner' | 'admin' | 'member' | 'operator' | 'viewer';
 
@@ -935,7 +935,7 @@ export type SampleMetricsResult = {
 };
 
 /**
- * A machine of a project.
+ * A sandbox of a project.
  */
 export type Sandbox = {
     id: string;
@@ -945,7 +945,7 @@ export type Sandbox = {
     agent: Agent | (string & {});
     status: SandboxStatus | (string & {});
     /**
-     * Why, with `failed`, and with a status it fell back to because a sleep or a wake did not work; null otherwise.
+     * Reason of `failed`, or of a sleep or wake that failed and left the sandbox in its previous status; null otherwise.
      */
     statusReason: SandboxStatusReason | null;
     statusChangedAt: string;
@@ -954,40 +954,40 @@ export type Sandbox = {
     allocated_memory_gb: number;
     allocated_disk_gb: number;
     /**
-     * Present when a resize is stored for the next wake.
+     * Size stored by a resize for the next wake; absent when there is none.
      */
     pendingAllocation?: Allocation;
     persistencePolicy: PersistencePolicy | (string & {});
     mode: 'persistent' | 'ephemeral' | (string & {});
     /**
-     * With `ephemeral`, null otherwise: the configured time to live.
+     * Time to live of an `ephemeral` sandbox; null for others.
      */
     ttlSeconds: number | null;
     /**
-     * With `ephemeral`, null otherwise: when it ends.
+     * Expiry of an `ephemeral` sandbox; null for others.
      */
     expiresAt: string | null;
     /**
-     * What a wake would start from: its snapshot with all processes, or a boot of its disk; null when there is nothing to wake, or it is awake.
+     * Source of the next wake: `snapshot` resumes all processes, `disk` boots from the disk. null when the sandbox is awake or cannot be woken.
      */
     wakesFrom: 'snapshot' | 'disk' | (string & {}) | null;
     /**
-     * How it was woken the last time; null when it never was.
+     * The last wake; null when there was none.
      */
     lastWake: SandboxLastWake | null;
     /**
-     * The last command, file call or other sign of use that counts against sleeping when idle.
+     * Time of the last command, file call or other use. The idle timeout counts from it.
      */
     lastActiveAt: string;
     repository: string | null;
     branch: string | null;
     /**
-     * How far its repository is; null without one. `pending`: not begun, or begun anew when it is awake again. The sandbox is `running` while it is `cloning`, and `ready` afterwards, also when it `failed`.
+     * Progress of the repository clone; null without a repository. `pending`: not started, or to be restarted when the sandbox is awake again. The sandbox is `running` while `cloning`, and `ready` after `cloned` or `failed`.
      */
     clone: SandboxClone | null;
     endUserId: string | null;
     /**
-     * Flat labels; values are strings, numbers or booleans.
+     * Labels; values are strings, numbers or booleans.
      */
     metadata: {
         [key: string]: string | number | boolean;
@@ -1000,18 +1000,18 @@ export type Sandbox = {
 export type SandboxClone = {
     status: 'pending' | 'cloning' | 'cloned' | 'failed' | (string & {});
     /**
-     * Why it failed; null otherwise.
+     * Reason of `failed`; null otherwise.
      */
     reason: SandboxCloneReason | null;
 };
 
 export type SandboxCloneReason = {
     /**
-     * For programs.
+     * Machine-readable. More may be added; clients must accept unknown values.
      */
     code: string;
     /**
-     * For people.
+     * Human-readable.
      */
     message: string;
 };
@@ -1020,23 +1020,23 @@ export type SandboxLastWake = {
     at: string;
     from: 'snapshot' | 'disk' | (string & {});
     /**
-     * Why not from its snapshot; null when it was.
+     * Why the snapshot was not used; null when it was.
      */
     reason: string | null;
 };
 
 /**
- * Status of a sandbox; commands and files work while it is `running` or `ready`. Further ones will come.
+ * Status of a sandbox. Commands and file calls work while it is `running` or `ready`. More may be added; clients must accept unknown values.
  */
 export type SandboxStatus = 'provisioning' | 'running' | 'ready' | 'sleeping' | 'stopped' | 'waking' | 'failed' | 'destroying' | 'deleted';
 
 export type SandboxStatusReason = {
     /**
-     * For programs.
+     * Machine-readable. More may be added; clients must accept unknown values.
      */
     code: string;
     /**
-     * For people.
+     * Human-readable.
      */
     message: string;
 };
@@ -1057,25 +1057,25 @@ export type Subscription = {
     status: SubscriptionStatus | (string & {});
     startedAt: string;
     /**
-     * The billing period now; null when the subscription is over.
+     * Start of the current billing period; null if the subscription has ended.
      */
     periodStartsAt: string | null;
     periodEndsAt: string | null;
     /**
-     * Since when it is over.
+     * Time at which the subscription ended.
      */
     canceledAt: string | null;
     /**
-     * When it will be over, if that is known ahead.
+     * Scheduled end of the subscription; null if none is scheduled.
      */
     cancelsAt: string | null;
     /**
-     * As the org's admins set it; null: none of their own. What follows from it stands in the usage.
+     * The cap configured by org admins; null: none. The usage operation returns the effective cap.
      */
     sandboxMachineHourLimit: number | null;
     sandboxOverageEnabled: boolean;
     /**
-     * null: nobody collects anything for it.
+     * null: no payments are collected.
      */
     provider: 'stripe' | (string & {}) | null;
 };
@@ -1092,7 +1092,7 @@ export type SubscriptionPlan = {
 };
 
 /**
- * `active`: the plan is in force. `past_due`: a payment did not work and the provider tries again; the plan stays in force until it gives up. `canceled`: it is over.
+ * `active`: the plan applies. `past_due`: a payment failed and the provider retries; the plan applies until the provider gives up. `canceled`: the subscription has ended.
  */
 export type SubscriptionStatus = 'active' | 'past_due' | 'canceled';
 
@@ -1107,7 +1107,7 @@ export type UpdateMemberResult = {
 export type UpdateProjectRequest = {
     name?: string;
     /**
-     * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
+     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.
      */
     useCase?: string;
     defaultProfile?: Profile | null;
@@ -1115,25 +1115,25 @@ export type UpdateProjectRequest = {
     defaultRepository?: string | null;
     defaultBranch?: string | null;
     /**
-     * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
+     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
      */
     defaultIdleMinutes?: number | null;
     /**
-     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
     /**
-     * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     * Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.
      */
     metadata?: {
         [key: string]: string | number | boolean;
     };
     /**
-     * Encrypted at rest, never answered; null removes them.
+     * Encrypted at rest, never returned; null deletes them.
      */
     repoCredentials?: RepoCredentials | null;
     /**
-     * Not settable here: org admins set it by its own route. null is taken for absent.
+     * Not settable here: org admins set it with the usage-guardrails operation. null has no effect.
      */
     sandboxMachineHourLimit?: number | null;
 };
@@ -1152,13 +1152,13 @@ export type UpdateProjectUsageGuardrailsResult = {
 
 export type UpdateProjectUsageGuardrailsResultUsageGuardrails = {
     /**
-     * The project's own cap; null: none. It is enforced inside the org's, also where that is lower.
+     * The project's cap; null: none. The org's cap applies in addition.
      */
     sandboxMachineHourLimit: number | null;
 };
 
 /**
- * An absent field stays as it is. At least one of the two is needed.
+ * Absent fields keep their value. At least one field is required.
  */
 export type UpdateUsageGuardrailsRequest = {
     sandboxMachineHourLimit?: number | null;
@@ -1170,43 +1170,43 @@ export type UpdateUsageGuardrailsResult = {
 };
 
 /**
- * How near the use is to its cap.
+ * Usage in relation to the cap.
  */
 export type UsageAlert = {
     /**
-     * Of the cap; may be above 100. 0 without a cap. Rounded down to the hundredth, so that 80 and 100 are what they say.
+     * Percentage of the cap, may exceed 100; 0 without a cap. Rounded down to two decimals, so that 80 and 100 are exact thresholds.
      */
     percentUsed: number;
     status: UsageAlertStatus | (string & {});
     /**
-     * For people.
+     * Human-readable.
      */
     message: string;
 };
 
 /**
- * `warning` from 80 % of the cap on, `reached` at the cap, `exceeded` above it. Further ones will come.
+ * `warning`: at least 80 % of the cap; `reached`: at the cap; `exceeded`: above it. More may be added; clients must accept unknown values.
  */
 export type UsageAlertStatus = 'normal' | 'warning' | 'reached' | 'exceeded';
 
 /**
- * The org's cap on machine hours, and whether work goes on beyond it.
+ * The org's cap on machine hours, and its overage setting.
  */
 export type UsageGuardrails = {
     /**
-     * What the plan includes in a billing period; null: without a limit.
+     * Machine hours that the plan includes per billing period; null: unlimited.
      */
     includedMachineHours: number | null;
     /**
-     * The cap in force; null: none.
+     * The effective cap; null: none.
      */
     sandboxMachineHourLimit: number | null;
     /**
-     * What was set; null: nothing, so that what the plan includes is the cap unless overage is on.
+     * The configured cap. null: none is configured; the included machine hours are the cap, unless overage is enabled.
      */
     sandboxMachineHourLimitOverride: number | null;
     /**
-     * Work goes on beyond the cap and is counted.
+     * Whether sandboxes continue beyond the cap; the excess is metered as overage.
      */
     sandboxOverageEnabled: boolean;
 };
@@ -1217,37 +1217,37 @@ export type WakeSandboxResult = {
 
 export type WriteFileRequest = {
     /**
-     * Relative paths are below /code. `.` and `..` are worked out in the text of the path, before any link is followed. At most 4095 bytes in all.
+     * Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total.
      */
     path: string;
     /**
-     * At most 2097152 bytes of file. With `base64`: the standard alphabet with padding, without line breaks. Without lone surrogates.
+     * At most 2097152 bytes after decoding. With `base64`: standard alphabet with padding, no line breaks. Must not contain lone surrogates.
      */
     content: string;
     /**
-     * What `content` is.
+     * Encoding of `content`.
      */
     encoding?: 'utf8' | 'base64';
 };
 
 /**
- * A file that was written.
+ * Path and size of a written file.
  */
 export type WrittenFile = {
     path: string;
     /**
-     * In bytes of the file.
+     * Size of the file in bytes.
      */
     size: number;
 };
 
 /**
- * The body of every error answer. Decide on the code, never on the message; take codes that you do not know.
+ * Body of every error response. Decide on `code`, never on `message`. More codes may be added; clients must accept unknown values.
  */
 export type ErrorEnvelope = {
     error: {
         /**
-         * For people: what is wrong, and what is allowed.
+         * Human-readable: what is wrong, and what is allowed.
          */
         message: string;
         code: ErrorCode | (string & {});
@@ -1261,11 +1261,11 @@ export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' |
 
 export type CreateProjectRequestWritable = {
     /**
-     * Made up by the server when absent.
+     * Generated by the server when absent.
      */
     name?: string;
     /**
-     * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
+     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.
      */
     useCase?: string;
     defaultProfile?: Profile | null;
@@ -1273,25 +1273,25 @@ export type CreateProjectRequestWritable = {
     defaultRepository?: string | null;
     defaultBranch?: string | null;
     /**
-     * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
+     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
      */
     defaultIdleMinutes?: number | null;
     /**
-     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
     /**
-     * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     * Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.
      */
     metadata?: {
         [key: string]: string | number | boolean;
     };
     /**
-     * Encrypted at rest, never answered; null removes them.
+     * Encrypted at rest, never returned; null deletes them.
      */
     repoCredentials?: RepoCredentials | null;
     /**
-     * Not settable here: org admins set it by its own route. null is taken for absent.
+     * Not settable here: org admins set it with the usage-guardrails operation. null has no effect.
      */
     sandboxMachineHourLimit?: number | null;
 };
@@ -1299,53 +1299,53 @@ export type CreateProjectRequestWritable = {
 export type CreateSandboxRequestWritable = {
     agent: Agent;
     /**
-     * A project of this org.
+     * Id of a project of this org.
      */
     projectId: string;
     /**
-     * Made up by the server when absent.
+     * Generated by the server when absent.
      */
     name?: string;
     /**
-     * Cloned into `/code`: `owner/repo` on the git host of the service, or the full https URL of a repository. Absent: the project's default; null: none.
+     * Cloned into `/code`: `owner/repo` on the service's git host, or the full https URL of a repository. Absent: the project's default; null: no repository.
      */
     repository?: string | null;
     /**
-     * Absent: the project's default, where the repository is the project's too; null, or neither: the one that the repository says.
+     * Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch.
      */
     branch?: string | null;
     /**
-     * The project's default when absent, or what follows from `machineSize`.
+     * When absent: inferred from `machineSize`, else the project's default.
      */
     profile?: Profile;
     /**
-     * Instead of the machine tier that the profile starts with.
+     * Overrides the machine size that the profile starts with.
      */
     machineSize?: MachineSize;
     /**
-     * One OpenSSH public key line: `<key_type> <key_material> <comment>`, of the types ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com. Its owner may sign in as `berth` over a tunnel to port 22.
+     * One OpenSSH public key line: `<key_type> <key_material> <comment>`, of one of the types ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com. Its owner can sign in as `berth` over a tunnel to port 22.
      */
     sshPublicKey?: string;
     /**
-     * Whom of the operator's own users it is for. Opaque: never parsed, not assumed unique; their usage is counted by it.
+     * Identifies the operator's end user. Opaque: never parsed, not assumed unique; usage is grouped by it.
      */
     endUserId?: string;
     /**
-     * Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     * Labels; values are strings, numbers or booleans; at most 24 keys.
      */
     metadata?: {
         [key: string]: string | number | boolean;
     };
     /**
-     * The project's default when absent, or `sleep_resume`.
+     * When absent: the project's default, else `sleep_resume`.
      */
     persistencePolicy?: PersistencePolicy;
     /**
-     * `ephemeral`: it ends with its time to live. Only in projects whose `useCase` is `external`; needs `ttlSeconds`.
+     * `ephemeral`: the sandbox is destroyed when its time to live expires. Allowed only in projects with `useCase` `external`; requires `ttlSeconds`.
      */
     mode?: 'ephemeral';
     /**
-     * Time to live from the create on. Required with `mode`, refused without it; the plan's longest session may be shorter.
+     * Time to live in seconds, counted from the create. Required with `mode`, rejected without it; the plan may set a lower limit.
      */
     ttlSeconds?: number;
 };
@@ -1353,7 +1353,7 @@ export type CreateSandboxRequestWritable = {
 export type UpdateProjectRequestWritable = {
     name?: string;
     /**
-     * Free text with one known value: `external` means that the machines serve the operator's product users; only then may they be ephemeral.
+     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.
      */
     useCase?: string;
     defaultProfile?: Profile | null;
@@ -1361,36 +1361,36 @@ export type UpdateProjectRequestWritable = {
     defaultRepository?: string | null;
     defaultBranch?: string | null;
     /**
-     * Minutes without use after which its `sleep_resume` sandboxes go to sleep by themselves; 0: never; null: 30.
+     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
      */
     defaultIdleMinutes?: number | null;
     /**
-     * Whether a command, file call, preview or connection (a terminal, a tunnel to a port) of a stopped sandbox wakes it.
+     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
     /**
-     * Replaced whole. Flat labels; values are strings, numbers or booleans; at most 24 keys.
+     * Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.
      */
     metadata?: {
         [key: string]: string | number | boolean;
     };
     /**
-     * Encrypted at rest, never answered; null removes them.
+     * Encrypted at rest, never returned; null deletes them.
      */
     repoCredentials?: RepoCredentials | null;
     /**
-     * Not settable here: org admins set it by its own route. null is taken for absent.
+     * Not settable here: org admins set it with the usage-guardrails operation. null has no effect.
      */
     sandboxMachineHourLimit?: number | null;
 };
 
 /**
- * The same key and body again, within 24 hours, give the resource of the first call instead of making another one. Make it up for each thing to be made, and a call whose answer was lost can be repeated.
+ * A repeat with the same key and body within 24 hours returns the resource of the first call. Use a new key for each resource; a call whose response was lost can then be retried safely.
  */
 export type IdempotencyKey = string;
 
 /**
- * `respond-async`: answers at once instead of waiting for the transition to end.
+ * `respond-async`: respond immediately instead of waiting for the transition to finish.
  */
 export type Prefer = string;
 
@@ -1412,7 +1412,7 @@ export type GetHealthError = GetHealthErrors[keyof GetHealthErrors];
 
 export type GetHealthResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: GetHealthResult;
 };
@@ -1437,7 +1437,7 @@ export type GetMeError = GetMeErrors[keyof GetMeErrors];
 
 export type GetMeResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: Identity;
 };
@@ -1462,7 +1462,7 @@ export type ListMyOrgsError = ListMyOrgsErrors[keyof ListMyOrgsErrors];
 
 export type ListMyOrgsResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ListMyOrgsResult;
 };
@@ -1489,7 +1489,7 @@ export type LeaveOrgError = LeaveOrgErrors[keyof LeaveOrgErrors];
 
 export type LeaveOrgResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: LeaveOrgResult;
 };
@@ -1501,11 +1501,11 @@ export type ListAgentTokensData = {
     path?: never;
     query?: {
         /**
-         * Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.
+         * Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.
          */
         limit?: number;
         /**
-         * The `nextCursor` of the page before.
+         * The `nextCursor` of the previous page.
          */
         after?: string;
     };
@@ -1523,7 +1523,7 @@ export type ListAgentTokensError = ListAgentTokensErrors[keyof ListAgentTokensEr
 
 export type ListAgentTokensResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ListAgentTokensResult;
 };
@@ -1548,7 +1548,7 @@ export type CreateAgentTokenError = CreateAgentTokenErrors[keyof CreateAgentToke
 
 export type CreateAgentTokenResponses = {
     /**
-     * Made.
+     * Created.
      */
     201: CreateAgentTokenResult;
 };
@@ -1575,7 +1575,7 @@ export type RevokeAgentTokenError = RevokeAgentTokenErrors[keyof RevokeAgentToke
 
 export type RevokeAgentTokenResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: RevokeAgentTokenResult;
 };
@@ -1600,7 +1600,7 @@ export type CreateOrgError = CreateOrgErrors[keyof CreateOrgErrors];
 
 export type CreateOrgResponses = {
     /**
-     * Made.
+     * Created.
      */
     201: CreateOrgResult;
 };
@@ -1614,11 +1614,11 @@ export type ListMembersData = {
     };
     query?: {
         /**
-         * Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.
+         * Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.
          */
         limit?: number;
         /**
-         * The `nextCursor` of the page before.
+         * The `nextCursor` of the previous page.
          */
         after?: string;
     };
@@ -1636,7 +1636,7 @@ export type ListMembersError = ListMembersErrors[keyof ListMembersErrors];
 
 export type ListMembersResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ListMembersResult;
 };
@@ -1664,7 +1664,7 @@ export type RemoveMemberError = RemoveMemberErrors[keyof RemoveMemberErrors];
 
 export type RemoveMemberResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: RemoveMemberResult;
 };
@@ -1692,7 +1692,7 @@ export type UpdateMemberError = UpdateMemberErrors[keyof UpdateMemberErrors];
 
 export type UpdateMemberResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: UpdateMemberResult;
 };
@@ -1719,7 +1719,7 @@ export type GetSubscriptionError = GetSubscriptionErrors[keyof GetSubscriptionEr
 
 export type GetSubscriptionResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: GetSubscriptionResult;
 };
@@ -1746,7 +1746,7 @@ export type CreateCheckoutError = CreateCheckoutErrors[keyof CreateCheckoutError
 
 export type CreateCheckoutResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: CreateCheckoutResult;
 };
@@ -1760,11 +1760,11 @@ export type ListInvitationsData = {
     };
     query?: {
         /**
-         * Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.
+         * Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.
          */
         limit?: number;
         /**
-         * The `nextCursor` of the page before.
+         * The `nextCursor` of the previous page.
          */
         after?: string;
     };
@@ -1782,7 +1782,7 @@ export type ListInvitationsError = ListInvitationsErrors[keyof ListInvitationsEr
 
 export type ListInvitationsResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ListInvitationsResult;
 };
@@ -1809,7 +1809,7 @@ export type CreateInvitationError = CreateInvitationErrors[keyof CreateInvitatio
 
 export type CreateInvitationResponses = {
     /**
-     * Made.
+     * Created.
      */
     201: CreateInvitationResult;
 };
@@ -1837,7 +1837,7 @@ export type RevokeInvitationError = RevokeInvitationErrors[keyof RevokeInvitatio
 
 export type RevokeInvitationResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: RevokeInvitationResult;
 };
@@ -1864,7 +1864,7 @@ export type GetInvitationError = GetInvitationErrors[keyof GetInvitationErrors];
 
 export type GetInvitationResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: GetInvitationResult;
 };
@@ -1891,7 +1891,7 @@ export type AcceptInvitationError = AcceptInvitationErrors[keyof AcceptInvitatio
 
 export type AcceptInvitationResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: AcceptInvitationResult;
 };
@@ -1905,11 +1905,11 @@ export type ListApiKeysData = {
     };
     query?: {
         /**
-         * Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.
+         * Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.
          */
         limit?: number;
         /**
-         * The `nextCursor` of the page before.
+         * The `nextCursor` of the previous page.
          */
         after?: string;
     };
@@ -1927,7 +1927,7 @@ export type ListApiKeysError = ListApiKeysErrors[keyof ListApiKeysErrors];
 
 export type ListApiKeysResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ListApiKeysResult;
 };
@@ -1954,7 +1954,7 @@ export type CreateApiKeyError = CreateApiKeyErrors[keyof CreateApiKeyErrors];
 
 export type CreateApiKeyResponses = {
     /**
-     * Made.
+     * Created.
      */
     201: CreateApiKeyResult;
 };
@@ -1985,7 +1985,7 @@ export type RevokeApiKeyError = RevokeApiKeyErrors[keyof RevokeApiKeyErrors];
 
 export type RevokeApiKeyResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: RevokeApiKeyResult;
 };
@@ -1999,11 +1999,11 @@ export type ListActivityData = {
     };
     query?: {
         /**
-         * Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.
+         * Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.
          */
         limit?: number;
         /**
-         * The `nextCursor` of the page before.
+         * The `nextCursor` of the previous page.
          */
         after?: string;
         kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
@@ -2024,7 +2024,7 @@ export type ListActivityError = ListActivityErrors[keyof ListActivityErrors];
 
 export type ListActivityResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ListActivityResult;
 };
@@ -2038,11 +2038,11 @@ export type GetOrgUsageData = {
     };
     query?: {
         /**
-         * Only of this project, against its cap.
+         * Returns usage and cap of this project only.
          */
         projectId?: string;
         /**
-         * Only of this end user.
+         * Returns usage of this end user only.
          */
         endUserId?: string;
     };
@@ -2060,7 +2060,7 @@ export type GetOrgUsageError = GetOrgUsageErrors[keyof GetOrgUsageErrors];
 
 export type GetOrgUsageResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: OrgUsage;
 };
@@ -2087,7 +2087,7 @@ export type GetEndUserUsageError = GetEndUserUsageErrors[keyof GetEndUserUsageEr
 
 export type GetEndUserUsageResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: GetEndUserUsageResult;
 };
@@ -2101,11 +2101,11 @@ export type ListProjectsData = {
     };
     query?: {
         /**
-         * Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.
+         * Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.
          */
         limit?: number;
         /**
-         * The `nextCursor` of the page before.
+         * The `nextCursor` of the previous page.
          */
         after?: string;
     };
@@ -2123,7 +2123,7 @@ export type ListProjectsError = ListProjectsErrors[keyof ListProjectsErrors];
 
 export type ListProjectsResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ListProjectsResult;
 };
@@ -2150,7 +2150,7 @@ export type CreateProjectError = CreateProjectErrors[keyof CreateProjectErrors];
 
 export type CreateProjectResponses = {
     /**
-     * Made.
+     * Created.
      */
     201: CreateProjectResult;
 };
@@ -2178,7 +2178,7 @@ export type DeleteProjectError = DeleteProjectErrors[keyof DeleteProjectErrors];
 
 export type DeleteProjectResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: DeleteProjectResult;
 };
@@ -2206,7 +2206,7 @@ export type GetProjectError = GetProjectErrors[keyof GetProjectErrors];
 
 export type GetProjectResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: GetProjectResult;
 };
@@ -2234,7 +2234,7 @@ export type UpdateProjectError = UpdateProjectErrors[keyof UpdateProjectErrors];
 
 export type UpdateProjectResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: UpdateProjectResult;
 };
@@ -2261,7 +2261,7 @@ export type UpdateUsageGuardrailsError = UpdateUsageGuardrailsErrors[keyof Updat
 
 export type UpdateUsageGuardrailsResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: UpdateUsageGuardrailsResult;
 };
@@ -2289,7 +2289,7 @@ export type UpdateProjectUsageGuardrailsError = UpdateProjectUsageGuardrailsErro
 
 export type UpdateProjectUsageGuardrailsResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: UpdateProjectUsageGuardrailsResult;
 };
@@ -2300,21 +2300,21 @@ export type ListSandboxesData = {
     body?: never;
     path: {
         /**
-         * Id of an org of the caller.
+         * Id of an org that the caller belongs to.
          */
         orgId: string;
     };
     query?: {
         /**
-         * Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.
+         * Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.
          */
         limit?: number;
         /**
-         * The `nextCursor` of the page before.
+         * The `nextCursor` of the previous page.
          */
         after?: string;
         /**
-         * Only those of this end user.
+         * Returns only sandboxes of this end user.
          */
         endUserId?: string;
     };
@@ -2332,7 +2332,7 @@ export type ListSandboxesError = ListSandboxesErrors[keyof ListSandboxesErrors];
 
 export type ListSandboxesResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ListSandboxesResult;
 };
@@ -2343,17 +2343,17 @@ export type CreateSandboxData = {
     body: CreateSandboxRequestWritable;
     headers?: {
         /**
-         * The same key and body again, within 24 hours, give the resource of the first call instead of making another one. Make it up for each thing to be made, and a call whose answer was lost can be repeated.
+         * A repeat with the same key and body within 24 hours returns the resource of the first call. Use a new key for each resource; a call whose response was lost can then be retried safely.
          */
         'Idempotency-Key'?: string;
         /**
-         * `respond-async`: answers at once instead of waiting for the transition to end.
+         * `respond-async`: respond immediately instead of waiting for the transition to finish.
          */
         Prefer?: string;
     };
     path: {
         /**
-         * Id of an org of the caller.
+         * Id of an org that the caller belongs to.
          */
         orgId: string;
     };
@@ -2372,7 +2372,7 @@ export type CreateSandboxError = CreateSandboxErrors[keyof CreateSandboxErrors];
 
 export type CreateSandboxResponses = {
     /**
-     * Made.
+     * Created.
      */
     201: CreateSandboxResult;
 };
@@ -2402,7 +2402,7 @@ export type GetSandboxError = GetSandboxErrors[keyof GetSandboxErrors];
 
 export type GetSandboxResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: GetSandboxResult;
 };
@@ -2432,7 +2432,7 @@ export type ExecInSandboxError = ExecInSandboxErrors[keyof ExecInSandboxErrors];
 
 export type ExecInSandboxResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ExecResult;
 };
@@ -2462,7 +2462,7 @@ export type GetSshAccessError = GetSshAccessErrors[keyof GetSshAccessErrors];
 
 export type GetSshAccessResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: GetSshAccessResult;
 };
@@ -2479,11 +2479,11 @@ export type ListPreviewsData = {
     };
     query?: {
         /**
-         * Longest page. Without `limit` and `after` the list is answered whole, unless its route says otherwise.
+         * Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.
          */
         limit?: number;
         /**
-         * The `nextCursor` of the page before.
+         * The `nextCursor` of the previous page.
          */
         after?: string;
     };
@@ -2501,7 +2501,7 @@ export type ListPreviewsError = ListPreviewsErrors[keyof ListPreviewsErrors];
 
 export type ListPreviewsResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ListPreviewsResult;
 };
@@ -2531,7 +2531,7 @@ export type CreatePreviewError = CreatePreviewErrors[keyof CreatePreviewErrors];
 
 export type CreatePreviewResponses = {
     /**
-     * Made.
+     * Created.
      */
     201: CreatePreviewResult;
 };
@@ -2562,7 +2562,7 @@ export type RevokePreviewError = RevokePreviewErrors[keyof RevokePreviewErrors];
 
 export type RevokePreviewResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: RevokePreviewResult;
 };
@@ -2579,7 +2579,7 @@ export type ListFilesData = {
     };
     query?: {
         /**
-         * Relative paths are below /code; without one, or with an empty one: /code itself.
+         * Relative paths are relative to /code; absent or empty: /code.
          */
         path?: string;
     };
@@ -2597,7 +2597,7 @@ export type ListFilesError = ListFilesErrors[keyof ListFilesErrors];
 
 export type ListFilesResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: FolderListing;
 };
@@ -2614,11 +2614,11 @@ export type SnapshotFilesData = {
     };
     query?: {
         /**
-         * Relative paths are below /code; without one, or with an empty one: /code itself.
+         * Relative paths are relative to /code; absent or empty: /code.
          */
         path?: string;
         /**
-         * Levels of folders; brought to 1 to 5 when it is out of them.
+         * Levels of folders to list; clamped to 1 to 5.
          */
         depth?: number;
     };
@@ -2636,7 +2636,7 @@ export type SnapshotFilesError = SnapshotFilesErrors[keyof SnapshotFilesErrors];
 
 export type SnapshotFilesResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: FilesSnapshot;
 };
@@ -2653,7 +2653,7 @@ export type ReadFileData = {
     };
     query: {
         /**
-         * Relative paths are below /code. `.` and `..` are worked out in the text of the path, before any link is followed. At most 4095 bytes in all.
+         * Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total.
          */
         path: string;
     };
@@ -2671,7 +2671,7 @@ export type ReadFileError = ReadFileErrors[keyof ReadFileErrors];
 
 export type ReadFileResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: FileContent;
 };
@@ -2701,7 +2701,7 @@ export type WriteFileError = WriteFileErrors[keyof WriteFileErrors];
 
 export type WriteFileResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: WrittenFile;
 };
@@ -2712,7 +2712,7 @@ export type SleepSandboxData = {
     body?: never;
     headers?: {
         /**
-         * `respond-async`: answers at once instead of waiting for the transition to end.
+         * `respond-async`: respond immediately instead of waiting for the transition to finish.
          */
         Prefer?: string;
     };
@@ -2737,7 +2737,7 @@ export type SleepSandboxError = SleepSandboxErrors[keyof SleepSandboxErrors];
 
 export type SleepSandboxResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: SleepSandboxResult;
 };
@@ -2748,7 +2748,7 @@ export type StopSandboxData = {
     body?: never;
     headers?: {
         /**
-         * `respond-async`: answers at once instead of waiting for the transition to end.
+         * `respond-async`: respond immediately instead of waiting for the transition to finish.
          */
         Prefer?: string;
     };
@@ -2773,7 +2773,7 @@ export type StopSandboxError = StopSandboxErrors[keyof StopSandboxErrors];
 
 export type StopSandboxResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: StopSandboxResult;
 };
@@ -2784,7 +2784,7 @@ export type WakeSandboxData = {
     body?: never;
     headers?: {
         /**
-         * `respond-async`: answers at once instead of waiting for the transition to end.
+         * `respond-async`: respond immediately instead of waiting for the transition to finish.
          */
         Prefer?: string;
     };
@@ -2809,7 +2809,7 @@ export type WakeSandboxError = WakeSandboxErrors[keyof WakeSandboxErrors];
 
 export type WakeSandboxResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: WakeSandboxResult;
 };
@@ -2820,7 +2820,7 @@ export type ResumeSandboxData = {
     body?: never;
     headers?: {
         /**
-         * `respond-async`: answers at once instead of waiting for the transition to end.
+         * `respond-async`: respond immediately instead of waiting for the transition to finish.
          */
         Prefer?: string;
     };
@@ -2845,7 +2845,7 @@ export type ResumeSandboxError = ResumeSandboxErrors[keyof ResumeSandboxErrors];
 
 export type ResumeSandboxResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ResumeSandboxResult;
 };
@@ -2856,7 +2856,7 @@ export type ResizeSandboxData = {
     body: ResizeSandboxRequest;
     headers?: {
         /**
-         * `respond-async`: answers at once instead of waiting for the transition to end.
+         * `respond-async`: respond immediately instead of waiting for the transition to finish.
          */
         Prefer?: string;
     };
@@ -2881,7 +2881,7 @@ export type ResizeSandboxError = ResizeSandboxErrors[keyof ResizeSandboxErrors];
 
 export type ResizeSandboxResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: ResizeSandboxResult;
 };
@@ -2911,7 +2911,7 @@ export type RenewSandboxError = RenewSandboxErrors[keyof RenewSandboxErrors];
 
 export type RenewSandboxResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: RenewSandboxResult;
 };
@@ -2941,7 +2941,7 @@ export type GetLiveMetricsError = GetLiveMetricsErrors[keyof GetLiveMetricsError
 
 export type GetLiveMetricsResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: GetLiveMetricsResult;
 };
@@ -2971,7 +2971,7 @@ export type SampleMetricsError = SampleMetricsErrors[keyof SampleMetricsErrors];
 
 export type SampleMetricsResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: SampleMetricsResult;
 };
@@ -2982,7 +2982,7 @@ export type DestroySandboxData = {
     body?: never;
     headers?: {
         /**
-         * `respond-async`: answers at once instead of waiting for the transition to end.
+         * `respond-async`: respond immediately instead of waiting for the transition to finish.
          */
         Prefer?: string;
     };
@@ -3007,7 +3007,7 @@ export type DestroySandboxError = DestroySandboxErrors[keyof DestroySandboxError
 
 export type DestroySandboxResponses = {
     /**
-     * Done.
+     * Success.
      */
     200: DestroySandboxResult;
 };
