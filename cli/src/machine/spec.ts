@@ -124,7 +124,11 @@ const test: MachineCommand = {
   name: 'test',
   summary: 'set this machine up and run the tests',
   arguments: [{ name: '[filters...]', about: "parts of test files' paths; without any: all files" }],
-  options: [...FOLDERS, { flags: '--name <pattern>', about: 'only tests whose title matches' }],
+  options: [
+    ...FOLDERS,
+    { flags: '--name <pattern>', about: 'only tests whose title matches' },
+    { flags: '--profile', about: 'measure CPU time per file and write docs/measurements/test-suite.md' },
+  ],
   examples: ['./berth test', './berth test api/test/routes e2e/ssh'],
   local: true,
 };

@@ -19,7 +19,7 @@ const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
   },
   test: async () => {
     const { test } = await import('@berth/machine/verbs/test.ts');
-    return async (context, { name }, filters) => await test(context, { filters, name });
+    return async (context, { name, profile = false }, filters) => await test(context, { filters, name, profile });
   },
   bench: async () => {
     const { bench } = await import('@berth/machine/verbs/bench.ts');

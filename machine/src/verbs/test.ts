@@ -1,6 +1,6 @@
-// `berth test`: runs every test of every workspace in one run of Node's test runner, on a machine
-// that is ready.
+// `berth test`: runs the tests of all workspaces, on a machine that is ready.
 import { globSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { OperatorFailure } from '../output/failure.ts';
 import { CHECKOUT } from '../roles/installation.ts';
@@ -9,20 +9,15 @@ import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';
 
 const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
-/**
- * Test files at once: each may start databases and virtual machines, and timings of one must not
- * starve another.
- */
-const CONCURRENCY = 2;
-/** Deadline of one test file that hangs; tests have shorter ones of their own. */
-const FILE_DEADLINE_MS = 30 * 60_000;
-const PROGRESS_REPORTER = fileURLToPath(new URL('../output/test-progress.ts', import.meta.url));
+const RUNNER = fileURLToPath(new URL('../tests/run.ts', import.meta.url));
 
 export interface TestSelection {
   /** Parts of paths; a file is run when it has one of them. None: all files. */
   filters: readonly string[];
   /** Pattern of titles, as Node's test runner takes it. */
   name: string | undefined;
+  /** Measures what each file costs, and writes docs/measurements/test-suite.md. */
+  profile: boolean;
 }
 
 export async function test(context: VerbContext, selection: TestSelection): Promise<number> {
@@ -34,14 +29,14 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
   }
 
   const ready = await setUp(context, { forTests: true });
-  const flags = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${FILE_DEADLINE_MS}`];
-  flags.push('--test-reporter=spec', '--test-reporter-destination=stdout');
-  flags.push(`--test-reporter=${PROGRESS_REPORTER}`, '--test-reporter-destination=stderr');
-  if (selection.name !== undefined) flags.push(`--test-name-pattern=${selection.name}`);
-
+  const flags = [
+    ...(selection.name === undefined ? [] : [`--name=${selection.name}`]),
+    ...(selection.profile ? ['--profile'] : []),
+  ];
   context.progress.say(`Running ${files.length} test files.`);
-  const environment = { ...context.environment, BERTH_TEST_FILES: String(files.length) };
-  return runNode(['--test', ...flags, ...files], { ...context, environment }, ready);
+  // Every Node process of the tests compiles the same files.
+  const environment = { ...context.environment, NODE_COMPILE_CACHE: join(context.config.cacheFolder, 'compile-cache') };
+  return runNode([RUNNER, ...flags, ...files], { ...context, environment }, ready);
 }
 
 /** Paths of all test files, relative to the checkout, sorted. */

@@ -1,0 +1,22 @@
+// The closing lines of a test run.
+import type { FileResult } from './run-file.ts';
+
+const SLOWEST = 10;
+
+export function describeSlowest(results: readonly Pick<FileResult, 'file' | 'cost'>[]): string {
+  const slowest = results.toSorted((a, b) => b.cost.seconds - a.cost.seconds).slice(0, SLOWEST);
+  const lines = slowest.map(({ file, cost }) => `  ${cost.seconds.toFixed(1).padStart(7)} s  ${file}\n`);
+  return `\nSlowest files:\n${lines.join('')}`;
+}
+
+/** In the form of Node's runner, for all files. */
+export function describeCounts(results: readonly Pick<FileResult, 'counts'>[], durationMs: number): string {
+  const total = (key: keyof FileResult['counts']): number => results.reduce((sum, { counts }) => sum + counts[key], 0);
+  const [tests, pass, cancelled] = [total('tests'), total('passed'), total('cancelled')];
+  const [skipped, todo] = [total('skipped'), total('todo')];
+  const fail = tests - pass - cancelled - skipped - todo;
+  const counts = { tests, suites: total('suites'), pass, fail, cancelled, skipped, todo, duration_ms: durationMs };
+  return Object.entries(counts)
+    .map(([name, count]) => `ℹ ${name} ${count}\n`)
+    .join('');
+}

@@ -1,0 +1,43 @@
+// Runs the test files that `berth test` selected, each in its own process, the longest first.
+// Prints a file's tests when the file has ended; at the end the slowest files, then the counts.
+// Exits with 1 if a test failed.
+import { once } from 'node:events';
+import { spec } from 'node:test/reporters';
+import { parseArgs } from 'node:util';
+import { CpuAccounts } from './cpu-accounts.ts';
+import { describeCounts, describeSlowest } from './report.ts';
+import { runFile, type FileResult } from './run-file.ts';
+import { longestFirst, runOnIdleCores } from './schedule.ts';
+import { readCosts, writeCosts } from './costs.ts';
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { name: { type: 'string' }, profile: { type: 'boolean', default: false } },
+});
+const interrupted = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+
+const costs = await readCosts();
+const accounts = values.profile ? await CpuAccounts.open() : undefined;
+const reporter = new spec();
+reporter.pipe(process.stdout);
+const results: FileResult[] = [];
+const startedAt = performance.now();
+
+await runOnIdleCores(longestFirst(positionals, costs), async (file) => {
+  const result = await runFile(file, { name: values.name, signal: interrupted.signal, accounts });
+  results.push(result);
+  for (const event of result.events) reporter.write(event);
+  const place = `${results.length}/${positionals.length}`;
+  const outcome = `${result.success ? 'ok' : 'FAILED'}, ${result.cost.seconds.toFixed(1)} s`;
+  process.stderr.write(`» ${place} ${file}: ${outcome}\n`);
+});
+
+reporter.end();
+await once(reporter, 'end');
+process.stdout.write(describeSlowest(results) + describeCounts(results, performance.now() - startedAt));
+if (accounts !== undefined) {
+  await accounts.close();
+  await writeCosts(new Map([...costs, ...results.map(({ file, cost }) => [file, cost] as const)]));
+}
+if (results.some(({ success }) => !success)) process.exitCode = 1;

@@ -1,0 +1,76 @@
+// Order of test files, and how many run at once: more than two while cores are idle, because many
+// files wait for timers, processes and disks.
+import { cpus, freemem } from 'node:os';
+import type { Cost } from './costs.ts';
+
+/** Files at once whatever the load. */
+const LEAST_AT_ONCE = 2;
+const MOST_AT_ONCE = 6;
+/** Share of all cores that must be idle for one more file. */
+const IDLE_SHARE = 0.25;
+/** Memory that must be free for one more file: it may start databases and virtual machines. */
+const FREE_BYTES = 3 * 2 ** 30;
+const SAMPLE_MS = 1_000;
+/** Length assumed of a file that was not measured. */
+const UNKNOWN_SECONDS = 30;
+
+export interface Load {
+  /** Files that run. */
+  running: number;
+  /** Share of all cores that was idle lately, 0 to 1. */
+  idleShare: number;
+  freeBytes: number;
+}
+
+export function longestFirst(files: readonly string[], costs: ReadonlyMap<string, Cost>): string[] {
+  const secondsOf = (file: string): number => costs.get(file)?.seconds ?? UNKNOWN_SECONDS;
+  return files.toSorted((a, b) => secondsOf(b) - secondsOf(a));
+}
+
+export function hasRoom({ running, idleShare, freeBytes }: Load): boolean {
+  if (running < LEAST_AT_ONCE) return true;
+  return running < MOST_AT_ONCE && idleShare >= IDLE_SHARE && freeBytes >= FREE_BYTES;
+}
+
+/** Runs the files in order. Rejects when a run rejects. */
+export async function runOnIdleCores(
+  files: readonly string[],
+  runFile: (file: string) => Promise<void>,
+): Promise<void> {
+  const waiting = [...files];
+  const running = new Set<Promise<void>>();
+  let sample = cpuTimes();
+  let idleShare = 0;
+  const ticks = setInterval(() => {
+    const next = cpuTimes();
+    idleShare = (next.idle - sample.idle) / Math.max(1, next.total - sample.total);
+    sample = next;
+    startFitting();
+  }, SAMPLE_MS);
+  const done = Promise.withResolvers<void>();
+  const startFitting = (): void => {
+    while (waiting.length > 0 && hasRoom({ running: running.size, idleShare, freeBytes: freemem() })) {
+      // One more file at most for each sample.
+      idleShare = 0;
+      const run = runFile(waiting.shift() ?? '').finally(() => running.delete(run));
+      running.add(run);
+      run.then(startFitting, done.reject);
+    }
+    if (running.size === 0) done.resolve();
+  };
+  try {
+    startFitting();
+    await done.promise;
+  } finally {
+    clearInterval(ticks);
+  }
+}
+
+function cpuTimes(): { idle: number; total: number } {
+  const times = cpus().map((core) => core.times);
+  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+  return {
+    idle: sum(times.map(({ idle }) => idle)),
+    total: sum(times.flatMap((core) => Object.values(core))),
+  };
+}

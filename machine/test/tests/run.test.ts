@@ -1,0 +1,58 @@
+// The program that runs test files, on files of the test's own.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+const RUNNER = join(import.meta.dirname, '../../src/tests/run.ts');
+const FILES = {
+  'passes.test.ts': "test('one passes', () => {}); test('another passes', () => {});",
+  'fails.test.ts': "test('one fails', () => { throw new Error('on purpose'); }); test.skip('one is skipped');",
+  'ends.test.ts': 'process.exit(3);',
+};
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-test-runner-'));
+  for (const [name, text] of Object.entries(FILES))
+    await writeFile(join(folder, name), `import { test } from 'node:test';\n${text}\n`);
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+function run(...args: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
+  // Node's runner refuses to run below itself.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  return new Promise((resolve) => {
+    execFile(process.execPath, [RUNNER, ...args], { cwd: folder, env }, (error, stdout, stderr) =>
+      resolve({ exitCode: Number(error?.code ?? 0), stdout, stderr }),
+    );
+  });
+}
+
+test('a run of passing files exits with 0 and closes with the slowest files, then the counts', async () => {
+  const { exitCode, stdout, stderr } = await run('passes.test.ts');
+  assert.equal(exitCode, 0, stdout);
+  assert.match(
+    stdout,
+    /^✔ one passes .*\n✔ another passes .*\n\nSlowest files:\n +[\d.]+ s {2}passes\.test\.ts\nℹ tests 2\n/,
+  );
+  assert.match(stdout, /ℹ pass 2\nℹ fail 0\nℹ cancelled 0\nℹ skipped 0\nℹ todo 0\nℹ duration_ms [\d.]+\n$/);
+  assert.match(stderr, /^» 1\/1 passes\.test\.ts: ok, [\d.]+ s$/m);
+});
+
+test('a run with a failing test or a file that crashes exits with 1 and quotes the failure', async () => {
+  const { exitCode, stdout, stderr } = await run('passes.test.ts', 'fails.test.ts', 'ends.test.ts');
+  assert.equal(exitCode, 1, stdout);
+  assert.match(stdout, /failing tests:[^]*on purpose[^]*Slowest files:/);
+  assert.match(stdout, /ℹ tests 5\nℹ suites 0\nℹ pass 2\nℹ fail 2\nℹ cancelled 0\nℹ skipped 1\n/);
+  assert.match(stderr, /fails\.test\.ts: FAILED[^]*/);
+  assert.match(stderr, /ends\.test\.ts: FAILED/);
+});
+
+test('a pattern of titles selects tests', async () => {
+  const { stdout } = await run('--name=another', 'passes.test.ts');
+  assert.match(stdout, /^✔ another passes/);
+  assert.match(stdout, /ℹ tests 1\n/);
+});
