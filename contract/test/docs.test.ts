@@ -1,20 +1,21 @@
-// The two documents of promises name real tests: each row of each table ends in files of tests, and
-// each title it quotes is one of theirs.
+// docs/limits.md and the pages of docs/spec-gaps/ name existing tests: the last cell of each row
+// holds paths of test files, and titles of tests in them.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
 const CHECKOUT = join(import.meta.dirname, '../..');
-/** Stands for any text: `…` in a document, `${...}` in a title that a loop makes. */
+/** Wildcard: `…` in a document, `${...}` in a generated title. */
 const ANY = '\0';
 
 interface Row {
-  line: number;
+  /** Document and line. */
+  place: string;
   cell: string;
 }
 
-/** The last cells of the rows of all tables, without heads. */
+/** Last cells of all table rows, without headers. */
 function lastCells(document: string): Row[] {
   const lines = readFileSync(join(CHECKOUT, document), 'utf8').split('\n');
   return lines.flatMap((text, index) => {
@@ -22,7 +23,7 @@ function lastCells(document: string): Row[] {
     if (!text.startsWith('|') || text.startsWith('|---') || isHead) return [];
     return [
       {
-        line: index + 1,
+        place: `${document}:${index + 1}`,
         cell:
           text
             .replace(/\s*\|\s*$/, '')
@@ -33,7 +34,7 @@ function lastCells(document: string): Row[] {
   });
 }
 
-/** The files of tests at a path: itself, or all below a folder. Undefined when there is nothing. */
+/** A file, or all TypeScript files of a folder. Undefined if the path does not exist. */
 function filesAt(path: string): string[] | undefined {
   const full = join(CHECKOUT, path);
   const found = statSync(full, { throwIfNoEntry: false });
@@ -44,10 +45,7 @@ function filesAt(path: string): string[] | undefined {
     .map((name) => join(full, name));
 }
 
-/**
- * Titles of the tests in a file, whoever runs them: the first argument of `test(`, `it(` or
- * `check(`, or the field `title`.
- */
+/** Titles of tests: the first argument of `test(`, `it(` or `check(`, or the field `title`. */
 function titlesIn(file: string): string[] {
   const calls = readFileSync(file, 'utf8').matchAll(
     /(?:\b(?:test|it|check)\(|\btitle:)\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g,
@@ -57,7 +55,7 @@ function titlesIn(file: string): string[] {
   );
 }
 
-/** A template with every `${...}`, nested ones included, made {@link ANY}. */
+/** Replaces every `${...}`, including nested ones, with {@link ANY}. */
 function withoutHoles(template: string): string {
   let text = '';
   let depth = 0;
@@ -75,7 +73,7 @@ function withoutHoles(template: string): string {
   return text;
 }
 
-/** Whether some text fits both patterns. */
+/** Whether a text exists that matches both patterns. */
 function agree(one: string, other: string): boolean {
   if (one === '' && other === '') return true;
   if (one.startsWith(ANY)) return agree(one.slice(1), other) || (other !== '' && agree(one, other.slice(1)));
@@ -83,24 +81,42 @@ function agree(one: string, other: string): boolean {
   return one !== '' && one[0] === other[0] && agree(one.slice(1), other.slice(1));
 }
 
-for (const document of ['docs/spec-gaps.md', 'docs/limits.md']) {
-  test(`every row of ${document} names files of tests that exist, and titles that are in them`, () => {
-    const rows = lastCells(document);
+/** Pages of open points; the index and the list of open paths have no tables. */
+const SPEC_GAPS = readdirSync(join(CHECKOUT, 'docs/spec-gaps'))
+  .filter((name) => !['README.md', 'open-paths.md'].includes(name))
+  .map((name) => `docs/spec-gaps/${name}`);
+
+for (const [name, documents] of [
+  ['docs/spec-gaps', SPEC_GAPS],
+  ['docs/limits.md', ['docs/limits.md']],
+] as const) {
+  test(`every row of ${name} names existing test files and titles`, () => {
+    const rows = documents.flatMap((document) => {
+      const found = lastCells(document);
+      assert.ok(found.length > 0, `${document} has no table`);
+      return found;
+    });
     assert.ok(rows.length > 10, 'the tables were not found');
     const wrong: string[] = [];
-    for (const { line, cell } of rows) {
+    for (const { place, cell } of rows) {
       const named = [...cell.matchAll(/`([\w./-]+\/[\w./-]+)`([^`]*)/g)];
-      if (named.length === 0) wrong.push(`line ${line}: no file is named`);
+      if (named.length === 0) wrong.push(`${place}: no file is named`);
       for (const [, path = '', rest = ''] of named) {
         const titles = filesAt(path)?.flatMap(titlesIn);
-        if (titles === undefined) wrong.push(`line ${line}: there is no ${path}`);
+        if (titles === undefined) wrong.push(`${place}: there is no ${path}`);
         for (const [, quoted = ''] of rest.matchAll(/"([^"]+)"/g)) {
           const pattern = quoted.replaceAll('…', ANY);
           if (!titles?.some((title) => agree(pattern, title)))
-            wrong.push(`line ${line}: no test of ${path} is called "${quoted}"`);
+            wrong.push(`${place}: no test of ${path} is called "${quoted}"`);
         }
       }
     }
     assert.deepEqual(wrong, []);
   });
 }
+
+test('the index of docs/spec-gaps lists every page', () => {
+  const index = readFileSync(join(CHECKOUT, 'docs/spec-gaps/README.md'), 'utf8');
+  const listed = [...index.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, name]) => `docs/spec-gaps/${name}`);
+  assert.deepEqual(listed.toSorted(), [...SPEC_GAPS, 'docs/spec-gaps/open-paths.md'].toSorted());
+});
