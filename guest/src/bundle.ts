@@ -38,6 +38,7 @@ async function bundle(entry: string): Promise<GuestDaemonBundle> {
     // Paths that the output names are relative to this.
     absWorkingDir: fileURLToPath(new URL('../..', import.meta.url)),
     bundle: true,
+    loader: { '.pl': 'text' },
     platform: 'node',
     format: 'esm',
     target: 'node24',

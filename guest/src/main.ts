@@ -4,16 +4,20 @@ import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import gitCredential from './clones/git-credential.pl';
 import { Clone } from './clones/clone.ts';
 import { KEEPER_ARGUMENT, keepSecret } from './clones/keeper.ts';
 import { Commands } from './commands/commands.ts';
 import { readConfig } from './machine/config.ts';
 import { FileAgent } from './files/agent.ts';
+import fileProgram from './files/program.pl';
 import { Files } from './files/files.ts';
 import { IdentityMarker } from './identity/marker.ts';
 import { IdentityStep } from './identity/identity.ts';
 import { InputPipes } from './commands/input-pipes.ts';
+import makePipes from './commands/make-pipes.pl';
 import { KernelCalls } from './machine/kernel-calls.ts';
+import kernelCalls from './machine/kernel-calls.pl';
 import { OomProtection } from './machine/oom-protection.ts';
 import { PipeStore } from './commands/pipes.ts';
 import { rehearse } from './rehearsal.ts';
@@ -21,6 +25,7 @@ import { Secret } from './access/secret.ts';
 import { createGuestServer } from './server/server.ts';
 import { Sessions } from './commands/sessions.ts';
 import { Terminals } from './terminals/terminals.ts';
+import terminalHelper from './terminals/helper.pl';
 import { Turn } from './machine/turn.ts';
 import { WakeStep } from './identity/wake.ts';
 
@@ -36,18 +41,18 @@ chmodSync(config.runFolder, 0o700);
 
 const secret = new Secret(join(config.runFolder, 'secret'));
 const pipes = new PipeStore(join(config.runFolder, 'pipes'), config.user);
-const inputs = new InputPipes(config.user);
+const inputs = new InputPipes(config.user, makePipes);
 let machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined;
 let protection: OomProtection | undefined;
 if (config.appliesIdentity) {
   protection = new OomProtection();
-  machine = { kernel: new KernelCalls(), marker: new IdentityMarker(config.identityMarkerFile) };
+  machine = { kernel: new KernelCalls(kernelCalls), marker: new IdentityMarker(config.identityMarkerFile) };
   machine.kernel.start();
 }
 const sessions = new Sessions();
 const commands = new Commands(config, { inputs, outputs: pipes }, sessions, protection);
-const terminals = new Terminals(config, sessions, protection);
-const fileAgent = new FileAgent(config, protection);
+const terminals = new Terminals(config, sessions, terminalHelper, protection);
+const fileAgent = new FileAgent(config, fileProgram, protection);
 const files = new Files(fileAgent);
 await Promise.all([pipes.full(), inputs.full(), fileAgent.start()]);
 
@@ -60,7 +65,7 @@ if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
   if (fault !== undefined) console.error(fault);
 }
 
-const clone = new Clone(config, protection);
+const clone = new Clone(config, gitCredential, protection);
 const server = createGuestServer({
   secret,
   pipes,

@@ -55,6 +55,7 @@ interface UnderWay {
 
 export class Clone {
   readonly #config: GuestConfig;
+  readonly #credentialProgram: string;
   readonly #protection: OomProtection | undefined;
   readonly #place: ClonePlace;
   readonly #keys: CloneKeys;
@@ -63,7 +64,8 @@ export class Clone {
   #removal: Promise<void> = Promise.resolve();
 
   /** `protection`: that of this process, which git does not inherit. */
-  constructor(config: GuestConfig, protection?: OomProtection) {
+  constructor(config: GuestConfig, credentialProgram: string, protection?: OomProtection) {
+    this.#credentialProgram = credentialProgram;
     this.#config = config;
     this.#protection = protection;
     this.#place = new ClonePlace(config.cloneStateFile, config.codeFolder);
@@ -203,7 +205,11 @@ export class Clone {
     const unwatch = watchSize(work, clone.maxMib * MIB, tooLarge);
     const options = { user, folder, protection: this.#protection, signal: abort.signal };
     try {
-      const env = environmentOf(clone, folder, keeper === undefined ? null : credentialHelper(cloneFolder));
+      const env = environmentOf(
+        clone,
+        folder,
+        keeper === undefined ? null : credentialHelper(this.#credentialProgram, cloneFolder),
+      );
       const { code, words } = await runProgram('git', argumentsOf(clone, work), { ...options, env });
       if (code !== 0) throw new GitFailed(words);
 

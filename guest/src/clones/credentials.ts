@@ -10,27 +10,11 @@ import type { CloneSecret } from './seal.ts';
 const QUESTION_BYTES = 16_384;
 const QUESTION_DEADLINE_MS = 10_000;
 
-/**
- * Git's credential helper, which only carries question and answer. Perl, because perl-base is in
- * every Debian and starts in no time; without modules. Git adds what it wants (get, store, erase)
- * to the arguments: nothing is stored, and nothing erased.
- */
-const HELPER = `
-exit 0 if $ARGV[1] ne "get";
-socket(my $link, 1, 1, 0) or exit 1;
-connect($link, pack("S a108", 1, $ARGV[0])) or exit 1;
-local $/;
-my $question = <STDIN>;
-syswrite($link, $question);
-shutdown($link, 1);
-print <$link>;
-`.replaceAll('\n', ' ');
-
 const SOCKET = 'credentials';
 
-/** What git is to be configured with as its one helper; the folder is that of the secret. */
-export function credentialHelper(folder: string): string {
-  return `!perl -e '${HELPER}' ${join(folder, SOCKET)}`;
+/** Git's setting `credential.helper`. `program`: the text of git-credential.pl. `folder`: of the secret. */
+export function credentialHelper(program: string, folder: string): string {
+  return `!perl -e '${program}' ${join(folder, SOCKET)}`;
 }
 
 export class CloneCredentials {

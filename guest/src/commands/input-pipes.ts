@@ -1,7 +1,7 @@
 // Pipes for the input of commands, without a name and both ends open, made ahead of time. A FIFO
 // will not do: who opens that again as /dev/stdin once all was written waits for a writer for ever;
-// and what Node makes are sockets, which cannot be opened again at all. Perl makes them, for Node
-// cannot, and this process opens them from there.
+// and what Node makes are sockets, which cannot be opened again at all. Perl (make-pipes.pl) makes
+// them, for Node cannot, and this process opens them from there.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, constants, fchownSync, openSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
@@ -10,19 +10,6 @@ import type { Readable, Writable } from 'node:stream';
 const FULL = 64;
 const LOW = 32;
 const MAKE_DEADLINE_MS = 20_000;
-
-/** Says the descriptor of each pipe, and keeps them until its input ends. */
-const MAKE = `
-use strict;
-my @pipes;
-for (1 .. $ARGV[0]) {
-  pipe(my $read, my $write) or exit 1;
-  push @pipes, $read, $write;
-  print fileno($read), "\\n";
-}
-close STDOUT;
-<STDIN>;
-`;
 
 /** Ends of one pipe, both open. Who takes it closes both. Each blocks. */
 export interface InputPipe {
@@ -33,11 +20,14 @@ export interface InputPipe {
 /** A store of pipes that belong to one user: who owns a pipe may open it again as /dev/stdin. */
 export class InputPipes {
   readonly #owner: { uid: number; gid: number };
+  readonly #program: string;
   #pipes: InputPipe[] = [];
   #refill: Promise<void> | undefined;
 
-  constructor(owner: { uid: number; gid: number }) {
+  /** `program`: the text of make-pipes.pl. */
+  constructor(owner: { uid: number; gid: number }, program: string) {
     this.#owner = owner;
+    this.#program = program;
   }
 
   /** Resolves when the store is full. */
@@ -72,7 +62,7 @@ export class InputPipes {
   }
 
   async #make(count: number): Promise<void> {
-    const maker = spawn('perl', ['-e', MAKE, String(count)], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const maker = spawn('perl', ['-e', this.#program, String(count)], { stdio: ['pipe', 'pipe', 'inherit'] });
     maker.stdin.on('error', () => undefined);
     const timer = setTimeout(() => maker.kill('SIGKILL'), MAKE_DEADLINE_MS);
     try {

@@ -1,22 +1,31 @@
-// Keeps the helper process for file calls (file-program.ts) running, and opens connections to it,
+// Keeps the helper process for file calls (program.pl) running, and opens connections to it,
 // one a call. It is started ahead of time, before the template's snapshot. Knows no call.
 import { spawn } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { FILE_CALL_SECONDS } from '@berth/protocol/guest-limits.ts';
 import type { GuestConfig } from '../machine/config.ts';
-import { FILE_PROGRAM, fileProgramArguments, type FileProgramOptions } from './program.ts';
+import { fileProgramArguments, type FileProgramOptions } from './program.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 
 const NOBODY_LISTENS: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOENT']);
 
 export class FileAgent {
+  readonly #program: string;
   readonly #options: FileProgramOptions;
   readonly #protection: OomProtection | undefined;
   #listening: Promise<void> | undefined;
 
-  /** `protection`: that of this process, which the helper does not inherit. */
-  constructor({ runFolder, user }: Pick<GuestConfig, 'runFolder' | 'user'>, protection?: OomProtection) {
+  /**
+   * `program`: the text of program.pl. `protection`: OOM protection of the daemon, which the helper
+   * does not inherit.
+   */
+  constructor(
+    { runFolder, user }: Pick<GuestConfig, 'runFolder' | 'user'>,
+    program: string,
+    protection?: OomProtection,
+  ) {
+    this.#program = program;
     this.#options = { socket: join(runFolder, 'files.sock'), uid: user.uid, gid: user.gid, seconds: FILE_CALL_SECONDS };
     this.#protection = protection;
   }
@@ -57,7 +66,7 @@ export class FileAgent {
     this.#protection?.lift();
     let child;
     try {
-      child = spawn('perl', ['-e', FILE_PROGRAM, ...fileProgramArguments(this.#options)], {
+      child = spawn('perl', ['-e', this.#program, ...fileProgramArguments(this.#options)], {
         // It ends when its stdin does, with this process at the latest.
         stdio: ['pipe', 'pipe', 'inherit'],
         cwd: '/',

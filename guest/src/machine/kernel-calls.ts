@@ -1,13 +1,18 @@
-// Kernel calls that Node has not: setting the clock, adding to the kernel's random pool with credit
-// and an immediate reseed, and aborting connections. They are made by a small helper process
-// (kernel-helper.ts) that is started ahead of time, before the template's snapshot, so that a
-// restored machine pays neither a fork nor an exec for them.
+// Kernel calls that Node lacks: setting the clock, adding to the kernel's random pool with credit
+// and an immediate reseed, and aborting connections. A small helper process (kernel-calls.pl) makes
+// them. It is started before the template's snapshot, so that a restored guest pays neither a fork
+// nor an exec.
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import { HELPER_CALL_NUMBERS, HELPER_PROGRAM } from './kernel-helper.ts';
 
 const ANSWER_DEADLINE_MS = 20_000;
+
+/** System call numbers by architecture, in the order of the helper's arguments. */
+export const HELPER_CALL_NUMBERS: Readonly<Record<string, readonly [clockSettime: number, setns: number]>> = {
+  x64: [227, 308],
+  arm64: [112, 268],
+};
 
 type Helper = ChildProcessByStdio<Writable, Readable, null>;
 
@@ -20,14 +25,20 @@ export interface Connection {
 }
 
 export class KernelCalls {
+  readonly #program: string;
   #helper: Helper | undefined;
+
+  /** `program`: the text of kernel-calls.pl. */
+  constructor(program: string) {
+    this.#program = program;
+  }
 
   /** Starts the helper; it is started again when it is needed and gone. */
   start(): void {
     const numbers = HELPER_CALL_NUMBERS[process.arch];
     if (numbers === undefined) throw new Error(`the numbers of the system calls on ${process.arch} are not known`);
 
-    const helper: Helper = spawn('perl', ['-e', HELPER_PROGRAM, ...numbers.map(String)], {
+    const helper: Helper = spawn('perl', ['-e', this.#program, ...numbers.map(String)], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     this.#helper = helper;

@@ -1,5 +1,5 @@
 // Terminals of the tenant's user: a login shell, or a command, in a pseudo-terminal each, made and
-// carried by a helper process (terminal-helper.ts). Owns how many there are, and their ends. Must
+// carried by a helper process (helper.pl). Owns how many there are, and their ends. Must
 // not know how they go over the wire.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
@@ -12,7 +12,6 @@ import type { OomProtection } from '../machine/oom-protection.ts';
 import { exitOf, type Program, type TakeFrames } from '../commands/program.ts';
 import { Refused } from '../access/refused.ts';
 import { statOf, type Sessions } from '../commands/sessions.ts';
-import { TERMINAL_PROGRAM } from './helper.ts';
 
 const START_DEADLINE_MS = 20_000;
 /** What a helper says beside the terminal is some words. */
@@ -26,14 +25,19 @@ type Helper = ChildProcess & { stdin: Writable; stdout: Readable };
 export class Terminals {
   readonly #config: GuestConfig;
   readonly #sessions: Sessions;
+  readonly #program: string;
   readonly #protection: OomProtection | undefined;
   readonly #open = new Set<Terminal>();
   #opening = 0;
 
-  /** `protection`: that of this process, which shells do not inherit. */
-  constructor(config: GuestConfig, sessions: Sessions, protection?: OomProtection) {
+  /**
+   * `program`: the text of helper.pl. `protection`: OOM protection of the daemon, which shells do
+   * not inherit.
+   */
+  constructor(config: GuestConfig, sessions: Sessions, program: string, protection?: OomProtection) {
     this.#config = config;
     this.#sessions = sessions;
+    this.#program = program;
     this.#protection = protection;
   }
 
@@ -92,18 +96,14 @@ export class Terminals {
     const environment = environmentOf(user, codeFolder, 'xterm-256color');
     this.#protection?.lift();
     try {
-      return spawn(
-        'perl',
-        ['-e', TERMINAL_PROGRAM, String(rows), String(cols), ...(command === null ? [] : [command])],
-        {
-          cwd: codeFolder,
-          // The login shell sets its own SHELL.
-          env: command === null ? { ...environment, COLORTERM: 'truecolor' } : environment,
-          stdio: ['pipe', 'pipe', 'inherit', 'pipe'],
-          detached: true,
-          ...(process.getuid?.() === user.uid ? {} : { uid: user.uid, gid: user.gid }),
-        },
-      ) as Helper;
+      return spawn('perl', ['-e', this.#program, String(rows), String(cols), ...(command === null ? [] : [command])], {
+        cwd: codeFolder,
+        // The login shell sets its own SHELL.
+        env: command === null ? { ...environment, COLORTERM: 'truecolor' } : environment,
+        stdio: ['pipe', 'pipe', 'inherit', 'pipe'],
+        detached: true,
+        ...(process.getuid?.() === user.uid ? {} : { uid: user.uid, gid: user.gid }),
+      }) as Helper;
     } finally {
       this.#protection?.restore();
     }

@@ -9,9 +9,11 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { parseListing } from '@berth/protocol/listing.ts';
-import { FILE_PROGRAM, fileProgramArguments } from '../../src/files/program.ts';
+import { fileProgramArguments } from '../../src/files/program.ts';
 import { startDaemon, testUid } from '../daemon.ts';
 import { TestFiles } from './files-daemon.ts';
+
+const PROGRAM = join(import.meta.dirname, '../../src/files/program.pl');
 
 /** Makes `there` a file and a FIFO in turn, as fast as it can. */
 const SWAP = `while (1) { for my $what ("file", "fifo") { unlink "next"; link $what, "next"; rename "next", "there"; } }`;
@@ -19,12 +21,7 @@ const SWAP = `while (1) { for my $what ("file", "fifo") { unlink "next"; link $w
 /** Starts the helper alone and gives the path of its socket. */
 async function startHelper(t: TestContext, folder: string, before: readonly string[] = []): Promise<string> {
   const socket = join(folder, 'files.sock');
-  const args = [
-    'perl',
-    '-e',
-    FILE_PROGRAM,
-    ...fileProgramArguments({ socket, uid: testUid, gid: testUid, seconds: 30 }),
-  ];
+  const args = ['perl', PROGRAM, ...fileProgramArguments({ socket, uid: testUid, gid: testUid, seconds: 30 })];
   const [program = '', ...rest] = [...before, ...args];
   const helper = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => helper.kill('SIGKILL'));

@@ -10,10 +10,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { FILE_CALLS } from '@berth/protocol/guest-limits.ts';
-import { FILE_PROGRAM, fileProgramArguments } from '../../src/files/program.ts';
+import { fileProgramArguments } from '../../src/files/program.ts';
 import { runs, startDaemon, testUid, until, type TestDaemon } from '../daemon.ts';
 import { TestFiles } from './files-daemon.ts';
 
+const PROGRAM = join(import.meta.dirname, '../../src/files/program.pl');
 const run = promisify(execFile);
 const root = process.getuid?.() === 0;
 
@@ -127,11 +128,7 @@ test('on a file system without unnamed files a temporary one takes their place, 
   t.after(() => rm(folder, { recursive: true }));
   const socket = join(folder, 'socket');
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
-  const helper = spawn('perl', [
-    '-e',
-    FILE_PROGRAM,
-    ...fileProgramArguments({ socket, uid, gid, seconds: 30, tmpfile: 0 }),
-  ]);
+  const helper = spawn('perl', [PROGRAM, ...fileProgramArguments({ socket, uid, gid, seconds: 30, tmpfile: 0 })]);
   t.after(() => helper.stdin.end());
   await once(helper.stdout, 'data');
   const write = async (path: string, content: string): Promise<string> => {

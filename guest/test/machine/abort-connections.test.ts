@@ -6,13 +6,14 @@ import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { HELPER_CALL_NUMBERS, HELPER_PROGRAM } from '../../src/machine/kernel-helper.ts';
+import { HELPER_CALL_NUMBERS } from '../../src/machine/kernel-calls.ts';
 
+const HELPER = fileURLToPath(new URL('../../src/machine/kernel-calls.pl', import.meta.url));
 const SCENE = fileURLToPath(new URL('abort-connections.py', import.meta.url));
 
 async function sceneOutput(): Promise<Record<string, string>> {
   const numbers = HELPER_CALL_NUMBERS[process.arch] ?? [];
-  const helper = JSON.stringify(['perl', '-e', HELPER_PROGRAM, ...numbers.map(String)]);
+  const helper = JSON.stringify(['perl', HELPER, ...numbers.map(String)]);
   const spaces = ['--net', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc'];
   const child = spawn('unshare', [...spaces, 'python3', SCENE, helper], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -55,7 +56,7 @@ test(
 );
 
 test('the helper answers what it does not know with a sentence', async () => {
-  const child = spawn('perl', ['-e', HELPER_PROGRAM, '0', '0'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn('perl', [HELPER, '0', '0'], { stdio: ['pipe', 'pipe', 'inherit'] });
   const chunks: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
   child.stdin.end('dance now\n');

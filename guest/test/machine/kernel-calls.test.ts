@@ -9,7 +9,7 @@ import { KernelCalls } from '../../src/machine/kernel-calls.ts';
 
 /** Ended with the test, whatever becomes of it. */
 function kernelCalls(t: TestContext): KernelCalls {
-  const kernel = new KernelCalls();
+  const kernel = new KernelCalls('the stand-in ignores its arguments');
   t.after(() => kernel.stop());
   return kernel;
 }

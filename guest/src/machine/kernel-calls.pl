@@ -1,25 +1,13 @@
-// The program of the helper process for kernel calls that Node has not. Perl, because perl-base is
-// in every Debian; plain `syscall`, `ioctl` and packed structures, because its modules are not.
-// Runs in the guest as root.
-
-/**
- * Numbers of system calls, which differ between machines, in the order the program takes them. All
- * other numbers in it are the same on every machine that Debian has Node for.
- */
-export const HELPER_CALL_NUMBERS: Readonly<Record<string, readonly [clockSettime: number, setns: number]>> = {
-  x64: [227, 308],
-  arm64: [112, 268],
-};
-
-/**
- * Reads lines, answers each with `ok` or with what failed:
- * - `clock SECONDS NANOSECONDS ENTROPY_HEX`: sets the clock, adds to the random pool with credit,
- * reseeds the generator.
- * - `abort LOCAL_PORT REMOTE_PORT REMOTE_ADDRESS`: aborts every TCP connection that leaves the
- * machine but this one, in every network namespace that a process
- *   is in. Its owner's next or waiting call fails with ECONNABORTED.
- */
-export const HELPER_PROGRAM = `
+# Helper process for kernel calls that Node lacks. Perl: perl-base is in every Debian. No modules:
+# plain syscall, ioctl and packed structures. Runs in the guest as root.
+#
+# Arguments: the numbers of clock_settime and setns. All other numbers are the same on every
+# architecture that Debian builds Node for. Reads lines and replies to each with `ok` or a reason:
+#   clock SECONDS NANOSECONDS ENTROPY_HEX
+#     sets the clock, adds to the random pool with credit, reseeds the generator
+#   abort LOCAL_PORT REMOTE_PORT REMOTE_ADDRESS
+#     aborts every TCP connection that leaves the guest except this one, in the network namespace
+#     of every process; pending and later calls on such a connection fail with ECONNABORTED
 use strict;
 my ($clock_settime, $setns) = map { $_ + 0 } @ARGV;
 $| = 1;
@@ -38,7 +26,8 @@ sub set_clock {
   return '';
 }
 
-# Networks that are on this machine, as [address, mask]: those that are reached without a gateway, but for the one of the interface to the host.
+# Networks inside the guest, as [address, mask]: routes without a gateway, except the route of the
+# interface to the host.
 sub inner_networks {
   my ($outer) = @_;
   my @found;
@@ -50,7 +39,8 @@ sub inner_networks {
   return @found;
 }
 
-# One request to the kernel's table of sockets; calls back with each socket, returns the kernel's error number.
+# Sends one request to the kernel's socket table; calls back with each socket, returns the kernel's
+# error number.
 sub ask {
   my ($link, $type, $flags, $family, $states, $id, $each) = @_;
   # struct nlmsghdr, struct inet_diag_req_v2 for IPPROTO_TCP
@@ -69,7 +59,7 @@ sub ask {
   }
 }
 
-# In the network namespace this process is in, whose interface to the host is given if it has one.
+# Aborts the connections of the current network namespace; $outer is its interface to the host.
 sub abort_here {
   my ($outer, $keep) = @_;
   my @inner = inner_networks($outer);
@@ -77,12 +67,12 @@ sub abort_here {
   socket(my $link, 16, 3, 4) or return "socket table: $!";
   for my $family (2, 10) {
     my @leaving;
-    my $failed = ask($link, 20, 0x301, $family, 0x1b3e, "\\0" x 48, sub {
+    my $failed = ask($link, 20, 0x301, $family, 0x1b3e, "\0" x 48, sub {
       # struct inet_diag_sockid: ports and addresses in network order
       my ($id) = @_;
       my ($from, $to) = (substr($id, 4, 16), substr($id, 20, 16));
       return if $from eq $to;
-      my $mapped = "\\0" x 10 . "\\xff\\xff";
+      my $mapped = "\0" x 10 . "\xff\xff";
       my $v4 = $family == 2 ? substr($to, 0, 4) : substr($to, 0, 12) eq $mapped ? substr($to, 12, 4) : undef;
       if (defined $v4) {
         return if ord($v4) == 127 || substr($id, 0, 4) . $v4 eq $keep;
@@ -93,7 +83,7 @@ sub abort_here {
     });
     if ($failed) { $! = $failed; return "list of connections: $!"; }
     for my $id (@leaving) {
-      # SOCK_DESTROY, acknowledged; one that is gone by now is as good as aborted.
+      # SOCK_DESTROY, acknowledged. ENOENT: the connection closed meanwhile.
       $failed = ask($link, 21, 0x5, $family, 0, $id, sub {});
       if ($failed && $failed != 2) { $! = $failed; return "aborting a connection: $!"; }
     }
@@ -112,11 +102,11 @@ sub abort_everywhere {
     my $name = readlink("/proc/$pid/ns/net");
     next if !defined $name || $seen{$name}++;
     open(my $home, '<', $own) or return "$own: $!";
-    # The process may have ended meanwhile.
+    # The process may have exited meanwhile.
     open(my $there, '<', "/proc/$pid/ns/net") or next;
     if (syscall($setns, fileno($there), 0x40000000) != 0) { return "setns: $!"; }
     $failure ||= abort_here('', '');
-    if (syscall($setns, fileno($home), 0x40000000) != 0) { print "setns back: $!\\n"; exit 1; }
+    if (syscall($setns, fileno($home), 0x40000000) != 0) { print "setns back: $!\n"; exit 1; }
   }
   return $failure;
 }
@@ -124,6 +114,5 @@ sub abort_everywhere {
 while (my $line = <STDIN>) {
   my ($what, @values) = split ' ', $line;
   my $failure = $what eq 'clock' ? set_clock(@values) : $what eq 'abort' ? abort_everywhere(@values) : "what is $what?";
-  print $failure eq '' ? 'ok' : $failure, "\\n";
+  print $failure eq '' ? 'ok' : $failure, "\n";
 }
-`;

@@ -1,0 +1,45 @@
+// The Perl programs that run in the guest compile, and none is missing from the bundle.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { bundleGuestDaemon } from '../src/bundle.ts';
+
+const SOURCES = join(import.meta.dirname, '../src');
+const programs = globSync('**/*.pl', { cwd: SOURCES }).toSorted();
+
+test('there are five Perl programs', () => {
+  assert.deepEqual(programs, [
+    'clones/git-credential.pl',
+    'commands/make-pipes.pl',
+    'files/program.pl',
+    'machine/kernel-calls.pl',
+    'terminals/helper.pl',
+  ]);
+});
+
+for (const program of programs) {
+  test(`${program} compiles without a warning`, async () => {
+    const { stderr } = await promisify(execFile)('perl', ['-wc', join(SOURCES, program)]);
+    assert.equal(stderr, `${join(SOURCES, program)} syntax OK\n`);
+  });
+}
+
+test('the bundle holds the text of every Perl program', async () => {
+  const code = Buffer.from((await bundleGuestDaemon()).code).toString('utf8');
+  for (const program of programs) {
+    const lines = readFileSync(join(SOURCES, program), 'utf8').split('\n');
+    const plain = lines.filter((line) => line.length > 20 && !/[\\`"'$]/.test(line));
+    assert.deepEqual(
+      plain.filter((line) => !code.includes(line)),
+      [],
+      program,
+    );
+  }
+});
+
+test('git runs its credential helper between single quotes, so that it contains none', () => {
+  assert.equal(readFileSync(join(SOURCES, 'clones/git-credential.pl'), 'utf8').includes("'"), false);
+});
