@@ -1,12 +1,13 @@
 // `npm run check:rules`: the rules of this tree that no linter knows. Prints each fault, and exits with 1 if there is any.
 import { importCycles } from './rules/import-cycles.ts';
 import { layerDirection } from './rules/layers.ts';
+import { packageExports } from './rules/package-exports.ts';
 import { fileLengths, folderSizes } from './rules/sizes.ts';
 import { testTitles } from './rules/test-titles.ts';
 import { lineWidths } from './rules/widths.ts';
 import { readTree } from './source/tree.ts';
 
-const RULES = { layerDirection, fileLengths, folderSizes, lineWidths, testTitles, importCycles };
+const RULES = { layerDirection, packageExports, fileLengths, folderSizes, lineWidths, testTitles, importCycles };
 
 const wanted = process.argv.slice(2);
 const files = readTree();

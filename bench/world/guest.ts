@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '@berth/host/network/slots/registry.ts';
-import { TEMPLATE_FILES } from '@berth/host/vm/qemu/machine/argv.ts';
+import { TEMPLATE_FILES } from '../../host/src/vm/qemu/machine/argv.ts';
 import { FIRST_SLOT_UID, parseGuestCidr, slotOf } from '@berth/host/network/slots/slot.ts';
 import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
 import { expectSuccess, JsonCaller } from './client.ts';

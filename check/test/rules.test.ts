@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { importCycles } from '../rules/import-cycles.ts';
 import { layerDirection } from '../rules/layers.ts';
+import { packageExports } from '../rules/package-exports.ts';
 import { fileLengths, folderSizes, FOLDER_FILES, TEST_LINES } from '../rules/sizes.ts';
 import { testTitles, titlesOf } from '../rules/test-titles.ts';
 import { lineWidths } from '../rules/widths.ts';
@@ -86,4 +87,13 @@ test('testTitles reads titles in every kind of quotes', () => {
 test('testTitles reports a title that is too long', () => {
   const faults = testTitles([sourceFile('a/test/x.test.ts', `test('${'a'.repeat(101)}', () => {});`)]);
   assert.match(faults.join('\n'), /^a\/test\/x\.test\.ts: title of 101 characters, limit 100: a+$/);
+});
+
+test('packageExports reports a relative import of another workspace, except in tests', () => {
+  const inside = (path: string): string[] => packageExports([sourceFile(path, '', ['host/src/vm/driver.ts'])]);
+  assert.deepEqual(inside('machine/src/doctor/checks.ts'), [
+    'machine/src/doctor/checks.ts imports ./host/src/vm/driver.ts: import @berth/host/vm/driver.ts',
+  ]);
+  assert.deepEqual(inside('host/src/make-driver.ts'), []);
+  assert.deepEqual(inside('e2e/crash/lifecycle.test.ts'), []);
 });

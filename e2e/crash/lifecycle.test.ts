@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { CRASH_POINTS as API_CRASH_POINTS } from '@berth/api/workers/steps/crash-point.ts';
 import { CRASH_POINTS as HOST_CRASH_POINTS } from '@berth/host/vm/crash-point.ts';
 import { readHostInfo } from '@berth/machine/roles/host/service.ts';
-import { SNAPSHOT_FILES } from '@berth/host/vm/qemu/snapshot/manifest.ts';
+import { SNAPSHOT_FILES } from '../../host/src/vm/qemu/snapshot/manifest.ts';
 import { act, getSandbox, resizeSandbox, sleepSandbox, waitForStatus, wakeSandbox } from '../world/client.ts';
 import { attempt, CrashHarness, killIfThere } from './harness.ts';
 import { queryDatabase } from '../world/database.ts';

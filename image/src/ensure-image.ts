@@ -24,6 +24,8 @@ import { describeImageFiles, IMAGE_FILES, ImageError, openImage } from './image-
 import { takeLock } from '@berth/os/child-lock.ts';
 import type { OnProgress } from './build/progress.ts';
 
+export type { Progress as BuildProgress } from './build/progress.ts';
+
 export interface EnsureImageOptions {
   /** Absolute path; made when it is not there. */
   cacheFolder: string;

@@ -3,12 +3,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { waitForLock } from '@berth/os/file-lock.ts';
-import { readHostMachine } from '@berth/host/vm/qemu/machine/host-machine.ts';
-import { readQemuVersion } from '@berth/host/vm/qemu/machine/qemu-version.ts';
-import { ensureTemplate } from '@berth/host/vm/qemu/template/build/build.ts';
-import { ensureImage } from '@berth/image/ensure-image.ts';
+import { ensureTemplate } from '@berth/host/template.ts';
+import { ensureImage, type BuildProgress } from '@berth/image/ensure-image.ts';
 import { openImage } from '@berth/image/image-folder.ts';
-import type { Progress as BuildProgress } from '@berth/image/build/progress.ts';
 import type { Config } from '../config/config.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import type { Progress, Report } from '../output/progress.ts';
@@ -50,10 +47,7 @@ export async function setUp(context: SetUpContext, options: SetUpOptions = {}): 
       ? ensureImage({ cacheFolder, signal, onProgress: (at) => report(describeBuild(at)) })
       : openImage(given, { verify: 'remembered', signal }),
   );
-  await progress.step('template', async (report) => {
-    const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
-    return ensureTemplate({ cacheFolder, guestCidr, image, version, host, report, signal });
-  });
+  await progress.step('template', (report) => ensureTemplate({ cacheFolder, guestCidr, image, report, signal }));
   return { BERTH_IMAGE_FOLDER: image.folder };
 }
 

@@ -2,12 +2,8 @@
 // Looks only.
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DriverError } from '@berth/host/vm/driver.ts';
-import { readProbe } from '@berth/host/vm/qemu/template/accelerator.ts';
-import type { Probe } from '@berth/host/vm/qemu/template/accelerator.ts';
-import { readHostMachine } from '@berth/host/vm/qemu/machine/host-machine.ts';
-import { readQemuVersion } from '@berth/host/vm/qemu/machine/qemu-version.ts';
-import { openTemplate, templateFacts, templateIdOf } from '@berth/host/vm/qemu/template/template.ts';
+import { DriverError, readProbe, verifyTemplate } from '@berth/host/template.ts';
+import type { Probe } from '@berth/host/template.ts';
 import { ImageError, openImage } from '@berth/image/image-folder.ts';
 import type { Image } from '@berth/image/image-folder.ts';
 import type { Config } from '../../config/config.ts';
@@ -94,15 +90,13 @@ async function checkTemplate(config: Config, images: readonly Image[]): Promise<
   const probe = await probeOrFault(config);
   if (probe === null || 'grade' in probe || images.length === 0) return [warn('template', 'not built yet', BUILD)];
 
-  const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
   return Promise.all(
     images.map(async (image) => {
-      const templateId = templateIdOf(templateFacts(image.imageId, version, probe.accelerator, host));
       try {
-        const template = await openTemplate(config.cacheFolder, templateId);
-        return template === null
-          ? warn('template', `image ${image.imageId} has none for this QEMU`, BUILD)
-          : ok('template', `${templateId} of image ${image.imageId}, verified`);
+        const { templateId, verified } = await verifyTemplate(config.cacheFolder, image, probe);
+        return verified
+          ? ok('template', `${templateId} of image ${image.imageId}, verified`)
+          : warn('template', `image ${image.imageId} has none for this QEMU`, BUILD);
       } catch (error) {
         if (error instanceof DriverError) return fault('template', error.message, './berth up builds it again');
 

@@ -1,0 +1,31 @@
+// Entry point for set-up and doctor: the accelerator that this host chose, and the template of an
+// image. Reads the installed QEMU and the processor, on which both depend.
+import type { Image } from '@berth/image/image-folder.ts';
+import { readHostMachine } from './vm/qemu/machine/host-machine.ts';
+import { readQemuVersion } from './vm/qemu/machine/qemu-version.ts';
+import { readProbe, type Probe } from './vm/qemu/template/accelerator.ts';
+import { ensureTemplate as ensure, type BuildOrder } from './vm/qemu/template/build/build.ts';
+import { openTemplate, templateFacts, templateIdOf } from './vm/qemu/template/template.ts';
+
+export { DriverError } from './vm/driver.ts';
+export { readProbe, type Probe };
+
+/** Builds the template of the image unless there is one that verifies; probes KVM first. */
+export async function ensureTemplate(order: Omit<BuildOrder, 'version' | 'host'>): Promise<void> {
+  const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
+  await ensure({ ...order, version, host });
+}
+
+/**
+ * Verifies the template of the image. `verified` is false when it is not built yet; rejects with
+ * {@link DriverError} when it is damaged.
+ */
+export async function verifyTemplate(
+  cacheFolder: string,
+  image: Pick<Image, 'imageId'>,
+  { accelerator }: Pick<Probe, 'accelerator'>,
+): Promise<{ templateId: string; verified: boolean }> {
+  const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
+  const templateId = templateIdOf(templateFacts(image.imageId, version, accelerator, host));
+  return { templateId, verified: (await openTemplate(cacheFolder, templateId)) !== null };
+}
