@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { installPackages, updateLists } from '../../machine/src/setup/apt.ts';
+import { installPackages, updateLists } from '@berth/os/apt.ts';
 
 const run = promisify(execFile);
 const DEADLINE_MS = 60_000;

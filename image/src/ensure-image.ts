@@ -21,7 +21,7 @@ import { makeToolsStage, openTools } from './build/tools-stage.ts';
 import { newestPackageSeconds } from './build/unpack.ts';
 import type { Image } from './image-folder.ts';
 import { describeImageFiles, IMAGE_FILES, ImageError, openImage } from './image-folder.ts';
-import { takeLock } from '@berth/os/child-lock.ts';
+import { waitForLock } from '@berth/os/file-lock.ts';
 import type { OnProgress } from './build/progress.ts';
 
 export type { Progress as BuildProgress } from './build/progress.ts';
@@ -68,7 +68,7 @@ export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
   if (process.arch !== 'x64') throw new ImageError(`Images are built for x86-64 machines; this one is ${process.arch}`);
   await mkdir(cacheFolder, { recursive: true, mode: 0o755 });
   const waiting = (): void => onProgress({ step: 'lock', message: 'Wait for another build of the image' });
-  const unlock = await takeLock(join(cacheFolder, 'image.lock'), waiting, signal);
+  const lock = await waitForLock(join(cacheFolder, 'image.lock'), waiting, signal);
   try {
     const meanwhile = await openExisting(folder, signal);
     if (meanwhile instanceof ImageError) return await repairImage(folder, meanwhile, recipe, options);
@@ -76,7 +76,7 @@ export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
     return await buildImage(folder, imageId, recipe, given, options);
   } finally {
     await rm(join(cacheFolder, 'work'), { recursive: true, force: true, maxRetries: 5 });
-    await unlock();
+    await lock.release();
   }
 }
 

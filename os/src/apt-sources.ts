@@ -48,17 +48,17 @@ export function hasSuite(sources: readonly AptSource[], suite: string): boolean 
 }
 
 /**
- * A deb822 file for the backports of a release, taken from the machine's source of the release
- * itself; null when it has none (security and updates are other suites, often in other archives;
- * installation media have no backports).
+ * A deb822 file for the backports of a release, derived from the machine's source of the release
+ * itself. Null: it has none (security and updates are other suites, often in other archives;
+ * installation media have no backports). `comment` becomes the first line.
  */
-export function deriveBackports(sources: readonly AptSource[], codename: string): string | null {
+export function deriveBackports(sources: readonly AptSource[], codename: string, comment: string): string | null {
   const release = sources.find(
     (source) => source.suite === codename && source.components.includes('main') && !source.uri.startsWith('cdrom:'),
   );
   if (release === undefined) return null;
 
-  const lines = ['# Written by Berth: QEMU of the release is too old for it.', 'Types: deb', `URIs: ${release.uri}`];
+  const lines = [`# ${comment}`, 'Types: deb', `URIs: ${release.uri}`];
   lines.push(`Suites: ${codename}-backports`, 'Components: main');
   if (release.signedBy !== null)
     lines.push(`Signed-By:${release.signedBy.startsWith('\n') ? '' : ' '}${release.signedBy}`);

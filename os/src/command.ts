@@ -1,4 +1,4 @@
-// Runs one program and waits for it. The only place of the image build that spawns processes.
+// Runs one program and waits for it.
 import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';

@@ -1,5 +1,5 @@
-// Locks that die with their holder: flock(2) on an open file. The lock belongs to the open file,
-// which the helper program shares with us and leaves to us.
+// File locks that the kernel releases when their holder exits: flock(2) on an open file description,
+// which the flock program shares with this process and leaves locked.
 import { spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
@@ -8,10 +8,7 @@ export interface HeldLock {
   release(): Promise<void>;
 }
 
-/**
- * Takes the lock on a file (made when missing), or gives null when someone else has it. Nothing of
- * it survives this process.
- */
+/** Locks a file (created when missing). Null: another open file holds the lock. */
 export async function tryLock(path: string): Promise<HeldLock | null> {
   const file = await open(path, 'a', 0o600);
   try {
@@ -25,10 +22,11 @@ export async function tryLock(path: string): Promise<HeldLock | null> {
 }
 
 /**
- * Waits for the lock; `onWait` is called once when someone else has it. Rejects when the signal
- * aborts.
+ * Waits for the lock. Calls `onWait` once when another open file holds it. Rejects with the
+ * signal's reason.
  */
 export async function waitForLock(path: string, onWait: () => void, signal: AbortSignal): Promise<HeldLock> {
+  signal.throwIfAborted();
   const file = await open(path, 'a', 0o600);
   try {
     if (!(await flock(file, ['--exclusive', '--nonblock']))) {
@@ -37,12 +35,13 @@ export async function waitForLock(path: string, onWait: () => void, signal: Abor
     }
   } catch (error) {
     await file.close();
+    signal.throwIfAborted();
     throw error;
   }
   return { release: () => file.close() };
 }
 
-/** False when the lock is someone else's (exit code 1 of a call that does not wait). */
+/** False: another open file holds the lock (exit code 1, without waiting only). */
 function flock(file: FileHandle, flags: string[], signal?: AbortSignal): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const options = {

@@ -1,5 +1,5 @@
-// The tar format (ustar) as the image build needs it: writes entries with fixed owners and times,
-// and finds where an archive's entries end. Compresses nothing, extracts nothing.
+// The tar format (ustar): writes entries with fixed owners and times, and finds where an archive's
+// entries end. Compresses nothing, extracts nothing.
 import type { FileHandle } from 'node:fs/promises';
 import { open } from 'node:fs/promises';
 

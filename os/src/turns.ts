@@ -1,5 +1,4 @@
-// One after the other: work on one VM never overlaps with other work on it. Failures reach their
-// own caller and never block the next in line.
+// Runs tasks one after another. A failure reaches its own caller and does not stop the next task.
 
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();

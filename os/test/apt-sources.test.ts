@@ -36,7 +36,7 @@ deb https://mirror.example/debian-security/ bookworm-security main
 `;
 
 test('the backports of a release come from the archive of the release, with its key', () => {
-  const text = deriveBackports(parseDeb822Sources(CONTAINER), 'bookworm');
+  const text = deriveBackports(parseDeb822Sources(CONTAINER), 'bookworm', 'why');
   assert.ok(text !== null);
   assert.deepEqual(parseDeb822Sources(text), [
     {
@@ -49,7 +49,7 @@ test('the backports of a release come from the archive of the release, with its 
 });
 
 test('an archive named by a mirror list is taken over as it stands', () => {
-  const text = deriveBackports(parseDeb822Sources(CLOUD_IMAGE), 'bookworm');
+  const text = deriveBackports(parseDeb822Sources(CLOUD_IMAGE), 'bookworm', 'why');
   assert.match(text ?? '', /^URIs: mirror\+file:\/\/\/etc\/apt\/mirrors\/debian\.list$/m);
   assert.doesNotMatch(text ?? '', /Signed-By/);
 });
@@ -65,19 +65,19 @@ test('lines of the old format are read with their options; comments, sources of 
     ],
   );
   assert.deepEqual(sources[1]?.components, ['main', 'contrib', 'non-free-firmware']);
-  assert.match(deriveBackports(sources, 'bookworm') ?? '', /^Signed-By: \/etc\/apt\/keyrings\/own\.asc$/m);
+  assert.match(deriveBackports(sources, 'bookworm', 'why') ?? '', /^Signed-By: \/etc\/apt\/keyrings\/own\.asc$/m);
 });
 
 test('a key that stands in the file itself is carried over whole', () => {
   const block = ' -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDMEY\n -----END PGP PUBLIC KEY BLOCK-----';
   const own = `Types: deb\nURIs: https://mirror.example/debian\nSuites: bookworm\nComponents: main\nSigned-By:\n${block}\n`;
-  const text = deriveBackports(parseDeb822Sources(own), 'bookworm');
+  const text = deriveBackports(parseDeb822Sources(own), 'bookworm', 'why');
   assert.ok(text?.includes(`Signed-By:\n${block}\n`), text ?? 'nothing');
 });
 
 test('disabled sources do not count, neither as the archive nor as backports', () => {
   const disabled = CONTAINER.replace('Types: deb\n', 'Enabled: no\nTypes: deb\n');
-  assert.equal(deriveBackports(parseDeb822Sources(disabled), 'bookworm'), null);
+  assert.equal(deriveBackports(parseDeb822Sources(disabled), 'bookworm', 'why'), null);
   const withBackports = `${CONTAINER}\nTypes: deb\nURIs: http://archive.example/debian\nSuites: bookworm-backports\nComponents: main\n`;
   assert.equal(hasSuite(parseDeb822Sources(withBackports), 'bookworm-backports'), true);
   assert.equal(
@@ -92,7 +92,7 @@ test('disabled sources do not count, neither as the archive nor as backports', (
 test('a machine without the release itself gives no backports to derive', () => {
   assert.equal(deriveBackports(parseDeb822Sources(CONTAINER), 'trixie'), null);
   assert.equal(
-    deriveBackports(parseOneLineSources('deb https://mirror.example/debian bookworm contrib'), 'bookworm'),
+    deriveBackports(parseOneLineSources('deb https://mirror.example/debian bookworm contrib'), 'bookworm', 'why'),
     null,
   );
 });

@@ -74,3 +74,49 @@ test('waiting ends when it is no longer wanted', async () => {
   );
   await first?.release();
 });
+
+test('a lock is held by one at a time and passes to the waiter on release', async () => {
+  const path = join(folder, 'passed-on');
+  const signal = AbortSignal.timeout(30_000);
+  const order: string[] = [];
+  const first = await waitForLock(path, () => assert.fail('nobody holds it yet'), signal);
+  const waits = Promise.withResolvers<void>();
+  const second = waitForLock(path, waits.resolve, signal).then((lock) => {
+    order.push('second has it');
+    return lock;
+  });
+  await waits.promise;
+  order.push('first frees it');
+  await first.release();
+  await (await second).release();
+  assert.deepEqual(order, ['first frees it', 'second has it']);
+});
+
+test('the lock of a killed holder passes to the waiter', async () => {
+  const path = join(folder, 'inherited');
+  const script = `
+    import { waitForLock } from ${JSON.stringify(new URL('../src/file-lock.ts', import.meta.url).href)};
+    await waitForLock(${JSON.stringify(path)}, () => undefined, new AbortController().signal);
+    console.log('held');
+    setInterval(() => undefined, 1000);`;
+  const holder = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(holder.stdout, 'data');
+  const waits = Promise.withResolvers<void>();
+  const mine = waitForLock(path, waits.resolve, AbortSignal.timeout(30_000));
+  await waits.promise;
+  holder.kill('SIGKILL');
+  await (await mine).release();
+});
+
+test('an aborted wait rejects with the reason of the abort', async () => {
+  const path = join(folder, 'reason');
+  const lock = await waitForLock(path, () => undefined, AbortSignal.timeout(30_000));
+  const stop = new AbortController();
+  await assert.rejects(
+    waitForLock(path, () => stop.abort(new Error('enough')), stop.signal),
+    /enough/,
+  );
+  await lock.release();
+});

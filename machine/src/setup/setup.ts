@@ -2,6 +2,7 @@
 // what is skipped; every part is idempotent.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { AptError, candidateVersion, ensureBackports, installPackages, updateLists } from '@berth/os/apt.ts';
 import { waitForLock } from '@berth/os/file-lock.ts';
 import { ensureTemplate } from '@berth/host/template.ts';
 import { ensureImage, type BuildProgress } from '@berth/image/ensure-image.ts';
@@ -9,10 +10,13 @@ import { openImage } from '@berth/image/image-folder.ts';
 import type { Config } from '../config/config.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import type { Progress, Report } from '../output/progress.ts';
-import { candidateVersion, ensureBackports, installPackages, updateLists } from './apt.ts';
 import { QEMU_MIN_VERSION, QEMU_PACKAGES, isAtLeast, isTested, readDistribution, readPackages } from './packages.ts';
 import type { PackageState } from './packages.ts';
 
+const BACKPORTS_FILE = {
+  name: 'berth-backports',
+  comment: 'Written by Berth: QEMU of the release is too old for it.',
+};
 /** Someone else's set-up may download and build everything. */
 const LOCK_WAIT_MS = 60 * 60_000;
 
@@ -83,7 +87,13 @@ async function ensurePackages(progress: Progress, options: SetUpOptions): Promis
 
   const names = lacking.map((state) => state.name);
   progress.say(`• Debian packages to install: ${names.join(', ')}`);
-  await progress.step('Debian packages', (report) => install(lacking, distribution.codename, report));
+  try {
+    await progress.step('Debian packages', (report) => install(lacking, distribution.codename, report));
+  } catch (error) {
+    throw error instanceof AptError
+      ? new OperatorFailure(error.message, { remedy: error.remedy, cause: error })
+      : error;
+  }
   const still = (await readPackages(options)).filter(isLacking);
   if (still.length > 0)
     throw new OperatorFailure(`still missing after the installation: ${still.map(describe).join(', ')}`);
@@ -127,7 +137,7 @@ async function qemuRelease(codename: string, report: Report): Promise<string | u
   if (own !== null && isAtLeast(own, QEMU_MIN_VERSION)) return undefined;
 
   const release = `${codename}-backports`;
-  if ((await ensureBackports(codename)) === 'added') {
+  if ((await ensureBackports(codename, BACKPORTS_FILE)) === 'added') {
     report(`fetching the lists of ${release}`);
     await updateLists(report);
   }

@@ -1,29 +1,37 @@
-// Installs Debian packages with apt-get and tells how far it is. Owns the calls of apt-get and
-// Berth's own sources file.
+// Installs Debian packages with apt-get, and reports progress.
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { OperatorFailure } from '../output/failure.ts';
-import { OutputTail } from '@berth/os/output-tail.ts';
-import type { Report } from '../output/progress.ts';
-import { deriveBackports, hasSuite, parseDeb822Sources, parseOneLineSources } from '@berth/os/apt-sources.ts';
-import type { AptSource } from '@berth/os/apt-sources.ts';
+import { deriveBackports, hasSuite, parseDeb822Sources, parseOneLineSources } from './apt-sources.ts';
+import type { AptSource } from './apt-sources.ts';
+import { OutputTail } from './output-tail.ts';
 
 const run = promisify(execFile);
 
 const APT_FOLDER = '/etc/apt';
-/**
- * Another apt or dpkg may hold the lock: unattended upgrades of a machine that was just booted take
- * minutes.
- */
+/** Unattended upgrades of a machine that was just booted hold the lock for minutes. */
 const LOCK_TIMEOUT_SECONDS = 600;
 /** fd on which apt-get writes its progress. */
 const STATUS_FD = 3;
 
-/** Every source the machine has, read from its own files. */
+/** A failure of apt, with the remedy in one line. */
+export class AptError extends Error {
+  override readonly name = 'AptError';
+  readonly remedy: string;
+
+  constructor(message: string, remedy: string) {
+    super(message);
+    this.remedy = remedy;
+  }
+}
+
+/** Takes a note about the progress. */
+type Report = (note: string) => void;
+
+/** Sources of the machine, in the formats and the order that apt reads. */
 export async function readAptSources(aptFolder: string = APT_FOLDER): Promise<AptSource[]> {
   const sources: AptSource[] = [];
   const read = async (path: string): Promise<void> => {
@@ -40,34 +48,33 @@ export async function readAptSources(aptFolder: string = APT_FOLDER): Promise<Ap
 }
 
 /**
- * Makes the backports of a release available, from the archive the machine uses for the release
- * itself. They come into use for what is asked of them by name only: Debian marks them so. Does
- * nothing when the machine has them.
+ * Adds the backports of a release in `sources.list.d/NAME.sources`, from the archive that the
+ * machine uses for the release itself, unless the machine has them. apt installs from backports
+ * only what is requested from them by name: Debian marks them so. Throws {@link AptError}.
  */
-export async function ensureBackports(codename: string, aptFolder: string = APT_FOLDER): Promise<'added' | 'there'> {
+export async function ensureBackports(
+  codename: string,
+  file: { name: string; comment: string },
+  aptFolder: string = APT_FOLDER,
+): Promise<'added' | 'there'> {
   const sources = await readAptSources(aptFolder);
   if (hasSuite(sources, `${codename}-backports`)) return 'there';
 
-  const text = deriveBackports(sources, codename);
+  const text = deriveBackports(sources, codename, file.comment);
   if (text === null) {
-    throw new OperatorFailure(
+    throw new AptError(
       `the apt configuration of this machine has no source for ${codename} main, from which its backports could be taken`,
-      {
-        remedy: `add ${codename}-backports to ${aptFolder}/sources.list.d yourself, then try again`,
-      },
+      `add ${codename}-backports to ${aptFolder}/sources.list.d yourself, then try again`,
     );
   }
   await mkdir(join(aptFolder, 'sources.list.d'), { recursive: true });
-  const path = join(aptFolder, 'sources.list.d', 'berth-backports.sources');
+  const path = join(aptFolder, 'sources.list.d', `${file.name}.sources`);
   await writeFile(`${path}.draft`, text, { mode: 0o644 });
   await rename(`${path}.draft`, path);
   return 'added';
 }
 
-/**
- * The version apt would install of a package, from one release when it is named; null when it knows
- * none.
- */
+/** Version that apt would install, from `release` when given. Null: no version is known. */
 export async function candidateVersion(packageName: string, release?: string): Promise<string | null> {
   const target = release === undefined ? [] : ['--target-release', release];
   const { stdout } = await run('apt-cache', [...target, 'policy', packageName], { env: aptEnvironment() });
@@ -75,12 +82,12 @@ export async function candidateVersion(packageName: string, release?: string): P
   return version === undefined || version === '(none)' ? null : version;
 }
 
-/** Fetches the lists of packages. */
+/** Fetches the package lists. Throws {@link AptError}. */
 export async function updateLists(report: Report): Promise<void> {
   await aptGet(['update'], report);
 }
 
-/** Installs packages, those of `release` when it is named. */
+/** Installs packages, from `release` when given. Throws {@link AptError}. */
 export async function installPackages(names: readonly string[], report: Report, release?: string): Promise<void> {
   const target = release === undefined ? [] : ['--target-release', release];
   await aptGet([...target, 'install', '--yes', '--no-install-recommends', ...names], report);
@@ -113,10 +120,10 @@ async function aptGet(args: readonly string[], report: Report): Promise<void> {
     child.once('close', (code, signalName) => resolve(signalName ?? String(code)));
   });
   if (end !== '0') {
-    throw new OperatorFailure(`apt-get ${args.join(' ')} failed (${end}):\n${tail.text()}`, {
-      remedy:
-        'mend what apt-get says above (dpkg --configure -a finishes an installation that was cut off), then try again',
-    });
+    throw new AptError(
+      `apt-get ${args.join(' ')} failed (${end}):\n${tail.text()}`,
+      'mend what apt-get says above (dpkg --configure -a finishes an installation that was cut off), then try again',
+    );
   }
 }
 

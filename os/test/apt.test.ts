@@ -3,8 +3,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
-import { OperatorFailure } from '../../src/output/failure.ts';
-import { describeStatus, ensureBackports, readAptSources } from '../../src/setup/apt.ts';
+import { AptError, describeStatus, ensureBackports, readAptSources } from '../src/apt.ts';
 
 let root: string;
 let apt: string;
@@ -32,20 +31,20 @@ test('sources are read from both formats; files apt itself would not read are le
 
 test('backports are added once, in a file of our own, and not where they already are', async () => {
   await writeFile(join(apt, 'sources.list'), 'deb http://one.example/debian bookworm main\n');
-  assert.equal(await ensureBackports('bookworm', apt), 'added');
-  assert.deepEqual(await readdir(join(apt, 'sources.list.d')), ['berth-backports.sources']);
+  assert.equal(await ensureBackports('bookworm', { name: 'our-backports', comment: 'why' }, apt), 'added');
+  assert.deepEqual(await readdir(join(apt, 'sources.list.d')), ['our-backports.sources']);
   assert.match(
-    await readFile(join(apt, 'sources.list.d', 'berth-backports.sources'), 'utf8'),
+    await readFile(join(apt, 'sources.list.d', 'our-backports.sources'), 'utf8'),
     /^URIs: http:\/\/one\.example\/debian$/m,
   );
-  assert.equal(await ensureBackports('bookworm', apt), 'there');
+  assert.equal(await ensureBackports('bookworm', { name: 'our-backports', comment: 'why' }, apt), 'there');
 });
 
 test('a machine without a source to derive from is told what to do', async () => {
   await writeFile(join(apt, 'sources.list'), 'deb http://one.example/debian bookworm-updates main\n');
   await assert.rejects(
-    ensureBackports('bookworm', apt),
-    (error) => error instanceof OperatorFailure && /add bookworm-backports/.test(error.remedy ?? ''),
+    ensureBackports('bookworm', { name: 'our-backports', comment: 'why' }, apt),
+    (error) => error instanceof AptError && /add bookworm-backports/.test(error.remedy),
   );
 });
 
