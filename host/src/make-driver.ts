@@ -6,9 +6,8 @@ import type { Logger } from 'pino';
 import type { HostConfig } from './config.ts';
 import type { DataFolder } from './vm/directory/data-folder.ts';
 import type { VmDriver, VmSize } from './vm/driver.ts';
-import { DISK_MAX_GIB } from './vm/qemu/machine/disk.ts';
 import { createQemuDriver } from './vm/qemu/driver.ts';
-import { MEMORY_MAX_MIB, VCPU_MAX } from './vm/qemu/machine/machine.ts';
+import { LARGEST } from './vm/machine-size.ts';
 
 export interface MadeDriver {
   driver: VmDriver;
@@ -18,9 +17,6 @@ export interface MadeDriver {
   /** What it can make one machine of. */
   largest: VmSize;
 }
-
-/** The fake has no limits of its own, and so those of the real one. */
-const LARGEST: VmSize = { vcpu: VCPU_MAX, memoryMib: MEMORY_MAX_MIB, diskGib: DISK_MAX_GIB };
 
 /** The driver, prepared. Throws with what is missing. */
 export async function makeDriver(config: HostConfig, data: DataFolder, log: Logger): Promise<MadeDriver> {

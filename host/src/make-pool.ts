@@ -6,7 +6,7 @@ import { readMachine, type Amounts } from './vm/admission.ts';
 import type { HostConfig } from './config.ts';
 import type { DataFolder } from './vm/directory/data-folder.ts';
 import type { VmDriver } from './vm/driver.ts';
-import { TEMPLATE_SIZE } from './vm/qemu/machine/machine.ts';
+import { TEMPLATE_SIZE } from './vm/machine-size.ts';
 import { PoolDirectory } from './pool/directory.ts';
 import { WarmPool } from './pool/pool.ts';
 

@@ -90,7 +90,7 @@ test('disabled sources do not count, neither as the archive nor as backports', (
 });
 
 test('a machine without the release itself gives no backports to derive', () => {
-  assert.equal(deriveBackports(parseDeb822Sources(CONTAINER), 'trixie'), null);
+  assert.equal(deriveBackports(parseDeb822Sources(CONTAINER), 'trixie', 'why'), null);
   assert.equal(
     deriveBackports(parseOneLineSources('deb https://mirror.example/debian bookworm contrib'), 'bookworm', 'why'),
     null,

@@ -1,7 +1,8 @@
 // QEMU's command line, from plain values: the machine (machine.ts) with the files, sockets and user
 // of one start. Pure. Paths are those inside the jail (jail.ts). Carries no secret: every user of
 // the host can read it.
-import { acceleratorOptions, cpuModel, machineOptions, TEMPLATE_SIZE, type Accelerator } from './machine.ts';
+import { TEMPLATE_SIZE } from '../../machine-size.ts';
+import { acceleratorOptions, cpuModel, machineOptions, type Accelerator } from './machine.ts';
 import { cpuId, moduleMemory, vcpuThread, type Plugged } from './plugged.ts';
 import type { QemuVersion } from './qemu-version.ts';
 

@@ -14,17 +14,17 @@ const VERSION = 3;
 const HEADER_BYTES = 104;
 const GIB = 2 ** 30;
 
-/** Largest disk whose L1 table fits into the one cluster laid out for it: 4 TiB. */
-export const DISK_MAX_GIB = ((CLUSTER_BYTES / 8) * BYTES_PER_L1_ENTRY) / GIB;
+/** Largest disk whose L1 table fits into the one cluster laid out for it. */
+export const OVERLAY_MAX_GIB = ((CLUSTER_BYTES / 8) * BYTES_PER_L1_ENTRY) / GIB;
 
 /**
  * Content of an empty qcow2 (version 3) image of this virtual size: header, refcount table, one
  * refcount block, L1 table, in the first four clusters; the file is to be four clusters long.
- * Throws for sizes outside of 1 to {@link DISK_MAX_GIB}.
+ * Throws for sizes outside of 1 to {@link OVERLAY_MAX_GIB}.
  */
 export function emptyQcow2(sizeGib: number): Buffer {
-  if (!Number.isSafeInteger(sizeGib) || sizeGib < 1 || sizeGib > DISK_MAX_GIB)
-    throw new RangeError(`a disk has 1 to ${DISK_MAX_GIB} GiB, not ${sizeGib}`);
+  if (!Number.isSafeInteger(sizeGib) || sizeGib < 1 || sizeGib > OVERLAY_MAX_GIB)
+    throw new RangeError(`a disk has 1 to ${OVERLAY_MAX_GIB} GiB, not ${sizeGib}`);
 
   const sizeBytes = sizeGib * GIB;
   // The L1 table, the last cluster, is all zero: what is beyond the file's written part reads as

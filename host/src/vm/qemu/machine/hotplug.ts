@@ -5,12 +5,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
-import { MEMORY_SLOTS, VCPU_MAX } from './machine.ts';
+import { MEMORY_SLOTS, MEMORY_STEP_MIB, VCPU_MAX } from '../../machine-size.ts';
 import {
   cpuId,
   cpuNumber,
   isPluggedCpu,
-  MEMORY_STEP_MIB,
   moduleMemory,
   readCpuPlaces,
   readModules,

@@ -2,24 +2,9 @@
 // its hash. Pure; knows no paths and no VM.
 import { createHash } from 'node:crypto';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
+import { MEMORY_MAX_MIB, MEMORY_SLOTS, TEMPLATE_SIZE, VCPU_MAX } from '../../machine-size.ts';
 
 export type Accelerator = 'kvm' | 'tcg';
-
-/**
- * Size of the template's machine; larger VMs are hot-plugged after the restore, smaller ones cannot
- * be made. Memory in MiB, disk in GiB.
- */
-export const TEMPLATE_SIZE = { vcpu: 1, memoryMib: 1_024, diskGib: 10 } as const;
-
-/** vCPUs a machine can grow to. */
-export const VCPU_MAX = 8;
-
-/**
- * Memory a machine can grow to, and of how many modules it may be: each growth adds one for every
- * power of two in it (hotplug.ts).
- */
-export const MEMORY_MAX_MIB = 65_536;
-export const MEMORY_SLOTS = 64;
 
 /**
  * The translation buffer of TCG, in MiB: all of it that is used counts as unshared memory. Up to

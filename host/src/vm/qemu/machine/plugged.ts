@@ -3,15 +3,18 @@
 // an error. Changes nothing.
 import { z } from 'zod';
 import { DriverError, type VmSize } from '../../driver.ts';
-import { DISK_MAX_GIB } from './disk.ts';
-import { MEMORY_MAX_MIB, MEMORY_SLOTS, TEMPLATE_SIZE, VCPU_MAX } from './machine.ts';
+import {
+  DISK_MAX_GIB,
+  MEMORY_MAX_MIB,
+  MEMORY_SLOTS,
+  MEMORY_STEP_MIB,
+  TEMPLATE_SIZE,
+  VCPU_MAX,
+} from '../../machine-size.ts';
 import type { QmpSession } from './qmp.ts';
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
-
-/** The guest's kernel takes memory in blocks of this size. */
-export const MEMORY_STEP_MIB = 128;
 
 /**
  * One piece of memory beyond the template's. Given to QEMU again, so that a machine that is saved

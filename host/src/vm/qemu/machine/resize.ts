@@ -4,10 +4,9 @@
 import { z } from 'zod';
 import { messageOf } from '../../host-error.ts';
 import { DriverError, ResizeFailed, type VmSize } from '../../driver.ts';
-import { DISK_MAX_GIB } from './disk.ts';
 import { moduleSizes, plugCpus, plugModules, unplugCpus, unplugModules } from './hotplug.ts';
-import { MEMORY_MAX_MIB, TEMPLATE_SIZE, VCPU_MAX } from './machine.ts';
-import { MEMORY_STEP_MIB, readPlugged, sizeOf, type MemoryModule, type Plugged } from './plugged.ts';
+import { DISK_MAX_GIB, MEMORY_MAX_MIB, MEMORY_STEP_MIB, TEMPLATE_SIZE, VCPU_MAX } from '../../machine-size.ts';
+import { readPlugged, sizeOf, type MemoryModule, type Plugged } from './plugged.ts';
 import type { QmpSession } from './qmp.ts';
 
 const GIB = 2 ** 30;

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { TEMPLATE_SIZE } from '../machine/machine.ts';
+import { TEMPLATE_SIZE } from '../../machine-size.ts';
 import { moduleMemory, type MemoryModule } from '../machine/plugged.ts';
 import type { QmpSession } from '../machine/qmp.ts';
 

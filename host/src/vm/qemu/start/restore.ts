@@ -9,7 +9,7 @@ import { DEVICE_STATE_FD, VM_FILES } from '../machine/argv.ts';
 import type { RestoreBase } from '../template/bases.ts';
 import { writeOverlay } from '../machine/disk.ts';
 import { moduleSizes, plugCpus, plugModules } from '../machine/hotplug.ts';
-import { TEMPLATE_SIZE } from '../machine/machine.ts';
+import { TEMPLATE_SIZE } from '../../machine-size.ts';
 import { growDisk } from '../machine/resize.ts';
 import { startMachine, type RunningMachine, type StartedMachine, type StartOrder } from './start.ts';
 

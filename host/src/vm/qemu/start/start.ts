@@ -10,7 +10,7 @@ import { qemuArgv, VM_FILES } from '../machine/argv.ts';
 import type { RestoreBase } from '../template/bases.ts';
 import { jailArgv } from '../process/jail.ts';
 import { launchQemu, reasonOf, type LaunchedQemu } from '../process/launch.ts';
-import { VCPU_MAX } from '../machine/machine.ts';
+import { VCPU_MAX } from '../../machine-size.ts';
 import type { Slot } from '../../../network/slots/slot.ts';
 import type { Plugged } from '../machine/plugged.ts';
 import { openQmp, type QmpEvent, type QmpSession } from '../machine/qmp.ts';

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { DriverError } from '../../../../src/vm/driver.ts';
-import { assertPlainOverlay, DISK_MAX_GIB, writeOverlay } from '../../../../src/vm/qemu/machine/disk.ts';
+import { DISK_MAX_GIB } from '../../../../src/vm/machine-size.ts';
+import { assertPlainOverlay, OVERLAY_MAX_GIB, writeOverlay } from '../../../../src/vm/qemu/machine/disk.ts';
 
 const run = promisify(execFile);
 
@@ -15,6 +16,10 @@ async function pathFor(context: TestContext): Promise<string> {
   context.after(() => rm(folder, { recursive: true }));
   return join(folder, 'disk.qcow2');
 }
+
+test('an overlay can be as large as the largest disk', () => {
+  assert.equal(OVERLAY_MAX_GIB, DISK_MAX_GIB);
+});
 
 for (const sizeGib of [1, 10, 80, DISK_MAX_GIB]) {
   test(`qemu-img finds an overlay of ${sizeGib} GiB whole, of that size, and without a backing file of its own`, async (context) => {

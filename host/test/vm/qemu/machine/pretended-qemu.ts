@@ -2,7 +2,7 @@
 // of it its guest keeps. For tests of what happens when a step fails.
 import { duplexPair } from 'node:stream';
 import type { Socket } from 'node:net';
-import { VCPU_MAX } from '../../../../src/vm/qemu/machine/machine.ts';
+import { VCPU_MAX } from '../../../../src/vm/machine-size.ts';
 import { QmpSession } from '../../../../src/vm/qemu/machine/qmp.ts';
 
 type Arguments = Record<string, string | number>;

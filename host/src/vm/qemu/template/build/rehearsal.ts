@@ -9,7 +9,7 @@ import { giveIdentity, giveSize, giveWake, makeGuestSecret, makeIdentity } from 
 import { readAtMost } from '@berth/os/bounded-body.ts';
 import { DriverError, type GuestEndpoint } from '../../../driver.ts';
 import { ClockFault, clockFault, tscKhzIn, type ClockReading } from '../../start/guest-clock.ts';
-import { TEMPLATE_SIZE } from '../../machine/machine.ts';
+import { TEMPLATE_SIZE } from '../../../machine-size.ts';
 
 /** Rounds: the guest's JavaScript engine compiles what was called some tens of times. */
 const ROUNDS = 40;
