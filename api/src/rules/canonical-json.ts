@@ -1,9 +1,8 @@
-// One text for each JSON value, whatever the order of its fields: two requests that say the same
-// have the same text. Pure.
+// Canonical JSON: equal values yield equal text, regardless of field order. Pure.
 
 /**
- * The value as JSON without white space, fields sorted by name at every depth; fields without a
- * value are left out.
+ * The value as JSON without white space, with fields sorted by name at every depth. Undefined
+ * fields are omitted.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item)).join(',')}]`;

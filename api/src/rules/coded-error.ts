@@ -1,5 +1,5 @@
-// An expected failure: a code of the contract's table and a message for people. Mapped to HTTP in
-// one place, http/errors.ts.
+// An expected failure: a code of the contract's table and a message for people.
+// http/answers/errors.ts maps it to HTTP.
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 
 export class CodedError extends Error {

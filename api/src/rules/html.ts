@@ -1,5 +1,5 @@
-// HTML that cannot be broken out of: whatever is put into a template is escaped, unless it came out
-// of one itself. Knows no page.
+// HTML templates safe from injection: every interpolated value is escaped unless it is {@link Html}
+// itself. Knows no page.
 
 class Markup {
   readonly #text: string;
@@ -13,19 +13,19 @@ class Markup {
   }
 }
 
-/** Markup that is safe to send. {@link html} alone makes it. */
+/** Markup that is safe to send. Only {@link html} makes it. */
 export type Html = Markup;
 
 /**
- * What a template takes: text is escaped, nothing (null, undefined, false) is left out, a list is
- * written one after the other.
+ * Values of a template: text is escaped; null, undefined and false are omitted; lists are
+ * concatenated.
  */
 export type HtmlValue = Html | string | number | null | undefined | false | readonly HtmlValue[];
 
 /**
- * Markup of a template literal. Values may stand between tags and inside attributes' quotes, and
- * nowhere else: throws when one stands right after `=`, where escaping does not help. Not for
- * scripts and styles, of which the pages have none.
+ * Markup of a template literal. Values may appear between tags and inside quoted attributes only;
+ * throws for a value right after `=`, where escaping does not protect. Not for scripts and styles,
+ * which the pages do not contain inline.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let text = parts[0] ?? '';

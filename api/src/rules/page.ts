@@ -1,15 +1,16 @@
-// Pages of lists: a cursor's text, and what a query with `limit` or `after` asks for and is
-// answered. Pure; the SQL is in store/pages.ts. A cursor is a place in the list's order, so a page
-// goes on after it whatever came or went meanwhile. It opens nothing: access is decided first.
+// Pagination: cursors, and the page fields of requests and responses. Pure; store/database/pages.ts
+// holds the SQL.
+// A cursor is a position in the list's order, so the next page starts there regardless of inserts
+// and deletes. A cursor grants no access: the access check comes first.
 import { LIST_LIMIT } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import { CodedError } from './coded-error.ts';
 
 const ID = /^[\w-]{1,100}$/;
-/** Within what Postgres holds in a bigint. */
+/** Within the range of a Postgres bigint. */
 const NUMBER = /^\d{1,18}$/;
 
-/** The lists that are read in pages, and the form of what orders their entries of one instant. */
+/** The paginated lists, with the format of the tie-breaker of each. */
 const TIES = {
   activity: NUMBER,
   agentTokens: ID,
@@ -22,28 +23,28 @@ const TIES = {
 } as const;
 export type PagedList = keyof typeof TIES;
 
-/** Where an entry stands in its list. */
+/** Position of an entry in its list. */
 export interface Place {
-  /** Since 1970, as exact as the database orders by. */
+  /** Microseconds since 1970, the precision of the database's order. */
   atMicroseconds: number;
-  /** Orders entries of one instant: an id, or a running number. */
+  /** Orders entries of the same instant: an id or a sequence number. */
   tie: string;
 }
 
-/** One page: `limit` entries after the place, or from the beginning. */
+/** One page: `limit` entries after the position, or from the start. */
 export interface PageRequest {
   limit: number;
   after: Place | null;
 }
 
-/** Rows of a list, with the place of the last of them when more follow. */
+/** Rows of a page, with the position of the last row if more rows follow. */
 export interface Slice<Row> {
   rows: Row[];
   next: Place | null;
 }
 
 /**
- * What stands beside the list in the answer; nothing where no page was asked for (spec: the lists'
+ * Fields beside the list in the response; empty for a request without pagination (spec: the lists'
  * shapes).
  */
 export interface PageFields {
@@ -55,12 +56,11 @@ export function writeCursor(list: PagedList, place: Place): string {
   return Buffer.from(`${list}.${place.atMicroseconds}.${place.tie}`).toString('base64url');
 }
 
-/** Throws `invalid_request` for anything that {@link writeCursor} did not write for this list. */
+/** Throws `invalid_request` for text that {@link writeCursor} did not write for this list. */
 export function readCursor(list: PagedList, cursor: string): Place {
   const parts = /^(\w+)\.(\d{1,16})\.([\w-]+)$/.exec(Buffer.from(cursor, 'base64url').toString());
   const place = { atMicroseconds: Number(parts?.[2]), tie: parts?.[3] ?? '' };
-  // Written again it must be the same: base64url is read leniently, and leading zeros are a number
-  // too.
+  // Compare the round trip: base64url decoding is lenient, and numbers may have leading zeros.
   const isOwn =
     Number.isSafeInteger(place.atMicroseconds) && TIES[list].test(place.tie) && writeCursor(list, place) === cursor;
   if (!isOwn)
@@ -68,18 +68,13 @@ export function readCursor(list: PagedList, cursor: string): Place {
   return place;
 }
 
-/**
- * The page that a query asks for; null: the whole list. With `after` alone, a page is as long as
- * any may be.
- */
+/** The requested page; null: the whole list. `after` without `limit` uses the maximum page size. */
 export function readPageQuery(list: PagedList, { limit, after }: PageQuery): PageRequest | null {
   if (limit === undefined && after === undefined) return null;
   return { limit: limit ?? LIST_LIMIT.max, after: after === undefined ? null : readCursor(list, after) };
 }
 
-/**
- * Reads a list as the query asks: whole and without fields beside it, or one page of it with them.
- */
+/** Reads a list as requested: whole and without page fields, or one page with them. */
 export async function readInPages<Row>(
   list: PagedList,
   query: PageQuery,

@@ -1,34 +1,34 @@
-// The one rule of who may call what: the route's kinds of tokens ∩ what the token grants ∩ its
-// holder's present role in the org. Pure; services/access.ts finds out what it is asked about.
+// Access decisions: the route's token kinds ∩ the token's grants ∩ its holder's current role in the
+// org. Pure; services/access/access.ts supplies the facts.
 import { ROLE_PERMISSIONS, type Permission, type Role } from '@berth/contract/route/permissions.ts';
 import type { AuthKind, Route } from '@berth/contract/route/route.ts';
 import { CodedError } from '../coded-error.ts';
 
 interface Caller {
   kind: AuthKind;
-  /** Of the credential: the session token's, the key's or the personal token's. */
+  /** Id of the credential: session token, API key or personal agent token. */
   id: string;
-  /** Who calls; with a key or a personal token, who made it. */
+  /** The caller; for a key or a personal agent token, its creator. */
   userId: string;
-  /** `x-request-id` of the call. */
+  /** `x-request-id` of the request. */
   requestId: string | null;
 }
 
-/** A person who is signed in. */
+/** A signed-in person. */
 export interface SessionActor extends Caller {
   kind: 'session';
-  /** The login that the session token belongs to. */
+  /** The sign-in that issued the session token. */
   loginId: string;
 }
 
-/** The holder of an API key, acting as the key's creator. */
+/** The holder of an API key, acting with the creator's rights. */
 export interface ApiKeyActor extends Caller {
   kind: 'api_key';
-  /** The only org the key is good for. */
+  /** The only org that the key is valid for. */
   orgId: string;
   /** null: unscoped. Empty: grants nothing. */
   scopes: ReadonlySet<string> | null;
-  /** The creator's role in that org now; null when no longer a member. */
+  /** The creator's current role in that org; null if no longer a member. */
   role: Role | null;
 }
 
@@ -46,7 +46,7 @@ const KIND_NAMES: { readonly [kind in AuthKind]: string } = {
   agent_token: 'a personal agent token',
 };
 
-/** Throws unless the route takes the actor's kind of token. */
+/** Throws unless the route accepts the actor's kind of token. */
 export function requireKind(actor: Actor, route: Pick<Route, 'auth'>): void {
   if (route.auth.includes(actor.kind)) return;
   const taken = route.auth.map((kind) => KIND_NAMES[kind]).join(' or ');
@@ -57,8 +57,7 @@ export function requireKind(actor: Actor, route: Pick<Route, 'auth'>): void {
 }
 
 /**
- * Throws unless something of the given org is open to the actor, whose role there is `role`; null:
- * not a member.
+ * Throws unless the actor may act in the org. `role` is the actor's role there; null: not a member.
  */
 export function requireMembership(actor: Actor, orgId: string, role: Role | null): Role {
   if (actor.kind === 'api_key' && orgId !== actor.orgId)
@@ -72,7 +71,7 @@ export function requireMembership(actor: Actor, orgId: string, role: Role | null
   );
 }
 
-/** Throws unless the actor, with this role in the org, has the permission there. */
+/** Throws unless the actor, with this role in the org, has the permission. */
 export function requirePermission(actor: Actor, role: Role, permission: Permission): void {
   const needed = `the permission ${permission} is needed`;
   if (!ROLE_PERMISSIONS[role].has(permission)) {

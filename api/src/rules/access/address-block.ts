@@ -1,16 +1,16 @@
-// Who is counted as one caller before it has said who it is: an IPv4 address; of IPv6 the network
-// of 64 bits that one subscriber has.
+// The unit by which anonymous callers are counted: an IPv4 address, or the /64 network of an IPv6
+// address, which is what one subscriber has.
 
-/** Longest text of an address with a zone; what a proxy passes on as an address may be anything. */
+/** Longest text of an address with a zone. A proxy may forward arbitrary text as an address. */
 const MAX_CHARACTERS = 64;
 
 /**
- * Some proxies pass the port on too, with which each connection would be another caller:
- * `192.0.2.7:5123`, `[2001:db8::1]:5123`.
+ * An address with a port, as some proxies forward it: `192.0.2.7:5123`, `[2001:db8::1]:5123`. With
+ * the port, each connection would count as a separate caller.
  */
 const WITH_PORT = /^(?:(\d+\.\d+\.\d+\.\d+)|\[([^\]]*)\])(?::\d+)?$/;
 
-/** The address as it is counted. Text that is no address is counted as it is. */
+/** The counted form of an address. Text that is not an address is returned unchanged. */
 export function addressBlock(address: string): string {
   const given = address.slice(0, MAX_CHARACTERS).toLowerCase();
   const [, v4, v6] = WITH_PORT.exec(given) ?? [];
@@ -22,7 +22,7 @@ export function addressBlock(address: string): string {
   const groupsOf = (part: string): string[] => (part === '' ? [] : part.split(':'));
   const head = groupsOf(before);
   const tail = groupsOf(after ?? '');
-  // A dotted end stands for two groups.
+  // A dotted-decimal tail stands for two groups.
   const present = head.length + tail.length + (text.includes('.') ? 1 : 0);
   const zeros = after === undefined ? [] : Array.from({ length: Math.max(0, 8 - present) }, () => '0');
   const network = [...head, ...zeros, ...tail].slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''));

@@ -1,11 +1,11 @@
-// A token bucket, as pure arithmetic: it holds as many tokens as are given in a minute, and is
-// refilled continuously. Times are milliseconds of a clock of the caller's choice. All numbers are
-// whole (exact up to a million tokens a minute and far beyond), so rounding adds and takes nothing.
+// Token bucket arithmetic. Capacity is one minute's rate, refilled continuously. Times are
+// milliseconds of any clock. All numbers are integers, exact beyond a million tokens a minute, so
+// rounding neither adds nor loses tokens.
 
-/** A token is this many parts; a rate of `n` tokens a minute is then `n` parts a millisecond. */
+/** Parts per token. A rate of `n` tokens a minute refills `n` parts a millisecond. */
 const PARTS = 60_000;
 
-/** How full a bucket was at an instant. One that does not exist is full. */
+/** Fill level of a bucket at an instant. A missing bucket is full. */
 export interface Bucket {
   parts: number;
   atMs: number;
@@ -13,29 +13,31 @@ export interface Bucket {
 
 export interface Taken {
   allowed: boolean;
-  /** As it is now. */
+  /** State after the call. */
   bucket: Bucket;
-  /** Whole tokens that are left. */
+  /** Whole tokens remaining. */
   left: number;
-  /** Until it is full again, when nothing more is taken. */
+  /** Time until the bucket is full if nothing more is taken. */
   fullInSeconds: number;
-  /** Until there is a whole token; 0 when there is one. */
+  /** Time until a whole token is available; 0 if there is one. */
   nextInSeconds: number;
 }
 
-/** Takes a token if there is a whole one. A clock that goes back adds nothing and takes nothing. */
+/**
+ * Takes a whole token if there is one. A clock that runs backwards neither adds nor removes tokens.
+ */
 export function takeToken(bucket: Bucket | undefined, perMinute: number, nowMs: number): Taken {
   const parts = refilled(bucket, perMinute, nowMs);
   const allowed = parts >= PARTS;
   return describe(allowed ? parts - PARTS : parts, allowed, perMinute, nowMs);
 }
 
-/** Gives a token back that was taken for something that does not count after all. */
+/** Refunds a token that was taken for a request that does not count. */
 export function giveTokenBack(bucket: Bucket | undefined, perMinute: number, nowMs: number): Bucket {
   return { parts: Math.min(perMinute * PARTS, refilled(bucket, perMinute, nowMs) + PARTS), atMs: Math.floor(nowMs) };
 }
 
-/** From this long after its last use on, a bucket is full, and need not be remembered. */
+/** Any bucket unused for this long is full and can be dropped. */
 export const FULL_AFTER_MS = 60_000;
 
 function refilled(bucket: Bucket | undefined, perMinute: number, nowMs: number): number {

@@ -1,26 +1,25 @@
 // Billing periods: months counted from an anchor, in UTC. Pure.
-//
-// The periods of an anchor tile all of time: each ends in the millisecond in which the next begins.
-// All are counted from the anchor itself, never from the period before, so that one which begins on
-// the 28th of February for want of a 31st is followed by one that begins on the 31st of March.
+// Periods tile all of time: each ends in the millisecond in which the next begins. All are counted
+// from the anchor, never from the previous period. A period that starts on February 28 for lack of
+// a 31st is therefore followed by periods that start on the 31st.
 
-/** Half open: `endsAt` is the next one's `startsAt`. */
+/** Half-open interval: `endsAt` equals the next `startsAt`. */
 export interface BillingPeriod {
   startsAt: Date;
   endsAt: Date;
 }
 
-/** The period in which the instant lies; it may be before the anchor. */
+/** The period that contains the instant, which may precede the anchor. */
 export function periodAt(anchor: Date, at: Date): BillingPeriod {
   const months = (at.getUTCFullYear() - anchor.getUTCFullYear()) * 12 + at.getUTCMonth() - anchor.getUTCMonth();
-  // In the month of `at`, its period begins before it or has begun in the month before.
+  // The period began in the month of `at` or in the month before.
   const first = startOf(anchor, months) <= at ? months : months - 1;
   return { startsAt: startOf(anchor, first), endsAt: startOf(anchor, first + 1) };
 }
 
 /**
- * When the period begins that is so many months after the anchor's: on the anchor's day, or the
- * month's last when it has no such day.
+ * Start of the period `months` after the anchor's: on the anchor's day of the month, or on the last
+ * day of a shorter month.
  */
 function startOf(anchor: Date, months: number): Date {
   const year = anchor.getUTCFullYear();
@@ -31,7 +30,7 @@ function startOf(anchor: Date, months: number): Date {
 }
 
 function daysIn(year: number, month: number): number {
-  // Not Date.UTC, which takes the years 0 to 99 for the 1900s.
+  // Date.UTC would map the years 0 to 99 to the 1900s.
   const last = new Date(0);
   last.setUTCFullYear(year, month + 1, 0);
   return last.getUTCDate();

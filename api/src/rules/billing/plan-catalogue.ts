@@ -1,11 +1,11 @@
-// The plans that this installation knows, by id. Pure; config.ts reads the file they come from.
+// The plans of this installation, by id. Pure; config/config.ts reads the plans file.
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
 
 export type Plans = ReadonlyMap<string, Plan>;
 
 /**
- * The configured plans and the self-hosted one, which is always there; a configured plan of its id
- * stands in its place.
+ * The configured plans and the built-in self-hosted plan. A configured plan with the same id
+ * replaces it.
  */
 export function planCatalogueOf(configured: readonly Plan[] = []): Plans {
   return new Map([SELF_HOSTED_PLAN, ...configured].map((plan) => [plan.id, plan]));

@@ -1,5 +1,5 @@
-// What a plan allows: sizes, sandboxes awake at once, the length of an ephemeral session. Pure;
-// services/plans.ts finds the plan in force.
+// Plan limits: sizes, concurrent sandboxes, lifetime of ephemeral sandboxes. Pure;
+// services/billing/plans.ts finds the plan in force.
 import { MACHINE_SIZES, type Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { Plan } from '@berth/contract/billing/plans.ts';
 import { CodedError } from '../coded-error.ts';
@@ -11,8 +11,8 @@ const AMOUNTS = [
 ] as const satisfies { field: keyof Allocation; unit: string }[];
 
 /**
- * Throws `plan_limit` naming the plan and the limit when an amount of the allocation is above that
- * of the plan's largest size.
+ * Throws `plan_limit`, naming plan and limit, if an amount of the allocation exceeds the plan's
+ * largest size.
  */
 export function requireSizeWithinPlan(plan: Plan, allocation: Allocation): void {
   if (plan.largestSize === null) return;
@@ -28,8 +28,7 @@ export function requireSizeWithinPlan(plan: Plan, allocation: Allocation): void 
 }
 
 /**
- * Throws `plan_limit` naming the plan and the limit when the time to live alone is longer than the
- * plan's longest session.
+ * Throws `plan_limit`, naming plan and limit, if `ttlSeconds` exceeds the plan's maximum lifetime.
  */
 export function requireTtlWithinPlan(plan: Plan, ttlSeconds: number): void {
   const cap = plan.ephemeralSessionSeconds;
@@ -40,7 +39,7 @@ export function requireTtlWithinPlan(plan: Plan, ttlSeconds: number): void {
   );
 }
 
-/** Throws `concurrent_sandbox_limit` naming the limit when one more sandbox would be above it. */
+/** Throws `concurrent_sandbox_limit`, naming the limit, if one more sandbox would exceed it. */
 export function requireOneMore(plan: Plan, present: number): void {
   const cap = plan.concurrentSandboxes;
   if (cap === null || present < cap) return;
@@ -51,7 +50,7 @@ export function requireOneMore(plan: Plan, present: number): void {
   );
 }
 
-/** `the plan Starter (starter)` */
+/** Example: `the plan Starter (starter)`. */
 export function describePlan(plan: Plan): string {
   return `the plan ${plan.name} (${plan.id})`;
 }

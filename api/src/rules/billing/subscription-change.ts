@@ -1,47 +1,45 @@
-// What becomes of an org's subscription when the payment provider says how the one that it sold
-// stands. Pure.
-//
-// An org has one subscription. It follows the one of the provider that it began last; what is told
-// of others changes nothing.
+// The change of an org's subscription after a report of the payment provider. Pure.
+// An org has one subscription. It follows the provider's most recent subscription for that org;
+// reports about others change nothing.
 import type { SubscriptionStatus } from '@berth/contract/billing/billing.ts';
 
-/** A subscription as the provider has it now. */
+/** A subscription in its current state at the provider. */
 export interface PaidSubscription {
   id: string;
   customerId: string;
-  /** Of all that is bought with it. */
+  /** Prices of all items of the subscription. */
   priceIds: readonly string[];
-  /** `pending`: the first payment has not come. */
+  /** `pending`: the first payment is outstanding. */
   status: SubscriptionStatus | 'pending';
   createdAt: Date;
-  /** Its periods are counted from here; may be ahead. */
+  /** Anchor of its periods; may lie in the future. */
   periodAnchor: Date;
-  /** Since when it is over, where the provider says. */
+  /** Time of the cancellation, if the provider reports it. */
   canceledAt: Date | null;
-  /** When it will be over, if that is known ahead. */
+  /** Time of a scheduled cancellation, if any. */
   cancelsAt: Date | null;
 }
 
-/** The org's subscription as it is recorded. */
+/** The org's recorded subscription. */
 export interface RecordedSubscription {
   plan: string;
   status: SubscriptionStatus;
   startedAt: Date;
-  /** null: the plan is the operator's gift. */
+  /** null: the operator granted the plan without payment. */
   paidId: string | null;
 }
 
 export type SubscriptionChange =
   | { kind: 'ignore'; why: string }
   /**
-   * `instead`: a subscription of the provider that is in force too and is followed no more:
-   * somebody pays twice.
+   * `instead`: another active subscription of the provider, which is no longer followed. The
+   * customer pays twice.
    */
   | { kind: 'follow'; plan: string; status: SubscriptionStatus; instead: string | null }
-  /** A price that no plan of the catalogue has. */
+  /** No plan of the catalogue has this price. */
   | { kind: 'unknown_price' };
 
-/** `planOf` gives the id of the plan that a price buys. */
+/** `planOf` maps a price to the id of its plan. */
 export function changeOf(
   recorded: RecordedSubscription,
   paid: PaidSubscription,
@@ -57,7 +55,7 @@ export function changeOf(
   }
   const plan = paid.priceIds.map(planOf).find((id) => id !== undefined);
   if (plan !== undefined) return { kind: 'follow', plan, status: paid.status, instead: another };
-  // The end of what the org has needs no plan.
+  // Cancelling the followed subscription requires no plan.
   if (paid.status === 'canceled') return { kind: 'follow', plan: recorded.plan, status: 'canceled', instead: null };
   return { kind: 'unknown_price' };
 }
@@ -65,8 +63,8 @@ export function changeOf(
 type Made = Pick<PaidSubscription, 'id' | 'createdAt'>;
 
 /**
- * Of the same second, the later name counts as newer: whichever is told of first, the same one is
- * followed in the end.
+ * Compares creation times. Within one second the greater id counts as newer, so that the order of
+ * reports does not change the outcome.
  */
 function isNewer(one: Made, other: Made): boolean {
   const apart = one.createdAt.getTime() - other.createdAt.getTime();

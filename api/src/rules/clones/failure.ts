@@ -1,6 +1,6 @@
-// Why a repository could not be cloned: a code for programs and a sentence for people. Git's own
-// words are the guest's, and a hostile host's before that: they are shown bounded, in plain
-// characters, and without what the clone signed in with. Pure.
+// Clone failures: a code for programs and a message for people. Git's output comes from the guest
+// and from a possibly hostile server. It is shown truncated, in printable characters, without the
+// credentials of the clone. Pure.
 import type { Reason } from '../sandboxes/machine-death.ts';
 
 const SENTENCES = {
@@ -22,28 +22,25 @@ const SENTENCES = {
 export type CloneFailure = keyof typeof SENTENCES;
 
 const WORDS_CHARACTERS = 400;
-/** A shorter secret is in any sentence by chance: then none of the words are shown. */
+/** Shorter secrets may occur in any text by chance: git's output is then hidden completely. */
 const SECRET_CHARACTERS = 4;
 const TAKEN_OUT = '[taken out]';
 
 /**
- * The reason as a sandbox shows it; `words` are git's, `secrets` what they must not have in them,
- * in whatever form.
+ * The failure reason shown on a sandbox. `words` is git's output; no form of any of `secrets`
+ * appears in the result.
  */
 export function cloneFailure(code: CloneFailure, words = '', secrets: readonly string[] = []): Reason {
   const clean = cleanWords(words, secrets);
   return { code, message: clean === '' ? SENTENCES[code] : `${SENTENCES[code]}: ${clean}` };
 }
 
-/**
- * Text of a stranger as it may be shown: one line of printable characters, bounded, without the
- * secrets.
- */
+/** Sanitises untrusted text: one bounded line of printable characters, without the secrets. */
 export function cleanWords(words: string, secrets: readonly string[]): string {
   if (secrets.some((secret) => secret !== '' && secret.length < SECRET_CHARACTERS && words.includes(secret))) return '';
   const known = secrets.filter((secret) => secret.length >= SECRET_CHARACTERS);
-  // As they are first, so that none is taken apart by what follows, and again as what follows
-  // leaves them.
+  // Remove secrets before any other change could split one, and again after changes that could join
+  // one.
   const cleared = withoutAll(
     withoutAll(words, known).replace(ESCAPES, '').replace(UNPRINTABLE, ' ').replace(/ {2,}/g, ' '),
     known,
@@ -55,14 +52,14 @@ export function cleanWords(words: string, secrets: readonly string[]): string {
 // oxlint-disable-next-line no-control-regex
 const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|.)/g;
 /**
- * Control and format characters (those that turn the direction of text among them), line
- * separators, and halves of characters.
+ * Control and format characters (including bidirectional overrides), line separators and lone
+ * surrogates.
  */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\u2028\u2029]/gu;
 const USER_IN_URL = /(\w:\/\/)[^\s/@]+@/g;
 
 function withoutAll(text: string, secrets: readonly string[]): string {
-  // The longest first: a shorter one may be part of it.
+  // Longest first: a shorter secret may be part of a longer one.
   const sorted = [...new Set(secrets)].sort((one, other) => other.length - one.length);
   return sorted.reduce((left, secret) => left.split(secret).join(TAKEN_OUT), text);
 }

@@ -1,20 +1,20 @@
-// Which repository a sandbox gets, where it is cloned from, and whether the credentials of its
-// project are for that place. Pure.
+// Selects a sandbox's repository, its clone URL, and whether the project's credentials apply to
+// that URL. Pure.
 import { REPOSITORY_URL } from '@berth/contract/sandboxes/fields.ts';
 import { CodedError } from '../coded-error.ts';
 
-/** The git hosts of the configuration. */
+/** The configured git hosts. */
 export interface GitHosts {
-  /** What `owner/repo` is below, without a slash at its end. */
+  /** Prefix of `owner/repo`, without a trailing slash. */
   baseUrl: string;
-  /** Origins that full URLs may be on, as {@link originOf} gives them. */
+  /** Origins allowed in full URLs, in the form of {@link originOf}. */
   allowedOrigins: readonly string[];
 }
 
 export interface Repository {
-  /** `owner/repo` or a full URL, as it was given. */
+  /** `owner/repo` or a full URL, as given. */
   repository: string;
-  /** null: the one that the repository says. */
+  /** null: the repository's default branch. */
   branch: string | null;
 }
 
@@ -24,9 +24,9 @@ interface Asked {
 }
 
 /**
- * The repository of a create: the request's, else the project's; null for none. The project's
- * branch goes with the project's repository alone; null in the request is none of it. Throws
- * `invalid_request` for a branch of no repository.
+ * The repository of a create request, or else the project's default; null for none. The project's
+ * branch applies to the project's repository only; null in the request means no repository. Throws
+ * `invalid_request` for a branch without a repository.
  */
 export function chooseRepository(
   asked: Asked,
@@ -47,34 +47,29 @@ export function chooseRepository(
   return null;
 }
 
-/**
- * Where the repository is cloned from; null for a URL on a host that is not among the allowed ones.
- */
+/** The clone URL; null for a URL on a host that is not allowed. */
 export function urlOf(repository: string, hosts: GitHosts): string | null {
   if (!REPOSITORY_URL.test(repository))
     return `${hosts.baseUrl}/${repository}${repository.endsWith('.git') ? '' : '.git'}`;
   return hosts.allowedOrigins.includes(originOf(repository)) ? repository : null;
 }
 
-/**
- * Throws `invalid_request` for a URL on a host that is not among the allowed ones; `where` names
- * the field.
- */
+/** Throws `invalid_request` for a URL on a host that is not allowed. `where` names the field. */
 export function requireRepositoryAllowed(repository: string, hosts: GitHosts, where: string): void {
   if (urlOf(repository, hosts) !== null) return;
   const { allowedOrigins } = hosts;
   const also = allowedOrigins.length === 0 ? '' : `, or be a URL on ${allowedOrigins.join(' or ')}`;
   const origin = originOf(repository);
-  // As the operator would write it: https needs no saying.
+  // Written as in the operator's configuration, where https is the default.
   const listed = origin.startsWith('https://') ? origin.slice('https://'.length) : origin;
   const how = `URLs on ${origin} are taken once the operator of this service lists ${listed} in BERTH_GIT_ALLOW_URLS`;
   throw new CodedError('invalid_request', `${where} must have the form owner/repo${also}; ${how}`);
 }
 
 /**
- * Whether a project's credentials are for that URL: they are for the host of its default
- * repository, or without one for the service's own git host, and are sent to no other, whatever a
- * create asks to be cloned.
+ * Whether a project's credentials apply to the URL. They belong to the host of the project's
+ * default repository, or without one to the service's own git host. They are never sent to another
+ * host.
  */
 export function areCredentialsFor(url: string, defaultRepository: string | null, hosts: GitHosts): boolean {
   const home = defaultRepository !== null && REPOSITORY_URL.test(defaultRepository) ? defaultRepository : hosts.baseUrl;
@@ -83,7 +78,7 @@ export function areCredentialsFor(url: string, defaultRepository: string | null,
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: ':80', https: ':443' };
 
-/** Scheme, host and port of a URL, in lower case, without the scheme's own port. */
+/** Scheme, host and port of a URL, in lower case, without the scheme's default port. */
 export function originOf(url: string): string {
   const [, scheme = '', host = ''] = /^(https?):\/\/([^/]*)/.exec(url) ?? [];
   const suffix = DEFAULT_PORTS[scheme] ?? '';

@@ -1,4 +1,4 @@
-// The text of a file's content on the wire, and the bytes that it stands for.
+// Converts between a file's bytes and their representation in JSON.
 import type { FileContent } from '@berth/contract/files/files.ts';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
 import { CodedError } from '../coded-error.ts';
@@ -6,12 +6,11 @@ import { CodedError } from '../coded-error.ts';
 type Encoded = Pick<FileContent, 'content' | 'encoding'>;
 
 /**
- * Throws `invalid_request` for what is not base64, `file_too_large` for more bytes than are written
- * at once.
+ * Throws `invalid_request` for invalid base64 and `file_too_large` above the limit of one write.
  */
 export function bytesOfContent({ content, encoding }: Encoded): Buffer {
   const bytes = Buffer.from(content, encoding);
-  // Buffer takes anything for base64 and leaves out what is none.
+  // Buffer ignores invalid base64 characters, so compare the round trip.
   if (encoding === 'base64' && bytes.toString('base64') !== content) {
     throw new CodedError(
       'invalid_request',
@@ -28,8 +27,8 @@ export function bytesOfContent({ content, encoding }: Encoded): Buffer {
 }
 
 /**
- * Text where that loses nothing: valid UTF-8 without NUL, as it is, also with a byte order mark;
- * base64 otherwise.
+ * UTF-8 text if that is lossless: valid UTF-8 without NUL, kept unchanged including a byte order
+ * mark. base64 otherwise.
  */
 export function contentOfBytes(bytes: Buffer): Encoded {
   const text = bytes.includes(0) ? null : textOf(bytes);

@@ -1,16 +1,16 @@
-// What a caller's path means in a sandbox: relative ones are below /code, `.` and `..` are worked
-// out in the text. Links are the sandbox's to follow.
+// Resolves a caller's path: relative paths start at /code; `.` and `..` are resolved lexically. The
+// sandbox resolves links.
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
 import { CodedError } from '../coded-error.ts';
 
 const CODE_FOLDER = '/code';
-/** Of a path in a message. */
+/** Limit of a path quoted in a message. */
 const SHOWN_CHARACTERS = 200;
 const utf8 = new TextEncoder();
 
 /**
- * The absolute path of a folder: no empty, `.` or `..` part in it, no slash at its end, but for `/`
- * itself. Throws `file_path_invalid` when it is too long.
+ * The absolute path of a directory: no empty, `.` or `..` component and no trailing slash, except
+ * `/` itself. Throws `file_path_invalid` if too long.
  */
 export function folderPath(given: string): string {
   const parts: string[] = [];
@@ -31,8 +31,8 @@ export function folderPath(given: string): string {
 }
 
 /**
- * The same of a file. Throws `not_a_file` for a path that only a folder can have: one that ends in
- * a slash, `.` or `..`.
+ * The absolute path of a file. Throws `not_a_file` for a path that can only name a directory: it
+ * ends in a slash, `.` or `..`.
  */
 export function filePath(given: string): string {
   if (/(^|\/)\.{0,2}$/.test(given))
@@ -40,7 +40,7 @@ export function filePath(given: string): string {
   return folderPath(given);
 }
 
-/** A path in a message: in quotes, and not too much of it. */
+/** A path for a message: quoted and truncated. */
 export function quotedPath(path: string): string {
   return JSON.stringify(path.length <= SHOWN_CHARACTERS ? path : `${path.slice(0, SHOWN_CHARACTERS)}...`);
 }

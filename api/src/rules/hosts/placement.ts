@@ -1,5 +1,5 @@
-// Which host gets a new machine, and what is short when none can take it. Pure;
-// services/placement.ts reserves what it says.
+// Selects the host of a new VM, and describes the shortage if no host fits. Pure;
+// services/hosts/placement.ts reserves the capacity.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 
 /** Amounts in the units of the host protocol. */
@@ -11,21 +11,21 @@ export interface HostRoom {
 
 export interface HostCandidate {
   id: string;
-  /** Not reserved by any sandbox. Negative when a host shrank. */
+  /** Capacity that no sandbox reserves. Negative after a host shrank. */
   free: HostRoom;
 }
 
 const RESOURCES = ['vcpu', 'memoryMib', 'diskGib'] as const;
 const UNITS = { vcpu: 'vCPU', memoryMib: 'MiB of memory', diskGib: 'GiB of disk' } as const;
 
-/** What a machine of the allocation takes from its host. */
+/** Host capacity required by an allocation. */
 export function roomFor(allocation: Allocation): HostRoom {
   return { vcpu: allocation.vcpu, memoryMib: allocation.memoryGb * 1024, diskGib: allocation.diskGb };
 }
 
 /**
- * What a machine that has `from` takes more of its host to have `to`: only the amounts that grow.
- * Empty when none does.
+ * Additional host capacity to grow from `from` to `to`: only the amounts that increase. Empty if
+ * none does.
  */
 export function growth(from: Allocation, to: Allocation): Partial<HostRoom> {
   const [before, after] = [roomFor(from), roomFor(to)];
@@ -35,16 +35,16 @@ export function growth(from: Allocation, to: Allocation): Partial<HostRoom> {
 }
 
 /**
- * Hosts with room for the machine, the emptiest (by memory, then vCPU) first; ties by id, so that
- * the answer is one.
+ * Hosts with enough free capacity, most free memory first, then most free vCPUs, then by id so that
+ * the order is total.
  */
 export function hostsWithRoom(candidates: readonly HostCandidate[], needed: HostRoom): HostCandidate[] {
   return candidates.filter((host) => shortage(host.free, needed) === undefined).toSorted(emptiestFirst);
 }
 
 /**
- * One line on what is short where most is free, e.g. `needs 16384 MiB of memory, at most 2048 free
- * on one host`.
+ * Describes the shortage on the host with the most free capacity, e.g. `needs 16384 MiB of memory,
+ * at most 2048 free on one host`.
  */
 export function describeShortage(candidates: readonly HostCandidate[], needed: HostRoom): string {
   const best = candidates.toSorted(emptiestFirst)[0];
@@ -58,8 +58,7 @@ function emptiestFirst(a: HostCandidate, b: HostCandidate): number {
 }
 
 /**
- * One line on what is short on the one host that counts, e.g. `needs 4 vCPU, 2 are free`; undefined
- * when nothing is.
+ * Describes the shortage on one host, e.g. `needs 4 vCPU, 2 are free`; undefined if there is none.
  */
 export function describeShortageOn(free: HostRoom, needed: Partial<HostRoom>): string | undefined {
   const resource = shortage(free, needed);
@@ -67,8 +66,7 @@ export function describeShortageOn(free: HostRoom, needed: Partial<HostRoom>): s
 }
 
 /**
- * One line on the first amount of the allocation that is above the largest machine; undefined when
- * none is.
+ * Describes the first amount of the allocation above the largest VM; undefined if there is none.
  */
 export function describeExcess(allocation: Allocation, largest: HostRoom): string | undefined {
   const needed = roomFor(allocation);

@@ -1,16 +1,19 @@
-// What is to be done when a sandbox's row and its machine on a host are held against each other:
-// one answer for each pair of their statuses. Pure. workers/reconciler.ts reads both in the order
-// that makes the answers safe, and carries them out.
+// Reconciliation of a sandbox's row with its VM on a host: one decision for each pair of their
+// statuses. Pure. workers/hosts/reconciler.ts reads both in the order that makes the decisions
+// safe, and carries them out.
 //
-//   row \ machine          not listed            running               asleep            dead
-//   awake                  failed (2 looks)      its size              stopped           failed
-//   stopped                failed (2 looks)      put to sleep          what is left      what is left, or failed
-//   failed, may be woken   nothing left (2)      awake (host_lost),    stopped           what is left
-//                                                else put to sleep
-//   failed as disk_lost                          put to sleep          stopped           what is left, or destroyed
-//   failed for good, deleted                     destroyed             destroyed         destroyed
-//   provisioning, sleeping, waking, destroying   a step is at work: nothing, and so with machines that are creating, sleeping, waking
-//   none, elsewhere, of an older epoch           reported: rows are never removed and never move, so one of the two was put back to an older state
+//   row \ VM              not listed          running             asleep     dead
+//   awake                 failed (2 lists)    resize              stopped    failed
+//   stopped               failed (2 lists)    put to sleep        remains    remains, or failed
+//   failed, can wake      no remains (2)      awake (host_lost),  stopped    remains
+//                                             else put to sleep
+//   failed as disk_lost   -                   put to sleep        stopped    remains, or destroy
+//   failed for good,      -                   destroy             destroy    destroy
+//   deleted
+//
+// A step in progress (provisioning, sleeping, waking, destroying; VM creating, sleeping, waking)
+// changes nothing. No row, a row on another host or a VM of an older epoch is reported: rows are
+// never removed and never move, so the database or the host was restored to an older state.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sameSize } from '../sandboxes/allocation-target.ts';
@@ -23,7 +26,7 @@ import {
   type Reason,
 } from '../sandboxes/machine-death.ts';
 
-/** What a wake can start from. */
+/** The source of a possible wake. */
 type Remains = 'snapshot' | 'disk' | null;
 
 export interface SandboxFacts {
@@ -33,12 +36,12 @@ export interface SandboxFacts {
   mode: string;
   wakesFrom: Remains;
   reasonCode: string | null;
-  /** A step is at work on its size. */
+  /** A resize step is in progress. */
   resizing: boolean;
   allocation: Allocation;
 }
 
-/** What a host says of a machine (protocol/src/host.ts). */
+/** A host's report of a VM. */
 export interface MachineFacts {
   epoch: number;
   status: 'creating' | 'running' | 'sleeping' | 'asleep' | 'waking' | 'dead' | 'destroyed';
@@ -49,9 +52,8 @@ export interface MachineFacts {
 }
 
 /**
- * `look-again`: one list alone declares nothing lost. `note`: the status stays; what is left, or
- * why it does not run, is other than the row says. `report`: no mending is safe, a person must
- * look.
+ * `look-again`: wait for a second list before declaring a VM lost. `note`: keep the status, update
+ * what remains or the reason. `report`: no repair is safe; an operator must act.
  */
 export type Decision =
   | { do: 'nothing' | 'look-again' }
@@ -70,8 +72,8 @@ export type Decision =
 const NOTHING: Decision = { do: 'nothing' };
 
 /**
- * The sandbox's row, if there is one, against the machine that the host lists under its id, if it
- * does. `missedBefore`: the host did not list it at the look before either.
+ * Compares a sandbox's row, if any, with the VM that the host lists under its id, if any.
+ * `missedBefore`: the host's previous list lacked it too.
  */
 export function reconcile(
   sandbox: SandboxFacts | undefined,
@@ -136,7 +138,8 @@ function againstAwake(sandbox: SandboxFacts, machine: MachineFacts): Decision {
 function againstStopped(sandbox: SandboxFacts, machine: MachineFacts): Decision {
   switch (machine.status) {
     case 'running':
-      // A wake that was given up came late. Its caller was told that it sleeps, so it shall.
+      // A wake completed after it was abandoned. Its caller was told that the sandbox sleeps, so
+      // put it back to sleep.
       return { do: 'put-to-sleep', epoch: sandbox.epoch };
     case 'asleep':
     case 'dead': {
@@ -151,7 +154,7 @@ function againstStopped(sandbox: SandboxFacts, machine: MachineFacts): Decision 
 
 function againstFailed(sandbox: SandboxFacts, machine: MachineFacts): Decision {
   const turnedUp = sandbox.reasonCode !== null && LOST_FROM_SIGHT.has(sandbox.reasonCode);
-  // A record that could not be read for a while, say: what is not listed may be there all the same.
+  // The host may have failed to read the record for a while: an unlisted VM may still exist.
   const diskTurnedUp = sandbox.reasonCode === DISK_LOST.code && machine.keeps !== 'nothing';
   if (sandbox.wakesFrom === null && !turnedUp && !diskTurnedUp) return { do: 'destroy', epoch: sandbox.epoch };
   const left = remains(sandbox, machine);
@@ -177,8 +180,7 @@ function failed(reason: Reason, wakesFrom: Remains): Decision {
 }
 
 /**
- * What a wake of the machine would start from. An ephemeral sandbox is not woken: of it nothing is
- * left.
+ * The source of a wake of the VM. Ephemeral sandboxes are never woken, so nothing remains of them.
  */
 function remains(sandbox: SandboxFacts, machine: MachineFacts): Remains {
   if (sandbox.mode === 'ephemeral' || machine.keeps === 'nothing') return null;

@@ -1,23 +1,18 @@
-// Which allocation fits what a sandbox used lately. Pure: a window of samples in, an allocation and
-// the reason out. Knows neither plans nor hosts; it is given the bounds that follow from them.
-//
-// Each amount (vCPU, memory, disk) is judged by itself, on the steps that the machine sizes have of
-// it. It goes up when it was nearly full in the short window, and down to a step that would have
-// been half empty in every window. What lies between is the hysteresis: a step that was left
-// because it was nearly full (85 %) cannot be half empty (50 %) at the same use, so no size is
-// taken back that the same load had asked for, and none is asked for again.
+// Recommends an allocation from recent usage. Pure: samples in, allocation and reason out. Plans
+// and hosts are outside; their bounds are parameters.
+// Each resource (vCPU, memory, disk) is judged separately, on the steps of the VM sizes. It grows
+// when nearly full (85 %) in the short window, and shrinks to a step that would have been at most
+// half full (50 %) in every window. The gap is the hysteresis: at the same load a step left for
+// being nearly full is never half empty, so sizes do not oscillate.
 import { MACHINE_SIZES, type Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 
-/** What a sandbox used at one look. */
+/** Usage at one sample time. */
 export interface UsageSample {
   /** Milliseconds since 1970. */
   at: number;
-  /** The allocation of that time; the shares below are of it. */
+  /** The allocation at that time; the shares below refer to it. */
   allocation: Allocation;
-  /**
-   * 0 to 1; of the processors it is the mean since the look before, null where there was none to
-   * count from.
-   */
+  /** Share 0 to 1. The mean CPU share since the previous sample; null without a previous sample. */
   cpuUsed: number | null;
   memoryUsed: number;
   diskUsed: number;
@@ -28,29 +23,28 @@ export interface RecommendationInput {
   /** The allocation in force. */
   current: Allocation;
   /**
-   * The largest allocation that may be asked for. What the sandbox has already is not taken away
-   * for being above it.
+   * Upper bound of the recommendation. Resources that the sandbox already has above it are kept.
    */
   largest: Allocation;
-  /** In any order; those older than the long window do not count. */
+  /** In any order. Samples older than the long window are ignored. */
   samples: readonly UsageSample[];
 }
 
 export interface Recommendation {
   allocation: Allocation;
-  /** For people: one sentence, or more, that names the windows and figures. */
+  /** One or more sentences for people, naming windows and figures. */
   reason: string;
 }
 
-/** Above this share of the present step, more is recommended. */
+/** Usage share of the current step above which a larger step is recommended. */
 export const NEARLY_FULL = 0.85;
-/** Up to this share of a smaller step, in every window, that step is recommended. */
+/** Usage share of a smaller step, in every window, up to which that step is recommended. */
 export const HALF_EMPTY = 0.5;
 
 interface Window {
   name: string;
   lengthMs: number;
-  /** Fewer samples than this say nothing. */
+  /** Minimum number of samples for a judgement. */
   minSamples: number;
 }
 
@@ -62,8 +56,8 @@ export const WINDOWS: readonly Window[] = [SHORT, MIDDLE, LONG];
 export const SHORTEST_WINDOW_MS = SHORT.lengthMs;
 export const LONGEST_WINDOW_MS = LONG.lengthMs;
 /**
- * A window is quiet only when its oldest sample lies in its first half: a burst of samples does not
- * make a day.
+ * A window counts as quiet only if its oldest sample lies in its first half: a burst of samples
+ * does not cover a day.
  */
 const COVERED_SHARE = 0.5;
 
@@ -72,9 +66,7 @@ interface Judgement {
   reason: string;
 }
 
-/**
- * What the sandbox should have. The same input gives the same answer; more use never gives less.
- */
+/** Recommends an allocation. Deterministic and monotonic: more usage never yields less. */
 export function recommendAllocation(input: RecommendationInput): Recommendation {
   const { current, largest } = input;
   const vcpu = judge(input, {
@@ -84,10 +76,10 @@ export function recommendAllocation(input: RecommendationInput): Recommendation 
     largest: largest.vcpu,
     steps: stepsOf('vcpu'),
     used: ({ cpuUsed, allocation }) => (cpuUsed === null ? undefined : cpuUsed * allocation.vcpu),
-    // One busy look is a compiler run; half of the looks are a machine that is too small.
+    // One busy sample may be a compiler run; half of the samples show a VM that is too small.
     busy: (used) => quantile(used, 0.5),
     looksToGrow: SHORT.minSamples,
-    // A backup or an install now and then does not need the machine to be big all day.
+    // An occasional backup or install does not justify a larger VM all day.
     quiet: (used) => quantile(used, 0.9),
     shrinks: true,
   });
@@ -98,8 +90,7 @@ export function recommendAllocation(input: RecommendationInput): Recommendation 
     largest: largest.memoryGb,
     steps: stepsOf('memoryGb'),
     used: ({ memoryUsed, allocation }) => memoryUsed * allocation.memoryGb,
-    // Memory that runs out once ends a process: the highest look counts, both ways, and one is
-    // enough.
+    // Running out of memory once kills a process, so the highest sample decides in both directions.
     busy: (used) => quantile(used, 1),
     looksToGrow: 1,
     quiet: (used) => quantile(used, 1),
@@ -130,10 +121,10 @@ interface Resource {
   largest: number;
   /** Ascending. */
   steps: readonly number[];
-  /** What a sample says was in use, in the resource's unit; undefined when it does not say. */
+  /** Usage in a sample, in the resource's unit; undefined if the sample lacks it. */
   used: (sample: UsageSample) => number | undefined;
   busy: (used: readonly number[]) => number;
-  /** Looks in the short window that it takes to go up. */
+  /** Samples in the short window required to grow. */
   looksToGrow: number;
   quiet: (used: readonly number[]) => number;
   shrinks: boolean;
@@ -187,9 +178,7 @@ function judge(input: RecommendationInput, resource: Resource): Judgement {
   };
 }
 
-/**
- * What the window's samples say of the resource, ascending, and how far back the oldest of them is.
- */
+/** Usage of the resource in the window's samples, ascending, and the age of the oldest sample. */
 function looksIn(
   window: Window,
   { now, samples }: RecommendationInput,
@@ -207,7 +196,7 @@ function looksIn(
   return { used: used.toSorted((one, other) => one - other), coveredMs };
 }
 
-/** The nearest-rank quantile of numbers in ascending order; 0 of none. */
+/** Nearest-rank quantile of ascending numbers; 0 if there are none. */
 function quantile(ascending: readonly number[], share: number): number {
   return ascending[Math.max(0, Math.ceil(share * ascending.length) - 1)] ?? 0;
 }

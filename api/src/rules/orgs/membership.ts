@@ -1,11 +1,10 @@
-// Who may change whose membership, and that an org keeps an owner. Pure; services find out what it
-// is asked about.
+// Rules of membership changes: required permissions, and the last owner of an org. Pure; services
+// supply the facts.
 import { ROLE_PERMISSIONS, role as roleName, type Permission, type Role } from '@berth/contract/route/permissions.ts';
 import { CodedError } from '../coded-error.ts';
 
 /**
- * What becomes of one person's membership. null: not a member; before (an invitation) or after
- * (removed, left).
+ * Change of one person's role. null: not a member, before (an invitation) or after (removed, left).
  */
 export interface MembershipChange {
   from: Role | null;
@@ -13,22 +12,22 @@ export interface MembershipChange {
 }
 
 /**
- * The permission that making, changing or ending a membership needs; to leave needs none. Owners
- * are made, changed and removed by owners alone.
+ * The permission required to create, change or end a membership. Leaving requires none. Only owners
+ * create, change and remove owners.
  */
 export function permissionToChange({ from, to }: MembershipChange): Permission {
   return from === 'owner' || to === 'owner' ? 'org.owners.manage' : 'org.members.manage';
 }
 
-/** The roles that somebody of this role may invite for; null: no member. */
+/** Roles that a holder of this role may invite for; null: not a member. */
 export function rolesInvitedBy(inviter: Role | null): Role[] {
   if (inviter === null) return [];
   return roleName.options.filter((to) => ROLE_PERMISSIONS[inviter].has(permissionToChange({ from: null, to })));
 }
 
 /**
- * Throws `last_owner` when the change would leave the org without an owner. `owners`: how many it
- * has before the change.
+ * Throws `last_owner` if the change would leave the org without an owner. `owners`: number of
+ * owners before the change.
  */
 export function requireOwnerLeft({ from, to }: MembershipChange, owners: number): void {
   if (from !== 'owner' || to === 'owner' || owners > 1) return;

@@ -1,21 +1,21 @@
-// What a request to a preview brings of ours, and how it is taken out before the app sees the
-// request: tokens in the query, our cookie. Pure; texts only, nothing is judged here.
+// Preview credentials in a request: tokens in the query and the preview cookie. Removes them before
+// the app sees the request. Pure; makes no access decision.
 
 /**
- * What every token of a preview's URL begins with; an app's own parameter of the same name does
- * not.
+ * Prefix of every preview token. It distinguishes tokens from an app's own parameter of the same
+ * name.
  */
 export const PREVIEW_TOKEN_PREFIX = 'bpt_';
 export const PREVIEW_TOKEN_PARAMETER = 'token';
 
-/** A request target without our tokens, and the first of them. */
+/** A request target without preview tokens, and the first token. */
 export interface TakenToken {
   token: string | null;
-  /** Byte for byte what it was, but for our tokens. */
+  /** Unchanged byte for byte, except for removed tokens. */
   target: string;
 }
 
-/** Takes our tokens out of a request target (`/path?query`). */
+/** Removes preview tokens from a request target (`/path?query`). */
 export function takeToken(target: string): TakenToken {
   const begin = target.indexOf('?');
   if (begin === -1 || !target.includes('=', begin)) return { token: null, target };
@@ -33,26 +33,23 @@ export function takeToken(target: string): TakenToken {
   return { token, target: kept.length === 0 ? path : `${path}?${kept.join('&')}` };
 }
 
-/**
- * A request target with the token as the last of its parameters; what it had of ours is taken out.
- */
+/** The request target with the token as its last parameter, replacing any previous token. */
 export function withToken(target: string, token: string): string {
   const bare = takeToken(target).target;
   return `${bare}${bare.includes('?') ? '&' : '?'}${PREVIEW_TOKEN_PARAMETER}=${token}`;
 }
 
 /**
- * Name of the cookie that lets a browser go on without the token; `__Host-` where previews are
- * reached by https.
+ * Name of the cookie that replaces the token after the first request; `__Host-` if previews use
+ * https.
  */
 export function previewCookieName(previewUrl: string): string {
   return previewUrl.startsWith('https:') ? '__Host-berth_preview' : 'berth_preview';
 }
 
 /**
- * A `Set-Cookie` value for it. Where previews are reached by https it goes with a preview that a
- * page of another site has in a frame, to each such site one of its own; by http browsers would not
- * take that.
+ * Its `Set-Cookie` value. Under https the cookie is partitioned, so that pages of other sites can
+ * frame a preview. Browsers reject partitioned cookies under http.
  */
 export function setPreviewCookie(previewUrl: string, value: string, secondsLeft: number): string {
   const within = previewUrl.startsWith('https:') ? 'Secure; SameSite=None; Partitioned' : 'SameSite=Lax';
@@ -60,8 +57,8 @@ export function setPreviewCookie(previewUrl: string, value: string, secondsLeft:
 }
 
 /**
- * A `Cookie` header without our cookie, and the first value of it. Other cookies stay as they are;
- * without any there is no header.
+ * A `Cookie` header without the preview cookie, and that cookie's first value. Other cookies are
+ * unchanged; undefined if none remains.
  */
 export function takeCookie(
   name: string,
@@ -79,7 +76,7 @@ export function takeCookie(
   return { value, header: rest === '' ? undefined : rest };
 }
 
-/** Our token in a pair of a query, however it is written; null for anything else. */
+/** The token in a query pair, decoded; null for any other pair. */
 function tokenOf(pair: string): string | null {
   const equals = pair.indexOf('=');
   if (equals === -1 || decoded(pair.slice(0, equals)) !== PREVIEW_TOKEN_PARAMETER) return null;
@@ -92,7 +89,7 @@ function decoded(text: string): string | null {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A percent sign that begins no escape: none of ours.
+    // Invalid percent-encoding: not a token of ours.
     return null;
   }
 }

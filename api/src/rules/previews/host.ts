@@ -1,6 +1,6 @@
-// Hosts of previews: every port of every sandbox is an origin of its own below the preview URL's
-// host, so that browsers keep apps from one another and from the service. Pure: from an origin to
-// its sandbox and port and back, and which preview URLs go with a public one.
+// Preview hosts: each port of each sandbox has its own origin below the preview URL's host, so that
+// browsers isolate apps from each other and from the service. Pure: maps an origin to sandbox and
+// port and back, and validates a preview URL against the public URL.
 //
 //   https://previews.example.com  ->  https://3000-<sandbox id without sbx_>.previews.example.com
 
@@ -8,9 +8,9 @@ const SANDBOX_PREFIX = 'sbx_';
 /** Port without leading zeros, sandbox id without its prefix. */
 const LABEL = /^([1-9]\d{0,4})-([a-z2-7]{24})$/;
 const MAX_PORT = 65_535;
-/** Where the service and previews may be below one name: browsers take no cookies for all of it. */
+/** The only name under which service and previews may both live: browsers reject cookies for it. */
 const LOCALHOST = 'localhost';
-/** What stands before the preview host must fit into a name of DNS with it. */
+/** The preview label and the preview host together must fit into a DNS name. */
 const LONGEST_HOST = 253 - '65535-'.length - 24 - '.'.length;
 
 export interface PreviewPlace {
@@ -18,7 +18,7 @@ export interface PreviewPlace {
   port: number;
 }
 
-/** A place from two texts; null where they are none. */
+/** Parses sandbox id and port; null if invalid. */
 export function readPreviewPlace(sandboxId: string, port: string): PreviewPlace | null {
   const isPlace =
     sandboxId.startsWith(SANDBOX_PREFIX) &&
@@ -27,23 +27,21 @@ export function readPreviewPlace(sandboxId: string, port: string): PreviewPlace 
   return isPlace ? { sandboxId, port: Number(port) } : null;
 }
 
-/** The origin at which a port of a sandbox is seen. */
+/** The origin of a port of a sandbox. */
 export function previewOrigin(previewUrl: string, { sandboxId, port }: PreviewPlace): string {
   const { protocol, host } = new URL(previewUrl);
   return `${protocol}//${port}-${sandboxId.slice(SANDBOX_PREFIX.length)}.${host}`;
 }
 
 /**
- * What a `Host` header names. `malformed`: below the preview host, or that itself, but no preview:
- * nothing of the service is to answer there. `not_a_preview`: every other host, by whichever of
- * them people reach the service. The header's port is not compared: an app is kept apart by its
- * name, and who forwards a port has another one.
+ * Parses a `Host` header. `malformed`: the preview host itself or a name below it that is not a
+ * preview; the service must not respond there. `not_a_preview`: any other host. The header's port
+ * is ignored: names isolate apps, and a port forwarder uses another port.
  */
 export function parsePreviewHost(previewUrl: string, hostHeader: string): PreviewPlace | 'not_a_preview' | 'malformed' {
   const previewHost = new URL(previewUrl).hostname;
   const given = hostHeader.toLowerCase();
-  // The name ends where something comes that no name has in it, whatever that means: a port, a
-  // path, a second host.
+  // The name ends at the first character that no name contains: a port, a path or a second host.
   const at = /^(?:.*@)?/.exec(given)?.[0].length ?? 0;
   const name = /^[^\s:/\\?#,]*/.exec(given.slice(at))?.[0] ?? '';
   const bare = name.replace(/\.+$/, '');
@@ -62,9 +60,9 @@ function isPort(digits: string | undefined): digits is string {
 }
 
 /**
- * Why a preview URL cannot be used beside a public one; null when it can. What runs in a sandbox
- * can set cookies for every name above its own but the public suffix: the service may be none of
- * them, and not below one.
+ * The reason why a preview URL cannot be combined with a public URL; null if it can. Apps can set
+ * cookies for every parent domain except the public suffix. The service must therefore not be at or
+ * below a parent domain of previews.
  */
 export function previewUrlFault(previewUrl: string, publicUrl: string): string | null {
   const [preview, own] = [new URL(previewUrl).hostname, new URL(publicUrl).hostname];

@@ -1,19 +1,13 @@
-// The way of a visitor of a team link by the service's sign-in page and back: which page that is,
-// and to which path of the preview it leads back. Pure.
+// The detour of a team link's visitor through the sign-in page: its address, and the preview path
+// to return to. Pure.
 
-/** Path of the service's page. */
+/** Path of the sign-in page for previews. */
 export const PREVIEW_PAGE = '/preview';
-/**
- * Longest path of the service that sign-in leads back to (sign-in/local-path.ts), and that a form
- * sends.
- */
+/** Longest return path that sign-in accepts (sign-in/local-path.ts) and forms submit. */
 const LONGEST_RETURN = 2_048;
 const NO_PATH = '/';
 
-/**
- * The page's address with the path to come back to; without it where that is none, or too long to
- * be kept through a sign-in.
- */
+/** The page's address with the return path, omitted if invalid or too long to survive a sign-in. */
 export function withPreviewPath(signIn: string, path: string): string {
   const kept = previewPath(path);
   if (kept === NO_PATH) return signIn;
@@ -22,11 +16,11 @@ export function withPreviewPath(signIn: string, path: string): string {
 }
 
 /**
- * A path of a preview with its query, byte for byte; `/` for whatever else. It stands right after
- * an origin, so no beginning of it can lead to another one; what would make a fragment, break a
- * header or is read by browsers as another character is none.
+ * A preview path with its query, unchanged; `/` if invalid. The path follows an origin directly, so
+ * it must not change the origin. Invalid characters: `#`, those that break a header, and those that
+ * browsers normalise.
  */
 export function previewPath(text: string): string {
-  // Printable ASCII but "#" and the backslash.
+  // Printable ASCII except `#` and the backslash.
   return /^\/(?!\/)[!"$-[\]-~]*$/.test(text) ? text : NO_PATH;
 }

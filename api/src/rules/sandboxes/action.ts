@@ -1,5 +1,4 @@
-// Whether an action is legal in a sandbox's status, and what a caller is told where it is not. Asks
-// the contract's table and nothing else.
+// Checks an action against the contract's state table, and describes a refusal.
 import {
   REFUSAL_CODES,
   SANDBOX_ACTION_RULES,
@@ -28,9 +27,9 @@ const NOUNS: { readonly [action in SandboxAction]: string } = {
 };
 
 /**
- * `do`: the action is to be carried out. `done`: nothing is left to do, or it is under way: give
- * the same answer as the first time. Throws the code of {@link REFUSAL_CODES} where it is not
- * legal, naming the status and the ones in which it is.
+ * `do`: carry out the action. `done`: the action is complete or in progress; respond as the first
+ * time. Throws the code of {@link REFUSAL_CODES} for an illegal action, naming the status and the
+ * legal ones.
  */
 export function requireLegal(action: SandboxAction, status: SandboxStatus): Exclude<SandboxVerdict, 'refuse'> {
   const verdict = SANDBOX_ACTION_RULES[action][status];

@@ -1,8 +1,8 @@
-// Sizes held against each other: what a resize aims at, which of it is more and which less. Pure;
-// services/sandbox-resize.ts acts on it.
+// Arithmetic of allocations: the target of a resize, and which resources grow or shrink. Pure;
+// services/sandboxes/resize.ts applies it.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 
-/** What a resize asks for: the amounts given, and the rest as it is. */
+/** The target of a resize: the given amounts, the others unchanged. */
 export function targetOf(
   present: Allocation,
   asked: { [amount in keyof Allocation]?: number | undefined },
@@ -14,7 +14,7 @@ export function targetOf(
   };
 }
 
-/** Each amount the larger of the two. */
+/** The maximum of each resource. */
 export function largerOf(one: Allocation, other: Allocation): Allocation {
   return {
     vcpu: Math.max(one.vcpu, other.vcpu),
@@ -28,8 +28,8 @@ export function sameSize(one: Allocation, other: Allocation): boolean {
 }
 
 /**
- * What of `wanted` is still to come when `inForce` is the size; null when nothing is. A disk never
- * shrinks: one that is larger by now stays.
+ * The part of `wanted` that differs from `inForce`; null if none does. A disk never shrinks, so a
+ * larger disk is kept.
  */
 export function outstanding(wanted: Allocation, inForce: Allocation): Allocation | null {
   const reachable = { ...wanted, diskGb: Math.max(wanted.diskGb, inForce.diskGb) };

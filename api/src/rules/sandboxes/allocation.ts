@@ -1,4 +1,4 @@
-// What a new sandbox gets where the caller said nothing: profile, machine tier, persistence. Pure.
+// Defaults of a new sandbox: profile, VM size, persistence. Pure.
 import {
   DEFAULT_PROFILE,
   MACHINE_SIZES,
@@ -29,15 +29,14 @@ export interface ChosenAllocation {
 }
 
 /**
- * An ephemeral sandbox runs, and is billed, until it ends: sleep would end it, so nothing puts it
- * to sleep by itself.
+ * An ephemeral sandbox runs, and is billed, until it ends. Sleep would end it, so it never sleeps
+ * by itself.
  */
 const EPHEMERAL_PERSISTENCE_POLICY: PersistencePolicy = 'always_on';
 
 /**
- * The request's own profile; else that of the machine size asked for (spec: "inferred from the
- * requested machine size"); else the project's default; else `auto`. A machine size overrides the
- * tier of the profile.
+ * The profile of the request; else of the requested VM size (spec: "inferred from the requested
+ * machine size"); else the project's default; else `auto`. A VM size overrides the profile's tier.
  */
 export function chooseAllocation(request: AllocationRequest, defaults: ProjectDefaults): ChosenAllocation {
   const profile = request.profile ?? inferredProfile(request) ?? defaults.profile ?? DEFAULT_PROFILE;

@@ -1,20 +1,17 @@
-// What of its host a sandbox keeps reserved while it is being destroyed: what it had when that
-// began. Ending it must not take room that was free. Pure.
+// Host capacity that a sandbox reserves during its destroy: the capacity it held before. A destroy
+// must not claim capacity that was free. Pure.
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { isDeathCode } from './machine-death.ts';
 
-/** `machine`: vCPUs, memory and disk. `disk`: that alone. */
+/** `machine`: vCPUs, memory and disk. `disk`: the disk only. */
 export type DestroyHolds = 'machine' | 'disk' | 'nothing';
 
-/**
- * Refusals of a create (protocol/src/host.ts) with which a host says that nothing of the machine is
- * there.
- */
+/** Refusals of a create (protocol) by which a host confirms that no VM exists. */
 const NEVER_MADE: ReadonlySet<string> = new Set(['create_failed', 'insufficient_capacity']);
 
 /**
- * What a destroy that begins now holds until it is over. Where something may run on the host all
- * the same, a machine.
+ * Capacity held until a destroy that starts now completes. Reserves a whole VM if one may still run
+ * on the host.
  */
 export function destroyHolds(before: {
   status: SandboxStatus;
@@ -25,11 +22,11 @@ export function destroyHolds(before: {
   return before.wakesFrom === null ? 'nothing' : 'disk';
 }
 
-/** Of a sandbox that holds no machine by its status. */
+/** For a sandbox whose status implies no VM. */
 function mayRun({ status, reasonCode }: { status: SandboxStatus; reasonCode: string | null }): boolean {
-  // It has a reason after a wake that was given up, which may yet come late.
+  // A reason means an abandoned wake, which may still complete.
   if (status === 'stopped') return reasonCode !== null;
-  // Its host told that the machine is dead or was never made; whatever else it failed with (a host
-  // that does not answer, a lost record), nobody looked.
+  // The host confirmed a dead or never created VM. After any other failure (unreachable host, lost
+  // record) the VM may exist.
   return reasonCode === null || !(isDeathCode(reasonCode) || NEVER_MADE.has(reasonCode));
 }

@@ -1,4 +1,4 @@
-// When a create may ask for an ephemeral sandbox, and what it must say then. Pure.
+// Rules for creating ephemeral sandboxes. Pure.
 import { TTL_SECONDS } from '@berth/contract/route/limits.ts';
 import { EXTERNAL_USE_CASE } from '@berth/contract/orgs/projects.ts';
 import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
@@ -7,8 +7,8 @@ import { CodedError } from '../coded-error.ts';
 type ModeFields = Pick<CreateSandboxBody, 'mode' | 'ttlSeconds' | 'persistencePolicy'>;
 
 /**
- * Throws `invalid_request` where the fields contradict each other: a time to live belongs to
- * `mode`, a persistence policy to sandboxes without.
+ * Throws `invalid_request` for contradicting fields: `ttlSeconds` requires `mode`, which excludes a
+ * persistence policy.
  */
 export function requireConsistentMode({ mode, ttlSeconds, persistencePolicy }: ModeFields): void {
   if (mode === undefined) {
@@ -27,8 +27,8 @@ export function requireConsistentMode({ mode, ttlSeconds, persistencePolicy }: M
 }
 
 /**
- * Throws `ephemeral_not_allowed` for a mode in a project whose machines do not serve its operator's
- * product users.
+ * Throws `ephemeral_not_allowed` if the project's sandboxes do not serve the end users of its
+ * operator's product.
  */
 export function requireModeAllowed(mode: ModeFields['mode'], useCase: string): void {
   if (mode === undefined || useCase === EXTERNAL_USE_CASE) return;

@@ -1,24 +1,23 @@
-// Whether a sandbox is in use, and when one that is not goes to sleep by itself. Pure; the clock is
-// an argument. services/activity-signal.ts notes signs of use, services/idle.ts and workers/idle.ts
-// act on the verdict.
+// Idleness of a sandbox, and when it goes to sleep by itself. Pure; the clock is an argument.
+// services/sandboxes/activity-signal.ts records usage signals; services/sandboxes/idle.ts and
+// workers/sandboxes/idle.ts act on the result.
 //
-//   use noted ──> sandbox.last_active_at ──┐
-//   CPU between two looks ─────────────────┼──> idleness() ──> exempt | in_use | quiet | idle
-//   policy of sandbox and project ─────────┘
+//   usage signal ──> sandbox.last_active_at ──┐
+//   CPU between two checks ───────────────────┼──> idleness() ──> exempt | in_use | quiet | idle
+//   policy of sandbox and project ────────────┘
 import { IDLE_MINUTES } from '@berth/contract/route/limits.ts';
 import type { PersistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 
 /**
- * The registry of signs of use that are noted as they happen, all in the sandbox's one
- * `last_active_at`. Whatever lets somebody use a sandbox gets its name here and calls
- * `noteActivity`, or `holdActivity` for as long as it lasts.
+ * Registry of usage signals, all recorded in the sandbox's `last_active_at`. Each way to use a
+ * sandbox has a name here and calls `noteActivity`, or `holdActivity` for its duration.
  */
 export const USE_SIGNALS = ['exec', 'file', 'connect', 'clone', 'preview', 'cpu'] as const;
 export type UseSignal = (typeof USE_SIGNALS)[number];
 
 /**
- * Share of one host CPU above which a machine is at work by itself, although nobody calls it.
- * docs/decisions/size-recommendation.md has the measurements it stands between.
+ * Share of one host CPU above which a VM counts as working although nobody calls it.
+ * docs/decisions/size-recommendation.md derives it.
  */
 export const BUSY_CPU_SHARE = 0.1;
 
@@ -26,18 +25,17 @@ export interface IdlenessInput {
   now: number;
   mode: 'persistent' | 'ephemeral';
   persistencePolicy: PersistencePolicy;
-  /** The project's setting; null: the default. 0: never. */
+  /** The project's setting; null: the default; 0: never. */
   idleMinutes: number | null;
-  /** The last sign of use, its wake included. Milliseconds since 1970. */
+  /** Time of the last usage signal, including its wake, in milliseconds since 1970. */
   lastActiveAt: number;
-  /** Mean share of one host CPU that the machine used since the look before; null: not known. */
+  /** Mean share of one host CPU used since the previous check; null: unknown. */
   cpuShare: number | null;
 }
 
 /**
- * `exempt`: never sleeps by itself. `in_use`: at work at this moment, which is a sign of use.
- * `quiet`: not for long enough, or nobody knows what it does at this moment. `idle`: to be put to
- * sleep.
+ * `exempt`: never sleeps by itself. `in_use`: working now, which is a usage signal. `quiet`: not
+ * idle long enough, or its CPU usage is unknown. `idle`: due for sleep.
  */
 export type Idleness = 'exempt' | 'in_use' | 'quiet' | 'idle';
 

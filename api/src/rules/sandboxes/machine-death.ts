@@ -1,12 +1,11 @@
-// What it means that a sandbox's machine is gone: a code for programs and a sentence for people.
-// Pure.
+// Reasons for the loss of a sandbox's VM: a code for programs and a message for people. Pure.
 
 export interface Reason {
   code: string;
   message: string;
 }
 
-/** Why a host says a machine is dead (protocol/src/host.ts). */
+/** A host's code for a dead VM (protocol). */
 export type DeathCode =
   | 'not_created'
   | 'guest_panic'
@@ -34,23 +33,23 @@ export function isDeathCode(code: string): code is DeathCode {
   return Object.hasOwn(SENTENCES, code);
 }
 
-/** Why a dead machine died, as far as its host knows; `reason` is the host's own word. */
+/** The reason of a dead VM as far as its host knows; `reason` is the host's text. */
 export function deathOf(machine: { deathCode?: DeathCode | undefined; reason?: string | undefined }): Reason {
   const code = machine.deathCode ?? 'process_ended';
   return { code, message: machine.reason === undefined ? SENTENCES[code] : `${SENTENCES[code]}: ${machine.reason}` };
 }
 
-/** The host does not answer: nobody can say what became of the machine. */
+/** The host does not respond, so the VM's fate is unknown. */
 export const HOST_LOST: Reason = { code: 'host_lost', message: 'the host of its machine does not answer' };
 
-/** The host answers, and knows nothing of the machine. */
+/** The host responds but does not know the VM. */
 export const MACHINE_LOST: Reason = { code: 'machine_lost', message: 'its host no longer has its machine' };
 
-/** The host answers, and has nothing left of a machine that did not run. */
+/** The host responds but has lost the disk of a VM that did not run. */
 export const DISK_LOST: Reason = {
   code: 'disk_lost',
   message: 'its host has neither a snapshot nor a disk of it any more',
 };
 
-/** Codes after which the machine may turn up again as if nothing had happened. */
+/** Codes after which the VM may reappear unharmed. */
 export const LOST_FROM_SIGHT: ReadonlySet<string> = new Set([HOST_LOST.code, MACHINE_LOST.code]);

@@ -1,4 +1,4 @@
-// How far a renewal extends an ephemeral sandbox, and when its plan forbids it. Pure.
+// Renewal of ephemeral sandboxes, and its limit by the plan. Pure.
 import type { Plan } from '@berth/contract/billing/plans.ts';
 import { CodedError } from '../coded-error.ts';
 import { describePlan } from '../billing/plan-limits.ts';
@@ -9,14 +9,14 @@ export interface Session {
   ttlSeconds: number;
 }
 
-/** When the session ends after one more renewal: its time to live later than it would have. */
+/** The expiry after one more renewal: `ttlSeconds` after the current one. */
 export function renewedExpiry({ expiresAt, ttlSeconds }: Session): Date {
   return new Date(expiresAt.getTime() + ttlSeconds * 1_000);
 }
 
 /**
- * Throws `session_cap_exhausted` when the renewed session, from its create on, would be longer than
- * the plan allows.
+ * Throws `session_cap_exhausted` if the renewed lifetime, counted from the create, would exceed the
+ * plan's limit.
  */
 export function requireRenewalWithinPlan(plan: Plan, session: Session): void {
   const cap = plan.ephemeralSessionSeconds;

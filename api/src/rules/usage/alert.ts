@@ -1,23 +1,19 @@
-// How what was used stands to a cap: the share, its status, and what people are told. Pure; which
-// cap holds is said in usage-caps.ts.
+// Usage relative to a cap: percentage, status and message. Pure; usage/caps.ts selects the cap.
 import type { UsageAlert, UsageAlertStatus } from '@berth/contract/usage/usage.ts';
 import { capMs, describeWarning, isAtCap, warningsDue, type CapScope, type CapStanding } from './caps.ts';
 
 const HOUR_MS = 3_600_000;
 
 /**
- * `stops`: work stops at the cap, what is awake after a time of grace; null: it goes on and is
- * counted.
+ * `stops`: work stops at the cap, running sandboxes after a grace period; null: work continues and
+ * is metered.
  */
 export function usageAlertOf(standing: CapStanding, stops: { graceSeconds: number } | null): UsageAlert {
   const status = statusOf(standing);
   return { percentUsed: percentOf(standing), status, message: messageOf(standing, status, stops) };
 }
 
-/**
- * Where there is no cap; a project without one of its own is still inside its org's, if that has
- * one.
- */
+/** The alert without a cap. A project without its own cap is still subject to its org's. */
 export function uncappedAlert(usedMs: number, scope: CapScope['kind']): UsageAlert {
   return {
     percentUsed: 0,
@@ -32,10 +28,7 @@ function statusOf({ usedMs, cap }: CapStanding): UsageAlertStatus {
   return warningsDue(usedMs, cap).includes(80) ? 'warning' : 'normal';
 }
 
-/**
- * Rounded down, so that it says 100 when the cap is reached and not before. A cap of nothing is
- * used up from the beginning.
- */
+/** Rounded down, so that 100 means the cap is reached. A cap of 0 is always reached. */
 function percentOf({ usedMs, cap }: CapStanding): number {
   return capMs(cap) === 0 ? 100 : Math.floor((usedMs * 10_000) / capMs(cap)) / 100;
 }
@@ -47,7 +40,7 @@ function messageOf(standing: CapStanding, status: UsageAlertStatus, stops: { gra
   return describeWarning(standing, status === 'warning' ? 80 : 100, stops);
 }
 
-/** Machine hours to the hundredth. */
+/** Machine hours with two decimals. */
 function hoursText(ms: number): string {
   return String(Math.floor(ms / (HOUR_MS / 100)) / 100);
 }

@@ -1,62 +1,66 @@
-// Caps on machine hours: which cap holds, whether it is reached, and what those are told who meet
-// it. Pure; used time is counted elsewhere.
+// Caps on machine hours: the cap in force, whether it is reached, and the messages about it. Pure;
+// usage is metered elsewhere.
 //
-//   the org's:     limit set ──> the limit │ not set, overage off ──> what the plan includes │ not set, overage on ──> none
-//   a project's:   limit set ──> the limit, inside the org's cap   │ not set ──> none of its own
-//   enforced:      the org's unless its overage is on; a project's always, for it is a budget within the org and not a matter of what is paid for
+//   org:      limit set                   -> the limit
+//             no limit, overage off       -> the hours included in the plan
+//             no limit, overage on        -> no cap
+//   project:  limit set                   -> the limit, within the org's cap
+//             no limit                    -> no cap of its own
+//   enforced: the org's cap unless overage is on; a project's cap always, since it is a budget
+//             within the org and independent of payment
 import type { Plan } from '@berth/contract/billing/plans.ts';
 import { CodedError } from '../coded-error.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Shares of a cap, in percent, at which the activity feed warns. The last is the cap itself. */
+/** Percentages of a cap at which the activity feed warns. The last is the cap itself. */
 export const WARNING_PERCENTS = [80, 100] as const;
 export type WarningPercent = (typeof WARNING_PERCENTS)[number];
 
 export interface OrgGuardrails {
   plan: Pick<Plan, 'includedMachineHours'>;
-  /** What an org admin set; null: nothing. */
+  /** Limit set by an org admin; null: none. */
   limit: number | null;
   overageEnabled: boolean;
 }
 
-/** The org's cap in machine hours a period; null: none. */
+/** The org's cap in machine hours per period; null: none. */
 export function effectiveCap({ plan, limit, overageEnabled }: OrgGuardrails): number | null {
   if (limit !== null) return limit;
   return overageEnabled ? null : plan.includedMachineHours;
 }
 
-/** The org's cap as far as work stops at it: with overage, work goes on and is counted. */
+/** The org's enforced cap: none with overage, where usage beyond the cap is metered. */
 export function enforcedCap(guardrails: OrgGuardrails): number | null {
   return guardrails.overageEnabled ? null : effectiveCap(guardrails);
 }
 
-/** A project's cap in machine hours a period, inside the org's; null: none of its own. */
+/** A project's cap in machine hours per period, within the org's; null: none of its own. */
 export function effectiveProjectCap(limit: number | null, org: OrgGuardrails): number | null {
   if (limit === null) return null;
   const around = enforcedCap(org);
   return around === null ? limit : Math.min(limit, around);
 }
 
-/** A cap in whole milliseconds of machine time, as usage is counted. */
+/** A cap in whole milliseconds of machine time, the unit of metering. */
 export function capMs(hours: number): number {
   return Math.round(hours * HOUR_MS);
 }
 
-/** Whether work stops: the last millisecond of the cap is used. */
+/** Whether the whole cap is used. */
 export function isAtCap(usedMs: number, hours: number): boolean {
   return usedMs >= capMs(hours);
 }
 
-/** The shares of the cap that are used, from the lowest on. */
+/** The warning percentages that are reached, ascending. */
 export function warningsDue(usedMs: number, hours: number): WarningPercent[] {
   return WARNING_PERCENTS.filter((percent) => usedMs >= Math.ceil((capMs(hours) / 100) * percent));
 }
 
-/** Of whom a cap is. */
+/** The owner of a cap. */
 export type CapScope = { kind: 'org'; orgId: string } | { kind: 'project'; orgId: string; projectId: string };
 
-/** How a scope stands to its cap. */
+/** Usage of a scope relative to its cap. */
 export interface CapStanding {
   scope: CapScope;
   /** In machine hours. */
@@ -65,12 +69,12 @@ export interface CapStanding {
   period: { startsAt: Date; endsAt: Date };
 }
 
-/** Throws `machine_hour_limit` naming cap, scope and remedy when the scope is at its cap. */
+/** Throws `machine_hour_limit`, naming cap, scope and remedy, if the scope is at its cap. */
 export function requireBelowCap(standing: CapStanding): void {
   if (isAtCap(standing.usedMs, standing.cap)) throw new CodedError('machine_hour_limit', describeCapReached(standing));
 }
 
-/** What people are told of a cap that is reached, and how to raise it. */
+/** Message about a reached cap, with the way to raise it. */
 export function describeCapReached(standing: CapStanding): string {
   const { scope, cap, period } = standing;
   return (
@@ -79,10 +83,7 @@ export function describeCapReached(standing: CapStanding): string {
   );
 }
 
-/**
- * What people are told of the share of a cap that is used; `stops` null: work goes on beyond the
- * cap.
- */
+/** Message about a reached warning percentage. `stops` null: work continues beyond the cap. */
 export function describeWarning(
   standing: CapStanding,
   percent: WarningPercent,
@@ -95,7 +96,7 @@ export function describeWarning(
   return `${used} At the cap nothing new is created or woken; ${grace}. ${remedyOf(scope)}`;
 }
 
-/** What of an awake sandbox its turn depends on. */
+/** Facts about a running sandbox that decide its turn. */
 export interface SleepCandidate {
   mode: string;
   persistence_policy: string;
@@ -103,12 +104,11 @@ export interface SleepCandidate {
   status_changed_at: Date;
 }
 
-/** A sandbox that could not be captured is tried again after this long. */
+/** Delay before retrying the sleep of a sandbox whose capture failed. */
 export const SLEEP_AGAIN_AFTER_MS = 60_000;
 
 /**
- * Who is put to sleep, in turns: those that sleep by themselves at other times and those that end
- * anyway, and after them what is to be always on.
+ * Orders sandboxes for sleep: first those that sleep by themselves or expire, then always-on ones.
  */
 export function inOrderOfSleep<Candidate extends SleepCandidate>(
   awake: readonly Candidate[],
@@ -144,7 +144,7 @@ function inWords(hours: number): string {
   return `${hoursText(hours)} machine hour${hours === 1 ? '' : 's'}`;
 }
 
-/** To the thousandth, which is 3.6 s. A cap that is smaller is told as it is. */
+/** Machine hours with three decimals (3.6 s). A smaller cap is shown exactly. */
 function hoursText(hours: number): string {
   const rounded = Math.floor(hours * 1_000 + 1e-6) / 1_000;
   return String(rounded === 0 ? hours : rounded);

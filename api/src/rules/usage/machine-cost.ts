@@ -1,4 +1,4 @@
-// What machine time is estimated to cost. Pure.
+// Estimated cost of machine time. Pure.
 import type { MachineRates } from '@berth/contract/billing/machine-rates.ts';
 
 const HOUR_MS = 3_600_000;
@@ -10,12 +10,12 @@ export interface MachineTime {
   ms: number;
 }
 
-/** Machine hours of whole milliseconds: divided once, at the end. */
+/** Machine hours of whole milliseconds, divided once at the end. */
 export function machineHours(ms: number): number {
   return ms / HOUR_MS;
 }
 
-/** In US dollars, to the millionth. What is summed are whole milliseconds of each resource. */
+/** US dollars rounded to millionths. Sums whole milliseconds of each resource. */
 export function estimatedCostUsd(times: readonly MachineTime[], rates: MachineRates): number {
   const sumMs = (amountOf: (time: MachineTime) => number): number =>
     times.reduce((sum, time) => sum + time.ms * amountOf(time), 0);
@@ -26,7 +26,7 @@ export function estimatedCostUsd(times: readonly MachineTime[], rates: MachineRa
   return toMillionths(usd);
 }
 
-/** Of US dollars. */
+/** Rounds US dollars to millionths. */
 export function toMillionths(usd: number): number {
   return Math.round(usd * 1_000_000) / 1_000_000;
 }
