@@ -43,7 +43,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   'api/src/preview': [
     ...['api/src/http/answers', 'api/src/http/requests', 'api/src/hosts', 'api/src/pages', 'api/src/rules'],
-    ...['api/src/services', 'contract/src', 'http-proxy-3', 'node:'],
+    ...['api/src/services', 'contract/src', 'node:'],
   ],
   'api/src/http': [
     ...['api/src/call', 'api/src/pages', 'api/src/preview', 'api/src/reference', 'api/src/routes', 'api/src/rules'],

@@ -1,5 +1,5 @@
-// Lets a visitor in: the link or cookie is looked at, and the sandbox behind it is awake, noted as
-// used, or woken where its project says so.
+// Admits preview requests: checks link or cookie, then makes sure that the sandbox is awake and
+// recorded as in use. Wakes it where its project allows that.
 import { SANDBOX_ACTION_RULES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { noteActivity, NOTED_WITHIN_MS } from '../services/sandboxes/activity-signal.ts';
@@ -13,11 +13,11 @@ import {
   type PreviewVisit,
 } from '../services/previews/access.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
+import { takeIntoUse } from '../services/sandboxes/use.ts';
 import { waitWhileUnderWay } from '../services/sandboxes/wait.ts';
-import { awakeForUse, reread } from '../services/sandboxes/wake-on-use.ts';
-import type { MachineConnections } from './connections.ts';
-import type { Machines } from './machines.ts';
-import type { PreviewParts } from './parts.ts';
+import { reread } from '../services/sandboxes/wake-on-use.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import type { ConnectionPools } from './connection-pools.ts';
 import {
   asleep,
   EXPIRED,
@@ -31,13 +31,20 @@ import {
   UNREACHABLE,
   type Refusal,
 } from './refusals.ts';
+import type { PreviewRuntime } from './runtime.ts';
 
 export interface Admitted {
   access: PreviewAccess;
-  connections: MachineConnections;
+  pool: ConnectionPool;
 }
 
 export type Admission = { admitted: Admitted } | { refusal: Refusal } | { signInAt: string };
+
+/** Ends a proxied request or WebSocket early; `code` is logged. */
+export interface Cut {
+  code: string;
+  refusal: Refusal;
+}
 
 const REFUSALS: { readonly [why in PreviewRefusal & string]: Refusal } = {
   no_link: NO_LINK,
@@ -48,39 +55,39 @@ const REFUSALS: { readonly [why in PreviewRefusal & string]: Refusal } = {
 };
 
 /**
- * `target` is the path that is asked for, without our tokens; `signal` ends the waiting for a wake.
+ * `target` is the requested path and query, without preview tokens. `signal` aborts the wait for a
+ * wake.
  */
 export async function admit(
-  parts: PreviewParts,
+  runtime: PreviewRuntime,
   visit: PreviewVisit,
   target: string,
   signal: () => AbortSignal,
 ): Promise<Admission> {
-  const { context, machines } = parts;
+  const { context, pools } = runtime;
   const opened = await openPreview(context, visit);
   if ('refusal' in opened) {
     const { refusal } = opened;
     return typeof refusal === 'string' ? { refusal: REFUSALS[refusal] } : { signInAt: signInUrl(refusal, target) };
   }
   const { access } = opened;
-  const connections = connectionsTo(machines, access.sandbox);
-  if (connections !== undefined && performance.now() - connections.notedAtMs < NOTED_WITHIN_MS)
-    return { admitted: { access, connections } };
-  // It may have been woken in the second for which it is remembered.
+  const pool = poolOf(pools, access.sandbox);
+  if (pool !== undefined && performance.now() - pool.notedAtMs < NOTED_WITHIN_MS) return { admitted: { access, pool } };
+  // The row was cached for up to a second; the sandbox may have been woken since.
   const sandbox = isAwake(access.sandbox.status) ? access.sandbox : await reread(context, access.sandbox);
-  return await takeIntoUse(parts, access, sandbox, signal);
+  return await admitAwake(runtime, access, sandbox, signal);
 }
 
-/** The same for a sandbox that turned out not to be as its row said. */
-export async function admitAgain(
-  parts: PreviewParts,
+/** Admits a request again whose sandbox did not run as its row said. */
+export async function readmit(
+  runtime: PreviewRuntime,
   access: PreviewAccess,
   signal: () => AbortSignal,
 ): Promise<Admission> {
-  return await takeIntoUse(parts, access, await reread(parts.context, access.sandbox), signal);
+  return await admitAwake(runtime, access, await reread(runtime.context, access.sandbox), signal);
 }
 
-/** What a visitor is told whose sandbox is not awake; undefined when it is. */
+/** Returns undefined for a sandbox that is awake. */
 export function refusalOf(status: SandboxStatus, access: PreviewAccess): Refusal | undefined {
   if (isAwake(status)) return undefined;
   switch (status) {
@@ -97,73 +104,52 @@ export function refusalOf(status: SandboxStatus, access: PreviewAccess): Refusal
   }
 }
 
-/** What somebody is told whose request was held until it may not go on; `name` is for the log. */
-export function refusalAtEnd(end: PreviewEnd): { name: string; refusal: Refusal } {
-  if (typeof end !== 'string') return { name: 'signed_out', refusal: NO_LINK };
-  return { name: end, refusal: end === 'sandbox_not_awake' || end === 'unchecked' ? UNREACHABLE : REFUSALS[end] };
+/** Ends what is open under a lease that has ended. */
+export function cutAtEnd(end: PreviewEnd): Cut {
+  if (typeof end !== 'string') return { code: 'signed_out', refusal: NO_LINK };
+  return { code: end, refusal: end === 'sandbox_not_awake' || end === 'unchecked' ? UNREACHABLE : REFUSALS[end] };
 }
 
-async function takeIntoUse(
-  parts: PreviewParts,
+async function admitAwake(
+  runtime: PreviewRuntime,
   access: PreviewAccess,
   sandbox: LocatedSandboxRow,
   signal: () => AbortSignal,
 ): Promise<Admission> {
-  const { context, machines } = parts;
-  const awake = await awakeFor(parts, access, sandbox, signal);
-  if (!('id' in awake)) return { refusal: awake };
-  // Before it is used, so that who is about to put it to sleep for being idle finds this, or this
-  // finds that it fell asleep.
-  if (await noteActivity(context, awake, 'preview')) return admitted(machines, access, awake);
-  const again = await awakeFor(parts, access, await reread(context, awake), signal);
-  return 'id' in again ? admitted(machines, access, again) : { refusal: again };
-}
-
-function admitted(machines: Machines, access: PreviewAccess, sandbox: LocatedSandboxRow): Admission {
-  const connections = connectionsTo(machines, sandbox);
-  if (connections === undefined) return { refusal: UNREACHABLE };
-  connections.notedAtMs = performance.now();
-  return { admitted: { access, connections } };
-}
-
-/** The sandbox, awake; or what its visitor is told instead. */
-async function awakeFor(
-  { context, bounds: { startingMs } }: PreviewParts,
-  access: PreviewAccess,
-  sandbox: LocatedSandboxRow,
-  signal: () => AbortSignal,
-): Promise<LocatedSandboxRow | Refusal> {
-  if (isAwake(sandbox.status)) return sandbox;
+  const { context, pools, bounds } = runtime;
+  let awake = sandbox;
   try {
-    const now =
-      refusalOf(sandbox.status, access) === STARTING
-        ? await untilStarted(context, sandbox, startingMs, signal())
-        : sandbox;
-    return await awakeForUse(context, wakerOf(access), now, 'connect', signal());
+    if (refusalOf(sandbox.status, access) === STARTING)
+      awake = await untilStarted(context, sandbox, bounds.startingMs, signal());
+    const use = { action: 'connect', signalOfUse: 'preview' } as const;
+    awake = await takeIntoUse(context, wakerOf(access), awake, use, signal());
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
-    context.log.debug({ err: error, sandboxId: sandbox.id }, 'a sandbox is not awake for a preview');
-    if (error.code !== 'sandbox_state_conflict') return NOT_WOKEN;
-    const latest = await reread(context, sandbox);
-    return isAwake(latest.status) ? latest : (refusalOf(latest.status, access) ?? STARTING);
+    context.log.debug({ err: error, sandboxId: sandbox.id }, 'sandbox of a preview is not awake');
+    if (error.code !== 'sandbox_state_conflict') return { refusal: NOT_WOKEN };
+    awake = await reread(context, sandbox);
+    const refusal = refusalOf(awake.status, access);
+    if (refusal !== undefined) return { refusal };
+    // Woken by another caller meanwhile.
+    await noteActivity(context, awake, 'preview');
   }
+  const pool = poolOf(pools, awake);
+  if (pool === undefined) return { refusal: UNREACHABLE };
+  pool.notedAtMs = performance.now();
+  return { admitted: { access, pool } };
 }
 
-/** Whoever is about to be awake is waited for, whether or not a visit would wake it. */
+/** Waits for a sandbox that is becoming awake anyhow, for at most `timeoutMs`. */
 async function untilStarted(
   context: ServiceContext,
   sandbox: LocatedSandboxRow,
-  forMs: number,
+  timeoutMs: number,
   signal: AbortSignal,
 ): Promise<LocatedSandboxRow> {
   const watch = context.changes.watch(sandbox.id);
+  const waiting = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   try {
-    await waitWhileUnderWay(
-      context,
-      watch,
-      await reread(context, sandbox),
-      AbortSignal.any([signal, AbortSignal.timeout(forMs)]),
-    );
+    await waitWhileUnderWay(context, watch, await reread(context, sandbox), waiting);
     signal.throwIfAborted();
     return await reread(context, sandbox);
   } finally {
@@ -171,17 +157,17 @@ async function untilStarted(
   }
 }
 
-/** On whose behalf a visit wakes: a visitor of a public link is nobody in particular. */
-function wakerOf({ link }: PreviewAccess): Parameters<typeof awakeForUse>[1] {
+/** The actor of a wake: the member of a team link, or the service for a public link. */
+function wakerOf({ link }: PreviewAccess): Parameters<typeof takeIntoUse>[1] {
   return link.kind === 'team'
     ? { kind: 'session', id: link.loginId, userId: link.userId, requestId: null }
     : { kind: 'system', id: null, userId: null };
 }
 
-function connectionsTo(machines: Machines, sandbox: LocatedSandboxRow): MachineConnections | undefined {
+function poolOf(pools: ConnectionPools, sandbox: LocatedSandboxRow): ConnectionPool | undefined {
   const { id: sandboxId, epoch, host_url: hostUrl } = sandbox;
   if (hostUrl === null || !isAwake(sandbox.status)) return undefined;
-  return machines.connectionsOf({ sandboxId, epoch, hostUrl });
+  return pools.poolFor({ sandboxId, epoch, hostUrl });
 }
 
 function isAwake(status: SandboxStatus): boolean {

@@ -1,65 +1,41 @@
-// Bodies on their way between a visitor and an app. The memory of what has been written is given
-// back at once: left to the collector, it is most of the work of a long one.
+// Copies bodies between client and app. Frees the memory of each chunk as soon as it is written:
+// garbage collection would be most of the work of a long body.
 import type { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http';
-import { Stream } from 'node:stream';
 
-/** Less memory than this is not worth the while. */
+/** Smaller chunks are left to the garbage collector. */
 const FREED_BYTES = 16_384;
 
-/** As `from.pipe(to)`, for a message of which nobody else keeps anything. */
-export function passBody(from: IncomingMessage, to: OutgoingMessage): void {
-  from.on('data', (part: Buffer) => {
+/** Like `from.pipe(to)`. Nobody else may keep chunks of the message. */
+export function pipeBody(from: IncomingMessage, to: OutgoingMessage): void {
+  from.on('data', (chunk: Buffer) => {
     if (to.destroyed) return;
-    // When it failed, whoever was to write it may still hold it.
-    const goesOn = to.write(part, (error) => {
-      if (error === undefined || error === null) free(part);
+    // After a failed write the chunk may still be referenced.
+    const hasRoom = to.write(chunk, (error) => {
+      if (error === undefined || error === null) free(chunk);
     });
-    if (!goesOn) from.pause();
+    if (!hasRoom) from.pause();
   });
   to.on('drain', () => from.resume());
-  // Where the other side is gone what still comes is thrown away, so that the connection comes to
-  // the end of it.
+  // Without a destination, drain the source so that its connection reaches the end of the message.
   to.once('close', () => from.resume());
   from.once('end', () => to.end());
 }
 
-/** The same for an answer, freeing what it is read into, too. */
-export function passAnswer(answer: IncomingMessage, response: ServerResponse): void {
-  passBody(answer, response);
-  if (Number(answer.headers['content-length']) < FREED_BYTES) return;
-  const { socket } = answer;
-  // Behind the parser's own listener: what the parser hands out is a copy. Before the next request
-  // on this connection, whose parser would come behind this one.
-  const over = (): unknown => socket.off('data', free);
+/** Like {@link pipeBody}, and also frees the memory of socket reads. */
+export function pipeResponse(from: IncomingMessage, to: ServerResponse): void {
+  pipeBody(from, to);
+  if (Number(from.headers['content-length']) < FREED_BYTES) return;
+  const { socket } = from;
+  // Runs after the parser's own listener; the parser hands out copies. Removed before the next
+  // response on this connection, whose parser would run after this listener.
+  const stop = (): unknown => socket.off('data', free);
   socket.on('data', free);
-  answer.once('end', over);
-  answer.once('close', over);
+  from.once('end', stop);
+  from.once('close', stop);
 }
 
-/** Unless there is more in the same memory, as in that which Node keeps for small buffers. */
+/** Frees a chunk that fills its buffer. Node's pooled small buffers share theirs. */
 function free({ buffer, byteLength }: Uint8Array): void {
   if (byteLength >= FREED_BYTES && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer)
     buffer.transfer(0);
 }
-
-/**
- * A visitor's body, in the one way in which the library takes it: as something to be piped into the
- * request that it makes.
- */
-export class VisitorsBody extends Stream {
-  readonly #request: IncomingMessage | null;
-
-  /** Null: there is none. */
-  constructor(request: IncomingMessage | null) {
-    super();
-    this.#request = request;
-  }
-
-  override pipe<T extends NodeJS.WritableStream>(outgoing: T): T;
-  override pipe(outgoing: OutgoingMessage): OutgoingMessage {
-    if (this.#request === null) outgoing.end();
-    else passBody(this.#request, outgoing);
-    return outgoing;
-  }
-}
-export const NO_BODY = new VisitorsBody(null);

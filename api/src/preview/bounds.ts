@@ -1,4 +1,4 @@
-// The bounds of what passes through previews; the contract's, but in tests.
+// Limits of proxied requests: the contract's, overridden in tests.
 import { PREVIEW_PROXY } from '@berth/contract/route/limits.ts';
 
 export type PreviewBounds = { readonly [name in keyof typeof PREVIEW_PROXY]: number };

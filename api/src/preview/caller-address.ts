@@ -1,5 +1,5 @@
-// Where a request to a preview came from, for its app: the address that the service itself knows,
-// through proxies that the operator trusts, and never what a caller says.
+// Client address reported to apps: the peer of the connection, or the address reported by proxies
+// that the operator trusts. Claims of other peers are ignored.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
 
@@ -7,7 +7,7 @@ export class CallerAddress {
   readonly #trusted = new BlockList();
   readonly #peers = new WeakMap<Socket, { address: string; trusted: boolean }>();
 
-  /** Addresses or networks of proxies, as the configuration has them. */
+  /** IP addresses or CIDR blocks of trusted proxies. */
   constructor(trustedProxies: readonly string[]) {
     for (const entry of trustedProxies) {
       const [address = '', bits] = entry.split('/');
@@ -26,11 +26,11 @@ export class CallerAddress {
     }
     if (!peer.trusted) return peer.address;
     let { address } = peer;
-    // From the nearest on: what a proxy that is not trusted says of others is worth nothing.
-    for (const said of String(headers['x-forwarded-for'] ?? '')
+    // Nearest first; stop at the first address that is not a trusted proxy.
+    for (const reported of String(headers['x-forwarded-for'] ?? '')
       .split(',')
       .toReversed()) {
-      const next = plain(said.trim());
+      const next = plain(reported.trim());
       if (isIP(next) === 0) break;
       address = next;
       if (!this.#trusts(next)) break;
@@ -44,7 +44,7 @@ export class CallerAddress {
   }
 }
 
-/** Without the form that IPv4 has on an IPv6 socket. */
+/** Strips the prefix of IPv4-mapped IPv6 addresses. */
 function plain(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address;
 }

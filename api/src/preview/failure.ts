@@ -1,8 +1,8 @@
-// What went wrong on the way to an app or back, as its visitor is told.
+// Maps failures between API and app to refusals.
 import { HostError } from '../hosts/error.ts';
-import { TooManyConnections } from './connections.ts';
+import { TooManyConnections } from './connection-pool.ts';
 import {
-  BROKEN_ANSWER,
+  BROKEN_RESPONSE,
   nothingListens,
   PORT_FORBIDDEN,
   TOO_MANY_CONNECTIONS,
@@ -10,15 +10,15 @@ import {
   type Refusal,
 } from './refusals.ts';
 
-/** The app sent no whole answer, or none at all. */
-export class NoAnswer extends Error {
-  override readonly name = 'NoAnswer';
+/** The app closed the connection without a complete response head. */
+export class NoResponse extends Error {
+  override readonly name = 'NoResponse';
 }
 
-/** `not_there`: the machine does not run where its row says; what it is now is to be looked up. */
-export function failureOf(error: Error, port: number): Refusal | 'not_there' {
+/** `not_running`: the VM is not running on the host that its row names. Read the row again. */
+export function failureOf(error: Error, port: number): Refusal | 'not_running' {
   if (error instanceof TooManyConnections) return TOO_MANY_CONNECTIONS;
-  if (!(error instanceof HostError)) return BROKEN_ANSWER;
+  if (!(error instanceof HostError)) return BROKEN_RESPONSE;
   switch (error.code) {
     case 'port_refused':
       return nothingListens(port);
@@ -29,7 +29,7 @@ export function failureOf(error: Error, port: number): Refusal | 'not_there' {
     case 'vm_not_running':
     case 'vm_not_found':
     case 'superseded':
-      return 'not_there';
+      return 'not_running';
     default:
       return UNREACHABLE;
   }

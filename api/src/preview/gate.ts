@@ -1,137 +1,126 @@
-// Where requests to previews leave the service's own way: by their host, before a route, a hook or
-// a parser of the service sees them.
+// Entry point of requests to previews. Takes them out of the server by their Host header, before
+// any route, hook or parser of the service sees them.
 //
-//   Host -> link or cookie -> sandbox awake -> connection into it -> request and answer, or WebSocket
-import { ServerResponse, type IncomingMessage } from 'node:http';
+//   Host -> link or cookie -> sandbox awake -> connection to the app -> response or WebSocket
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { ProxyServer } from 'http-proxy-3';
 import { previewCookieName } from '../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../rules/previews/host.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import { OpenList } from '../services/previews/open-list.ts';
-import { endBehindAnswer } from '../http/answers/last-answer.ts';
 import { newRequestId } from '../http/answers/request-id.ts';
 import { boundsOf, type PreviewBounds } from './bounds.ts';
 import { CallerAddress } from './caller-address.ts';
+import { ConnectionPools } from './connection-pools.ts';
 import { Exchange } from './exchange.ts';
-import { Machines } from './machines.ts';
 import { sendRefusal } from './page.ts';
-import type { PreviewParts } from './parts.ts';
 import { BAD_HOST, FAULT, NOT_FOUND, STOPPING, type Refusal } from './refusals.ts';
-import { Sites } from './site.ts';
-import { Visit } from './visit.ts';
-import { WebSocketPassage } from './web-socket.ts';
+import { PreviewRequest } from './request.ts';
+import type { PreviewRuntime } from './runtime.ts';
+import { SiteResolver, type Site } from './site.ts';
+import { responseOver, WebSocketProxy } from './web-socket.ts';
 
 export interface PreviewGateOptions {
   context: ServiceContext;
-  /** The contract's where absent. */
+  /** Overrides of the contract's limits. */
   bounds?: Partial<PreviewBounds> | undefined;
 }
 
 export class PreviewGate {
-  readonly #parts: PreviewParts;
-  readonly #sites: Sites;
-  readonly #proxy = new ProxyServer();
+  readonly #runtime: PreviewRuntime;
+  readonly #sites: SiteResolver;
   readonly #exchanges = new OpenList<Exchange>();
-  readonly #passages = new Set<WebSocketPassage>();
-  #closing = false;
+  readonly #webSockets = new Set<WebSocketProxy>();
+  #stopping = false;
 
-  constructor({ context, bounds }: PreviewGateOptions) {
+  constructor({ context, bounds: changed }: PreviewGateOptions) {
     const { previewUrl, trustedProxies } = context.settings;
-    const secure = previewUrl.startsWith('https:');
-    const all = boundsOf(bounds);
-    this.#sites = new Sites(previewUrl);
-    this.#parts = {
+    const bounds = boundsOf(changed);
+    this.#sites = new SiteResolver(previewUrl);
+    this.#runtime = {
       context,
-      bounds: all,
-      machines: new Machines(context.hosts, all.connections),
+      bounds,
+      pools: new ConnectionPools(context.hosts, bounds.connections),
       address: new CallerAddress(trustedProxies),
       cookieName: previewCookieName(previewUrl),
-      reachedBy: secure ? { proto: 'https', port: '443' } : { proto: 'http', port: '80' },
+      origin: previewUrl.startsWith('https:') ? { proto: 'https', port: '443' } : { proto: 'http', port: '80' },
     };
-    // Exchanges and WebSockets are told of their own failures; what is left is a visitor who went
-    // away.
-    this.#proxy.on('error', (error) => context.log.debug({ err: error }, 'a visitor’s connection broke'));
   }
 
-  /** Answers the request if it is for a preview, or for nobody. False: it is the service's. */
+  /** Returns false, with the request untouched, when it is for the service. */
   takes(request: IncomingMessage, response: ServerResponse): boolean {
-    const site = this.#sites.of(request);
+    const site = this.#sites.resolve(request);
     if (site === 'service') return false;
-    if (typeof site === 'string') this.#refuse(request, response, site === 'malformed' ? NOT_FOUND : BAD_HOST);
-    else if (this.#closing) this.#refuse(request, response, STOPPING);
-    else void this.#pass(new Visit(this.#parts, request, response, site));
+    const place = this.#placeOf(site);
+    if ('sandboxId' in place) void this.#proxy(new PreviewRequest(this.#runtime, request, response, place));
+    else this.#refuse(request, response, place);
     return true;
   }
 
-  /** The same for a request that asks to become a WebSocket. */
+  /** Like {@link takes}, for a WebSocket handshake. */
   takesUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): boolean {
-    const site = this.#sites.of(request);
+    const site = this.#sites.resolve(request);
     if (site === 'service') return false;
-    if (typeof site === 'string' || this.#closing) {
-      socket.on('error', (error) => this.#parts.context.log.debug({ err: error }, 'a visitor’s connection broke'));
-      const response = new ServerResponse(request);
-      response.shouldKeepAlive = false;
-      response.assignSocket(socket);
-      response.once('finish', () => endBehindAnswer(socket));
-      this.#refuse(request, response, site === 'refused' ? BAD_HOST : site === 'malformed' ? NOT_FOUND : STOPPING);
-    } else {
-      void this.#passUpgrade(request, socket, head, site);
-    }
+    const place = this.#placeOf(site);
+    if ('sandboxId' in place) void this.#proxyWebSocket(request, socket, head, place);
+    else this.#refuse(request, responseOver(socket, request, this.#runtime), place);
     return true;
   }
 
-  /** Lets nobody in any more, and ends what would not end by itself. */
+  /** Refuses new requests, and ends WebSockets and streams, which would not end by themselves. */
   stop(): void {
-    this.#closing = true;
-    for (const passage of this.#passages) passage.cut();
-    for (const exchange of this.#exchanges.items()) if (exchange.streams) exchange.cut();
+    this.#stopping = true;
+    for (const webSocket of this.#webSockets) webSocket.cut();
+    for (const exchange of this.#exchanges.items()) if (exchange.isStream) exchange.cut();
   }
 
-  /** Closes what is left, the connections into sandboxes too. */
+  /** Closes all connections to apps. */
   close(): void {
-    this.#parts.machines.close();
+    this.#runtime.pools.close();
   }
 
-  async #pass(visit: Visit): Promise<void> {
+  #placeOf(site: Exclude<Site, 'service'>): PreviewPlace | Refusal {
+    if (site === 'ambiguous') return BAD_HOST;
+    if (site === 'malformed') return NOT_FOUND;
+    return this.#stopping ? STOPPING : site;
+  }
+
+  async #proxy(request: PreviewRequest): Promise<void> {
     try {
-      const admitted = await visit.letIn();
-      if (admitted === undefined || visit.gone) return;
-      const exchange = new Exchange(this.#parts, this.#proxy, visit, admitted);
-      visit.response.once('close', this.#exchanges.add(exchange).close);
+      const admitted = await request.admit();
+      if (admitted === undefined || request.closed) return;
+      const exchange = new Exchange(this.#runtime, request, admitted);
+      request.response.once('close', this.#exchanges.add(exchange).close);
       exchange.start();
     } catch (error) {
-      this.#fault(visit, error);
+      this.#fault(request, error);
     }
   }
 
-  async #passUpgrade(request: IncomingMessage, socket: Socket, head: Buffer, place: PreviewPlace): Promise<void> {
-    const passage = new WebSocketPassage(this.#parts, this.#proxy, request, socket, head, place);
-    this.#passages.add(passage);
-    socket.once('close', () => this.#passages.delete(passage));
+  async #proxyWebSocket(request: IncomingMessage, socket: Socket, head: Buffer, place: PreviewPlace): Promise<void> {
+    const webSocket = new WebSocketProxy(this.#runtime, request, socket, head, place);
+    this.#webSockets.add(webSocket);
+    socket.once('close', () => this.#webSockets.delete(webSocket));
     try {
-      await passage.start();
+      await webSocket.start();
     } catch (error) {
-      this.#fault(passage.visit, error);
+      this.#fault(webSocket.request, error);
     }
   }
 
-  #fault(visit: Visit, error: unknown): void {
-    if (visit.gone) return;
-    this.#parts.context.log.error(
-      { err: error, reqId: visit.id },
-      'a request to a preview failed by a fault of the service',
-    );
-    visit.refuse(FAULT);
+  #fault(request: PreviewRequest, error: unknown): void {
+    if (request.closed) return;
+    this.#runtime.context.log.error({ err: error, reqId: request.id }, 'internal error in a preview request');
+    request.refuse(FAULT);
   }
 
   #refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
     const reqId = newRequestId();
     const { method } = request;
     response.once('close', () => {
-      this.#parts.context.log.info(
+      this.#runtime.context.log.info(
         { reqId, method, status: response.statusCode, code: refusal.code },
-        'a request to no preview',
+        'request refused before reaching a preview',
       );
     });
     sendRefusal(request, response, refusal, reqId);

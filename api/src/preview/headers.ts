@@ -1,9 +1,9 @@
-// The headers that pass between a visitor and an app, both ways: without those that mean one
-// connection only (RFC 9110), and without ours.
+// Headers proxied between client and app: without hop-by-hop headers (RFC 9110) and without
+// Berth's own.
 import type { IncomingHttpHeaders } from 'node:http';
 import { takeCookie, takeToken } from '../rules/previews/credentials.ts';
 
-/** Of one connection, whichever way. `Connection` names more. */
+/** Hop-by-hop headers. `Connection` names more. */
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -16,12 +16,12 @@ const HOP_BY_HOP = [
   'upgrade',
 ] as const;
 /**
- * Put behind the others, whether `Connection` names it or not: of a Content-Disposition that
- * follows it Node sends other bytes, or refuses to.
+ * Always kept, and always last: Node changes, or refuses, a Content-Disposition that follows a
+ * Content-Length.
  */
 const LENGTH = 'content-length';
-/** A visitor who could set these would speak for whoever stands in between. */
-const NOT_FROM_VISITORS: ReadonlySet<string> = new Set([
+/** Removed from requests. Headers that describe the client are set by Berth. */
+const NOT_FROM_CLIENTS: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   LENGTH,
   'forwarded',
@@ -29,38 +29,36 @@ const NOT_FROM_VISITORS: ReadonlySet<string> = new Set([
   'x-real-ip',
 ]);
 const NOT_FROM_APPS: ReadonlySet<string> = new Set([...HOP_BY_HOP, LENGTH]);
-/** Addresses the message: whoever names it in `Connection` does not get rid of it. */
-const NOT_TO_NAME = 'host';
+/** Addresses the message: naming it in `Connection` does not remove it. */
+const NEVER_HOP_BY_HOP = 'host';
 const OURS = 'x-berth-';
 const FORWARDED = 'x-forwarded-';
 
-export interface VisitorsHeaders {
-  /** What an app is given; `Connection` is the client's to add. */
+export interface AppRequestHeaders {
+  /** Sent to the app. `Connection` is left to the HTTP client. */
   headers: IncomingHttpHeaders;
-  /** The value of our cookie. */
+  /** Value of the preview cookie. */
   cookie: string | null;
   hasBody: boolean;
 }
 
-/** Of a request. `method` says whether a message without a body says so. */
-export function headersForApp(given: IncomingHttpHeaders, method: string, cookieName: string): VisitorsHeaders {
+/** Headers of a request to the app. `forwarded` is added. */
+export function requestHeaders(
+  given: IncomingHttpHeaders,
+  method: string,
+  cookieName: string,
+  forwarded: Readonly<Record<string, string>>,
+): AppRequestHeaders {
   const named = namedBy(given.connection);
   const headers: IncomingHttpHeaders = {};
   for (const name in given) {
-    if (NOT_FROM_VISITORS.has(name) || name.startsWith(OURS) || name.startsWith(FORWARDED) || named?.has(name) === true)
+    if (NOT_FROM_CLIENTS.has(name) || name.startsWith(OURS) || name.startsWith(FORWARDED) || named?.has(name) === true)
       continue;
     headers[name] = given[name];
   }
-  const length = given[LENGTH];
-  if (length !== undefined) headers[LENGTH] = length;
-  const chunked = given['transfer-encoding'] !== undefined;
-  const hasBody = chunked || (length !== undefined && length !== '0');
-  if (chunked) headers['transfer-encoding'] = 'chunked';
-  // Without it the client would send an empty body in chunks, which small servers do not take.
-  else if (length === undefined && (method === 'POST' || method === 'PUT' || method === 'PATCH')) headers[LENGTH] = '0';
   if (given.te !== undefined && String(given.te).toLowerCase().includes('trailers')) headers.te = 'trailers';
   if (given.expect !== undefined && given.expect.toLowerCase() !== '100-continue') delete headers.expect;
-
+  if (given.referer?.includes('=') === true) headers.referer = takeToken(given.referer).target;
   let cookie: string | null = null;
   if (given.cookie !== undefined) {
     const taken = takeCookie(cookieName, given.cookie);
@@ -68,12 +66,19 @@ export function headersForApp(given: IncomingHttpHeaders, method: string, cookie
     if (taken.header === undefined) delete headers.cookie;
     else headers.cookie = taken.header;
   }
-  if (given.referer?.includes('=') === true) headers.referer = takeToken(given.referer).target;
-  return { headers, cookie, hasBody };
+  for (const name in forwarded) headers[name] = forwarded[name];
+
+  const length = given[LENGTH];
+  const chunked = given['transfer-encoding'] !== undefined;
+  if (chunked) headers['transfer-encoding'] = 'chunked';
+  if (length !== undefined) headers[LENGTH] = length;
+  // Else Node would send an empty chunked body, which small servers do not accept.
+  else if (!chunked && (method === 'POST' || method === 'PUT' || method === 'PATCH')) headers[LENGTH] = '0';
+  return { headers, cookie, hasBody: chunked || (length !== undefined && length !== '0') };
 }
 
-/** Of an answer. `setCookie` is ours to add. */
-export function headersForVisitor(
+/** Headers of a response to the client. `setCookie` is added. */
+export function responseHeaders(
   given: IncomingHttpHeaders,
   cookieName: string,
   setCookie: string | null,
@@ -87,7 +92,7 @@ export function headersForVisitor(
   const cookies = (given['set-cookie'] ?? []).flatMap((cookie) => appsCookie(cookie, cookieName) ?? []);
   if (setCookie !== null) {
     cookies.push(setCookie);
-    // Ours is for this visitor alone.
+    // The added cookie is for this client alone.
     headers['cache-control'] = 'no-store';
   }
   if (cookies.length > 0) headers['set-cookie'] = cookies;
@@ -96,12 +101,12 @@ export function headersForVisitor(
   return headers;
 }
 
-/** A `Set-Cookie` of an app, for its own host alone; null when it has our cookie's name. */
+/** The `Set-Cookie` of an app, limited to its own host. Null for the preview cookie's name. */
 function appsCookie(cookie: string, cookieName: string): string | null {
   const [pair = '', ...attributes] = cookie.split(';');
   const equals = pair.indexOf('=');
   const name = pair.slice(0, Math.max(0, equals)).trim();
-  // A cookie without a name is sent as its value alone, which may read like ours.
+  // Browsers send a nameless cookie as its value alone, which could imitate the preview cookie.
   const value = pair.slice(equals + 1).trim();
   if (name === cookieName || (name === '' && value.startsWith(`${cookieName}=`))) return null;
   if (!attributes.some(isDomain)) return cookie;
@@ -112,13 +117,13 @@ function isDomain(attribute: string): boolean {
   return /^\s*domain\s*(=|$)/i.test(attribute);
 }
 
-/** What a `Connection` header names beside the words that are its own. */
+/** Headers named by `Connection`, in lower case; its keywords do no harm. */
 function namedBy(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
   return new Set(
     connection
       .split(',')
       .map((name) => name.trim().toLowerCase())
-      .filter((name) => name !== NOT_TO_NAME),
+      .filter((name) => name !== NEVER_HOP_BY_HOP),
   );
 }

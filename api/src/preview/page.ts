@@ -1,5 +1,5 @@
-// How a refusal is sent: a small page for people, without scripts and with all of its style in it,
-// as every path of a preview's host is its app's; the error envelope of the API for everybody else.
+// Sends refusals: a small page to browsers, the error envelope of the API to other clients. The page
+// has inline styles and no scripts, because every path of a preview's host belongs to the app.
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BRAND } from '../pages/layout.ts';
@@ -16,7 +16,7 @@ const HEADERS: Readonly<Record<string, string>> = {
   vary: 'Accept',
 };
 
-/** Answers with the refusal; the answer has the id. Nothing was sent before. */
+/** Sends the refusal with its request id. Nothing may have been sent before. */
 export function sendRefusal(
   request: IncomingMessage,
   response: ServerResponse,
@@ -40,8 +40,8 @@ export function sendRefusal(
   response.end(body);
 }
 
-/** Sends a browser elsewhere, with GET. */
-export function sendElsewhere(response: ServerResponse, location: string, requestId: string): void {
+/** Redirects a browser, with GET. */
+export function redirect(response: ServerResponse, location: string, requestId: string): void {
   response.writeHead(303, { ...HEADERS, 'x-request-id': requestId, location, 'content-length': 0 });
   response.end();
 }
@@ -65,6 +65,6 @@ function pageOf({ title, content }: Refusal): string {
         </main>
       </body>
     </html>`.toString();
-  // Not by the template, which escapes: the hash in the policy is of these very bytes.
+  // The template would escape the style; the policy's hash is of these bytes.
   return page.replace('<style></style>', () => `<style>${STYLE}</style>`);
 }

@@ -168,7 +168,7 @@ export const TOO_MANY_CONNECTIONS: Refusal = {
   retryAfterSeconds: 3,
 };
 
-export const BROKEN_ANSWER: Refusal = {
+export const BROKEN_RESPONSE: Refusal = {
   code: 'preview_answer_broken',
   title: 'The app did not answer',
   message: 'the app closed the connection before it had answered, or answered what is no HTTP',

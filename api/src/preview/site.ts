@@ -1,55 +1,52 @@
-// Which site a request is for: the service, or a preview. Decides by the Host header alone, before
-// anything else looks at the request, so that neither is ever reached by the other's name.
+// Decides whether a request is for the service or for a preview, by its Host header alone. Runs
+// before anything else reads the request, so that neither is reachable by the other's name.
 import type { IncomingMessage } from 'node:http';
 import { parsePreviewHost, type PreviewPlace } from '../rules/previews/host.ts';
 
-/**
- * `malformed`: below the preview host, and no preview. `refused`: whom it is for cannot be told for
- * sure.
- */
-export type Site = 'service' | 'malformed' | 'refused' | PreviewPlace;
+/** `malformed`: below the preview host, but no preview. `ambiguous`: names two hosts. */
+export type Site = 'service' | 'malformed' | 'ambiguous' | PreviewPlace;
 
-/** Host headers that were parsed are remembered up to this many. */
-const REMEMBERED_HOSTS = 1_000;
-/** `http://host/path` in place of a path (RFC 9112). */
+/** Capacity of the cache of parsed Host headers. */
+const CACHED_HOSTS = 1_000;
+/** Absolute form, `http://host/path` (RFC 9112). */
 const ABSOLUTE_TARGET = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)(.*)$/is;
 
-export class Sites {
+export class SiteResolver {
   readonly #previewUrl: string;
-  readonly #byHost = new Map<string, Exclude<Site, 'refused'>>();
+  readonly #byHost = new Map<string, Exclude<Site, 'ambiguous'>>();
 
   constructor(previewUrl: string) {
     this.#previewUrl = previewUrl;
   }
 
-  /** Of a preview's request the target is a path afterwards, however it was written. */
-  of(request: IncomingMessage): Site {
+  /** Also rewrites the target of a preview's request to origin form. */
+  resolve(request: IncomingMessage): Site {
     const { host } = request.headers;
     if (host === undefined) return 'service';
-    if (hasSecondHost(request.rawHeaders)) return 'refused';
+    if (hasSecondHost(request.rawHeaders)) return 'ambiguous';
     const site = this.#siteOf(host);
     const target = request.url ?? '/';
     if (target.startsWith('/')) return site;
     const [, authority, path = ''] = ABSOLUTE_TARGET.exec(target) ?? [];
-    // A server must go by the target rather than by Host (RFC 9112), and others on the way went by
-    // Host: where they differ, nobody is right.
-    if (authority !== undefined && authority.toLowerCase() !== host.toLowerCase()) return 'refused';
+    // A server must prefer the target to Host (RFC 9112), but proxies in between may have used
+    // Host: refuse requests where they differ.
+    if (authority !== undefined && authority.toLowerCase() !== host.toLowerCase()) return 'ambiguous';
     if (authority !== undefined && site !== 'service') request.url = path.startsWith('/') ? path : `/${path}`;
     return site;
   }
 
-  #siteOf(host: string): Exclude<Site, 'refused'> {
+  #siteOf(host: string): Exclude<Site, 'ambiguous'> {
     const known = this.#byHost.get(host);
     if (known !== undefined) return known;
     const parsed = parsePreviewHost(this.#previewUrl, host);
     const site = parsed === 'not_a_preview' ? 'service' : parsed;
-    if (this.#byHost.size >= REMEMBERED_HOSTS) this.#byHost.clear();
+    if (this.#byHost.size >= CACHED_HOSTS) this.#byHost.clear();
     this.#byHost.set(host, site);
     return site;
   }
 }
 
-/** Node shows the first one only. */
+/** `headers.host` has only the first. */
 function hasSecondHost(rawHeaders: readonly string[]): boolean {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {

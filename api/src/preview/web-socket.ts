@@ -1,216 +1,209 @@
-// A visitor's request to become a WebSocket: passed to the app with its connection, and, once the
-// app agrees, all that comes on either side. What the WebSocket's frames mean is theirs alone.
-import { ServerResponse, type ClientRequest, type IncomingMessage } from 'node:http';
+// Proxies one WebSocket: the handshake, then bytes in both directions. Frames are not parsed.
+import http, { ServerResponse, type ClientRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ProxyServer } from 'http-proxy-3';
 import { endBehindAnswer } from '../http/answers/last-answer.ts';
 import { holdActivity } from '../services/sandboxes/activity-signal.ts';
 import { holdPreview, type PreviewLease } from '../services/previews/access.ts';
 import type { PreviewPlace } from '../rules/previews/host.ts';
-import { refusalAtEnd, type Admitted } from './admission.ts';
-import { sendHead } from './answer.ts';
-import { passAnswer } from './body.ts';
-import type { Asking } from './connections.ts';
-import { failureOf, NoAnswer } from './failure.ts';
-import { headersForVisitor } from './headers.ts';
-import type { PreviewParts } from './parts.ts';
-import { BAD_FRAMING, BROKEN_ANSWER, TOO_SLOW, UNREACHABLE } from './refusals.ts';
-import { Visit } from './visit.ts';
+import { cutAtEnd, type Admitted, type Cut } from './admission.ts';
+import { pipeResponse } from './body.ts';
+import { failureOf, NoResponse } from './failure.ts';
+import { responseHeaders } from './headers.ts';
+import { BAD_FRAMING, BROKEN_RESPONSE, TOO_SLOW, UNREACHABLE } from './refusals.ts';
+import { PreviewRequest } from './request.ts';
+import { sendHead } from './response-head.ts';
+import type { PreviewRuntime } from './runtime.ts';
 
-/** How long what was under way to one end may take to get there, when the other is closed. */
+/** How long data in flight may take to reach one end after the other has closed. */
 const LINGER_MS = 2_000;
+const UPGRADE = { connection: 'Upgrade', upgrade: 'websocket' } as const;
 
-export class WebSocketPassage implements Asking {
-  readonly #parts: PreviewParts;
-  readonly #proxy: ProxyServer;
-  readonly visit: Visit;
+export class WebSocketProxy {
+  readonly request: PreviewRequest;
+  readonly #runtime: PreviewRuntime;
   readonly #socket: Socket;
+  /** Bytes that came with the handshake. */
   readonly #head: Buffer;
-  #admitted: Admitted | undefined;
-  #outgoing: ClientRequest | undefined;
-  /** The app's end, once it is one. */
-  #stream: Duplex | undefined;
-  #answered = false;
+  #appRequest: ClientRequest | undefined;
+  /** The connection to the app, once it has accepted. */
+  #appSocket: Duplex | undefined;
+  #responded = false;
   #failed = false;
   #timer: NodeJS.Timeout | undefined;
   #lease: PreviewLease | undefined;
-  #use: { end(): void } | undefined;
+  #activity: { end(): void } | undefined;
 
-  constructor(
-    parts: PreviewParts,
-    proxy: ProxyServer,
-    request: IncomingMessage,
-    socket: Socket,
-    head: Buffer,
-    place: PreviewPlace,
-  ) {
-    this.#parts = parts;
-    this.#proxy = proxy;
+  constructor(runtime: PreviewRuntime, request: IncomingMessage, socket: Socket, head: Buffer, place: PreviewPlace) {
+    this.#runtime = runtime;
     this.#socket = socket;
     this.#head = head;
-    socket.on('error', (error) => parts.context.log.debug({ err: error }, 'a visitor’s WebSocket broke'));
-    const response = new ServerResponse(request);
-    response.shouldKeepAlive = false;
-    response.assignSocket(socket);
-    response.once('finish', () => endBehindAnswer(socket));
-    this.visit = new Visit(parts, request, response, place);
+    this.request = new PreviewRequest(runtime, request, responseOver(socket, request, runtime), place);
   }
 
   async start(): Promise<void> {
-    const visit = this.visit;
-    const { request, response } = visit;
-    const admitted = await visit.letIn();
-    if (admitted === undefined || visit.gone) return;
-    // Of a handshake there is no body; one that says so would leave the app waiting for it, and
-    // take what comes next for it.
+    const { context, bounds } = this.#runtime;
+    const { request, response } = this.request;
+    const admitted = await this.request.admit();
+    if (admitted === undefined || this.request.closed) return;
+    // Handshakes have no body: the app would read WebSocket frames as one.
     if (request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined) {
-      visit.refuse(BAD_FRAMING);
+      this.request.refuse(BAD_FRAMING);
       return;
     }
-    this.#admitted = admitted;
     response.once('close', () => this.#close());
-    this.#hold(admitted);
-    this.#timer = setTimeout(() => this.#cut({ name: TOO_SLOW.code, refusal: TOO_SLOW }), this.#parts.bounds.answerMs);
+    this.#lease = holdPreview(context, admitted.access);
+    void this.#lease.over.then((end) => this.#cut(cutAtEnd(end)));
+    this.#activity = holdActivity(context, admitted.access.sandbox.id, 'preview');
+    this.#timer = setTimeout(() => this.#cut({ code: TOO_SLOW.code, refusal: TOO_SLOW }), bounds.answerMs);
     this.#send(admitted);
   }
 
-  asked(outgoing: ClientRequest): void {
-    this.#outgoing = outgoing;
-    outgoing.path = this.visit.target;
-    // Before the library's own, which sends the head of the answer.
-    outgoing.once('upgrade', (answer, stream) => this.#agreed(answer, stream));
-    outgoing.on('error', (error) => this.#fail(error));
-    outgoing.once('close', () => this.#fail(new NoAnswer('the connection was closed before there was an answer')));
-  }
-
-  /** Ends it, whatever it is doing. */
+  /** Ends the WebSocket in whatever state. */
   cut(): void {
-    this.#cut({ name: 'shutting_down', refusal: UNREACHABLE });
+    this.#cut({ code: 'shutting_down', refusal: UNREACHABLE });
   }
 
-  #send({ connections }: Admitted): void {
-    const { request, place, headers, target } = this.visit;
-    request.url = target;
-    request.headers = { ...headers, connection: 'Upgrade', upgrade: 'websocket' };
-    const options = {
-      target: { protocol: 'http:', host: 'sandbox', port: place.port },
-      toProxy: true,
-      agent: connections.single,
-      ssl: { asking: this, maxHeaderSize: this.#parts.bounds.headBytes },
-    };
-    this.#proxy.ws(request, this.#socket, this.#head, options, () => undefined);
-    // An app that does not agree is passed on as any answer is: the library would hold all of it
-    // that its visitor has not taken.
-    this.#outgoing?.removeAllListeners('response');
-    this.#outgoing?.once('response', (answer) => this.#declined(answer));
+  #send({ pool, access: { setCookie } }: Admitted): void {
+    const { place, headers, target } = this.request;
+    const appRequest = http.request({
+      path: target,
+      port: place.port,
+      headers: { ...headers, ...UPGRADE },
+      setHost: false,
+      agent: pool.dedicated,
+      maxHeaderSize: this.#runtime.bounds.headBytes,
+    });
+    this.#appRequest = appRequest;
+    appRequest.once('upgrade', (appResponse, appSocket, head) => this.#accept(appResponse, appSocket, head, setCookie));
+    appRequest.once('response', (appResponse) => this.#decline(appResponse, setCookie));
+    appRequest.on('error', (error) => this.#fail(error));
+    appRequest.once('close', () => this.#fail(new NoResponse('the app closed the connection before responding')));
+    appRequest.end();
   }
 
-  #agreed(answer: IncomingMessage, stream: Duplex): void {
-    const { response } = this.visit;
-    this.#answered = true;
+  /** Answers `101 Switching Protocols` and joins the two connections. */
+  #accept(appResponse: IncomingMessage, appSocket: Duplex, head: Buffer, setCookie: string | null): void {
+    const request = this.request;
+    const socket = this.#socket;
+    this.#responded = true;
     clearTimeout(this.#timer);
-    if (answer.headers.upgrade?.trim().toLowerCase() !== 'websocket' || this.visit.gone) {
-      this.visit.code ??= BROKEN_ANSWER.code;
-      stream.destroy();
-      this.#socket.destroy();
+    if (appResponse.headers.upgrade?.trim().toLowerCase() !== 'websocket' || request.closed) {
+      request.errorCode ??= BROKEN_RESPONSE.code;
+      appSocket.destroy();
+      socket.destroy();
       return;
     }
-    const { cookieName } = this.#parts;
-    const headers = headersForVisitor(answer.headers, cookieName, this.#admitted?.access.setCookie ?? null);
-    answer.headers = { ...headers, connection: 'Upgrade', upgrade: 'websocket' };
-    response.detachSocket(this.#socket);
-    this.visit.log(101, {});
-    this.#join(stream);
+    const headers = responseHeaders(appResponse.headers, this.#runtime.cookieName, setCookie);
+    request.response.detachSocket(socket);
+    request.log(101, {});
+    if (this.#head.length > 0) socket.unshift(this.#head);
+    if (head.length > 0) appSocket.unshift(head);
+    socket.write(switchingProtocols({ ...headers, ...UPGRADE }), 'latin1');
+    this.#join(appSocket as Socket);
   }
 
-  /** The library pipes each into the other. */
-  #join(stream: Duplex): void {
+  #join(appSocket: Socket): void {
     const socket = this.#socket;
     const openedAtMs = performance.now();
-    this.#stream = stream;
-    stream.allowHalfOpen = true;
-    // After the library has set its own.
-    setImmediate(() => {
-      for (const end of [socket, stream as Socket])
-        end.setTimeout(this.#parts.bounds.streamSilenceMs, () => this.#endBoth('silent'));
-    });
+    this.#appSocket = appSocket;
+    appSocket.allowHalfOpen = true;
     let open = 2;
-    const closed = (other: Duplex) => (): void => {
+    const onClose = (other: Socket): void => {
       open -= 1;
       if (open > 0) {
+        other.end();
         setTimeout(() => other.destroy(), LINGER_MS).unref();
-      } else {
-        this.#close();
-        const seconds = Math.round((performance.now() - openedAtMs) / 1_000);
-        const { id, place, code } = this.visit;
-        this.#parts.context.log.info(
-          { reqId: id, sandboxId: place.sandboxId, port: place.port, code, seconds },
-          'a WebSocket of a preview was closed',
-        );
+        return;
       }
+      this.#close();
+      const seconds = Math.round((performance.now() - openedAtMs) / 1_000);
+      const { id, place, errorCode: code } = this.request;
+      this.#runtime.context.log.info(
+        { reqId: id, sandboxId: place.sandboxId, port: place.port, code, seconds },
+        'preview WebSocket closed',
+      );
     };
-    socket.once('close', closed(stream));
-    stream.once('close', closed(socket));
+    for (const [end, other] of [
+      [socket, appSocket],
+      [appSocket, socket],
+    ] as const) {
+      end.setNoDelay(true);
+      end.setKeepAlive(true);
+      end.setTimeout(this.#runtime.bounds.streamSilenceMs, () => this.#destroy('silent'));
+      end.once('close', () => onClose(other));
+    }
+    appSocket.pipe(socket).pipe(appSocket);
   }
 
-  #declined(answer: IncomingMessage): void {
-    const { response } = this.visit;
-    const { cookieName, bounds } = this.#parts;
-    this.#answered = true;
-    answer.on('error', () => undefined);
-    if (!sendHead(answer, response, { cookieName, setCookie: this.#admitted?.access.setCookie ?? null })) {
-      this.visit.refuse(BROKEN_ANSWER);
-      answer.destroy();
+  /** Proxies the response of an app that refuses the handshake. */
+  #decline(appResponse: IncomingMessage, setCookie: string | null): void {
+    const { response } = this.request;
+    const { cookieName, bounds } = this.#runtime;
+    this.#responded = true;
+    appResponse.on('error', () => undefined);
+    if (!sendHead(appResponse, response, { cookieName, setCookie })) {
+      this.request.refuse(BROKEN_RESPONSE);
+      appResponse.destroy();
       return;
     }
     clearTimeout(this.#timer);
-    const silence = setTimeout(() => response.destroy(), bounds.silenceMs);
-    answer.on('data', () => silence.refresh());
-    answer.once('close', () => {
-      clearTimeout(silence);
-      if (!answer.complete) response.destroy();
+    const timer = setTimeout(() => response.destroy(), bounds.silenceMs);
+    appResponse.on('data', () => timer.refresh());
+    appResponse.once('close', () => {
+      clearTimeout(timer);
+      if (!appResponse.complete) response.destroy();
     });
-    passAnswer(answer, response);
+    pipeResponse(appResponse, response);
   }
 
   #fail(error: Error): void {
-    if (this.#answered || this.#failed || this.visit.gone) return;
+    if (this.#responded || this.#failed || this.request.closed) return;
     this.#failed = true;
-    this.#parts.context.log.debug({ err: error, reqId: this.visit.id }, 'a WebSocket did not get to its app');
-    const failure = failureOf(error, this.visit.place.port);
-    this.visit.refuse(failure === 'not_there' ? UNREACHABLE : failure);
+    this.#runtime.context.log.debug({ err: error, reqId: this.request.id }, 'preview WebSocket failed');
+    const failure = failureOf(error, this.request.place.port);
+    this.request.refuse(failure === 'not_running' ? UNREACHABLE : failure);
   }
 
-  #hold({ access }: Admitted): void {
-    const { context } = this.#parts;
-    this.#lease = holdPreview(context, access);
-    void this.#lease.over.then((end) => this.#cut(refusalAtEnd(end)));
-    this.#use = holdActivity(context, access.sandbox.id, 'preview');
-  }
-
-  #cut({ name, refusal }: ReturnType<typeof refusalAtEnd>): void {
-    if (this.#stream !== undefined) {
-      this.#endBoth(name);
+  #cut({ code, refusal }: Cut): void {
+    if (this.#appSocket !== undefined) {
+      this.#destroy(code);
       return;
     }
-    if (this.visit.gone) return;
+    if (this.request.closed) return;
     this.#failed = true;
-    this.visit.code ??= name;
-    this.visit.refuse(refusal);
-    this.#outgoing?.destroy();
+    this.request.errorCode ??= code;
+    this.request.refuse(refusal);
+    this.#appRequest?.destroy();
   }
 
-  #endBoth(why: string): void {
-    this.visit.code ??= why;
-    this.#stream?.destroy();
+  #destroy(code: string): void {
+    this.request.errorCode ??= code;
+    this.#appSocket?.destroy();
     this.#socket.destroy();
   }
 
   #close(): void {
     clearTimeout(this.#timer);
     this.#lease?.close();
-    this.#use?.end();
-    if (this.#stream === undefined) this.#outgoing?.destroy();
+    this.#activity?.end();
+    if (this.#appSocket === undefined) this.#appRequest?.destroy();
   }
+}
+
+/** A response over the connection of an upgrade, which Node leaves without one. */
+export function responseOver(socket: Socket, request: IncomingMessage, { context }: PreviewRuntime): ServerResponse {
+  socket.on('error', (error) => context.log.debug({ err: error }, 'connection of a preview client failed'));
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket);
+  response.once('finish', () => endBehindAnswer(socket));
+  return response;
+}
+
+function switchingProtocols(headers: http.IncomingHttpHeaders): string {
+  const lines = Object.entries(headers).flatMap(([name, value]) =>
+    (Array.isArray(value) ? value : [value]).map((one) => `${name}: ${one}\r\n`),
+  );
+  return `HTTP/1.1 101 Switching Protocols\r\n${lines.join('')}\r\n`;
 }

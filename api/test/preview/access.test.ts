@@ -319,11 +319,11 @@ test('the log has a line of each request, with its link and without its path, qu
   const socket = await world.webSocket('/some/secret-socket');
   socket.close();
   await once(socket, 'close');
-  await untilTrue('the lines are there', () => world.api.logged().includes('a WebSocket of a preview was closed'));
+  await untilTrue('the lines are there', () => world.api.logged().includes('preview WebSocket closed'));
   const lines = world.api
     .logged()
     .split('\n')
-    .filter((line) => line.includes('a request to a preview'))
+    .filter((line) => line.includes('preview request'))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
   const { reqId, ms, time, pid, hostname, level, msg, ...line } = lines.findLast(({ status }) => status === 200) ?? {};
   assert.deepEqual(line, {

@@ -17,7 +17,7 @@ import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import { passAnswer, passBody, VisitorsBody } from '../../src/preview/body.ts';
+import { pipeBody, pipeResponse } from '../../src/preview/body.ts';
 
 const SENT = randomBytes(8 * 1_048_576);
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -37,7 +37,8 @@ before(async () => {
       method: asked.method,
       headers: { 'transfer-encoding': 'chunked' },
     });
-    new VisitorsBody(asked.method === 'POST' ? asked : null).pipe(outgoing);
+    if (asked.method === 'POST') pipeBody(asked, outgoing);
+    else outgoing.end();
     asked.on('data', (part: Uint8Array) => parts.push(part));
     outgoing.once('response', (answered) => {
       answered.on('data', (part: Uint8Array) => parts.push(part));
@@ -45,7 +46,7 @@ before(async () => {
       const { socket } = answered;
       socket.prependListener('data', note);
       answered.once('end', () => socket.off('data', note));
-      passAnswer(answered, answer);
+      pipeResponse(answered, answer);
     });
   });
   for (const server of [app, relay]) await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -122,7 +123,7 @@ test('a body that was held back is read to its end when the side that held it is
   const ended = Promise.withResolvers<void>();
   const holder = createServer((asked) => {
     const outgoing = request({ port: portOf(app), method: 'POST' }).on('error', () => undefined);
-    passBody(asked, outgoing);
+    pipeBody(asked, outgoing);
     asked.once('pause', () => outgoing.destroy());
     asked.once('end', () => ended.resolve());
   });
@@ -145,7 +146,7 @@ test('a part of memory in which there is more is left alone', async () => {
   const memory = Buffer.alloc(65_536, 'm');
   const from = Object.assign(new PassThrough(), { socket: null });
   const to = new PassThrough();
-  passBody(from as unknown as IncomingMessage, to as unknown as OutgoingMessage);
+  pipeBody(from as unknown as IncomingMessage, to as unknown as OutgoingMessage);
   from.end(memory.subarray(0, 32_768));
   assert.equal((await buffer(to)).toString(), 'm'.repeat(32_768));
   assert.equal(memory.toString(), 'm'.repeat(65_536));

@@ -33,7 +33,7 @@ const PAGES: readonly refusals.Refusal[] = [
   refusals.nothingListens(3000),
   refusals.PORT_FORBIDDEN,
   refusals.TOO_MANY_CONNECTIONS,
-  refusals.BROKEN_ANSWER,
+  refusals.BROKEN_RESPONSE,
   refusals.TOO_SLOW,
   refusals.UPLOAD_STALLED,
   refusals.STOPPING,

@@ -1,8 +1,8 @@
 // Taking a sandbox into use: awake, and noted as used before anything is done with it. Every use
 // that goes straight to the machine begins here.
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
-import type { Actor } from '../../rules/access/access.ts';
 import type { UseSignal } from '../../rules/sandboxes/idleness.ts';
+import type { ActivityActor } from '../../store/activity/activity.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { noteActivity } from './activity-signal.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -22,7 +22,7 @@ export interface Use {
  */
 export async function takeIntoUse(
   context: ServiceContext,
-  actor: Actor,
+  actor: ActivityActor,
   sandbox: LocatedSandboxRow,
   { action, signalOfUse }: Use,
   signal: AbortSignal,

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { test } from 'node:test';
-import { sendHead } from '../../src/preview/answer.ts';
-import { headersForVisitor } from '../../src/preview/headers.ts';
+import { sendHead } from '../../src/preview/response-head.ts';
+import { responseHeaders } from '../../src/preview/headers.ts';
 
 const CHANGES = { cookieName: 'c', setCookie: 'c=1' };
 
@@ -30,7 +30,7 @@ test('the length is behind all that Node would change behind one', () => {
     'content-disposition': 'attachment; filename="\u00e4\u00b8\u00ad.pdf"',
     'x-b': '1',
   };
-  const names = Object.keys(headersForVisitor(answer.headers, 'c', 'c=1'));
+  const names = Object.keys(responseHeaders(answer.headers, 'c', 'c=1'));
   assert.ok(names.indexOf('content-length') > names.indexOf('content-disposition'), names.join());
   assert.equal(sendHead(answer, response, CHANGES), true);
 });

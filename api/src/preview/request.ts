@@ -1,0 +1,155 @@
+// One request of a client to a preview: what is sent to the app, admission, refusal, and the log
+// line. Proxying is in exchange.ts and web-socket.ts.
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { newRequestId } from '../http/answers/request-id.ts';
+import { outcomeOf } from '../http/requests/request-log.ts';
+import { takeToken } from '../rules/previews/credentials.ts';
+import type { PreviewPlace } from '../rules/previews/host.ts';
+import type { PreviewAccess } from '../services/previews/access.ts';
+import { admit, readmit, type Admission, type Admitted } from './admission.ts';
+import { requestHeaders } from './headers.ts';
+import { redirect, sendRefusal } from './page.ts';
+import { BAD_FRAMING, NOT_SUPPORTED, SIGN_IN_FIRST, type Refusal } from './refusals.ts';
+import type { PreviewRuntime } from './runtime.ts';
+
+export class PreviewRequest {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly place: PreviewPlace;
+  readonly id = newRequestId();
+  /** Headers for the app. */
+  headers: IncomingHttpHeaders = {};
+  /** Path and query for the app, without preview tokens. */
+  target = '/';
+  hasBody = false;
+  /** Logged: why the request failed. */
+  errorCode: string | undefined;
+  readonly #runtime: PreviewRuntime;
+  readonly #startedAtMs = performance.now();
+  #access: PreviewAccess | undefined;
+  #closed: AbortController | undefined;
+
+  constructor(runtime: PreviewRuntime, request: IncomingMessage, response: ServerResponse, place: PreviewPlace) {
+    this.#runtime = runtime;
+    this.request = request;
+    this.response = response;
+    this.place = place;
+    // Errors are followed by 'close', which is handled below.
+    const onError = (error: Error): void =>
+      runtime.context.log.debug({ err: error, reqId: this.id }, 'connection of a preview client failed');
+    request.on('error', onError);
+    response.on('error', onError);
+    response.once('close', () => this.#onClose());
+  }
+
+  /** The response was sent, or the client is gone. */
+  get closed(): boolean {
+    return this.response.destroyed || this.response.closed;
+  }
+
+  /** Resolves with undefined when the request was refused, redirected or closed. */
+  async admit(): Promise<Admitted | undefined> {
+    const { request, place } = this;
+    const { cookieName, address, origin } = this.#runtime;
+    const given = request.headers;
+    const { token, target } = takeToken(request.url ?? '/');
+    const { headers, cookie, hasBody } = requestHeaders(given, request.method ?? 'GET', cookieName, {
+      'x-forwarded-for': address.of(request),
+      'x-forwarded-proto': origin.proto,
+      'x-forwarded-host': given.host ?? '',
+      'x-forwarded-port': /:(\d+)$/.exec(given.host ?? '')?.[1] ?? origin.port,
+    });
+    this.headers = headers;
+    this.target = target;
+    this.hasBody = hasBody;
+    const admission = await admit(this.#runtime, { ...place, token, cookie }, target, () => this.#untilClosed());
+    const admitted = this.#apply(admission);
+    if (admitted === undefined) return undefined;
+    const encoding = given['transfer-encoding'];
+    // Node's parser refuses both together. Request smuggling depends on it, so check again.
+    if (encoding !== undefined && given['content-length'] !== undefined) return this.refuse(BAD_FRAMING);
+    if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') return this.refuse(NOT_SUPPORTED);
+    return admitted;
+  }
+
+  /** Admits the request again, by the sandbox row as it is now. For a VM that is not running. */
+  async readmit(): Promise<Admitted | undefined> {
+    if (this.#access === undefined) throw new Error('the request was not admitted before');
+    return this.#apply(await readmit(this.#runtime, this.#access, () => this.#untilClosed()));
+  }
+
+  /** Sends the refusal, or aborts a response that has begun. */
+  refuse(refusal: Refusal): undefined {
+    this.errorCode ??= refusal.code;
+    if (this.closed) return;
+    const { request, response } = this;
+    if (response.headersSent) abort(response);
+    else sendRefusal(request, response, refusal, this.id);
+  }
+
+  /** Logs the request; never its target or headers, which may carry tokens. */
+  log(status: number, more: Readonly<Record<string, unknown>>): void {
+    const { request, place, errorCode } = this;
+    const link = this.#access?.link;
+    this.#runtime.context.log.info(
+      {
+        reqId: this.id,
+        method: request.method,
+        status,
+        code: errorCode,
+        sandboxId: place.sandboxId,
+        port: place.port,
+        link: link?.kind,
+        linkId: link?.kind === 'public' ? link.linkId : link?.userId,
+        ...more,
+        ms: Math.round((performance.now() - this.#startedAtMs) * 10) / 10,
+      },
+      'preview request',
+    );
+  }
+
+  #apply(admission: Admission): Admitted | undefined {
+    if (this.closed) return undefined;
+    if ('admitted' in admission) {
+      this.#access = admission.admitted.access;
+      return admission.admitted;
+    }
+    if ('refusal' in admission) return this.refuse(admission.refusal);
+    const { method, headers } = this.request;
+    const byBrowser = (method === 'GET' || method === 'HEAD') && headers.accept?.includes('text/html') === true;
+    if (!byBrowser || headers.upgrade !== undefined) return this.refuse(SIGN_IN_FIRST);
+    redirect(this.response, admission.signInAt, this.id);
+    return undefined;
+  }
+
+  #untilClosed(): AbortSignal {
+    this.#closed ??= new AbortController();
+    if (this.closed) this.#closed.abort(clientGone());
+    return this.#closed.signal;
+  }
+
+  #onClose(): void {
+    this.#closed?.abort(clientGone());
+    const { status, ...more } = outcomeOf(this.response);
+    this.log(status, more);
+  }
+}
+
+function clientGone(): DOMException {
+  return new DOMException('the client closed its connection', 'AbortError');
+}
+
+/**
+ * Destroys the response and its connection. A pipelined response has no connection until its turn;
+ * Node would drop it and leave the client waiting.
+ */
+function abort(response: ServerResponse): void {
+  if (response.socket === null) {
+    const assignSocket = response.assignSocket.bind(response);
+    response.assignSocket = (socket) => {
+      assignSocket(socket);
+      socket.destroy();
+    };
+  }
+  response.destroy();
+}

@@ -1,0 +1,42 @@
+// Sends the head of an app's response to the client. The app is hostile: a head that Node refuses
+// must not end the process.
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import { responseHeaders } from './headers.ts';
+
+const PRINTABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+export interface CookieChanges {
+  /** Name of the preview cookie, which apps may not set. */
+  cookieName: string;
+  /** A `Set-Cookie` value to add. */
+  setCookie: string | null;
+}
+
+/**
+ * Sends status and headers, and the trailers at the end of the app's response. Returns false, with
+ * nothing sent, when Node refuses the head.
+ */
+export function sendHead(from: IncomingMessage, to: ServerResponse, { cookieName, setCookie }: CookieChanges): boolean {
+  const status = from.statusCode ?? 0;
+  if (status < 200 || status > 999) return false;
+  const reason = from.statusMessage !== undefined && PRINTABLE.test(from.statusMessage) ? from.statusMessage : '';
+  const headers = responseHeaders(from.headers, cookieName, setCookie);
+  // HTTP/1.0 clients take the end of the connection for the end of a response without a length.
+  const isKept = to.shouldKeepAlive && to.req.httpVersion !== '1.0';
+  headers.connection = isKept ? 'keep-alive' : 'close';
+  try {
+    to.writeHead(status, reason || (STATUS_CODES[status] ?? ''), headers);
+  } catch {
+    // Node validates names and values.
+    return false;
+  }
+  if (from.headers['transfer-encoding'] !== undefined) from.once('end', () => addTrailers(from, to));
+  return true;
+}
+
+function addTrailers({ trailers }: IncomingMessage, to: ServerResponse): void {
+  const allowed = Object.entries(responseHeaders(trailers, '', null)).filter(
+    ([name]) => name !== 'content-length' && name !== 'set-cookie',
+  );
+  if (allowed.length > 0) to.addTrailers(Object.fromEntries(allowed));
+}
