@@ -123,8 +123,11 @@ test('so may whoever an app holds back, and then dies on', async () => {
   socket.write(head);
   // Nothing is read before all of it is sent.
   const sent = new Promise<void>((resolve) => socket.write(body, () => resolve()));
-  await untilTrue('the upload is held back', () =>
-    uploads.some((upload) => upload.isPaused() && upload.readableLength >= upload.readableHighWaterMark),
+  await untilTrue(
+    'the upload is held back',
+    () =>
+      apps.length > 0 &&
+      uploads.some((upload) => upload.isPaused() && upload.readableLength >= upload.readableHighWaterMark),
   );
   unsubscribe('http.server.request.start', note);
   for (const app of apps) app.destroy();
