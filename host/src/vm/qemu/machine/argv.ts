@@ -1,26 +1,24 @@
-// QEMU's command line, from plain values: the machine (machine.ts) with the files, sockets and user
-// of one start. Pure. Paths are those inside the jail (jail.ts). Carries no secret: every user of
-// the host can read it.
+// Builds QEMU's command line from plain values: the VM's hardware (machine.ts) plus the files,
+// sockets and user of one start. Pure. Paths are inside the jail (jail.ts). Contains no secret:
+// every user of the host can read it.
 import { TEMPLATE_SIZE } from '../../machine-size.ts';
 import { acceleratorOptions, cpuModel, machineOptions, type Accelerator } from './machine.ts';
 import { cpuId, moduleMemory, vcpuThread, type Plugged } from './plugged.ts';
 import type { QemuVersion } from './qemu-version.ts';
 
-/** Where the jail puts things. */
+/** Mount points inside the jail. */
 export const JAIL_PATHS = { image: '/image', template: '/template', vm: '/vm' } as const;
 
-/** Files of the image, as named in its folder. */
+/** Files of the image, by their names in its folder. */
 export interface BootFiles {
   kernel: string;
   initramfs: string;
   commandLine: string;
 }
 
-/** Files of a template's folder, and of a VM's. */
+/** Files of a template's folder and of a VM's folder. */
 export const TEMPLATE_FILES = { memory: 'memory', devices: 'devices', disk: 'disk.qcow2' } as const;
-/**
- * `devices` is there only while a machine that stands still writes the state of its devices to it.
- */
+/** `devices` exists only while a paused VM writes its device state. */
 export const VM_FILES = { disk: 'disk.qcow2', control: 'qmp', devices: 'devices' } as const;
 
 interface Start {
@@ -29,53 +27,47 @@ interface Start {
   hostVendor: string;
   uid: number;
   tap: string;
-  /** File name of the base root in the image's folder. */
+  /** File name of the base root disk in the image's folder. */
   rootDisk: string;
-  /** Shows in the process list and in QEMU's messages. */
+  /** Shown in the process list and in QEMU's messages. */
   name: string;
 }
 
-/** The template's one boot: memory and disk are written in place. */
+/** The single boot of a template: memory and disk are written in place. */
 export interface BootStart extends Start {
   kind: 'boot';
   boot: BootFiles;
 }
 
-/** A VM: memory and disks of the template are read-only, `/vm` holds the overlay. */
+/** A VM: the template's memory and disks are read-only; `/vm` holds the overlay. */
 interface VmStart extends Start {
-  /** vCPUs it will have after hotplug. */
+  /** vCPUs after hot-plug. */
   vcpu: number;
 }
 
-/**
- * Waits for the state of devices: the template's, or that of the machine itself when it went to
- * sleep.
- */
+/** Start that waits for device state: the template's, or the VM's own after a sleep. */
 export interface RestoreStart extends VmStart {
   kind: 'restore';
-  /** What it had when that state was written, beyond the template's. */
+  /** Devices beyond the template's at the time the state was saved. */
   devices: Pick<Plugged, 'cpus' | 'modules'>;
 }
 
 /**
- * Boots the disk of a VM. What its memory holds at first is the template's, so that what it has
- * changed can be told at its next sleep.
+ * Boot of a VM's disk. Its memory maps the template's, so that the next sleep can find the changed
+ * pages.
  */
 export interface RebootStart extends VmStart {
   kind: 'reboot';
   boot: BootFiles;
 }
 
-/** The number of the descriptor that a restore reads the device state from. */
+/** File descriptor from which a restore reads the device state. */
 export const DEVICE_STATE_FD = 4;
 
-/**
- * Console output kept inside QEMU; read with `ringbuf-read`. A power of two, as the ring buffer
- * wants it.
- */
+/** Console output kept inside QEMU, read with `ringbuf-read`. Must be a power of two. */
 export const CONSOLE_BYTES = 65_536;
 
-/** Everything after the program's name. */
+/** All arguments after the program name. */
 export function qemuArgv(start: BootStart | RestoreStart | RebootStart): string[] {
   return [
     ...['-name', start.name],
@@ -88,15 +80,15 @@ export function qemuArgv(start: BootStart | RestoreStart | RebootStart): string[
     ...['-chardev', `socket,id=control,path=${JAIL_PATHS.vm}/${VM_FILES.control},server=on,wait=off`],
     ...['-mon', 'chardev=control,mode=control'],
     ...(start.kind === 'restore' ? restoreOptions(start) : bootOptions(start.boot)),
-    // Stands still instead of ending, until the daemon has read why (control.ts).
+    // Pause instead of exiting, until the daemon has read the reason (control.ts).
     ...(start.kind === 'boot' ? [] : ['-action', 'shutdown=pause']),
     ...confinement(start),
   ];
 }
 
 /**
- * A private copy-on-write mapping of a file opened read-only (`readonly=on` with a writable mapping
- * needs `rom=off`, QEMU 8.2 and later).
+ * A private copy-on-write mapping of a file opened read-only. `readonly=on` with a writable mapping
+ * requires `rom=off` (QEMU 8.2 and later).
  */
 function memoryBackend({ kind }: { kind: 'boot' | 'restore' | 'reboot' }): string {
   const file = `memory-backend-file,id=mem,size=${TEMPLATE_SIZE.memoryMib}M,mem-path=${JAIL_PATHS.template}/${TEMPLATE_FILES.memory}`;
@@ -104,8 +96,8 @@ function memoryBackend({ kind }: { kind: 'boot' | 'restore' | 'reboot' }): strin
 }
 
 /**
- * The chain from the base up; every layer with its format, nothing is probed and no name inside an
- * image is followed.
+ * The backing chain from the base up. Every layer states its format: QEMU probes nothing and
+ * follows no name inside an image.
  */
 function disks(start: BootStart | RestoreStart | RebootStart): object[] {
   const template = `${JAIL_PATHS.template}/${TEMPLATE_FILES.disk}`;
@@ -123,7 +115,7 @@ function disks(start: BootStart | RestoreStart | RebootStart): object[] {
   ];
 }
 
-/** Shared by all VMs: nobody may hold a lock on it. */
+/** Shared by all VMs, so without a lock. */
 function readOnlyFile(name: string, path: string): object {
   return {
     driver: 'file',
@@ -143,9 +135,9 @@ function writableQcow2(path: string, backing: string): object[] {
 }
 
 /**
- * `send-configuration=off`: the stream of `xen-save-devices-state` has no configuration section,
- * and the load would wait for one. `-S`: the stream says that the machine ran, and without this it
- * would run as soon as it is loaded.
+ * `send-configuration=off`: the stream of `xen-save-devices-state` lacks a configuration section,
+ * for which the load would wait. `-S`: the stream records a running VM, which would otherwise
+ * resume right after the load.
  */
 function restoreOptions({ devices, accelerator, hostVendor }: RestoreStart): string[] {
   const [model] = cpuModel(accelerator, hostVendor).split(',');
@@ -176,7 +168,7 @@ function restoreOptions({ devices, accelerator, hostVendor }: RestoreStart): str
 
 function bootOptions(boot: BootFiles): string[] {
   const { image } = JAIL_PATHS;
-  // Stopped at first: vCPUs may have to be added before the firmware looks for them.
+  // Starts paused: vCPUs may have to be added before the firmware enumerates them.
   return [
     '-S',
     '-kernel',
@@ -189,7 +181,7 @@ function bootOptions(boot: BootFiles): string[] {
 }
 
 /**
- * `elevateprivileges=allow`: with "deny" QEMU could not give up being root itself; the jail has set
+ * `elevateprivileges=allow`: with "deny" QEMU could not drop root itself. The jail has set
  * no_new_privs by then.
  */
 function confinement(start: Start): string[] {

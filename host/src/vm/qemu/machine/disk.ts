@@ -1,12 +1,12 @@
-// The per-VM disk: an empty qcow2 overlay, written by hand because `qemu-img create` costs a
-// process. The backing file is never named inside the image: QEMU is told the whole chain with its
-// formats, and nothing is ever probed.
+// The per-VM disk: an empty qcow2 overlay, written directly because `qemu-img create` costs a
+// process. The image never names its backing file: QEMU gets the whole chain with formats, and
+// probes nothing.
 import { open } from 'node:fs/promises';
 import { DriverError } from '../../driver.ts';
 
 const CLUSTER_BITS = 16;
 const CLUSTER_BYTES = 2 ** CLUSTER_BITS;
-/** One L1 entry maps one L2 table of a cluster: 8,192 clusters. */
+/** One L1 entry maps one L2 table, which fills a cluster: 8,192 clusters. */
 const BYTES_PER_L1_ENTRY = CLUSTER_BYTES * (CLUSTER_BYTES / 8);
 /** "QFI\xfb" */
 const MAGIC = 0x51_46_49_fb;
@@ -14,21 +14,20 @@ const VERSION = 3;
 const HEADER_BYTES = 104;
 const GIB = 2 ** 30;
 
-/** Largest disk whose L1 table fits into the one cluster laid out for it. */
+/** Largest disk whose L1 table fits into its single cluster. */
 export const OVERLAY_MAX_GIB = ((CLUSTER_BYTES / 8) * BYTES_PER_L1_ENTRY) / GIB;
 
 /**
  * Content of an empty qcow2 (version 3) image of this virtual size: header, refcount table, one
- * refcount block, L1 table, in the first four clusters; the file is to be four clusters long.
- * Throws for sizes outside of 1 to {@link OVERLAY_MAX_GIB}.
+ * refcount block and L1 table in four clusters. The file must be four clusters long. Throws for
+ * sizes outside 1 to {@link OVERLAY_MAX_GIB}.
  */
 export function emptyQcow2(sizeGib: number): Buffer {
   if (!Number.isSafeInteger(sizeGib) || sizeGib < 1 || sizeGib > OVERLAY_MAX_GIB)
     throw new RangeError(`a disk has 1 to ${OVERLAY_MAX_GIB} GiB, not ${sizeGib}`);
 
   const sizeBytes = sizeGib * GIB;
-  // The L1 table, the last cluster, is all zero: what is beyond the file's written part reads as
-  // zero too.
+  // The L1 table, the last cluster, is all zero, and the unwritten part of the file reads as zero.
   const image = Buffer.alloc(3 * CLUSTER_BYTES);
   image.writeUInt32BE(MAGIC, 0);
   image.writeUInt32BE(VERSION, 4);
@@ -47,32 +46,29 @@ export function emptyQcow2(sizeGib: number): Buffer {
 }
 
 /**
- * Writes an empty overlay; the path must not exist. Not flushed: a VM whose create did not end is
- * destroyed, not resumed.
+ * Writes an empty overlay; the path must not exist. Not flushed: a VM whose create was interrupted
+ * is destroyed, not resumed.
  */
 export async function writeOverlay(path: string, sizeGib: number): Promise<void> {
   const content = emptyQcow2(sizeGib);
   const file = await open(path, 'wx', 0o600);
   try {
     await file.truncate(4 * CLUSTER_BYTES);
-    // Only the parts that are not zero: header and the two refcount clusters' beginnings.
+    // Only the nonzero parts: the header and the first bytes of both refcount clusters.
     for (const at of [0, CLUSTER_BYTES, 2 * CLUSTER_BYTES]) await file.write(content, at, 512, at);
   } finally {
     await file.close();
   }
 }
 
-/**
- * Bits of a header's incompatible features that a machine of ours may leave behind: "dirty" and
- * "corrupt".
- */
+/** Incompatible feature bits that our QEMU may leave behind: "dirty" and "corrupt". */
 const FEATURES_LEFT_BEHIND = 0b11n;
 
 /**
- * Rejects with {@link DriverError} for a disk whose header asks for more than QEMU is told by its
- * command line. The QEMU that wrote it may have been in foreign hands, and the next one opens it
- * while it is still root: a header can name a file of its own for the data (incompatible feature
- * bit 2), whatever the options say of the rest.
+ * Rejects with {@link DriverError} for a disk whose header requests more than QEMU's command line
+ * does. A compromised QEMU may have written it, and the next QEMU opens it while still root: a
+ * header can name an external data file (incompatible feature bit 2), whatever the other options
+ * say.
  */
 export async function assertPlainOverlay(path: string): Promise<void> {
   await using file = await open(path, 'r');

@@ -1,16 +1,15 @@
-// What of this machine decides how its VMs run: the processor and the kernel. Reads, decides
-// nothing.
+// Properties of this host that affect its VMs: processor and kernel. Reads only.
 import { readFile } from 'node:fs/promises';
 import { release } from 'node:os';
 
 export interface HostMachine {
-  /** `GenuineIntel`, `AuthenticAMD`. */
+  /** For example `GenuineIntel` or `AuthenticAMD`. */
   cpuVendor: string;
   cpuModel: string;
   kernel: string;
 }
 
-/** Reads /proc/cpuinfo; what it does not say is `unknown`. */
+/** Reads /proc/cpuinfo; missing values are `unknown`. */
 export async function readHostMachine(): Promise<HostMachine> {
   const text = await readFile('/proc/cpuinfo', 'utf8');
   const field = (name: string): string => new RegExp(`^${name}\\s*: (.+)$`, 'm').exec(text)?.[1]?.trim() ?? 'unknown';

@@ -1,7 +1,6 @@
-// Single devices of a running or restored machine: plugs vCPUs and memory modules in and asks the
-// guest to let go of them. What a size means, and what happens when something does not work, is
-// resize.ts's. Bringing online what was plugged in, and checking that it is there, is the guest
-// daemon's.
+// Hot-plug of single devices: adds vCPUs and memory modules, and requests their removal from the
+// guest. resize.ts owns sizes and failures. The guest daemon brings devices online and verifies
+// them.
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
@@ -24,17 +23,14 @@ const UNPLUG_STEP_MS = 20;
 const STOP_DEADLINE_MS = 30_000;
 const GO_ON_DEADLINE_MS = 10_000;
 const REGION_BYTES = 2 * MIB;
-/** A region counts as full when this much or less of it is left. */
+/** A region with this much or less left counts as full. */
 const REGION_RESERVE_BYTES = 4_096;
 
 const runState = z.object({ status: z.string() });
 
 const objects = z.array(z.object({ name: z.string(), type: z.string() })).max(1_024);
 
-/**
- * Plugs in that many more vCPUs, those with the lowest free numbers. What was plugged in before a
- * failure stays.
- */
+/** Adds this many vCPUs in the lowest free places. vCPUs added before a failure stay. */
 export async function plugCpus(qmp: QmpSession, count: number, signal: AbortSignal): Promise<void> {
   if (count === 0) return;
 
@@ -58,11 +54,10 @@ export async function plugCpus(qmp: QmpSession, count: number, signal: AbortSign
 }
 
 /**
- * Emulated vCPUs, of which a running QEMU cannot take every one: it ends by an assertion, and the
- * tenant's machine with it, when a thread more than the machine may have vCPUs is started (one that
- * was taken away still counts), and when its buffer of translated code has no region left for the
- * new thread. So threads are counted, by objects that do nothing inside the QEMU they are about,
- * and regions are looked at while the guest stands still.
+ * Guards the addition of emulated vCPUs, which can abort QEMU and so kill the tenant's VM. QEMU
+ * aborts when more threads start than the VM's maximum vCPUs (removed vCPUs still count), or when
+ * the translation buffer has no region left for the new thread. Threads are therefore counted by
+ * marker objects inside QEMU, and regions are checked while the guest is paused.
  */
 async function asEmulated(
   qmp: QmpSession,
@@ -96,8 +91,9 @@ async function asEmulated(
 }
 
 /**
- * Regions of the buffer that no thread has, at least: it is cut into pieces of 2 MiB, at most eight
- * for each vCPU there may be; each thread has one that is not full. Pure; for its test.
+ * Minimum number of translation-buffer regions without a thread. The buffer has regions of 2 MiB,
+ * at most eight per possible vCPU; each thread holds one that is not full. Pure; exported for its
+ * test.
  */
 export function freeRegions(infoJit: string, threads: number): number {
   const [, used, total] = /^gen code size +(\d{1,12})\/(\d{1,12})$/m.exec(infoJit) ?? [];
@@ -108,8 +104,8 @@ export function freeRegions(infoJit: string, threads: number): number {
 }
 
 /**
- * Asks the guest to let go of these vCPUs and waits that long. Resolves with those it did let go
- * of; never rejects for a guest that does not.
+ * Requests removal of these vCPUs and waits up to the deadline. Resolves with the removed ones;
+ * never rejects for a guest that refuses.
  */
 export async function unplugCpus(
   qmp: QmpSession,
@@ -122,8 +118,8 @@ export async function unplugCpus(
 }
 
 /**
- * Takes away every vCPU but the first, as a guest that was just booted with all of them lets it.
- * Rejects with {@link DriverError} when it does not.
+ * Removes every vCPU but the first, right after a boot with all of them. Rejects with {@link
+ * DriverError} if the guest refuses.
  */
 export async function unplugAllCpus(qmp: QmpSession, deadlineMs: number, signal: AbortSignal): Promise<void> {
   const numbers = (await readCpuPlaces(qmp, signal)).filter(isPluggedCpu).map(cpuNumber);
@@ -133,8 +129,8 @@ export async function unplugAllCpus(qmp: QmpSession, deadlineMs: number, signal:
 }
 
 /**
- * Sizes of the modules that make up so much memory: powers of two GiB, so that it can be taken away
- * again in parts, and one more for what is less than a GiB.
+ * Sizes of the modules for an amount of memory: powers of two GiB, so that parts can be removed,
+ * plus one module for the remainder below 1 GiB.
  */
 export function moduleSizes(memoryMib: number): number[] {
   const sizes: number[] = [];
@@ -148,7 +144,7 @@ export function moduleSizes(memoryMib: number): number[] {
   return rest === 0 ? sizes : [...sizes, rest];
 }
 
-/** Plugs in one module of each size. What was plugged in before a failure stays. */
+/** Adds one module of each size. Modules added before a failure stay. */
 export async function plugModules(qmp: QmpSession, sizesMib: readonly number[], signal: AbortSignal): Promise<void> {
   if (sizesMib.length === 0) return;
 
@@ -165,7 +161,7 @@ export async function plugModules(qmp: QmpSession, sizesMib: readonly number[], 
   }
 }
 
-/** As {@link unplugCpus}, for memory modules; their memory is the host's again. */
+/** As {@link unplugCpus}, for memory modules; returns their memory to the host. */
 export async function unplugModules(
   qmp: QmpSession,
   ids: readonly string[],
@@ -180,8 +176,8 @@ export async function unplugModules(
 }
 
 /**
- * Memory objects without a module: a device that did not fit, or one that a guest let go of later
- * than anybody waited.
+ * Frees memory objects without a module: the device did not fit, or the guest released it after the
+ * deadline.
  */
 async function dropUnusedMemory(qmp: QmpSession, used: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
   for (const { name } of await qmp.command('qom-list', { path: '/objects' }, objects, { signal })) {
@@ -192,8 +188,8 @@ async function dropUnusedMemory(qmp: QmpSession, used: ReadonlySet<string>, sign
 }
 
 /**
- * A guest may say no, say nothing, or be hostile: what counts is what is still plugged in, and the
- * time.
+ * A guest may refuse, ignore the request or be hostile, so only the remaining devices and the
+ * deadline count.
  */
 async function letGo<T>(
   qmp: QmpSession,

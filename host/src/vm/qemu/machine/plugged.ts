@@ -1,6 +1,5 @@
-// What is plugged into a running machine beyond the template's, as its QEMU tells it. QEMU may be
-// in foreign hands: names and numbers are checked here, once, and what is not a device of ours is
-// an error. Changes nothing.
+// Devices of a running VM beyond the template's, as reported by QEMU. QEMU may be compromised:
+// names and numbers are validated here, and unknown devices are errors. Changes nothing.
 import { z } from 'zod';
 import { DriverError, type VmSize } from '../../driver.ts';
 import {
@@ -16,15 +15,12 @@ import type { QmpSession } from './qmp.ts';
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 
-/**
- * One piece of memory beyond the template's. Given to QEMU again, so that a machine that is saved
- * can be made again the same.
- */
+/** A memory module beyond the template's memory. Passed to QEMU again to recreate a saved VM. */
 export const memoryModule = z.strictObject({
-  /** `module0` and on; its memory is the object `module0-memory`. */
+  /** `module0` and up; its memory is the object `module0-memory`. */
   id: z.string().regex(/^module\d{1,3}$/),
   sizeMib: z.int().min(MEMORY_STEP_MIB).max(MEMORY_MAX_MIB).multipleOf(MEMORY_STEP_MIB),
-  /** Where the guest sees it: above its first 4 GiB, below the end of its device memory. */
+  /** Guest address: above the first 4 GiB, below the end of device memory. */
   address: z
     .int()
     .min(4 * GIB)
@@ -37,9 +33,9 @@ export const memoryModule = z.strictObject({
 });
 export type MemoryModule = z.infer<typeof memoryModule>;
 
-/** Everything a machine has beyond the template's. */
+/** All devices of a VM beyond the template's. */
 export const plugged = z.strictObject({
-  /** Numbers (cores) of the vCPUs beside the first, in ascending order. */
+  /** Core numbers of the vCPUs after the first, ascending. */
   cpus: z
     .array(
       z
@@ -53,7 +49,9 @@ export const plugged = z.strictObject({
 });
 export type Plugged = z.infer<typeof plugged>;
 
-/** A place for a vCPU. One socket, one thread a core (machine.ts): cores number them. */
+/**
+ * A place for a vCPU. One socket and one thread per core (machine.ts), so cores number the places.
+ */
 const cpuPlace = z.object({
   type: z.string(),
   props: z.record(z.string(), z.number()),
@@ -76,8 +74,8 @@ const blockNodes = z
   .max(64);
 
 /**
- * Asks QEMU for all of it. Rejects with {@link DriverError} when the answer cannot be a machine of
- * ours.
+ * Queries QEMU for all devices. Rejects with {@link DriverError} if the response cannot describe
+ * one of our VMs.
  */
 export async function readPlugged(qmp: QmpSession, signal: AbortSignal): Promise<Plugged> {
   const places = await readCpuPlaces(qmp, signal);
@@ -95,18 +93,18 @@ export async function readPlugged(qmp: QmpSession, signal: AbortSignal): Promise
   return found.data;
 }
 
-/** The size of a machine with these devices. */
+/** Size of a VM with these devices. */
 export function sizeOf({ cpus, modules, diskGib }: Plugged): VmSize {
   const memoryMib = modules.reduce<number>((sum, { sizeMib }) => sum + sizeMib, TEMPLATE_SIZE.memoryMib);
   return { vcpu: TEMPLATE_SIZE.vcpu + cpus.length, memoryMib, diskGib };
 }
 
-/** Every place for a vCPU, taken or free. */
+/** All vCPU places, occupied or free. */
 export async function readCpuPlaces(qmp: QmpSession, signal: AbortSignal): Promise<CpuPlace[]> {
   return qmp.command('query-hotpluggable-cpus', undefined, cpuPlaces, { signal });
 }
 
-/** The first has no id of its own and is not meant. */
+/** The first vCPU has no id of its own and is not hot-plugged. */
 export function isPluggedCpu(place: CpuPlace): boolean {
   return place['qom-path']?.startsWith('/machine/peripheral/') === true;
 }
@@ -120,8 +118,8 @@ export function cpuId(number: number): string {
 }
 
 /**
- * Names of the objects that count the threads of emulated vCPUs (hotplug.ts); the first vCPU's is
- * not counted.
+ * Name prefix of the objects that count threads of emulated vCPUs (hotplug.ts), except the first
+ * vCPU's.
  */
 export const VCPU_THREAD_PREFIX = 'vcpu-thread-';
 
@@ -129,12 +127,12 @@ export function vcpuThread(number: number): { 'qom-type': string; id: string } {
   return { 'qom-type': 'rng-builtin', id: `${VCPU_THREAD_PREFIX}${number}` };
 }
 
-/** Id of the object that is a module's memory. */
+/** Id of the memory object of a module. */
 export function moduleMemory(id: string): string {
   return `${id}-memory`;
 }
 
-/** The memory modules, in the order of their slots. */
+/** The memory modules, by slot. */
 export async function readModules(qmp: QmpSession, signal: AbortSignal): Promise<MemoryModule[]> {
   const devices = await qmp.command('query-memory-devices', undefined, memoryDevices, { signal });
   const modules = devices.map(({ data }) => {

@@ -1,32 +1,28 @@
-// The installed QEMU: its version and what follows from it. Must not decide what to do without one;
-// that is set-up's.
+// Version of the installed QEMU and the features that follow from it. Setup handles a missing QEMU.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { DriverError } from '../../driver.ts';
 
-/** In the jail too: /usr is bound there. */
+/** Valid in the jail too, which binds /usr. */
 export const QEMU_PROGRAM = '/usr/bin/qemu-system-x86_64';
 
 /**
- * Older ones can map a template only read-write, so that an escaped tenant could write every
- * tenant's memory.
+ * Older versions map a template read-write only: an escaped tenant could write every tenant's
+ * memory.
  */
 const OLDEST = [8, 2] as const;
 const DEADLINE_MS = 10_000;
 
 export interface QemuVersion {
   /**
-   * As it calls itself, with the distribution's revision: `10.0.2 (Debian
-   * 1:10.0.2+ds-2+deb13u1~bpo12+1)`.
+   * Version text with the distribution's revision: `10.0.2 (Debian 1:10.0.2+ds-2+deb13u1~bpo12+1)`.
    */
   text: string;
-  /** `-run-with user=` is there; before it was `-runas`. */
+  /** Supports `-run-with user=`; older versions have `-runas`. */
   runWithUser: boolean;
 }
 
-/**
- * Asks the installed QEMU. Rejects with {@link DriverError} when there is none or it is too old.
- */
+/** Queries the installed QEMU. Rejects with {@link DriverError} if it is missing or too old. */
 export async function readQemuVersion(): Promise<QemuVersion> {
   let output: string;
   try {
@@ -39,7 +35,7 @@ export async function readQemuVersion(): Promise<QemuVersion> {
   return parseQemuVersion(output);
 }
 
-/** Reads the first line of `qemu-system-x86_64 -version`. Throws {@link DriverError}. */
+/** Parses the first line of `qemu-system-x86_64 -version`. Throws {@link DriverError}. */
 export function parseQemuVersion(output: string): QemuVersion {
   const match = /^QEMU emulator version ((\d+)\.(\d+)\.\S+(?: \([^)]*\))?)/.exec(output);
   const [, text, major, minor] = match ?? [];

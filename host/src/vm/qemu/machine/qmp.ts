@@ -1,25 +1,24 @@
-// Client of QEMU's control socket (QMP): greeting, commands with deadlines, events. Must not know
-// what the commands mean. The other end may be taken over by a tenant: lines, events and waiting
-// commands are bounded, and what breaks the protocol ends the session.
+// Client of QEMU's control socket (QMP): greeting, commands with deadlines, events. Does not
+// interpret commands. The other end may be compromised: lines, events and pending commands are
+// bounded, and a protocol violation closes the connection.
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { RateLimit } from '@berth/os/rate-limit.ts';
 
 /**
- * Longest line that is read; the answers asked for here have a few KiB (query-hotpluggable-cpus),
- * `ringbuf-read` at most 6 x 64 KiB.
+ * Longest accepted line. Expected responses have a few KiB (query-hotpluggable-cpus);
+ * `ringbuf-read` has at most 6 x 64 KiB.
  */
 const LINE_MAX_BYTES = 524_288;
 const COMMAND_DEADLINE_MS = 10_000;
 const CONNECT_DEADLINE_MS = 20_000;
-/** QEMU opens its socket some 40 ms after its start; looked for in steps of this. */
+/** QEMU opens its socket about 40 ms after its start; poll interval. */
 const CONNECT_STEP_MS = 2;
 const COMMANDS_WAITING_MAX = 64;
 /**
- * What nobody asked for: so much a second, and so much at once after silence. An event has some 200
- * bytes, and a guest can make QEMU send some kinds as often as it likes; each costs this daemon,
- * which serves all VMs, time.
+ * Limit of unsolicited bytes per second, and burst after silence. An event has about 200 bytes. A
+ * guest can trigger some events at will, and each costs time of this daemon, which serves all VMs.
  */
 const UNASKED_BYTES_PER_SECOND = 65_536;
 const UNASKED_BURST_BYTES = 1_048_576;
@@ -42,16 +41,16 @@ export interface QmpCall {
   signal: AbortSignal;
   deadlineMs?: number;
   /**
-   * Called when the command goes out: QEMU may carry it out from then on, whatever becomes of the
-   * answer.
+   * Called when the command is sent: from then on QEMU may execute it, whatever happens to the
+   * response.
    */
   onSent?: (() => void) | undefined;
 }
 
-/** A command that QEMU refused or did not answer, or a session that ended. */
+/** A command that QEMU refused or did not answer, or a closed connection. */
 export class QmpError extends Error {
   override readonly name = 'QmpError';
-  /** The session is over, most likely because QEMU is. */
+  /** The connection is closed, most likely because QEMU exited. */
   readonly over: boolean;
 
   constructor(message: string, options?: ErrorOptions & { over?: boolean }) {
@@ -66,7 +65,7 @@ interface Waiting {
 }
 
 export class QmpSession {
-  /** Resolves with the reason when the session is over. Never rejects. */
+  /** Resolves with the reason when the connection closes. Never rejects. */
   readonly closed: Promise<string>;
   readonly #socket: Socket;
   readonly #listeners = new Set<(event: QmpEvent) => void>();
@@ -83,7 +82,7 @@ export class QmpSession {
     this.#socket = socket;
     this.#listeners.add(onEvent);
     this.closed = this.#closed.promise;
-    // Whether anybody waits for the greeting is up to `openQmp`.
+    // `openQmp` may never await the greeting.
     this.#greeted.promise.catch(() => undefined);
     socket.on('data', (chunk: Buffer) => this.#read(chunk));
     socket.on('error', (error) => this.#end(error.message));
@@ -97,7 +96,7 @@ export class QmpSession {
   }
 
   /**
-   * Runs a command and parses what it returns. Rejects with {@link QmpError}, or with the signal's
+   * Runs a command and parses its return value. Rejects with {@link QmpError}, or with the signal's
    * reason.
    */
   async command<T>(execute: string, parameters: object | undefined, answer: z.ZodType<T>, call: QmpCall): Promise<T> {
@@ -124,18 +123,18 @@ export class QmpSession {
     }
   }
 
-  /** Tells of each event from now on; returns how to stop that. */
+  /** Calls the listener for each event from now on; returns the unsubscribe function. */
   subscribe(listener: (event: QmpEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Lets the process end while the session is open. */
+  /** Lets the process exit while the connection is open. */
   unref(): void {
     this.#socket.unref();
   }
 
-  /** Ends the session; QEMU goes on. */
+  /** Closes the connection; QEMU keeps running. */
   close(): void {
     this.#end('the session was closed');
   }
@@ -181,7 +180,7 @@ export class QmpSession {
     } else if (parsed.QMP !== undefined) {
       this.#greeted.resolve();
     } else if (parsed.error) {
-      // An answer that came after its deadline finds nobody.
+      // Ignored if the command's deadline has passed.
       waiting?.settle.reject(new QmpError(`${waiting.command}: ${parsed.error.desc}`));
     } else {
       waiting?.settle.resolve(parsed.return);
@@ -203,9 +202,8 @@ export class QmpSession {
 }
 
 /**
- * Connects to QEMU's socket as soon as it is there, and negotiates. Rejects with {@link QmpError}
- * after the deadline, with the signal's reason when that aborts (a caller aborts when the process
- * has ended).
+ * Connects to QEMU's socket as soon as it exists, and negotiates. Rejects with {@link QmpError}
+ * after the deadline, or with the signal's reason (callers abort when the process exits).
  */
 export async function openQmp(path: string, onEvent: (event: QmpEvent) => void, call: QmpCall): Promise<QmpSession> {
   const deadlineMs = call.deadlineMs ?? CONNECT_DEADLINE_MS;

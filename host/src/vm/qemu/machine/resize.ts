@@ -1,6 +1,5 @@
-// Brings a machine to a size: plugs in what is missing, takes away what is too much. One way for a
-// fresh restore, a machine that was woken and one that runs. What cannot be done is undone; a disk
-// only grows.
+// Resizes a VM: adds missing devices, removes surplus ones. Shared by fresh restores, wakes and
+// running VMs. Failed changes are rolled back; a disk only grows.
 import { z } from 'zod';
 import { messageOf } from '../../host-error.ts';
 import { DriverError, ResizeFailed, type VmSize } from '../../driver.ts';
@@ -11,15 +10,12 @@ import type { QmpSession } from './qmp.ts';
 
 const GIB = 2 ** 30;
 /**
- * A guest that lets go of a device does so in a fraction of this; memory that holds pages must be
- * emptied first.
+ * A cooperating guest releases a device in a fraction of this time; memory in use must be migrated
+ * first.
  */
 const UNPLUG_DEADLINE_MS = 15_000;
 
-/**
- * What is wrong with a size, as a sentence that says what is allowed; null when a machine can have
- * it.
- */
+/** The fault of a size, as a sentence that states the limits; null if valid. */
 export function faultInSize({ vcpu, memoryMib, diskGib }: VmSize): string | null {
   if (vcpu < TEMPLATE_SIZE.vcpu || vcpu > VCPU_MAX)
     return `a VM has ${TEMPLATE_SIZE.vcpu} to ${VCPU_MAX} vCPUs, not ${vcpu}`;
@@ -37,17 +33,16 @@ export interface ResizeOrder {
   qmp: QmpSession;
   to: VmSize;
   /**
-   * Called before the disk grows, with the size that it is going to have: its file may be as large
-   * when this resolves.
+   * Called with the new size before the disk grows; its file may be that large once this resolves.
    */
   allowDisk: (diskGib: number) => Promise<void>;
   signal: AbortSignal;
 }
 
 /**
- * Resolves with the size the machine then has: less than before only where the guest let go of it
- * in time. Rejects with {@link ResizeFailed} when something cannot be plugged in or the signal
- * aborts; what was plugged in by then is taken away again as far as the guest lets go.
+ * Resolves with the VM's resulting size, smaller than before only where the guest released devices
+ * in time. Rejects with {@link ResizeFailed} if a device cannot be added or the signal aborts;
+ * added devices are then removed as far as the guest cooperates.
  */
 export async function resizeMachine(order: ResizeOrder): Promise<VmSize> {
   const { qmp, to, signal } = order;
@@ -68,15 +63,12 @@ export async function resizeMachine(order: ResizeOrder): Promise<VmSize> {
   }
 }
 
-/**
- * Of a machine that runs: QEMU changes no disk of one whose state was loaded and that did not run
- * yet.
- */
+/** Requires a running VM: QEMU cannot resize a disk between loading state and resuming. */
 export async function growDisk(qmp: QmpSession, diskGib: number, signal: AbortSignal): Promise<void> {
   await qmp.command('block_resize', { 'node-name': 'disk', size: diskGib * GIB }, z.unknown(), { signal });
 }
 
-/** The disk comes last: it is the one that cannot be taken back. */
+/** Disk last, because a larger disk cannot be undone. */
 async function grow({ qmp, to, allowDisk, signal }: ResizeOrder, had: VmSize): Promise<void> {
   await plugCpus(qmp, Math.max(0, to.vcpu - had.vcpu), signal);
   await plugModules(qmp, moduleSizes(Math.max(0, to.memoryMib - had.memoryMib)), signal);
@@ -87,12 +79,12 @@ async function grow({ qmp, to, allowDisk, signal }: ResizeOrder, had: VmSize): P
 }
 
 /**
- * Takes away what a failed resize plugged in, as far as the guest lets go of it, and resolves with
- * the size that is left. What that is is read: QEMU may have carried out a command whose answer
- * nobody waited for.
+ * Removes devices added by a failed resize, as far as the guest releases them. Resolves with the
+ * remaining size, which is read from QEMU: a command may have succeeded although its response was
+ * not awaited.
  */
 async function takeBack(qmp: QmpSession, before: Plugged, failure: unknown): Promise<VmSize> {
-  // The caller's own time may be over; this has its own.
+  // A separate timeout: the caller's may have expired.
   const late = AbortSignal.timeout(3 * UNPLUG_DEADLINE_MS);
   try {
     const { cpus, modules } = await readPlugged(qmp, late);
@@ -108,9 +100,8 @@ async function takeBack(qmp: QmpSession, before: Plugged, failure: unknown): Pro
 }
 
 /**
- * Takes away modules whose sizes make up the surplus. When none of those left fits into it, a
- * larger one goes and a smaller one comes in its place. Never below what is wanted; a guest that
- * keeps a module keeps it.
+ * Removes modules that add up to the surplus. If none fits, a larger module is removed and a
+ * smaller one added. Never goes below the target; a guest may keep modules.
  */
 async function shrinkMemory(
   qmp: QmpSession,
@@ -124,14 +115,14 @@ async function shrinkMemory(
     await plugModules(qmp, moduleSizes(chosen.exchange.forMib), signal);
 }
 
-/** Pure; for its test. */
+/** Pure; exported for its test. */
 export function modulesToDrop(
   modules: readonly MemoryModule[],
   surplusMib: number,
 ): { ids: string[]; exchange: { id: string; forMib: number } | null } {
   let left = surplusMib;
   const ids: string[] = [];
-  // Of the same size, the one that came last: what came first rather holds what cannot be moved.
+  // Among equal sizes the newest first: older modules more likely hold unmovable pages.
   const bySize = modules.toSorted((a, b) => b.sizeMib - a.sizeMib || b.slot - a.slot);
   for (const { id, sizeMib } of bySize) {
     if (sizeMib <= left) {

@@ -1,9 +1,8 @@
-// Captures a machine that stands still: the state of its devices, the pages it has changed, what
-// its disk is like. Owns the order of these steps, and that the machine goes on when one of them
-// fails.
+// Captures a paused VM: device state, changed pages and disk metadata. Owns the order of the steps,
+// and resumes the VM if a step fails.
 //
-//   running -> stopped -> devices saved, disk closed -> pages copied -> everything durable -> manifest
-//                  \-------------------\---------------------\------------------\--> running
+//   running -> stopped -> devices saved, disk closed -> pages copied -> all durable -> manifest
+//                  \-------------------\---------------------\---------------\--> running
 import { chmod, open, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
@@ -19,7 +18,7 @@ import { DEVICES_MAX_BYTES, digest, diskMark, SNAPSHOT_FILES, writeManifest, typ
 import type { Pages } from './pages.ts';
 import { findRamBlocks } from './ram-blocks.ts';
 
-/** The guest's writes that are under way must reach the disk. */
+/** Limit for the guest's in-flight writes to reach the disk. */
 const STOP_DEADLINE_MS = 60_000;
 const SAVE_DEADLINE_MS = 60_000;
 const GO_ON_DEADLINE_MS = 10_000;
@@ -34,19 +33,19 @@ export interface CaptureOrder {
   folder: string;
   snapshotFolder: string;
   base: RestoreBase;
-  /** Of the options its QEMU was started with. */
+  /** Hash of the options of the running QEMU. */
   machineHash: string;
   uid: number;
   pages: Pages;
   signal: AbortSignal;
 }
 
-/** Milliseconds since the start at which each step was done. */
+/** Milliseconds since the start at which each step completed. */
 export type CaptureTimes = Readonly<Record<'stoppedMs' | 'devicesMs' | 'pagesMs' | 'manifestMs' | 'copiedMib', number>>;
 
 /**
- * The machine stands still for good when this resolves. Otherwise it runs on, the snapshot's folder
- * is empty, and this rejects with {@link DriverError}, QmpError or the signal's reason.
+ * Resolves with the VM paused for good. Otherwise the VM resumes, the snapshot folder is empty, and
+ * this rejects with {@link DriverError}, QmpError or the signal's reason.
  */
 export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
   const { qmp, signal } = order;
@@ -87,8 +86,7 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
   const state = await saveDevices(order);
   const devicesMs = elapsedMs();
   const disk = join(folder, VM_FILES.disk);
-  // The copying ends whatever becomes of the others: a file that is still written to could not be
-  // removed.
+  // Copying finishes even if another step fails: a file in use cannot be removed.
   const copying = copyPages(order, devices.modules);
   const others = Promise.all([
     writeNew(join(snapshotFolder, SNAPSHOT_FILES.devices), state),
@@ -134,9 +132,8 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
 }
 
 /**
- * QEMU writes it, as the slot's user, who may create no file: one is made for it beforehand. As the
- * machine stands still already, QEMU closes the disk for writing on the way; it opens it again when
- * it goes on.
+ * QEMU writes the file as the slot's user, who may not create files, so create it first. Since the
+ * VM is paused, QEMU closes the disk for writing, and reopens it on resume.
  */
 async function saveDevices({ qmp, folder, uid, signal }: CaptureOrder): Promise<Buffer> {
   const path = join(folder, VM_FILES.devices);
@@ -144,7 +141,7 @@ async function saveDevices({ qmp, folder, uid, signal }: CaptureOrder): Promise<
   const file = await open(path, 'wx+', 0o600);
   try {
     await file.chown(uid, uid);
-    // QEMU's user must be able to reach it. Nobody else can: the folder above is closed.
+    // QEMU's user must reach the folder. Others cannot: its parent is closed.
     await chmod(folder, 0o711);
     const call = { signal, deadlineMs: SAVE_DEADLINE_MS };
     await qmp.command(
@@ -171,13 +168,13 @@ async function saveDevices({ qmp, folder, uid, signal }: CaptureOrder): Promise<
   }
 }
 
-/** As it was before devices were saved. */
+/** Restores the mode from before devices were saved. */
 export async function closeFolder(folder: string): Promise<void> {
   await rm(join(folder, VM_FILES.devices), { force: true });
   await chmod(folder, 0o700);
 }
 
-/** Never with a manifest in place: it would name a machine that has gone on since. */
+/** Never with a manifest in place: it would describe a VM that has run since. */
 async function letGoOn(
   { qmp, snapshotFolder }: CaptureOrder,
   { manifestBegun }: { manifestBegun: boolean },

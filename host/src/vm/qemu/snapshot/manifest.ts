@@ -1,5 +1,5 @@
-// The manifest of a snapshot: what was captured, in which files, and what must still be so for them
-// to be of use. Written last, in one step: a snapshot without it is none.
+// The manifest of a snapshot: its content, its files and the conditions of its use. Written last,
+// atomically: without a manifest there is no snapshot.
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { plugged } from '../machine/plugged.ts';
 
 export const SNAPSHOT_FILES = { memory: 'memory', devices: 'devices', manifest: 'manifest.json' } as const;
 
-/** The state of devices has some 200 KB. */
+/** Device state has about 200 KB. */
 export const DEVICES_MAX_BYTES = 64 * 2 ** 20;
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
@@ -26,29 +26,29 @@ const manifest = z.strictObject({
   templateId: z.string(),
   imageId: z.string(),
   qemuVersion: z.string(),
-  /** Of the machine's options: devices of another machine do not load. */
+  /** Hash of the VM's options: state of different hardware does not load. */
   machineHash: z.string(),
-  /** What it had beyond the template's; a machine it is loaded into has the same. */
+  /** Devices beyond the template's; a VM that loads the snapshot needs the same. */
   devices: plugged,
   memoryFile: z.strictObject({ dataBytes: count, runs: count, sha256 }),
   devicesFile: z.strictObject({ sizeBytes: z.int().min(1).max(DEVICES_MAX_BYTES), sha256 }),
-  /** The disk at that moment. A machine that ran on it since has changed it. */
+  /** The disk at the time of the capture. A VM that ran since has changed it. */
   disk: z.strictObject({ sizeBytes: count, modifiedNs: z.string().regex(/^\d{1,20}$/) }),
 });
 export type Manifest = z.infer<typeof manifest>;
 
-/** Makes the snapshot one. Everything it names is durable by then. */
+/** Completes the snapshot. Everything it names must be durable already. */
 export async function writeManifest(folder: string, content: Manifest): Promise<void> {
   const body = JSON.stringify(manifest.parse(content), null, 2);
   await writeDurably(join(folder, SNAPSHOT_FILES.manifest), `${digest(body)}\n${body}\n`);
 }
 
-/** Whether the manifest was completed; says nothing of what it names. */
+/** Whether the manifest is complete, without checking the files it names. */
 export async function hasManifest(folder: string): Promise<boolean> {
   return (await readIfPresent(join(folder, SNAPSHOT_FILES.manifest))) !== null;
 }
 
-/** Rejects with {@link SnapshotUnusable} when there is none, or when it is not what was written. */
+/** Rejects with {@link SnapshotUnusable} if the manifest is missing or altered. */
 export async function readManifest(folder: string): Promise<Manifest> {
   const text = await readIfPresent(join(folder, SNAPSHOT_FILES.manifest));
   if (text === null) throw new SnapshotUnusable('the snapshot has no manifest');
@@ -64,7 +64,7 @@ export async function readManifest(folder: string): Promise<Manifest> {
   return parsed.data;
 }
 
-/** Size and time of the last change of a disk. */
+/** Size and modification time of a disk. */
 export async function diskMark(path: string): Promise<Manifest['disk']> {
   const { size, mtimeNs } = await stat(path, { bigint: true });
   return { sizeBytes: Number(size), modifiedNs: String(mtimeNs) };

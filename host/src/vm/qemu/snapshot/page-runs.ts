@@ -1,33 +1,32 @@
-// Which pages of a mapping its process has changed, from the kernel's page map. Pure.
+// Finds the pages of a mapping that its process has changed, from the kernel's page map. Pure.
 
 export const PAGE_BYTES = 4_096;
-/** The page map has one word of 64 bits for each page. */
+/** The page map has one 64-bit word per page. */
 export const PAGEMAP_ENTRY_BYTES = 8;
 
 /**
  * Bits of the upper half of an entry (Documentation/admin-guide/mm/pagemap.rst): 63 present, 62
- * swapped out, 61 of a file or shared.
+ * swapped, 61 file-backed or shared.
  */
 const PRESENT_OR_SWAPPED = 0xc000_0000;
 const OF_A_FILE = 0x2000_0000;
 
-/** Pages that follow one another; numbers count from the start of their mapping. */
+/** Consecutive pages; numbers count from the start of their mapping. */
 export interface PageRun {
   firstPage: number;
   pages: number;
 }
 
 /**
- * The pages of a private mapping that are its process's own: for a mapping of a file, those it has
- * written to since; for one of nothing, those it has touched. `halves` are the entries as pairs of
- * 32 bit words, the lower first.
+ * Pages of a private mapping owned by its process: written pages of a file mapping, touched pages
+ * of an anonymous one. `halves` holds the entries as pairs of 32-bit words, lower half first.
  */
 export function ownPages(halves: Uint32Array, firstPage: number): PageRun[] {
   const runs: PageRun[] = [];
   const count = halves.length / 2;
   let start = -1;
   for (let page = 0; page <= count; page += 1) {
-    // Read past the end: undefined counts as no bit set.
+    // Past the end: undefined counts as no bits set.
     const upper = halves[2 * page + 1] ?? 0;
     const own = (upper & PRESENT_OR_SWAPPED) !== 0 && (upper & OF_A_FILE) === 0;
     if (own && start < 0) {
@@ -41,8 +40,8 @@ export function ownPages(halves: Uint32Array, firstPage: number): PageRun[] {
 }
 
 /**
- * The memory file of a snapshot ends with one entry for each run: number of the block, first page,
- * pages; 32 bits each, little-endian.
+ * The memory file ends with one entry per run: block number, first page, pages; 32 bits each,
+ * little-endian.
  */
 export const RUN_ENTRY_BYTES = 12;
 
@@ -60,7 +59,7 @@ export function encodeRuns(runs: readonly BlockRun[]): Buffer {
   return table;
 }
 
-/** Null for a table that names pages outside of the blocks, or more or fewer than there are. */
+/** Null for a table that names pages outside the blocks, or a wrong number of pages. */
 export function decodeRuns(table: Buffer, blockSizesBytes: readonly number[], dataBytes: number): BlockRun[] | null {
   const runs: BlockRun[] = [];
   let pages = 0;

@@ -1,6 +1,5 @@
-// Copies the pages that a process has changed into a new memory file, and hashes them on the way.
-// Runs in a thread of its own (pages-worker.ts); trusts no number that it did not check; knows
-// nothing of QEMU.
+// Copies and hashes the pages that a process has changed into a new memory file. Runs in a separate
+// thread (pages-worker.ts); validates every number; knows nothing of QEMU.
 import { createHash } from 'node:crypto';
 import { readSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -9,12 +8,9 @@ import { encodeRuns, ownPages, PAGE_BYTES, PAGEMAP_ENTRY_BYTES, type BlockRun } 
 import { CHUNK_BYTES, type CaptureJob, type MemoryFile, type Stop } from './pages-job.ts';
 import type { RamBlock } from './ram-blocks.ts';
 
-/** Pages whose map entries are read at once. */
+/** Map entries read at a time. */
 const MAP_PAGES = 65_536;
-/**
- * What is handed to the disk while more is being read, so that the last flush has little to wait
- * for.
- */
+/** Bytes handed to the disk while reading goes on, which shortens the final flush. */
 const FLUSH_EVERY_BYTES = 33_554_432;
 const ZERO_PAGE = Buffer.alloc(PAGE_BYTES);
 
@@ -24,7 +20,7 @@ export async function capture(job: CaptureJob, throwIfStopped: Stop): Promise<Me
   await using map = await open(`/proc/${pid}/pagemap`, 'r');
   await using memory = await open(`/proc/${pid}/mem`, 'r');
   await using file = await open(job.path, 'wx', 0o600);
-  // Opened by then: they stay the recorded process's, whoever has its number later.
+  // The files stay open, so they belong to the recorded process even if its pid is reused.
   await assertRuns(job.process);
   const out = new MemoryWriter(file);
   for (const [number, block] of job.blocks.entries())
@@ -66,7 +62,7 @@ async function captureBlock(
   }
 }
 
-/** Gathers pages in a buffer, and writes and hashes it whenever it is full. */
+/** Buffers pages, and writes and hashes each full buffer. */
 class MemoryWriter {
   readonly #file: FileHandle;
   readonly #hash = createHash('sha256');
@@ -82,7 +78,7 @@ class MemoryWriter {
     this.#file = file;
   }
 
-  /** Where the next pages go: a whole number of them, at least one. */
+  /** Free space for the next pages: a multiple of the page size, at least one page. */
   async room(): Promise<Buffer> {
     if (this.#used === CHUNK_BYTES) await this.#writeOut();
 
@@ -90,8 +86,8 @@ class MemoryWriter {
   }
 
   /**
-   * Pages that were put into the room, from its start. With `withoutZeroes` those that hold nothing
-   * are left out: they are there without being written.
+   * Accepts pages placed at the start of the free space. `withoutZeroes` drops zero pages, which
+   * need not be written.
    */
   take(block: number, firstPage: number, pages: number, withoutZeroes: boolean): void {
     let kept = 0;
@@ -124,7 +120,7 @@ class MemoryWriter {
 
   async #writeOut(): Promise<void> {
     const chunk = this.#buffer.subarray(0, this.#used);
-    // The write runs in another thread while this one hashes.
+    // Writing happens in another thread while this one hashes.
     const writing = writeAll(this.#file, chunk, this.#written);
     this.#hash.update(chunk);
     await writing;
@@ -134,7 +130,7 @@ class MemoryWriter {
       this.#flushedBytes = this.#written;
       this.#flushing = true;
       this.#flush = this.#file.datasync().finally(() => (this.#flushing = false));
-      // Its failure is told by whoever waits for it in the end.
+      // The final flush reports the failure.
       this.#flush.catch(() => undefined);
     }
   }
@@ -147,7 +143,7 @@ async function writeAll(file: FileHandle, bytes: Buffer, position: number): Prom
   }
 }
 
-/** Of files of /proc, which answer at once: a thread for each read would only cost. */
+/** Synchronous: reads of /proc never block, so the thread pool would only add cost. */
 function readWhole(fd: number, into: Buffer, position: number, what: string): void {
   for (let done = 0; done < into.length;) {
     const bytesRead = readSync(fd, into, done, into.length - done, position + done);

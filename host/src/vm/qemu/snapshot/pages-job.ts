@@ -1,14 +1,14 @@
-// What is asked of the thread that copies pages, and what it answers. Plain data.
+// Requests and results of the thread that copies pages. Plain data.
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { RamBlock } from './ram-blocks.ts';
 
-/** What is read and written at once. */
+/** Size of one read or write. */
 export const CHUNK_BYTES = 4_194_304;
 
-/** Throws once the job is to be given up. */
+/** Throws once the job is cancelled. */
 export type Stop = () => void;
 
-/** Copies the pages that the process has changed into a new file, and makes it durable. */
+/** Copies the pages that the process has changed into a new durable file. */
 export interface CaptureJob {
   kind: 'capture';
   process: ProcessIdentity;
@@ -17,8 +17,8 @@ export interface CaptureJob {
 }
 
 /**
- * Writes the pages of such a file into a process that has its template's memory, and says whether
- * they are what was captured. Begins to read before there is one.
+ * Writes the pages of such a file into a process that maps its template's memory, and verifies
+ * them. Starts reading before the process exists.
  */
 export interface PatchJob {
   kind: 'patch';
@@ -26,7 +26,7 @@ export interface PatchJob {
   memory: MemoryFile;
 }
 
-/** Where the pages of a {@link PatchJob} belong. */
+/** Destination of the pages of a {@link PatchJob}. */
 export interface PatchTarget {
   process: ProcessIdentity;
   blocks: RamBlock[];
@@ -36,28 +36,26 @@ export type PagesJob = CaptureJob | PatchJob;
 
 /** The memory file of a snapshot. */
 export interface MemoryFile {
-  /** Pages, one after the other. */
+  /** Pages, consecutively. */
   dataBytes: number;
-  /** Entries of the table that follows them and says where they belong. */
+  /** Entries of the table after the pages, which maps them to addresses. */
   runs: number;
-  /** Of pages and table. */
+  /** Hash of pages and table. */
   sha256: string;
 }
 
-/**
- * `unusable`: the file is not what was captured. `failure`: anything else, as an error's message.
- */
+/** `unusable`: the file differs from the capture. `failure`: any other error's message. */
 export type PagesResult = { memory: MemoryFile } | { patched: true } | { unusable: string } | { failure: string };
 
 /**
- * What the thread is told: one job at a time, and where the pages of the one under way belong; null
- * when it is given up.
+ * Messages to the thread: one job at a time, and the destination of the current job's pages; null
+ * cancels it.
  */
 export type PagesMessage = PagesRequest | { kind: 'target'; target: PatchTarget | null };
 
 export interface PagesRequest {
   kind: 'job';
   job: PagesJob;
-  /** One 32 bit word, shared: not 0 once the job is to be given up. */
+  /** One shared 32-bit word; nonzero once the job is cancelled. */
   stop: SharedArrayBuffer;
 }

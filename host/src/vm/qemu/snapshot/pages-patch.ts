@@ -1,6 +1,5 @@
-// Writes the pages of a memory file into a process, and says whether they are what was captured.
-// Runs in a thread of its own (pages-worker.ts); trusts no number that it did not check; knows
-// nothing of QEMU.
+// Writes the pages of a memory file into a process and verifies them. Runs in a separate thread
+// (pages-worker.ts); validates every number; knows nothing of QEMU.
 import { createHash } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -10,15 +9,15 @@ import { CHUNK_BYTES, type PatchJob, type PatchTarget, type Stop } from './pages
 import type { RamBlock } from './ram-blocks.ts';
 
 /**
- * How many chunks are read ahead of knowing where they belong. More would be ready by the time a
- * QEMU has started, but fresh memory for it costs as much as it gains.
+ * Chunks read before their destination is known. More would be ready by the time QEMU starts, but
+ * allocating their memory costs as much as it saves.
  */
 const CHUNKS_AHEAD = 8;
 
-/** The memory file is not what was captured. */
+/** The memory file differs from the capture. */
 export class Unusable extends Error {}
 
-/** Rejects with {@link Unusable}; what was written by then is of no use. */
+/** Rejects with {@link Unusable}; pages written by then are worthless. */
 export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, throwIfStopped: Stop): Promise<void> {
   const { dataBytes, runs: runCount, sha256 } = job.memory;
   const file = await open(job.path, 'r').catch((error: NodeJS.ErrnoException) => {
@@ -45,7 +44,7 @@ export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, th
     const read = (at: number): Promise<Buffer> => {
       const buffer = free.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
       const reading = readPart(file, buffer.subarray(0, Math.max(0, Math.min(CHUNK_BYTES, dataBytes - at))), at);
-      // Its failure is told by whoever waits for it.
+      // The awaiting caller reports the failure.
       reading.catch(() => undefined);
       return reading;
     };
@@ -54,7 +53,7 @@ export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, th
     for (let at = 0; at < dataBytes; at += CHUNK_BYTES) {
       throwIfStopped();
       const chunk = await next;
-      // The next part is read in another thread while this one hashes and writes.
+      // Another thread reads the next part while this one hashes and writes.
       next = read(at + CHUNK_BYTES);
       hash.update(chunk);
       ahead.push(chunk);
@@ -76,7 +75,7 @@ export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, th
   }
 }
 
-/** Writes the pages of a memory file, in their order, where they belong. */
+/** Writes the pages of a memory file, in file order, to their addresses. */
 class MemoryPatcher {
   readonly #memory: FileHandle;
   readonly #place: (offset: number) => { address: number; bytes: number };
@@ -94,7 +93,7 @@ class MemoryPatcher {
 
     const memory = await open(`/proc/${process.pid}/mem`, 'r+');
     try {
-      // Opened by then: it stays the recorded process's, whoever has its number later.
+      // The file stays open, so it belongs to the recorded process even if its pid is reused.
       await assertRuns(process);
       return new MemoryPatcher(memory, runs, blocks);
     } catch (error) {
@@ -118,10 +117,7 @@ class MemoryPatcher {
   }
 }
 
-/**
- * For ascending offsets in the file: the address its byte belongs to, and how many bytes go on from
- * there.
- */
+/** Maps a file offset to its address and the number of contiguous bytes. Offsets must ascend. */
 function placeOf(
   runs: readonly BlockRun[],
   blocks: readonly RamBlock[],
@@ -154,13 +150,12 @@ async function readPart(file: FileHandle, into: Buffer, position: number): Promi
 }
 
 /**
- * Positions are numbers here: `fs.write` silently writes at the file's own position when it is
- * given a BigInt.
+ * Positions are numbers: given a BigInt, `fs.write` silently writes at the file's current position.
  */
 function writeWhole(fd: number, bytes: Buffer, position: number): void {
   for (let done = 0; done < bytes.length;) {
     const bytesWritten = writeSync(fd, bytes, done, bytes.length - done, position + done);
-    // The memory of a process that has ended takes nothing, without an error.
+    // Writing into the memory of an exited process writes nothing and reports no error.
     if (bytesWritten === 0) throw new Error('the QEMU process ended while its memory was written');
 
     done += bytesWritten;

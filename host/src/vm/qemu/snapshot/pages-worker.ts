@@ -1,11 +1,11 @@
-// The thread that copies guests' pages between QEMU processes and snapshots: takes one job at a
-// time (pages-job.ts) and answers. How pages are copied is pages-capture.ts's and pages-patch.ts's.
+// Thread that copies guest pages between QEMU processes and snapshots, one job at a time
+// (pages-job.ts). pages-capture.ts and pages-patch.ts do the copying.
 import { parentPort } from 'node:worker_threads';
 import { capture } from './pages-capture.ts';
 import type { CaptureJob, PagesMessage, PagesRequest, PagesResult, PatchJob, PatchTarget, Stop } from './pages-job.ts';
 import { patch, Unusable } from './pages-patch.ts';
 
-/** Of the job under way, when it is a patch. Null: there will be none. */
+/** Destination of the current patch job. Null: cancelled. */
 let target: PromiseWithResolvers<PatchTarget | null> | null = null;
 
 parentPort?.on('message', (message: PagesMessage) => {

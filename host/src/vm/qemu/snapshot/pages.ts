@@ -1,5 +1,5 @@
-// Has pages copied by threads of their own, so that this daemon's one goes on serving: a few
-// threads, kept, each with one job at a time.
+// Runs page copies in a few persistent threads, one job each, so that the daemon's event loop stays
+// responsive.
 import { Worker } from 'node:worker_threads';
 import { DriverError, SnapshotUnusable } from '../../driver.ts';
 import type {
@@ -13,13 +13,13 @@ import type {
   PatchTarget,
 } from './pages-job.ts';
 
-/** Each copies some GB a second: more would only take the memory's bandwidth from the VMs. */
+/** Each copies some GB/s; more threads would only take memory bandwidth from the VMs. */
 const THREADS = 2;
 
 interface Waiting {
   request: PagesRequest;
   settle: PromiseWithResolvers<PagesResult>;
-  /** Resolves with the thread that has the job. */
+  /** Resolves with the thread that runs the job. */
   handedTo: PromiseWithResolvers<Worker>;
 }
 
@@ -29,12 +29,12 @@ export class Pages {
   readonly #waiting: Waiting[] = [];
   #closed = false;
 
-  /** Starts a thread ahead of time: that takes longer than many a job. */
+  /** Starts a thread ahead of time, since a start takes longer than many jobs. */
   warm(): void {
     if (this.#idle.length + this.#busy.size === 0) this.#idle.push(this.#start());
   }
 
-  /** Rejects with {@link DriverError}, or the signal's reason; the file is not whole then. */
+  /** Rejects with {@link DriverError} or the signal's reason; the file is then incomplete. */
   async capture(job: CaptureJob, signal: AbortSignal): Promise<MemoryFile> {
     const result = await this.#run(job, signal);
     if (!('memory' in result)) throw new DriverError('the memory was not copied');
@@ -43,15 +43,15 @@ export class Pages {
   }
 
   /**
-   * Reads and verifies until there is a target, and then writes into it; the signal must abort when
-   * there will be none. Rejects with {@link SnapshotUnusable} when the file is not what was
-   * captured, otherwise as {@link capture}.
+   * Reads and verifies while the target is pending, then writes into it. Abort the signal if there
+   * will be no target. Rejects with {@link SnapshotUnusable} if the file differs from the capture,
+   * otherwise as {@link capture}.
    */
   async patch(job: PatchJob, target: Promise<PatchTarget>, signal: AbortSignal): Promise<void> {
     await this.#run(job, signal, target);
   }
 
-  /** Ends the threads; jobs under way fail. */
+  /** Ends the threads; running jobs fail. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const { settle } of this.#waiting.splice(0)) settle.reject(new DriverError('the driver was closed'));
@@ -60,8 +60,8 @@ export class Pages {
   }
 
   /**
-   * Resolves only once the thread has let go of the job, also when it is told to give up: its file
-   * may then be removed.
+   * Resolves only when the thread has finished with the job, even if cancelled: its file may then
+   * be removed.
    */
   async #run(job: PagesJob, signal: AbortSignal, target: Promise<PatchTarget> | null = null): Promise<PagesResult> {
     signal.throwIfAborted();
@@ -75,7 +75,7 @@ export class Pages {
     };
     const tell = (known: PatchTarget | null): void => {
       void waiting.handedTo.promise.then((worker) => {
-        // Nobody else's job: the next one is handed out only after this one's result was seen.
+        // Never another job's target: the next job starts after this result was received.
         if (this.#busy.get(worker) === waiting) send(worker, { kind: 'target', target: known });
       });
     };

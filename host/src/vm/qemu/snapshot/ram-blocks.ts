@@ -1,6 +1,5 @@
-// Where a QEMU has its guest's memory in its own address space: what it says, checked against the
-// kernel's list of its mappings. A QEMU in foreign hands can point at other memory of its own by
-// this, and at nothing else.
+// Locates the guest's memory in QEMU's address space: QEMU's report, checked against the kernel's
+// list of its mappings. A compromised QEMU can only misdirect to other memory of its own process.
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
@@ -11,12 +10,12 @@ import type { QmpSession } from '../machine/qmp.ts';
 
 const MIB = 2 ** 20;
 
-/** One piece of the guest's memory. Plain data: it goes to another thread. */
+/** One block of guest memory. Plain data, passed to another thread. */
 export interface RamBlock {
-  /** Address in QEMU's memory. */
+  /** Address in QEMU's address space. */
   address: number;
   sizeBytes: number;
-  /** Whether it is a copy of the template's memory, or began as zeroes. */
+  /** Initial content: the template's memory or zeros. */
   origin: 'template' | 'zeroes';
 }
 
@@ -25,8 +24,8 @@ const LINE =
   /^\s*(\S{1,64})\s+\d+ KiB\s+0x[0-9a-f]{1,16}\s+0x[0-9a-f]{1,16}\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\b/;
 
 /**
- * The template's memory first, then the modules' in the order given. Rejects with {@link
- * DriverError} when QEMU has something else.
+ * The template's memory first, then the modules in the given order. Rejects with {@link
+ * DriverError} if QEMU reports anything else.
  */
 export async function findRamBlocks(
   qmp: QmpSession,
@@ -42,7 +41,7 @@ export async function findRamBlocks(
   ];
 }
 
-/** Pure; for its test. */
+/** Pure; exported for its test. */
 export function blockOf(
   infoRamblock: string,
   maps: string,
@@ -63,7 +62,7 @@ export function blockOf(
   return { address, sizeBytes, origin };
 }
 
-/** Whether readable, writable, private mappings follow one another over the whole range. */
+/** Whether contiguous readable, writable, private mappings cover the range. */
 function isMapped(maps: string, from: number, to: number): boolean {
   if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) return false;
 

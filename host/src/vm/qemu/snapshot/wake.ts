@@ -1,6 +1,6 @@
-// Wakes a machine from its snapshot: starts QEMU with the devices it had, gives it its pages, then
-// its devices' state, and lets it run once the snapshot is spent. The order matters: devices look
-// into the guest's memory while their state is loaded.
+// Wakes a VM from its snapshot: starts QEMU with the same devices, loads pages, then device state,
+// and resumes once the snapshot is spent. The order matters: devices read guest memory while their
+// state is loaded.
 //
 //   verified -> started -> pages in memory, their hash right -> devices loaded -> snapshot spent -> running
 import { readFile, stat } from 'node:fs/promises';
@@ -20,12 +20,12 @@ import type { PatchTarget } from './pages-job.ts';
 import type { Pages } from './pages.ts';
 import { findRamBlocks } from './ram-blocks.ts';
 
-/** With which QEMU ends over a state that it refuses. */
+/** Exit code of a QEMU that rejects the device state. */
 const REFUSAL_CODE = 1;
 
 /**
- * A snapshot whose manifest, devices and disk are what was captured. Its pages are verified on the
- * way into memory.
+ * A snapshot whose manifest, devices and disk match the capture. Its pages are verified while they
+ * are loaded.
  */
 export interface VerifiedSnapshot {
   folder: string;
@@ -58,18 +58,15 @@ export async function verifySnapshot(
   return { folder, manifest, deviceState };
 }
 
-/**
- * Rejects with {@link SnapshotUnusable} when the machine's options are others than those of the
- * snapshot.
- */
+/** Rejects with {@link SnapshotUnusable} if the snapshot was made with different VM options. */
 export function assertSameMachine({ accelerator, hostVendor }: RestoreBase, manifest: Manifest): void {
   if (machineHash(accelerator, hostVendor) !== manifest.machineHash)
     throw new SnapshotUnusable('the snapshot was taken of a machine with other devices than are made today');
 }
 
 /**
- * Rejects with {@link SnapshotUnusable} when pages or devices are not what was captured, with
- * {@link NeverContinued} when it was not told to run after `beforeContinue`, otherwise as {@link
+ * Rejects with {@link SnapshotUnusable} if pages or devices differ from the capture, with {@link
+ * NeverContinued} if the VM was not resumed after `beforeContinue`, otherwise as {@link
  * startMachine}.
  */
 export async function wakeSnapshot(
@@ -85,7 +82,7 @@ export async function wakeSnapshot(
   let told = false;
   const over = new AbortController();
   const target = Promise.withResolvers<PatchTarget>();
-  // Pages are read and verified while QEMU starts.
+  // Read and verify pages while QEMU starts.
   const job = { kind: 'patch', path: join(folder, SNAPSHOT_FILES.memory), memory: manifest.memoryFile } as const;
   const patching = pages.patch(job, target.promise, AbortSignal.any([order.signal, over.signal]));
   patching.catch(() => undefined);
@@ -103,7 +100,7 @@ export async function wakeSnapshot(
         await loadDevices(machine, deviceState);
         loading = false;
         const loadedMs = elapsedMs();
-        // A snapshot is not spent for a machine that is in no record: it would never run.
+        // Spend the snapshot only for a VM on record: an unrecorded VM would never run.
         await machine.recorded;
         await beforeContinue();
         spent = true;
@@ -117,15 +114,15 @@ export async function wakeSnapshot(
 
     throw spent && !told ? new NeverContinued(messageOf(error), { cause: error }) : error;
   } finally {
-    // Of a start that failed: the snapshot's files are nobody's when this is over.
+    // After a failed start nothing uses the snapshot's files any longer.
     over.abort(new DriverError('the machine was not started'));
     await patching.catch(() => undefined);
   }
 }
 
 /**
- * Whether QEMU ended over what it was given. One that was ended from outside (by a signal, when the
- * machine shuts down or has no memory left), or that nobody saw end, would have loaded it.
+ * Whether QEMU exited because of its input. A QEMU killed from outside (host shutdown, out of
+ * memory), or whose exit was not observed, would have loaded it.
  */
 function isOfItsOwn(error: unknown): error is QemuEnded {
   return error instanceof QemuEnded && (error.exitCode === REFUSAL_CODE || isFault(error.exitCode));
