@@ -60,11 +60,12 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'machine/src': ['contract/src', 'host/src', 'image/src', 'os/src', 'protocol/src', 'node:', 'pg', 'zod'],
 
   'sdk/src': [],
+  // The SDK by its published entries alone, as any client has it.
   'cli/src': [
     'contract/src',
     'machine/src',
     'protocol/src',
-    'sdk/src',
+    '@berth/sdk',
     'node:',
     'commander',
     'string-width',

@@ -216,10 +216,10 @@ test('help loads neither the SDK nor zod nor ws', () => {
   for (const { path, kind } of outputs['cli/dist/berth.js']?.imports ?? []) if (kind === 'dynamic-import') load(path);
   const inputs = [...loaded].flatMap((path) => Object.keys(outputs[path]?.inputs ?? {}));
   assert.ok(inputs.includes('cli/src/program/program.ts'));
-  // Limits of the contract are plain numbers, which options are checked against.
+  // Limits are plain numbers, which options are checked against.
   const heavy = inputs.filter((path) => /^(?:sdk|contract)\/|node_modules\/(?:zod|ws|tar)\//.test(path));
   assert.deepEqual(
-    heavy.filter((path) => path !== 'contract/src/route/limits.ts'),
+    heavy.filter((path) => path !== 'sdk/src/generated/limits.ts'),
     [],
   );
 });

@@ -51,7 +51,7 @@ async function copyOfCheckout(to: string): Promise<void> {
   for (const name of await readdir(join(CHECKOUT, 'node_modules')))
     if (name !== '@berth') await symlink(join(CHECKOUT, 'node_modules', name), join(to, 'node_modules', name));
 
-  await symlink(join(to, 'sdk'), join(to, 'node_modules/@berth/sdk'));
+  await symlink(join(to, 'sdk/dist'), join(to, 'node_modules/@berth/sdk'));
 }
 
 /**

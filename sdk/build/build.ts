@@ -1,15 +1,16 @@
-// `npm run sdk:build`: sdk/dist, which is what is published: JavaScript and types, by the compiler
-// of the checks.
+// `npm run sdk:build`: sdk/dist, the package that is published: JavaScript and types, made by the
+// compiler of the checks, and a manifest that leads to them.
 import { spawnSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
 const SDK = join(import.meta.dirname, '..');
+const DIST = join(SDK, 'dist');
 
 /** Empties sdk/dist and fills it again. Throws with the compiler's words. */
 export function build(): void {
-  rmSync(join(SDK, 'dist'), { recursive: true, force: true });
+  rmSync(DIST, { recursive: true, force: true });
   // Not the one beside this package, which the generator needs.
   const compiler = createRequire(join(SDK, '../package.json')).resolve('typescript/package.json');
   const built = spawnSync(process.execPath, [join(compiler, '../bin/tsc'), '-p', 'tsconfig.build.json'], {
@@ -17,6 +18,19 @@ export function build(): void {
     encoding: 'utf8',
   });
   if (built.status !== 0) throw new Error(`the SDK could not be built:\n${built.stdout}${built.stderr}`);
+  for (const name of ['README.md', 'LICENSE']) copyFileSync(join(SDK, name), join(DIST, name));
+  writeFileSync(join(DIST, 'package.json'), `${JSON.stringify(publishedManifest(), null, 2)}\n`);
+}
+
+/** sdk/package.json with what was compiled in place of the sources. */
+function publishedManifest(): Record<string, unknown> {
+  const manifest = JSON.parse(readFileSync(join(SDK, 'package.json'), 'utf8')) as Record<string, unknown>;
+  const { private: _private, scripts: _scripts, devDependencies: _devDependencies, ...published } = manifest;
+  const entries = Object.entries(manifest['exports'] as Record<string, string>).map(([name, path]) => {
+    const compiled = path.replace('./src/', './').replace(/\.ts$/, '');
+    return [name, compiled === path ? path : { types: `${compiled}.d.ts`, default: `${compiled}.js` }];
+  });
+  return { ...published, exports: Object.fromEntries(entries) as unknown };
 }
 
 if (import.meta.main) build();

@@ -1,26 +1,47 @@
-// What the SDK knows of the contract besides the shapes of requests and answers, as the text of a
-// module: numbers for its own waiting, and the rules by which the server of `@berth/sdk/testing`
-// answers. The contract itself needs zod, and the SDK has no dependencies.
+// The parts of the contract that the SDK has besides the shapes of requests and responses, as the
+// text of modules. The contract itself needs zod, and the SDK has no dependencies.
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { ERRORS } from '@berth/contract/route/errors.ts';
-import {
-  EXEC_LIMITS,
-  FILE_LIMITS,
-  IDEMPOTENCY_KEY,
-  METADATA_LIMITS,
-  REQUESTS_PER_MINUTE,
-} from '@berth/contract/route/limits.ts';
+import { permission } from '@berth/contract/route/permissions.ts';
 import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { fullDocument } from '@berth/contract/document/openapi.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { REFUSAL_CODES, SANDBOX_ACTION_RULES, SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import { reachable } from './raw-document.ts';
 
+const WRITTEN = '// Written by npm run sdk:generate from contract/. Do not edit.\n';
+
 interface Operation {
   parameters?: { name: string; in: string; required: boolean; schema: unknown }[];
   requestBody?: { required: boolean; content: { 'application/json': { schema: unknown } } };
 }
 
-export function contractTables(): string {
+/** Modules of the contract that need nothing but each other: the SDK has them as they are. */
+const COPIED = { 'limits.ts': 'route/limits.ts', 'ssh-key-line.ts': 'sandboxes/ssh-key-line.ts' };
+
+/** The texts of the modules, by file name. */
+export async function contractModules(): Promise<Record<string, string>> {
+  const copies = Object.entries(COPIED).map(async ([name, path]) => {
+    const text = await readFile(fileURLToPath(import.meta.resolve(`@berth/contract/${path}`)), 'utf8');
+    return [name, `${WRITTEN}${text.replace("'../route/limits.ts'", "'./limits.ts'")}`] as const;
+  });
+  return {
+    ...Object.fromEntries(await Promise.all(copies)),
+    'contract-tables.ts': moduleOf({ SANDBOX_STATES, PERMISSIONS: permission.options }),
+    'service-tables.ts': serviceTables(),
+  };
+}
+
+function moduleOf(tables: Readonly<Record<string, unknown>>): string {
+  const lines = Object.entries(tables).map(
+    ([name, value]) => `export const ${name} = ${JSON.stringify(value, null, 2)} as const;\n`,
+  );
+  return `${WRITTEN}\n${lines.join('\n')}`;
+}
+
+/** The rules by which the server of `@berth/sdk/testing` responds. */
+function serviceTables(): string {
   const { paths, components } = fullDocument();
   const routes = ROUTES.filter(({ websocket }) => websocket !== true).map((route) => {
     const operation = paths[route.path.replace(/^\/v1/, '')]?.[route.method.toLowerCase()] as Operation;
@@ -50,24 +71,14 @@ export function contractTables(): string {
   });
   const used = reachable(routes, components.schemas);
   const schemas = Object.fromEntries(Object.entries(components.schemas).filter(([name]) => used.has(name)));
-  const tables = {
+  return moduleOf({
     ERRORS,
-    EXEC_LIMITS,
-    FILE_LIMITS,
-    IDEMPOTENCY_KEY,
-    METADATA_LIMITS,
-    REQUESTS_PER_MINUTE,
     MACHINE_SIZES,
     PROFILE_SIZES,
     SIZE_PROFILES,
-    SANDBOX_STATES,
     SANDBOX_ACTION_RULES,
     REFUSAL_CODES,
     ROUTES: routes,
     SCHEMAS: schemas,
-  };
-  const lines = Object.entries(tables).map(
-    ([name, value]) => `export const ${name} = ${JSON.stringify(value, null, 2)} as const;\n`,
-  );
-  return `// Written by npm run sdk:generate from contract/. Do not edit.\n\n${lines.join('\n')}`;
+  });
 }

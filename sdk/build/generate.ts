@@ -3,14 +3,14 @@
 import { registerHooks } from 'node:module';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { contractTables } from './contract-tables.ts';
+import { contractModules } from './contract-tables.ts';
 import { openEnumerations, rawDocument } from './raw-document.ts';
 
 /** Writes all of it into the folder, which is emptied first. */
 export async function generate(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true });
   await generateRaw(join(folder, 'raw'));
-  await writeFile(join(folder, 'contract-tables.ts'), contractTables());
+  for (const [name, text] of Object.entries(await contractModules())) await writeFile(join(folder, name), text);
 }
 
 async function generateRaw(path: string): Promise<void> {

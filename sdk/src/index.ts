@@ -12,6 +12,8 @@ export {
   type FolderListing,
   type WrittenFile,
 } from './files.ts';
+export { PERMISSIONS, SANDBOX_STATES } from './generated/contract-tables.ts';
+export { PRIVATE_KEY, sshPublicKeyFault } from './generated/ssh-key-line.ts';
 export type {
   ErrorCode,
   Profile,

@@ -4,7 +4,8 @@ import { CommandResult, runningCommand, type RunningCommand } from './command.ts
 import { BerthError } from './errors.ts';
 import { SandboxFiles } from './files.ts';
 import { SandboxPreviews } from './previews.ts';
-import { EXEC_LIMITS, SANDBOX_STATES } from './generated/contract-tables.ts';
+import { SANDBOX_STATES } from './generated/contract-tables.ts';
+import { EXEC_LIMITS } from './generated/limits.ts';
 import type { LiveMetrics, MetricsSample, Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
 import { Deadline, delay } from './time.ts';
 import type { CallOptions } from './transport.ts';

@@ -24,7 +24,7 @@ let project: string;
 before(async () => {
   build();
   project = await mkdtemp(join(tmpdir(), 'berth-sdk-'));
-  run('npm', ['pack', '--ignore-scripts', '--pack-destination', project], SDK);
+  run('npm', ['pack', '--ignore-scripts', '--pack-destination', project], join(SDK, 'dist'));
   await writeFile(join(project, 'package.json'), '{ "private": true, "type": "module" }');
   run('npm', ['install', '--offline', '--no-audit', '--no-fund', './berth-sdk-0.1.0.tgz'], project);
 });
@@ -138,19 +138,22 @@ for (const { name, program, flags = [] } of RUNTIMES) {
   });
 }
 
+/** An entry of the published package. */
+interface Compiled {
+  types?: string;
+  default?: string;
+}
+
 test('the package holds what is built, and depends on nothing', async () => {
   const root = join(project, 'node_modules/@berth/sdk');
   const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Record<string, unknown>;
   assert.equal(manifest['dependencies'], undefined);
   assert.equal(manifest['peerDependencies'], undefined);
-  for (const file of [
-    'dist/index.js',
-    'dist/index.d.ts',
-    'dist/testing/index.js',
-    'dist/testing/index.d.ts',
-    'README.md',
-    'LICENSE',
-  ])
+  for (const { types, default: module } of Object.values(manifest['exports'] as Record<string, Compiled>)) {
+    for (const file of [types, module].filter((path) => path !== undefined))
+      assert.ok(existsSync(join(root, file)), file);
+  }
+  for (const file of ['index.js', 'index.d.ts', 'testing/index.js', 'testing/index.d.ts', 'README.md', 'LICENSE'])
     assert.ok(existsSync(join(root, file)), file);
   assert.ok(!existsSync(join(root, 'src')) && !existsSync(join(root, 'test')));
 });

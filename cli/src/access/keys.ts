@@ -1,5 +1,5 @@
 // `berth key ls`, `create` and `revoke`: the API keys of an org.
-import { permission, type Permission } from '@berth/contract/route/permissions.ts';
+import { PERMISSIONS, type Permission } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
@@ -71,13 +71,13 @@ export async function revokeKey(context: CliContext, { args: [typed], options }:
 }
 
 function checkScope(typed: string): Permission {
-  const known = permission.safeParse(typed);
-  if (known.success) return known.data;
-  const similar = suggestions(typed, permission.options);
+  const known = PERMISSIONS.find((name) => name === typed);
+  if (known !== undefined) return known;
+  const similar = suggestions(typed, PERMISSIONS);
   throw new UsageError(
     `there is no scope '${plainText(typed)}'${similar.length === 0 ? '' : `; did you mean ${similar.join(' or ')}?`}`,
     {
-      remedy: `the scopes are ${permission.options.join(', ')}`,
+      remedy: `the scopes are ${PERMISSIONS.join(', ')}`,
     },
   );
 }

@@ -1,7 +1,6 @@
 // `berth activity`: a page of the feed, all of it, or what happens from now on.
-import { LIST_LIMIT } from '@berth/contract/route/limits.ts';
-import { BerthError } from '@berth/sdk/src/errors.ts';
-import type { ActivityEntry, ActivityPage, ActivityQuery } from '@berth/sdk/src/index.ts';
+import { LIST_LIMIT } from '@berth/sdk/limits';
+import { BerthError, type ActivityEntry, type ActivityPage, type ActivityQuery } from '@berth/sdk';
 import { ActivityFollower } from './follower.ts';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';

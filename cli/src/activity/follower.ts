@@ -3,7 +3,7 @@
 // The feed is in the order of time, of the beginning of what wrote an entry; one that took longer
 // comes to stand behind entries that were there before it. So each look reads back beyond the
 // newest entry by more than anything takes, and knows by their ids what it has seen there.
-import type { ActivityEntry, ActivityPage } from '@berth/sdk/src/index.ts';
+import type { ActivityEntry, ActivityPage } from '@berth/sdk';
 
 /** Longer than the service lets anything take that writes an entry. */
 const OVERLAP_MS = 120_000;

@@ -1,5 +1,5 @@
 // `berth activity`.
-import { LIST_LIMIT } from '@berth/contract/route/limits.ts';
+import { LIST_LIMIT } from '@berth/sdk/limits';
 import { wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec } from '../program/command-spec.ts';
 

@@ -1,7 +1,7 @@
 // `berth exec`: a command in a sandbox. Its result by the exec route, or, with -i or -t, its
 // streams as they come.
-import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
-import { Berth } from '@berth/sdk/src/berth.ts';
+import { EXEC_LIMITS } from '@berth/sdk/limits';
+import { Berth } from '@berth/sdk';
 import { attachCommand, checkAttachment } from './attached-command.ts';
 import { commandText } from './command-text.ts';
 import type { CliContext } from '../program/context.ts';

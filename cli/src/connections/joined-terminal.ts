@@ -1,7 +1,7 @@
 // This terminal joined with one in a sandbox: keys and what is shown as they are, the size, the
 // end, and the terminal as it was before afterwards.
 import { spawnSync } from 'node:child_process';
-import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/contract/route/limits.ts';
+import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/sdk/limits';
 import { terminalExit } from '@berth/contract/connections/terminal.ts';
 import { WEBSOCKET_CLOSE } from '@berth/contract/connections/websocket.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';

@@ -1,7 +1,7 @@
 // `berth tunnel`: stdin and stdout become a connection to a port of a sandbox, through the API.
 // Made for ssh's ProxyCommand; docs/operations.md shows it.
 import type { Readable, Writable } from 'node:stream';
-import { SSH_PORT } from '@berth/contract/route/limits.ts';
+import { SSH_PORT } from '@berth/sdk/limits';
 import { tunnelEnd, tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';
 import { WEBSOCKET_CLOSE } from '@berth/contract/connections/websocket.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';

@@ -3,11 +3,11 @@
 // it.
 import type { IncomingMessage } from 'node:http';
 import { errorEnvelope } from '@berth/contract/route/errors.ts';
-import { WAKE_ON_USE_WAIT_MS, WEBSOCKET } from '@berth/contract/route/limits.ts';
+import { WAKE_ON_USE_WAIT_MS, WEBSOCKET } from '@berth/sdk/limits';
 import type { Route } from '@berth/contract/route/route.ts';
 import { WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/connections/websocket.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
-import { BerthError } from '@berth/sdk/src/errors.ts';
+import { BerthError } from '@berth/sdk';
 import { WebSocket } from 'ws';
 import { CliFailure } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';

@@ -1,6 +1,6 @@
 // `berth org invite`, `invitations` and `revoke-invitation`. Who is invited accepts by the link in
 // the mail.
-import type { Role } from '@berth/sdk/src/index.ts';
+import type { Role } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { plainText } from '../output/plain-text.ts';
 import { since, until } from '../output/time.ts';

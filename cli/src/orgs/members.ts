@@ -1,5 +1,5 @@
 // `berth org members`, `set-role` and `remove-member`.
-import type { Role } from '@berth/sdk/src/index.ts';
+import type { Role } from '@berth/sdk';
 import type { Connection } from '../service/connection.ts';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure } from '../output/failure.ts';

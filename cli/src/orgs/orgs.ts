@@ -1,5 +1,5 @@
 // `berth org ls`, `use`, `create` and `leave`.
-import type { Org } from '@berth/sdk/src/index.ts';
+import type { Org } from '@berth/sdk';
 import { readProfile, type Connection } from '../service/connection.ts';
 import { profileIn, type Profile } from '../service/profile-file.ts';
 import type { CliContext } from '../program/context.ts';

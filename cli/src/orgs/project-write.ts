@@ -1,6 +1,6 @@
 // `berth project create` and `update`: what a project falls back to for its sandboxes, from
 // options.
-import type { RawClient } from '@berth/sdk/src/index.ts';
+import type { RawClient } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { readSecretFile } from '../interaction/secret-input.ts';

@@ -1,5 +1,5 @@
 // `berth project ls`, `get`, `use` and `rm`, and how a project is shown.
-import type { Project } from '@berth/sdk/src/index.ts';
+import type { Project } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';

@@ -1,7 +1,7 @@
 // How a failure is told: what went wrong, what to do about it, and the exit code. The only place
 // that turns failures into words and codes.
 import { OperatorFailure } from '@berth/machine/output/failure.ts';
-import { BerthError } from '@berth/sdk/src/errors.ts';
+import { BerthError } from '@berth/sdk';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL, UsageError } from './failure.ts';
 import { plainText } from './plain-text.ts';
 

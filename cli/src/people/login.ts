@@ -1,6 +1,6 @@
 // `berth login`: a credential for a profile, by a person who approves it in a browser, or a key
 // that comes in on stdin; then as whom, and for which org.
-import { Berth, type Org } from '@berth/sdk/src/index.ts';
+import { Berth, type Org } from '@berth/sdk';
 import { browserOpener, openInBrowser } from '../interaction/browser.ts';
 import { checkToken, readProfile, serviceUrl } from '../service/connection.ts';
 import { awaitApproval } from '../service/device-flow.ts';

@@ -6,7 +6,7 @@ import { instantUntil } from '../output/time.ts';
 import { port } from '../program/option-values.ts';
 import { sandboxId } from '../service/sandbox-id.ts';
 import type { Input } from '../program/command-spec.ts';
-import type { Preview, PreviewSpec } from '@berth/sdk/src/index.ts';
+import type { Preview, PreviewSpec } from '@berth/sdk';
 
 interface CreateInput {
   audience: 'team' | 'public';

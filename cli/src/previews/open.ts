@@ -6,7 +6,7 @@ import { CliFailure } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import { sandboxId } from '../service/sandbox-id.ts';
 import type { Input } from '../program/command-spec.ts';
-import type { Preview } from '@berth/sdk/src/index.ts';
+import type { Preview } from '@berth/sdk';
 import { portOf } from './create.ts';
 import { linkId } from './rm.ts';
 

@@ -1,5 +1,5 @@
 // `berth preview`.
-import { END_USER_ID_CHARACTERS, PREVIEW_LABEL_CHARACTERS, PREVIEW_SECONDS } from '@berth/contract/route/limits.ts';
+import { END_USER_ID_CHARACTERS, PREVIEW_LABEL_CHARACTERS, PREVIEW_SECONDS } from '@berth/sdk/limits';
 import { durationSeconds, textOf } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
 

@@ -1,8 +1,16 @@
 // The fields of the API's create, made of what was typed. Owns that a private key stays on this
 // machine.
 import { open } from 'node:fs/promises';
-import { PRIVATE_KEY, sshPublicKey } from '@berth/contract/sandboxes/ssh-public-key.ts';
-import type { Agent, MachineSize, PersistencePolicy, Profile, SandboxSpec } from '@berth/sdk/src/index.ts';
+import {
+  PRIVATE_KEY,
+  sshPublicKeyFault,
+  type Agent,
+  type MachineSize,
+  type PersistencePolicy,
+  type Profile,
+  type SandboxSpec,
+} from '@berth/sdk';
+import { SSH_PUBLIC_KEY } from '@berth/sdk/limits';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 
@@ -70,9 +78,12 @@ async function publicKeyIn(path: string): Promise<string> {
       remedy: `what is needed is the public key, mostly in the file beside it: --ssh-key ${shown}.pub`,
     });
   }
-  const parsed = sshPublicKey.safeParse(text);
-  if (parsed.success) return parsed.data;
-  throw new UsageError(`${shown} ${parsed.error.issues[0]?.message ?? 'is no public key'}`);
+  if (text.length > SSH_PUBLIC_KEY.characters)
+    throw new UsageError(`${shown} is too long for a public key: at most ${SSH_PUBLIC_KEY.characters} characters`);
+  const line = text.trim();
+  const fault = sshPublicKeyFault(line);
+  if (fault === null) return line;
+  throw new UsageError(`${shown} ${fault}`);
 }
 
 async function textOf(path: string, shown: string): Promise<string> {

@@ -1,8 +1,13 @@
 // `berth sandbox create`: makes one and stays until it can be used. Its id is known, and told,
 // before it is waited for.
-import type { CreateOptions, Sandbox, SandboxData, SandboxSpec } from '@berth/sdk/src/index.ts';
-import { BerthError } from '@berth/sdk/src/errors.ts';
-import { SANDBOX_STATES } from '@berth/sdk/src/generated/contract-tables.ts';
+import {
+  BerthError,
+  SANDBOX_STATES,
+  type CreateOptions,
+  type Sandbox,
+  type SandboxData,
+  type SandboxSpec,
+} from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';

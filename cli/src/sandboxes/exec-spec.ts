@@ -1,5 +1,5 @@
 // `berth exec` and `berth run`, and the options that both have.
-import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
+import { EXEC_LIMITS } from '@berth/sdk/limits';
 import { wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, OptionSpec } from '../program/command-spec.ts';
 import { sandboxOptions } from './options.ts';

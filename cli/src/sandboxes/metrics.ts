@@ -1,6 +1,6 @@
 // `berth sandbox metrics`: live figures once or again and again, or a sample with the size that is
 // recommended.
-import type { LiveMetrics, MetricsSample } from '@berth/sdk/src/index.ts';
+import type { LiveMetrics, MetricsSample } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { bar, bytes, mebibytes, percent } from '../output/amount.ts';

@@ -1,11 +1,6 @@
 // What a sandbox is made of, as options: the fields of the API's create. sandbox-spec.ts makes
 // those fields of them.
-import {
-  END_USER_ID_CHARACTERS,
-  NAME_CHARACTERS,
-  REPOSITORY_CHARACTERS,
-  TTL_SECONDS,
-} from '@berth/contract/route/limits.ts';
+import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, REPOSITORY_CHARACTERS, TTL_SECONDS } from '@berth/sdk/limits';
 import { durationSeconds, keyValue, textOf } from '../program/option-values.ts';
 import type { OptionSpec } from '../program/command-spec.ts';
 

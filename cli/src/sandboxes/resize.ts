@@ -1,7 +1,6 @@
 // `berth sandbox resize`.
-import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
-import { BerthError } from '@berth/sdk/src/errors.ts';
-import type { Sandbox, SandboxData, Size } from '@berth/sdk/src/index.ts';
+import { TRANSITION_WAIT_MS } from '@berth/sdk/limits';
+import { BerthError, type Sandbox, type SandboxData, type Size } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { sandboxId } from '../service/sandbox-id.ts';

@@ -2,8 +2,7 @@
 // also after a signal, a failure, a connection that was lost.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { BerthError } from '@berth/sdk/src/errors.ts';
-import type { Sandbox, SandboxSpec } from '@berth/sdk/src/index.ts';
+import { BerthError, type Sandbox, type SandboxSpec } from '@berth/sdk';
 import { attachCommand, checkAttachment } from '../commands/attached-command.ts';
 import { commandText } from '../commands/command-text.ts';
 import type { CliContext } from '../program/context.ts';

@@ -1,5 +1,5 @@
 // `berth sandbox`.
-import { END_USER_ID_CHARACTERS, IDEMPOTENCY_KEY, LIST_LIMIT } from '@berth/contract/route/limits.ts';
+import { END_USER_ID_CHARACTERS, IDEMPOTENCY_KEY, LIST_LIMIT } from '@berth/sdk/limits';
 import { textOf, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
 import { execCommand } from './exec-spec.ts';

@@ -1,6 +1,6 @@
 // `berth sandbox sleep`, `wake` and `rm`: one sandbox or several, each brought to the end of its
 // way.
-import type { Sandbox, TransitionOptions } from '@berth/sdk/src/index.ts';
+import type { Sandbox, TransitionOptions } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { doEach } from '../program/each.ts';
 import { sandboxId } from '../service/sandbox-id.ts';

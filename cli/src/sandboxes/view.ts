@@ -1,5 +1,5 @@
 // A sandbox as people see it: words, colours and fields for what the API answers of it.
-import type { SandboxData } from '@berth/sdk/src/index.ts';
+import type { SandboxData } from '@berth/sdk';
 import type { Field } from '../output/fields.ts';
 import type { Style } from '../output/style.ts';
 import { duration, instant, instantSince, instantUntil } from '../output/time.ts';

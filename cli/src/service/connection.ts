@@ -1,6 +1,6 @@
 // Where the API is and as whom it is called: flags over BERTH_* variables over the profile. Owns
 // the rule that a credential goes to its own service alone.
-import { Berth, type Org, type Project } from '@berth/sdk/src/index.ts';
+import { Berth, type Org, type Project } from '@berth/sdk';
 import { CliFailure, EXIT, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import { checkResourceId } from './resource-id.ts';

@@ -1,10 +1,10 @@
 // The service's endpoints for sign-in as OAuth has them: a device asks, polls, refreshes, revokes
 // (RFC 6749, 7009, 8628). Secrets go into bodies and to the one service alone, never into what an
 // error says.
-import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
 import manifest from '../../package.json' with { type: 'json' };
 import { CliFailure } from '../output/failure.ts';
+import { parseJson } from './json-text.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Session } from './profile-file.ts';
 

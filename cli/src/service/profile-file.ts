@@ -5,9 +5,9 @@ import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
-import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
 import { CliFailure, UsageError } from '../output/failure.ts';
+import { parseJson } from './json-text.ts';
 import { takeLock, type FileLock } from './file-lock.ts';
 
 const MODE = 0o600;

@@ -1,8 +1,7 @@
 // `berth usage`: machine hours against the cap, and the plan that they belong to.
 import type { Connection } from '../service/connection.ts';
 import type { CliContext } from '../program/context.ts';
-import { BerthError } from '@berth/sdk/src/errors.ts';
-import type { OrgUsage, Subscription } from '@berth/sdk/src/index.ts';
+import { BerthError, type OrgUsage, type Subscription } from '@berth/sdk';
 import { bar, hours, percent } from '../output/amount.ts';
 import type { Field } from '../output/fields.ts';
 import type { Style } from '../output/style.ts';

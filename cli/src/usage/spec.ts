@@ -1,5 +1,5 @@
 // `berth usage`.
-import { END_USER_ID_CHARACTERS } from '@berth/contract/route/limits.ts';
+import { END_USER_ID_CHARACTERS } from '@berth/sdk/limits';
 import { textOf } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
 

@@ -2,7 +2,7 @@
 // twice, none left out.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ActivityEntry } from '@berth/sdk/src/index.ts';
+import type { ActivityEntry } from '@berth/sdk';
 import { ActivityFollower, type ReadPage } from '../../src/activity/follower.ts';
 
 const PAGE = 5;

@@ -6,7 +6,7 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import type { Sandbox } from '@berth/sdk/src/index.ts';
+import type { Sandbox } from '@berth/sdk';
 import { realWorld, type World } from '../../../sdk/test/worlds.ts';
 import { berth, cleanEnvironment, MAIN, newHome } from '../world/berth.ts';
 import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';

@@ -1,5 +1,5 @@
 // What commands come to and what sandboxes use, as the test server answers it.
-import { EXEC_LIMITS } from '../generated/contract-tables.ts';
+import { EXEC_LIMITS } from '../generated/limits.ts';
 import type { Sandbox } from '../generated/raw/index.ts';
 
 /** What a command comes to; what is missing is 0, or nothing. A text is its output. */

@@ -1,6 +1,6 @@
 // The files of a sandbox of the test server, in memory. Paths as the service reads them; links,
 // modes and sizes of disks there are none.
-import { FILE_LIMITS } from '../generated/contract-tables.ts';
+import { FILE_LIMITS } from '../generated/limits.ts';
 import type { FileContent, FileEntry, FilesSnapshot, FolderListing, WrittenFile } from '../generated/raw/index.ts';
 import { Refusal } from './refusal.ts';
 

@@ -1,5 +1,5 @@
 // A refusal of the test server: a code of the contract's errors, with its status.
-import { ERRORS } from '../generated/contract-tables.ts';
+import { ERRORS } from '../generated/service-tables.ts';
 
 export type KnownCode = keyof typeof ERRORS;
 

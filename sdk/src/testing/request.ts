@@ -1,6 +1,6 @@
 // Reads a request as the service would: the route that is meant, its parameters and its body, held
 // against the route's schemas.
-import { ROUTES } from '../generated/contract-tables.ts';
+import { ROUTES } from '../generated/service-tables.ts';
 import { Refusal } from './refusal.ts';
 import { faultsIn, type Schema } from './schema.ts';
 

@@ -1,13 +1,13 @@
 // A sandbox of the test server: its record, and the transitions that it goes through, by the
 // contract's table.
+import { SANDBOX_STATES } from '../generated/contract-tables.ts';
 import {
   MACHINE_SIZES,
   PROFILE_SIZES,
   REFUSAL_CODES,
   SANDBOX_ACTION_RULES,
-  SANDBOX_STATES,
   SIZE_PROFILES,
-} from '../generated/contract-tables.ts';
+} from '../generated/service-tables.ts';
 import type { CreateSandboxData, Preview, Project, Sandbox, SandboxStatus } from '../generated/raw/index.ts';
 import { TestFiles } from './files.ts';
 import { Refusal } from './refusal.ts';

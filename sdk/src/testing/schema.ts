@@ -1,6 +1,6 @@
 // Holds what was sent against the schemas of the API. Knows the keywords that these have, and
 // throws at any other.
-import { SCHEMAS } from '../generated/contract-tables.ts';
+import { SCHEMAS } from '../generated/service-tables.ts';
 
 export interface Schema {
   readonly [keyword: string]: unknown;

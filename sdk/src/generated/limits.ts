@@ -1,0 +1,145 @@
+// Written by npm run sdk:generate from contract/. Do not edit.
+// Limits of the API (spec: Limits). docs/limits.md names the test of each.
+
+/** Limits of exec. `outputBytes` applies to stdout and stderr separately; the tail is kept. */
+export const EXEC_LIMITS = {
+  timeoutSeconds: { default: 120, min: 1, max: 600 },
+  outputBytes: 65_536,
+  commandCharacters: 1_048_576,
+} as const;
+
+const MIB = 1_048_576;
+
+/**
+ * Limits of file calls. A listing is truncated at `listEntries` entries, or at `listTextBytes`
+ * bytes (UTF-8) of labels and paths.
+ */
+export const FILE_LIMITS = {
+  writeBytes: 2 * MIB,
+  readBytes: 8 * MIB,
+  pathCharacters: 4_096,
+  /** Bytes of the whole path in UTF-8. */
+  pathBytes: 4_095,
+  depth: { default: 3, min: 1, max: 5 },
+  listEntries: 10_000,
+  listTextBytes: 2 * MIB,
+  /** Body of a write: the longest content in base64, each character escaped to six bytes. */
+  bodyBytes: 6 * 4 * Math.ceil((2 * MIB) / 3) + 65_536,
+} as const;
+
+export const METADATA_LIMITS = { keys: 24, keyCharacters: 128, valueCharacters: 1_024 } as const;
+
+export const NAME_CHARACTERS = 100;
+export const END_USER_ID_CHARACTERS = 512;
+
+/** Maximum body size of a route without `bodyBytes`. */
+export const DEFAULT_BODY_BYTES = 256 * 1024;
+
+/** Time to live of an ephemeral sandbox. The plan may set a lower maximum. */
+export const TTL_SECONDS = { min: 1, max: 86_400 } as const;
+
+/** Idle timeout of `sleep_resume` sandboxes in minutes; 0 disables it. Set per project. */
+export const IDLE_MINUTES = { default: 30, min: 0, max: 43_200 } as const;
+
+/** An `Idempotency-Key` is printable ASCII. */
+export const IDEMPOTENCY_KEY = { maxCharacters: 255, keptHours: 24 } as const;
+
+/**
+ * Maximum wait of create, destroy, sleep, wake and resize for their transition. `Prefer:
+ * respond-async` disables the wait.
+ */
+export const TRANSITION_WAIT_MS = 2_000;
+
+/** Maximum wait of a command for the wake that it started (`wakeOnUse`). */
+export const WAKE_ON_USE_WAIT_MS = 60_000;
+
+/** Keep-alive of a long exec: when the headers are sent, and the interval of spaces after that. */
+export const EXEC_KEEPALIVE_MS = { headersAfter: 5_000, spaceEvery: 10_000 } as const;
+
+/**
+ * Default rate limit: requests per minute, per credential and API replica. A token bucket, refilled
+ * continuously (spec: Limits).
+ */
+export const REQUESTS_PER_MINUTE = 600;
+
+/** Lifetime of an API key in days; without it the key does not expire (spec: API key). */
+export const EXPIRES_IN_DAYS = { min: 1, max: 365 } as const;
+
+/** Lifetime of a personal agent token in days. */
+export const AGENT_TOKEN_DAYS = { default: 30, min: 1, max: 365 } as const;
+
+/** Lifetime of an invitation. */
+export const INVITATION_DAYS = 7;
+
+/** Invitations per hour of one user: in total, and to one address. Limits unsolicited mail. */
+export const INVITATIONS_PER_HOUR = { total: 200, sameAddress: 10 } as const;
+
+export const EMAIL_CHARACTERS = 254;
+
+/** Length of a password. There are no rules about kinds of characters. */
+export const PASSWORD_CHARACTERS = { min: 12, max: 128 } as const;
+
+/** Lifetime of the one-time links of the first start, password reset and address verification. */
+export const ONE_TIME_LINK_MINUTES = { welcome: 7 * 24 * 60, reset_password: 30, verify_email: 24 * 60 } as const;
+
+/** Maximum `limit` of a list. */
+export const LIST_LIMIT = { max: 1_000 } as const;
+
+/** Page size of the activity feed, which is never returned whole. */
+export const ACTIVITY_PAGE = { default: 50 } as const;
+
+/** Default lifetime of an access token. */
+export const SESSION_TOKEN_MINUTES = 60;
+
+/** Maximum length of `owner/repo`, and of a repository URL. */
+export const REPOSITORY_CHARACTERS = { name: 200, url: 2_048 } as const;
+
+/** Maximum length of a user name or token of repository credentials. */
+export const REPO_CREDENTIAL_CHARACTERS = 8_192;
+
+/** TCP ports; `SSH_PORT` is the default of a tunnel. */
+export const PORT = { min: 1, max: 65_535 } as const;
+export const SSH_PORT = 22;
+
+/**
+ * Lifetime of a preview link (spec: Limits), number of unexpired public links per sandbox, and the
+ * time within which revoked access closes open connections on every API replica.
+ */
+export const PREVIEW_SECONDS = { default: 86_400, min: 1, max: 2_592_000 } as const;
+export const PREVIEW_LINKS = { outstanding: 1_000, keptDaysAfterExpiry: 30 } as const;
+export const PREVIEW_REVOKED_WITHIN_MS = 2_000;
+export const PREVIEW_LABEL_CHARACTERS = 100;
+
+/**
+ * Limits of previews. `connections`: per sandbox and API replica. `headBytes`: head of a request
+ * and of a response. `uploadSilenceMs`: idle timeout of a request body. `answerMs`: from the end of
+ * the request to the response head. `silenceMs`: idle timeout of a response with a known length;
+ * `streamSilenceMs`: of other responses and of WebSockets. `startingMs`: wait for a sandbox that is
+ * already starting or waking.
+ */
+export const PREVIEW_PROXY = {
+  connections: 256,
+  headBytes: 16_384,
+  uploadSilenceMs: 60_000,
+  answerMs: 120_000,
+  silenceMs: 120_000,
+  streamSilenceMs: 3_600_000,
+  startingMs: 10_000,
+} as const;
+
+/** Columns and rows of a terminal. */
+export const TERMINAL_SIDE = { min: 1, max: 1_000 } as const;
+export const TERMINAL_DEFAULT_SIZE = { cols: 80, rows: 24 } as const;
+
+/**
+ * WebSockets: maximum frame size, interval of access checks on an open connection, and interval of
+ * pings. A client that has not answered a ping by the next one is disconnected.
+ */
+export const WEBSOCKET = { frameBytes: 1_048_576, recheckMs: 2_000, pingEveryMs: 20_000 } as const;
+
+/** Limits of an OpenSSH public key line. */
+export const SSH_PUBLIC_KEY = {
+  characters: 16_384,
+  commentCharacters: 256,
+  rsaBits: { min: 2_048, max: 16_384 },
+} as const;

@@ -1,0 +1,2440 @@
+// Written by npm run sdk:generate from contract/. Do not edit.
+
+export const ERRORS = {
+  "invalid_json": {
+    "status": 400,
+    "meaning": "The body is not valid JSON in UTF-8."
+  },
+  "invalid_request": {
+    "status": 400,
+    "meaning": "A parameter or field is missing, invalid or unknown; the message names it and the allowed values."
+  },
+  "unknown_project": {
+    "status": 400,
+    "meaning": "`projectId` is not a project of this org."
+  },
+  "ephemeral_not_allowed": {
+    "status": 400,
+    "meaning": "`mode` is allowed only in projects with `useCase` `external`."
+  },
+  "not_ephemeral": {
+    "status": 400,
+    "meaning": "The sandbox is not ephemeral; only ephemeral sandboxes can be renewed."
+  },
+  "wake_not_possible": {
+    "status": 400,
+    "meaning": "The sandbox is not asleep, or has nothing to wake from; the message says which."
+  },
+  "allocation_out_of_bounds": {
+    "status": 400,
+    "meaning": "The requested size is impossible: a smaller disk, or more than any host has. The message names the limit."
+  },
+  "file_path_invalid": {
+    "status": 400,
+    "meaning": "The path is too long, or has a loop of symbolic links."
+  },
+  "not_a_file": {
+    "status": 400,
+    "meaning": "The path is a directory, socket, device or FIFO; a file is required."
+  },
+  "not_a_directory": {
+    "status": 400,
+    "meaning": "The path, or a parent of it, is a file; a directory is required."
+  },
+  "plan_not_for_sale": {
+    "status": 400,
+    "meaning": "The plan cannot be bought; the message names the plans that can."
+  },
+  "signature_invalid": {
+    "status": 400,
+    "meaning": "The payment provider's signature of an event is missing, wrong or too old."
+  },
+  "unauthenticated": {
+    "status": 401,
+    "meaning": "The bearer token is missing, malformed, unknown, expired or revoked."
+  },
+  "no_active_plan": {
+    "status": 402,
+    "meaning": "The org has no active plan."
+  },
+  "billing_not_configured": {
+    "status": 402,
+    "meaning": "This installation does not collect payments; the message names the settings that the operator must configure."
+  },
+  "auth_kind_not_allowed": {
+    "status": 403,
+    "meaning": "The route does not accept this kind of token."
+  },
+  "org_access_denied": {
+    "status": 403,
+    "meaning": "The caller is not a member of the org that owns the resource, or the API key belongs to another org."
+  },
+  "agent_token_access_denied": {
+    "status": 403,
+    "meaning": "The personal agent token belongs to another user."
+  },
+  "file_access_denied": {
+    "status": 403,
+    "meaning": "The sandbox user lacks the file permission; the message names the path."
+  },
+  "invitation_for_another": {
+    "status": 403,
+    "meaning": "The invitation was sent to another email address."
+  },
+  "email_not_verified": {
+    "status": 403,
+    "meaning": "The caller's email address is not verified."
+  },
+  "permission_denied": {
+    "status": 403,
+    "meaning": "The caller lacks a permission; the message names it."
+  },
+  "port_forbidden": {
+    "status": 403,
+    "meaning": "The port is reserved for Berth's guest daemon."
+  },
+  "route_not_found": {
+    "status": 404,
+    "meaning": "The path does not exist."
+  },
+  "org_not_found": {
+    "status": 404,
+    "meaning": "The org does not exist."
+  },
+  "sandbox_not_found": {
+    "status": 404,
+    "meaning": "The sandbox does not exist."
+  },
+  "project_not_found": {
+    "status": 404,
+    "meaning": "The project does not exist, or was deleted."
+  },
+  "api_key_not_found": {
+    "status": 404,
+    "meaning": "The API key does not exist."
+  },
+  "agent_token_not_found": {
+    "status": 404,
+    "meaning": "The personal agent token does not exist."
+  },
+  "invitation_not_found": {
+    "status": 404,
+    "meaning": "The invitation does not exist, or its token is no longer valid."
+  },
+  "file_not_found": {
+    "status": 404,
+    "meaning": "The path does not exist in the sandbox."
+  },
+  "preview_link_not_found": {
+    "status": 404,
+    "meaning": "The sandbox has no such public preview link."
+  },
+  "member_not_found": {
+    "status": 404,
+    "meaning": "The org has no such member."
+  },
+  "method_not_allowed": {
+    "status": 405,
+    "meaning": "The path does not support this method; see the `Allow` header."
+  },
+  "sandbox_state_conflict": {
+    "status": 409,
+    "meaning": "The sandbox's status does not allow this; the message names the status and the allowed ones."
+  },
+  "concurrent_sandbox_limit": {
+    "status": 409,
+    "meaning": "The plan's limit of concurrent sandboxes is reached; the message names the limit."
+  },
+  "preview_link_limit": {
+    "status": 409,
+    "meaning": "The limit of public preview links of the sandbox is reached; the message names the limit."
+  },
+  "machine_hour_limit": {
+    "status": 409,
+    "meaning": "The machine hours of this billing period are used up; the message names the cap, its owner and how to raise it."
+  },
+  "plan_already_bought": {
+    "status": 409,
+    "meaning": "The org already pays for this plan."
+  },
+  "project_has_sandboxes": {
+    "status": 409,
+    "meaning": "The project still has sandboxes; the message gives their number."
+  },
+  "last_owner": {
+    "status": 409,
+    "meaning": "The member is the only owner of the org."
+  },
+  "already_member": {
+    "status": 409,
+    "meaning": "The user is already a member of the org."
+  },
+  "invitation_not_pending": {
+    "status": 409,
+    "meaning": "The invitation was accepted or revoked, or has expired; the message says which."
+  },
+  "plan_limit": {
+    "status": 409,
+    "meaning": "The request exceeds the org's plan; the message names the limit."
+  },
+  "idempotency_key_conflict": {
+    "status": 409,
+    "meaning": "The Idempotency-Key was used with a different body."
+  },
+  "guest_disk_full": {
+    "status": 409,
+    "meaning": "The sandbox's disk is full; the previous content of the file is unchanged."
+  },
+  "file_system_error": {
+    "status": 409,
+    "meaning": "The sandbox's file system returned an error; the message names it."
+  },
+  "session_cap_exhausted": {
+    "status": 410,
+    "meaning": "The renewal would exceed the plan's maximum lifetime of an ephemeral sandbox."
+  },
+  "payload_too_large": {
+    "status": 413,
+    "meaning": "The body exceeds the maximum size of the route."
+  },
+  "file_too_large": {
+    "status": 413,
+    "meaning": "The file exceeds the maximum size of one read or write; the message names the limit."
+  },
+  "unsupported_media_type": {
+    "status": 415,
+    "meaning": "The body must be application/json."
+  },
+  "upgrade_required": {
+    "status": 426,
+    "meaning": "The path is a WebSocket; send an upgrade request, version 13."
+  },
+  "too_many_connections": {
+    "status": 429,
+    "meaning": "The limit of open connections of the sandbox or its host is reached."
+  },
+  "rate_limited": {
+    "status": 429,
+    "meaning": "Too many requests with this credential, from this address without a credential, or to a limited operation. See Retry-After."
+  },
+  "sandbox_busy": {
+    "status": 429,
+    "meaning": "Too many concurrent file calls in this sandbox. See Retry-After."
+  },
+  "request_header_too_large": {
+    "status": 431,
+    "meaning": "The request headers are too long."
+  },
+  "internal": {
+    "status": 500,
+    "meaning": "Internal error; find it in the service's log by `x-request-id`."
+  },
+  "port_refused": {
+    "status": 502,
+    "meaning": "Nothing listens on this port of the sandbox."
+  },
+  "insufficient_capacity": {
+    "status": 503,
+    "meaning": "No host has enough capacity; the message names the shortage. See Retry-After."
+  },
+  "host_unavailable": {
+    "status": 503,
+    "meaning": "The host does not respond. See Retry-After."
+  },
+  "sandbox_unreachable": {
+    "status": 503,
+    "meaning": "The sandbox is recorded as awake, but its VM did not respond; a command may have run."
+  },
+  "payment_provider_unavailable": {
+    "status": 503,
+    "meaning": "The payment provider did not respond, or rejected the request; nothing was bought. See Retry-After."
+  },
+  "shutting_down": {
+    "status": 503,
+    "meaning": "This API replica is shutting down; retry."
+  },
+  "preview_link_required": {
+    "status": 401,
+    "meaning": "The preview requires a valid link, and the request has none."
+  },
+  "preview_link_invalid": {
+    "status": 403,
+    "meaning": "The preview link is incomplete, or belongs to another preview."
+  },
+  "preview_not_found": {
+    "status": 404,
+    "meaning": "The preview does not exist, or its sandbox was deleted."
+  },
+  "preview_upload_stalled": {
+    "status": 408,
+    "meaning": "The request body stalled for too long."
+  },
+  "preview_link_expired": {
+    "status": 410,
+    "meaning": "The preview link has expired."
+  },
+  "preview_link_revoked": {
+    "status": 410,
+    "meaning": "The preview link was revoked."
+  },
+  "preview_not_supported": {
+    "status": 501,
+    "meaning": "Previews do not support this kind of request."
+  },
+  "preview_answer_broken": {
+    "status": 502,
+    "meaning": "The app behind the preview closed the connection early, or did not send valid HTTP."
+  },
+  "preview_sandbox_asleep": {
+    "status": 503,
+    "meaning": "The sandbox behind the preview is asleep."
+  },
+  "preview_sandbox_starting": {
+    "status": 503,
+    "meaning": "The sandbox behind the preview is starting. See Retry-After."
+  },
+  "preview_sandbox_failed": {
+    "status": 503,
+    "meaning": "The sandbox behind the preview is not running and was not woken; the page says why."
+  },
+  "preview_timed_out": {
+    "status": 504,
+    "meaning": "The app behind the preview did not respond in time."
+  }
+} as const;
+
+export const MACHINE_SIZES = {
+  "small": {
+    "vcpu": 1,
+    "memoryGb": 1,
+    "diskGb": 10
+  },
+  "medium": {
+    "vcpu": 2,
+    "memoryGb": 4,
+    "diskGb": 20
+  },
+  "large": {
+    "vcpu": 4,
+    "memoryGb": 8,
+    "diskGb": 40
+  },
+  "xlarge": {
+    "vcpu": 8,
+    "memoryGb": 16,
+    "diskGb": 80
+  }
+} as const;
+
+export const PROFILE_SIZES = {
+  "auto": "small",
+  "agent-small": "small",
+  "agent-standard": "medium",
+  "build-heavy": "large",
+  "browser-heavy": "large",
+  "repo-large": "xlarge",
+  "long-running": "medium"
+} as const;
+
+export const SIZE_PROFILES = {
+  "small": "agent-small",
+  "medium": "agent-standard",
+  "large": "build-heavy",
+  "xlarge": "repo-large"
+} as const;
+
+export const SANDBOX_ACTION_RULES = {
+  "exec": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "refuse",
+    "stopped": "refuse",
+    "waking": "refuse",
+    "failed": "refuse",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "connect": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "refuse",
+    "stopped": "refuse",
+    "waking": "refuse",
+    "failed": "refuse",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "ssh_access": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "do",
+    "stopped": "do",
+    "waking": "do",
+    "failed": "do",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "files_read": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "refuse",
+    "stopped": "refuse",
+    "waking": "refuse",
+    "failed": "refuse",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "files_write": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "refuse",
+    "stopped": "refuse",
+    "waking": "refuse",
+    "failed": "refuse",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "sleep": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "done",
+    "stopped": "done",
+    "waking": "refuse",
+    "failed": "refuse",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "wake": {
+    "provisioning": "refuse",
+    "running": "refuse",
+    "ready": "refuse",
+    "sleeping": "refuse",
+    "stopped": "do",
+    "waking": "done",
+    "failed": "do",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "resize": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "refuse",
+    "stopped": "do",
+    "waking": "refuse",
+    "failed": "do",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "renew": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "refuse",
+    "stopped": "refuse",
+    "waking": "refuse",
+    "failed": "refuse",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "metrics_live": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "refuse",
+    "stopped": "refuse",
+    "waking": "refuse",
+    "failed": "refuse",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "metrics_sample": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "refuse",
+    "stopped": "refuse",
+    "waking": "refuse",
+    "failed": "refuse",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "preview_link": {
+    "provisioning": "do",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "do",
+    "stopped": "do",
+    "waking": "do",
+    "failed": "do",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
+  "destroy": {
+    "provisioning": "do",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "do",
+    "stopped": "do",
+    "waking": "do",
+    "failed": "do",
+    "destroying": "done",
+    "deleted": "done"
+  }
+} as const;
+
+export const REFUSAL_CODES = {
+  "exec": "sandbox_state_conflict",
+  "connect": "sandbox_state_conflict",
+  "ssh_access": "sandbox_state_conflict",
+  "files_read": "sandbox_state_conflict",
+  "files_write": "sandbox_state_conflict",
+  "sleep": "sandbox_state_conflict",
+  "wake": "wake_not_possible",
+  "resize": "sandbox_state_conflict",
+  "renew": "sandbox_state_conflict",
+  "metrics_live": "sandbox_state_conflict",
+  "metrics_sample": "sandbox_state_conflict",
+  "preview_link": "sandbox_state_conflict",
+  "destroy": "sandbox_state_conflict"
+} as const;
+
+export const ROUTES = [
+  {
+    "name": "getHealth",
+    "method": "GET",
+    "path": "/health",
+    "auth": [],
+    "permission": null,
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "getMe",
+    "method": "GET",
+    "path": "/v1/me",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": null,
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "listMyOrgs",
+    "method": "GET",
+    "path": "/v1/me/orgs",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": null,
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "leaveOrg",
+    "method": "DELETE",
+    "path": "/v1/me/orgs/{orgId}",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": "member_removed",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "listAgentTokens",
+    "method": "GET",
+    "path": "/v1/me/agent-tokens",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "createAgentToken",
+    "method": "POST",
+    "path": "/v1/me/agent-tokens",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": "agent_token_created",
+    "status": 201,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreateAgentTokenRequest"
+      }
+    }
+  },
+  {
+    "name": "revokeAgentToken",
+    "method": "DELETE",
+    "path": "/v1/me/agent-tokens/{tokenId}",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": "agent_token_revoked",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "createOrg",
+    "method": "POST",
+    "path": "/v1/orgs",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": "org_created",
+    "status": 201,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreateOrgRequest"
+      }
+    }
+  },
+  {
+    "name": "listMembers",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/members",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "org.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "updateMember",
+    "method": "PATCH",
+    "path": "/v1/orgs/{orgId}/members/{userId}",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.members.manage",
+    "activity": "member_role_changed",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/UpdateMemberRequest"
+      }
+    }
+  },
+  {
+    "name": "removeMember",
+    "method": "DELETE",
+    "path": "/v1/orgs/{orgId}/members/{userId}",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.members.manage",
+    "activity": "member_removed",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "getSubscription",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/subscription",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "org.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "createCheckout",
+    "method": "POST",
+    "path": "/v1/orgs/{orgId}/billing/checkout",
+    "auth": [
+      "session"
+    ],
+    "permission": "billing.manage",
+    "activity": "checkout_started",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreateCheckoutRequest"
+      }
+    }
+  },
+  {
+    "name": "listInvitations",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/invitations",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.members.manage",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "createInvitation",
+    "method": "POST",
+    "path": "/v1/orgs/{orgId}/invitations",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.members.manage",
+    "activity": "invitation_created",
+    "status": 201,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreateInvitationRequest"
+      }
+    }
+  },
+  {
+    "name": "revokeInvitation",
+    "method": "DELETE",
+    "path": "/v1/orgs/{orgId}/invitations/{invitationId}",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.members.manage",
+    "activity": "invitation_revoked",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "getInvitation",
+    "method": "GET",
+    "path": "/v1/invitations/{token}",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "acceptInvitation",
+    "method": "POST",
+    "path": "/v1/invitations/{token}/accept",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": "invitation_accepted",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "listApiKeys",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/api-keys",
+    "auth": [
+      "session"
+    ],
+    "permission": "api_keys.manage",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "createApiKey",
+    "method": "POST",
+    "path": "/v1/orgs/{orgId}/api-keys",
+    "auth": [
+      "session"
+    ],
+    "permission": "api_keys.manage",
+    "activity": "api_key_created",
+    "status": 201,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreateApiKeyRequest"
+      }
+    }
+  },
+  {
+    "name": "revokeApiKey",
+    "method": "DELETE",
+    "path": "/v1/orgs/{orgId}/api-keys/{keyId}",
+    "auth": [
+      "session"
+    ],
+    "permission": "api_keys.manage",
+    "activity": "api_key_revoked",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "listActivity",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/activity",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "activity.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "kind",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "enum": [
+            "org_created",
+            "owner_link_created",
+            "plan_changed",
+            "checkout_started",
+            "subscription_changed",
+            "usage_guardrails_updated",
+            "usage_cap_warning",
+            "member_role_changed",
+            "member_removed",
+            "invitation_created",
+            "invitation_sent",
+            "invitation_revoked",
+            "invitation_accepted",
+            "api_key_created",
+            "api_key_revoked",
+            "agent_token_created",
+            "agent_token_revoked",
+            "project_created",
+            "project_updated",
+            "project_deleted",
+            "sandbox_created",
+            "sandbox_running",
+            "sandbox_ready",
+            "sandbox_failed",
+            "sandbox_clone_started",
+            "sandbox_clone_finished",
+            "sandbox_clone_failed",
+            "sandbox_exec",
+            "sandbox_connected",
+            "sandbox_file_written",
+            "preview_link_created",
+            "preview_link_revoked",
+            "sandbox_sleep_requested",
+            "sandbox_sleep_failed",
+            "sandbox_stopped",
+            "sandbox_wake_requested",
+            "sandbox_wake_failed",
+            "sandbox_woken",
+            "sandbox_recovered",
+            "sandbox_resize_requested",
+            "sandbox_resized",
+            "sandbox_resize_deferred",
+            "sandbox_renewed",
+            "sandbox_expired",
+            "sandbox_metrics_sample",
+            "sandbox_destroy_requested",
+            "sandbox_deleted"
+          ]
+        }
+      },
+      {
+        "name": "projectId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "sandboxId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "getOrgUsage",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/usage",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "billing.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "projectId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "endUserId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 512,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "getEndUserUsage",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/usage/end-users",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "billing.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "listProjects",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/projects",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "project.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "createProject",
+    "method": "POST",
+    "path": "/v1/orgs/{orgId}/projects",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "project.create",
+    "activity": "project_created",
+    "status": 201,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreateProjectRequest"
+      }
+    }
+  },
+  {
+    "name": "getProject",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/projects/{projectId}",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "project.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "updateProject",
+    "method": "PATCH",
+    "path": "/v1/orgs/{orgId}/projects/{projectId}",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "project.update",
+    "activity": "project_updated",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/UpdateProjectRequest"
+      }
+    }
+  },
+  {
+    "name": "deleteProject",
+    "method": "DELETE",
+    "path": "/v1/orgs/{orgId}/projects/{projectId}",
+    "auth": [
+      "session"
+    ],
+    "permission": "project.delete",
+    "activity": "project_deleted",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "updateUsageGuardrails",
+    "method": "PATCH",
+    "path": "/v1/orgs/{orgId}/subscription/usage-guardrails",
+    "auth": [
+      "session"
+    ],
+    "permission": "usage_guardrails.manage",
+    "activity": "usage_guardrails_updated",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/UpdateUsageGuardrailsRequest"
+      }
+    }
+  },
+  {
+    "name": "updateProjectUsageGuardrails",
+    "method": "PATCH",
+    "path": "/v1/orgs/{orgId}/projects/{projectId}/usage-guardrails",
+    "auth": [
+      "session"
+    ],
+    "permission": "usage_guardrails.manage",
+    "activity": "usage_guardrails_updated",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/UpdateProjectUsageGuardrailsRequest"
+      }
+    }
+  },
+  {
+    "name": "listSandboxes",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/sandboxes",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "endUserId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 512,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "createSandbox",
+    "method": "POST",
+    "path": "/v1/orgs/{orgId}/sandboxes",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.create",
+    "activity": "sandbox_created",
+    "status": 201,
+    "idempotent": true,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreateSandboxRequest"
+      }
+    }
+  },
+  {
+    "name": "getSandbox",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "execInSandbox",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/exec",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.exec",
+    "activity": "sandbox_exec",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/ExecInSandboxRequest"
+      }
+    }
+  },
+  {
+    "name": "getSshAccess",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/ssh",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.connect",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "createPreview",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/previews",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.preview",
+    "activity": "preview_link_created",
+    "status": 201,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreatePreviewRequest"
+      }
+    }
+  },
+  {
+    "name": "listPreviews",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/previews",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.preview",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "revokePreview",
+    "method": "DELETE",
+    "path": "/v1/sandboxes/{sandboxId}/previews/{previewId}",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.preview.share",
+    "activity": "preview_link_revoked",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "listFiles",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/files",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "path",
+        "required": false,
+        "schema": {
+          "default": "",
+          "type": "string",
+          "minLength": 0,
+          "maxLength": 4096,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "snapshotFiles",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/files/snapshot",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "path",
+        "required": false,
+        "schema": {
+          "default": "",
+          "type": "string",
+          "minLength": 0,
+          "maxLength": 4096,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        }
+      },
+      {
+        "name": "depth",
+        "required": false,
+        "schema": {
+          "type": "integer"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "readFile",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/file",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "path",
+        "required": true,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 4096,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "writeFile",
+    "method": "PUT",
+    "path": "/v1/sandboxes/{sandboxId}/file",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.write",
+    "activity": "sandbox_file_written",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/WriteFileRequest"
+      }
+    }
+  },
+  {
+    "name": "sleepSandbox",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/sleep",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.stop",
+    "activity": "sandbox_sleep_requested",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "stopSandbox",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/stop",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.stop",
+    "activity": "sandbox_sleep_requested",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "wakeSandbox",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/wake",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "sandbox.wake",
+    "activity": "sandbox_wake_requested",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "resumeSandbox",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/resume",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "sandbox.wake",
+    "activity": "sandbox_wake_requested",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "resizeSandbox",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/resize",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.resize",
+    "activity": "sandbox_resize_requested",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/ResizeSandboxRequest"
+      }
+    }
+  },
+  {
+    "name": "renewSandbox",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/renew",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.stop",
+    "activity": "sandbox_renewed",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "getLiveMetrics",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/metrics/live",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "sampleMetrics",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/metrics/sample",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.metrics",
+    "activity": "sandbox_metrics_sample",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "destroySandbox",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/destroy",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.destroy",
+    "activity": "sandbox_destroy_requested",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  }
+] as const;
+
+export const SCHEMAS = {
+  "Agent": {
+    "type": "string",
+    "enum": [
+      "agent_one",
+      "agent_two"
+    ],
+    "description": "Coding agent of the sandbox. Required even if the caller runs a different agent."
+  },
+  "AgentTokenAccess": {
+    "type": "string",
+    "enum": [
+      "read_only",
+      "read_send"
+    ],
+    "description": "`read_only`: list agent sessions and read replies. `read_send`: also create and recover agent sessions, send messages and interrupt."
+  },
+  "CreateAgentTokenRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "expiresInDays": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 365
+      },
+      "access": {
+        "$ref": "#/components/schemas/AgentTokenAccess"
+      },
+      "canApprove": {
+        "type": "boolean"
+      },
+      "canWake": {
+        "type": "boolean"
+      }
+    },
+    "required": [
+      "name"
+    ],
+    "additionalProperties": false,
+    "description": "`read_only` cannot be combined with `canApprove` or `canWake`."
+  },
+  "CreateApiKeyRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "expiresInDays": {
+        "description": "Lifetime in days. null or absent: the key does not expire.",
+        "anyOf": [
+          {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 365
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "scopes": {
+        "description": "Permissions of the key, limited to the creator's current role. null or absent: all. Empty: none.",
+        "anyOf": [
+          {
+            "maxItems": 28,
+            "type": "array",
+            "items": {
+              "$ref": "#/components/schemas/Permission"
+            }
+          },
+          {
+            "type": "null"
+          }
+        ]
+      }
+    },
+    "required": [
+      "name"
+    ],
+    "additionalProperties": false
+  },
+  "CreateCheckoutRequest": {
+    "type": "object",
+    "properties": {
+      "plan": {
+        "type": "string",
+        "pattern": "^[a-z0-9][a-z0-9-]{0,62}$"
+      }
+    },
+    "required": [
+      "plan"
+    ],
+    "additionalProperties": false
+  },
+  "CreateInvitationRequest": {
+    "type": "object",
+    "properties": {
+      "email": {
+        "type": "string",
+        "maxLength": 254,
+        "format": "email",
+        "pattern": "^(?:[A-Za-z0-9_'+\\-]+\\.)*[A-Za-z0-9_'+\\-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$",
+        "description": "Email address; converted to lower case."
+      },
+      "role": {
+        "$ref": "#/components/schemas/Role"
+      }
+    },
+    "required": [
+      "email"
+    ],
+    "additionalProperties": false
+  },
+  "CreateOrgRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      }
+    },
+    "required": [
+      "name"
+    ],
+    "additionalProperties": false
+  },
+  "CreatePreviewRequest": {
+    "type": "object",
+    "properties": {
+      "port": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 65535,
+        "description": "TCP port in the sandbox, except the port of Berth's guest daemon."
+      },
+      "audience": {
+        "default": "team",
+        "description": "`public` also requires the permission `sandbox.preview.share`.",
+        "$ref": "#/components/schemas/PreviewAudience"
+      },
+      "expiresInSeconds": {
+        "default": 86400,
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 2592000
+      },
+      "endUserId": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 512,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "label": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      }
+    },
+    "required": [
+      "port"
+    ],
+    "additionalProperties": false
+  },
+  "CreateProjectRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "description": "Generated by the server when absent.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "useCase": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes."
+      },
+      "defaultProfile": {
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/Profile"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultPersistencePolicy": {
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/PersistencePolicy"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultRepository": {
+        "anyOf": [
+          {
+            "type": "string",
+            "description": "`owner/repo` on the service's git host, or the full https URL of a repository."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultBranch": {
+        "anyOf": [
+          {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
+            "description": "Name of a git branch."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultIdleMinutes": {
+        "description": "Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.",
+        "anyOf": [
+          {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 43200
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "wakeOnUse": {
+        "description": "Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.",
+        "type": "boolean"
+      },
+      "metadata": {
+        "description": "Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.",
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 128,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        },
+        "additionalProperties": {
+          "anyOf": [
+            {
+              "type": "string",
+              "minLength": 0,
+              "maxLength": 1024,
+              "pattern": "^[^\\0\\p{Cs}]*$"
+            },
+            {
+              "type": "number"
+            },
+            {
+              "type": "boolean"
+            }
+          ]
+        },
+        "maxProperties": 24
+      },
+      "repoCredentials": {
+        "description": "Encrypted at rest, never returned; null deletes them.",
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/RepoCredentials"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "sandboxMachineHourLimit": {
+        "type": "null",
+        "description": "Not settable here: org admins set it with the usage-guardrails operation. null has no effect.",
+        "anyOf": [
+          {
+            "type": "number"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      }
+    }
+  },
+  "CreateSandboxRequest": {
+    "type": "object",
+    "properties": {
+      "agent": {
+        "$ref": "#/components/schemas/Agent"
+      },
+      "projectId": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 200,
+        "description": "Id of a project of this org."
+      },
+      "name": {
+        "description": "Generated by the server when absent.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "repository": {
+        "description": "Cloned into `/code`: `owner/repo` on the service's git host, or the full https URL of a repository. Absent: the project's default; null: no repository.",
+        "anyOf": [
+          {
+            "type": "string",
+            "description": "`owner/repo` on the service's git host, or the full https URL of a repository."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "branch": {
+        "description": "Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch.",
+        "anyOf": [
+          {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
+            "description": "Name of a git branch."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "profile": {
+        "description": "When absent: inferred from `machineSize`, else the project's default.",
+        "$ref": "#/components/schemas/Profile"
+      },
+      "machineSize": {
+        "description": "Overrides the machine size that the profile starts with.",
+        "$ref": "#/components/schemas/MachineSize"
+      },
+      "sshPublicKey": {
+        "writeOnly": true,
+        "description": "One OpenSSH public key line: `<key_type> <key_material> <comment>`, of one of the types ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com. Its owner can sign in as `berth` over a tunnel to port 22.",
+        "type": "string",
+        "maxLength": 16384
+      },
+      "endUserId": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 512,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Identifies the operator's end user. Opaque: never parsed, not assumed unique; usage is grouped by it."
+      },
+      "metadata": {
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 128,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        },
+        "additionalProperties": {
+          "anyOf": [
+            {
+              "type": "string",
+              "minLength": 0,
+              "maxLength": 1024,
+              "pattern": "^[^\\0\\p{Cs}]*$"
+            },
+            {
+              "type": "number"
+            },
+            {
+              "type": "boolean"
+            }
+          ]
+        },
+        "maxProperties": 24,
+        "description": "Labels; values are strings, numbers or booleans; at most 24 keys."
+      },
+      "persistencePolicy": {
+        "description": "When absent: the project's default, else `sleep_resume`.",
+        "$ref": "#/components/schemas/PersistencePolicy"
+      },
+      "mode": {
+        "description": "`ephemeral`: the sandbox is destroyed when its time to live expires. Allowed only in projects with `useCase` `external`; requires `ttlSeconds`.",
+        "type": "string",
+        "enum": [
+          "ephemeral"
+        ]
+      },
+      "ttlSeconds": {
+        "description": "Time to live in seconds, counted from the create. Required with `mode`, rejected without it; the plan may set a lower limit.",
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 86400
+      }
+    },
+    "required": [
+      "agent",
+      "projectId"
+    ],
+    "additionalProperties": false
+  },
+  "ExecInSandboxRequest": {
+    "type": "object",
+    "properties": {
+      "command": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 1048576,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Command for /bin/sh in /code."
+      },
+      "timeoutSeconds": {
+        "default": 120,
+        "description": "Timeout; the command is killed when it expires.",
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 600
+      }
+    },
+    "required": [
+      "command"
+    ],
+    "additionalProperties": false
+  },
+  "MachineSize": {
+    "type": "string",
+    "enum": [
+      "small",
+      "medium",
+      "large",
+      "xlarge"
+    ],
+    "description": "Size of a sandbox: vCPUs, memory and disk."
+  },
+  "Permission": {
+    "type": "string",
+    "enum": [
+      "org.read",
+      "org.members.manage",
+      "org.owners.manage",
+      "api_keys.manage",
+      "activity.read",
+      "billing.read",
+      "billing.manage",
+      "usage_guardrails.manage",
+      "project.read",
+      "project.create",
+      "project.update",
+      "project.delete",
+      "sandbox.read",
+      "sandbox.create",
+      "sandbox.exec",
+      "sandbox.stop",
+      "sandbox.wake",
+      "sandbox.resize",
+      "sandbox.metrics",
+      "sandbox.destroy",
+      "sandbox.preview",
+      "sandbox.preview.share",
+      "sandbox.files.read",
+      "sandbox.files.write",
+      "sandbox.connect",
+      "agent_session.read",
+      "agent_session.send",
+      "agent_session.approve"
+    ],
+    "description": "A permission. More may be added; clients must accept unknown values."
+  },
+  "PersistencePolicy": {
+    "type": "string",
+    "enum": [
+      "always_on",
+      "sleep_resume"
+    ],
+    "description": "`always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps its disk, and is billed while awake."
+  },
+  "PreviewAudience": {
+    "type": "string",
+    "enum": [
+      "team",
+      "public"
+    ],
+    "description": "Who can open the link. `team`: signed-in members of the sandbox's org. `public`: anyone who has the URL."
+  },
+  "Profile": {
+    "type": "string",
+    "enum": [
+      "auto",
+      "agent-small",
+      "agent-standard",
+      "build-heavy",
+      "browser-heavy",
+      "repo-large",
+      "long-running"
+    ],
+    "description": "Intended use of a sandbox; selects its initial machine size. `auto` follows measured use."
+  },
+  "RepoCredentials": {
+    "type": "object",
+    "properties": {
+      "username": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 8192,
+        "pattern": "^[^:\\p{Cc}\\p{Cs}]*$"
+      },
+      "token": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 8192,
+        "pattern": "^[^\\p{Cc}\\p{Cs}]*$"
+      }
+    },
+    "required": [
+      "token"
+    ],
+    "additionalProperties": false,
+    "writeOnly": true,
+    "description": "A token, and a user name if the git host requires one. Encrypted at rest, never returned."
+  },
+  "ResizeSandboxRequest": {
+    "type": "object",
+    "properties": {
+      "vcpu": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1024
+      },
+      "memoryGb": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 65536
+      },
+      "diskGb": {
+        "description": "A disk cannot shrink.",
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1048576
+      }
+    },
+    "additionalProperties": false,
+    "minProperties": 1,
+    "description": "Absent fields keep their value. At least one field is required."
+  },
+  "Role": {
+    "type": "string",
+    "enum": [
+      "owner",
+      "admin",
+      "member",
+      "operator",
+      "viewer"
+    ],
+    "description": "Role of a member of an org, from most to least privileged."
+  },
+  "UpdateMemberRequest": {
+    "type": "object",
+    "properties": {
+      "role": {
+        "$ref": "#/components/schemas/Role"
+      }
+    },
+    "required": [
+      "role"
+    ],
+    "additionalProperties": false
+  },
+  "UpdateProjectRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\0\\p{Cs}]*$"
+      },
+      "useCase": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes."
+      },
+      "defaultProfile": {
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/Profile"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultPersistencePolicy": {
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/PersistencePolicy"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultRepository": {
+        "anyOf": [
+          {
+            "type": "string",
+            "description": "`owner/repo` on the service's git host, or the full https URL of a repository."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultBranch": {
+        "anyOf": [
+          {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
+            "description": "Name of a git branch."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultIdleMinutes": {
+        "description": "Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.",
+        "anyOf": [
+          {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 43200
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "wakeOnUse": {
+        "description": "Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.",
+        "type": "boolean"
+      },
+      "metadata": {
+        "description": "Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.",
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 128,
+          "pattern": "^[^\\0\\p{Cs}]*$"
+        },
+        "additionalProperties": {
+          "anyOf": [
+            {
+              "type": "string",
+              "minLength": 0,
+              "maxLength": 1024,
+              "pattern": "^[^\\0\\p{Cs}]*$"
+            },
+            {
+              "type": "number"
+            },
+            {
+              "type": "boolean"
+            }
+          ]
+        },
+        "maxProperties": 24
+      },
+      "repoCredentials": {
+        "description": "Encrypted at rest, never returned; null deletes them.",
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/RepoCredentials"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "sandboxMachineHourLimit": {
+        "type": "null",
+        "description": "Not settable here: org admins set it with the usage-guardrails operation. null has no effect.",
+        "anyOf": [
+          {
+            "type": "number"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      }
+    }
+  },
+  "UpdateProjectUsageGuardrailsRequest": {
+    "type": "object",
+    "properties": {
+      "sandboxMachineHourLimit": {
+        "anyOf": [
+          {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 100000000
+          },
+          {
+            "type": "null"
+          }
+        ]
+      }
+    },
+    "required": [
+      "sandboxMachineHourLimit"
+    ],
+    "additionalProperties": false
+  },
+  "UpdateUsageGuardrailsRequest": {
+    "type": "object",
+    "properties": {
+      "sandboxMachineHourLimit": {
+        "anyOf": [
+          {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 100000000
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "sandboxOverageEnabled": {
+        "type": "boolean"
+      }
+    },
+    "additionalProperties": false,
+    "minProperties": 1,
+    "description": "Absent fields keep their value. At least one field is required."
+  },
+  "WriteFileRequest": {
+    "type": "object",
+    "properties": {
+      "path": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 4096,
+        "pattern": "^[^\\0\\p{Cs}]*$",
+        "description": "Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total."
+      },
+      "content": {
+        "type": "string",
+        "description": "At most 2097152 bytes after decoding. With `base64`: standard alphabet with padding, no line breaks. Must not contain lone surrogates."
+      },
+      "encoding": {
+        "default": "utf8",
+        "description": "Encoding of `content`.",
+        "type": "string",
+        "enum": [
+          "utf8",
+          "base64"
+        ]
+      }
+    },
+    "required": [
+      "path",
+      "content"
+    ],
+    "additionalProperties": false
+  }
+} as const;
