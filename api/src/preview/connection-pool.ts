@@ -3,18 +3,23 @@
 import { Agent, type ClientRequestArgs } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { HostClient } from '../hosts/client.ts';
 
 /** Idle time after which a connection is closed. Apps that close earlier announce it, or just do. */
 const IDLE_MS = 15_000;
 /** Idle connections kept for each port. */
 const IDLE_CONNECTIONS = 64;
 
+/** The callback's type demands a stream; Node's agent ignores it after an error. */
+const NO_STREAM = undefined as unknown as Duplex;
+
 export class TooManyConnections extends Error {
   override readonly name = 'TooManyConnections';
 }
 
 export interface ConnectionPoolOptions {
-  open(port: number): Promise<Duplex>;
+  host: HostClient;
+  sandboxId: string;
   /** Maximum of open connections, including those being opened. */
   limit: number;
   /** Called when the last connection has closed. */
@@ -33,9 +38,9 @@ export class ConnectionPool {
 
   constructor(options: ConnectionPoolOptions) {
     this.#options = options;
-    const dial = (port: number): Promise<Duplex> => this.#dial(port);
-    this.shared = new PortAgent(dial, { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: IDLE_CONNECTIONS });
-    this.dedicated = new PortAgent(dial, { keepAlive: false });
+    const connect: Connect = (port, callback) => void this.#connect(port, callback);
+    this.shared = new PortAgent(connect, { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: IDLE_CONNECTIONS });
+    this.dedicated = new PortAgent(connect, { keepAlive: false });
   }
 
   /** Closes idle connections, and the others after their request. */
@@ -50,27 +55,36 @@ export class ConnectionPool {
     this.dedicated.destroy();
   }
 
-  async #dial(port: number): Promise<Duplex> {
-    if (this.#open >= this.#options.limit) {
-      const [idle] = this.#idle();
-      if (idle === undefined) throw new TooManyConnections(`${this.#open} connections are open`);
-      // Stop counting it now; its close event subtracts once more.
-      this.#open -= 1;
-      idle.once('close', () => (this.#open += 1));
-      idle.destroy();
+  async #connect(port: number, callback: ConnectCallback): Promise<void> {
+    const { host, sandboxId, limit } = this.#options;
+    if (this.#open >= limit && !this.#closeIdle()) {
+      callback(new TooManyConnections(`${this.#open} connections are open`), NO_STREAM);
+      return;
     }
     this.#open += 1;
     let stream: Duplex;
     try {
-      stream = await this.#options.open(port);
+      stream = await host.openPort(sandboxId, port);
     } catch (error) {
       this.#closed();
-      throw error;
+      callback(error as Error, NO_STREAM);
+      return;
     }
     stream.once('close', () => this.#closed());
     // HTTP has no use for half-open connections; web-socket.ts sets it back.
     stream.allowHalfOpen = false;
-    return stream;
+    callback(null, stream);
+  }
+
+  /** Closes an idle connection to make room. Returns false when there is none. */
+  #closeIdle(): boolean {
+    const [idle] = this.#idle();
+    if (idle === undefined) return false;
+    // Stop counting it now; its close event subtracts once more.
+    this.#open -= 1;
+    idle.once('close', () => (this.#open += 1));
+    idle.destroy();
+    return true;
   }
 
   #closed(): void {
@@ -83,32 +97,20 @@ export class ConnectionPool {
   }
 }
 
-/** Opens connections by port; the host name is ignored. */
+type ConnectCallback = (error: Error | null, stream: Duplex) => void;
+type Connect = (port: number, callback: ConnectCallback) => void;
+
+/** Connects by port; the host name is ignored. */
 class PortAgent extends Agent {
-  readonly #dial: (port: number) => Promise<Duplex>;
+  readonly #connect: Connect;
 
-  constructor(dial: (port: number) => Promise<Duplex>, options: ConstructorParameters<typeof Agent>[0]) {
+  constructor(connect: Connect, options: ConstructorParameters<typeof Agent>[0]) {
     super(options);
-    this.#dial = dial;
+    this.#connect = connect;
   }
 
-  override createConnection(
-    { port }: ClientRequestArgs,
-    callback?: (error: Error | null, stream: Duplex) => void,
-  ): undefined {
-    void this.#connect(Number(port), callback);
-  }
-
-  async #connect(port: number, callback: ((error: Error | null, stream: Duplex) => void) | undefined): Promise<void> {
-    let stream: Duplex;
-    try {
-      stream = await this.#dial(port);
-    } catch (error) {
-      // The agent checks the error first; its type demands a stream all the same.
-      callback?.(error as Error, undefined as unknown as Duplex);
-      return;
-    }
-    callback?.(null, stream);
+  override createConnection({ port }: ClientRequestArgs, callback?: ConnectCallback): undefined {
+    if (callback !== undefined) this.#connect(Number(port), callback);
   }
 
   override getName(options?: ClientRequestArgs): string {

@@ -28,7 +28,8 @@ export class ConnectionPools {
       return known.pool;
     known?.pool.retire();
     const pool: ConnectionPool = new ConnectionPool({
-      open: (port) => this.#hosts.at(hostUrl).openPort(sandboxId, port),
+      host: this.#hosts.at(hostUrl),
+      sandboxId,
       limit: this.#limit,
       onEmpty: () => {
         if (this.#bySandbox.get(sandboxId)?.pool === pool) this.#bySandbox.delete(sandboxId);
