@@ -80,7 +80,7 @@ async function toStatus(sandboxId: string, to: SandboxStatus): Promise<void> {
   assert.equal(outcome, 'changed');
 }
 
-test('without a link the answer is the same, whatever the host, and whether there is such a sandbox', async () => {
+test('a request without a link gets the same response whether or not the sandbox exists', async () => {
   const hosts = [
     world.host,
     hostOf((await world.api.makeSandbox('stopped')).id, 3000),
@@ -102,7 +102,7 @@ test('without a link the answer is the same, whatever the host, and whether ther
   assert.equal(answers[0]?.title, 'A link is needed here');
 });
 
-test('a link that is not whole, is another’s, expired or revoked is a page that says so', async () => {
+test('a truncated, foreign, expired or revoked link gets an error page naming the reason', async () => {
   const { token, id } = await world.link(3000);
   const other = await world.link(3001);
   assert.equal(
@@ -130,7 +130,7 @@ test('a link that is not whole, is another’s, expired or revoked is a page tha
   assert.equal((await refusal('preview_link_revoked', `/?token=${token}`)).title, 'This link was revoked');
 });
 
-test('a host that is no preview is a page of its own, never the service', async () => {
+test('a malformed preview host gets its own error page, never the service', async () => {
   for (const host of [
     'previews.example.test',
     'x.previews.example.test',
@@ -148,7 +148,7 @@ for (const [status, code, title] of [
   ['failed', 'preview_sandbox_failed', 'The sandbox does not run'],
   ['deleted', 'preview_not_found', 'There is nothing here'],
 ] as const) {
-  test(`a sandbox that is ${status} is a page that says so, and nothing is done to it`, async () => {
+  test(`a preview of a ${status} sandbox gets an error page and leaves the sandbox unchanged`, async () => {
     const { id } = await world.api.makeSandbox('ready');
     const { host, token } = await world.link(3000, id);
     await world.api.db
@@ -166,7 +166,7 @@ for (const [status, code, title] of [
   });
 }
 
-test('a team link sends a browser to sign in, with the path it asked for, and tells everybody else', async () => {
+test('a team link redirects browsers to sign-in with their path and refuses other clients', async () => {
   const made = await world.api.call('POST', `/v1/sandboxes/${world.sandboxId}/previews`, { body: { port: 3000 } });
   const token = world.api.secret(
     new URL(made.body.preview.url).searchParams.get('token') ?? '',
@@ -186,7 +186,7 @@ test('a team link sends a browser to sign in, with the path it asked for, and te
   assert.deepEqual(asked, []);
 });
 
-test('what the host refuses is a page of its own', async () => {
+test('each error of the host gets its own error page', async () => {
   const { stream } = world.api.front;
   const closed = await world.link(3999);
   const shown = await refusal('port_refused', `/?token=${closed.token}`, { host: closed.host });
@@ -212,7 +212,7 @@ test('what the host refuses is a page of its own', async () => {
   assert.equal((await world.visit('/')).text, 'app');
 });
 
-test('a body that nobody takes does not keep the refusal from its sender', async () => {
+test('a refusal arrives while the client is still sending its body', async () => {
   const { request, answer } = await world.begin('/', { method: 'POST', headers: { 'content-length': 10_000_000 } });
   request.on('error', () => undefined);
   request.write(Buffer.alloc(1_000_000));
@@ -223,7 +223,7 @@ test('a body that nobody takes does not keep the refusal from its sender', async
   await once(request, 'close');
 });
 
-test('a revoked link ends the WebSocket, the stream and the answer that are open by it, at once', async () => {
+test('revoking a link ends its open WebSocket, stream and pending response', async () => {
   const { id, token } = await world.link(3000);
   const responses: ServerResponse[] = [];
   onRequest = (response) => {
@@ -248,7 +248,7 @@ test('a revoked link ends the WebSocket, the stream and the answer that are open
   await untilTrue('the app hears of it', () => responses.every(({ destroyed }) => destroyed));
 });
 
-test('a sandbox that is put to sleep closes what is open into it, and what comes next finds it asleep', async () => {
+test('putting a sandbox to sleep closes its connections; the next request finds it asleep', async () => {
   const socket = await world.webSocket('/');
   await toStatus(world.sandboxId, 'sleeping');
   await once(socket, 'close');
@@ -262,7 +262,7 @@ test('a sandbox that is put to sleep closes what is open into it, and what comes
   assert.equal(world.opened.length, before + 1, 'no connection of the former machine is used');
 });
 
-test('where its project says so a visit wakes the sandbox, waits for it, and is answered by the app', async () => {
+test('with wakeOnUse a request wakes the sandbox and gets the app’s response', async () => {
   const { api } = world;
   const projectId = newId('project');
   await insertProject(api.db, {
@@ -291,7 +291,7 @@ test('where its project says so a visit wakes the sandbox, waits for it, and is 
   }
 });
 
-test('a visit is a sign of use, noted before it is passed on; of many one is written', async () => {
+test('a request records activity before it is proxied; many requests write once', async () => {
   const { api } = world;
   const { id } = await api.makeSandbox('ready', { last_active_at: LONG_AGO });
   const { stream } = api.front;
@@ -314,7 +314,7 @@ test('a visit is a sign of use, noted before it is passed on; of many one is wri
   }
 });
 
-test('the log has a line of each request, with its link and without its path, query, token or cookie', async () => {
+test('each request is logged with its link, without path, query, token or cookie', async () => {
   await world.visit('/some/secret-path?secret=query', { headers: { cookie: await world.cookie() } });
   const socket = await world.webSocket('/some/secret-socket');
   socket.close();

@@ -22,7 +22,7 @@ beforeEach(() => {
 const head = async (lines: string[], first = 'GET /a HTTP/1.1'): Promise<string> =>
   [first, `host: ${world.host}`, `cookie: ${await world.cookie()}`, ...lines, '', ''].join('\r\n');
 
-test('what cannot be read behind a request never takes the place of that one’s answer, nor stands in its middle', async () => {
+test('an error for malformed bytes never replaces or splits the response before it', async () => {
   const held = Promise.withResolvers<void>();
   app = (request, response) => {
     if (request.url === '/begun') response.writeHead(200, { 'content-length': 6 }).write('app');
@@ -35,27 +35,23 @@ test('what cannot be read behind a request never takes the place of that one’s
   held.resolve();
 });
 
-test(
-  'an answer that is broken off behind another is broken off in its turn, and leaves nobody waiting',
-  { timeout: 60_000 },
-  async () => {
-    const held = Promise.withResolvers<void>();
-    app = (request, response) => {
-      if (request.url === '/held') void held.promise.then(() => response.end('first'));
-      else response.writeHead(200, { 'content-length': 10 }).write('half', () => response.socket?.destroy());
-    };
-    const answered = world.raw(
-      (await head([], 'GET /held HTTP/1.1')) + (await head([], 'GET /broken HTTP/1.1')) + (await head([])),
-    );
-    await untilTrue('the second is known to be broken', () =>
-      world.api.logged().includes('"code":"preview_answer_broken"'),
-    );
-    held.resolve();
-    assert.match(await answered, /\r\n\r\nfirst/);
-  },
-);
+test('a pipelined response that the app aborts is aborted in its turn', { timeout: 60_000 }, async () => {
+  const held = Promise.withResolvers<void>();
+  app = (request, response) => {
+    if (request.url === '/held') void held.promise.then(() => response.end('first'));
+    else response.writeHead(200, { 'content-length': 10 }).write('half', () => response.socket?.destroy());
+  };
+  const answered = world.raw(
+    (await head([], 'GET /held HTTP/1.1')) + (await head([], 'GET /broken HTTP/1.1')) + (await head([])),
+  );
+  await untilTrue('the second is known to be broken', () =>
+    world.api.logged().includes('"code":"preview_answer_broken"'),
+  );
+  held.resolve();
+  assert.match(await answered, /\r\n\r\nfirst/);
+});
 
-test('who asks first behind another is not told in the middle of an answer', async () => {
+test('a pipelined Expect gets no 100 Continue inside the response before it', async () => {
   app = (_request, response) => void response.end(Buffer.from('the answer'));
   const asks = await head(['expect: 100-continue', 'content-length: 0', 'connection: close']);
   const answer = await world.raw((await head([])) + asks);
@@ -65,7 +61,7 @@ test('who asks first behind another is not told in the middle of an answer', asy
   assert.doesNotMatch(answer.slice(answer.lastIndexOf('HTTP/1.1 200')), /100 Continue/);
 });
 
-test('a target stays as it was written where its sender asks first', async () => {
+test('a request with Expect keeps its target byte for byte', async () => {
   app = (request, response) => response.end(request.url);
   const answer = await world.raw(
     (await head(['expect: 100-continue', 'content-length: 1', 'connection: close'], 'PUT /a/../b? HTTP/1.1')) + 'x',
@@ -73,7 +69,7 @@ test('a target stays as it was written where its sender asks first', async () =>
   assert.match(answer, /\r\n\r\n\/a\/\.\.\/b\?$/);
 });
 
-test('bytes of headers that are no UTF-8 arrive as they are, both ways, when a body is long in coming', async () => {
+test('header bytes that are not UTF-8 arrive unchanged, both ways, before a slow body', async () => {
   let given: string | undefined;
   app = (request, response) => {
     given = request.headers['x-odd'] as string;
@@ -95,7 +91,7 @@ test('bytes of headers that are no UTF-8 arrive as they are, both ways, when a b
   got.resume();
 });
 
-test('who asked first, and sends without waiting, hears why it is refused', async () => {
+test('a client that sends without waiting for 100 Continue receives the refusal', async () => {
   const body = Buffer.alloc(1_000_000, 120);
   for (const method of ['PUT', 'HEAD']) {
     const text = [
@@ -110,7 +106,7 @@ test('who asked first, and sends without waiting, hears why it is refused', asyn
   }
 });
 
-test('a handshake to a host that is none is answered like any other request', async () => {
+test('a handshake to a malformed preview host is refused like any other request', async () => {
   for (const [hosts, code] of [
     [[`x.${world.host}`], 'preview_not_found'],
     [[world.host, world.host], 'invalid_request'],

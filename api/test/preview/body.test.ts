@@ -83,7 +83,7 @@ for (const [how, pauseMs] of [
   ['fast', undefined],
   ['slowly', 1],
 ] as const) {
-  test(`a long answer that is taken ${how} arrives as it was sent, and its memory is free afterwards`, async () => {
+  test(`a long response that is read ${how} arrives unchanged and its memory is freed`, async () => {
     answerAs = (_asked, answer) => answer.setHeader('content-length', SENT.length).end(SENT);
     // The second comes over the same connection.
     for (const _ of [1, 2]) assert.equal(sha256(await visit(undefined, pauseMs)), sha256(SENT));
@@ -95,7 +95,7 @@ for (const [how, pauseMs] of [
   });
 }
 
-test('an answer in chunks, of whatever size, arrives as it was sent', async () => {
+test('a chunked response arrives unchanged for all chunk sizes', async () => {
   answerAs = (_asked, answer) => {
     for (let at = 0, size = 1; at < SENT.length; at += size, size = (size * 3) % 200_003)
       answer.write(SENT.subarray(at, at + size));
@@ -105,7 +105,7 @@ test('an answer in chunks, of whatever size, arrives as it was sent', async () =
   assert.equal(sent, sha256(SENT));
 });
 
-test('a visitor’s body arrives as it was sent, and its memory is free afterwards', async () => {
+test('a request body arrives unchanged and its memory is freed', async () => {
   answerAs = (asked, answer) => {
     const hash = createHash('sha256');
     asked.on('data', (part: Uint8Array) => hash.update(part)).once('end', () => answer.end(hash.digest('hex')));
@@ -114,7 +114,7 @@ test('a visitor’s body arrives as it was sent, and its memory is free afterwar
   assert.ok(held(parts) < SENT.length / 2, `${held(parts)} of ${SENT.length} bytes are held`);
 });
 
-test('a body that was held back is read to its end when the side that held it is gone', async () => {
+test('a paused body is drained when its destination closes', async () => {
   answerAs = (asked) =>
     void asked
       .pause()
@@ -135,14 +135,14 @@ test('a body that was held back is read to its end when the side that held it is
   holder.close();
 });
 
-test('what is short is left alone: its memory may be others’ too', async () => {
+test('short chunks are not freed: their memory may be shared', async () => {
   const word = 'a few bytes';
   answerAs = (_asked, answer) => answer.end(word);
   assert.equal((await visit()).toString(), word);
   assert.equal(Buffer.concat(parts).toString(), word);
 });
 
-test('a part of memory in which there is more is left alone', async () => {
+test('a chunk that is part of a larger buffer is not freed', async () => {
   const memory = Buffer.alloc(65_536, 'm');
   const from = Object.assign(new PassThrough(), { socket: null });
   const to = new PassThrough();
@@ -152,7 +152,7 @@ test('a part of memory in which there is more is left alone', async () => {
   assert.equal(memory.toString(), 'm'.repeat(65_536));
 });
 
-test('what the parser hands out is a copy of what was read', async () => {
+test('Node’s HTTP parser hands out copies of socket reads', async () => {
   answerAs = (_asked, answer) => answer.setHeader('content-length', SENT.length).end(SENT);
   const outgoing = request({ port: portOf(app) }).end();
   const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];

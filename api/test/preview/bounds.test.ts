@@ -44,12 +44,12 @@ beforeEach(() => {
 
 const codeOf = (text: string): unknown => (JSON.parse(text) as { error: { code: unknown } }).error.code;
 
-test('the bounds are the contract’s unless a test says otherwise', () => {
+test('the limits default to the contract’s', () => {
   assert.deepEqual(boundsOf(), PREVIEW_PROXY);
   assert.deepEqual(boundsOf({ answerMs: 1 }), { ...PREVIEW_PROXY, answerMs: 1 });
 });
 
-test('an app that does not answer in time is 504, and hears that nobody waits any more', async () => {
+test('an app that responds too late is 504 and its request is aborted', async () => {
   const gone = Promise.withResolvers<void>();
   app = (_request, response) => void response.once('close', () => gone.resolve());
   const { status, text } = await brief.visit('/');
@@ -57,7 +57,7 @@ test('an app that does not answer in time is 504, and hears that nobody waits an
   await gone.promise;
 });
 
-test('a WebSocket that its app does not answer is 504 too', async () => {
+test('a handshake without a response is 504', async () => {
   await brief.serve(
     3001,
     bareServer((socket) => void socket.resume()),
@@ -69,7 +69,7 @@ test('a WebSocket that its app does not answer is 504 too', async () => {
   assert.match(answer, /^HTTP\/1\.1 504 /);
 });
 
-test('a body of which nothing more comes is 408; one that an app does not take is 504', async () => {
+test('an upload that stalls is 408; an upload that the app does not read is 504', async () => {
   app = (request) => void request.resume();
   const stalled = await world.begin('/', {
     method: 'POST',
@@ -92,7 +92,7 @@ test('a body of which nothing more comes is 408; one that an app does not take i
   held.request.destroy();
 });
 
-test('a body that comes slowly, but comes, is let through however long it takes', async () => {
+test('a slow upload is proxied however long it takes', async () => {
   app = (request, response) => {
     response.writeHead(200).flushHeaders();
     request.pipe(response);
@@ -117,7 +117,7 @@ test('a body that comes slowly, but comes, is let through however long it takes'
   assert.ok(parts > 1);
 });
 
-test('an answer of a known length that falls silent is broken off; one without is a stream, and may be for longer', async () => {
+test('a silent response of known length is aborted; a stream may be silent for longer', async () => {
   app = (_request, response) => void response.writeHead(200, { 'content-length': 100 }).write('part');
   await assert.rejects(world.visit('/'), /aborted|ECONNRESET/);
 
@@ -137,14 +137,14 @@ test('an answer of a known length that falls silent is broken off; one without i
   await assert.rejects(world.visit('/'), /aborted|ECONNRESET/);
 });
 
-test('a WebSocket on which both are silent for too long is closed', async () => {
+test('a WebSocket that is silent both ways for too long is closed', async () => {
   const socket = await world.webSocket('/');
   const sandboxEnd = world.opened.at(-1)?.socket;
   await once(socket, 'close');
   await untilTrue('the sandbox’s end is closed', () => sandboxEnd?.destroyed === true);
 });
 
-test('more connections at once than one sandbox may have are 429; kept ones make room', async () => {
+test('connections beyond the limit of a sandbox are 429; idle ones make room', async () => {
   const responses: ServerResponse[] = [];
   app = (_request, response) => void responses.push(response);
   const answers = [1, 2, 3, 4].map(() => world.visit('/'));
@@ -168,7 +168,7 @@ test('more connections at once than one sandbox may have are 429; kept ones make
   assert.equal((await world.visit('/')).text, 'app');
 });
 
-test('a visit to a sandbox that is being woken anyhow waits for it, and is answered by the app', async () => {
+test('a request to a waking sandbox waits and gets the app’s response', async () => {
   const { api, sandboxId } = world;
   const become = (status: 'waking' | 'ready'): Promise<unknown> =>
     api.db.transaction().execute(async (trx) => {
@@ -186,7 +186,7 @@ test('a visit to a sandbox that is being woken anyhow waits for it, and is answe
   assert.equal((await visiting).text, 'app');
 });
 
-test('an instance that stops lets nobody in, ends streams and WebSockets, and lets answers come to their end', async () => {
+test('stopping refuses new requests, ends streams and WebSockets, and completes responses', async () => {
   const held: ServerResponse[] = [];
   const stopping = await startPreview((request, response) => {
     if (request.url === '/events')

@@ -86,7 +86,7 @@ after(async () => {
   await world.close();
 });
 
-test('an app that is opened by its link has its parts, its requests, its WebSocket and its events', async () => {
+test('an app opened by a link in a browser loads assets, requests, WebSocket and events', async () => {
   const person = await Person.make(browser, PICTURES);
   await person.open(`http://${world.host}/?token=${world.token}`);
   const heard = await person.page.waitForFunction('window.heard');
@@ -103,7 +103,7 @@ test('an app that is opened by its link has its parts, its requests, its WebSock
   await stranger.look('A link is needed here', 'preview-stranger');
 });
 
-test('every page is one that anybody can use', async () => {
+test('every error page is accessible', async () => {
   const { port } = server.address() as AddressInfo;
   const person = await Person.make(browser, PICTURES);
   for (const [index, { title }] of PAGES.entries()) {

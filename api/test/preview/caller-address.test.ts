@@ -12,14 +12,14 @@ function of(remoteAddress: string, said?: string): string {
   return new CallerAddress(TRUSTED).of(request as unknown as IncomingMessage);
 }
 
-test('what somebody says who is not trusted is worth nothing', () => {
+test('X-Forwarded-For of an untrusted peer is ignored', () => {
   assert.equal(of('198.51.100.1'), '198.51.100.1');
   assert.equal(of('198.51.100.1', '6.6.6.6'), '198.51.100.1');
   assert.equal(of('::ffff:198.51.100.1', '6.6.6.6'), '198.51.100.1');
   assert.equal(of('2001:db8::1', '6.6.6.6'), '2001:db8::1');
 });
 
-test('a trusted proxy is believed about the one before it, and no further than trust goes', () => {
+test('X-Forwarded-For is followed through trusted proxies only', () => {
   assert.equal(of('10.1.2.3'), '10.1.2.3');
   assert.equal(of('10.1.2.3', '203.0.113.9'), '203.0.113.9');
   assert.equal(of('::ffff:10.1.2.3', '6.6.6.6, 203.0.113.9'), '203.0.113.9');
@@ -28,7 +28,7 @@ test('a trusted proxy is believed about the one before it, and no further than t
   assert.equal(of('10.1.2.3', '10.0.0.5, 10.0.0.6'), '10.0.0.5');
 });
 
-test('what is no address ends the way back', () => {
+test('an invalid address ends the evaluation of X-Forwarded-For', () => {
   assert.equal(of('10.1.2.3', 'unknown'), '10.1.2.3');
   assert.equal(of('10.1.2.3', '203.0.113.9, _hidden, 10.0.0.6'), '10.0.0.6');
   assert.equal(of('10.1.2.3', ''), '10.1.2.3');

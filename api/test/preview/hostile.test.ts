@@ -29,7 +29,7 @@ beforeEach(() => {
 const head = async (lines: string[], first = 'POST /a HTTP/1.1'): Promise<string> =>
   [first, `host: ${world.host}`, `cookie: ${await world.cookie()}`, ...lines, '', ''].join('\r\n');
 
-test('framing that two readers could take for two things is refused before the app sees it', async () => {
+test('ambiguous framing is refused before the app receives the request', async () => {
   const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n';
   const requests: [string, string][] = [
     ['a length and chunks', (await head(['content-length: 4', 'transfer-encoding: chunked'])) + `0\r\n\r\n${smuggled}`],
@@ -68,7 +68,7 @@ test('framing that two readers could take for two things is refused before the a
   }
 });
 
-test('a body that a reader may take for none never becomes a request of its own', async () => {
+test('a body of GET, HEAD, DELETE or OPTIONS never becomes a separate request', async () => {
   const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n';
   for (const method of ['GET', 'HEAD', 'DELETE', 'OPTIONS']) {
     for (const connection of ['close', 'close, content-length', 'close, transfer-encoding', 'close, host']) {
@@ -87,7 +87,7 @@ test('a body that a reader may take for none never becomes a request of its own'
   }
 });
 
-test('requests that come one behind the other are answered in their order', async () => {
+test('pipelined requests get their responses in order', async () => {
   const cookie = await world.cookie();
   const one = `GET /1 HTTP/1.1\r\nhost: ${world.host}\r\ncookie: ${cookie}\r\n\r\n`;
   const other = `GET /health HTTP/1.1\r\nhost: berth.example.test\r\n\r\n`;
@@ -97,7 +97,7 @@ test('requests that come one behind the other are answered in their order', asyn
   assert.deepEqual(seen, ['GET /1 ', 'GET /3 ']);
 });
 
-test('whom a request is for is said once, and the same in its target', async () => {
+test('a second Host, or a target that names another host, is refused', async () => {
   const cookie = await world.cookie();
   const ask = (first: string, hosts: string[]): Promise<string> =>
     world.raw(
@@ -125,7 +125,7 @@ test('whom a request is for is said once, and the same in its target', async () 
   assert.deepEqual(seen, ['GET /a?b ', 'GET /?b ']);
 });
 
-test('CONNECT is refused, and nothing else of a proxy is to be had', async () => {
+test('CONNECT is refused and h2c upgrades are ignored', async () => {
   assert.equal(await world.raw(`CONNECT ${world.host}:80 HTTP/1.1\r\nhost: ${world.host}\r\n\r\n`), '');
   const answer = await world.raw(
     await head(['connection: upgrade, close', 'upgrade: h2c', 'http2-settings: AAMAAABk'], 'GET /h2 HTTP/1.1'),
@@ -134,7 +134,7 @@ test('CONNECT is refused, and nothing else of a proxy is to be had', async () =>
   assert.deepEqual(seen, ['GET /h2 ']);
 });
 
-test('no path of the service is reached by a preview’s host, and no preview by the service’s', async () => {
+test('preview hosts serve no path of the service, and its host serves no preview', async () => {
   for (const path of ['/health', '/v1/me', '/sign-in', '/pages.css', '/v1/me/orgs']) {
     const { text, headers } = await world.visit(path, { headers: { authorization: `Bearer ${world.api.token}` } });
     assert.equal(text, 'app', path);
@@ -162,7 +162,7 @@ test('no path of the service is reached by a preview’s host, and no preview by
   assert.deepEqual(seen, []);
 });
 
-test('an app that answers what is no HTTP, too much, or nothing costs its visitor a page and nobody anything else', async () => {
+test('invalid HTTP, an oversized head or no response is 502 and affects no other request', async () => {
   const scripts: [string, number, (socket: Socket) => void][] = [
     ['nothing', 502, (socket) => socket.end()],
     ['a reset', 502, (socket) => socket.resetAndDestroy()],
@@ -250,7 +250,7 @@ test('an app that answers what is no HTTP, too much, or nothing costs its visito
   assert.equal((await world.visit('/still')).text, 'app');
 });
 
-test('an app that answers early, and reads no more, is heard; the sender is not kept', async () => {
+test('an early response is proxied and the unread upload does not hold the client', async () => {
   await world.serve(
     3002,
     http.createServer((_request, response) => void response.writeHead(413, { connection: 'close' }).end('too much')),

@@ -37,7 +37,7 @@ beforeEach(() => {
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-test('a request gets to the app as it was, but for what is ours', async () => {
+test('a request reaches the app unchanged, except for Berth’s headers and tokens', async () => {
   const path = '/a//b/../c%2F%zz/;x=1?q=a+b&token=app&c=%26&token=&empty?';
   const { status, text, headers } = await world.visit(path, {
     headers: {
@@ -77,7 +77,7 @@ test('a request gets to the app as it was, but for what is ours', async () => {
   });
 });
 
-test('a target is passed on as it was written', async () => {
+test('a target is proxied byte for byte', async () => {
   for (const target of [
     '/',
     '//',
@@ -95,7 +95,7 @@ test('a target is passed on as it was written', async () => {
   }
 });
 
-test('the token is taken out of the URL and becomes a cookie; the rest of the query stays as it is', async () => {
+test('the token is moved from the URL to a cookie; the rest of the query is unchanged', async () => {
   const { headers, status } = await world.ask(`/x?a=%20&token=${world.token}&b&token=mine&token=bpt_other`);
   assert.equal(status, 200);
   assert.equal(seen[0]?.url, '/x?a=%20&b&token=mine');
@@ -105,7 +105,7 @@ test('the token is taken out of the URL and becomes a cookie; the rest of the qu
   assert.equal(headers['cache-control'], 'no-store');
 });
 
-test('an answer gets to the visitor as it was, but for what is of one connection, and ours', async () => {
+test('a response reaches the client unchanged, except for hop-by-hop headers and Berth’s', async () => {
   app = (_request, response) => {
     response.writeHead(
       418,
@@ -142,7 +142,7 @@ test('an answer gets to the visitor as it was, but for what is of one connection
   );
 });
 
-test('bodies of every framing arrive whole, both ways', async () => {
+test('bodies of every framing arrive complete, both ways', async () => {
   app = (request, response) =>
     void request.pipe(
       response.writeHead(200, {
@@ -164,7 +164,7 @@ test('bodies of every framing arrive whole, both ways', async () => {
   assert.equal(empty.headers['x-length'], '0');
 });
 
-test('the name of a file arrives in the bytes in which it was written, whatever they mean, both ways', async () => {
+test('file names in headers arrive byte for byte, both ways', async () => {
   for (const name of [Buffer.from('文.pdf'), Buffer.from('\u00e9.pdf', 'latin1'), Buffer.from('a.pdf')]) {
     const disposition = `attachment; filename="${name.toString('latin1')}"`;
     const asked: string[] = [];
@@ -198,7 +198,7 @@ test('the name of a file arrives in the bytes in which it was written, whatever 
   }
 });
 
-test('a visitor of HTTP/1.0 who would keep the connection is told by its end where an answer ends', async () => {
+test('a response of unknown length to HTTP/1.0 ends with its connection, despite keep-alive', async () => {
   app = (_request, response) => {
     response.write('of ');
     response.end('no length');
@@ -211,7 +211,7 @@ test('a visitor of HTTP/1.0 who would keep the connection is told by its end whe
   assert.equal(body, 'of no length');
 });
 
-test('HEAD, ranges, 204, 304 and redirects are passed on as the app means them', async () => {
+test('HEAD, ranges, 204, 304 and redirects are proxied unchanged', async () => {
   app = (request, response) => {
     switch (request.url) {
       case '/none':
@@ -242,7 +242,7 @@ test('HEAD, ranges, 204, 304 and redirects are passed on as the app means them',
   assert.equal((await world.visit('/there')).headers.location, 'http://localhost:3000/x');
 });
 
-test('the fields that follow a body get through', async () => {
+test('trailers of a response are proxied', async () => {
   app = (_request, response) => {
     response.writeHead(200, { trailer: 'x-sum' });
     response.write('part');
@@ -254,7 +254,7 @@ test('the fields that follow a body get through', async () => {
   assert.deepEqual({ ...trailers }, { 'x-sum': 'abc' });
 });
 
-test('events arrive one by one, as they are sent, and the head before the first', async () => {
+test('events arrive one by one, after the head', async () => {
   const sending: { response?: ServerResponse } = {};
   app = (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -276,7 +276,7 @@ test('events arrive one by one, as they are sent, and the head before the first'
   await once(events, 'end');
 });
 
-test('an app says itself whether it wants a body, where the visitor asks first', async () => {
+test('100 Continue comes from the app, or its refusal instead', async () => {
   const server = http.createServer();
   const asked: (string | undefined)[] = [];
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -307,7 +307,7 @@ test('an app says itself whether it wants a body, where the visitor asks first',
   unwanted.request.destroy();
 });
 
-test('fifty requests at once all get their own answers, and connections are used again', async () => {
+test('fifty concurrent requests get their own responses and reuse connections', async () => {
   app = (request, response) => void setTimeout(() => response.end(request.url), 20);
   const before = world.opened.length;
   const paths = Array.from({ length: 50 }, (_none, index) => `/${index}`);
@@ -322,7 +322,7 @@ test('fifty requests at once all get their own answers, and connections are used
   assert.equal(world.opened.length - before, opened);
 });
 
-test('a slow reader holds the app back, and a slow app the sender', async () => {
+test('back-pressure reaches the app from a slow client, and the client from a slow app', async () => {
   const chunk = randomBytes(65_536);
   let written = 0;
   app = (_request, response) => {
@@ -389,7 +389,7 @@ test('a slow reader holds the app back, and a slow app the sender', async () => 
   assert.equal(arrived, 64 * 1_048_576);
 });
 
-test('a visitor who leaves ends the request in the app, before and within an answer and an upload', async () => {
+test('a client that disconnects aborts the app’s request, in every phase', async () => {
   const cookie = await world.cookie();
   const lines = (): string[] =>
     world.api
@@ -434,7 +434,7 @@ test('a visitor who leaves ends the request in the app, before and within an ans
   await aborted.promise;
 });
 
-test('an answer that an app breaks off is broken off, never made to look whole', async () => {
+test('a response that the app aborts is aborted, never completed', async () => {
   for (const headers of [{ 'content-length': '100' }, { 'transfer-encoding': 'chunked' }]) {
     app = (_request, response) => {
       response.writeHead(200, headers);
@@ -445,7 +445,7 @@ test('an answer that an app breaks off is broken off, never made to look whole',
   }
 });
 
-test('a kept connection that the app closes under a request is not noticed by who asked; a body is never sent twice', async () => {
+test('a request on a stale connection is retried unnoticed; a body is never sent twice', async () => {
   const asked: string[] = [];
   let connections = 0;
   // Takes the second request of a connection, and closes it in place of an answer.

@@ -14,7 +14,7 @@ const visit = (): { answer: IncomingMessage; response: ServerResponse } => {
   return { answer, response: new ServerResponse(new IncomingMessage(new Socket())) };
 };
 
-test('a head that Node takes exception to begins nothing, and something else can be answered', () => {
+test('a head that Node refuses sends nothing, so that a refusal can follow', () => {
   const { answer, response } = visit();
   answer.headers = { 'x-a': 'not a byte: 中' };
   assert.equal(sendHead(answer, response, CHANGES), false);
@@ -23,7 +23,7 @@ test('a head that Node takes exception to begins nothing, and something else can
   assert.equal(response.headersSent, true);
 });
 
-test('the length is behind all that Node would change behind one', () => {
+test('Content-Length follows Content-Disposition', () => {
   const { answer, response } = visit();
   answer.headers = {
     'content-length': '3',

@@ -87,11 +87,11 @@ async function refused(host: string, one: Case): Promise<void> {
   assert.equal(reset, false, `${one.name}: the connection was reset`);
 }
 
-test('whoever a preview refuses may send to the end, and is not reset', async () => {
+test('a refused client may finish sending without a connection reset', async () => {
   for (const one of CASES) await refused(`${one.host ?? ''}${world.host}`, one);
 });
 
-test('so may whoever sends to a port where nothing listens, or to an app that has answered already', async () => {
+test('so may a client of a closed port, or of an app that has responded already', async () => {
   const silent = await world.link(4000);
   const asked = { lines: ['connection: close', LENGTH], first: `PUT /?token=${silent.token} HTTP/1.1` };
   await refused(silent.host, { ...asked, name: 'nothing listens', status: /^HTTP\/1\.1 502 / });
@@ -99,7 +99,7 @@ test('so may whoever sends to a port where nothing listens, or to an app that ha
   await refused(world.host, { name: 'an early answer', lines, status: /^HTTP\/1\.1 200 / });
 });
 
-test('so may whoever an app holds back, and then dies on', async () => {
+test('so may a client of an app that stops reading and dies', async () => {
   const apps: Socket[] = [];
   await world.serve(
     4001,
@@ -140,7 +140,7 @@ test('so may whoever an app holds back, and then dies on', async () => {
   assert.equal(reset, false, 'the connection was reset');
 });
 
-test('so may whoever the service itself refuses', async () => {
+test('so may a client that the service refuses', async () => {
   const path = `PUT /v1/sandboxes/${world.sandboxId}/file?path=a`;
   for (const [name, first, lines, status] of [
     ['no key', `${path} HTTP/1.1`, ['connection: close', LENGTH], /^HTTP\/1\.1 401 /],
@@ -151,7 +151,7 @@ test('so may whoever the service itself refuses', async () => {
     await refused('127.0.0.1', { name, first, lines: [...lines], status });
 });
 
-test('what comes behind the last answer of a connection is no request any more', async () => {
+test('bytes after the last response of a connection are not parsed as a request', async () => {
   let visits = 0;
   app = (_request, response) => {
     visits += 1;

@@ -35,7 +35,7 @@ async function message(socket: WebSocket): Promise<{ data: Buffer; isBinary: boo
   return { data: data as Buffer, isBinary };
 }
 
-test('text and bytes go both ways, short and long, and the handshake says what an app may know', async () => {
+test('text and binary frames of all lengths pass both ways; the handshake is filtered', async () => {
   const socket = await world.webSocket('/chat?a=1&b', {
     protocols: ['v1.app', 'v2.app'],
     headers: { origin: 'https://elsewhere.test', 'x-berth-thing': 'no', 'x-forwarded-for': '6.6.6.6' },
@@ -76,14 +76,14 @@ test('text and bytes go both ways, short and long, and the handshake says what a
   );
 });
 
-test('a token in the URL opens a WebSocket too, and the app does not see it', async () => {
+test('a token in the URL opens a WebSocket and is hidden from the app', async () => {
   const socket = await world.webSocket(`/x?token=${world.token}&a=1`, { headers: { cookie: 'other=1' } });
   assert.equal(handshakes.at(-1)?.url, '/x?a=1');
   assert.equal(handshakes.at(-1)?.headers.cookie, 'other=1');
   socket.terminate();
 });
 
-test('an app that closes is heard with its code, and one that cuts is not mistaken for it', async () => {
+test('a close code of the app arrives; an abrupt end is reported as abnormal', async () => {
   const closed = await world.webSocket('/close');
   const [code, reason] = (await once(closed, 'close')) as [number, Buffer];
   assert.deepEqual([code, reason.toString()], [4321, 'enough']);
@@ -92,14 +92,14 @@ test('an app that closes is heard with its code, and one that cuts is not mistak
   assert.equal(cutCode, 1006);
 });
 
-test('a visitor who is cut off takes the connection into the sandbox along', async () => {
+test('an aborted client closes the connection to the app', async () => {
   const socket = await world.webSocket('/');
   const last = world.opened.at(-1)?.socket;
   socket.terminate();
   await untilTrue('the sandbox’s end is closed', () => last?.destroyed === true);
 });
 
-test('an app that answers a handshake with a page is passed on as a page', async () => {
+test('a page in response to a handshake is proxied', async () => {
   // The server of the others upgrades every request; this one knows no upgrades.
   await world.serve(
     3001,
@@ -117,7 +117,7 @@ test('an app that answers a handshake with a page is passed on as a page', async
   assert.match(answer, /no page/);
 });
 
-test('a handshake that is refused is a page of its status, and nothing gets to the app', async () => {
+test('a refused handshake gets its status and does not reach the app', async () => {
   const before = handshakes.length;
   const cookie = await world.cookie();
   for (const [what, status, asked] of [
@@ -142,7 +142,7 @@ test('a handshake that is refused is a page of its status, and nothing gets to t
   assert.equal(handshakes.length, before);
 });
 
-test('an app that switches to something else, or breaks off, opens nothing', async () => {
+test('an app that switches to another protocol, or aborts, opens no WebSocket', async () => {
   const scripts: Record<number, string | null> = {
     3010: 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: h2c\r\n\r\nPRI',
     3011: null,
