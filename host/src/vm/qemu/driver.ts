@@ -1,6 +1,6 @@
-// The VM driver on QEMU: each VM is a restored copy of the template in a network slot and a jail of
-// its own. The verbs; slots are claims.ts's, processes machines.ts's. Keeps nothing in memory that
-// the next daemon could not read back, except open control connections.
+// The VM driver on QEMU: each VM is a restored copy of the template in its own network slot and
+// jail. Implements the verbs; claims.ts owns slots, machines.ts owns processes. Except for open
+// control connections, memory holds nothing that the next daemon could not read back.
 import { join } from 'node:path';
 import {
   DriverError,
@@ -44,31 +44,29 @@ import { assertSameMachine, verifySnapshot, wakeSnapshot } from './snapshot/wake
 import { parseState, readDiskGib, stateOf, writeDiskGib, type VmState } from './start/state.ts';
 import { Watch } from './watch.ts';
 
-/**
- * How long the control socket of an adopted QEMU may take to answer: it is busy with nothing else.
- */
+/** Time for an adopted QEMU's control socket to respond; QEMU is otherwise idle. */
 const ADOPT_DEADLINE_MS = 5_000;
 
 export interface QemuDriverOptions {
   cacheFolder: string;
-  /** The image's folder; the template for it must have been built (template-main.ts). */
+  /** The image's folder; its template must have been built (template/build/main.ts). */
   imageFolder: string;
   network: NetworkOptions;
   /**
-   * Told what happens; `data` has units in its names. A machine has the id there that it was made
-   * with: a VM's record says whose it is.
+   * Logs events; `data` has units in its names. VMs appear under the id they were created with,
+   * which the VM's record maps to its owner.
    */
   log: (level: 'info' | 'warn', message: string, data: object) => void;
 }
 
 export interface QemuDriver extends VmDriver {
   readonly name: 'qemu';
-  /** Known once prepared; null before. */
+  /** Null until prepared. */
   readonly qemuVersion: string | null;
   readonly templateId: string | null;
 }
 
-/** Makes the driver; nothing is touched before `prepare`. */
+/** Makes the driver; touches nothing before `prepare`. */
 export function createQemuDriver(options: QemuDriverOptions): QemuDriver {
   return new Driver(options);
 }
@@ -123,8 +121,8 @@ class Driver implements QemuDriver {
     const fault = faultInSize(spec);
     if (fault !== null) throw new DriverError(fault);
 
-    // Both are waited for whatever becomes of the other: a claim that is not recorded could not be
-    // given back, and a folder that is still being written could not be removed.
+    // Await both, whatever fails: an unrecorded claim could not be released, and a folder being
+    // written could not be removed.
     const [prepared, claimed] = await Promise.allSettled([
       prepareVmFolder(folder),
       this.#claims.claim(vm, newState(id, base, spec.diskGib)),
@@ -144,7 +142,7 @@ class Driver implements QemuDriver {
 
     const { process } = parsed;
     const slot = await this.#claims.adopt(parsed.slot);
-    // A sleep that was cut short may have left it open.
+    // An interrupted sleep may have left it open.
     await closeFolder(folder);
     const control = this.#machines.controlOf(parsed.vmId, process);
     try {
@@ -152,8 +150,8 @@ class Driver implements QemuDriver {
     } catch (error) {
       if (error instanceof DriverError && (await isSame(process))) throw error;
 
-      // It is the recorded process and it runs; without its control socket the guest works all the
-      // same, and it can be ended.
+      // The recorded process runs. Without its control socket the guest still works and can be
+      // ended.
       this.#options.log('warn', 'the control socket of an adopted QEMU does not answer', {
         pid: process.pid,
         error: messageOf(error),
@@ -175,7 +173,7 @@ class Driver implements QemuDriver {
   async sleep(vm: SleepVm): Promise<DriverState> {
     const state = stateOf(vm.state);
     if (await hasManifest(vm.snapshotFolder)) {
-      // Whoever wrote it may have ended before it was sure to stay.
+      // The writer may have crashed before the folder was durable.
       await flushFolder(vm.snapshotFolder);
     } else {
       await saying('capturing the machine', vm.signal, () => this.#capture(vm, state));
@@ -199,8 +197,8 @@ class Driver implements QemuDriver {
       await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
       const base = await this.#prepared().of(manifest.templateId);
       assertSameMachine(base, manifest);
-      // Not what the manifest says: a QEMU in foreign hands named that size, and would have its
-      // limit from itself.
+      // Not the manifest's size: a compromised QEMU could have reported it and so set its own
+      // limit.
       const diskGib = await readDiskGib(vm.folder, state);
       if (manifest.devices.diskGib > diskGib)
         throw new SnapshotUnusable('the disk of the snapshot is larger than it was ever made');
@@ -253,8 +251,7 @@ class Driver implements QemuDriver {
   }
 
   async destroy(_folder: string, state: DriverState | null): Promise<void> {
-    // Nothing was claimed, or the claim was not recorded yet: `reapOrphans` finds it by the
-    // registry.
+    // Nothing was claimed, or the claim is unrecorded: `reapOrphans` finds it in the registry.
     const parsed = parseState(state);
     if (parsed !== null) {
       await this.#machines.end(parsed);

@@ -1,5 +1,5 @@
-// What the host's kernel says of one running VM. Reads /proc and the disk's file; asks neither QEMU
-// nor the guest.
+// Kernel figures of one running VM, from /proc and the disk file; queries neither QEMU nor the
+// guest.
 import { readFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { DriverError, type VmFigures } from '../driver.ts';
@@ -7,14 +7,12 @@ import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { bootId, isSame } from '@berth/os/process-identity.ts';
 import { TAP_NAME } from '../../network/slots/slot.ts';
 
-/**
- * The kernel counts a process's time in ticks of this length (USER_HZ, the same on every Linux).
- */
+/** Length of a kernel clock tick (USER_HZ, the same on every Linux). */
 const TICK_MS = 10;
 const BYTES_PER_BLOCK = 512;
 const MIB = 2 ** 20;
 
-/** Processor time of all its threads so far; null when it has ended. */
+/** CPU time of all threads so far; null if the process exited. */
 export function cpuMsOf(process: ProcessIdentity): number | null {
   let stat: string;
   try {
@@ -24,14 +22,14 @@ export function cpuMsOf(process: ProcessIdentity): number | null {
 
     throw error;
   }
-  // Fields 14 and 15 are its time as a program and in the kernel, 22 its start; the name in
-  // parentheses may hold anything.
+  // Fields 14 and 15 are user and kernel time, 22 the start time. The name in parentheses may
+  // contain anything.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [user, system, startTicks] = [Number(fields[11]), Number(fields[12]), fields[19]];
   return process.bootId === bootId() && startTicks === process.startTicks ? (user + system) * TICK_MS : null;
 }
 
-/** Rejects with {@link DriverError} when the process has ended. */
+/** Rejects with {@link DriverError} if the process exited. */
 export async function readFigures(process: ProcessIdentity, diskPath: string): Promise<VmFigures> {
   const proc = `/proc/${process.pid}`;
   const [memory, network, disk] = await Promise.all([
@@ -48,10 +46,10 @@ export async function readFigures(process: ProcessIdentity, diskPath: string): P
   return {
     cpuMs,
     residentMib: kibOf(memory, 'Rss') / 1_024,
-    // What it does not share with the template's file, and so with other VMs.
+    // Memory not shared with the template's file, and so with other VMs.
     unsharedMib: (kibOf(memory, 'Anonymous') + kibOf(memory, 'Swap')) / 1_024,
     diskUsedMib: (disk.blocks * BYTES_PER_BLOCK) / MIB,
-    // The TAP's other end is the guest: what the host sends it receives.
+    // The guest is the TAP's other end: the host's sent bytes are the guest's received bytes.
     networkInBytes: tap.sent,
     networkOutBytes: tap.received,
   };
@@ -65,7 +63,7 @@ function kibOf(rollup: string, field: string): number {
   return Number(new RegExp(`^${field}: +(\\d+) kB$`, 'm').exec(rollup)?.[1] ?? 0);
 }
 
-/** Of the network namespace that the process is in. */
+/** Counters of the process's network namespace. */
 function bytesOf(netDev: string, device: string): { received: number; sent: number } {
   const fields = new RegExp(`^ *${device}: *(.+)$`, 'm').exec(netDev)?.[1]?.trim().split(/\s+/) ?? [];
   return { received: Number(fields[0] ?? 0), sent: Number(fields[8] ?? 0) };

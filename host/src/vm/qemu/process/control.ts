@@ -1,9 +1,9 @@
-// The control connection to one running QEMU, kept for what it reports by itself: why it ends, and
-// that the machine's disk has no room. Opened again when it breaks.
+// The control connection to one running QEMU, kept open for events: why the VM ends, and that the
+// host's disk is full. Reopened when it breaks.
 //
-//   running --a write finds no room--> standing still --every 2 s--> running (stops again while there is no room)
-//   running --the guest ends or panics--> standing still --why was read--> process ended
-//   paused by a daemon that is gone --taken over--> running
+//   running --write finds no space--> paused --every 2 s--> running (pauses again while full)
+//   running --guest ends or panics--> paused --reason was read--> process exited
+//   paused by an earlier daemon --adopted--> running
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
@@ -16,15 +16,13 @@ import type { GuestEnd, SeenEnd } from './death.ts';
 import { QemuEnded } from './launch.ts';
 import { openQmp, type QmpCall, type QmpEvent, type QmpSession } from '../machine/qmp.ts';
 
-/**
- * How often a VM that QEMU stopped for want of room on the machine's disk tries its write again.
- */
+/** Interval between write retries of a VM that QEMU paused for lack of space on the host's disk. */
 const NO_ROOM_RETRY_MS = 2_000;
-/** How often that is said, however often it is tried. */
+/** Interval of the log message about it. */
 const NO_ROOM_SAID_EVERY_MS = 60_000;
 const CALL_DEADLINE_MS = 10_000;
 const LAST_WORDS_MS = 1_000;
-/** A session that breaks is opened again after this long, then after twice as long each time. */
+/** First delay before reopening a broken connection; doubles each time. */
 const FIRST_REOPEN_MS = 1_000;
 const LONGEST_REOPEN_MS = 60_000;
 
@@ -34,7 +32,7 @@ export class Control {
   readonly #process: ProcessIdentity;
   readonly #warn: (message: string, data?: object) => void;
   readonly #over = new AbortController();
-  /** Aborts with QEMU's last messages when it has ended; null for one of an earlier daemon. */
+  /** Aborts with QEMU's last messages when it exits; null for a QEMU of an earlier daemon. */
   readonly ended: AbortSignal | null;
   #qmp: QmpSession | null = null;
   #opening: Promise<QmpSession> | null = null;
@@ -50,18 +48,18 @@ export class Control {
     this.#warn = warn;
   }
 
-  /** Takes an event of the session, be it before {@link keep}. */
+  /** Handles an event of the connection, even before {@link keep}. */
   note({ name, data }: QmpEvent): void {
     if (name === 'SHUTDOWN' && typeof data['reason'] === 'string') {
       this.#guestEnd ??= { shutdownReason: data['reason'].slice(0, 64), panic: null };
-      // One that was told to end by a signal ends by itself.
+      // A QEMU ended by a signal exits by itself.
       if (data['reason'].startsWith('guest-')) this.#endSoon();
     } else if (name === 'BLOCK_IO_ERROR' && data['action'] === 'stop') {
       this.#goOnLater();
     }
   }
 
-  /** Keeps a session that was opened with {@link note} as its listener. */
+  /** Keeps a connection that was opened with {@link note} as its listener. */
   keep(qmp: QmpSession): void {
     qmp.unref();
     this.#qmp = qmp;
@@ -69,9 +67,7 @@ export class Control {
     if (this.#guestEnd?.shutdownReason.startsWith('guest-') === true) this.#endSoon();
   }
 
-  /**
-   * The session, opened again when it is not there. Rejects with QmpError, or the signal's reason.
-   */
+  /** The connection, reopened if necessary. Rejects with QmpError or the signal's reason. */
   async session(signal: AbortSignal): Promise<QmpSession> {
     if (this.#qmp !== null) return this.#qmp;
 
@@ -83,7 +79,7 @@ export class Control {
     return opened;
   }
 
-  /** While `work` runs, nothing but it tells the machine to go on. */
+  /** While `work` runs, nothing else resumes the VM. */
   async hold<T>(work: () => Promise<T>): Promise<T> {
     this.#held += 1;
     try {
@@ -94,15 +90,15 @@ export class Control {
   }
 
   /**
-   * Takes over a QEMU of an earlier daemon: it may stand still since before. Rejects with {@link
-   * DriverError} for one that was never brought to life.
+   * Takes over a QEMU of an earlier daemon, which may be paused. Rejects with {@link DriverError}
+   * for a QEMU that was never resumed.
    */
   async resume(call: QmpCall): Promise<void> {
     const qmp = await this.session(call.signal);
     const { status } = await qmp.command('query-status', undefined, runState, call);
     switch (status) {
       case 'running':
-      // By its guest, which wakes by its own means.
+      // Suspended by its guest, which wakes by its own means.
       case 'suspended':
         return;
       case 'io-error':
@@ -114,7 +110,7 @@ export class Control {
       case 'shutdown':
       case 'guest-panicked':
       case 'internal-error':
-        // The event is over; the console may still tell a panic.
+        // The event is gone; the console may still show a panic.
         this.#guestEnd ??= { shutdownReason: shutdownReasonOf(status), panic: null };
         this.#endSoon();
         return;
@@ -123,21 +119,20 @@ export class Control {
     }
   }
 
-  /** {@link resume}, by itself, as soon as QEMU answers. */
+  /** Runs {@link resume} in the background as soon as QEMU responds. */
   resumeLater(reason: string): void {
     void this.#reopen(reason);
   }
 
   /**
-   * What was seen of the end of a process that is gone: how the guest ended, as far as QEMU said,
-   * and how QEMU did.
+   * Observations about an exited process: how the guest ended, as reported by QEMU, and how QEMU
+   * exited.
    */
   async lastWords(): Promise<Pick<SeenEnd, 'guest' | 'exit'>> {
     await this.#ending;
     const { ended } = this;
     if (ended !== null && !ended.aborted) {
-      // bwrap, which reports it, ends a moment later. The only rejection is the abort that is
-      // waited for.
+      // bwrap reports the exit a moment later. The only possible rejection is the awaited abort.
       await delay(LAST_WORDS_MS, undefined, { signal: ended, ref: false }).catch(() => undefined);
     }
     const words: unknown = ended?.reason;
@@ -147,7 +142,7 @@ export class Control {
     };
   }
 
-  /** Ends the session; QEMU goes on. */
+  /** Closes the connection; QEMU keeps running. */
   close(): void {
     this.#over.abort(new DriverError('the control of the machine was closed'));
     clearTimeout(this.#retry ?? undefined);
@@ -155,7 +150,7 @@ export class Control {
     this.#qmp = null;
   }
 
-  /** By way of the process's own root: the folder may have another name by now. */
+  /** Via the process's own root: the folder may have been renamed. */
   async #open(signal: AbortSignal): Promise<QmpSession> {
     if (!(await isSame(this.#process))) throw new DriverError(`the QEMU process ${this.#process.pid} has ended`);
 
@@ -175,13 +170,12 @@ export class Control {
   async #reopen(reason: string): Promise<void> {
     const { signal } = this.#over;
     for (let pauseMs = FIRST_REOPEN_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_REOPEN_MS)) {
-      // The only rejection is the abort, which the loop's condition sees.
+      // The only possible rejection is the abort, which the loop's condition checks.
       await delay(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
       if (signal.aborted || this.#ending !== null || !(await isSame(this.#process))) return;
 
       if (this.#held > 0) {
-        // It stands still because it is to: whoever wants that opens a session when one is needed,
-        // and this goes on afterwards.
+        // Paused on purpose (capture). The holder reconnects if needed; resume afterwards.
         pauseMs = FIRST_REOPEN_MS / 2;
         continue;
       }
@@ -195,10 +189,7 @@ export class Control {
     }
   }
 
-  /**
-   * QEMU waits with the guest's end (`shutdown=pause`), so that what the guest last said can be
-   * read.
-   */
+  /** QEMU pauses at the guest's shutdown (`shutdown=pause`), so that the console can be read. */
   #endSoon(): void {
     if (this.#qmp === null) return;
 
@@ -213,7 +204,7 @@ export class Control {
       const panic = panicIn(await readConsole(qmp, signal));
       if (panic !== null && this.#guestEnd !== null) this.#guestEnd.panic = panic;
     } catch (error) {
-      // One that ended by itself (told by a signal) answers nothing any more.
+      // A QEMU that exited by a signal no longer responds.
       if (await isSame(this.#process))
         this.#warn('the console of a VM that ended could not be read', { error: messageOf(error) });
     }
@@ -221,8 +212,8 @@ export class Control {
   }
 
   /**
-   * QEMU keeps the write that found no room, and repeats it when the vCPUs go on; without room it
-   * stops them again and says so.
+   * QEMU keeps the failed write and repeats it on resume. Without space it pauses again and reports
+   * that.
    */
   #goOnLater(): void {
     if (this.#retry !== null) return;

@@ -1,9 +1,9 @@
-// Why a VM's process ended, from what was seen of it: the guest's own end as QEMU told it, how the
-// process ended, and whether the machine ran out of memory. Pure but for one counter of the kernel.
+// Determines why a VM's process ended: the guest's end as reported by QEMU, the process's exit, and
+// whether the host ran out of memory. Pure except for one kernel counter.
 import { readFile } from 'node:fs/promises';
 import type { VmEnd } from '../../driver.ts';
 
-/** QEMU's name for a shutdown, and what the guest's kernel said of a panic. */
+/** QEMU's shutdown reason, and the guest kernel's panic message. */
 export interface GuestEnd {
   shutdownReason: string;
   panic: string | null;
@@ -13,25 +13,22 @@ export interface SeenEnd {
   pid: number;
   guest: GuestEnd | null;
   /**
-   * Null when nobody could see it: the process of an earlier daemon. Code as bwrap reports it, 128
-   * + n for signal n.
+   * Null if unobserved: the process of an earlier daemon. Exit code as reported by bwrap, 128 + n
+   * for signal n.
    */
   exit: { code: number | null; message: string } | null;
-  /**
-   * Whether the kernel ended some process for want of memory while this one was last seen or soon
-   * before.
-   */
+  /** Whether the kernel's OOM killer ran during or shortly before the process's end. */
   outOfMemory: boolean;
 }
 
 const SIGKILL_CODE = 128 + 9;
 /**
- * Signals that a program gets for faults of its own: ILL, TRAP, ABRT, BUS, FPE, SEGV, XCPU, XFSZ,
- * SYS (its system call filter).
+ * Signals raised by a program's own faults: ILL, TRAP, ABRT, BUS, FPE, SEGV, XCPU, XFSZ, SYS (its
+ * system call filter).
  */
 const FAULTS = [4, 5, 6, 7, 8, 11, 24, 25, 31].map((signal) => 128 + signal);
 
-/** Code and sentence. Names in it come from a QEMU that may be in foreign hands. */
+/** Code and message. Names in the message come from a possibly compromised QEMU. */
 export function nameEnd({ pid, guest, exit, outOfMemory }: SeenEnd): Pick<VmEnd, 'code' | 'reason'> {
   if (guest !== null) return nameGuestEnd(guest);
 
@@ -45,7 +42,7 @@ export function nameEnd({ pid, guest, exit, outOfMemory }: SeenEnd): Pick<VmEnd,
   return { code: crashed ? 'qemu_crash' : 'process_ended', reason: exit.message };
 }
 
-/** Whether the code, as bwrap reports it, is of a program that ended by a fault of its own. */
+/** Whether an exit code, as reported by bwrap, means a fault of the program itself. */
 export function isFault(code: number | null): boolean {
   return code !== null && FAULTS.includes(code);
 }
@@ -68,7 +65,7 @@ function nameGuestEnd({ shutdownReason, panic }: GuestEnd): Pick<VmEnd, 'code' |
   }
 }
 
-/** How many processes the kernel has ended for want of memory since the machine's start. */
+/** Number of OOM kills since the host booted. */
 export async function oomKills(): Promise<number> {
   const text = await readFile('/proc/vmstat', 'latin1');
   return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);

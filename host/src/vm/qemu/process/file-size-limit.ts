@@ -1,7 +1,7 @@
-// How large the files of a jailed QEMU may get: its disk with the tables around it. Set at its
-// start (jail.ts), raised when its disk grows. QEMU cannot raise it itself: its jail lets no call
-// through that would (seccomp.ts). Only the soft limit is set, as a hard one could not be raised by
-// a root without CAP_SYS_RESOURCE.
+// File size limit of a jailed QEMU: its disk plus qcow2 tables. Set at the start (jail.ts) and
+// raised when the disk grows. QEMU cannot raise it: the jail's filter blocks the calls
+// (seccomp.ts). Only the soft limit is set, because root without CAP_SYS_RESOURCE could not raise a
+// hard one.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { DriverError } from '../../driver.ts';
@@ -9,19 +9,19 @@ import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { isSame } from '@berth/os/process-identity.ts';
 
 const GIB = 2 ** 30;
-/** A qcow2 file is its disk's size and tables of less than a thousandth of it. */
+/** A qcow2 file needs less than a thousandth of the disk size for tables. */
 const TABLES_GIB = 1;
 const PROGRAM_DEADLINE_MS = 10_000;
 
 const run = promisify(execFile);
 
-/** The limit for a disk of this size, in bytes. */
+/** The limit in bytes for a disk of this size. */
 export function fileSizeLimit(diskGib: number): number {
   return (diskGib + TABLES_GIB) * GIB;
 }
 
 /**
- * Sets the limit of a running QEMU, as the user it runs as, who may change limits of its own
+ * Sets the limit of a running QEMU, acting as QEMU's user, who may change limits of its own
  * processes. Rejects with {@link DriverError}.
  */
 export async function allowFileSize(

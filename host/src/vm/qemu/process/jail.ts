@@ -1,44 +1,40 @@
-// The jail of one QEMU: namespaces, read-only files, no capability but what QEMU needs to give
-// itself up. Pure: builds the command line. What is left after QEMU's start is asserted from /proc
-// by the tests: an own uid, no capabilities, no_new_privs, a seccomp filter.
+// The jail of one QEMU: namespaces, read-only files, and only the capabilities that QEMU needs to
+// drop root. Pure: builds the command line. Tests assert the result from /proc: own uid, no
+// capabilities, no_new_privs, a seccomp filter.
 import { JAIL_PATHS } from '../machine/argv.ts';
 import { fileSizeLimit } from './file-size-limit.ts';
 
-/** Descriptor on which bwrap says which pid it started; QEMU never sees it. */
+/** Descriptor on which bwrap reports the pid that it started; closed for QEMU. */
 export const STATUS_FD = 3;
-/** Descriptor from which bwrap reads the filter of seccomp.ts. 4 is argv.ts's. */
+/** Descriptor from which bwrap reads the filter of seccomp.ts. argv.ts uses 4. */
 export const FILTER_FD = 5;
 
 export interface Jail {
-  /** The network namespace to enter: /run/netns/NAME. */
+  /** Network namespace to enter: /run/netns/NAME. */
   namespacePath: string;
-  /**
-   * Folders bound to the jail's top-level names; bwrap's intermediate folders would be closed to
-   * QEMU's uid.
-   */
+  /** Folders bound to top-level names: QEMU's uid could not pass bwrap's intermediate folders. */
   imageFolder: string;
   template: { folder: string; writable: boolean };
   vmFolder: string;
-  /** Size of the machine's disk: no file of its QEMU grows much beyond it (file-size-limit.ts). */
+  /** Size of the VM's disk, which bounds QEMU's file sizes (file-size-limit.ts). */
   diskGib: number;
   kvm: boolean;
-  /**
-   * The process ends with the one that starts it (the template's boot); otherwise it survives it.
-   */
+  /** Whether the process dies with its parent (the template's boot) or survives it. */
   diesWithParent: boolean;
 }
 
 /**
- * The command that runs `program` with `args` in the jail. Start it in a session of its own, as
- * root, with {@link STATUS_FD} open for writing and the filter in {@link FILTER_FD}. */
+ * The command that runs `program` with `args` in the jail. Start it as root in a new POSIX session,
+ * with {@link STATUS_FD} open for writing and the filter in {@link FILTER_FD}.
+ */
 export function jailArgv(jail: Jail, program: string, args: readonly string[]): [string, ...string[]] {
   return [
     ...(['prlimit', ...limitsOf(jail), '--'] as [string, ...string[]]),
-    // Unlike `ip netns exec`, this leaves the mounts alone, which the jail replaces anyway.
+    // Unlike `ip netns exec`, keeps the mounts, which the jail replaces anyway.
     ...['nsenter', `--net=${jail.namespacePath}`, '--', 'bwrap'],
     ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session', '--clearenv'],
-    // Pid 1 of the namespace takes the rest along when it ends. A VM that outlives its daemon needs
-    // no such process beside it: QEMU is pid 1.
+    // The namespace ends with its pid 1. A VM that outlives its daemon needs no separate pid 1:
+    // QEMU takes that role.
     ...(jail.diesWithParent ? ['--die-with-parent'] : ['--as-pid-1']),
     ...['--info-fd', String(STATUS_FD), '--seccomp', String(FILTER_FD)],
     ...['--cap-drop', 'ALL', ...CAPABILITIES.flatMap((capability) => ['--cap-add', capability])],
@@ -72,21 +68,20 @@ export function jailArgv(jail: Jail, program: string, args: readonly string[]): 
 }
 
 /**
- * To become another user, to open the TAP, and to open files that belong to root, all before QEMU
- * gives up being root.
+ * Required to switch users, to open the TAP and to open root's files, all before QEMU drops root.
  */
 const CAPABILITIES = ['CAP_SETUID', 'CAP_SETGID', 'CAP_NET_ADMIN', 'CAP_DAC_OVERRIDE'] as const;
 
 /**
- * QEMU has some ten threads, and up to 64 more for its disk. Counted by user, and until QEMU
- * becomes the slot's user that is root.
+ * QEMU has about ten threads, and up to 64 more for its disk. The limit counts per user, and that
+ * is root until QEMU switches to the slot's user.
  */
 const THREADS = 4_096;
 
 /**
- * What a QEMU in foreign hands may take of the machine beside its memory. Of core files and threads
- * soft and hard: it has no capability to raise them. Without core files, which would hold the
- * tenant's memory and fill a disk.
+ * Resource limits of a possibly compromised QEMU, except memory. Core file and thread limits are
+ * hard: without capabilities QEMU cannot raise them. No core files: they would contain tenant
+ * memory and fill the disk.
  */
 function limitsOf({ diskGib }: Jail): string[] {
   return ['--core=0', `--fsize=${fileSizeLimit(diskGib)}:`, `--nproc=${THREADS}`];

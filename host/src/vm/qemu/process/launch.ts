@@ -1,5 +1,5 @@
-// Starts a jailed QEMU that outlives this daemon, and finds out which process it is. Must not know
-// what the machine does.
+// Starts a jailed QEMU that outlives this daemon, and identifies its process. Knows nothing of the
+// VM's work.
 import { spawn, type ChildProcess } from 'node:child_process';
 import nodeProcess from 'node:process';
 import { writeFileSync } from 'node:fs';
@@ -15,32 +15,31 @@ import { QmpError } from '../machine/qmp.ts';
 import { fileSizeFilter } from './seccomp.ts';
 
 const START_DEADLINE_MS = 20_000;
-/** What is kept of QEMU's messages, and of bwrap's report. */
+/** Bytes kept of QEMU's messages and of bwrap's report. */
 const MESSAGES_BYTES = 8_192;
 const REPORT_BYTES = 4_096;
 /**
- * How fast messages are read; a QEMU that writes more waits, instead of costing this daemon its
- * time.
+ * Read rate of QEMU's messages. A QEMU that writes more blocks instead of costing the daemon time.
  */
 export const MESSAGES_BYTES_PER_SECOND = 262_144;
 const MESSAGES_PAUSE_MS = 1_000;
-/** How long the end of a QEMU that is gone may take to be reported. */
+/** Time for an exited QEMU's end to be reported. */
 const LAST_WORDS_MS = 1_000;
 const LAST_WORDS_STEP_MS = 5;
 /**
- * When the machine runs out of memory, the kernel ends a VM before anything that serves all of
- * them. From -1000 (never) to 1000 (first).
+ * When the host runs out of memory, the kernel kills a VM before the daemons that serve all VMs.
+ * Range: -1000 (never) to 1000 (first).
  */
 const OOM_SCORE = '500';
-/** Programs are looked up in the machine's own folders, whatever the daemon's PATH is. */
+/** Programs come from system folders, whatever the daemon's PATH is. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 const report = z.object({ 'child-pid': z.int().min(2) });
 
-/** A QEMU that has ended. The message holds its last messages. */
+/** An exited QEMU. The error message contains QEMU's last messages. */
 export class QemuEnded extends DriverError {
   override readonly name = 'QemuEnded';
-  /** As bwrap reports it: 128 + n when signal n ended it. Null when bwrap itself was ended. */
+  /** Exit code as reported by bwrap: 128 + n for signal n. Null if bwrap itself was killed. */
   readonly exitCode: number | null;
 
   constructor(message: string, exitCode: number | null, options?: ErrorOptions) {
@@ -49,27 +48,27 @@ export class QemuEnded extends DriverError {
   }
 }
 
-/** A QEMU that was started by this daemon. */
+/** A QEMU started by this daemon. */
 export interface LaunchedQemu {
   process: ProcessIdentity;
-  /** Aborts, with a {@link QemuEnded}, when it ends. */
+  /** Aborts with a {@link QemuEnded} when QEMU exits. */
   ended: AbortSignal;
   /** The write end of {@link DEVICE_STATE_FD}. */
   deviceState: Writable;
 }
 
 /**
- * Starts the command of `jailArgv` in a session of its own. Resolves with the identity of the
- * process inside the jail: QEMU, or what will be QEMU within the millisecond. Rejects with {@link
- * DriverError}.
+ * Starts the command of `jailArgv` in a new POSIX session. Resolves with the identity of the
+ * process inside the jail: QEMU, or the process that executes QEMU within a millisecond. Rejects
+ * with {@link DriverError}.
  */
 export async function launchQemu(
   [program, ...args]: [string, ...string[]],
   signal: AbortSignal,
 ): Promise<LaunchedQemu> {
   signal.throwIfAborted();
-  // QEMU's messages come through a pipe, so that a QEMU in foreign hands cannot fill the disk; it
-  // ignores that nobody reads once we are gone.
+  // Messages pass through a pipe, so that a compromised QEMU cannot fill the disk. QEMU tolerates a
+  // missing reader after the daemon exits.
   const child = spawn(program, args, {
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
@@ -78,7 +77,7 @@ export async function launchQemu(
   });
   const ended = watch(child);
   const filter = (child.stdio as readonly unknown[])[FILTER_FD] as Writable;
-  // Who ends before reading it has its reason on the way.
+  // EPIPE: QEMU exited before reading the filter; `ended` reports why.
   filter.on('error', () => undefined);
   filter.end(fileSizeFilter(nodeProcess.arch));
   try {
@@ -91,7 +90,7 @@ export async function launchQemu(
     const deviceState = child.stdio[DEVICE_STATE_FD] as Writable;
     return { process, ended, deviceState };
   } catch (error) {
-    // Who looks for processes of the slot may look before this one has entered it.
+    // A search for the slot's processes may run before this one enters the slot.
     child.kill('SIGKILL');
     throw error;
   }
@@ -101,18 +100,18 @@ function offerToOom({ pid }: ProcessIdentity): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE);
   } catch (error) {
-    // One that is gone already has its reason on the way.
+    // Already exited; `ended` reports why.
     if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
 }
 
 /**
- * The better reason for a failure while talking to QEMU: its own last words when it has ended,
- * which is known a moment after its connections broke.
+ * The best reason for a failed exchange with QEMU: QEMU's last messages if it exited, which is
+ * known a moment after its connections broke.
  */
 export async function reasonOf(error: unknown, launched: LaunchedQemu): Promise<unknown> {
   const patience = AbortSignal.timeout(LAST_WORDS_MS);
-  // One that is ending closes its connections before it is gone.
+  // An exiting QEMU closes its connections first.
   const isEnding = async (): Promise<boolean> =>
     (error instanceof QmpError && error.over) || !(await isSame(launched.process));
   while (!launched.ended.aborted && !patience.aborted && (await isEnding())) await delay(LAST_WORDS_STEP_MS);
@@ -135,9 +134,9 @@ function watch(child: ChildProcess): AbortSignal {
     }
   });
   stderr.on('error', (error) => (messages += error.message));
-  // Writing to a QEMU that has ended: its end is reported below.
+  // Writing to an exited QEMU; its end is reported below.
   (child.stdio[DEVICE_STATE_FD] as Writable).on('error', (error) => (messages += `device state: ${error.message}\n`));
-  // The pipe to a QEMU that lives must not keep a daemon alive that wants to leave.
+  // Pipes to a running QEMU must not keep the daemon from exiting.
   for (const stream of child.stdio) (stream as { unref?: () => void } | null | undefined)?.unref?.();
 
   child.once('error', (error) =>
@@ -150,7 +149,7 @@ function watch(child: ChildProcess): AbortSignal {
   return ended.signal;
 }
 
-/** The pid that bwrap reports, as the host sees it, with its start time. */
+/** The pid reported by bwrap, as seen by the host, with its start time. */
 async function jailedProcess(child: ChildProcess, signal: AbortSignal): Promise<ProcessIdentity> {
   const stream = child.stdio[STATUS_FD] as Readable;
   let text = '';
@@ -164,7 +163,7 @@ async function jailedProcess(child: ChildProcess, signal: AbortSignal): Promise<
   try {
     await whole.promise;
     const process = await readProcess(report.parse(JSON.parse(text))['child-pid']);
-    // One that is gone already has its reason on the way.
+    // Already exited; `ended` reports why.
     return process ?? (await new Promise<never>((_resolve, reject) => whenAborted(signal, reject)));
   } finally {
     stream.destroy();

@@ -1,10 +1,10 @@
-// The jail's own system call filter, beside the one that QEMU sets itself: nothing in it may change
-// how large its files may get. Pure: classic BPF as the kernel reads it.
+// The jail's system call filter, in addition to QEMU's own: nothing inside may change its file size
+// limit. Pure: classic BPF for the kernel.
 import { DriverError } from '../../driver.ts';
 
 /**
- * AUDIT_ARCH_* and the numbers of the two system calls that set limits, by Node's name of the
- * processor.
+ * AUDIT_ARCH_* and the numbers of the two system calls that set limits, by Node's architecture
+ * name.
  */
 const NUMBERS = new Map([
   ['x64', { arch: 0xc000_003e, setrlimit: 160, prlimit64: 302 }],
@@ -13,7 +13,7 @@ const NUMBERS = new Map([
 
 const RLIMIT_FSIZE = 1;
 const EPERM = 1;
-/** Numbers from here on are of x86's other calling convention (x32). */
+/** Numbers from here on use x86's x32 calling convention. */
 const X32_BIT = 0x4000_0000;
 
 const LOAD = 0x20;
@@ -24,19 +24,19 @@ const ALLOW = 0x7fff_0000;
 const REFUSE = 0x0005_0000 | EPERM;
 const END = 0x8000_0000;
 
-/** Offsets in struct seccomp_data; of arguments, the lower half. */
+/** Offsets in struct seccomp_data; for arguments, the lower half. */
 const AT = { number: 0, arch: 4, firstArgument: 16, secondArgument: 24, thirdArgument: 32 } as const;
 
 /**
- * The program for `bwrap --seccomp`: setting RLIMIT_FSIZE is refused, also for oneself; reading it
- * and everything else is allowed. Calls of another architecture end the process: QEMU makes none.
- * Throws for a processor it knows no numbers of.
+ * Program for `bwrap --seccomp`: refuses to set RLIMIT_FSIZE, also for the caller itself; allows
+ * reading it and everything else. Calls of another architecture kill the process: QEMU makes none.
+ * Throws for an unknown architecture.
  */
 export function fileSizeFilter(nodeArch: string): Buffer {
   const numbers = NUMBERS.get(nodeArch);
   if (numbers === undefined) throw new DriverError(`no system call filter is known for ${nodeArch}`);
 
-  // Jumps count the instructions that are left out: [if so, if not].
+  // Jump offsets count skipped instructions: [if true, if false].
   const program: [code: number, ifSo: number, ifNot: number, value: number][] = [
     [LOAD, 0, 0, AT.arch],
     [JUMP_IF_EQUAL, 1, 0, numbers.arch],
@@ -50,7 +50,7 @@ export function fileSizeFilter(nodeArch: string): Buffer {
     [JUMP_IF_EQUAL, 0, 7, numbers.prlimit64],
     [LOAD, 0, 0, AT.secondArgument],
     [JUMP_IF_EQUAL, 0, 5, RLIMIT_FSIZE],
-    // Without new values it only reads.
+    // Without new values the call only reads.
     [LOAD, 0, 0, AT.thirdArgument],
     [JUMP_IF_EQUAL, 0, 2, 0],
     [LOAD, 0, 0, AT.thirdArgument + 4],

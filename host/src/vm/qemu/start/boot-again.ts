@@ -1,7 +1,7 @@
-// Boots again after what passes: a guest that took its clock wrong, on a machine that has other
-// things to do, and a QEMU that fell over. QEMU before 10.0.4 reads memory that it has given back
-// when a machine of several emulated vCPUs sets up its devices
-// (gitlab.com/qemu-project/qemu/-/issues/3040); one boot in some hundreds ends so.
+// Retries a boot after transient faults: a guest with a miscalibrated clock on a busy host, and a
+// crashed QEMU. QEMU before 10.0.4 has a use-after-free while a VM with several emulated vCPUs sets
+// up its devices (gitlab.com/qemu-project/qemu/-/issues/3040); about one boot in several hundred
+// crashes.
 import { isFault } from '../process/death.ts';
 import { ClockFault } from './guest-clock.ts';
 import { QemuEnded } from '../process/launch.ts';
@@ -9,8 +9,8 @@ import { QemuEnded } from '../process/launch.ts';
 const BOOTS_MAX = 3;
 
 /**
- * Resolves with what `boot` does; one that failed leaves nothing that the next could meet. `tell`
- * hears why there is another. Rejects as the last one did.
+ * Returns the result of `boot`; a failed attempt leaves nothing behind. `tell` receives the reason
+ * of each retry. Rejects as the last attempt did.
  */
 export async function bootAgain<T>(boot: () => Promise<T>, tell: (why: string) => void): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {

@@ -1,5 +1,5 @@
-// Boots a machine up to the first answer of its guest daemon: the template's one boot, and a VM's
-// disk when there is no snapshot to wake it from.
+// Boots a VM until its guest daemon responds: the template's single boot, and a VM's disk when
+// there is no usable snapshot.
 import { setTimeout as delay } from 'node:timers/promises';
 import { GuestClient, GuestRefusal } from '../../../guest/client.ts';
 import { DriverError, type GuestEndpoint } from '../../driver.ts';
@@ -12,7 +12,7 @@ import { endpointOf } from './machines.ts';
 import type { QmpSession } from '../machine/qmp.ts';
 import { startMachine, type RunningMachine, type StartOrder } from './start.ts';
 
-/** Up to the guest daemon's first answer, on a machine that has other things to do. */
+/** Time until the guest daemon's first response, on a busy host. */
 export const BOOT_DEADLINE_MS = { kvm: 60_000, tcg: 300_000 } as const;
 
 const REACH_STEP_MS = 2_000;
@@ -20,8 +20,8 @@ const REACH_PAUSE_MS = 20;
 const CONSOLE_SHOWN = 1_000;
 
 /**
- * Boots the disk of a VM, at the template's size; under TCG with every vCPU there may be. Rejects
- * as {@link startMachine}.
+ * Boots a VM's disk at the template's size; under TCG with all possible vCPUs. Rejects as {@link
+ * startMachine}.
  */
 export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<RunningMachine> {
   return startMachine(base, order, { kind: 'reboot' }, async ({ qmp, signal, elapsedMs, run }) => {
@@ -35,19 +35,19 @@ export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<Ru
   });
 }
 
-/** A machine whose vCPUs stand still before the firmware's first step. */
+/** A VM whose vCPUs are paused before the firmware's first instruction. */
 export interface BootingMachine {
   qmp: QmpSession;
   endpoint: GuestEndpoint;
   accelerator: Accelerator;
   deadlineMs: number;
-  /** Lets the vCPUs run. */
+  /** Resumes the vCPUs. */
   run: () => Promise<void>;
 }
 
 /**
- * Runs it, with every vCPU it may ever have where that is needed, and resolves when its guest
- * daemon answers. Rejects with {@link DriverError} that shows the console.
+ * Runs the VM, with all possible vCPUs where required, and resolves when its guest daemon responds.
+ * Rejects with {@link DriverError}, including the console output.
  */
 export async function bootToGuest(machine: BootingMachine, signal: AbortSignal): Promise<void> {
   await plugCpus(machine.qmp, bootsWithAllCpus(machine.accelerator) ? VCPU_MAX - TEMPLATE_SIZE.vcpu : 0, signal);
@@ -66,7 +66,7 @@ async function untilGuestAnswers({ endpoint, qmp, deadlineMs }: BootingMachine, 
         await client.health({ signal: either, deadlineMs: REACH_STEP_MS });
         return;
       } catch (error) {
-        // Nobody listens yet, or too slowly.
+        // Not listening yet, or too slow.
         seen = error;
         if (error instanceof GuestRefusal) break;
 

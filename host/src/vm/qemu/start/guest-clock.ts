@@ -1,34 +1,27 @@
-// Whether a guest's clock runs at the right rate. A kernel measures its time stamp counter as it
-// boots; under emulation on a busy machine it may take it for slower than it is, and its clock
-// would run fast for as long as it lives. Pure.
+// Checks the rate of a guest's clock. The kernel calibrates the time stamp counter at boot. Under
+// emulation on a busy host it may measure too low a rate; its clock would then run fast until the
+// next boot. Pure.
 import { DriverError } from '../../driver.ts';
 
 /**
- * How far the rate may be off. The kernel corrects what is within a hundredth by itself, some
- * seconds after the boot.
+ * Tolerated deviation of the rate. The kernel itself corrects up to one percent, some seconds after
+ * the boot.
  */
 const RATE_TOLERANCE = 0.005;
 
-/**
- * The guest's uptime as it was at some moment between sending and answer, both of
- * `performance.now()`.
- */
+/** The guest's uptime at some moment between request and response, both in `performance.now()`. */
 export interface ClockReading {
   sentMs: number;
   answeredMs: number;
   uptimeMs: number;
 }
 
-/**
- * A machine whose clock runs at another rate than ours: made again, it may have measured better.
- */
+/** A VM whose clock runs at a wrong rate; a new boot may calibrate better. */
 export class ClockFault extends DriverError {
   override readonly name = 'ClockFault';
 }
 
-/**
- * What is wrong with the rate between two readings, as far as they can tell; null when nothing is.
- */
+/** The fault shown by two readings; null if the readings are consistent with a correct rate. */
 export function clockFault(first: ClockReading, second: ClockReading): string | null {
   const passedMs = second.uptimeMs - first.uptimeMs;
   const atLeastMs = second.sentMs - first.answeredMs;
@@ -38,10 +31,7 @@ export function clockFault(first: ClockReading, second: ClockReading): string | 
   return `the guest's clock does not keep time: ${Math.round(passedMs)} ms passed in it, ${Math.round(atLeastMs)} to ${Math.round(atMostMs)} ms outside`;
 }
 
-/**
- * The rate of the time stamp counter that the kernel settled on, from its messages; null when they
- * do not say.
- */
+/** The time stamp counter's rate that the kernel settled on, from its messages; null if absent. */
 export function tscKhzIn(messages: string): number | null {
   const refined = /tsc: Refined TSC clocksource calibration: (\d+)\.(\d{3}) MHz/.exec(messages);
   return refined === null ? null : Number(refined[1]) * 1_000 + Number(refined[2]);

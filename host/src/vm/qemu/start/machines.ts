@@ -1,5 +1,5 @@
-// The machines that run: started in their slots, their control connections, their ends. What is
-// done to one while it runs is the driver's.
+// Running VMs: started in their slots, with control connections and observed ends. The driver
+// changes a running VM.
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { messageOf } from '../../host-error.ts';
 import { DriverError, type CreateVm, type RunningVm } from '../../driver.ts';
@@ -22,7 +22,7 @@ export class Machines {
     this.#log = log;
   }
 
-  /** Has a machine started in its slot, and keeps its control connection. */
+  /** Starts a VM in its slot, and keeps its control connection. */
   async bring(
     what: string,
     vm: Pick<CreateVm, 'folder' | 'saveState' | 'signal'>,
@@ -48,12 +48,12 @@ export class Machines {
     return { process, guest: endpointOf(slot) };
   }
 
-  /** Null for a process whose control nobody has asked for yet. */
+  /** Null if this process's control connection was never requested. */
   find(process: ProcessIdentity): Control | null {
     return this.#controls.get(keyOf(process)) ?? null;
   }
 
-  /** Of a machine that may be an earlier daemon's. */
+  /** The control connection of a VM, possibly of an earlier daemon. */
   controlOf(vmId: string, process: ProcessIdentity): Control {
     return this.find(process) ?? this.#add(vmId, process, null);
   }
@@ -67,7 +67,7 @@ export class Machines {
     }
   }
 
-  /** Ends the control connections; the machines go on. */
+  /** Closes the control connections; the VMs keep running. */
   close(): void {
     for (const control of this.#controls.values()) control.close();
 
@@ -83,14 +83,14 @@ export class Machines {
   }
 }
 
-/** Where its guest daemon is dialled. */
+/** Address of its guest daemon. */
 export function endpointOf(slot: Slot): RunningVm['guest'] {
   return { address: slot.address, port: GUEST_PORT };
 }
 
 /**
- * What fails becomes a {@link DriverError} that says at what; what the caller stopped stays as it
- * is.
+ * Wraps a failure in a {@link DriverError} that names the operation; an abort of the caller passes
+ * unchanged.
  */
 export async function saying<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   try {

@@ -1,5 +1,5 @@
-// Brings a stopped copy of the template to life: streams the devices' state, plugs in what the spec
-// has beyond the template, lets the vCPUs run.
+// Restores the template into a paused VM: streams device state, adds the devices that the spec has
+// beyond the template, and resumes the vCPUs.
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,14 +18,14 @@ const LOAD_STEP_MS = 1;
 
 const migration = z.object({ status: z.string().optional(), 'error-desc': z.string().max(4_096).optional() });
 
-/** The state of devices was refused by QEMU: it would be the next time. */
+/** QEMU rejected the device state, and would again. */
 export class DevicesRefused extends DriverError {
   override readonly name = 'DevicesRefused';
 }
 
 /**
- * Writes the VM's disk: what of a restore needs no slot. The folder stays root's: QEMU opens
- * everything before it gives up being root.
+ * Writes the VM's disk, the part of a restore that needs no slot. The folder belongs to root: QEMU
+ * opens everything before it drops root.
  */
 export async function prepareVmFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -45,7 +45,7 @@ export async function restoreTemplate(base: RestoreBase, order: StartOrder, size
       await plugCpus(machine.qmp, size.vcpu - TEMPLATE_SIZE.vcpu, machine.signal);
       await plugModules(machine.qmp, moduleSizes(size.memoryMib - TEMPLATE_SIZE.memoryMib), machine.signal);
       await machine.run();
-      // Its largest file was set for this disk at the start.
+      // The file size limit was set for this disk at the start.
       if (size.diskGib > TEMPLATE_SIZE.diskGib) await growDisk(machine.qmp, size.diskGib, machine.signal);
 
       return { loadedMs };
@@ -54,11 +54,10 @@ export async function restoreTemplate(base: RestoreBase, order: StartOrder, size
 }
 
 /**
- * Rejects with {@link DevicesRefused} only when QEMU says so; with DriverError at the deadline, or
+ * Rejects with {@link DevicesRefused} only if QEMU reports so; with DriverError at the deadline, or
  * as a QMP command does.
- *
- * Through a descriptor QEMU inherited: a socket file would have to be made after QEMU became the
- * slot's user, who may write nowhere.
+ * Streams through an inherited descriptor: a socket file would have to be created after QEMU became
+ * the slot's user, who may not create files.
  */
 export async function loadDevices({ qmp, launched, signal }: StartedMachine, deviceState: Buffer): Promise<void> {
   await qmp.command('migrate-incoming', { uri: `fd:${DEVICE_STATE_FD}` }, z.unknown(), { signal });

@@ -1,8 +1,7 @@
-// Starts the QEMU of a VM in its jail and opens its control socket. What its memory and devices are
-// then given is the caller's (restore.ts, boot.ts, snapshot/wake.ts); slots, records and ends are
-// the driver's.
+// Starts a VM's QEMU in its jail and opens its control socket. The caller loads memory and devices
+// (restore.ts, boot.ts, snapshot/wake.ts); the driver owns slots, records and ends.
 //
-//   launched -> recorded, control socket open -> given its state by the caller -> running
+//   launched -> recorded, control socket open -> state loaded by the caller -> running
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
@@ -19,55 +18,55 @@ import { QEMU_PROGRAM } from '../machine/qemu-version.ts';
 /** One start of one VM. */
 export interface StartOrder {
   vmId: string;
-  /** The VM's folder with its disk; its control socket comes there. */
+  /** The VM's folder, with its disk and control socket. */
   folder: string;
   slot: Slot;
   /** Size of its disk. */
   diskGib: number;
-  /** Called with the process as soon as there is one. */
+  /** Called with the process as soon as it exists. */
   onStarted(process: ProcessIdentity): Promise<void>;
   onEvent(event: QmpEvent): void;
   signal: AbortSignal;
 }
 
-/** What it starts with: devices whose state is going to be loaded, or the kernel of its image. */
+/** Initial state: devices whose state will be loaded, or the kernel of the image. */
 export type StartState =
   | { kind: 'restore'; vcpu: number; devices: Pick<Plugged, 'cpus' | 'modules'> }
   | { kind: 'reboot' };
 
-/** A QEMU whose vCPUs stand still. */
+/** A QEMU with paused vCPUs. */
 export interface StartedMachine {
   process: ProcessIdentity;
   qmp: QmpSession;
   launched: LaunchedQemu;
-  /** Aborts with the order's signal, and when QEMU ends. */
+  /** Aborts with the order's signal, and when QEMU exits. */
   signal: AbortSignal;
   /** Milliseconds since the start. */
   elapsedMs: () => number;
-  /** Resolves when the process is on record; rejects when it could not be put there. */
+  /** Resolves when the process is on record; rejects if recording failed. */
   recorded: Promise<void>;
   /**
-   * Lets the vCPUs run, once the process is on record. Until `onSent` is called they certainly did
-   * not.
+   * Resumes the vCPUs once the process is on record. Before `onSent` is called they certainly did
+   * not run.
    */
   run: (onSent?: () => void) => Promise<void>;
 }
 
-/** A machine that runs. */
+/** A running VM. */
 export interface RunningMachine {
   process: ProcessIdentity;
   qmp: QmpSession;
-  /** Aborts, with QEMU's last words, when it ends. */
+  /** Aborts with QEMU's last messages when it exits. */
   ended: AbortSignal;
-  /** Milliseconds since the start at which each step was done. */
+  /** Milliseconds since the start at which each step completed. */
   times: Readonly<Record<string, number>>;
 }
 
 /**
- * Starts QEMU and has `bring` bring it to life. Rejects with what `bring` rejects with,
- * DriverError, QmpError or the signal's reason, and with QEMU's last words when it ended meanwhile;
- * the caller ends what runs then. `onStarted` is over by then, whatever came of it: the caller may
- * write the record again.
+ * Starts QEMU and calls `bring` to load its state. Rejects with the error of `bring`, DriverError,
+ * QmpError or the signal's reason, and with QEMU's last messages if it exited meanwhile; the caller
+ * then ends what still runs. `onStarted` has settled by then, so the caller may write the record
+ * again.
  */
 export async function startMachine(
   base: RestoreBase,
@@ -85,7 +84,7 @@ export async function startMachine(
   let recorded = Promise.resolve();
   try {
     const signal = AbortSignal.any([order.signal, launched.ended]);
-    // Recorded while QEMU starts: nothing of it runs for the tenant before that is done.
+    // Recorded while QEMU starts; nothing runs for the tenant before that completes.
     recorded = order.onStarted(launched.process);
     recorded.catch(() => undefined);
     const qmp = await openQmp(join(order.folder, VM_FILES.control), (event) => order.onEvent(event), { signal });

@@ -1,6 +1,6 @@
-// What the driver keeps of a VM on disk, in the VM's record, and beside its disk. The slot is there
-// before anything runs in it, the process as soon as there is one; what the VM was made from stays
-// as long as its disk.
+// The driver's state of a VM, in the VM's record and beside its disk. The slot is recorded before
+// anything runs in it, the process as soon as it exists. The VM's template stays recorded as long
+// as its disk exists.
 import { join } from 'node:path';
 import { z } from 'zod';
 import { DriverError, type DriverState } from '../../driver.ts';
@@ -11,9 +11,9 @@ const vmProcess = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.str
 const vmState = z.object({
   vmId: z.string(),
   templateId: z.string(),
-  /** Of the options its QEMU was started with last. */
+  /** Hash of the options of its latest QEMU. */
   machineHash: z.string(),
-  /** Its disk's size when it was started last; {@link readDiskGib} knows of later growth. */
+  /** Disk size at the latest start; {@link readDiskGib} includes later growth. */
   diskGib: z.int().min(1),
   /** Null while it sleeps. */
   slot: z.int().min(0).nullable(),
@@ -21,13 +21,13 @@ const vmState = z.object({
 });
 export type VmState = z.infer<typeof vmState>;
 
-/** Null for a state that nothing was saved in. */
+/** Null if nothing was saved. */
 export function parseState(state: DriverState | null): VmState | null {
   const parsed = vmState.safeParse(state);
   return parsed.success ? parsed.data : null;
 }
 
-/** Rejects with {@link DriverError} when nothing was saved. */
+/** Rejects with {@link DriverError} if nothing was saved. */
 export function stateOf(state: DriverState): VmState {
   const parsed = parseState(state);
   if (parsed === null) throw new DriverError('nothing is on record of how the VM was made');
@@ -36,8 +36,8 @@ export function stateOf(state: DriverState): VmState {
 }
 
 /**
- * Beside the disk, which a QEMU in foreign hands may write to: what its file may grow to is never
- * taken from the disk itself.
+ * Beside the disk, which a compromised QEMU may write: the file size limit is never derived from
+ * the disk itself.
  */
 const DISK_SIZE_FILE = 'disk-gib';
 
@@ -46,7 +46,7 @@ export async function writeDiskGib(folder: string, diskGib: number): Promise<voi
   await writeDurably(join(folder, DISK_SIZE_FILE), `${diskGib}\n`);
 }
 
-/** The size of a VM's disk, at least that of when it was started last. */
+/** The size of a VM's disk, at least that of its latest start. */
 export async function readDiskGib(folder: string, state: Pick<VmState, 'diskGib'>): Promise<number> {
   const grown = z.coerce
     .number<string>()

@@ -1,6 +1,6 @@
-// Which accelerator this machine's VMs run on. That /dev/kvm exists says little (there are hosts
-// where a kernel hangs in it for ever), so it is chosen by a real boot, once for each QEMU, kernel
-// and processor, and the outcome is kept beside the templates.
+// Selects the accelerator of this host's VMs. The presence of /dev/kvm proves little: on some hosts
+// a kernel hangs under KVM. A real boot decides, once per QEMU, kernel and processor; the result is
+// kept beside the templates.
 import { createHash } from 'node:crypto';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,20 +23,19 @@ const probeRecord = z.strictObject({
   hostCpu: z.string(),
   probedAt: z.iso.datetime(),
 });
-/** What a probe found, and on what. */
+/** Result of a probe, with the versions it applies to. */
 export type Probe = z.infer<typeof probeRecord>;
 
 /**
- * The outcome of the probe for the QEMU, kernel and processor of this machine; null when there was
- * none yet. Without /dev/kvm there is nothing to probe. Rejects with `DriverError` when QEMU is
- * missing or too old.
+ * The probe's result for this host's QEMU, kernel and processor; null if not probed yet. Without
+ * /dev/kvm no probe is needed. Rejects with `DriverError` if QEMU is missing or too old.
  */
 export async function readProbe(cacheFolder: string): Promise<Probe | null> {
   const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
   return readProbeFor(cacheFolder, version, host);
 }
 
-/** The same for a QEMU and a machine that were looked at already. */
+/** As {@link readProbe}, for a known QEMU and host. */
 export async function readProbeFor(
   cacheFolder: string,
   version: QemuVersion,
@@ -50,7 +49,7 @@ export async function readProbeFor(
   return parsed?.success === true ? parsed.data : null;
 }
 
-/** Keeps the outcome of a boot under KVM: `failure` is null when the guest answered. */
+/** Records a boot under KVM: `failure` is null if the guest responded. */
 export async function writeProbe(
   cacheFolder: string,
   version: QemuVersion,

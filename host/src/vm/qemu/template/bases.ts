@@ -1,6 +1,6 @@
-// What VMs of this machine are made from: templates with their images, opened and verified once.
-// New VMs are made from the current one; a VM that sleeps, or whose disk is all that is left, names
-// the one it was made from. Builds nothing.
+// Templates of this host's VMs with their images, opened and verified once. New VMs use the current
+// one; a sleeping VM, or one with only a disk left, names the template it was made from. Builds
+// nothing.
 import { basename, join } from 'node:path';
 import { ImageError, openImage, type Image } from '@berth/image/image-folder.ts';
 import { DriverError } from '../../driver.ts';
@@ -11,11 +11,11 @@ import { kernelCommandLine, type Accelerator } from '../machine/machine.ts';
 import { readQemuVersion, type QemuVersion } from '../machine/qemu-version.ts';
 import { openTemplate, templateFacts, templateIdOf, type Template } from './template.ts';
 
-/** What every VM of one template has in common. */
+/** Properties shared by all VMs of one template. */
 export interface RestoreBase {
   template: Template;
   imageFolder: string;
-  /** File name of the base root in the image's folder. */
+  /** File name of the base root disk in the image's folder. */
   rootDisk: string;
   boot: BootFiles;
   accelerator: Accelerator;
@@ -24,9 +24,9 @@ export interface RestoreBase {
 }
 
 export class Bases {
-  /** Of VMs that are made now. */
+  /** The base of new VMs. */
   readonly current: RestoreBase;
-  /** Why VMs run on what they run on, for the operator. */
+  /** Why this accelerator was selected, for the operator. */
   readonly reason: string;
   readonly #cacheFolder: string;
   readonly #opened = new Map<string, Promise<RestoreBase>>();
@@ -39,8 +39,8 @@ export class Bases {
   }
 
   /**
-   * Opens the image and its template for this machine. Rejects with {@link DriverError} or
-   * ImageError that says what is missing.
+   * Opens the image and its template for this host. Rejects with {@link DriverError} or ImageError
+   * that names the missing part.
    */
   static async open(cacheFolder: string, imageFolder: string): Promise<Bases> {
     const [version, host, image] = await Promise.all([
@@ -67,7 +67,7 @@ export class Bases {
 
   /**
    * The template of that id with its image, from the cache folder. Rejects with {@link DriverError}
-   * when either is gone or not whole.
+   * if either is missing or incomplete.
    */
   async of(templateId: string): Promise<RestoreBase> {
     const opening = this.#opened.get(templateId) ?? this.#open(templateId);
@@ -75,7 +75,7 @@ export class Bases {
     try {
       return await opening;
     } catch (error) {
-      // What is missing may be there the next time.
+      // A missing part may be there the next time.
       this.#opened.delete(templateId);
       throw error;
     }
@@ -119,8 +119,8 @@ function baseOf(template: Template, image: Image, version: QemuVersion, hostVend
 }
 
 /**
- * What the image's machine boots with; with `tscKhz` of an earlier boot, its kernel measures
- * nothing that a busy machine could falsify.
+ * Boot files of the image. With `tscKhz` of an earlier boot, the kernel skips the calibration that
+ * a busy host could distort.
  */
 export function bootFilesOf(image: Image, accelerator: Accelerator, tscKhz: number | null): BootFiles {
   const known = accelerator === 'tcg' && tscKhz !== null ? [`tsc_early_khz=${tscKhz}`] : [];

@@ -1,6 +1,6 @@
-// A template on disk: what it was made from, what files it has, and whether they are still what was
-// built. Builds nothing. A template's folder appears whole, by one rename, and is never written
-// again; `verified.json` in it is a note, not part of it.
+// A template on disk: the facts it was built from, its files, and their verification. Builds
+// nothing. A template's folder appears by one rename and is never written again, except for the
+// cache file `verified.json`.
 import { createHash, randomUUID } from 'node:crypto';
 import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ const READ_BYTES = 4_194_304;
 const RECORD_FILE = 'template.json';
 const NOTE_FILE = 'verified.json';
 
-/** Raised when what the builder does to a template changes without any of its other facts. */
+/** Increased when the builder changes a template without changing any other fact. */
 const BUILD_REVISION = 3;
 
 const templateFactsRecord = z.object({
@@ -27,13 +27,13 @@ const templateFactsRecord = z.object({
   machineHash: z.string(),
   buildRevision: z.int(),
   /**
-   * Kernel and processor of the host: under KVM the guest has seen both. An emulated machine is the
-   * same everywhere.
+   * Kernel and CPU of the host, which a guest sees under KVM. An emulated VM is the same
+   * everywhere.
    */
   hostKernel: z.string().nullable(),
   hostCpu: z.string().nullable(),
 });
-/** What decides whether a template can be restored here and is the one wanted. */
+/** Facts that decide whether a template is restorable here and current. */
 export type TemplateFacts = z.infer<typeof templateFactsRecord>;
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
@@ -42,7 +42,7 @@ const templateRecord = z.strictObject({
   templateId: z.string(),
   facts: templateFactsRecord,
   builtAt: z.iso.datetime(),
-  /** What a boot of the same machine need not measure again. */
+  /** Calibration result that later boots reuse. */
   tscKhz: z.int().positive().nullable().default(null),
   files: z.record(z.enum(['memory', 'devices', 'disk']), z.strictObject({ sizeBytes: z.int().positive(), sha256 })),
 });
@@ -55,13 +55,13 @@ export interface Template {
   templateId: string;
   folder: string;
   facts: TemplateFacts;
-  /** How fast its kernel takes its time stamp counter to run; null when that is not known. */
+  /** Rate of the kernel's time stamp counter; null if unknown. */
   tscKhz: number | null;
-  /** The devices' state as `xen-save-devices-state` wrote it: streamed into every restore. */
+  /** Device state as written by `xen-save-devices-state`, streamed into every restore. */
   deviceState: Buffer;
 }
 
-/** Facts of the template that this machine wants for the image. */
+/** Facts of the template that this host requires for the image. */
 export function templateFacts(
   imageId: string,
   version: QemuVersion,
@@ -93,10 +93,9 @@ export function templatesFolder(cacheFolder: string): string {
 }
 
 /**
- * Opens a template and verifies its files by SHA-256. Files that were verified since the machine's
- * start and not written since (same inode, size and both times; no program can set the change time)
- * are not read again. Null when there is no such template. Rejects with {@link DriverError} when
- * there is one that is not whole.
+ * Opens a template and verifies its files by SHA-256. Skips files that were verified since the host
+ * booted and are unchanged (same inode, size, mtime and ctime; no program can set the ctime). Null
+ * if there is no such template. Rejects with {@link DriverError} if it is incomplete.
  */
 export async function openTemplate(cacheFolder: string, templateId: string): Promise<Template | null> {
   const folder = join(templatesFolder(cacheFolder), templateId);
@@ -113,8 +112,8 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
       if ((await sha256Of(path)) !== record.files[name].sha256)
         throw new DriverError(`${path} is not what was built: its SHA-256 differs`);
     }
-    // Taken before the reading: a write meanwhile gives the file other times, and it is read again
-    // next time.
+    // Taken before reading: a concurrent write changes the file's times, so it is read again next
+    // time.
     await leaveNote(folder, before);
   }
   return {
@@ -127,8 +126,7 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
 }
 
 /**
- * It only spares a reading, so nothing is lost without it. Several processes may leave it at once:
- * each writes a file of its own.
+ * A cache only, so losing it is harmless. Concurrent processes each write a separate file first.
  */
 async function leaveNote(folder: string, note: string): Promise<void> {
   const unfinished = join(folder, `.${NOTE_FILE}.${randomUUID()}`);
@@ -140,10 +138,7 @@ async function leaveNote(folder: string, note: string): Promise<void> {
   }
 }
 
-/**
- * Describes and records the finished files in a folder that is about to become a template. They
- * must be on disk already.
- */
+/** Describes and records the finished files of a future template. They must be durable already. */
 export async function writeTemplateRecord(folder: string, facts: TemplateFacts, tscKhz: number | null): Promise<void> {
   const files: Partial<TemplateRecord['files']> = {};
   for (const name of FILE_NAMES) {
@@ -171,7 +166,7 @@ function parseRecord(text: string, folder: string): TemplateRecord {
   }
 }
 
-/** Includes the boot: what a power cut did to a file shows in none of its times. */
+/** Includes the boot id: damage by a power cut shows in none of a file's times. */
 async function fingerprint(folder: string, recordText: string): Promise<string> {
   const files = await Promise.all(
     FILE_NAMES.map(async (name) => {

@@ -1,6 +1,6 @@
-// Boots the image's machine once, in a network slot and a jail, with memory and disk in files: for
-// the accelerator's probe and the template. Owns the start, the wait for the guest daemon and the
-// end of that machine; what is done in it is the caller's.
+// Boots an image once, in a network slot and a jail, with memory and disk in files: for the
+// accelerator's probe and for a template. Owns the start, the wait for the guest daemon and the end
+// of the VM; callers use it in between.
 import { chown, mkdir, open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Image } from '@berth/image/image-folder.ts';
@@ -33,29 +33,29 @@ export interface BootOrder {
   version: QemuVersion;
   host: HostMachine;
   network: Network;
-  /** A folder that is made here, for memory, disk and sockets. */
+  /** A folder created here, for memory, disk and sockets. */
   folder: string;
-  /** For the boot up to the guest daemon's first answer. */
+  /** Deadline of the guest daemon's first response. */
   deadlineMs: number;
 }
 
-/** A machine whose guest daemon answered. */
+/** A VM whose guest daemon responded. */
 export interface BootedMachine {
   qmp: QmpSession;
-  /** Pid 1 of its pid namespace: what it started last is QEMU. */
+  /** Pid 1 of the VM's pid namespace; its latest child is QEMU. */
   process: ProcessIdentity;
   endpoint: GuestEndpoint;
   /** Holds the files named in TEMPLATE_FILES. */
   templateFolder: string;
-  /** Aborts when QEMU ends, with its last words. */
+  /** Aborts with QEMU's last messages when it exits. */
   signal: AbortSignal;
-  /** Ends QEMU properly: memory and disk are in the kernel's hands then. */
+  /** Quits QEMU in order: memory and disk are then written to the kernel. */
   quit: () => Promise<void>;
 }
 
 /**
- * Boots, lets `use` work with the machine, and leaves no process and no slot behind. Rejects with
- * {@link DriverError} that says how far it came.
+ * Boots, passes the VM to `use`, and leaves no process and no slot behind. Rejects with {@link
+ * DriverError} that names the step reached.
  */
 export async function withBootedMachine<T>(
   order: BootOrder,
@@ -101,7 +101,7 @@ async function workWith<T>(
 }
 
 /**
- * QEMU writes the device state after it gave up being root: the folder is its own until it ends.
+ * QEMU writes the device state after it dropped root, so its user owns the folder until it exits.
  */
 async function makeFiles(folder: string, slot: Slot): Promise<string> {
   const templateFolder = join(folder, 'template');

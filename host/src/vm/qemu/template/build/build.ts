@@ -1,6 +1,6 @@
-// Makes a template: one boot, a rehearsal, the frozen devices, the files made durable and
-// read-only, one rename. Also probes the accelerator, which is the same boot. One builder at a time
-// for each cache folder; one that was killed leaves nothing that the next does not clear away.
+// Builds a template: boot, rehearsal, freeze, durable read-only files, one rename. Also probes the
+// accelerator by the same boot. One builder per cache folder at a time; each clears away what a
+// killed builder left.
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
@@ -32,14 +32,11 @@ import {
 } from '../template.ts';
 import { withBootedMachine, type BootedMachine, type BootOrder } from './boot.ts';
 
-/** A kernel that boots at all under KVM does so in seconds. */
+/** A kernel that boots under KVM at all does so in seconds. */
 const KVM_PROBE_DEADLINE_MS = 20_000;
 const BUILD_PREFIX = '.build-';
 
-/**
- * The guest counts as quiet when its vCPU used less than this share of a window; it is waited for
- * that long.
- */
+/** The guest counts as quiet when its vCPU used less than this share of a window. */
 const QUIET_WINDOW_MS = 500;
 const QUIET_SHARE = 0.1;
 const QUIET_DEADLINE_MS = 20_000;
@@ -54,16 +51,13 @@ export interface BuildOrder {
   signal: AbortSignal;
 }
 
-/** The recorded outcome, or that of a boot under KVM now. */
+/** The recorded result, or that of a boot under KVM now. */
 export async function ensureProbe(order: BuildOrder): Promise<Probe> {
   const known = await readProbeFor(order.cacheFolder, order.version, order.host);
   return known ?? asBuilder(order, (network) => probe(order, network));
 }
 
-/**
- * The template for this machine and image, built when there is none or when it does not verify;
- * probes first.
- */
+/** The template of this host and image, built if missing or invalid; probes first. */
 export async function ensureTemplate(order: BuildOrder): Promise<{ template: Template; probe: Probe; built: boolean }> {
   const known = await readProbeFor(order.cacheFolder, order.version, order.host);
   const existing = known === null ? null : await usable(order, known);
@@ -71,7 +65,7 @@ export async function ensureTemplate(order: BuildOrder): Promise<{ template: Tem
 
   return asBuilder(order, async (network) => {
     const found = await probe(order, network);
-    // Somebody else may have built it while we waited for the lock.
+    // Another builder may have built it while this one waited for the lock.
     const template = await usable(order, found);
     return template === null
       ? { template: await build(order, network, found), probe: found, built: true }
@@ -92,9 +86,7 @@ async function usable(order: BuildOrder, probe: Probe): Promise<Template | null>
   }
 }
 
-/**
- * Takes the lock, clears away what a killed builder left, and lends a network of the builder's own.
- */
+/** Takes the lock, clears away what a killed builder left, and provides a network for the build. */
 async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promise<T>): Promise<T> {
   const folder = templatesFolder(order.cacheFolder);
   await mkdir(folder, { recursive: true });
@@ -104,8 +96,7 @@ async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promi
     order.signal,
   );
   try {
-    // Named after the cache folder, so that the next builder with the same lock finds the slots of
-    // one that was killed.
+    // Named after the cache folder, so that the next builder finds the slots of a killed one.
     const instanceId = letters(
       createHash('sha256')
         .update(await realpath(folder))
@@ -147,8 +138,7 @@ async function probe(order: BuildOrder, network: Network): Promise<Probe> {
       await withBootedMachine(boot, order.signal, (machine) => machine.quit());
       return null;
     } catch (error) {
-      // Whatever stops a boot under KVM is a reason against KVM; what would stop every boot shows
-      // again under TCG.
+      // Any failure under KVM counts against KVM; a general failure recurs under TCG.
       if (error instanceof DriverError) return error.message;
 
       throw error;
@@ -190,8 +180,8 @@ async function buildOnce(order: BuildOrder, network: Network, { accelerator }: P
 }
 
 /**
- * Order matters: no connection, then a quiet guest, then stopped vCPUs, then the devices' state;
- * what `quit` writes belongs to that moment.
+ * The order matters: close connections, wait for a quiet guest, stop vCPUs, save device state. The
+ * files written by `quit` then match that moment.
  */
 async function freeze(order: BuildOrder, { qmp, process, endpoint, signal, quit }: BootedMachine): Promise<Rehearsed> {
   const rehearsed = await rehearse(endpoint, signal, order.report);
@@ -205,8 +195,8 @@ async function freeze(order: BuildOrder, { qmp, process, endpoint, signal, quit 
 }
 
 /**
- * Best effort: a guest that never rests makes a template that works, only somewhat less alike from
- * build to build.
+ * Best effort: a guest that never rests makes a valid template that varies more from build to
+ * build.
  */
 async function untilQuiet(jailPid: number, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + QUIET_DEADLINE_MS;
@@ -220,7 +210,7 @@ async function untilQuiet(jailPid: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Processor time of the jail's first process and its children, from clock ticks of 10 ms. */
+/** CPU time of the jail's first process and its children, from clock ticks of 10 ms. */
 function cpuMs(jailPid: number): number {
   const children = readdirSync(`/proc/${jailPid}/task`).flatMap((task) =>
     readFileSync(`/proc/${jailPid}/task/${task}/children`, 'latin1').trim().split(' ').filter(Boolean),

@@ -1,6 +1,6 @@
-// The set-up's entry: probes the accelerator and builds the template of an image, with a line for
-// each step.
-//   node host/src/vm/qemu/template/build/main.ts build|probe --cache-dir DIR --image-folder DIR [--guest-cidr CIDR]
+// Entry point for setup: probes the accelerator and builds an image's template, with a log line per
+// step.
+//   node main.ts build|probe --cache-dir DIR --image-folder DIR [--guest-cidr CIDR]
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openImage } from '@berth/image/image-folder.ts';
@@ -49,7 +49,7 @@ async function run(argv: readonly string[]): Promise<void> {
   console.log(`template: ${template.templateId} ${built ? 'was built' : 'is there'} in ${template.folder}`);
 }
 
-/** Aborts at the first SIGTERM or SIGINT: what was made is unmade before the process ends. */
+/** Aborts at the first SIGTERM or SIGINT: partial work is removed before the process exits. */
 function stopSignal(): AbortSignal {
   const stop = new AbortController();
   for (const name of ['SIGTERM', 'SIGINT'] as const)

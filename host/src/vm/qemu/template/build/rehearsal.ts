@@ -1,6 +1,5 @@
-// What a template's guest daemon does before it is frozen: everything a restored one does first,
-// often enough that its code is compiled and its pages are in memory. Leaves no secret and no
-// connection behind.
+// Exercises a template's guest daemon before the freeze: everything that a restored one does first,
+// often enough to compile its code and load its pages. Leaves no secret and no connection behind.
 import { randomBytes } from 'node:crypto';
 import { guestExecResult, guestMetrics, guestTemplateResult } from '@berth/protocol/guest.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
@@ -11,14 +10,13 @@ import { DriverError, type GuestEndpoint } from '../../../driver.ts';
 import { ClockFault, clockFault, tscKhzIn, type ClockReading } from '../../start/guest-clock.ts';
 import { TEMPLATE_SIZE } from '../../../machine-size.ts';
 
-/** Rounds: the guest's JavaScript engine compiles what was called some tens of times. */
+/** Repetitions: the guest's JavaScript engine compiles functions after some tens of calls. */
 const ROUNDS = 40;
 const CALL_DEADLINE_MS = 60_000;
 const EXEC_ANSWER_BYTES = 1_048_576;
 
 /**
- * Commands whose pages and code are worth having in every machine; the first is the shortest there
- * is.
+ * Commands whose pages and code every VM should have in memory; the first is the shortest possible.
  */
 const COMMANDS = [
   'true',
@@ -26,16 +24,15 @@ const COMMANDS = [
   'echo hello >/tmp/rehearsal && cat /tmp/rehearsal && rm /tmp/rehearsal',
 ] as const;
 
-/** What was learned of the machine on the way. */
+/** Measurements taken during the rehearsal. */
 export interface Rehearsed {
-  /** How fast its kernel takes its time stamp counter to run; null when it did not say. */
+  /** Rate of the kernel's time stamp counter; null if it was not reported. */
   tscKhz: number | null;
 }
 
 /**
- * Rehearses identity, commands and wakes, and leaves the machine as a template's must be: without a
- * secret, its daemon's stores full, nothing waiting to be written to the disk, which every restored
- * machine would write again.
+ * Rehearses identity, commands and wakes, and leaves the VM fit for a template: without a secret,
+ * the daemon's pools full, and no dirty pages, which every restored VM would write again.
  */
 export async function rehearse(
   endpoint: GuestEndpoint,
@@ -46,7 +43,7 @@ export async function rehearse(
   for (let round = 0; round < ROUNDS; round += 1) {
     if (round % 10 === 0) report(`rehearsing identity, commands and wakes, round ${round + 1} of ${ROUNDS}`);
 
-    // A connection of its own each time, as in a restored machine.
+    // A new connection each time, as in a restored VM.
     const client = new GuestClient(endpoint);
     try {
       await rehearseOnce(client, round, signal);
@@ -62,7 +59,7 @@ export async function rehearse(
     if (fault !== null) throw new ClockFault(fault);
 
     await runCommand(client, 'sync', signal);
-    // Waits until what the commands took from its stores is there again.
+    // Waits until the pools used by the commands are full again.
     await client.health({ signal, deadlineMs: CALL_DEADLINE_MS });
     return { tscKhz };
   } finally {
